@@ -1,0 +1,1 @@
+"""Synthesizable RTL of the interconnect, in Amaranth. Nothing here knows of simulation."""

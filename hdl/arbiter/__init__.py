@@ -1,0 +1,1 @@
+"""Arbiters: one file each, one registry."""

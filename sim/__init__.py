@@ -1,0 +1,1 @@
+"""Build and run, the cluster, host libraries, experiments."""

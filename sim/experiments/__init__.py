@@ -1,0 +1,1 @@
+"""One module an experiment, and the registry that lists them."""

@@ -1,0 +1,1 @@
+"""Host software: memory, programmed I/O and the GM library."""
