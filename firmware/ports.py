@@ -1,0 +1,58 @@
+"""What firmware stands on: the processor port of a NIC and the time of a simulation, as protocols.
+
+The simulation provides them (`lanikai.sim.processor`), and so does the plain Python card of the firmware tests.
+Firmware itself knows no simulator: it awaits these and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any, Protocol
+
+__all__ = ["Flag", "ProcessorPort", "Scheduler"]
+
+
+class Flag(Protocol):
+    """A condition between coroutines: `wait` returns at once while it is set."""
+
+    def set(self) -> None:
+        """Wake every waiter; the flag stays set."""
+
+    def clear(self) -> None:
+        """Unset it."""
+
+    def is_set(self) -> bool:
+        """Whether it is set."""
+
+    async def wait(self) -> Any:
+        """Return when it is set."""
+
+
+class Scheduler(Protocol):
+    """Simulated time and coroutines."""
+
+    @property
+    def cycle(self) -> int:
+        """NIC clock cycles since reset: the cycle in which the caller acts now."""
+
+    async def sleep(self, cycles: int) -> None:
+        """Return `cycles` (at least 1) NIC cycles later. One wake-up, however long."""
+
+    def flag(self) -> Flag:
+        """A new flag, not set."""
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None], name: str) -> None:
+        """Run a coroutine beside the caller; an exception in it ends the simulation with that exception."""
+
+
+class ProcessorPort(Scheduler, Protocol):
+    """The register port of one NIC (`lanikai.hdl.nic.ports`). One access at a time; the caller serialises."""
+
+    async def write(self, address: int, data: int) -> None:
+        """Write a 32-bit word at a byte address of the processor's map. Takes 1 cycle, more if the SRAM is busy."""
+
+    async def read(self, address: int) -> int:
+        """Read a 32-bit word. Takes 2 cycles, more if the SRAM is busy."""
+
+    async def event(self) -> None:
+        """Return in the first cycle in which `event` (ISR & IMR) is high; at once if it is."""

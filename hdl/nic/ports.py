@@ -1,0 +1,74 @@
+"""The NIC's ports and address maps: what the processor and the host see, and the signature of the whole card."""
+
+from __future__ import annotations
+
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..axi import Axi4LiteSignature, Axi4Signature
+from ..config import NicConfig
+from ..link import LinkSignature
+
+__all__ = [
+    "DOORBELL_BASE",
+    "DOORBELL_PAGE_BYTES",
+    "HOST_ADDRESS_BITS",
+    "PROCESSOR_REQUEST",
+    "PROCESSOR_RESPONSE",
+    "REGISTER_BASE",
+    "SRAM_BASE",
+    "NicSignature",
+    "ProcessorSignature",
+]
+
+SRAM_BASE = 0x000000
+"""SRAM, byte addresses, in the processor's map and in the host's window."""
+REGISTER_BASE = 0x100000
+"""Registers: `nic.rdl` in the processor's map, `host.rdl` in the host's."""
+DOORBELL_BASE = 0x400000
+"""First doorbell page, in the host's map alone; channel `c` is at `DOORBELL_BASE + c * DOORBELL_PAGE_BYTES`.
+A 32-bit write anywhere in the page rings it."""
+DOORBELL_PAGE_BYTES = 4096
+"""A page of the host's MMU, so that a process is given its own channels and no others."""
+HOST_ADDRESS_BITS = 23
+"""Width of the host's window: 1024 doorbell pages above `DOORBELL_BASE`."""
+
+PROCESSOR_REQUEST = data.StructLayout({"valid": 1, "write": 1, "address": 24, "data": 32})
+"""An access of the NIC's processor: held until `ready`; `address` in bytes, a multiple of 4."""
+PROCESSOR_RESPONSE = data.StructLayout({"ready": 1, "event": 1, "data": 32})
+"""`ready`: the request of this cycle is taken at its end. `data`: of the read taken in the cycle before.
+`event`: an enabled interrupt status bit is set (`ISR & IMR`)."""
+
+
+class ProcessorSignature(wiring.Signature):
+    """The processor port, seen by the processor. Members: `request` (out, `PROCESSOR_REQUEST`),
+    `response` (in, `PROCESSOR_RESPONSE`). A register access takes one cycle, an SRAM access waits for its turn;
+    read data comes in the cycle after the request is taken. One access a cycle."""
+
+    def __init__(self) -> None:
+        super().__init__({"request": Out(PROCESSOR_REQUEST), "response": In(PROCESSOR_RESPONSE)})
+
+
+class NicSignature(wiring.Signature):
+    """The whole card. Members:
+
+    - `tx` (out, `LinkSignature`), `rx` (in, `LinkSignature`): the network link.
+    - `dma` (out, `Axi4Signature`): AXI4 master onto host memory.
+    - `host` (in, `Axi4LiteSignature`): registers, SRAM window and doorbell pages for the host.
+    - `processor` (in, `ProcessorSignature`): the NIC processor's port.
+    - `interrupt` (out): the host's interrupt line.
+    - `activity` (out): something moved in this cycle (a flit, a bus beat, a processor access): for the watchdog.
+    """
+
+    def __init__(self, config: NicConfig) -> None:
+        super().__init__(
+            {
+                "tx": Out(LinkSignature(config.link)),
+                "rx": In(LinkSignature(config.link)),
+                "dma": Out(Axi4Signature(data_bits=config.bus_bits)),
+                "host": In(Axi4LiteSignature(address_bits=HOST_ADDRESS_BITS)),
+                "processor": In(ProcessorSignature()),
+                "interrupt": Out(1),
+                "activity": Out(1),
+            }
+        )

@@ -1,0 +1,81 @@
+"""Registers from SystemRDL: one `.rdl` a block is the only declaration; RTL, accessors and docs read it here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from systemrdl import RDLCompiler
+from systemrdl.node import RegNode
+
+__all__ = ["Field", "Register", "load"]
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field: `name`, `low` bit, `width`, `doc`, and who may write it: `sw_writable`; `write_one_clears`."""
+
+    name: str
+    low: int
+    width: int
+    doc: str
+    sw_writable: bool
+    write_one_clears: bool
+
+    @property
+    def mask(self) -> int:
+        """The field's bits, in place."""
+        return (1 << self.width) - 1 << self.low
+
+
+@dataclass(frozen=True)
+class Register:
+    """A 32-bit register: `name`, `offset` in bytes, `doc`, `fields` by name."""
+
+    name: str
+    offset: int
+    doc: str
+    fields: Mapping[str, Field]
+
+    def pack(self, **values: int) -> int:
+        """The register's word with these fields, the others zero. Raises ValueError for a bad name or value."""
+        word = 0
+        for name, value in values.items():
+            field = self.fields.get(name)
+            if field is None:
+                raise ValueError(f"register {self.name}: no field {name!r}; it has {', '.join(self.fields)}")
+            if not 0 <= value < 1 << field.width:
+                raise ValueError(f"register {self.name}.{name} = {value}: 0 to {(1 << field.width) - 1}")
+            word |= value << field.low
+        return word
+
+    def unpack(self, word: int) -> dict[str, int]:
+        """Field values of a word read from the register."""
+        return {name: (word & field.mask) >> field.low for name, field in self.fields.items()}
+
+
+@cache
+def load(path: Path) -> Mapping[str, Register]:
+    """The registers of an `.rdl` file by name, in address order. Raises systemrdl's RDLCompileError."""
+    compiler = RDLCompiler()
+    compiler.compile_file(str(path))
+    registers = {}
+    for node in compiler.elaborate().top.children(unroll=True):
+        assert isinstance(node, RegNode)
+        fields = {
+            f.inst_name: Field(
+                name=f.inst_name,
+                low=f.low,
+                width=f.width,
+                doc=f.get_property("desc") or "",
+                sw_writable=f.is_sw_writable,
+                write_one_clears=f.get_property("onwrite") is not None,
+            )
+            for f in node.fields()
+        }
+        registers[node.inst_name] = Register(
+            name=node.inst_name, offset=node.address_offset, doc=node.get_property("desc") or "", fields=fields
+        )
+    return registers

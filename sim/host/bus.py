@@ -1,0 +1,44 @@
+"""What host software stands on: one host's memory and its I/O bus to its NIC, as a protocol.
+
+`lanikai.sim.cluster` provides it over the simulated PCI bus; host software knows no simulator.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from lanikai.firmware.ports import Scheduler
+
+__all__ = ["HostBus", "Watch"]
+
+
+class Watch(Protocol):
+    """Wakes host software when the NIC has written into a range of host memory."""
+
+    async def wait(self) -> Any:
+        """Return once a DMA write burst into the range has ended since the last `wait` (or since the watch was
+        made); at once if one has."""
+
+
+class HostBus(Scheduler, Protocol):
+    """One host: `memory` (bytes, shared with the simulation), programmed I/O to its NIC, watches on memory."""
+
+    @property
+    def node(self) -> int:
+        """The node's number."""
+
+    @property
+    def memory(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """The host's memory; the NIC's DMA reads and writes these very bytes."""
+
+    async def write(self, address: int, data: int) -> None:
+        """Write a 32-bit word into the NIC's window (`lanikai.hdl.nic.ports`); returns when the bus has taken it.
+        Raises BusError if the NIC refused it."""
+
+    async def read(self, address: int) -> int:
+        """Read a 32-bit word of the NIC's window. Raises BusError if the NIC refused it."""
+
+    def watch(self, start: int, length: int) -> Watch:
+        """A watch on `length` bytes of memory from `start`."""
