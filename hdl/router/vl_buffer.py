@@ -1,0 +1,145 @@
+"""First-in first-out buffers of all virtual lanes of a port, in one memory.
+
+Input and output buffers of the router (yum-2006 3.1, stages 1 and 5) and the receive buffers of the NIC.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth import Cat, Module, Signal, Value, unsigned
+from amaranth.hdl import ShapeLike
+from amaranth.lib import memory, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import ConfigError
+from .vl_pointers import VlPointers
+
+__all__ = ["VlBuffer", "encode"]
+
+
+def encode(one_hot: Value, bits: int) -> Value:
+    """The number of the set bit of `one_hot`, `bits` wide, 0 if none is: an OR of the bits' numbers."""
+    terms = []
+    for position in range(bits):
+        members = [one_hot[i] for i in range(len(one_hot)) if i >> position & 1]
+        terms.append(Cat(*members).any() if members else Value.cast(0)[0:1])
+    return Cat(*terms)
+
+
+class VlBuffer(wiring.Component):
+    """`vls` queues of `depth` items each; one item in and one item out a cycle, of any VLs.
+
+    Parameters: `shape`: of an item (a flit needs no `vl` in it: the queue that it stands in says it); `vls`:
+    1 to 16; `depth`: items a VL, at least 2 (ConfigError below that); `peek`: a slice of the item's bits that
+    can be read by a second reader, None for no such port.
+
+    Members:
+
+    - `write_valid` (in), `write_vl` (in, `vl_bits`), `write_data` (in, `shape`): an item, taken in this
+      cycle. There is no ready: the writer must know of room, by credits or by `full`, and must not write a VL
+      beyond `depth`.
+    - `non_empty` (out, `vls`): bit v is set if VL v holds an item. A register: an item that is written in
+      cycle t can be read and popped from t + 1.
+    - `full` (out, `vls`): bit v is set if VL v holds `depth` items. A register too: room made in cycle t
+      shows in t + 1.
+    - `read_select` (in, `vls`): one-hot, the VL to be read (none set: VL 0). `read_vl` (out, `vl_bits`): its
+      number. `read_data` (out, `shape`): its oldest item, in the same cycle; meaningless if the VL is empty.
+    - `pop` (in): take that item off. Only with one bit of `read_select` set, and that VL not empty.
+    - with `peek` only: `peek_select` (in, `vls`) and `peek_data` (out): one-hot select and that slice of the
+      bits of the selected VL's oldest item, in the same cycle.
+
+    Latency 1 cycle from write to read; throughput 1 item a cycle, at any depth, also with write and pop of
+    one VL. Reset: all empty; the contents of the memory stay as they are, and cannot be reached.
+
+    Cost: one memory of `vls * 2^ceil(log2 depth)` items, two pointer memories of `vls` rows, 2 flags a VL.
+    The flags are vectors, for the sake of arbiters that take requests as a vector and of the simulator's
+    speed.
+    """
+
+    def __init__(self, *, shape: ShapeLike, vls: int, depth: int, peek: slice | None = None) -> None:
+        if depth < 2:
+            raise ConfigError(f"VlBuffer: depth = {depth}: at least 2")
+        self._shape, self._vls, self._depth, self._peek = shape, vls, depth, peek
+        self._vl_bits = max(1, (vls - 1).bit_length())
+        members: dict[str, Any] = {
+            "write_valid": In(1),
+            "write_vl": In(self._vl_bits),
+            "write_data": In(shape),
+            "non_empty": Out(vls),
+            "full": Out(vls),
+            "read_select": In(vls),
+            "read_vl": Out(self._vl_bits),
+            "read_data": Out(shape),
+            "pop": In(1),
+        }
+        if peek is not None:
+            members |= {"peek_select": In(vls), "peek_data": Out(peek.stop - peek.start)}
+        super().__init__(members)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        vls, vl_bits, depth = self._vls, self._vl_bits, self._depth
+        row_bits = (depth - 1).bit_length()
+        peeks = self._peek is not None
+
+        # `tail` is where the next item of a VL goes, `front` where its oldest one is.
+        m.submodules.tail = tail = VlPointers(vls=vls, modulus=depth, reads=1)
+        m.submodules.front = front = VlPointers(vls=vls, modulus=depth, reads=1 + peeks)
+        m.d.comb += [
+            self.read_vl.eq(encode(self.read_select, vl_bits)),
+            tail.step.eq(self.write_valid),
+            tail.step_vl.eq(self.write_vl),
+            tail.read_vl[0].eq(self.read_vl),
+            front.step.eq(self.pop),
+            front.step_vl.eq(self.read_vl),
+            front.read_vl[0].eq(self.write_vl),
+        ]
+
+        def address(pointer: Value, vl: Value) -> Value:
+            return pointer if vls == 1 else Cat(pointer[:row_bits], vl)
+
+        rows = vls << row_bits
+        m.submodules.items = items = memory.Memory(shape=self._shape, depth=rows, init=[])
+        write, read = items.write_port(), items.read_port(domain="comb")
+        m.d.comb += [
+            write.en.eq(self.write_valid),
+            write.addr.eq(address(tail.here, self.write_vl)),
+            write.data.eq(self.write_data),
+            read.addr.eq(address(front.here, self.read_vl)),
+            self.read_data.eq(read.data),
+        ]
+        if self._peek is not None:
+            # A narrow copy: a second port on the wide memory would double it on an FPGA.
+            bits = Value.cast(self.write_data)[self._peek]
+            m.submodules.peeks = copy = memory.Memory(shape=unsigned(len(bits)), depth=rows, init=[])
+            peek_write, peek_read = copy.write_port(), copy.read_port(domain="comb")
+            peek_vl = Signal(vl_bits)
+            m.d.comb += [
+                peek_vl.eq(encode(self.peek_select, vl_bits)),
+                front.read_vl[1].eq(peek_vl),
+                peek_write.en.eq(self.write_valid),
+                peek_write.addr.eq(write.addr),
+                peek_write.data.eq(bits),
+                peek_read.addr.eq(address(front.read[1], peek_vl)),
+                self.peek_data.eq(peek_read.data),
+            ]
+
+        # Pointers alone cannot tell an empty ring from a full one, so the flags do. The comparisons hold for
+        # a depth of 2 or more: one step behind the other pointer means one item (or one place) is left.
+        written, popped, emptied, filled = (Signal(vls) for _ in range(4))
+        with m.If(self.write_valid):
+            m.d.comb += written.eq(1 << self.write_vl)
+        with m.If(self.pop):
+            m.d.comb += popped.eq(self.read_select)
+        with m.If(front.following == tail.read[0]):
+            m.d.comb += emptied.eq(popped)
+        with m.If(tail.following == front.read[0]):
+            m.d.comb += filled.eq(written)
+        # A write in the cycle of the last pop keeps the VL non-empty; a pop in the cycle of the filling write
+        # keeps it from being full.
+        m.d.sync += [
+            self.non_empty.eq((self.non_empty & ~emptied) | written),
+            self.full.eq((self.full | filled) & ~popped),
+        ]
+        return m
