@@ -1,0 +1,98 @@
+"""The card's SRAM: one word an access, one access a cycle, shared by round robin.
+
+It holds firmware data and stages packets (nagar-thesis-2001 3.1). The local bus of a LANai 4 runs at twice the
+processor's clock: two 32-bit accesses a cycle. Here that is one access of a word as wide as a flit (64 bits in
+the `lanai4` profile), so that the link engines move a flit an access.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from ..config import ConfigError, NicConfig
+
+__all__ = ["Sram", "SramPortSignature"]
+
+
+class SramPortSignature(wiring.Signature):
+    """A port of the SRAM, seen by the requester. Members:
+
+    - `valid` (out): an access is wanted; the other outputs belong to it. It may be withdrawn until granted.
+    - `write` (out): it is a write; `address` (out, `range(sram_words)`): the word.
+    - `data` (out, `8 * word_bytes` bits), `mask` (out, `word_bytes` bits): what to write, byte 0 in the low
+      bits; only bytes whose mask bit is set are written.
+    - `ready` (in): granted: the access is done at the end of this cycle.
+    - `rdata` (in): the word read, in the cycle after a granted read and in no other.
+    """
+
+    def __init__(self, config: NicConfig) -> None:
+        super().__init__(
+            {
+                "valid": Out(1),
+                "write": Out(1),
+                "address": Out(range(config.sram_words)),
+                "data": Out(8 * config.word_bytes),
+                "mask": Out(config.word_bytes),
+                "ready": In(1),
+                "rdata": In(8 * config.word_bytes),
+            }
+        )
+
+
+class Sram(wiring.Component):
+    """The SRAM. Members: `port_0` to `port_{n-1}` (in, `SramPortSignature`).
+
+    Every cycle with a request grants exactly one port, in the same cycle; the turn then passes to the port
+    after the one granted, so a port that keeps asking waits at most `ports - 1` cycles. Reads take one cycle.
+    All words are zero at power-up; a reset leaves them as they are.
+
+    Raises ConfigError if there is no port.
+    """
+
+    def __init__(self, config: NicConfig, *, ports: int) -> None:
+        if ports < 1:
+            raise ConfigError(f"Sram: ports = {ports}: at least 1")
+        self.config = config
+        self.ports = ports
+        super().__init__({f"port_{i}": In(SramPortSignature(config)) for i in range(ports)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        ports = [getattr(self, f"port_{i}") for i in range(self.ports)]
+        m.submodules.memory = memory = Memory(
+            shape=8 * self.config.word_bytes, depth=self.config.sram_words, init=[]
+        )
+        write = memory.write_port(granularity=8)
+        read = memory.read_port()
+
+        requests = Cat(port.valid for port in ports)
+        grant = Signal(self.ports)
+        # `later` marks the ports after the one granted last: they come first. The lowest bit set in x is
+        # x & -x: one carry chain in hardware, one operation in a simulator.
+        later = Signal(self.ports)
+        first = Signal(self.ports)
+        m.d.comb += first.eq(requests & later)
+        m.d.comb += grant.eq(Mux(first.any(), first & -first, requests & -requests))
+        with m.If(requests.any()):
+            m.d.sync += later.eq(~(grant | (grant - 1)))
+
+        words = [Cat(port.write, port.address, port.mask, port.data) for port in ports]
+        chosen = Signal(len(words[0]))
+        m.d.comb += chosen.eq(reduce(or_, (Mux(grant[i], word, 0) for i, word in enumerate(words))))
+        m.d.comb += [
+            Cat(write_enable := Signal(), write.addr, mask := Signal(self.config.word_bytes), write.data).eq(
+                chosen
+            ),
+            write.en.eq(Mux(write_enable, mask, 0)),
+            read.addr.eq(write.addr),
+            read.en.eq(1),
+        ]
+        for i, port in enumerate(ports):
+            m.d.comb += [port.ready.eq(grant[i]), port.rdata.eq(read.data)]
+        return m
