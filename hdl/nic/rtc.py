@@ -1,0 +1,67 @@
+"""The real-time clock: ticks of a rational number of cycles, and a timer that compares with it."""
+
+from __future__ import annotations
+
+from amaranth import Module, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import NicConfig
+
+__all__ = ["Rtc", "difference", "reached"]
+
+
+def difference(a: Value, b: Value) -> Value:
+    """How far clock value `a` is ahead of `b`, in ticks: signed, of their width.
+
+    Right across the clock's wrap while the two are less than half the clock's range apart.
+    """
+    bits = len(b)
+    return (a - b)[:bits].as_signed()
+
+
+def reached(now: Value, then: Value) -> Value:
+    """Whether clock value `now` is at or past `then` (one bit), right across the wrap as `difference` is."""
+    return ~difference(now, then)[-1]
+
+
+class Rtc(wiring.Component):
+    """Real-time clock with a rational prescaler, and a timer.
+
+    Members:
+
+    - `ticks` (out, `rtc_bits`): the clock. Tick `k` comes at the end of cycle `ceil(k * num / den) - 1` after
+      reset, where `num / den` is `config.tick_cycles`: the error is less than a cycle and never adds up.
+    - `compare` (in, `rtc_bits`), `arm` (in): a cycle of `arm` takes the time at which the timer fires; a
+      timer that is armed already is set anew.
+    - `fired` (out): high for one cycle, the first in which `ticks` is at or past the time taken (the cycle
+      after `arm` if it has passed already). Right across the wrap for times less than half the clock's range
+      away.
+
+    Reset: 0 ticks, timer not armed. Source: gulati-thesis-2001 4.2.2 (RTC), 5.3 (its half-microsecond tick).
+    """
+
+    def __init__(self, config: NicConfig) -> None:
+        self._num, self._den = config.rtc_cycles_num, config.rtc_cycles_den
+        bits = config.rtc_bits
+        super().__init__({"ticks": Out(bits), "compare": In(bits), "arm": In(1), "fired": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        # `phase` counts in units of 1/num tick; den <= num, so at most one tick a cycle.
+        phase = Signal(range(self._num))
+        advanced = Signal(range(2 * self._num))
+        m.d.comb += advanced.eq(phase + self._den)
+        with m.If(advanced >= self._num):
+            m.d.sync += [phase.eq(advanced - self._num), self.ticks.eq(self.ticks + 1)]
+        with m.Else():
+            m.d.sync += phase.eq(advanced)
+
+        armed = Signal()
+        time = Signal.like(self.compare)
+        m.d.comb += self.fired.eq(armed & reached(self.ticks, time))
+        with m.If(self.arm):
+            m.d.sync += [armed.eq(1), time.eq(self.compare)]
+        with m.Elif(self.fired):
+            m.d.sync += armed.eq(0)
+        return m
