@@ -1,0 +1,220 @@
+"""The rate control unit: which flow may send its next packet, and when (gulati-thesis-2001 3.2.2, 4.2.2)."""
+
+from __future__ import annotations
+
+from amaranth import Array, Cat, Module, Mux, Signal, Value, signed, unsigned
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import NicConfig
+from .rtc import difference
+
+__all__ = ["DispatchSignature", "RateControl", "dispatched_layout", "flow_bits", "max_lag_ticks"]
+
+
+def flow_bits(config: NicConfig) -> int:
+    """Width of a flow number, at least 1."""
+    return max(1, (config.flows - 1).bit_length())
+
+
+def max_lag_ticks(config: NicConfig) -> int:
+    """Most ticks that an NDT is kept behind the RTC.
+
+    Any two NDTs must stay less than half the clock's range apart to compare right. The furthest ahead is
+    `max_idt_ticks`, a quarter of the range less one; so the furthest behind is a quarter, less the ticks that
+    pass until the scan comes round to a flow again (a tick is at least a cycle, so `flows`; twice that, to be
+    clear).
+    """
+    return config.max_idt_ticks + 1 - 2 * config.flows
+
+
+def dispatched_layout(config: NicConfig) -> data.StructLayout:
+    """A packet of `flow` is dispatched; `last`: the flow has no sendable token left."""
+    return data.StructLayout({"flow": unsigned(flow_bits(config)), "last": 1})
+
+
+class DispatchSignature(wiring.Signature):
+    """The unit's decision. Members: `valid` (out): there is a flow to dispatch; `flow` (out): which.
+
+    Like a stream, but an offer may change: a flow with an earlier NDT may come. It is taken by
+    `RateControl.dispatched`.
+    """
+
+    def __init__(self, config: NicConfig) -> None:
+        super().__init__({"valid": Out(1), "flow": Out(flow_bits(config))})
+
+
+class RateControl(wiring.Component):
+    """Rate control unit of `config.flows` flows.
+
+    A flow has an inter-packet dispatch time (IDT), a next dispatch time (NDT) and a valid bit (it has a token
+    that may be sent). Of the valid flows the one with the smallest NDT is offered once NDT <= RTC, ties to
+    the lower flow. (The thesis prints ">=" in 4.2.2; its figure 3.3 and table 3.1 show "<=".)
+
+    Members (all times are RTC values or ticks):
+
+    - `rtc` (in, `rtc_bits`): the clock.
+    - `dispatch` (out, `DispatchSignature`): the offer.
+    - `dispatched` (in, stream of `dispatched_layout`): NDT += IDT; with `last` the flow becomes invalid.
+    - `enqueue` (in, stream of a flow): a flow that is not valid gets NDT = max(NDT, RTC) and becomes valid;
+      nothing changes for a valid one.
+    - `clear` (in, stream of a flow): the flow becomes invalid; its NDT stays.
+    - `select` (in, a flow), `idt`, `ndt` (out, `rtc_bits`), `valid` (out): the state of a flow, in the same
+      cycle.
+    - `write_idt`, `write_ndt` (in), `write_ticks` (in, `rtc_bits`): set that of the selected flow.
+
+    Commands for a flow that does not exist do nothing. `ready` of every stream is constantly high here; users
+    wait for it, so that a unit of many flows can take its time.
+
+    Latency: one cycle from a command, or from the tick, to the offer that accounts for it: `dispatch` is a
+    function of registers and `rtc`, a tree of `flows - 1` comparisons. A user must not rely on one cycle: a
+    unit of more flows holds `dispatch.valid` low while it decides. One command of each kind a cycle. An
+    unregulated flow (IDT = 0) is offered in the cycle after `enqueue`, and again in the cycle after
+    `dispatched`.
+
+    Commands of one cycle act in this order: `dispatched` (by the IDT before the cycle), `clear`, writes,
+    `enqueue`. So a flow that is dispatched with `last` and gets a new token in the same cycle stays valid,
+    with NDT = max(NDT + IDT, RTC). A change of IDT leaves the NDT that stands: it acts from the next
+    `dispatched` on. `dispatched` for a flow that was not on offer advances its NDT all the same.
+
+    Range: IDT is at most `config.max_idt_ticks`, a larger one is written as that. An NDT is kept between
+    `max_lag_ticks(config)` behind the RTC and `max_idt_ticks` ahead: a scan visits one flow a cycle, valid or
+    not, and moves up an NDT that has fallen further behind, so one of any age is never taken for a future
+    one. For a flow that is not valid this cannot be told from exact arithmetic, as `enqueue` takes the
+    maximum. A valid flow that has waited longer (on `lanai4`, 537 s) forgets the part of its arrears beyond
+    that. Someone who moves the clock by hand must not move it by more than `max_idt_ticks` at once.
+
+    Reset: all flows invalid, IDT and NDT zero.
+    """
+
+    def __init__(self, config: NicConfig) -> None:
+        self.config = config
+        flow = flow_bits(config)
+        super().__init__(
+            {
+                "rtc": In(config.rtc_bits),
+                "dispatch": Out(DispatchSignature(config)),
+                "dispatched": In(stream.Signature(dispatched_layout(config))),
+                "enqueue": In(stream.Signature(flow)),
+                "clear": In(stream.Signature(flow)),
+                "select": In(flow),
+                "idt": Out(config.rtc_bits),
+                "ndt": Out(config.rtc_bits),
+                "valid": Out(1),
+                "write_idt": In(1),
+                "write_ndt": In(1),
+                "write_ticks": In(config.rtc_bits),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        flows, bits = self.config.flows, self.config.rtc_bits
+        most, least = self.config.max_idt_ticks, -max_lag_ticks(self.config)
+        m.d.comb += [self.dispatched.ready.eq(1), self.enqueue.ready.eq(1), self.clear.ready.eq(1)]
+
+        # NDTs are registers, since the decision reads all of them at once; IDTs are a memory.
+        ndts = [Signal(bits, name=f"ndt_{i}") for i in range(flows)]
+        ndt = Array(ndts)
+        valid = Signal(flows)
+        m.submodules.idts = idts = memory.Memory(shape=unsigned(bits - 2), depth=flows, init=[])
+        idt_of_dispatched = idts.read_port(domain="comb")
+        idt_of_selected = idts.read_port(domain="comb")
+        idt_write = idts.write_port()
+        m.d.comb += [
+            idt_of_dispatched.addr.eq(self.dispatched.payload.flow),
+            idt_of_selected.addr.eq(self.select),
+            self.idt.eq(Mux(self.select < flows, idt_of_selected.data, 0)),
+            idt_write.addr.eq(self.select),
+            idt_write.data.eq(Mux(self.write_ticks > most, most, self.write_ticks)),
+            idt_write.en.eq(self.write_idt & (self.select < flows)),
+        ]
+
+        def one_hot(flow: Value, enable: Value) -> Signal:
+            hot = Signal(flows)
+            m.d.comb += hot.eq(Cat(enable & (flow == i) for i in range(flows)))
+            return hot
+
+        def settled(time: Value, name: str) -> Signal:
+            """`time`, moved into the range around the RTC in which comparisons are right."""
+            lead = Signal(signed(bits), name=f"{name}_lead")
+            result = Signal(bits, name=name)
+            m.d.comb += [
+                lead.eq(difference(time, self.rtc)),
+                result.eq(Mux(lead < least, self.rtc + least, Mux(lead > most, self.rtc + most, time))),
+            ]
+            return result
+
+        # dispatched: NDT += IDT. The sum is taken from a settled NDT, so it cannot pass the far end of the
+        # clock.
+        is_dispatched = one_hot(self.dispatched.payload.flow, self.dispatched.valid)
+        before = settled(ndt[self.dispatched.payload.flow], "before")
+        after = Signal(bits)
+        m.d.comb += after.eq(before + idt_of_dispatched.data)
+        after = settled(after, "after")
+
+        # enqueue: NDT = max(NDT, RTC), on what the cycle's other commands leave.
+        is_written = one_hot(self.select, self.write_ndt)
+        written = settled(self.write_ticks, "written")
+        is_cleared = one_hot(self.clear.payload, self.clear.valid)
+        still_valid = Signal(flows)
+        m.d.comb += still_valid.eq(valid & ~is_cleared & ~Mux(self.dispatched.payload.last, is_dispatched, 0))
+        is_enqueued = Signal(flows)
+        m.d.comb += is_enqueued.eq(one_hot(self.enqueue.payload, self.enqueue.valid) & ~still_valid)
+        waiting = Signal(bits)
+        with m.If((is_enqueued & is_written).any()):
+            m.d.comb += waiting.eq(written)
+        with m.Elif((is_enqueued & is_dispatched).any()):
+            m.d.comb += waiting.eq(after)
+        with m.Else():
+            m.d.comb += waiting.eq(ndt[self.enqueue.payload])
+        enqueued = Signal(bits)
+        m.d.comb += enqueued.eq(Mux(difference(waiting, self.rtc) < 0, self.rtc, waiting))
+        m.d.sync += valid.eq(still_valid | is_enqueued)
+
+        # The scan: one flow a cycle.
+        scan = Signal(range(flows))
+        m.d.sync += scan.eq(Mux(scan == flows - 1, 0, scan + 1))
+        is_scanned = one_hot(scan, Value.cast(1))
+        scanned = settled(ndt[scan], "scanned")
+
+        for i, register in enumerate(ndts):
+            with m.If(is_enqueued[i]):
+                m.d.sync += register.eq(enqueued)
+            with m.Elif(is_written[i]):
+                m.d.sync += register.eq(written)
+            with m.Elif(is_dispatched[i]):
+                m.d.sync += register.eq(after)
+            with m.Elif(is_scanned[i]):
+                m.d.sync += register.eq(scanned)
+
+        # The decision: a tournament, the lower flow winning ties.
+        round_ = [(valid[i], ndts[i], Value.cast(i)) for i in range(flows)]
+        while len(round_) > 1:
+            winners = [
+                self._winner(m, *pair, name=f"best_{len(round_)}_{i}")
+                for i, pair in enumerate(zip(round_[::2], round_[1::2], strict=False))
+            ]
+            round_ = winners + round_[2 * len(winners) :]
+        is_valid, time, flow = round_[0]
+        m.d.comb += [
+            self.dispatch.valid.eq(is_valid & (difference(self.rtc, time) >= 0)),
+            self.dispatch.flow.eq(flow),
+            self.ndt.eq(Mux(self.select < flows, ndt[self.select], 0)),
+            self.valid.eq(one_hot(self.select, Value.cast(1)) & valid != 0),
+        ]
+        return m
+
+    def _winner(
+        self, m: Module, low: tuple[Value, ...], high: tuple[Value, ...], *, name: str
+    ) -> tuple[Value, Value, Value]:
+        """Of two (valid, NDT, flow), the one that goes first."""
+        upper = Signal(name=f"{name}_upper")
+        time = Signal(self.config.rtc_bits, name=f"{name}_ndt")
+        flow = Signal(flow_bits(self.config), name=f"{name}_flow")
+        m.d.comb += [
+            upper.eq(high[0] & (~low[0] | (difference(high[1], low[1]) < 0))),
+            time.eq(Mux(upper, high[1], low[1])),
+            flow.eq(Mux(upper, high[2], low[2])),
+        ]
+        return low[0] | high[0], time, flow

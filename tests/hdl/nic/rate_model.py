@@ -1,0 +1,53 @@
+"""The rate control unit in plain Python, on integers that never wrap."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class RateModel:
+    """`flows` flows; times are integers without a width. `cycle` is one clock cycle of the RTL.
+
+    `max_lead` and `max_lag` bound an NDT around the clock; a flow that waits is moved up when the scan visits
+    it.
+    """
+
+    flows: int
+    max_lead: int
+    max_lag: int
+    idt: list[int] = field(default_factory=list)
+    ndt: list[int] = field(default_factory=list)
+    valid: list[bool] = field(default_factory=list)
+    scan: int = 0
+
+    def __post_init__(self):
+        self.idt = [0] * self.flows
+        self.ndt = [0] * self.flows
+        self.valid = [False] * self.flows
+
+    def offer(self, rtc):
+        """The flow to dispatch at clock value `rtc`, or None."""
+        waiting = [flow for flow in range(self.flows) if self.valid[flow]]
+        first = min(waiting, key=lambda flow: (self.ndt[flow], flow), default=None)
+        return first if first is not None and self.ndt[first] <= rtc else None
+
+    def settle(self, time, rtc):
+        return min(max(time, rtc - self.max_lag), rtc + self.max_lead)
+
+    def cycle(self, rtc, *, dispatched=None, last=False, clear=None, ndt=None, idt=None, enqueue=None):
+        """One cycle's commands: `ndt` and `idt` are (flow, ticks) writes."""
+        self.ndt[self.scan] = self.settle(self.ndt[self.scan], rtc)
+        self.scan = (self.scan + 1) % self.flows
+        if dispatched is not None:
+            sum_ = self.settle(self.ndt[dispatched], rtc) + self.idt[dispatched]
+            self.ndt[dispatched] = self.settle(sum_, rtc)
+            if last:
+                self.valid[dispatched] = False
+        if clear is not None:
+            self.valid[clear] = False
+        if ndt is not None:
+            self.ndt[ndt[0]] = self.settle(ndt[1], rtc)
+        if idt is not None:
+            self.idt[idt[0]] = min(idt[1], self.max_lead)
+        if enqueue is not None and not self.valid[enqueue]:
+            self.ndt[enqueue] = max(self.ndt[enqueue], rtc)
+            self.valid[enqueue] = True
