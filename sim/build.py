@@ -1,0 +1,249 @@
+"""A design (Verilog texts) to a simulator executable, cached by what went in.
+
+`Design` is the text; `Recipe` is a design that has yet to be made from a configuration, so that a second run
+of the same configuration needs no Amaranth at all. `build` takes either and returns a `Model`, which `run`
+starts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Literal, get_args
+
+import lanikai.hdl.emit
+from amaranth.lib import wiring
+from lanikai.hdl.emit import to_verilog
+
+from .cache import Cache, content_key
+from .compiler import BuildError, make_model, require_trace_header, versions
+
+__all__ = ["Design", "Model", "Public", "Recipe", "Variant", "block_design", "build"]
+
+Variant = Literal["fast", "debug", "waves"]
+"""`fast`: only the signals that the design lists can be seen. `debug`: every signal (5 times slower).
+`waves`: as `fast`, and every signal goes to an FST file (10 times slower)."""
+
+Progress = Callable[[float, str], None]
+
+_NATIVE = Path(__file__).parent / "native"
+_VARIANT_FLAGS: Mapping[str, tuple[str, ...]] = {
+    "fast": (),
+    "debug": ("--public-flat-rw",),
+    "waves": ("--trace-fst", "--trace-structs"),
+}
+
+
+@dataclass(frozen=True)
+class Public:
+    """A signal that Python touches: variable `var` of module `module`; `writable` or only read."""
+
+    module: str
+    var: str
+    writable: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """What is simulated.
+
+    - `top`: the top module's name; it has an input `clk`, which the simulator's main loop drives.
+    - `sources`: texts by file name: Verilog (`.v`, `.sv`) and C++ (`.cpp`, for DPI).
+    - `public`: the signals that Python touches. Few: each costs speed. They are read and written by the names
+      in the top module, so they should be ports of the top module.
+    - `no_inline`: modules that are instantiated many times and are to be compiled once.
+    """
+
+    top: str
+    sources: Mapping[str, str]
+    public: tuple[Public, ...] = ()
+    no_inline: tuple[str, ...] = ()
+
+    def control_file(self, variant: Variant) -> str:
+        """The Verilator configuration (`.vlt`) that makes signals visible and keeps modules apart."""
+        lines = ["`verilator_config"]
+        if variant != "debug":
+            for signal in self.public:
+                access = "public_flat_rw" if signal.writable else "public_flat_rd"
+                lines.append(f'{access} -module "{signal.module}" -var "{signal.var}"')
+        lines += [f'no_inline -module "{module}"' for module in self.no_inline]
+        return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """A design that has yet to be made: `name` and `config` (JSON text) say which, `make` makes it.
+
+    With the sources of `lanikai.hdl`, of the simulation's native part and the versions of the tools they
+    determine the design: `make` is called only when they are new.
+    """
+
+    name: str
+    config: str
+    make: Callable[[], Design]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """A built simulator.
+
+    `top`: top module's name; `variant`; `executable`; `cached`: it was there already; `seconds` that `build`
+    took; `key`: the name of its content.
+    """
+
+    top: str
+    variant: Variant
+    executable: Path
+    cached: bool
+    seconds: float
+    key: str = field(repr=False)
+
+
+def block_design(component: wiring.Component, *, name: str = "block") -> Design:
+    """One Amaranth component as a design of its own, all ports of its signature public (`dut.tx__valid`).
+
+    `clk` runs by itself; `rst` is an input at 0.
+    """
+    text = to_verilog(component, name=name)
+    public = [Public(name, "rst", writable=True)]
+    for path, member, _value in component.signature.flatten(component):
+        public.append(Public(name, "__".join(str(step) for step in path), writable=member.flow == wiring.In))
+    return Design(top=name, sources={f"{name}.v": text}, public=tuple(public))
+
+
+def build(
+    design: Design | Recipe,
+    variant: Variant = "fast",
+    progress: Progress | None = None,
+    *,
+    cache: Cache | None = None,
+) -> Model:
+    """The simulator of `design`, from the cache if it was built before.
+
+    `progress` gets a fraction (0 to 1) and a text of one line. Raises MissingTool, BuildError (with the log's
+    last lines), ValueError for an unknown variant. Interrupted, it leaves no process and no half-made entry.
+    """
+    if variant not in get_args(Variant):
+        raise ValueError(f"variant = {variant!r}: one of {', '.join(get_args(Variant))}")
+    started = time.monotonic()
+    store = cache or Cache()
+    tell = progress or (lambda fraction, text: None)
+    tools = versions()
+    if isinstance(design, Recipe):
+        parts = {
+            "recipe": design.name,
+            "config": design.config,
+            "variant": variant,
+            "tools": tools,
+            "hdl": _hdl_hash(),
+            "native": _native_hash(),
+        }
+        known = store.find("recipes", content_key(parts))
+        if known:
+            link = json.loads((known / "model.json").read_text())
+            found = store.find("models", link["key"])
+            if found:
+                return _model(found, link["top"], variant, link["key"], cached=True, started=started)
+            shutil.rmtree(known, ignore_errors=True)
+        tell(0.0, f"{design.name}: Amaranth to Verilog")
+        made = design.make()
+        model = _build_design(made, variant, tell, store, tools, started)
+        text = json.dumps({"key": model.key, "top": model.top})
+        store.make("recipes", content_key(parts), lambda folder: _write(folder / "model.json", text))
+        return model
+    return _build_design(design, variant, tell, store, tools, started)
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text)
+
+
+def _model(folder: Path, top: str, variant: Variant, key: str, *, cached: bool, started: float) -> Model:
+    return Model(
+        top=top,
+        variant=variant,
+        executable=folder / "sim",
+        cached=cached,
+        seconds=time.monotonic() - started,
+        key=key,
+    )
+
+
+def _build_design(
+    design: Design, variant: Variant, tell: Progress, store: Cache, tools: Mapping[str, str], started: float
+) -> Model:
+    main = (_NATIVE / "main.cpp").read_text()
+    sources = {**design.sources, "main.cpp": main, "control.vlt": design.control_file(variant)}
+    flags = _VARIANT_FLAGS[variant]
+    key = content_key({"top": design.top, "sources": sources, "flags": flags, "tools": tools})
+    if variant == "waves" and not store.find("models", key):
+        require_trace_header()
+
+    def fill(folder: Path) -> None:
+        for name, text in sources.items():
+            (folder / name).write_text(text)
+        # The control file comes first, so that it holds for all that follows.
+        order = sorted(sources, key=lambda name: (not name.endswith(".vlt"), name.endswith(".cpp"), name))
+        runtime = store.find("runtimes", runtime_key)
+        tell(0.3, f"{design.top}: compiling")
+        log = folder / "build.log"
+        try:
+            make_model(folder, design.top, order, flags=flags, log=log, runtime=runtime)
+        except BuildError as error:
+            raise _kept(error, store, key) from None
+        if runtime is None:
+            store.make("runtimes", runtime_key, lambda target: _keep_runtime(folder / "build", target))
+        shutil.rmtree(folder / "build")
+
+    runtime_key = content_key({"traced": variant == "waves", "tools": tools})
+    tell(0.1, f"{design.top}: Verilog to C++")
+
+    def waiting() -> None:
+        tell(0.1, f"{design.top}: waiting for another run that builds the same design")
+
+    folder, cached = store.make("models", key, fill, waiting)
+    tell(1.0, f"{design.top}: built")
+    return _model(folder, design.top, variant, key, cached=cached, started=started)
+
+
+def _keep_runtime(build_folder: Path, target: Path) -> None:
+    for item in build_folder.glob("verilated*.o"):
+        shutil.copyfile(item, target / item.name)
+
+
+def _kept(error: BuildError, store: Cache, key: str) -> BuildError:
+    """The error with its log moved to where it stays when the half-made entry is removed."""
+    folder = store.root / "logs"
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = folder / f"{key}.log"
+    shutil.copyfile(error.log, kept)
+    return BuildError(error.what, kept)
+
+
+@cache
+def _hdl_hash() -> str:
+    """Hash of the sources of `lanikai.hdl` and of the cluster's structure: all that a recipe's design comes
+    from."""
+    folder = Path(lanikai.hdl.emit.__file__).parent
+    files = [*folder.rglob("*.py"), *folder.rglob("*.rdl"), *Path(__file__).parent.glob("*.py")]
+    return _hash_files(files)
+
+
+@cache
+def _native_hash() -> str:
+    return _hash_files(list(_NATIVE.iterdir()))
+
+
+def _hash_files(files: list[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        if path.is_file():
+            digest.update(f"{path.parent.name}/{path.name}\n".encode())
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()

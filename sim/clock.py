@@ -1,0 +1,120 @@
+"""Simulated time for coroutines, and the one rule of sampling: read just before the clock edge, write just
+after.
+
+The clock itself is toggled by the simulator's main loop (`native/main.cpp`), whose times stand here again.
+Each method returns in a defined phase of a cycle:
+
+- *drive phase*, just after the edge that starts the cycle: here coroutines write, and here they wake;
+- *sample phase*, just before the edge that ends the cycle: what is read here is what that edge sees.
+
+A register that no write of the same cycle can change reads the same in both phases, so that a mailbox made of
+registers is served with one wake-up. Nothing else in the project touches cocotb's triggers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import cocotb
+from cocotb.simtime import get_sim_time
+from cocotb.task import Task
+from cocotb.triggers import Event, Timer, ValueChange
+
+__all__ = ["DRIVE_STEPS", "PERIOD_STEPS", "SAMPLE_STEPS", "Clock", "EventFlag"]
+
+PERIOD_STEPS = 10
+"""Steps of a cycle (kPeriod of main.cpp)."""
+DRIVE_STEPS = 1
+"""Drive phase, steps after the edge (kDrive of main.cpp)."""
+SAMPLE_STEPS = 9
+"""Sample phase, steps after the edge."""
+
+
+class EventFlag:
+    """`lanikai.firmware.ports.Flag` in the simulator."""
+
+    def __init__(self) -> None:
+        self._event = Event()
+
+    def set(self) -> None:
+        """Wake every waiter; the flag stays set."""
+        self._event.set()
+
+    def clear(self) -> None:
+        """Unset it."""
+        self._event.clear()
+
+    def is_set(self) -> bool:
+        """Whether it is set."""
+        return self._event.is_set()
+
+    async def wait(self) -> None:
+        """Return when it is set."""
+        await self._event.wait()
+
+
+class Clock:
+    """The clock of a simulation; implements `lanikai.firmware.ports.Scheduler`.
+
+    `on_failure` gets the exception of a spawned coroutine.
+    """
+
+    def __init__(self, on_failure: Callable[[BaseException], None]) -> None:
+        self._on_failure = on_failure
+        self._tasks: set[Task[None]] = set()
+
+    @property
+    def cycle(self) -> int:
+        """Clock cycles since the start: the cycle in which the caller acts now."""
+        return _now() // PERIOD_STEPS
+
+    async def sleep(self, cycles: int) -> None:
+        """Return in the drive phase `cycles` (at least 1) later. One wake-up, however long.
+        Raises ValueError for less than 1."""
+        if cycles < 1:
+            raise ValueError(f"cycles = {cycles}: at least 1")
+        now = _now()
+        await Timer(cycles * PERIOD_STEPS + DRIVE_STEPS - now % PERIOD_STEPS, "step")
+
+    async def sample_phase(self) -> None:
+        """Return in the sample phase of this cycle."""
+        left = SAMPLE_STEPS - _now() % PERIOD_STEPS
+        if left > 0:
+            await Timer(left, "step")
+
+    async def drive_phase(self) -> None:
+        """Return in the next drive phase: of this cycle if it has yet to come or is now, else of the next."""
+        left = (DRIVE_STEPS - _now()) % PERIOD_STEPS
+        if left:
+            await Timer(left, "step")
+
+    async def change(self, handle: Any) -> None:
+        """Return in the drive phase of the first cycle in which the signal differs from now.
+
+        `handle`: a cocotb handle of a public signal that rarely changes (an event made in RTL). No wake-ups
+        meanwhile.
+        """
+        await ValueChange(handle)
+        await self.drive_phase()
+
+    def flag(self) -> EventFlag:
+        """A new flag, not set."""
+        return EventFlag()
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None], name: str) -> None:
+        """Run a coroutine beside the caller; an exception in it ends the simulation with that exception."""
+        task = cocotb.start_soon(self._guarded(coroutine))
+        task.set_name(name)
+        # cocotb keeps no reference to a task that waits on a flag nobody holds.
+        self._tasks.add(task)
+
+    async def _guarded(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        try:
+            await coroutine
+        except Exception as error:
+            self._on_failure(error)
+
+
+def _now() -> int:
+    return int(get_sim_time("step"))

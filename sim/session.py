@@ -1,0 +1,44 @@
+"""What the coroutine of a run is given: the design, the clock, its parameters, progress."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .clock import Clock
+
+__all__ = ["Session"]
+
+
+class Session:
+    """One run inside the simulator.
+
+    - `dut`: the top module's cocotb handle; `clock`: `Clock`.
+    - `spec`: the run's parameters (JSON values); `seed`, `random`: the run's seed and its generator.
+    - `out_dir`: folder for files; `channel`: descriptor of the pipe to the program that started the run.
+    """
+
+    def __init__(
+        self, dut: Any, spec: Mapping[str, Any], *, seed: int, out_dir: Path, channel: int, clock: Clock
+    ) -> None:
+        self.dut = dut
+        self.spec = spec
+        self.seed = seed
+        self.random = random.Random(seed)
+        self.out_dir = out_dir
+        self.clock = clock
+        self._channel = channel
+
+    def progress(self, fraction: float, text: str) -> None:
+        """Tell how far the run is: `fraction` from 0 to 1 and a text of one line."""
+        self.send({"progress": fraction, "text": text})
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """A message to the program that started the run: one line of JSON."""
+        data = json.dumps(message).encode() + b"\n"
+        while data:
+            data = data[os.write(self._channel, data) :]
