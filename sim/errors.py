@@ -47,21 +47,15 @@ class SimulationError(LanikaiError):
 
 
 class MissingTool(LanikaiError):
-    """A program or library is not on this machine.
-
-    `tool` is what is missing, `purpose` what needs it, `install` the exact command that installs it.
-    """
+    """Something that has to be installed is not on this machine: its `name`, and the `command` that installs
+    it."""
 
     exit_status = EXIT_MISSING
 
-    def __init__(self, tool: str, *, purpose: str, install: str) -> None:
-        self.tool, self.purpose, self.install = tool, purpose, install
-        super().__init__(f"{tool} is missing: {purpose} needs it; install it with: {install}")
+    def __init__(self, name: str, command: str) -> None:
+        self.name, self.command = name, command
+        super().__init__(f"{name} is missing; install it with: {command}")
 
-    def __reduce__(self) -> tuple[object, ...]:
-        """Keyword-only arguments, kept when the error crosses a process."""
-        return _missing_tool, (self.tool, self.purpose, self.install)
-
-
-def _missing_tool(tool: str, purpose: str, install: str) -> MissingTool:
-    return MissingTool(tool, purpose=purpose, install=install)
+    def __reduce__(self) -> tuple[type[MissingTool], tuple[str, str]]:
+        """Kept whole when the error crosses a process."""
+        return type(self), (self.name, self.command)

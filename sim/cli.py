@@ -1,0 +1,247 @@
+"""The command line. Each command checks what the user gave, calls the library, and shows what came of it.
+
+Heavy libraries (Amaranth, cocotb, matplotlib, polars) are imported by the commands that need them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from lanikai.hdl.config import ConfigError
+from rich.console import Console
+
+from .errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_MISSING, EXIT_OK, EXIT_USER, LanikaiError, UserError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="lanikai",
+    help="A quality-of-service cluster interconnect: run the published experiments on its RTL.",
+    rich_markup_mode=None,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    no_args_is_help=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+UsageError: Any = typer.BadParameter.__mro__[1]
+"""The parser's base class of wrong usage; typer does not name it."""
+
+
+class Ended(BaseException):
+    """SIGTERM, as an exception, so that what runs is ended on the way out."""
+
+
+@app.command("list")
+def list_experiments() -> None:
+    """List every experiment: where it is from, and whether it is built."""
+    from .experiments.display import list_table
+    from .experiments.registry import listing
+
+    _console().print(list_table(listing()))
+
+
+@app.command()
+def run(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Experiment, as `lanikai list` shows it.")],
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A parameter; may be given again.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Seconds: a first look (the default).")] = False,
+    full: Annotated[bool, typer.Option("--full", help="The published size.")] = False,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**63 - 1, help="Seed of the whole run.")] = 1,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for the files of this run.")] = None,
+    json_file: Annotated[
+        str | None,
+        typer.Option("--json", metavar="FILE", help="Write the results there; `-`: standard output."),
+    ] = None,
+    waves: Annotated[bool, typer.Option("--waves", help="Write a waveform (10 times slower).")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Make every signal visible (5 times slower).")
+    ] = False,
+    jobs: Annotated[
+        int | None, typer.Option("-j", "--jobs", metavar="N", min=1, max=1024, help="Points run at once.")
+    ] = None,
+) -> None:
+    """Run an experiment and hold its results against the published ones.
+
+    Exit status: 0 all within tolerance and every claim holds; 1 something is not; 2 wrong input; 3 something
+    is missing on this machine; 130 interrupted.
+    """
+    from . import doctor
+    from .experiments import registry, runner
+    from .experiments.base import Size
+    from .experiments.display import RunProgress, show
+    from .experiments.parameters import parse
+    from .results import RunFolder, check_file
+
+    if quick and full:
+        raise UserError("--quick and --full: give one of them")
+    if waves and debug:
+        raise UserError("--waves and --debug: give one of them (a waveform has every signal)")
+    experiment = registry.find(name)
+    parameters = parse(experiment, settings or [])
+    size: Size = "full" if full else "quick"
+    points = experiment.points(parameters, size)
+    if json_file not in (None, "-"):
+        check_file(Path(json_file), "--json")
+    # The folder is the last thing that the user can have got wrong, and the first that is made.
+    folder = RunFolder(out, experiment=name, size=size, seed=seed)
+    console = _console(stderr=json_file == "-")
+    try:
+        doctor.require(doctor.WAVES if waves else doctor.RUN)
+        with RunProgress(console, points) as bars:
+            report = runner.execute(
+                experiment,
+                parameters,
+                points=points,
+                size=size,
+                seed=seed,
+                folder=folder,
+                backend=_backend(),
+                variant="waves" if waves else "debug" if debug else "fast",
+                workers=jobs or len(os.sched_getaffinity(0)),
+                progress=bars.report,
+            )
+    except (UserError, ConfigError, KeyboardInterrupt, Ended):
+        folder.discard()
+        raise
+    except LanikaiError as error:
+        if error.exit_status == EXIT_MISSING:
+            folder.discard()
+        raise
+    if json_file == "-":
+        sys.stdout.write(report.json_text())
+    elif json_file:
+        Path(json_file).write_text(report.json_text())
+    show(console, report)
+    raise typer.Exit(report.exit_status)
+
+
+def _console(*, stderr: bool = False) -> Console:
+    """Where to print: a terminal has its own width, a pipe or a file is given room for a row on a line."""
+    console = Console(stderr=stderr)
+    return console if console.is_terminal else Console(stderr=stderr, width=160)
+
+
+def _backend() -> Any:
+    """What builds and runs; the tests of the command line put another in its place."""
+    from .experiments.backend import Simulator
+
+    return Simulator()
+
+
+@app.command()
+def doctor() -> None:
+    """Say what is there and what is missing on this machine, and how to install it."""
+    from rich.table import Table
+
+    from .doctor import RUN, examine, folder_bytes
+    from .paths import cache_dir
+    from .results import versions
+
+    console = _console()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("what", "", "where, or how to install it", "what for"):
+        table.add_column(heading, no_wrap=heading in ("what", ""), overflow="fold")
+    findings = examine()
+    for finding in findings:
+        state = "[green]found[/]" if finding.found else "[bold red]missing[/]"
+        table.add_row(finding.need.name, state, finding.found or finding.need.install, finding.need.for_)
+    console.print(table)
+    for package, number in versions().items():
+        console.print(f"{package} {number}", highlight=False)
+    cache = cache_dir()
+    console.print(f"build cache {cache}: {folder_bytes(cache) / 1e6:.1f} MB", highlight=False, soft_wrap=True)
+    missing = [finding.need for finding in findings if not finding.found]
+    if any(RUN in need.commands for need in missing):
+        console.print("`lanikai run` needs what is missing above")
+        raise typer.Exit(EXIT_MISSING)
+    console.print("everything that `lanikai run` needs is there")
+
+
+@app.command("waves")
+def show_waves(
+    run_folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run made with --waves.")],
+) -> None:
+    """Open the waveforms of a run in GTKWave, signals grouped and enums decoded."""
+    from . import doctor
+
+    if not run_folder.is_dir():
+        raise UserError(f"there is no folder {str(run_folder)!r}: give the folder of a run made with --waves")
+    found = sorted(run_folder.rglob("*.fst"))
+    if not found:
+        raise UserError(f"no waveform (*.fst) in {str(run_folder)!r}: make the run with --waves")
+    doctor.require(doctor.VIEW)
+    save = found[0].with_suffix(".gtkw")
+    command = ["gtkwave", str(found[0]), *([str(save)] if save.is_file() else [])]
+    raise typer.Exit(EXIT_FAILED if subprocess.run(command).returncode else EXIT_OK)
+
+
+@app.callback(invoke_without_command=True)
+def lanikai(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+) -> None:
+    """A quality-of-service cluster interconnect: run the published experiments on its RTL."""
+    if version:
+        from .results import versions
+
+        print(f"lanikai {versions()['lanikai']}")
+    elif context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """The program `lanikai`: runs a command and exits with its status, an error in one line on standard
+    error."""
+    signal.signal(signal.SIGTERM, _end)
+    sys.exit(_status(sys.argv[1:] if arguments is None else list(arguments)))
+
+
+def _end(number: int, frame: Any) -> None:
+    raise Ended
+
+
+def _status(arguments: list[str]) -> int:
+    """Run a command; its exit status."""
+    try:
+        done = app(arguments, prog_name="lanikai", standalone_mode=False)
+        return done if isinstance(done, int) else EXIT_OK
+    except UsageError as error:
+        message = " ".join(error.format_message().split())
+        return _fail(f"{message} (see `lanikai --help`)", EXIT_USER)
+    except ConfigError as error:
+        return _fail(str(error), EXIT_USER)
+    except LanikaiError as error:
+        return _fail(str(error), error.exit_status)
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("interrupted", EXIT_INTERRUPTED)
+    except Ended:
+        return _fail("terminated", 128 + signal.SIGTERM)
+    except BrokenPipeError:
+        # Whoever read our output has gone (`lanikai list | head`): nothing is left to say, and nobody to say
+        # it to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
+    except Exception as error:
+        handle, name = tempfile.mkstemp(prefix="lanikai-", suffix=".log")
+        with os.fdopen(handle, "w") as log:
+            log.write(traceback.format_exc())
+        what = f"{type(error).__name__}: {error}".partition("\n")[0]
+        return _fail(f"internal error: {what} (traceback in {name})", EXIT_FAILED)
+
+
+def _fail(message: str, status: int) -> int:
+    line = message.partition("\n")[0]
+    print(f"lanikai: {line}", file=sys.stderr)
+    return status

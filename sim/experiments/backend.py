@@ -1,0 +1,91 @@
+"""What the runner needs of the simulator, as a protocol, and the simulator itself behind it.
+
+The tests of the framework put a plain Python backend in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+__all__ = ["Backend", "Built", "Job", "Measured", "Progress", "Simulator", "Variant"]
+
+Progress = Callable[[float, str], None]
+"""Told a fraction, 0 to 1, and a line of text."""
+
+Variant = Literal["fast", "debug", "waves"]
+"""`fast`: few visible signals; `debug`: all of them; `waves`: all of them, written to a file."""
+
+
+class Built(Protocol):
+    """A model that can be run: whether it came from the cache (`cached`), and the `seconds` that building
+    took."""
+
+    @property
+    def cached(self) -> bool:
+        """It was there already."""
+
+    @property
+    def seconds(self) -> float:
+        """Time that building took."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One point to run: the coroutine (`entry`, `module:name`), its `spec`, the `seed`, and the `folder` for
+    what the simulation writes."""
+
+    entry: str
+    spec: Mapping[str, Any]
+    seed: int
+    folder: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What came of a job: the coroutine's `values`, the `cycles` simulated, the `wall_seconds` they took, and
+    the `log` and `waves` files, where there are any."""
+
+    values: Mapping[str, Any]
+    cycles: int
+    wall_seconds: float
+    log: str | None = None
+    waves: str | None = None
+
+
+class Backend(Protocol):
+    """Builds a cluster's model and runs points on it. `run` is called in a process of its own."""
+
+    def build(self, cluster: Any, variant: Variant, progress: Progress) -> Built:
+        """The model of a `ClusterConfig`. Raises MissingTool."""
+
+    def run(self, model: Any, job: Job, progress: Progress) -> Measured:
+        """Run one point. Raises SimulationError."""
+
+
+class Simulator:
+    """The backend that runs RTL: Verilator, by `lanikai.sim.build` and `lanikai.sim.run`."""
+
+    def build(self, cluster: Any, variant: Variant, progress: Progress) -> Built:
+        """The cluster's model, from the cache if it was built before."""
+        from ..build import build
+        from ..cluster import cluster_design
+
+        return build(cluster_design(cluster), variant, progress)
+
+    def run(self, model: Any, job: Job, progress: Progress) -> Measured:
+        """Run the point in a simulator process."""
+        from ..run import run
+
+        done = run(
+            model, job.entry, job.spec, out_dir=job.folder, seed=job.seed, progress=progress, name="point"
+        )
+        return Measured(
+            values=done.value,
+            cycles=done.cycles,
+            wall_seconds=done.seconds,
+            log=str(done.log),
+            waves=str(done.waves) if done.waves else None,
+        )

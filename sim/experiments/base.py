@@ -1,0 +1,135 @@
+"""What an experiment is: a question, parameters, points, a coroutine, results, a plot and published values.
+
+To add one: write a module here with a subclass of `Experiment`, and name it in `registry.py`.
+
+An experiment says which cluster a point runs on and which coroutine runs it; the runner
+(`lanikai.sim.experiments.runner`) builds, runs the points in parallel and compares. Nothing here imports the
+simulator, so that listing experiments and checking parameters is quick.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from lanikai.hdl.config import Part
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Claim", "Experiment", "Outcome", "Point", "Size", "within"]
+
+Size = Literal["quick", "full"]
+"""`quick`: seconds, for tests and a first look; `full`: the published size."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One run of an experiment.
+
+    - `label`: a few words that tell it from the others, for tables and progress.
+    - `parameters`: its set-up, as the results record it; a value for each flow is a list in the flows' order.
+    - `spec`: what the coroutine inside the simulation is given; plain JSON.
+    - `published`: results as published, by result name, or None.
+    - `tolerance`: the relative error allowed for each published result, or None.
+    """
+
+    label: str
+    parameters: Mapping[str, Any]
+    spec: Mapping[str, Any]
+    published: Mapping[str, Any] | None = None
+    tolerance: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """A point that has run: its `results` by name, its `seed`, the NIC clock `cycles` simulated, the
+    `wall_seconds` that took, and `within`: whether every published result is within its tolerance (None if
+    the point has none). `log` and `waves` are files, where there are any."""
+
+    point: Point
+    results: Mapping[str, Any]
+    seed: int
+    cycles: int
+    wall_seconds: float
+    log: str | None = None
+    waves: str | None = None
+    within: bool | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Hold the results against the published ones."""
+        verdict = None
+        if self.point.published is not None:
+            tolerance = self.point.tolerance or {}
+            verdict = all(
+                within(self.results.get(key), value, tolerance.get(key, 0.0))
+                for key, value in self.point.published.items()
+            )
+        object.__setattr__(self, "within", verdict)
+
+
+def within(achieved: Any, published: Any, tolerance: float) -> bool:
+    """Whether `achieved` is within the relative `tolerance` of `published`; of lists, every element of both.
+
+    A published zero allows `tolerance` itself; anything that is not a number must be equal.
+    """
+    if isinstance(published, list):
+        return (
+            isinstance(achieved, list)
+            and len(achieved) == len(published)
+            and all(within(a, p, tolerance) for a, p in zip(achieved, published, strict=True))
+        )
+    if isinstance(published, bool) or not isinstance(published, int | float):
+        return bool(achieved == published)
+    if isinstance(achieved, bool) or not isinstance(achieved, int | float):
+        return False
+    return abs(achieved - published) <= tolerance * (abs(published) or 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A statement of the source, or of the experiment, checked in code: its `text`, and whether it
+    `holds`."""
+
+    text: str
+    holds: bool
+
+
+class Experiment(ABC):
+    """An experiment. Subclasses set the class variables and write the methods.
+
+    - `name`: as in `published.toml`, where it stands there.
+    - `asks`: the question, in a sentence.
+    - `source`: the document and place it is from.
+    - `entry`: `module:coroutine` that runs one point inside the simulation. It is given the cluster and the
+      point's `spec`, and returns what it measured as plain JSON.
+    - `Parameters`: a `Part` whose defaults are the published set-up.
+    """
+
+    name: ClassVar[str]
+    asks: ClassVar[str]
+    source: ClassVar[str]
+    entry: ClassVar[str]
+    Parameters: ClassVar[type[Part]]
+
+    @abstractmethod
+    def points(self, parameters: Any, size: Size) -> Sequence[Point]:
+        """The points to run, in order. Raises UserError for parameters that cannot be run."""
+
+    @abstractmethod
+    def cluster(self, parameters: Any) -> Any:
+        """The `ClusterConfig` that all points run on: one build for the whole experiment."""
+
+    @abstractmethod
+    def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What the point's coroutine measured, as results under the project's names and units."""
+
+    @abstractmethod
+    def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> Sequence[Claim]:
+        """The claims that this experiment checks, judged on all outcomes."""
+
+    @abstractmethod
+    def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
+        """Draw the outcomes beside the published values on an empty matplotlib figure."""

@@ -1,0 +1,156 @@
+"""What a person sees of a run: the progress bars, the table at the end, the list of experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from ..results import Report
+from .base import Outcome, Point, within
+from .registry import Listed
+from .runner import BUILD
+
+__all__ = ["RunProgress", "list_table", "result_table", "show"]
+
+UNITS = {
+    "mb_per_s": "MB/s",
+    "us": "µs",
+    "ms": "ms",
+    "w": "W",
+    "cycles": "cycles",
+}
+"""Units at the end of a result's name, as a table shows them."""
+
+
+class RunProgress:
+    """A bar for the build and one for each point; a context manager. `report` is what the runner tells."""
+
+    def __init__(self, console: Console, points: Sequence[Point]) -> None:
+        self._bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=32),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[text]}"),
+            console=console,
+        )
+        width = max(len(point.label) for point in points)
+        self._tasks = {BUILD: self._bars.add_task("build".ljust(width), total=1.0, text="")}
+        for index, point in enumerate(points):
+            self._tasks[index] = self._bars.add_task(
+                point.label.ljust(width), total=1.0, text="", start=False
+            )
+        self._plain = None if console.is_terminal else console
+        self._last: dict[int, str] = {}
+
+    def report(self, index: int, fraction: float, text: str) -> None:
+        """Move the bar of the build (`BUILD`) or of a point. Where no bar can be drawn, a line for each
+        change of the text."""
+        task = self._tasks[index]
+        self._bars.start_task(task)
+        self._bars.update(task, completed=fraction, text=text)
+        if self._plain and self._last.get(index) != text:
+            self._last[index] = text
+            self._plain.print(
+                f"{self._bars.tasks[task].description.strip()}: {text}", highlight=False, markup=False
+            )
+
+    def __enter__(self) -> RunProgress:
+        if not self._plain:
+            self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._plain:
+            self._bars.stop()
+
+
+def result_table(outcomes: Sequence[Outcome]) -> Table:
+    """Every result of every flow, achieved beside published, and whether it is within its tolerance."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("point", "flow", "result"):
+        table.add_column(heading, no_wrap=heading != "point")
+    for heading in ("achieved", "published", "difference", "allowed", ""):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for outcome in outcomes:
+        shown = outcome.point.label
+        for key, value in outcome.results.items():
+            published = (outcome.point.published or {}).get(key)
+            tolerance = (outcome.point.tolerance or {}).get(key, 0.0)
+            values = list(enumerate(value)) if isinstance(value, list) else [(None, value)]
+            for flow, one in values:
+                wanted = published[flow] if isinstance(published, list) and flow is not None else published
+                table.add_row(
+                    shown,
+                    "" if flow is None else str(flow),
+                    _name(key),
+                    _number(one),
+                    *_comparison(one, wanted, tolerance),
+                )
+                shown = ""
+        table.add_section()
+    return table
+
+
+def _comparison(achieved: Any, published: Any, tolerance: float) -> tuple[str, str, str, str]:
+    """Cells: published, difference, allowed, verdict; empty where nothing was published."""
+    if published is None:
+        return "", "", "", ""
+    verdict = "[green]within[/]" if within(achieved, published, tolerance) else "[bold red]OUT[/]"
+    numbers = isinstance(achieved, int | float) and isinstance(published, int | float)
+    difference = f"{(achieved - published) / published:+.2%}" if numbers and published else ""
+    return _number(published), difference, f"±{tolerance:.1%}", verdict
+
+
+def _name(key: str) -> str:
+    """A result's name for reading: `bandwidth_mb_per_s` is `bandwidth (MB/s)`."""
+    for ending, unit in UNITS.items():
+        if key.endswith(f"_{ending}"):
+            return f"{key.removesuffix(f'_{ending}').replace('_', ' ')} ({unit})"
+    return key.replace("_", " ")
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}" if abs(value) < 1 else f"{value:.2f}"
+    return str(value)
+
+
+def show(console: Console, report: Report) -> None:
+    """The end of a run: table, claims, speed, files."""
+    console.print(result_table(report.outcomes))
+    for claim in report.claims:
+        console.print("[green]holds[/]" if claim.holds else "[bold red]DOES NOT HOLD[/]", end=": ")
+        console.print(claim.text, markup=False, highlight=False)
+    facts = report.as_json()
+    console.print(
+        f"{facts['cycles']} cycles in {facts['wall_seconds']:.1f} s of simulation, "
+        f"{facts['cycles_per_second']:.0f} cycles/s; build "
+        + ("from the cache" if report.build_cached else f"{report.build_seconds:.1f} s"),
+        highlight=False,
+    )
+    for name, path in report.files.items():
+        for one in [path] if isinstance(path, str) else path:
+            if name != "waves_of_points":
+                console.print(f"{name:5} {one}", markup=False, highlight=False, soft_wrap=True)
+
+
+def list_table(listed: Sequence[Listed]) -> Table:
+    """The table of `lanikai list`."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("experiment", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    table.add_column("source")
+    for row in listed:
+        style = {"built": "green", "set-up constants": "dim"}.get(row.state)
+        table.add_row(
+            row.name, row.state, f"{row.source}\n  {row.asks}" if row.asks else row.source, style=style
+        )
+    return table

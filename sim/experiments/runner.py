@@ -1,0 +1,123 @@
+"""Runs an experiment: build once, run the points in parallel, compare, write the files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..plots import save_plot
+from ..results import Report, RunFolder, versions, write_csv
+from .backend import Backend, Job, Variant
+from .base import Experiment, Outcome, Point, Size
+from .pool import run_jobs
+
+__all__ = ["execute", "point_seed"]
+
+BUILD = -1
+"""Index that progress is told for the build; points count from 0."""
+
+
+def point_seed(seed: int, experiment: str, index: int) -> int:
+    """The seed of a point: 31 bits that follow from the run's seed, the experiment and the point's place."""
+    digest = hashlib.blake2b(f"{seed}/{experiment}/{index}".encode(), digest_size=4).digest()
+    return int.from_bytes(digest, "little") & 0x7FFFFFFF
+
+
+def execute(
+    experiment: Experiment,
+    parameters: Any,
+    *,
+    points: Sequence[Point],
+    size: Size,
+    seed: int,
+    folder: RunFolder,
+    backend: Backend,
+    variant: Variant = "fast",
+    workers: int = 1,
+    progress: Callable[[int, float, str], None] = lambda index, fraction, text: None,
+) -> Report:
+    """Run `points` of an experiment and write its files into `folder`.
+
+    `progress` is told `BUILD` or a point's index, a fraction and a line of text. The report, and the bytes of
+    CSV and plot, depend on neither `workers` nor the order in which points end. Raises LanikaiError.
+    """
+    folder.clear()
+    model = backend.build(
+        experiment.cluster(parameters), variant, lambda fraction, text: progress(BUILD, fraction, text)
+    )
+    progress(BUILD, 1.0, "built" if not model.cached else "built before")
+    jobs = []
+    for index, point in enumerate(points):
+        place = folder.file("points") / f"{index:02d}"
+        place.mkdir(parents=True)
+        seed_here = point_seed(seed, experiment.name, index)
+        jobs.append(Job(entry=experiment.entry, spec=point.spec, seed=seed_here, folder=place))
+    done = run_jobs(backend, model, jobs, workers=workers, progress=progress)
+    outcomes = [
+        Outcome(
+            point=point,
+            results=experiment.results(parameters, point, measured.values),
+            seed=job.seed,
+            cycles=measured.cycles,
+            wall_seconds=measured.wall_seconds,
+            log=measured.log,
+            waves=measured.waves,
+        )
+        for point, job, measured in zip(points, jobs, done, strict=True)
+    ]
+    return _write(experiment, parameters, outcomes, folder, model, size=size, seed=seed)
+
+
+def _write(
+    experiment: Experiment,
+    parameters: Any,
+    outcomes: Sequence[Outcome],
+    folder: RunFolder,
+    model: Any,
+    *,
+    size: Size,
+    seed: int,
+) -> Report:
+    """Write every file of the run; the JSON file last, as it names the others."""
+    files: dict[str, Any] = {
+        "csv": str(folder.file("results.csv")),
+        "json": str(folder.file("results.json")),
+        "plot": str(folder.file("plot.png")),
+        "log": str(folder.file("run.log")),
+    }
+    waves = [outcome.waves for outcome in outcomes if outcome.waves]
+    if waves:
+        files |= {"waves": waves[0], "waves_of_points": waves}
+    report = Report(
+        experiment=experiment.name,
+        size=size,
+        seed=seed,
+        outcomes=outcomes,
+        claims=list(experiment.claims(parameters, outcomes)),
+        build_seconds=model.seconds,
+        build_cached=model.cached,
+        files=files,
+    )
+    write_csv(folder.file("results.csv"), outcomes)
+    save_plot(folder.file("plot.png"), experiment, parameters, outcomes)
+    folder.file("run.log").write_text(_log(experiment, parameters, outcomes, size=size, seed=seed))
+    folder.file("results.json").write_text(report.json_text())
+    return report
+
+
+def _log(
+    experiment: Experiment, parameters: Any, outcomes: Sequence[Outcome], *, size: Size, seed: int
+) -> str:
+    """The run's log: what was run, then the log of each point's simulation."""
+    lines = [f"lanikai run {experiment.name}: size {size}, seed {seed}"]
+    lines += [f"version of {name}: {number}" for name, number in versions().items()]
+    lines += [f"parameter {name} = {value}" for name, value in parameters.model_dump(mode="json").items()]
+    for index, outcome in enumerate(outcomes):
+        lines += ["", f"point {index}: {outcome.point.label}: seed {outcome.seed}, {outcome.cycles} cycles"]
+        lines += [json.dumps(dict(outcome.results))]
+        if outcome.log and Path(outcome.log).is_file():
+            lines += [Path(outcome.log).read_text(errors="replace").rstrip()]
+    return "\n".join(lines) + "\n"

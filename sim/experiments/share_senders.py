@@ -1,0 +1,200 @@
+"""share-senders: flows of one sender share its bandwidth in the inverse ratio of their IDTs.
+
+gulati-thesis-2001 5.4.1, figures 5.5 and 5.6: two or three flows leave one node for a node each, 64 KB
+messages, so that they meet in the sender's card and nowhere else. Each setting is one point.
+
+**The window.** Deliveries are counted packet by packet, all flows together. The dispatch pattern of flows
+that share in the ratio of whole numbers repeats after a *round* of as many packets as the numbers add up to
+(2T, 4T, 4T: 2 + 1 + 1 = 4 packets). The window opens after a warm-up of whole rounds and is a whole number of
+rounds long, from one delivery to another, so every flow has the same count in it wherever in the round it
+opens: the shares are exact but for the rounding of the ratio itself, held below `ROUND_ERROR`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from lanikai.hdl.config import NicConfig, Part, preset
+from pydantic import Field, FiniteFloat, model_validator
+
+from ..published import source, table
+from ..units import KB, mb_per_s
+from .base import Claim, Experiment, Outcome, Point, Size, within
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["ShareSenders", "ShareSendersParameters", "round_counts"]
+
+PUBLISHED = table("share-senders")
+T_TICKS: int = table("rtc")["peak_interval_ticks"]
+"""T: a lone flow's packets leave every T ticks."""
+SHARE_TOLERANCE = 0.01
+"""Relative: shares against the 1/IDT proportions."""
+BANDWIDTH_TOLERANCE = 0.03
+"""Relative: bandwidths against the published ones."""
+ROUND_ERROR = 0.002
+"""Relative: how far a flow's whole number of packets in a round may be from its exact proportion."""
+WINDOW_PACKETS = {"quick": 120, "full": 1000}
+"""Least number of packets in the window, all flows together."""
+WARM_UP_PACKETS = 32
+"""Least number of packets before the window: the connection queue, the staging buffers and both DMA engines
+of sender and receivers have all turned over several times by then."""
+
+
+def idt_ticks(idt_over_t: float) -> int:
+    """An IDT in ticks, rounded to the whole ticks that the rate control unit counts in."""
+    return round(idt_over_t * T_TICKS)
+
+
+def round_counts(idts_ticks: Sequence[int]) -> list[int]:
+    """Packets of each flow in the shortest round in which every flow's count is within `ROUND_ERROR` of its
+    1/IDT proportion. `idts_ticks` are positive."""
+    weights = [1 / idt for idt in idts_ticks]
+    shares = [weight / sum(weights) for weight in weights]
+    packets = 1
+    while True:
+        counts = [round(packets * share) for share in shares]
+        if all(
+            count and abs(count - packets * share) <= ROUND_ERROR * packets * share
+            for count, share in zip(counts, shares, strict=True)
+        ):
+            return counts
+        packets += 1
+
+
+class ShareSendersParameters(Part):
+    """Parameters of share-senders; the defaults are the published set-up."""
+
+    idt_over_T: list[list[FiniteFloat]] = Field(
+        default=PUBLISHED["idt_over_T"],
+        min_length=1,
+        max_length=64,
+        description="settings, a list of flows each: IDT of every flow in units of T = 96 ticks",
+        json_schema_extra={"range": "list of settings, each a list of 1 to 16 IDTs in units of T = 96 ticks"},
+    )
+    message_bytes: int = Field(
+        PUBLISHED["message_bytes"], ge=1, le=256 * KB, description="bytes of a message"
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        nic = preset(NicConfig, "lanai4")
+        for number, setting in enumerate(self.idt_over_T):
+            if not setting:
+                raise ValueError(f"idt_over_T[{number}] is empty: a setting has 1 to {nic.flows} flows")
+            if len(setting) > nic.flows:
+                raise ValueError(
+                    f"idt_over_T[{number}] has {len(setting)} flows: the rate control unit holds {nic.flows}"
+                )
+            for flow, idt in enumerate(setting):
+                if not 1 <= idt_ticks(idt) <= nic.max_idt_ticks:
+                    raise ValueError(
+                        f"idt_over_T[{number}][{flow}] = {idt:g}: an IDT is 1 to {nic.max_idt_ticks} ticks, "
+                        f"{1 / T_TICKS:.4f} to {nic.max_idt_ticks // T_TICKS} in units of T"
+                    )
+        return self
+
+
+class ShareSenders(Experiment):
+    """Flows of one sender, a receiver each."""
+
+    name = "share-senders"
+    asks = "Do the flows of one sender share its bandwidth in the inverse ratio of their IDTs?"
+    source = source("share-senders")
+    entry = "lanikai.sim.experiments.share_senders:measure"
+    Parameters = ShareSendersParameters
+
+    def points(self, parameters: ShareSendersParameters, size: Size) -> list[Point]:
+        """A point a setting. A setting that was published has its published bandwidths beside it."""
+        return [self._point(parameters, setting, size) for setting in parameters.idt_over_T]
+
+    def _point(self, parameters: ShareSendersParameters, setting: list[float], size: Size) -> Point:
+        idts = [idt_ticks(idt) for idt in setting]
+        in_round = sum(round_counts(idts))
+        published = None
+        if parameters.message_bytes == PUBLISHED["message_bytes"] and setting in PUBLISHED["idt_over_T"]:
+            achieved = PUBLISHED["achieved_mb_per_s"][PUBLISHED["idt_over_T"].index(setting)]
+            published = {"bandwidth_mb_per_s": achieved, "share": proportions(setting)}
+        return Point(
+            label="IDT " + " ".join(f"{idt:.3g}T" for idt in setting),
+            parameters={
+                "idt_over_T": setting,
+                "idt_ticks": idts,
+                "message_bytes": parameters.message_bytes,
+                "flows": len(setting),
+            },
+            spec={
+                "idt_ticks": idts,
+                "message_bytes": parameters.message_bytes,
+                "warm_up_packets": -(-WARM_UP_PACKETS // in_round) * in_round,
+                "window_packets": -(-WINDOW_PACKETS[size] // in_round) * in_round,
+            },
+            published=published,
+            tolerance={"bandwidth_mb_per_s": BANDWIDTH_TOLERANCE, "share": SHARE_TOLERANCE}
+            if published
+            else None,
+        )
+
+    def cluster(self, parameters: ShareSendersParameters) -> Any:
+        """The sender and as many receivers as the setting with the most flows has."""
+        from ..cluster import ClusterConfig
+
+        return ClusterConfig(nodes=1 + max(map(len, parameters.idt_over_T)))
+
+    def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
+        """Bandwidth and share of each flow over the window."""
+        delivered = measured["payload_bytes"]
+        return {
+            "bandwidth_mb_per_s": [
+                mb_per_s(flow, measured["window_cycles"], measured["clock_hz"]) for flow in delivered
+            ],
+            "share": [flow / sum(delivered) for flow in delivered],
+            "window_cycles": measured["window_cycles"],
+            "window_packets": measured["window_packets"],
+        }
+
+    def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
+        """The section's claim, on every setting that was run, published or not."""
+        return [
+            Claim(
+                text="bandwidth is shared in the inverse ratio of the IDT values (shares within 1%)",
+                holds=all(
+                    within(
+                        outcome.results["share"],
+                        proportions(outcome.point.parameters["idt_over_T"]),
+                        SHARE_TOLERANCE,
+                    )
+                    for outcome in outcomes
+                ),
+            )
+        ]
+
+    def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
+        """A group of bars a setting: each flow's bandwidth, the published one as a line across it."""
+        axes = figure.add_subplot()
+        ticks, labels, position = [], [], 0.0
+        for outcome in outcomes:
+            achieved = outcome.results["bandwidth_mb_per_s"]
+            published = (outcome.point.published or {}).get("bandwidth_mb_per_s", [None] * len(achieved))
+            places = [position + flow for flow in range(len(achieved))]
+            for flow, (place, value) in enumerate(zip(places, achieved, strict=True)):
+                axes.bar(place, value, width=0.9, color=f"C{flow % 10}")
+                if published[flow] is not None:
+                    axes.hlines(published[flow], place - 0.45, place + 0.45, colors="black", linewidth=2)
+            ticks.append(sum(places) / len(places))
+            labels.append(outcome.point.label.removeprefix("IDT ").replace(" ", ", "))
+            position += len(achieved) + 1
+        axes.plot([], [], color="black", linewidth=2, label="published")
+        axes.set_xticks(ticks, labels)
+        axes.set_xlabel("IDT of the flows")
+        axes.set_ylabel("bandwidth (MB/s)")
+        axes.set_title("Flows of one sender share in the inverse ratio of their IDTs")
+        axes.legend()
+
+
+def proportions(idts: Sequence[float]) -> list[float]:
+    """The 1/IDT proportions of flows, which add up to 1."""
+    total = sum(1 / idt for idt in idts)
+    return [1 / idt / total for idt in idts]

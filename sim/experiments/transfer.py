@@ -1,0 +1,118 @@
+"""transfer: a file that the user names goes from host 0 to host 1 as GM messages, byte by byte through the
+RTL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from lanikai.hdl.config import Part
+from pydantic import Field, model_validator
+
+from ..units import KB, mb_per_s, microseconds
+from .base import Claim, Experiment, Outcome, Point, Size
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Transfer", "TransferParameters"]
+
+FILE_BYTES_MAX = 16 * 1024 * KB
+"""Largest file: it is held whole in the memory of both simulated hosts."""
+
+
+class TransferParameters(Part):
+    """Parameters of transfer. `file` has no default."""
+
+    file: Path = Field(
+        description="the file to send", json_schema_extra={"range": "a file of 1 byte to 16 MiB"}
+    )
+    message_bytes: int = Field(
+        64 * KB, ge=1, le=256 * KB, description="bytes of a message; the last one may be shorter"
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        try:
+            if not self.file.is_file():
+                what = "it is not a file" if self.file.exists() else "there is no such file"
+                raise ValueError(f"file {str(self.file)!r} cannot be sent: {what}")
+            size = self.file.stat().st_size
+            with self.file.open("rb") as file:
+                file.read(1)
+        except OSError as error:
+            raise ValueError(f"file {str(self.file)!r} cannot be read: {error.strerror}") from None
+        if size == 0:
+            raise ValueError(f"file {str(self.file)!r} cannot be sent: it is empty")
+        if size > FILE_BYTES_MAX:
+            raise ValueError(
+                f"file {str(self.file)!r} cannot be sent: {size} bytes, at most {FILE_BYTES_MAX}"
+            )
+        return self
+
+
+class Transfer(Experiment):
+    """A file from host to host."""
+
+    name = "transfer"
+    asks = "Does a file of the user's arrive whole, how fast, and how long does a message take?"
+    source = "no document: the user's own file"
+    entry = "lanikai.sim.experiments.transfer:measure"
+    Parameters = TransferParameters
+
+    def points(self, parameters: TransferParameters, size: Size) -> list[Point]:
+        """One point: the file, whole, in both sizes."""
+        file_bytes = parameters.file.stat().st_size
+        return [
+            Point(
+                label=f"{parameters.file.name}, {file_bytes} bytes",
+                parameters={
+                    "file": str(parameters.file),
+                    "file_bytes": file_bytes,
+                    "message_bytes": parameters.message_bytes,
+                },
+                spec={"file": str(parameters.file.resolve()), "message_bytes": parameters.message_bytes},
+            )
+        ]
+
+    def cluster(self, parameters: TransferParameters) -> Any:
+        """Two hosts."""
+        from ..cluster import ClusterConfig
+
+        return ClusterConfig(nodes=2)
+
+    def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
+        """Bandwidth from the first call to the last byte in the receiver's memory, latency of a message from
+        its call to its last byte there, and the hashes of both ends."""
+        hz = measured["clock_hz"]
+        latencies = measured["latency_cycles"]
+        mean = sum(latencies) / len(latencies)
+        return {
+            "bandwidth_mb_per_s": mb_per_s(measured["payload_bytes"], measured["transfer_cycles"], hz),
+            "latency_mean_us": microseconds(mean, hz),
+            "latency_mean_cycles": mean,
+            "latency_max_cycles": max(latencies),
+            "messages": len(latencies),
+            "sha256_sent": measured["sha256_sent"],
+            "sha256_received": measured["sha256_received"],
+        }
+
+    def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
+        """What arrived is what was sent."""
+        return [
+            Claim(
+                text="the file arrives byte for byte: the SHA-256 of both ends is equal",
+                holds=all(o.results["sha256_sent"] == o.results["sha256_received"] for o in outcomes),
+            )
+        ]
+
+    def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
+        """Bandwidth and mean latency of the transfer."""
+        bandwidth, latency = figure.subplots(1, 2)
+        labels = [outcome.point.label for outcome in outcomes]
+        bandwidth.bar(labels, [outcome.results["bandwidth_mb_per_s"] for outcome in outcomes])
+        bandwidth.set_ylabel("bandwidth (MB/s)")
+        latency.bar(labels, [outcome.results["latency_mean_us"] for outcome in outcomes], color="C1")
+        latency.set_ylabel("mean latency of a message (µs)")
+        figure.suptitle("A file from host to host")
