@@ -1,1 +1,22 @@
-"""Arbiters: one file each, one registry."""
+"""Arbiters: one file each, one registry.
+
+A new arbiter is one file with a subclass of `Arbiter`, and one line in `ARBITERS`.
+"""
+
+from __future__ import annotations
+
+from ..config import ConfigError
+from .arbiter import Arbiter
+from .round_robin import RoundRobinArbiter
+
+__all__ = ["ARBITERS", "Arbiter", "RoundRobinArbiter", "arbiter_class"]
+
+ARBITERS: dict[str, type[Arbiter]] = {"round_robin": RoundRobinArbiter}
+"""The arbiters that `RouterConfig.arbiter` can name."""
+
+
+def arbiter_class(name: str) -> type[Arbiter]:
+    """The arbiter called `name`. Raises ConfigError with the valid names."""
+    if name not in ARBITERS:
+        raise ConfigError(f"RouterConfig.arbiter = {name!r}: one of {', '.join(sorted(ARBITERS))}")
+    return ARBITERS[name]

@@ -1,0 +1,61 @@
+"""A transmitter's credits of each virtual lane."""
+
+from __future__ import annotations
+
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import ConfigError
+from .vl_pointers import VlPointers
+
+__all__ = ["Credits"]
+
+
+class Credits(wiring.Component):
+    """Counts what may be sent on each VL into a receiver's buffer of `depth` flits a VL.
+
+    Members:
+
+    - `available` (out, `vls`): bit v is set if VL v has a credit. A register.
+    - `spend` (in): one credit of VL `spend_vl` (in) is used in this cycle; only if it is available.
+    - `refund` (in): one credit of VL `refund_vl` (in) comes back; it can be spent from the next cycle on.
+
+    Flits sent and credits returned are two ring pointers a VL in memories; they meet when all credits are
+    spent or all are home, and the flag tells which. Reset: every VL has `depth` credits. Raises ConfigError
+    for a depth below 2, where the pointers could not tell.
+    """
+
+    def __init__(self, *, vls: int, depth: int) -> None:
+        if depth < 2:
+            raise ConfigError(f"Credits: depth = {depth}: at least 2")
+        self._vls, self._depth = vls, depth
+        vl_bits = max(1, (vls - 1).bit_length())
+        super().__init__(
+            {
+                "available": Out(vls, init=(1 << vls) - 1),
+                "spend": In(1),
+                "spend_vl": In(vl_bits),
+                "refund": In(1),
+                "refund_vl": In(vl_bits),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.spent = spent = VlPointers(vls=self._vls, modulus=self._depth, reads=0)
+        m.submodules.refunded = refunded = VlPointers(vls=self._vls, modulus=self._depth, reads=1)
+        m.d.comb += [
+            spent.step.eq(self.spend),
+            spent.step_vl.eq(self.spend_vl),
+            refunded.step.eq(self.refund),
+            refunded.step_vl.eq(self.refund_vl),
+            refunded.read_vl[0].eq(self.spend_vl),
+        ]
+        last, back = Signal(self._vls), Signal(self._vls)
+        with m.If(self.spend & (spent.following == refunded.read[0])):
+            m.d.comb += last.eq(1 << self.spend_vl)
+        with m.If(self.refund):
+            m.d.comb += back.eq(1 << self.refund_vl)
+        m.d.sync += self.available.eq((self.available & ~last) | back)
+        return m

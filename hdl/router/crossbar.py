@@ -1,0 +1,87 @@
+"""Stage 4: crossbar traversal behind the input ports' VL schedulers (yum-2006 3.1)."""
+
+from __future__ import annotations
+
+from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import RouterConfig
+from .allocator import SeparableAllocator
+from .flit import BufferedFlitLayout, route_field
+
+__all__ = ["CrossbarStage"]
+
+
+class CrossbarStage(wiring.Component):
+    """Moves at most one flit a cycle from each input, and to each output, into the output's VL buffer.
+
+    A VL of an input competes if it has a flit, owns its output VL, and the output's buffer has room. A header
+    loses the hop that it has just taken: its route moves down by `hop_bits` as it crosses. Flits of packets
+    to be dropped leave the input without going anywhere, in their turn of the input's scheduler.
+
+    Members (P ports; vectors of VLs are `vls` wide):
+
+    - `non_empty`, `drop` (in, P), `holds` (in, P x P): of the inputs' VLs (`ReceiveStage`, `RouteStage`,
+      `VlAllocationStage`). `full` (in, P): VLs of each output's buffer without room.
+    - `read_select` (out, P), `read_vl`, `flit` (in, P), `pop` (out, P): read sides of the input buffers.
+    - `done` (out, P): VLs of input i whose tail leaves in this cycle. `dropped` (out, P): and it is thrown
+      away.
+    - `write_valid`, `write_vl`, `write_data` (out, P): write sides of the output buffers.
+
+    Combinational, from registers to the output buffers' write side: 1 cycle from input to output buffer.
+    """
+
+    def __init__(self, config: RouterConfig) -> None:
+        self._config = config
+        vls, ports, vl_bits = config.link.vls, config.ports, config.link.vl_bits
+        flit = BufferedFlitLayout(config.link)
+        super().__init__(
+            {
+                "non_empty": In(vls).array(ports),
+                "drop": In(vls).array(ports),
+                "holds": In(vls).array(ports, ports),
+                "full": In(vls).array(ports),
+                "read_select": Out(vls).array(ports),
+                "read_vl": In(vl_bits).array(ports),
+                "flit": In(flit).array(ports),
+                "pop": Out(1).array(ports),
+                "done": Out(vls).array(ports),
+                "dropped": Out(1).array(ports),
+                "write_valid": Out(1).array(ports),
+                "write_vl": Out(vl_bits).array(ports),
+                "write_data": Out(flit).array(ports),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        link, ports = self._config.link, range(self._config.ports)
+        layout, route = BufferedFlitLayout(link), route_field(link)
+        m.submodules.allocator = allocator = SeparableAllocator(self._config)
+        crossing: list[Value] = []
+        for i in ports:
+            for p in ports:
+                m.d.comb += allocator.request[i][p].eq(self.non_empty[i] & self.holds[i][p] & ~self.full[p])
+            throw = Signal(link.vls, name=f"throw_{i}")
+            m.d.comb += [
+                throw.eq(self.non_empty[i] & self.drop[i]),
+                allocator.alone[i].eq(throw),
+                self.read_select[i].eq(allocator.select[i]),
+                self.pop[i].eq(allocator.accepted[i]),
+                self.dropped[i].eq((self.done[i] & self.drop[i]).any()),
+            ]
+            with m.If(self.pop[i] & self.flit[i].tail):
+                m.d.comb += self.done[i].eq(allocator.select[i])
+            flit: data.View = Signal(layout, name=f"flit_{i}")
+            m.d.comb += flit.eq(self.flit[i])
+            with m.If(self.flit[i].head):
+                m.d.comb += Value.cast(flit.data)[route].eq(self.flit[i].data[route] >> link.hop_bits)
+            crossing.append(Cat(self.read_vl[i], flit))
+        for p in ports:
+            m.d.comb += self.write_valid[p].eq(allocator.grant[p].any())
+            chosen: Value = crossing[0]
+            for i in ports[1:]:
+                chosen = Mux(allocator.grant[p][i], crossing[i], chosen)
+            m.d.comb += Cat(self.write_vl[p], self.write_data[p]).eq(chosen)
+        return m

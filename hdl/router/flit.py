@@ -1,0 +1,39 @@
+"""A flit as it stands in a buffer, and the part of a header that the routing stage looks at."""
+
+from __future__ import annotations
+
+from amaranth import unsigned
+from amaranth.lib import data
+
+from ..config import WORD_ROUTE_BITS, LinkConfig
+from ..packet import HEADER_LAYOUT
+
+__all__ = ["BufferedFlitLayout", "RouteLayout", "route_field"]
+
+_ROUTE = HEADER_LAYOUT["route"]
+
+
+class BufferedFlitLayout(data.StructLayout):
+    """A flit without its VL number, which is the queue it stands in. Members: `head`, `tail`, `data`
+    (`flit_bits`), as in `link.FlitLayout`. The flags come first, so that they and the header's first bits are
+    one slice (`RouteLayout`)."""
+
+    def __init__(self, config: LinkConfig) -> None:
+        super().__init__({"head": 1, "tail": 1, "data": unsigned(config.flit_bits)})
+
+
+class RouteLayout(data.StructLayout):
+    """The low bits of `BufferedFlitLayout`, down to the next hop. Members: `head`, `tail`, `kind`,
+    `service_level`, `hop` (`hop_bits`: the output port)."""
+
+    def __init__(self, config: LinkConfig) -> None:
+        members = {"head": 1, "tail": 1}
+        members |= {name: HEADER_LAYOUT[name].width for name in ("kind", "service_level")}
+        super().__init__(members | {"hop": unsigned(config.hop_bits)})
+        assert self["hop"].offset == 2 + _ROUTE.offset
+
+
+def route_field(config: LinkConfig) -> slice:
+    """The bits of a header flit's `data` that hold the source route: 48, or 24 on a 32-bit link, whose
+    routers see only the first flit of the header."""
+    return slice(_ROUTE.offset, _ROUTE.offset + (WORD_ROUTE_BITS if config.flit_bits == 32 else _ROUTE.width))

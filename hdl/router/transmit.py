@@ -1,0 +1,104 @@
+"""Stage 5: output VL buffers, and the VLs multiplexed onto the link (yum-2006 3.1)."""
+
+from __future__ import annotations
+
+from amaranth import Cat, Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..arbiter import arbiter_class
+from ..config import RouterConfig
+from ..link import LinkPacer, LinkSignature
+from .credits import Credits
+from .flit import BufferedFlitLayout
+from .vl_buffer import VlBuffer
+
+__all__ = ["TransmitStage"]
+
+
+class TransmitStage(wiring.Component):
+    """Output of one port: VL buffers, credits of the receiver, pacing, and the registers of a long wire.
+
+    A VL competes for the link, flit by flit, if its buffer has a flit and the receiver has room; the arbiter
+    is `RouterConfig.arbiter`, and the link's rate is kept by `LinkPacer`.
+
+    Parameters: `credit_flits`: depth of the receiver's buffer of each VL, flits.
+
+    Members (vectors of VLs are `vls` wide):
+
+    - `write_valid`, `write_vl`, `write_data` (in), `full` (out): write side of the buffer (`VlBuffer`).
+    - `tx` (out, `LinkSignature`): the link. Its flit comes out of the buffer combinationally, and then
+      through `delay_cycles` registers, as do the credits that come back.
+    - `sent` (out): a flit leaves the buffer in this cycle.
+    - `non_empty`, `blocked` (out): VLs with a flit in the buffer, and VLs without a credit.
+
+    Latency: a flit that is written in cycle t is on the link in t + 1 + `delay_cycles`, if nothing is in its
+    way.
+    """
+
+    def __init__(self, config: RouterConfig, *, credit_flits: int) -> None:
+        self._config, self._credit_flits = config, credit_flits
+        vls = config.link.vls
+        super().__init__(
+            {
+                "write_valid": In(1),
+                "write_vl": In(config.link.vl_bits),
+                "write_data": In(BufferedFlitLayout(config.link)),
+                "full": Out(vls),
+                "tx": Out(LinkSignature(config.link)),
+                "sent": Out(1),
+                "non_empty": Out(vls),
+                "blocked": Out(vls),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        link = self._config.link
+        layout = BufferedFlitLayout(link)
+        m.submodules.buffer = buffer = VlBuffer(
+            shape=layout, vls=link.vls, depth=self._config.output_buffer_flits
+        )
+        m.submodules.credits = credits = Credits(vls=link.vls, depth=self._credit_flits)
+        m.submodules.pacer = pacer = LinkPacer(link)
+        m.submodules.arbiter = arbiter = arbiter_class(self._config.arbiter)(size=link.vls)
+
+        # What travels the wire: through `delay_cycles` registers each way.
+        near = Cat(self.sent, buffer.read_vl, buffer.read_data)
+        far: data.View = Signal(layout)
+        m.d.comb += Cat(self.tx.valid, self.tx.payload.vl, far).eq(self._delayed(m, near, "flit"))
+        back = self._delayed(m, Cat(self.tx.credit_valid, self.tx.credit_vl), "credit")
+        m.d.comb += [
+            self.tx.payload.data.eq(far.data),
+            self.tx.payload.head.eq(far.head),
+            self.tx.payload.tail.eq(far.tail),
+            Cat(credits.refund, credits.refund_vl).eq(back),
+        ]
+
+        m.d.comb += [
+            buffer.write_valid.eq(self.write_valid),
+            buffer.write_vl.eq(self.write_vl),
+            buffer.write_data.eq(self.write_data),
+            self.full.eq(buffer.full),
+            self.non_empty.eq(buffer.non_empty),
+            self.blocked.eq(~credits.available),
+            arbiter.requests.eq(buffer.non_empty & credits.available),
+            arbiter.advance.eq(self.sent),
+            self.sent.eq(pacer.slot & arbiter.requests.any()),
+            pacer.sent.eq(self.sent),
+            buffer.read_select.eq(arbiter.grant),
+            buffer.pop.eq(self.sent),
+            credits.spend.eq(self.sent),
+            credits.spend_vl.eq(buffer.read_vl),
+        ]
+        return m
+
+    def _delayed(self, m: Module, value: data.View | Cat, name: str) -> Signal:
+        """`value` after `delay_cycles` registers."""
+        last = Signal(len(value), name=f"{name}_wire")
+        m.d.comb += last.eq(value)
+        for stage in range(self._config.link.delay_cycles):
+            register = Signal(len(value), name=f"{name}_wire_{stage + 1}")
+            m.d.sync += register.eq(last)
+            last = register
+        return last
