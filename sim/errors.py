@@ -14,7 +14,6 @@ __all__ = [
     "EXIT_USER",
     "LanikaiError",
     "MissingTool",
-    "SimulationError",
     "UserError",
 ]
 
@@ -31,19 +30,26 @@ EXIT_INTERRUPTED = 130
 
 
 class LanikaiError(Exception):
-    """Base of the errors shown to the user as one line."""
+    """Base of the errors shown to the user as one line (the first of the message)."""
 
     exit_status = EXIT_FAILED
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Kept whole when the error crosses a process, whatever its constructor takes."""
+        return _restore, (type(self), self.args, self.__dict__)
+
+
+def _restore(kind: type[LanikaiError], args: tuple[object, ...], state: dict[str, object]) -> LanikaiError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(state)
+    return error
 
 
 class UserError(LanikaiError):
     """The user's input was wrong: what, where, and what would be right."""
 
     exit_status = EXIT_USER
-
-
-class SimulationError(LanikaiError):
-    """A simulation ended without a result: a hang found by the watchdog, or a failure inside it."""
 
 
 class MissingTool(LanikaiError):
@@ -55,7 +61,3 @@ class MissingTool(LanikaiError):
     def __init__(self, name: str, command: str) -> None:
         self.name, self.command = name, command
         super().__init__(f"{name} is missing; install it with: {command}")
-
-    def __reduce__(self) -> tuple[type[MissingTool], tuple[str, str]]:
-        """Kept whole when the error crosses a process."""
-        return type(self), (self.name, self.command)

@@ -62,7 +62,7 @@ class Backend(Protocol):
         """The model of a `ClusterConfig`. Raises MissingTool."""
 
     def run(self, model: Any, job: Job, progress: Progress) -> Measured:
-        """Run one point. Raises SimulationError."""
+        """Run one point. Raises LanikaiError."""
 
 
 class Simulator:
