@@ -1,4 +1,4 @@
-"""Registers from SystemRDL: one `.rdl` a block is the only declaration; RTL, accessors and docs read it here."""
+"""Registers from SystemRDL: one `.rdl` a block is the only declaration; RTL, accessors and docs read it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,23 @@ __all__ = ["Field", "Register", "load"]
 
 @dataclass(frozen=True)
 class Field:
-    """A field: `name`, `low` bit, `width`, `doc`, and who may write it: `sw_writable`; `write_one_clears`."""
+    """A field: `name`, `low` bit, `width`, `doc`, and who may do what with it: software reads it
+    (`sw_readable`), writes it (`sw_writable`), clears it by writing ones (`write_one_clears`); hardware shows
+    its own value in it (`hw_writable`)."""
 
     name: str
     low: int
     width: int
     doc: str
+    sw_readable: bool
     sw_writable: bool
+    hw_writable: bool
     write_one_clears: bool
+
+    @property
+    def stored(self) -> bool:
+        """Whether it is plain storage: software writes it, and reads back what it wrote."""
+        return self.sw_readable and self.sw_writable and not (self.hw_writable or self.write_one_clears)
 
     @property
     def mask(self) -> int:
@@ -40,7 +49,8 @@ class Register:
     fields: Mapping[str, Field]
 
     def pack(self, **values: int) -> int:
-        """The register's word with these fields, the others zero. Raises ValueError for a bad name or value."""
+        """The register's word with these fields, the others zero. Raises ValueError for a bad name or
+        value."""
         word = 0
         for name, value in values.items():
             field = self.fields.get(name)
@@ -70,12 +80,17 @@ def load(path: Path) -> Mapping[str, Register]:
                 low=f.low,
                 width=f.width,
                 doc=f.get_property("desc") or "",
+                sw_readable=f.is_sw_readable,
                 sw_writable=f.is_sw_writable,
+                hw_writable=f.is_hw_writable,
                 write_one_clears=f.get_property("onwrite") is not None,
             )
             for f in node.fields()
         }
         registers[node.inst_name] = Register(
-            name=node.inst_name, offset=node.address_offset, doc=node.get_property("desc") or "", fields=fields
+            name=node.inst_name,
+            offset=node.address_offset,
+            doc=node.get_property("desc") or "",
+            fields=fields,
         )
     return registers

@@ -1,0 +1,127 @@
+"""A bank of registers made from their SystemRDL declaration (`hdl/registers.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from amaranth import Module, Signal, Value, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..registers import Register
+
+__all__ = ["BankSignature", "RegisterBank", "RegisterSignature", "register_layout"]
+
+OFFSET_BITS = 20
+"""Width of a byte offset into a bank: a megabyte of the card's map, so that no register has an alias."""
+
+
+def register_layout(register: Register) -> data.FlexibleLayout:
+    """The 32-bit word of a register, by its fields."""
+    return data.FlexibleLayout(
+        32, {name: data.Field(unsigned(field.width), field.low) for name, field in register.fields.items()}
+    )
+
+
+class BankSignature(wiring.Signature):
+    """Access to a bank, seen by the requester: a read and a write a cycle, never held off. Members:
+
+    - `read` (out), `read_offset` (out, 20): read this register; `read_data` (in, 32) in the cycle after.
+    - `write` (out), `write_offset` (out, 20), `write_data` (out, 32): write this register, all four bytes.
+    - `read_mapped`, `write_mapped` (in): there is a register at the offset, in the same cycle.
+
+    Offsets are in bytes, multiples of 4.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "read": Out(1),
+                "read_offset": Out(OFFSET_BITS),
+                "read_data": In(32),
+                "read_mapped": In(1),
+                "write": Out(1),
+                "write_offset": Out(OFFSET_BITS),
+                "write_data": Out(32),
+                "write_mapped": In(1),
+            }
+        )
+
+
+class RegisterSignature(wiring.Signature):
+    """The hardware's side of a register, seen by the bank. Words have the register's layout. Members:
+
+    - `value` (out): what its stored fields hold (`Field.stored`); other fields are zero.
+    - `w_data`, `w_stb` (out): it is written in this cycle, with these bits; `value` follows in the next.
+    - `r_stb` (out): it is read in this cycle.
+    - `r_data` (in): what the fields that are not stored show, sampled in the cycle of `r_stb`.
+    """
+
+    def __init__(self, register: Register) -> None:
+        layout = register_layout(register)
+        super().__init__(
+            {
+                "value": Out(layout),
+                "w_data": Out(layout),
+                "w_stb": Out(1),
+                "r_stb": Out(1),
+                "r_data": In(layout),
+            }
+        )
+
+
+def shown(register: Register, port: wiring.PureInterface) -> Value:
+    """The word that software reads: stored fields, the hardware's fields, zero elsewhere."""
+    stored = sum(field.mask for field in register.fields.values() if field.stored)
+    other = sum(field.mask for field in register.fields.values() if field.sw_readable and not field.stored)
+    return (port.value.as_value() & stored) | (port.r_data.as_value() & other)
+
+
+class RegisterBank(wiring.Component):
+    """The registers of one declaration, decoded.
+
+    Members: `bus` (in, `BankSignature`), and one of each register's name (out, `RegisterSignature`).
+
+    A field that software reads and writes and the hardware only sees is stored here; every other field is the
+    hardware's, through `r_data` and `w_stb`. A field that software only writes reads as zero, and so do
+    offsets without a register, where writes do nothing.
+
+    Latency: one cycle to read. Reset: stored fields are zero.
+    """
+
+    def __init__(self, registers: Mapping[str, Register]) -> None:
+        self.registers = registers
+        super().__init__(
+            {"bus": In(BankSignature())}
+            | {name: Out(RegisterSignature(register)) for name, register in registers.items()}
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        bus = self.bus
+        word = Signal(32)
+        with m.Switch(bus.read_offset):
+            for name, register in self.registers.items():
+                with m.Case(register.offset):
+                    port = getattr(self, name)
+                    m.d.comb += [
+                        bus.read_mapped.eq(1),
+                        port.r_stb.eq(bus.read),
+                        word.eq(shown(register, port)),
+                    ]
+        with m.If(bus.read):
+            m.d.sync += bus.read_data.eq(word)
+        with m.Switch(bus.write_offset):
+            for name, register in self.registers.items():
+                with m.Case(register.offset):
+                    m.d.comb += [bus.write_mapped.eq(1), getattr(self, name).w_stb.eq(bus.write)]
+        for name, register in self.registers.items():
+            port = getattr(self, name)
+            m.d.comb += port.w_data.eq(bus.write_data)
+            for field_name, field in register.fields.items():
+                if field.stored:
+                    stored = Signal(field.width, name=f"{name}_{field_name}")
+                    m.d.comb += port.value[field_name].eq(stored)
+                    with m.If(port.w_stb):
+                        m.d.sync += stored.eq(port.w_data[field_name])
+        return m
