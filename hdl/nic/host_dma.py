@@ -1,20 +1,56 @@
-"""The host DMA engine: moves bytes between host memory (AXI4) and the SRAM."""
+"""The host DMA engine: moves bytes between host memory (AXI4) and the SRAM.
+
+It is the card's third engine, "responsible for moving data between SRAM and host memory" (nagar-thesis-2001
+3.1), called HDMA there.
+"""
 
 from __future__ import annotations
 
+from amaranth import C, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..axi import Axi4Signature
 from ..config import NicConfig
+from .realigner import LANE_BITS, Realigner
 from .sram import SramPortSignature
 
 __all__ = ["HOST_DMA_COMMAND", "HostDma"]
 
 HOST_DMA_COMMAND = data.StructLayout({"host_address": 32, "sram_address": 20, "bytes": 16, "to_host": 1})
+"""A transfer: byte addresses, both multiples of 4 (their two low bits are ignored); `bytes` to move, 1 to
+65535 (0 moves nothing and is done at once); `to_host`: 1 for SRAM to host memory, 0 for host memory to
+SRAM."""
+
+PAGE_BYTES = 4096
+"""No burst crosses a boundary of this many bytes (ARM IHI 0022, A3.4.1)."""
+MAX_BURSTS = 2
+"""Bursts under way at once: the next address is out before the burst's last beat has been answered."""
 
 
 class HostDma(wiring.Component):
+    """The host DMA engine: one transfer at a time, in INCR bursts of at most `burst_beats` beats.
+
+    Members:
+
+    - `start` (in, stream of `HOST_DMA_COMMAND`): ready when idle.
+    - `busy` (out): a transfer is under way. `done` (out): it ends in this cycle: the data is in its place
+      (the last SRAM write was granted, or the last write response has come).
+    - `error` (out): the last transfer saw an error response and ended after the bursts under way; cleared by
+      `start`.
+    - `moved` (out): a beat of data moves on the bus in this cycle.
+    - `axi` (out, `Axi4Signature`), ID 0. Addresses are whole bus words; read beats may carry bytes before and
+      after those asked for, which are dropped. Only bytes of the transfer are written, in host memory and in
+      the SRAM.
+    - `sram` (out, `SramPortSignature`). Addresses past the SRAM's end wrap.
+
+    Throughput: one bus beat a cycle as long as bus and SRAM are ready, at any alignment, with no idle cycle
+    between bursts if the bus takes the next address early. Latency from `start` to the address on the bus: 2
+    cycles; to the first write data: 4 if the SRAM grants at once. From the last read beat to `done`: 2
+    cycles; from the last write response: 1. `wvalid` never waits for `awready`, nor `bready` and `rready` for
+    anything but the SRAM. All bus outputs but `rready` come straight from registers. Reset: idle, no error.
+    """
+
     def __init__(self, config: NicConfig) -> None:
         self.config = config
         super().__init__(
@@ -28,3 +64,154 @@ class HostDma(wiring.Component):
                 "sram": Out(SramPortSignature(config)),
             }
         )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config, axi, sram, command = self.config, self.axi, self.sram, self.start.payload
+        bus_bytes, word_bytes = config.bus_bits // 8, config.word_bytes
+        bus_lanes, word_lanes = config.bus_bits // LANE_BITS, config.link.flit_bits // LANE_BITS
+
+        m.submodules.to_sram = to_sram = Realigner(lanes_in=bus_lanes, lanes_out=word_lanes, ahead=0)
+        # A word of the SRAM is under way in the cycle in which the next is asked for.
+        m.submodules.to_bus = to_bus = Realigner(lanes_in=word_lanes, lanes_out=bus_lanes, ahead=1)
+
+        begin = Signal()
+        to_host = Signal()
+        address = Signal(32)  # of the next burst
+        beats_left = Signal(range((1 << 16) // bus_bytes + 2))  # not in a burst yet
+        word = Signal.like(sram.address)
+        words_left = Signal(range((1 << 16) // word_bytes + 2))  # not read from the SRAM yet
+        bursts = Signal(range(MAX_BURSTS + 1))  # not answered yet
+
+        m.d.comb += [
+            self.start.ready.eq(~self.busy),
+            begin.eq(self.start.valid & ~self.busy),
+            self.done.eq(
+                self.busy
+                & (bursts == 0)
+                & Mux(self.error, ~to_sram.out_valid, (beats_left == 0) & to_sram.idle)
+            ),
+        ]
+        bus_lane = command.host_address[2:][: bus_lanes.bit_length() - 1]
+        word_lane = command.sram_address[2:][: word_lanes.bit_length() - 1]
+        m.d.comb += [
+            to_sram.start.eq(begin),
+            to_sram.skip.eq(bus_lane),
+            to_sram.place.eq(word_lane),
+            to_sram.bytes.eq(Mux(command.to_host, 0, command.bytes)),
+            to_bus.start.eq(begin),
+            to_bus.skip.eq(word_lane),
+            to_bus.place.eq(bus_lane),
+            to_bus.bytes.eq(Mux(command.to_host, command.bytes, 0)),
+        ]
+
+        # Bursts: as long as the transfer, the configuration and the page allow.
+        page_beats = PAGE_BYTES // bus_bytes
+        to_page = page_beats - address[:12] // bus_bytes
+        longest = Mux(to_page < config.burst_beats, to_page, config.burst_beats)
+        beats = Signal(range(config.burst_beats + 1))
+        plan = Signal()
+        data_left = Signal.like(beats)  # write beats of the planned burst that are not on their way yet
+        put = Signal()
+        address_valid = Signal()
+        address_ready = Mux(to_host, axi.awready, axi.arready)
+        bus_address = Signal(32)
+        bus_length = Signal(8)
+        answered = Signal()
+        m.d.comb += [
+            beats.eq(Mux(beats_left < longest, beats_left, longest)),
+            plan.eq(
+                self.busy
+                & ~self.error
+                & (beats_left != 0)
+                & (bursts != MAX_BURSTS)
+                & (~address_valid | address_ready)
+                & (~to_host | (data_left == 0) | ((data_left == 1) & put))
+            ),
+            answered.eq(Mux(to_host, axi.bvalid & axi.bready, axi.rvalid & axi.rready & axi.rlast)),
+        ]
+        for channel, valid in (("aw", address_valid & to_host), ("ar", address_valid & ~to_host)):
+            m.d.comb += [
+                getattr(axi, f"{channel}valid").eq(valid),
+                getattr(axi, f"{channel}addr").eq(bus_address),
+                getattr(axi, f"{channel}len").eq(bus_length),
+                getattr(axi, f"{channel}size").eq(bus_bytes.bit_length() - 1),
+                getattr(axi, f"{channel}burst").eq(1),  # INCR
+            ]
+
+        with m.If(put):
+            m.d.sync += data_left.eq(data_left - 1)
+        with m.If(plan):
+            m.d.sync += [
+                address_valid.eq(1),
+                bus_address.eq(address),
+                bus_length.eq(beats - 1),
+                address.eq(address + beats * bus_bytes),
+                beats_left.eq(beats_left - beats),
+                data_left.eq(Mux(to_host, beats, 0)),
+            ]
+        with m.Elif(address_ready):
+            m.d.sync += address_valid.eq(0)
+        m.d.sync += bursts.eq(bursts + plan - answered)
+
+        # Host memory to SRAM. After an error the rest of the bursts under way is taken and dropped.
+        m.d.comb += [
+            axi.rready.eq(self.busy & ~to_host & (to_sram.ready | self.error)),
+            to_sram.valid.eq(axi.rvalid & axi.rready & ~axi.rresp[1] & ~self.error),
+            to_sram.data.eq(axi.rdata),
+            to_sram.out_ready.eq(sram.ready & ~to_host),
+        ]
+
+        # SRAM to host memory: a register stage holds the beat on the bus.
+        m.d.comb += [
+            to_bus.valid.eq(to_bus.pending),
+            to_bus.data.eq(sram.rdata),
+            put.eq(to_bus.out_valid & (data_left != 0) & (~axi.wvalid | axi.wready)),
+            to_bus.out_ready.eq((data_left != 0) & (~axi.wvalid | axi.wready)),
+            axi.bready.eq(1),
+        ]
+        m.d.sync += to_bus.pending.eq(sram.valid & sram.ready & to_host)
+        with m.If(put):
+            m.d.sync += [
+                axi.wvalid.eq(1),
+                axi.wdata.eq(to_bus.out_data),
+                axi.wstrb.eq(to_bus.out_mask),
+                axi.wlast.eq(data_left == 1),
+            ]
+        with m.Elif(axi.wready):
+            m.d.sync += axi.wvalid.eq(0)
+
+        m.d.comb += [
+            sram.valid.eq(Mux(to_host, self.busy & (words_left != 0) & to_bus.ready, to_sram.out_valid)),
+            sram.write.eq(~to_host),
+            sram.address.eq(word),
+            sram.data.eq(to_sram.out_data),
+            sram.mask.eq(to_sram.out_mask),
+            self.moved.eq((axi.rvalid & axi.rready) | (axi.wvalid & axi.wready)),
+        ]
+        with m.If(sram.valid & sram.ready):
+            m.d.sync += [word.eq(word + 1), words_left.eq(words_left - 1)]
+
+        # SLVERR and DECERR have the high bit of the response.
+        failed = Mux(to_host, axi.bvalid & axi.bresp[1], axi.rvalid & axi.rready & axi.rresp[1])
+        with m.If(self.busy & failed):
+            m.d.sync += self.error.eq(1)
+        with m.If(self.done):
+            m.d.sync += self.busy.eq(0)
+        with m.If(begin):
+            m.d.sync += [
+                self.busy.eq(1),
+                self.error.eq(0),
+                to_host.eq(command.to_host),
+                address.eq(command.host_address[bus_bytes.bit_length() - 1 :] * bus_bytes),
+                beats_left.eq(_chunks(command.bytes, bus_lane, bus_bytes)),
+                word.eq(command.sram_address // word_bytes),
+                words_left.eq(_chunks(command.bytes, word_lane, word_bytes)),
+            ]
+        return m
+
+
+def _chunks(count: Signal, lane: Signal, chunk_bytes: int) -> Signal:
+    """Chunks that `count` bytes touch from `lane` on; 0 for no bytes."""
+    shift = chunk_bytes.bit_length() - 1
+    return Mux(count == 0, 0, (count + Cat(C(0, 2), lane) + chunk_bytes - 1)[shift:])

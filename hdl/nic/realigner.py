@@ -1,0 +1,109 @@
+"""Moves a byte string from chunks of one width and alignment to chunks of another, for the DMA engine."""
+
+from __future__ import annotations
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["LANE_BITS", "Realigner"]
+
+LANE_BITS = 32
+"""A lane: 4 bytes, the alignment of both ends of a transfer."""
+
+
+class Realigner(wiring.Component):
+    """A gearbox of 4-byte lanes: a string of `bytes` bytes that begins at lane `skip` of the first chunk in
+    leaves beginning at lane `place` of the first chunk out. Chunks in have `lanes_in` lanes, chunks out
+    `lanes_out`. `ahead` is how many chunks may be on their way while the next is asked for (0 or 1).
+
+    Members:
+
+    - `start` (in), `skip` (in, `range(lanes_in)`), `place` (in, `range(lanes_out)`), `bytes` (in, 16): begin
+      a string; what is left of the one before is forgotten. With `bytes` = 0 nothing comes out.
+    - `ready` (out): there is room for a chunk more than the one of `pending` (in). `valid` (in), `data` (in):
+      a chunk in, taken in that cycle whatever `ready` says: ask for one only when `ready` is high.
+    - `out_valid` (out), `out_ready` (in), `out_data` (out), `out_mask` (out, a bit a byte): a chunk out.
+      `out_mask` marks the bytes of the string. Held until taken.
+    - `idle` (out): the whole string has left.
+
+    Latency 1 cycle; a chunk of the wider side's worth of lanes every cycle that the narrower side can give or
+    take, at any alignment, as long as `out_ready` stays. All outputs come from registers. Reset: idle.
+    """
+
+    def __init__(self, *, lanes_in: int, lanes_out: int, ahead: int) -> None:
+        self.lanes_in, self.lanes_out, self.ahead = lanes_in, lanes_out, ahead
+        super().__init__(
+            {
+                "start": In(1),
+                "skip": In(range(lanes_in)),
+                "place": In(range(lanes_out)),
+                "bytes": In(16),
+                "pending": In(1),
+                "ready": Out(1),
+                "valid": In(1),
+                "data": In(LANE_BITS * lanes_in),
+                "out_valid": Out(1),
+                "out_ready": In(1),
+                "out_data": Out(LANE_BITS * lanes_out),
+                "out_mask": Out(4 * lanes_out),
+                "idle": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        lanes_in, lanes_out = self.lanes_in, self.lanes_out
+        # A chunk out waits while the chunks asked for come in: 2 * lanes_out - 1 lanes are the most that can
+        # stand here without a whole chunk more than the one that leaves, so the pipe never runs dry.
+        capacity = lanes_in * (1 + self.ahead) + 2 * lanes_out - 1
+
+        # `held` has the next chunk out in its low lanes and zeros above the first `level` lanes.
+        held = Signal(LANE_BITS * capacity)
+        level = Signal(range(capacity + 1))
+        skip = Signal.like(self.skip)
+        place = Signal.like(self.place)
+        # Bytes from lane 0 of the chunk out to the string's end: up to 65535 and the lanes before its begin.
+        left = Signal(range((1 << 16) + 4 * lanes_out))
+        last = Signal()
+        taken = Signal()
+        m.d.comb += [
+            last.eq(left <= 4 * lanes_out),
+            self.idle.eq(left == 0),
+            self.ready.eq(level + Mux(self.pending, 2 * lanes_in, lanes_in) <= capacity),
+            self.out_valid.eq(Mux(last, (left != 0) & (level * 4 >= left), level >= lanes_out)),
+            self.out_data.eq(held),
+            self.out_mask.eq(
+                Mux(last, (1 << left[: (4 * lanes_out).bit_length()]) - 1, -1) & (-1 << (place * 4))
+            ),
+            taken.eq(self.out_valid & self.out_ready),
+        ]
+
+        stays = Signal.like(held)
+        base = Signal.like(level)
+        m.d.comb += [
+            stays.eq(Mux(taken, held >> LANE_BITS * lanes_out, held)),
+            # The last chunk may leave with fewer lanes than a chunk has; `start` sets the level anew after
+            # it.
+            base.eq(Mux(taken, level - lanes_out, level)),
+        ]
+        with m.If(taken):
+            m.d.sync += [left.eq(Mux(last, 0, left - 4 * lanes_out)), place.eq(0)]
+        with m.If(self.valid):
+            fresh = self.data >> (skip * LANE_BITS)
+            m.d.sync += [
+                held.eq(stays | (fresh << (base * LANE_BITS))),
+                level.eq(base + lanes_in - skip),
+                skip.eq(0),
+            ]
+        with m.Else():
+            m.d.sync += [held.eq(stays), level.eq(base)]
+        with m.If(self.start):
+            m.d.sync += [
+                held.eq(0),
+                level.eq(self.place),
+                skip.eq(self.skip),
+                place.eq(self.place),
+                left.eq(Mux(self.bytes == 0, 0, self.bytes + 4 * self.place)),
+            ]
+        return m

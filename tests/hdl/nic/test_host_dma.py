@@ -1,0 +1,261 @@
+# amaranth: UnusedElaboratable=no
+"""The host DMA engine between a checking AXI4 memory and a checking SRAM port, against a byte copy."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from amaranth.sim import Simulator
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lanikai.hdl.config import LinkConfig, NicConfig, preset
+from lanikai.hdl.nic.host_dma import HostDma
+
+from .axi_memory import AxiMemory
+from .sram_port import SramPort
+
+TINY = preset(NicConfig, "tiny")
+HOST_BYTES = 3 * 4096
+CONFIGS = {
+    (bus, word): TINY.replace(link=LinkConfig(flit_bits=word), bus_bits=bus)
+    for bus, word in [(32, 32), (32, 64), (64, 64), (32, 128), (64, 128)]
+}
+
+
+class Rig:
+    """An engine with its two memories, filled at random. `transfer` runs one command to its end."""
+
+    def __init__(
+        self, config: NicConfig, *, seed: int, stall: float = 0.0, host_bytes: int = HOST_BYTES, **axi: Any
+    ) -> None:
+        rng = random.Random(seed)
+        self.config = config
+        self.dut = HostDma(config)
+        self.host = AxiMemory(
+            self.dut.axi,
+            bytearray(rng.randbytes(host_bytes)),
+            data_bits=config.bus_bits,
+            rng=rng,
+            stall=stall,
+            max_beats=config.burst_beats,
+            **axi,
+        )
+        self.sram = SramPort(self.dut.sram, config, rng=rng, stall=stall)
+        self.sram.memory[:] = rng.randbytes(config.sram_bytes)
+        self.cycles = 0
+        self.moved = 0
+
+    def run(self, bench: Callable[[Any], Any]) -> None:
+        async def count(ctx: Any) -> None:
+            while True:
+                _, _, moved = await ctx.tick().sample(self.dut.moved)
+                self.moved += moved
+
+        simulator = Simulator(self.dut)
+        simulator.add_clock(1e-6)
+        simulator.add_testbench(bench)
+        for process in (self.host.process, self.sram.process, count):
+            simulator.add_testbench(process, background=True)
+        simulator.run()
+
+    async def transfer(self, ctx: Any, *, host: int, sram: int, count: int, to_host: bool) -> int:
+        """Cycles from the one in which the command is taken to the one of `done`; nothing is left over."""
+        dut = self.dut
+        command = {"host_address": host, "sram_address": sram, "bytes": count, "to_host": to_host}
+        ctx.set(dut.start.payload, command)
+        ctx.set(dut.start.valid, 1)
+        assert ctx.get(dut.start.ready) and not ctx.get(dut.busy)
+        await ctx.tick()
+        ctx.set(dut.start.valid, 0)
+        cycle = 1
+        while True:
+            assert ctx.get(dut.busy) and not ctx.get(dut.start.ready)
+            if ctx.get(dut.done):
+                break
+            await ctx.tick()
+            cycle += 1
+            assert cycle < 20_000, "the transfer hangs"
+        await ctx.tick()
+        assert self.host.quiet()
+        assert not ctx.get(dut.done) and not ctx.get(dut.busy)
+        assert not any(ctx.get(getattr(dut.axi, f"{channel}valid")) for channel in ("aw", "w", "ar"))
+        return cycle
+
+
+def bursts(config: NicConfig, host: int, count: int) -> list[tuple[int, int]]:
+    """(address, beats) of a transfer: as long as the 4 KB page and the configuration allow."""
+    step = config.bus_bits // 8
+    address, found = host // step * step, []
+    while address < host + count:
+        page = address // 4096 * 4096 + 4096
+        end = min(page, address + config.burst_beats * step, -(-(host + count) // step) * step)
+        found.append((address, (end - address) // step))
+        address = end
+    return found
+
+
+transfers = st.fixed_dictionaries(
+    {
+        # Around a page's end, and anywhere.
+        "host": st.one_of(st.integers(4096 - 320, 4096 + 16), st.integers(0, HOST_BYTES - 400)).map(
+            lambda n: n & ~3
+        ),
+        "sram": st.integers(0, TINY.sram_bytes - 400).map(lambda n: n & ~3),
+        "count": st.one_of(st.integers(1, 20), st.integers(1, 300)),
+        "to_host": st.booleans(),
+    }
+)
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=lambda c: f"bus{c.bus_bits}-word{c.link.flit_bits}")
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    stall=st.sampled_from([0.0, 0.2, 0.7]),
+    latency=st.integers(1, 9),
+    data_first=st.booleans(),
+    commands=st.lists(transfers, min_size=1, max_size=4),
+)
+def test_bytes_arrive_and_no_other_is_touched(
+    config: NicConfig, seed: int, stall: float, latency: int, data_first: bool, commands: list[dict[str, Any]]
+) -> None:
+    rig = Rig(config, seed=seed, stall=stall, latency=latency, data_first=data_first)
+    host, sram = bytearray(rig.host.memory), bytearray(rig.sram.memory)
+    beats = 0
+
+    async def bench(ctx: Any) -> None:
+        nonlocal beats
+        for command in commands:
+            h, s, count = command["host"], command["sram"], command["count"]
+            rig.host.bursts.clear()
+            rig.sram.written.clear()
+            await rig.transfer(ctx, **command)
+            assert not ctx.get(rig.dut.error)
+            if command["to_host"]:
+                host[h : h + count] = sram[s : s + count]
+            else:
+                sram[s : s + count] = host[h : h + count]
+                assert rig.sram.written == set(range(s, s + count))
+            assert rig.host.memory == host
+            assert rig.sram.memory == sram
+            channel = "aw" if command["to_host"] else "ar"
+            assert rig.host.bursts == [(channel, *burst) for burst in bursts(config, h, count)]
+            beats += sum(length for _, _, length in rig.host.bursts)
+
+    rig.run(bench)
+    assert rig.moved == beats
+
+
+@pytest.mark.parametrize("config", [CONFIGS[32, 32], CONFIGS[64, 64]], ids=lambda c: f"bus{c.bus_bits}")
+@settings(max_examples=20, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    stall=st.sampled_from([0.0, 0.5]),
+    to_host=st.booleans(),
+    bad=st.integers(0, 299),
+    data_first=st.booleans(),
+)
+def test_an_error_ends_the_transfer_and_the_next_one_works(
+    config: NicConfig, seed: int, stall: float, to_host: bool, bad: int, data_first: bool
+) -> None:
+    """Nothing that came with an error reaches the SRAM; what was moved before it stays."""
+    place, count = 4096 - 100, 300
+    failing = (place + bad) // 8 * 8
+    rig = Rig(
+        config,
+        seed=seed,
+        stall=stall,
+        data_first=data_first,
+        fails=lambda address: address // 8 * 8 == failing,
+    )
+    host, sram = bytes(rig.host.memory), bytes(rig.sram.memory)
+
+    async def bench(ctx: Any) -> None:
+        await rig.transfer(ctx, host=place, sram=256, count=count, to_host=to_host)
+        assert ctx.get(rig.dut.error)
+        # The burst at fault and the one whose address was out already, no more.
+        planned = bursts(config, place, count)
+        guilty = next(
+            i
+            for i, (address, beats) in enumerate(planned)
+            if address + beats * config.bus_bits // 8 > failing
+        )
+        assert guilty + 1 <= len(rig.host.bursts) <= guilty + 2
+        if to_host:
+            assert rig.sram.memory == sram
+            for i in range(HOST_BYTES):
+                new = sram[256 + i - place] if place <= i < place + count else host[i]
+                assert rig.host.memory[i] in (host[i], new)
+        else:
+            good = bytearray(sram)
+            good[256 : 256 + max(0, failing - place)] = host[place : max(place, failing)]
+            assert rig.host.memory == host
+            # A word that the error cut short is left out whole.
+            cut = 256 + max(0, failing - place) - config.word_bytes
+            assert rig.sram.memory[:cut] == good[:cut]
+            assert all(a in (b, c) for a, b, c in zip(rig.sram.memory, good, sram, strict=True))
+        rig.host.fails = lambda address: False
+        before = bytes(rig.sram.memory)
+        await rig.transfer(ctx, host=64, sram=1024, count=37, to_host=to_host)
+        assert not ctx.get(rig.dut.error)
+        if to_host:
+            assert rig.host.memory[64:101] == before[1024:1061]
+        else:
+            assert rig.sram.memory == before[:1024] + rig.host.memory[64:101] + before[1061:]
+
+    rig.run(bench)
+
+
+@pytest.mark.parametrize("config", [CONFIGS[32, 32], CONFIGS[64, 128]], ids=lambda c: f"bus{c.bus_bits}")
+@pytest.mark.parametrize("to_host", [False, True])
+def test_no_bytes_is_done_at_once(config: NicConfig, to_host: bool) -> None:
+    rig = Rig(config, seed=1)
+    host, sram = bytes(rig.host.memory), bytes(rig.sram.memory)
+
+    async def bench(ctx: Any) -> None:
+        assert await rig.transfer(ctx, host=4, sram=4, count=0, to_host=to_host) == 1
+
+    rig.run(bench)
+    assert (rig.host.memory, rig.sram.memory, rig.host.bursts) == (host, sram, [])
+
+
+@pytest.mark.parametrize("sram", [0, 4], ids=["aligned", "skewed"])
+@pytest.mark.parametrize("to_host", [False, True], ids=["to-sram", "to-host"])
+@pytest.mark.parametrize("bus", [32, 64])
+def test_a_beat_moves_every_cycle(bus: int, to_host: bool, sram: int) -> None:
+    """4096 bytes at the `lanai4` profile, and with a bus as wide as the flit: no idle cycle between bursts,
+    and a handful at the ends."""
+    config = preset(NicConfig, "lanai4", bus_bits=bus)
+    rig = Rig(config, seed=1)
+    cycles = 0
+
+    async def bench(ctx: Any) -> None:
+        nonlocal cycles
+        cycles = await rig.transfer(ctx, host=4096, sram=sram, count=4096, to_host=to_host)
+
+    rig.run(bench)
+    beats = 4096 * 8 // bus
+    assert rig.moved == beats
+    assert beats < cycles <= beats + 6
+
+
+@pytest.mark.parametrize("to_host", [False, True], ids=["to-sram", "to-host"])
+def test_the_longest_transfer(to_host: bool) -> None:
+    """65535 bytes at odd lanes touch more bus words and SRAM words than 65536 / width."""
+    config = preset(NicConfig, "lanai4", bus_bits=64, burst_beats=256)
+    rig = Rig(config, seed=1, host_bytes=1 << 17)
+    host, sram = bytearray(rig.host.memory), bytearray(rig.sram.memory)
+    if to_host:
+        host[4 : 4 + 65535] = sram[12 : 12 + 65535]
+    else:
+        sram[12 : 12 + 65535] = host[4 : 4 + 65535]
+
+    async def bench(ctx: Any) -> None:
+        await rig.transfer(ctx, host=4, sram=12, count=65535, to_host=to_host)
+
+    rig.run(bench)
+    assert rig.host.memory == host and rig.sram.memory == sram
+    assert rig.moved == 65536 // 8 + 1
