@@ -1,6 +1,6 @@
 """The build cache: one folder an entry, named by the hash of what went in; whole or absent.
 
-The folder is the user's cache folder for `lanikai`, or `LANIKAI_CACHE_DIR`. An entry is made in a folder
+The folder is `lanikai.sim.paths.cache_dir`. An entry is made in a folder
 beside it and renamed when it is complete, under a file lock that the system drops with the process. Folders
 left by a process that was killed are swept by whoever builds next.
 """
@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-import platformdirs
 from filelock import FileLock, Timeout
+
+from .paths import cache_dir
 
 __all__ = ["Cache", "content_key"]
 
@@ -28,13 +28,10 @@ def content_key(content: Mapping[str, object]) -> str:
 
 
 class Cache:
-    """The cache in `root` (default: `LANIKAI_CACHE_DIR`, else the user's cache folder)."""
+    """The cache in `root` (default: `lanikai.sim.paths.cache_dir`)."""
 
     def __init__(self, root: Path | None = None) -> None:
-        if root is None:
-            chosen = os.environ.get("LANIKAI_CACHE_DIR")
-            root = Path(chosen) if chosen else Path(platformdirs.user_cache_dir("lanikai"))
-        self.root = root
+        self.root = root or cache_dir()
 
     def find(self, kind: str, key: str) -> Path | None:
         """The entry's folder if it is there, whole."""

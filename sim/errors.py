@@ -14,6 +14,7 @@ __all__ = [
     "EXIT_USER",
     "LanikaiError",
     "MissingTool",
+    "SimulationError",
     "UserError",
 ]
 
@@ -50,6 +51,10 @@ class UserError(LanikaiError):
     """The user's input was wrong: what, where, and what would be right."""
 
     exit_status = EXIT_USER
+
+
+class SimulationError(LanikaiError):
+    """A simulation ended without a result: a hang found by the watchdog, or a failure inside it."""
 
 
 class MissingTool(LanikaiError):

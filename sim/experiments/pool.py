@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
-from ..errors import LanikaiError
+from ..errors import LanikaiError, SimulationError
 from .backend import Backend, Job, Measured
 
 __all__ = ["JobCrash", "run_jobs"]
@@ -69,7 +69,7 @@ def run_jobs(
                     kind, *content = connection.recv()
                 except EOFError:
                     process.join()
-                    raise LanikaiError(
+                    raise SimulationError(
                         f"the process of point {index} ended with status {process.exitcode} and no result"
                     ) from None
                 if kind == "progress":
