@@ -8,6 +8,7 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from ..arbiter import arbiter_class
 from ..config import ConfigError, RouterConfig
 from ..link import LinkSignature
 from .crossbar import CrossbarStage
@@ -64,7 +65,11 @@ class Router(wiring.Component):
         depths = [config.input_buffer_flits] * ports if credit_flits is None else list(credit_flits)
         if len(depths) != ports:
             raise ConfigError(f"Router: credit_flits has {len(depths)} depths: one for each of {ports} ports")
-        self._stages = _Stages(config, depths)
+        for port, depth in enumerate(depths):
+            if depth < 2:
+                raise ConfigError(f"Router: credit_flits[{port}] = {depth}: at least 2")
+        arbiter_class(config.arbiter)
+        self.credit_flits = tuple(depths)
         link = LinkSignature(config.link)
         super().__init__(
             {
@@ -78,14 +83,14 @@ class Router(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        stages, ports = self._stages, range(self.config.ports)
-        allocation, crossbar = stages.allocation, stages.crossbar
-        m.submodules.vl_allocation = allocation
-        m.submodules.crossbar = crossbar
-        for i in ports:
-            receive, route, transmit = stages.receive[i], stages.route[i], stages.transmit[i]
+        config = self.config
+        m.submodules.vl_allocation = allocation = VlAllocationStage(config)
+        m.submodules.crossbar = crossbar = CrossbarStage(config)
+        receivers = [ReceiveStage(config) for _ in range(config.ports)]
+        transmitters = [TransmitStage(config, credit_flits=depth) for depth in self.credit_flits]
+        for i, (receive, transmit) in enumerate(zip(receivers, transmitters, strict=True)):
             m.submodules[f"receive_{i}"] = receive
-            m.submodules[f"route_{i}"] = route
+            m.submodules[f"route_{i}"] = route = RouteStage(config)
             m.submodules[f"transmit_{i}"] = transmit
             wiring.connect(m, wiring.flipped(self.rx[i]), receive.rx)
             wiring.connect(m, transmit.tx, wiring.flipped(self.tx[i]))
@@ -118,36 +123,20 @@ class Router(wiring.Component):
         m.d.sync += self.dropped.eq(self.dropped + sum(crossbar.dropped))
         m.d.comb += self.activity.eq(
             Cat(
-                *(receive.arrived for receive in stages.receive),
+                *(receive.arrived for receive in receivers),
                 *crossbar.pop,
-                *(transmit.sent for transmit in stages.transmit),
+                *(transmit.sent for transmit in transmitters),
             ).any()
         )
         for name, vectors in {
-            "input_occupied": [receive.non_empty for receive in stages.receive],
+            "input_occupied": [receive.non_empty for receive in receivers],
             "output_vl_held": allocation.held,
-            "output_occupied": [transmit.non_empty for transmit in stages.transmit],
-            "output_blocked": [transmit.blocked for transmit in stages.transmit],
+            "output_occupied": [transmit.non_empty for transmit in transmitters],
+            "output_blocked": [transmit.blocked for transmit in transmitters],
         }.items():
-            summary = Signal(self.config.ports * self.config.link.vls, name=name)
+            summary = Signal(config.ports * config.link.vls, name=name)
             m.d.comb += summary.eq(Cat(*vectors))
         return m
-
-
-class _Stages:
-    """The stages of one router, made before elaboration so that a wrong parameter is found at
-    construction."""
-
-    def __init__(self, config: RouterConfig, depths: Sequence[int]) -> None:
-        for port, depth in enumerate(depths):
-            if depth < 2:
-                raise ConfigError(f"Router: credit_flits[{port}] = {depth}: at least 2")
-        ports = range(config.ports)
-        self.allocation = VlAllocationStage(config)
-        self.crossbar = CrossbarStage(config)
-        self.receive = [ReceiveStage(config) for _ in ports]
-        self.route = [RouteStage(config) for _ in ports]
-        self.transmit = [TransmitStage(config, credit_flits=depth) for depth in depths]
 
 
 def public_signals(config: RouterConfig, *, name: str = "router") -> list[tuple[str, str]]:
