@@ -10,7 +10,10 @@ import ctypes
 
 import numpy as np
 
-__all__ = ["Signal", "attach_memory", "cycle", "signal"]
+__all__ = ["LOG_RANGES", "Signal", "attach_memory", "cycle", "signal"]
+
+LOG_RANGES = 256
+"""Ranges in the log of watched writes (kLogRanges of hostmem.cpp)."""
 
 _process = ctypes.CDLL(None)
 cycle = _process.lanikai_cycle
@@ -68,10 +71,15 @@ def signal(name: str, scope: str = "TOP") -> Signal:
     return Signal(address, bits.value, size.value)
 
 
-def attach_memory(node: int, memory: np.ndarray) -> None:
+def attach_memory(node: int, memory: np.ndarray, watched: np.ndarray, log: np.ndarray) -> None:
     """Give node `node` of the simulation (`native/hostmem.cpp`) the bytes of `memory` as its host memory.
-    The caller keeps the array alive."""
+
+    `watched`: a byte a 32-bit word, not zero where writes are logged; `log`: 1 + 2 * `LOG_RANGES` 32-bit
+    words, the number of ranges and then pairs of first word and the word after the last. The caller keeps
+    them alive.
+    """
     attach = _process.lanikai_memory_attach
     attach.restype = None
-    attach.argtypes = [ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint64]
-    attach(node, memory.ctypes.data, memory.nbytes)
+    pointer = ctypes.c_void_p
+    attach.argtypes = [ctypes.c_uint32, pointer, ctypes.c_uint64, pointer, pointer]
+    attach(node, memory.ctypes.data, memory.nbytes, watched.ctypes.data, log.ctypes.data)
