@@ -216,6 +216,8 @@ def _status(arguments: list[str]) -> int:
     """Run a command; its exit status."""
     try:
         done = app(arguments, prog_name="lanikai", standalone_mode=False)
+        if done == EXIT_INTERRUPTED:
+            raise KeyboardInterrupt  # typer turns it into a status
         return done if isinstance(done, int) else EXIT_OK
     except UsageError as error:
         message = " ".join(error.format_message().split())

@@ -81,9 +81,11 @@ def within(achieved: Any, published: Any, tolerance: float) -> bool:
             and len(achieved) == len(published)
             and all(within(a, p, tolerance) for a, p in zip(achieved, published, strict=True))
         )
-    if isinstance(published, bool) or not isinstance(published, int | float):
+    if isinstance(published, bool) or isinstance(achieved, bool):
+        return achieved is published
+    if not isinstance(published, int | float):
         return bool(achieved == published)
-    if isinstance(achieved, bool) or not isinstance(achieved, int | float):
+    if not isinstance(achieved, int | float):
         return False
     return abs(achieved - published) <= tolerance * (abs(published) or 1.0)
 

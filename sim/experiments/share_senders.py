@@ -36,6 +36,8 @@ BANDWIDTH_TOLERANCE = 0.03
 """Relative: bandwidths against the published ones."""
 ROUND_ERROR = 0.002
 """Relative: how far a flow's whole number of packets in a round may be from its exact proportion."""
+ROUND_PACKETS_MAX = 2000
+"""Longest round that is run: 0.1 s of simulated time."""
 WINDOW_PACKETS = {"quick": 120, "full": 1000}
 """Least number of packets in the window, all flows together."""
 WARM_UP_PACKETS = 32
@@ -50,18 +52,21 @@ def idt_ticks(idt_over_t: float) -> int:
 
 def round_counts(idts_ticks: Sequence[int]) -> list[int]:
     """Packets of each flow in the shortest round in which every flow's count is within `ROUND_ERROR` of its
-    1/IDT proportion. `idts_ticks` are positive."""
-    weights = [1 / idt for idt in idts_ticks]
-    shares = [weight / sum(weights) for weight in weights]
-    packets = 1
-    while True:
+    1/IDT proportion. `idts_ticks` are positive. Raises ValueError if it is longer than
+    `ROUND_PACKETS_MAX`."""
+    shares = proportions(idts_ticks)
+    for packets in range(1, ROUND_PACKETS_MAX + 1):
         counts = [round(packets * share) for share in shares]
-        if all(
-            count and abs(count - packets * share) <= ROUND_ERROR * packets * share
-            for count, share in zip(counts, shares, strict=True)
+        total = sum(counts)
+        errors = [abs(one - total * share) for one, share in zip(counts, shares, strict=True)]
+        if all(counts) and all(
+            error <= ROUND_ERROR * total * share for error, share in zip(errors, shares, strict=True)
         ):
             return counts
-        packets += 1
+    raise ValueError(
+        f"the IDTs are too far apart to measure their shares in {ROUND_PACKETS_MAX} packets; "
+        "bring the largest and the smallest closer together"
+    )
 
 
 class ShareSendersParameters(Part):
@@ -94,6 +99,10 @@ class ShareSendersParameters(Part):
                         f"idt_over_T[{number}][{flow}] = {idt:g}: an IDT is 1 to {nic.max_idt_ticks} ticks, "
                         f"{1 / T_TICKS:.4f} to {nic.max_idt_ticks // T_TICKS} in units of T"
                     )
+            try:
+                round_counts([idt_ticks(idt) for idt in setting])
+            except ValueError as error:
+                raise ValueError(f"idt_over_T[{number}] = {setting}: {error}") from None
         return self
 
 

@@ -1,0 +1,50 @@
+# Everything a user or developer does, from a clone: `make demo`, `make test`. Nothing is written outside the tree.
+
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+export LANIKAI_CACHE_DIR := $(CURDIR)/.cache/lanikai
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help setup demo test lint format lock clean
+
+help: ## Show this.
+	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+setup: $(STAMP) ## Make .venv and install the pinned versions in it.
+
+demo: setup ## Run the main job: share-senders in its quick size.
+	$(BIN)/lanikai run share-senders
+
+test: lint ## Run the checks and every test.
+	$(BIN)/pytest -n 2 --dist loadgroup
+
+lint: setup ## Run ruff and mypy.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy -p lanikai.hdl -p lanikai.firmware -p lanikai.sim
+
+format: setup ## Put every file into the one format.
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: ## Pin the newest versions that pyproject.toml allows (needs uv).
+	uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-emit-index-url --no-header \
+		--all-extras pyproject.toml --output-file requirements.lock
+
+clean: ## Remove what was made: environment, build cache, results.
+	rm -rf $(VENV) .cache results build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Made anew only when what it is made from has changed. The stamp is written last: a set-up that was interrupted is
+# done again.
+$(STAMP): pyproject.toml requirements.lock
+	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is missing; install it with: sudo apt-get install python3 python3-venv" >&2; exit 3; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $$($(PYTHON) --version) is too old: 3.11 or newer is needed; name one with: make PYTHON=python3.11" >&2; exit 3; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "make: venv is missing; install it with: sudo apt-get install python3-venv" >&2; exit 3; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/pip install --quiet -c requirements.lock -e '.[test]'
+	@touch $@

@@ -1,0 +1,139 @@
+"""Results: the JSON object's keys, the CSV, the run's folder, units."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from lanikai.sim import units
+from lanikai.sim.errors import UserError
+from lanikai.sim.experiments.base import Claim, Outcome, Point
+from lanikai.sim.results import Report, RunFolder, check_file, rows, write_csv
+
+
+def outcome(achieved: list[float], *, published: list[float] | None = None) -> Outcome:
+    point = Point(
+        label="a point",
+        parameters={"idt_ticks": [192, 384], "sizes": [1, 2, 3], "message_bytes": 65536},
+        spec={},
+        published=published and {"bandwidth_mb_per_s": published},
+        tolerance=published and {"bandwidth_mb_per_s": 0.03},
+    )
+    return Outcome(
+        point=point, results={"bandwidth_mb_per_s": achieved}, seed=3, cycles=500, wall_seconds=0.25
+    )
+
+
+def report(*outcomes: Outcome, holds: bool = True) -> Report:
+    return Report(
+        experiment="share-senders",
+        size="quick",
+        seed=1,
+        outcomes=outcomes,
+        claims=[Claim(text="it is so", holds=holds)],
+        build_seconds=2.0,
+        build_cached=False,
+        files={"csv": "results.csv"},
+    )
+
+
+def test_the_json_object_has_the_keys_that_scripts_rely_on():
+    found = json.loads(report(outcome([40.0, 20.0], published=[40.0, 20.0]), outcome([1.0, 2.0])).json_text())
+    assert list(found) == [
+        *("experiment", "size", "seed", "versions", "cycles", "wall_seconds", "cycles_per_second"),
+        *("build_seconds", "build_cached", "points", "claims", "files"),
+    ]
+    assert list(found["versions"]) == ["lanikai", "python", "amaranth", "cocotb", "verilator"]
+    assert all(found["versions"].values())
+    assert (found["cycles"], found["wall_seconds"], found["cycles_per_second"]) == (1000, 0.5, 2000.0)
+    keys = ["parameters", "results", "published", "tolerance", "within", "seed", "cycles"]
+    assert [list(point) for point in found["points"]] == [keys, keys]
+    assert [point["within"] for point in found["points"]] == [True, None]
+    assert found["points"][1]["published"] is found["points"][1]["tolerance"] is None
+    assert found["claims"] == [{"text": "it is so", "holds": True}]
+
+
+def test_the_exit_status_is_zero_only_if_all_is_within_and_every_claim_holds():
+    good, bad = outcome([40.0], published=[40.0]), outcome([40.0], published=[50.0])
+    assert report(good).exit_status == 0
+    assert report(good, outcome([1.0])).exit_status == 0
+    assert report(good, bad).exit_status == 1
+    assert report(good, holds=False).exit_status == 1
+
+
+def test_the_csv_has_a_row_a_flow(tmp_path):
+    write_csv(tmp_path / "a.csv", [outcome([40.0, 20.5], published=[41.0, 20.0]), outcome([1.0, 2.0])])
+    with (tmp_path / "a.csv").open() as file:
+        found = list(csv.DictReader(file))
+    assert [(row["point"], row["flow"]) for row in found] == [("0", "0"), ("0", "1"), ("1", "0"), ("1", "1")]
+    assert [row["idt_ticks"] for row in found] == ["192", "384"] * 2
+    assert [row["bandwidth_mb_per_s"] for row in found] == ["40.0", "20.5", "1.0", "2.0"]
+    assert [row["published_bandwidth_mb_per_s"] for row in found] == ["41.0", "20.0", "", ""]
+    assert found[0]["sizes"] == "[1, 2, 3]" and found[0]["message_bytes"] == "65536"
+    assert [row["within"] for row in found] == ["true", "true", "", ""]
+
+
+def test_a_point_without_flows_is_one_row():
+    point = Point(label="", parameters={"file": "a"}, spec={})
+    found = list(rows([Outcome(point=point, results={"x": 1.5}, seed=1, cycles=2, wall_seconds=1.0)]))
+    assert found == [
+        {"point": 0, "flow": None, "file": "a", "x": 1.5, "within": None, "seed": 1, "cycles": 2}
+    ]
+
+
+def test_every_run_has_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = [RunFolder(None, experiment="e", size="quick", seed=4).path for _ in range(3)]
+    assert len(set(made)) == 3
+    assert all(path.is_dir() and str(path).startswith("results/e-quick-seed4-") for path in made)
+
+
+def test_a_discarded_folder_leaves_nothing(tmp_path):
+    folder = RunFolder(tmp_path / "a" / "b", experiment="e", size="quick", seed=1)
+    folder.file("results.csv").write_text("x")
+    folder.discard()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_was_there_keeps_what_is_not_ours(tmp_path):
+    (tmp_path / "mine.txt").write_text("keep")
+    (tmp_path / "run.log").write_text("of an earlier run")
+    folder = RunFolder(tmp_path, experiment="e", size="quick", seed=1)
+    folder.clear()
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+    folder.discard()
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_what_cannot_be_written_is_said_before_anything_is_made(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match=r"output folder '.*file/run' cannot be written: Not a directory"):
+        RunFolder(tmp_path / "file" / "run", experiment="e", size="quick", seed=1)
+    with pytest.raises(UserError, match="cannot be written: "):
+        RunFolder(tmp_path / "file", experiment="e", size="quick", seed=1)
+    with pytest.raises(UserError, match="cannot be written: there is no folder"):
+        check_file(tmp_path / "none" / "r.json", "--json")
+    with pytest.raises(UserError, match="cannot be written: it is a folder"):
+        check_file(tmp_path, "--json")
+    check_file(tmp_path / "r.json", "--json")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_units():
+    # 4096 bytes every 500 ticks of 0.5 us: 16.384 MB/s ([rtc] of published.toml), 8250 cycles of 33 MHz.
+    assert units.mb_per_s(4096, 8250, 33_000_000) == pytest.approx(16.384)
+    assert units.microseconds(33, 33_000_000) == 1.0
+    assert units.seconds(33_000_000, 33_000_000) == 1.0
+    with pytest.raises(ValueError, match="at least one cycle"):
+        units.mb_per_s(1, 0, 1)
+
+
+def test_the_checkout_keeps_its_own_cache(monkeypatch, tmp_path):
+    from lanikai.sim import paths
+
+    monkeypatch.delenv(paths.CACHE_VARIABLE, raising=False)
+    assert paths.cache_dir() == Path(__file__).resolve().parents[2] / ".cache" / "lanikai"
+    monkeypatch.setenv(paths.CACHE_VARIABLE, str(tmp_path))
+    assert paths.cache_dir() == tmp_path
