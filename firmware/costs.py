@@ -1,0 +1,114 @@
+"""What each step of a control program costs, in cycles of the NIC's 33 MHz processor: one table a program.
+
+Source of the sums: gulati-thesis-2001 5.3 and 5.4 (T = 96 RTC ticks of 0.5 us; MB = 10^6 bytes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["GM_COSTS", "CostTable"]
+
+
+@dataclass(frozen=True)
+class CostTable:
+    """`program`: whose table; `table`: step -> cycles, each 0 or more."""
+
+    program: str
+    table: Mapping[str, int]
+
+    def __post_init__(self) -> None:
+        for name, cycles in self.table.items():
+            if cycles < 0:
+                raise ValueError(f"cost table of {self.program}: {name} = {cycles}: 0 or more cycles")
+
+    def cycles(self, step: str) -> int:
+        """Cycles of a step. Raises KeyError naming the steps there are."""
+        try:
+            return self.table[step]
+        except KeyError:
+            raise KeyError(
+                f"cost table of {self.program}: no step {step!r}; it has {', '.join(self.table)}"
+            ) from None
+
+    def replace(self, **cycles: int) -> CostTable:
+        """A copy with other costs. Raises KeyError for a step that is not there, ValueError for a bad
+        cost."""
+        for step in cycles:
+            self.cycles(step)
+        return CostTable(self.program, {**self.table, **cycles})
+
+
+GM_COSTS = CostTable(
+    "gm",
+    {
+        "dispatch": 6,
+        "poll_look": 5,
+        "sdma_doorbell": 12,
+        "sdma_token": 60,
+        "sdma_receive_token": 30,
+        "sdma_command": 60,
+        "sdma_select": 2,
+        "sdma_choose": 8,
+        "sdma_head": 2,
+        "sdma_link": 1,
+        "sdma_relink": 2,
+        "sdma_rotate": 27,
+        "sdma_pass": 41,
+        "sdma_packet": 370,
+        "sdma_start": 4,
+        "sdma_done": 10,
+        "send_packet": 40,
+        "send_ack": 30,
+        "recv_rearm": 8,
+        "recv_data": 80,
+        "recv_ack": 40,
+        "recv_nack": 60,
+        "rdma_data": 40,
+        "rdma_event": 40,
+        "rdma_start": 4,
+        "rdma_done": 4,
+        "timer": 40,
+    },
+)
+"""The GM control program on the lanai4 card. Cycles beside those of the accesses to registers and SRAM.
+
+On the path of a lone sender, from one packet to the next, with the host DMA engine idle:
+
+- `dispatch`: decode ISR and jump: a find-first and a table jump. Paid once, when the host DMA ends.
+- `sdma_done`: check the DMA's status, append the packet to SEND's queue.
+- `send_packet`: SEND takes the packet, programs its engine. Before SDMA goes on, or the packet would lie in
+  its buffer for a `sdma_packet`.
+- `sdma_select`, `sdma_choose`: begin to choose a packet; tell the queues which flows have changed; is there
+  one to be sent again. (The unit has settled by the end of `sdma_choose`.) Then the unmodified program looks
+  at the head of its queues: `sdma_head` = 2, and takes it out: `sdma_link` = 1; a flow that stays or becomes
+  ready is linked in: `sdma_relink` = 2. The rate-controlled program instead reads RATE_DISPATCH (2 cycles),
+  writes it (1), and writes RATE_SELECT and RATE_COMMAND (2) for an unregulated flow that stays, or any that
+  becomes ready: the same cycles, since the unit replaces the look at the queue. The thesis found less than 1%
+  between the two (5.2).
+- `sdma_packet`: segment, translate the address, build header and route. It takes the residual of the
+  published interval, 96 ticks = 48.0 us = 1584 cycles of 33 MHz: 1584 less the host DMA of 4096 bytes less
+  everything else in this list.
+- `sdma_start`: program the host DMA engine.
+
+Change of connection (figures 5.5 and 5.6): two destinations alternating give 81.82 MB/s = 50.06 us a packet,
++68 cycles; three in the order A B A C give 80.81 MB/s = 50.69 us, +88.7 cycles. A queue of two passes 1 entry
+a change, the order A B A C in a queue of three 1.5 on average. So with r + p = 68.0 and r + 1.5 p = 88.7:
+- `sdma_pass` = 41: p, an entry that the queue is turned by to reach the wanted connection.
+- `sdma_rotate` = 27: r, the rotation after a packet; paid by every packet while the queue has more than one
+  entry. That it is paid without a change as well is what the third run says: (10/3 T, 10/7 T) changes on 6
+  packets of 10, yet adds up to 81.84 MB/s.
+
+Beside the host DMA (about 1100 cycles), so not in a lone sender's interval:
+- `recv_rearm`, `recv_ack`: once a packet's acknowledgement; `send_ack` at the receiver.
+- `sdma_doorbell`, `sdma_token`: once a message; 4 reads of SRAM beside. `rdma_event`, `rdma_start`,
+  `rdma_done`: once a message, 5 stores beside.
+- `poll_look`: loop over doorbell words, with the 3 cycles of the two accesses 8 cycles a look
+  (nagar-thesis-2001 5.2.1).
+- `sdma_receive_token`, `sdma_command`, `timer`, `recv_nack`: rare.
+
+Receiving a packet: `recv_rearm` + `recv_data` + `rdma_data` + `rdma_done` + `send_ack`, about 170 cycles
+against about 450 of sending: "the amount of processing required for incoming messages is less than that for
+outgoing" (5.3).
+"""

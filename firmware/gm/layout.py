@@ -1,0 +1,286 @@
+"""What firmware and host library share: places in SRAM, descriptors, commands, events, doorbell words.
+Declared once.
+
+SRAM, from `SRAM_BASE`: transmit buffers, receive buffers (a longest packet each, header first), a header for
+acknowledgements, staging of one event, then for each port its command slot, send ring and receive ring.
+All words are 32 bits, little endian.
+"""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, replace
+from enum import IntEnum
+from functools import cached_property
+
+from lanikai.hdl.config import HEADER_BITS, ConfigError, NicConfig
+from lanikai.hdl.nic.ports import SRAM_BASE
+
+from .config import GmConfig
+
+__all__ = [
+    "DESCRIPTOR_BYTES",
+    "EVENT_BYTES",
+    "HEADER_BYTES",
+    "Command",
+    "Counts",
+    "Event",
+    "EventKind",
+    "Layout",
+    "Operation",
+    "ReceiveDescriptor",
+    "SendDescriptor",
+    "Status",
+]
+
+HEADER_BYTES = HEADER_BITS // 8
+DESCRIPTOR_BYTES = 16
+COMMAND_BYTES = 32
+EVENT_BYTES = 32
+COUNT_BITS = 7
+"""A doorbell word has room for three of them in the 21 bits of a queue entry; rings have at most 64 entries,
+so the difference of two counts is never ambiguous."""
+COUNT_MASK = (1 << COUNT_BITS) - 1
+
+
+class Status(IntEnum):
+    """How a command or a message ended."""
+
+    OK = 0
+    CLOSED_PORT = 1
+    UNKNOWN_PORT = 2
+    TOO_LONG = 3
+    UNKNOWN_NODE = 4
+    UNREGISTERED = 5
+    HOST_BUS = 6
+    NO_FLOW = 7
+    BAD_COMMAND = 8
+
+
+class EventKind(IntEnum):
+    """What an event tells."""
+
+    COMMAND = 1
+    SENT = 2
+    RECEIVED = 3
+
+
+class Operation(IntEnum):
+    """What a command asks, and its arguments."""
+
+    OPEN = 1
+    """event ring's host address"""
+    CLOSE = 2
+    REGISTER = 3
+    """host address, bytes"""
+    DEREGISTER = 4
+    """host address, bytes"""
+    SET_IDT = 5
+    """target (as in a send descriptor), ticks"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SendDescriptor:
+    """A message to send: host `address` (a multiple of 4), `length` in bytes, `token` number, target."""
+
+    address: int
+    length: int
+    node: int
+    port: int
+    priority: int
+    token: int
+
+    def words(self) -> tuple[int, ...]:
+        """Its four words."""
+        return self.address, self.length, pack_target(self.node, self.port, self.priority), self.token
+
+    @classmethod
+    def unpack(cls, words: list[int]) -> SendDescriptor:
+        """From its four words."""
+        node, port, priority = unpack_target(words[2])
+        return cls(address=words[0], length=words[1], node=node, port=port, priority=priority, token=words[3])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReceiveDescriptor:
+    """A buffer to receive a message: host `address` (a multiple of 4), `length` in bytes, `priority`, `token`
+    number."""
+
+    address: int
+    length: int
+    priority: int
+    token: int
+
+    def words(self) -> tuple[int, ...]:
+        """Its four words."""
+        return astuple(self)
+
+    @classmethod
+    def unpack(cls, words: list[int]) -> ReceiveDescriptor:
+        """From its four words."""
+        return cls(address=words[0], length=words[1], priority=words[2] & 1, token=words[3])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A rare request of a port to its firmware: `operation` (`Operation`), two arguments. One at a time a
+    port; a `EventKind.COMMAND` event answers."""
+
+    operation: int
+    first: int = 0
+    second: int = 0
+
+    def words(self) -> tuple[int, ...]:
+        """Its three words."""
+        return astuple(self)
+
+    @classmethod
+    def unpack(cls, words: list[int]) -> Command:
+        """From its three words."""
+        return cls(operation=words[0], first=words[1], second=words[2])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """An entry of a port's event ring in host memory, 8 words. `count`, from 1, is in the last word, which is
+    written last: an entry is new when it holds the count that the reader expects there next.
+
+    `kind`, `status`, `token` number; of a received message `length` in bytes, `node`, `port` it came from,
+    `priority`.
+    """
+
+    kind: EventKind
+    status: Status = Status.OK
+    token: int = 0
+    length: int = 0
+    node: int = 0
+    port: int = 0
+    priority: int = 0
+
+    def words(self, count: int) -> dict[int, int]:
+        """Words by index, those that mean something."""
+        head = self.kind | self.status << 8
+        target = pack_target(self.node, self.port, self.priority)
+        return {0: head, 1: self.token, 2: self.length, 3: target, 7: count & 0xFFFFFFFF}
+
+    def failed(self, status: Status) -> Event:
+        """The same event with another end."""
+        return replace(self, status=status)
+
+    @classmethod
+    def unpack(cls, words: list[int]) -> Event:
+        """From an entry's words."""
+        node, port, priority = unpack_target(words[3])
+        return cls(
+            kind=EventKind(words[0] & 255),
+            status=Status(words[0] >> 8 & 255),
+            token=words[1],
+            length=words[2],
+            node=node,
+            port=port,
+            priority=priority,
+        )
+
+
+@dataclass(kw_only=True)
+class Counts:
+    """How many send descriptors, receive descriptors and commands a port has posted, or its firmware has
+    taken.
+
+    A doorbell word holds all three, modulo 128: a later word says all that an overwritten one said."""
+
+    sends: int = 0
+    receives: int = 0
+    commands: int = 0
+
+    def word(self) -> int:
+        """The doorbell word, 21 bits."""
+        parts = (self.sends, self.receives, self.commands)
+        return sum((count & COUNT_MASK) << COUNT_BITS * place for place, count in enumerate(parts))
+
+    def new(self, word: int) -> Counts:
+        """What a doorbell word announces beyond these counts."""
+        parts = [word >> COUNT_BITS * place & COUNT_MASK for place in range(3)]
+        taken = (self.sends, self.receives, self.commands)
+        sends, receives, commands = (
+            (part - old) & COUNT_MASK for part, old in zip(parts, taken, strict=True)
+        )
+        return Counts(sends=sends, receives=receives, commands=commands)
+
+
+def pack_target(node: int, port: int, priority: int) -> int:
+    """A node's sub-port in a word: node 16, port 8, priority 8."""
+    return node | port << 16 | priority << 24
+
+
+def unpack_target(word: int) -> tuple[int, int, int]:
+    """Node, port, priority of such a word."""
+    return word & 0xFFFF, word >> 16 & 0xFF, word >> 24 & 1
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Byte addresses in SRAM, as processor and host see them. Raises ConfigError if the card is too small."""
+
+    nic: NicConfig
+    gm: GmConfig
+
+    def __post_init__(self) -> None:
+        if self.gm.ports > self.nic.channels:
+            raise ConfigError(
+                f"GmConfig.ports = {self.gm.ports}: a port is a doorbell channel, the card has
+                {self.nic.channels}"
+            )
+        if self.bytes > self.nic.sram_bytes:
+            raise ConfigError(
+                f"NicConfig.sram_bytes = {self.nic.sram_bytes}: GM needs {self.bytes} bytes; fewer tokens,
+                ports or " "buffers, or a shorter mtu_bytes, would fit"
+            )
+
+    @cached_property
+    def buffer_bytes(self) -> int:
+        """A packet buffer, a multiple of 16."""
+        return -(-self.nic.packet_bytes // 16) * 16
+
+    @cached_property
+    def transmit_buffers(self) -> list[int]:
+        """Addresses of the transmit buffers."""
+        return [SRAM_BASE + i * self.buffer_bytes for i in range(self.gm.transmit_buffers)]
+
+    @cached_property
+    def receive_buffers(self) -> list[int]:
+        """Addresses of the receive buffers."""
+        start = SRAM_BASE + self.gm.transmit_buffers * self.buffer_bytes
+        return [start + i * self.buffer_bytes for i in range(self.gm.receive_buffers)]
+
+    @cached_property
+    def acknowledgement(self) -> int:
+        """The header in which acknowledgements are built."""
+        return SRAM_BASE + (self.gm.transmit_buffers + self.gm.receive_buffers) * self.buffer_bytes
+
+    @cached_property
+    def event(self) -> int:
+        """Staging of the event on its way to host memory."""
+        return self.acknowledgement + HEADER_BYTES
+
+    @cached_property
+    def port_bytes(self) -> int:
+        """SRAM of a port."""
+        return COMMAND_BYTES + DESCRIPTOR_BYTES * (self.gm.send_tokens + self.gm.receive_tokens)
+
+    @cached_property
+    def bytes(self) -> int:
+        """SRAM in use."""
+        return self.event + EVENT_BYTES - SRAM_BASE + self.gm.ports * self.port_bytes
+
+    def command(self, port: int) -> int:
+        """A port's command slot."""
+        return self.event + EVENT_BYTES + port * self.port_bytes
+
+    def send_descriptor(self, port: int, count: int) -> int:
+        """The slot of a port's `count`-th send descriptor, from 0."""
+        return self.command(port) + COMMAND_BYTES + count % self.gm.send_tokens * DESCRIPTOR_BYTES
+
+    def receive_descriptor(self, port: int, count: int) -> int:
+        """The slot of a port's `count`-th receive descriptor, from 0."""
+        slot = self.gm.send_tokens + count % self.gm.receive_tokens
+        return self.command(port) + COMMAND_BYTES + slot * DESCRIPTOR_BYTES

@@ -1,0 +1,170 @@
+"""The GM control program of one NIC: what its state machines share, and how it starts.
+
+Four state machines as in gulati-thesis-2001 4.1: SDMA (host memory to transmit buffers; `sdma`, with
+`intake`, which takes what the host posts), SEND (transmit buffers to the network; `send`), RECV (network to
+receive buffers; `recv`), RDMA (receive buffers and events to host memory; `rdma`). They are coroutines on one
+`Processor`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+
+from lanikai.hdl.config import ConfigError, NicConfig
+
+from ..costs import GM_COSTS, CostTable
+from ..ports import Flag, ProcessorPort
+from ..processor import Processor
+from .config import GmConfig
+from .intake import Intake
+from .layout import Event, EventKind, Layout, Status
+from .queues import ConnectionQueue
+from .rdma import Rdma
+from .recv import Recv
+from .sdma import Sdma
+from .send import Send
+from .state import Connection, Flow, Port, SendToken
+from .timers import Timers
+from .wire import FlowKey
+
+__all__ = ["GmProgram", "start"]
+
+
+class HostDma:
+    """The one host DMA engine, which SDMA and RDMA take in the order of asking: `async with engine:`."""
+
+    def __init__(self, new_flag: Callable[[], Flag]) -> None:
+        self._new_flag = new_flag
+        self._busy = False
+        self._waiting: deque[Flag] = deque()
+
+    async def __aenter__(self) -> None:
+        if self._busy:
+            turn = self._new_flag()
+            self._waiting.append(turn)
+            await turn.wait()
+        self._busy = True
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._waiting:
+            self._waiting.popleft().set()
+        else:
+            self._busy = False
+
+
+class GmProgram:
+    """The control program of `node`.
+
+    `routes`: node -> source route of every node that can be reached; a message to another one fails. `costs`:
+    cycles of the steps. `ports`, `connections`, `queue`, `flows` (by number in the rate control unit) are its
+    memory; `dispatched` is called with (cycle, node, flow key) for every new packet that SDMA chooses, for
+    dispatch records as in thesis 5.6. Raises ConfigError for routes or sizes that do not fit.
+    """
+
+    def __init__(
+        self,
+        port: ProcessorPort,
+        *,
+        node: int,
+        nic: NicConfig,
+        routes: Mapping[int, int],
+        gm: GmConfig | None = None,
+        costs: CostTable = GM_COSTS,
+    ) -> None:
+        self.node = node
+        self.nic = nic
+        self.gm = GmConfig.for_nic(nic) if gm is None else gm
+        for name in ("resend_ticks", "pause_ticks"):
+            if getattr(self.gm, name) > nic.max_idt_ticks:
+                raise ConfigError(
+                    f"GmConfig.{name} = {getattr(self.gm, name)}: at most {nic.max_idt_ticks}, a quarter of
+                    the " "real-time clock's range"
+                )
+        self.layout = Layout(nic, self.gm)
+        self.routes = dict(routes)
+        self.processor = Processor(port, costs)
+        self.host_dma = HostDma(port.flag)
+        self.ports = [Port(number) for number in range(self.gm.ports)]
+        self.connections: dict[int, Connection] = {}
+        self.queue = ConnectionQueue(self.gm.discipline)
+        self.flows: dict[int, Flow] = {}
+        self.dispatched: Callable[[int, int, FlowKey], None] | None = None
+        self.timers = Timers(self)
+        self.intake = Intake(self)
+        self.sdma = Sdma(self)
+        self.send = Send(self)
+        self.recv = Recv(self)
+        self.rdma = Rdma(self)
+
+    def start(self) -> None:
+        """Spawn the state machines and the idle loop."""
+        scheduler = self.processor.port
+        loops: dict[str, Callable[[], Awaitable[None]]] = {
+            "recv": self.recv.run,
+            "send": self.send.run,
+            "rdma": self.rdma.run,
+            "timers": self.timers.run,
+            "intake": self.intake.run,
+            "sdma": self.sdma.run,
+            "idle": self._boot,
+        }
+        for name, loop in loops.items():
+            scheduler.spawn(loop(), f"gm[{self.node}].{name}")  # type: ignore[arg-type]
+
+    def connection(self, node: int) -> Connection:
+        """The connection to a node that has a route, made when first needed."""
+        if node not in self.connections:
+            self.connections[node] = Connection(node, self.routes[node], self.gm.window_packets)
+        return self.connections[node]
+
+    def flow(self, node: int, key: FlowKey) -> Flow | None:
+        """The flow to a node, made with the lowest free number when first needed; None if the rate control
+        unit has no number left. The unmodified program has as many flows as wanted."""
+        connection = self.connection(node)
+        for flow in connection.flows:
+            if flow.key == key:
+                return flow
+        number = next(n for n in range(len(self.flows) + 1) if n not in self.flows)
+        if self.gm.rate_controlled and number >= self.nic.flows:
+            return None
+        flow = Flow(key, connection, number)
+        self.flows[number] = flow
+        connection.flows.append(flow)
+        return flow
+
+    def complete(self, token: SendToken, status: Status) -> None:
+        """A send token goes home to its port, with the event that says so."""
+        flow = token.flow
+        (flow.awaiting if token in flow.awaiting else flow.sendable).remove(token)
+        connection = flow.connection
+        connection.tokens -= 1
+        if not connection.tokens:
+            self.queue.remove(connection)
+        token.status = status
+        self.sent_event(self.ports[flow.key.source_port], token.descriptor.token, status)
+
+    def sent_event(self, port: Port, token: int, status: Status) -> None:
+        """Tell a port how the message of a send token ended."""
+        self.rdma.post(port, Event(kind=EventKind.SENT, status=status, token=token))
+
+    async def _boot(self) -> None:
+        async with self.processor.step("dispatch"):
+            await self.recv.arm()
+            await self.processor.enable("receive", "send", "host_dma", "timer", "doorbell")
+        await self.processor.idle_loop()
+
+
+def start(
+    port: ProcessorPort,
+    *,
+    node: int,
+    nic: NicConfig,
+    routes: Mapping[int, int],
+    gm: GmConfig | None = None,
+    costs: CostTable = GM_COSTS,
+) -> GmProgram:
+    """Make the control program of `node` and start it. Arguments and errors as of `GmProgram`."""
+    program = GmProgram(port, node=node, nic=nic, routes=routes, gm=gm, costs=costs)
+    program.start()
+    return program

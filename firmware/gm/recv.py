@@ -1,0 +1,177 @@
+"""RECV: packets from the network, their order, their receive tokens; acknowledgements of either kind."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from lanikai.hdl.packet import Header, Kind
+
+from .layout import HEADER_BYTES, Event, EventKind, Status
+from .state import Assembly, Connection, Nack, Port, SendStream
+from .wire import Code, FlowKey, behind, unpack_flow
+
+if TYPE_CHECKING:
+    from .program import GmProgram
+
+__all__ = ["Recv"]
+
+FAILURES = {
+    Code.CLOSED_PORT: Status.CLOSED_PORT,
+    Code.UNKNOWN_PORT: Status.UNKNOWN_PORT,
+    Code.TOO_LONG: Status.TOO_LONG,
+}
+"""Negative acknowledgements that fail a message, and how it ends."""
+
+
+class Recv:
+    """The RECV state machine. The receive engine holds one buffer: it is armed with the next one before the
+    packet is looked at. `free_buffers`: receive buffers that hold nothing; `armed`: the engine's buffer, if
+    it has one;
+    `dropped`: packets from nodes without a route or of another protocol."""
+
+    def __init__(self, program: GmProgram) -> None:
+        self._program = program
+        self._processor = program.processor
+        self.free_buffers = deque(program.layout.receive_buffers)
+        self.armed: int | None = None
+        self.dropped = 0
+
+    async def arm(self) -> None:
+        """Inside a step: give the receive engine the next free buffer, if it has none and there is one."""
+        if self.armed is None and self.free_buffers:
+            self.armed = self.free_buffers.popleft()
+            await self._processor.write("RECEIVE_ADDRESS", address=self.armed)
+            await self._processor.write("RECEIVE_CONTROL", bytes=self._program.nic.mtu_bytes)
+
+    async def give_back(self, buffer: int) -> None:
+        """A receive buffer is empty again. If the engine waits for one it gets it now."""
+        self.free_buffers.append(buffer)
+        if self.armed is None:
+            async with self._processor.step("recv_rearm"):
+                await self.arm()
+
+    async def run(self) -> None:
+        """Receive for ever."""
+        arrived = self._processor.events["receive"]
+        while True:
+            await arrived.wait()
+            arrived.clear()
+            async with self._processor.step("recv_rearm"):
+                assert self.armed is not None
+                buffer, self.armed = self.armed, None
+                await self.arm()
+                words = [await self._processor.load(buffer + place) for place in range(0, HEADER_BYTES, 4)]
+            bits = sum(word << 32 * place for place, word in enumerate(words))
+            if not await self._take(bits, buffer):
+                await self.give_back(buffer)
+
+    async def _take(self, bits: int, buffer: int) -> bool:
+        """Serve a packet; whether RDMA has its buffer now."""
+        try:
+            header = Header.unpack(bits)
+        except ValueError:
+            header = Header(kind=Kind.PROBE)
+        if header.source not in self._program.routes or header.kind not in (Kind.DATA, Kind.ACK, Kind.NACK):
+            self.dropped += 1
+            return False
+        connection = self._program.connection(header.source)
+        key, last = unpack_flow(header.flow)
+        if header.kind is Kind.DATA:
+            async with self._processor.step("recv_data"):
+                return self._data(connection, header, key, last, buffer)
+        stream = connection.send[key.priority]
+        if header.kind is Kind.ACK:
+            async with self._processor.step("recv_ack"):
+                self._acknowledge(stream, header.sequence)
+        else:
+            async with self._processor.step("recv_nack"):
+                await self._refused(stream, header, key)
+        return False
+
+    def _data(self, connection: Connection, header: Header, key: FlowKey, last: bool, buffer: int) -> bool:
+        """A data packet; whether RDMA has its buffer now. In order and taken, or not taken at all."""
+        stream = connection.receive[key.priority]
+        lag = behind(header.sequence, stream.expected)
+        taken = False
+        if lag > 0:
+            stream.due = True  # sent again because its acknowledgement was lost
+        elif lag < 0:
+            if not stream.refused:
+                stream.refuse(Nack(Code.OUT_OF_SEQUENCE, key))
+        else:
+            refusal = self._deliver(connection.node, header, key, last, buffer)
+            if refusal is None:
+                stream.accept()
+                taken = header.bandwidth != Code.VOID
+            else:
+                stream.refuse(Nack(refusal, key))
+        if stream.due:
+            self._program.send.acknowledge(connection, key.priority)
+        return taken
+
+    def _deliver(self, node: int, header: Header, key: FlowKey, last: bool, buffer: int) -> Code | None:
+        """Hand the expected packet's bytes to RDMA, or say why not."""
+        ports = self._program.ports
+        if key.target_port >= len(ports):
+            return None if header.bandwidth == Code.VOID else Code.UNKNOWN_PORT
+        port = ports[key.target_port]
+        if header.bandwidth == Code.VOID:
+            self._abandon(port, node, key)
+            return None
+        if not port.open:
+            return Code.CLOSED_PORT
+        if header.bandwidth == Code.FIRST:
+            self._abandon(port, node, key)
+            tokens = port.receive_tokens[key.priority]
+            if not tokens:
+                return Code.NO_TOKEN
+            port.assemblies[node, key] = Assembly(tokens.popleft())
+        assembly = port.assemblies.get((node, key))
+        if assembly is None:
+            return Code.CLOSED_PORT  # it was, when the message began
+        if assembly.received + header.length > assembly.token.length:
+            self._abandon(port, node, key)
+            return Code.TOO_LONG
+        event = None
+        address = assembly.token.address + assembly.received
+        assembly.received += header.length
+        if last:
+            del port.assemblies[node, key]
+            event = Event(
+                kind=EventKind.RECEIVED,
+                token=assembly.token.token,
+                length=assembly.received,
+                node=node,
+                port=key.source_port,
+                priority=key.priority,
+            )
+        self._program.rdma.receive(port, assembly, buffer, address, header.length, event)
+        return None
+
+    @staticmethod
+    def _abandon(port: Port, node: int, key: FlowKey) -> None:
+        """A message will not be completed: its receive token is the next to be used."""
+        assembly = port.assemblies.pop((node, key), None)
+        if assembly is not None:
+            port.receive_tokens[key.priority].appendleft(assembly.token)
+
+    def _acknowledge(self, stream: SendStream, expected: int) -> None:
+        for token in stream.acknowledge(expected):
+            self._program.complete(token, Status.OK)
+        self._program.sdma.look_at_stream(stream)
+
+    async def _refused(self, stream: SendStream, header: Header, key: FlowKey) -> None:
+        """A negative acknowledgement: what it acknowledges, then what it refuses, if that is still
+        waiting."""
+        self._acknowledge(stream, header.sequence)
+        oldest = stream.unacknowledged[0] if stream.unacknowledged else None
+        if oldest is None or oldest.sequence != header.sequence:
+            return
+        failure = FAILURES.get(Code(header.bandwidth)) if header.bandwidth in set(Code) else None
+        if failure is not None and oldest.token.flow.key == key and not oldest.void:
+            self._program.complete(oldest.token, failure)
+        stream.go_back()
+        if header.bandwidth == Code.NO_TOKEN:
+            await self._program.timers.pause(stream)
+        self._program.sdma.look_at_stream(stream)

@@ -1,0 +1,225 @@
+"""SDMA: chooses the next packet, fetches it from host memory into a transmit buffer, hands it to SEND.
+
+The unmodified program takes the head of the connection queue (gulati-thesis-2001 4.1). The rate-controlled
+one (4.2.2) asks the rate control unit: RATE_DISPATCH shows the valid flow with the smallest NDT once NDT <=
+RTC. (4.2.2 prints "NDT_min >= RTC"; table 3.1 and figure 3.3 show that the packet goes out once NDT_min <=
+RTC.) All else is shared.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from lanikai.hdl.packet import Header, Kind
+
+from .layout import HEADER_BYTES, Status
+from .state import Flow, Packet, SendStream
+from .wire import Code, pack_flow
+
+if TYPE_CHECKING:
+    from .program import GmProgram
+
+__all__ = ["Sdma"]
+
+
+class Sdma:
+    """The SDMA state machine. `free_buffers`: transmit buffers that hold nothing."""
+
+    def __init__(self, program: GmProgram) -> None:
+        self._program = program
+        self._processor = program.processor
+        self._wake = program.processor.events["dispatch"]
+        self._changed: dict[Flow, None] = {}
+        self._resending: deque[SendStream] = deque()
+        self.free_buffers = deque(program.layout.transmit_buffers)
+
+    def look_at(self, flow: Flow) -> None:
+        """Something changed that may make a flow ready to send, or no longer ready."""
+        self._changed[flow] = None
+        self._wake.set()
+
+    def look_at_stream(self, stream: SendStream) -> None:
+        """Something changed for all flows of a stream: it is blocked, or free again, or has to send again."""
+        if stream.resend and stream not in self._resending:
+            self._resending.append(stream)
+        for flow in stream.connection.flows:
+            if flow.stream is stream and flow.ready != flow.valid:
+                self._changed[flow] = None
+        self._wake.set()
+
+    def give_back(self, buffer: int) -> None:
+        """SEND has sent what stood in a transmit buffer."""
+        self.free_buffers.append(buffer)
+        self._wake.set()
+
+    async def set_idt(self, flow: Flow, ticks: int) -> None:
+        """Inside a step: the inter-packet dispatch time of a flow, 0 for none."""
+        flow.idt_ticks = ticks
+        await self._processor.write("RATE_SELECT", flow=flow.number)
+        await self._processor.write("RATE_IDT", ticks=ticks)
+
+    async def run(self) -> None:
+        """Choose and fetch packets for ever."""
+        program, processor = self._program, self._processor
+        while True:
+            self._wake.clear()
+            packet = None
+            if self.free_buffers:
+                async with processor.step("sdma_select"):
+                    packet = await self._select()
+                    if packet is not None:
+                        buffer = self.free_buffers.popleft()
+                        await self._prepare(packet, buffer)
+            if packet is None:
+                await self._wake.wait()
+                continue
+            if not packet.void and packet.length:
+                await self._fetch(packet, buffer)
+            program.send.submit(packet, buffer)
+            # A turn of the dispatch loop: SEND, woken now, goes before the next choice.
+            await processor.port.sleep(1)
+
+    async def _select(self) -> Packet | None:
+        """The packet to send next, or none; inside a step."""
+        await self._refresh()
+        await self._processor.spend(sdma_choose=1)
+        for _ in range(len(self._resending)):
+            stream = self._resending.popleft()
+            if stream.resend and stream.paused_until_ticks is None:
+                packet = stream.resend.popleft()
+                if stream.resend:
+                    self._resending.append(stream)
+                else:
+                    self.look_at_stream(stream)
+                return packet
+            if stream.resend:
+                self._resending.append(stream)
+        if self._program.gm.rate_controlled:
+            return await self._dispatch()
+        await self._processor.spend(sdma_head=1)
+        flow = self._program.queue.head()
+        if flow is None:
+            return None
+        packet = self._cut(flow)
+        flow.valid = flow.ready
+        await self._processor.spend(sdma_link=1, sdma_relink=int(flow.valid))
+        return packet
+
+    async def _refresh(self) -> None:
+        """Tell the queues, or the rate control unit, which flows have become ready to send or are so no
+        longer."""
+        changed, self._changed = self._changed, {}
+        for flow in changed:
+            if flow.ready != flow.valid and self._program.flows.get(flow.number) is flow:
+                flow.valid = flow.ready
+                if self._program.gm.rate_controlled:
+                    await self._command(flow, "enqueue" if flow.valid else "clear")
+                else:
+                    await self._processor.spend(sdma_relink=1)
+
+    async def _command(self, flow: Flow, command: str) -> None:
+        await self._processor.write("RATE_SELECT", flow=flow.number)
+        await self._processor.write("RATE_COMMAND", **{command: 1})
+
+    async def _dispatch(self) -> Packet | None:
+        """A packet of the flow that the rate control unit shows."""
+        while True:
+            answer = await self._processor.read("RATE_DISPATCH")
+            if not answer["valid"]:
+                if any(flow.valid for flow in self._program.flows.values()):
+                    await self._processor.enable("dispatch")
+                return None
+            flow = self._program.flows.get(answer["flow"])
+            if flow is not None and flow.ready:
+                break
+            # Its stream was blocked a moment ago: it comes back when the stream is free.
+            await self._processor.write("RATE_SELECT", flow=answer["flow"])
+            await self._processor.write("RATE_COMMAND", clear=1)
+            if flow is not None:
+                flow.valid = False
+        packet = self._cut(flow)
+        flow.valid = flow.ready
+        unregulated = not flow.idt_ticks
+        await self._processor.write("RATE_DISPATCH", flow=flow.number, last=not flow.valid or unregulated)
+        if flow.valid and unregulated:
+            # Its NDT would stay behind for ever and shut out the other unregulated flows: take it out and
+            # enqueue it, which brings its NDT to RTC.
+            await self._command(flow, "enqueue")
+        return packet
+
+    def _cut(self, flow: Flow) -> Packet:
+        """The next packet of a ready flow's first sendable token; the flow is rotated."""
+        program = self._program
+        token = flow.sendable[0]
+        packet = flow.stream.append(token, self._packet_bytes(token.descriptor.length, token.sent))
+        if packet.last:
+            flow.awaiting.append(flow.sendable.popleft())
+        program.queue.rotate(flow, packet.last)
+        if program.dispatched is not None:
+            program.dispatched(self._processor.port.cycle, flow.connection.node, flow.key)
+        return packet
+
+    def _packet_bytes(self, length: int, sent: int) -> int:
+        """Payload bytes of the next packet of a message (thesis 5.2)."""
+        nic = self._program.nic
+        most = nic.mtu_bytes
+        if self._program.gm.segmentation == "equal" and length:
+            packets = -(-length // nic.mtu_bytes)
+            most = -(-length // packets // nic.word_bytes) * nic.word_bytes
+        return min(most, length - sent)
+
+    async def _prepare(self, packet: Packet, buffer: int) -> None:
+        """Turn the connection queue to the packet's connection and build its header; inside a step."""
+        program, processor = self._program, self._processor
+        stream, connection = packet.stream, packet.stream.connection
+        stream.under_way += 1
+        several, passed = 0, 0
+        if connection in program.queue:
+            several = int(len(program.queue) > 1)
+            passed = program.queue.turn_to(connection)
+        await processor.spend(sdma_rotate=several, sdma_pass=passed, sdma_packet=1)
+        code = Code.VOID if packet.void else Code.FIRST if packet.first else Code.NONE
+        header = Header(
+            kind=Kind.DATA,
+            route=connection.route,
+            bandwidth=code,
+            destination=connection.node,
+            source=program.node,
+            flow=pack_flow(packet.token.flow.key, packet.last),
+            length=0 if packet.void else packet.length,
+            sequence=packet.sequence,
+        )
+        await program.send.store_header(buffer, header)
+        await program.timers.watch()
+
+    async def _fetch(self, packet: Packet, buffer: int) -> None:
+        """The packet's bytes from host memory into the buffer. A bus error fails the message."""
+        program, processor = self._program, self._processor
+        done = processor.events["host_dma"]
+        async with program.host_dma:
+            async with processor.step("sdma_start"):
+                await processor.write(
+                    "HOST_DMA_HOST", address=packet.token.descriptor.address + packet.offset
+                )
+                await processor.write("HOST_DMA_SRAM", address=buffer + HEADER_BYTES)
+                await processor.write("HOST_DMA_CONTROL", bytes=packet.length)
+            await done.wait()
+            done.clear()
+            async with processor.step("sdma_done"):
+                status = await processor.read("HOST_DMA_STATUS")
+                if status["error"] and not packet.void:
+                    flow = packet.token.flow
+                    program.complete(packet.token, Status.HOST_BUS)
+                    self.look_at(flow)
+                if packet.void:
+                    header = Header(
+                        kind=Kind.DATA,
+                        route=packet.stream.connection.route,
+                        bandwidth=Code.VOID,
+                        destination=packet.stream.connection.node,
+                        source=program.node,
+                        flow=pack_flow(packet.token.flow.key, packet.last),
+                        sequence=packet.sequence,
+                    )
+                    await program.send.store_header(buffer, header)

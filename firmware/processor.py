@@ -1,0 +1,154 @@
+"""The NIC's processor: one thing at a time, every step at its cost, asleep while nothing happens.
+
+The state machines of a control program are coroutines that share one `Processor`. `step` gives one of them
+the processor for as long as its body runs: first the step's cycles of the cost table pass, then the body's
+register and SRAM accesses add their own bus cycles. Nothing preempts a step, as in the LANai's control
+program, whose state machines run to completion (gulati-thesis-2001 4.1).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from types import TracebackType
+
+from . import registers
+from .costs import CostTable
+from .ports import Flag, ProcessorPort
+
+__all__ = ["EVENT_ORDER", "Processor"]
+
+EVENT_ORDER = ("receive", "send", "host_dma", "timer", "doorbell", "dispatch")
+"""Event bits of ISR in the order in which simultaneous ones wake their state machines: what holds the wire
+first."""
+
+LEVELS = frozenset({"doorbell", "dispatch"})
+"""Event bits that stay up, or come back at once, until their cause is served."""
+
+
+class Processor:
+    """The processor of one NIC.
+
+    `port`: the NIC's processor port; `costs`: cycles of each named step. Steps are granted in the order of
+    asking; state machines woken by the same interrupt status ask in `EVENT_ORDER`, so a run is deterministic.
+
+    `events[name]` is a flag a source of ISR, set by the idle loop; who waits on it clears it.
+    `cycles_spent[step]` and `steps_taken[step]` count what was charged, for break-ups.
+    """
+
+    def __init__(self, port: ProcessorPort, costs: CostTable) -> None:
+        self.port = port
+        self.costs = costs
+        self.events: dict[str, Flag] = {name: port.flag() for name in EVENT_ORDER}
+        self.cycles_spent: Counter[str] = Counter()
+        self.steps_taken: Counter[str] = Counter()
+        self._owned = False
+        self._waiting: deque[Flag] = deque()
+        self._enabled: set[str] = set()
+
+    def step(self, name: str, times: int = 1) -> _Step:
+        """`async with processor.step("name"):` takes the processor, spends `times` the step's cycles, runs
+        the body. Raises KeyError for a step that the cost table does not have, before anything waits."""
+        return _Step(self, name, self.costs.cycles(name) * times)
+
+    async def spend(self, **steps: int) -> None:
+        """Inside a step: spend further steps of the table in one go, `name=times`. Raises KeyError."""
+        self._check_owned()
+        total = 0
+        for name, times in steps.items():
+            if times:
+                total += self._charge(name, self.costs.cycles(name) * times)
+        if total:
+            await self.port.sleep(total)
+
+    async def read(self, name: str) -> dict[str, int]:
+        """Inside a step: fields of a register, 2 cycles."""
+        self._check_owned()
+        return registers.unpack(name, await self.port.read(registers.address(name)))
+
+    async def write(self, name: str, **fields: int) -> None:
+        """Inside a step: write a register's fields, the others zero, 1 cycle."""
+        self._check_owned()
+        await self.port.write(registers.address(name), registers.pack(name, **fields))
+
+    async def load(self, address: int) -> int:
+        """Inside a step: a 32-bit word of SRAM, 2 cycles and its wait."""
+        self._check_owned()
+        return await self.port.read(address)
+
+    async def store(self, address: int, word: int) -> None:
+        """Inside a step: write a 32-bit word of SRAM, 1 cycle and its wait."""
+        self._check_owned()
+        await self.port.write(address, word)
+
+    async def enable(self, *sources: str) -> None:
+        """Inside a step: let these ISR bits raise the event, 1 cycle if that changes anything."""
+        await self._set_mask(self._enabled | set(sources))
+
+    async def disable(self, *sources: str) -> None:
+        """Inside a step: stop these ISR bits from raising the event, 1 cycle if that changes anything."""
+        await self._set_mask(self._enabled - set(sources))
+
+    async def idle_loop(self) -> None:
+        """Sleep until an enabled event, read ISR, clear what was read, wake who waits for it. Never returns.
+
+        A level would wake the loop for as long as it lasts, so the bits of `LEVELS` are masked when seen
+        instead; who serves them clears them and enables them again."""
+        while True:
+            await self.port.event()
+            async with self.step("dispatch"):
+                status = await self.read("ISR")
+                seen = [name for name in EVENT_ORDER if status[name] and name in self._enabled]
+                clear = {name: 1 for name in seen if name not in LEVELS}
+                if clear:
+                    await self.write("ISR", **clear)
+                await self.disable(*LEVELS.intersection(seen))
+            for name in seen:
+                self.events[name].set()
+
+    async def _set_mask(self, sources: set[str]) -> None:
+        if sources != self._enabled:
+            self._enabled = sources
+            mask = registers.pack("ISR", **dict.fromkeys(sources, 1))
+            await self.write("IMR", mask=mask)
+
+    def _charge(self, name: str, cycles: int) -> int:
+        self.cycles_spent[name] += cycles
+        self.steps_taken[name] += 1
+        return cycles
+
+    def _check_owned(self) -> None:
+        if not self._owned:
+            raise RuntimeError("firmware touched the processor port outside a step")
+
+    async def _acquire(self) -> None:
+        if self._owned:
+            turn = self.port.flag()
+            self._waiting.append(turn)
+            await turn.wait()  # whoever sets it hands the processor over: it stays owned
+        self._owned = True
+
+    def _release(self) -> None:
+        if self._waiting:
+            self._waiting.popleft().set()
+        else:
+            self._owned = False
+
+
+class _Step:
+    """The context manager of `Processor.step`."""
+
+    def __init__(self, processor: Processor, name: str, cycles: int) -> None:
+        self._processor = processor
+        self._name = name
+        self._cycles = cycles
+
+    async def __aenter__(self) -> None:
+        await self._processor._acquire()
+        self._processor._charge(self._name, self._cycles)
+        if self._cycles:
+            await self._processor.port.sleep(self._cycles)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._processor._release()

@@ -1,0 +1,38 @@
+"""Accessors of the NIC's processor registers, made from `nic.rdl`: no address and no bit is written down
+here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import lanikai.hdl.nic.ports as ports
+from lanikai.hdl.registers import Register, load
+
+__all__ = ["NIC_REGISTERS", "address", "pack", "register", "unpack"]
+
+NIC_REGISTERS: Mapping[str, Register] = load(Path(ports.__file__).with_name("nic.rdl"))
+"""The registers of the processor's map by name."""
+
+
+def register(name: str) -> Register:
+    """The register `name`. Raises KeyError with the valid names."""
+    try:
+        return NIC_REGISTERS[name]
+    except KeyError:
+        raise KeyError(f"no NIC register {name!r}; there are {', '.join(NIC_REGISTERS)}") from None
+
+
+def address(name: str) -> int:
+    """Byte address of a register in the processor's map. Raises KeyError."""
+    return ports.REGISTER_BASE + register(name).offset
+
+
+def pack(name: str, **fields: int) -> int:
+    """Word of a register with these fields, the others zero. Raises KeyError, ValueError."""
+    return register(name).pack(**fields)
+
+
+def unpack(name: str, word: int) -> dict[str, int]:
+    """Fields of a word read from a register. Raises KeyError."""
+    return register(name).unpack(word)
