@@ -1,4 +1,4 @@
-"""The processor's port against a plain model of its map: lanes of wide SRAM words, and waiting for a grant."""
+"""The processor's port against a plain model of its map: lanes of wide SRAM words, waiting for a grant."""
 
 import random
 from pathlib import Path
