@@ -227,13 +227,13 @@ class Layout:
     def __post_init__(self) -> None:
         if self.gm.ports > self.nic.channels:
             raise ConfigError(
-                f"GmConfig.ports = {self.gm.ports}: a port is a doorbell channel, the card has
-                {self.nic.channels}"
+                f"GmConfig.ports = {self.gm.ports}: a port is a doorbell channel, the card has "
+                f"{self.nic.channels}"
             )
         if self.bytes > self.nic.sram_bytes:
             raise ConfigError(
-                f"NicConfig.sram_bytes = {self.nic.sram_bytes}: GM needs {self.bytes} bytes; fewer tokens,
-                ports or " "buffers, or a shorter mtu_bytes, would fit"
+                f"NicConfig.sram_bytes = {self.nic.sram_bytes}: GM needs {self.bytes} bytes; fewer tokens, "
+                "ports or buffers, or a shorter mtu_bytes, would fit"
             )
 
     @cached_property

@@ -78,8 +78,8 @@ class GmProgram:
         for name in ("resend_ticks", "pause_ticks"):
             if getattr(self.gm, name) > nic.max_idt_ticks:
                 raise ConfigError(
-                    f"GmConfig.{name} = {getattr(self.gm, name)}: at most {nic.max_idt_ticks}, a quarter of
-                    the " "real-time clock's range"
+                    f"GmConfig.{name} = {getattr(self.gm, name)}: at most {nic.max_idt_ticks}, a quarter "
+                    "of the real-time clock's range"
                 )
         self.layout = Layout(nic, self.gm)
         self.routes = dict(routes)

@@ -1,0 +1,98 @@
+"""The GM library of one host: nodes, ports, flows (gulati-thesis-2001 4.1, 4.2.1). `GmPort` has the calls of
+a port."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lanikai.firmware.gm.config import GmConfig
+from lanikai.firmware.gm.layout import Layout
+from lanikai.hdl.config import NicConfig
+
+from .bus import HostBus
+from .config import HostConfig
+from .errors import ClosedPortError, IdtRangeError, TooManyFlowsError, UnknownNodeError, UnknownPortError
+from .gm_port import GmPort
+from .memory import PageAllocator
+
+__all__ = ["Gm"]
+
+FlowName = tuple[int, int, int, int]
+"""Source port, node, target port, priority."""
+
+
+class Gm:
+    """GM on one host: `bus` to its NIC, `nodes` that can be reached; the configurations that the NIC and its
+    firmware were started with. `host` has the costs of calls. Raises ConfigError if the card is too small for
+    GM."""
+
+    def __init__(
+        self,
+        bus: HostBus,
+        *,
+        nic: NicConfig,
+        nodes: Iterable[int],
+        gm: GmConfig | None = None,
+        host: HostConfig | None = None,
+    ) -> None:
+        self.bus = bus
+        self.nic = nic
+        self.gm = GmConfig.for_nic(nic) if gm is None else gm
+        self.host = HostConfig() if host is None else host
+        self.nodes = sorted(nodes)
+        self.layout = Layout(nic, self.gm)
+        self.memory = PageAllocator(bus.memory)
+        self._ports: dict[int, GmPort] = {}
+        self._flows: set[FlowName] = set()
+
+    @property
+    def node(self) -> int:
+        """This node's number."""
+        return self.bus.node
+
+    async def open_port(self, number: int) -> GmPort:
+        """Open a port. Raises UnknownPortError, or ClosedPortError if it is not free."""
+        if not 0 <= number < self.gm.ports:
+            raise UnknownPortError(f"node {self.node} has no port {number}: 0 to {self.gm.ports - 1}")
+        if number in self._ports:
+            raise ClosedPortError(f"port {number} of node {self.node} is open already: close it first")
+        port = self._ports[number] = GmPort(self, number)
+        await port._open()
+        return port
+
+    async def spend(self, nanoseconds: int) -> None:
+        """Let host CPU time pass."""
+        cycles = self.host.cycles(nanoseconds, self.nic)
+        if cycles:
+            await self.bus.sleep(cycles)
+
+    def check_target(self, port: int, node: int, target: int, priority: int) -> None:
+        """Refuse a target that cannot be, and a flow that the rate control unit has no room for; remember the
+        flow. Raises UnknownNodeError, UnknownPortError, TooManyFlowsError, ValueError for a priority."""
+        if node not in self.nodes:
+            known = ", ".join(map(str, self.nodes))
+            raise UnknownNodeError(f"node {self.node} has no route to node {node}; it reaches {known}")
+        if not 0 <= target <= 31:
+            raise UnknownPortError(f"node {node} has no port {target}: port numbers are 0 to 31")
+        if priority not in (0, 1):
+            raise ValueError(f"priority = {priority}: 0 (low) or 1 (high)")
+        flow = (port, node, target, priority)
+        if self.gm.rate_controlled and flow not in self._flows and len(self._flows) >= self.nic.flows:
+            raise TooManyFlowsError(
+                f"node {self.node}: the flow from port {port} to port {target} of node {node}, priority "
+                f"{priority}, would be number {len(self._flows) + 1}; its rate control unit holds "
+                f"{self.nic.flows} flows"
+            )
+        self._flows.add(flow)
+
+    def check_idt(self, ticks: int) -> None:
+        """Raises IdtRangeError."""
+        if not self.gm.rate_controlled:
+            raise IdtRangeError(f"node {self.node} runs the unmodified control program: it has no IDT to set")
+        if not 0 <= ticks <= self.nic.max_idt_ticks:
+            raise IdtRangeError(f"IDT = {ticks} ticks: 0 to {self.nic.max_idt_ticks}")
+
+    def forget(self, port: int) -> None:
+        """A port is closed: its flows' places are free."""
+        del self._ports[port]
+        self._flows = {flow for flow in self._flows if flow[0] != port}

@@ -1,0 +1,406 @@
+"""A GM port: memory, tokens, sends, receives. Its rings are those of `lanikai.firmware.gm.layout`."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lanikai.firmware.gm.layout import (
+    EVENT_BYTES,
+    Command,
+    Counts,
+    Event,
+    EventKind,
+    Operation,
+    ReceiveDescriptor,
+    SendDescriptor,
+    Status,
+    pack_target,
+)
+from lanikai.firmware.ports import Flag
+from lanikai.hdl.nic.ports import DOORBELL_BASE, DOORBELL_PAGE_BYTES
+
+from .errors import (
+    BusFaultError,
+    ClosedPortError,
+    GmError,
+    MemoryUseError,
+    MessageTooLongError,
+    NoTokensError,
+    TooManyFlowsError,
+    UnknownNodeError,
+    UnknownPortError,
+    UnregisteredMemoryError,
+)
+from .memory import Buffer
+
+if TYPE_CHECKING:
+    from .gm import Gm
+
+__all__ = ["GmPort", "Received", "SendHandle"]
+
+
+@dataclass(frozen=True)
+class Received:
+    """A message that has arrived: its first `length` bytes stand in `buffer`; it came from `port` of `node`
+    at `priority`;
+    `cycle`: when the host saw it."""
+
+    buffer: Buffer
+    length: int
+    node: int
+    port: int
+    priority: int
+    cycle: int
+
+    def read(self) -> bytes:
+        """A copy of the message."""
+        return self.buffer.read(self.length)
+
+
+class SendHandle:
+    """A message on its way: `done` once it is acknowledged or has failed; then `error` says why, None if it
+    arrived. `sent_cycle`, `done_cycle`: when the call began, when the host saw the end."""
+
+    def __init__(self, description: str, finished: Flag, cycle: int, callback: SendCallback | None) -> None:
+        self.description = description
+        self.sent_cycle = cycle
+        self.done_cycle: int | None = None
+        self.error: GmError | None = None
+        self._finished = finished
+        self._callback = callback
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended."""
+        return self.done_cycle is not None
+
+    async def wait(self) -> None:
+        """Return once the other side has acknowledged all of it. Raises the GmError that it failed with."""
+        await self._finished.wait()
+        if self.error is not None:
+            raise self.error
+
+    def finish(self, error: GmError | None, cycle: int) -> None:
+        """The event has come."""
+        self.error, self.done_cycle = error, cycle
+        self._finished.set()
+        if self._callback is not None:
+            self._callback(self)
+
+
+SendCallback = Callable[[SendHandle], None]
+
+
+@dataclass(frozen=True)
+class _Send:
+    handle: SendHandle
+    buffer: Buffer
+    node: int
+    port: int
+    length: int
+
+
+class GmPort:
+    """An open port of a host; made by `Gm.open_port`. Calls of one port follow one another, as from one
+    thread: two that are made at once are served in the order of their making.
+
+    `send_tokens`, `receive_tokens`: how many are free.
+    """
+
+    def __init__(self, gm: Gm, number: int) -> None:
+        self._gm = gm
+        self._bus = gm.bus
+        self.number = number
+        self.is_open = False
+        self._counts = Counts()
+        self._events = 0
+        self._ring = gm.memory.allocate(gm.gm.event_entries * EVENT_BYTES)
+        self._ring.data[:] = 0
+        self._regions: list[Buffer] = []
+        self._sends: dict[int, _Send] = {}
+        self._buffers: dict[int, Buffer] = {}
+        self._free_sends = deque(range(gm.gm.send_tokens))
+        self._free_receives = deque(range(gm.gm.receive_tokens))
+        self._received: deque[Received] = deque()
+        self._arrival = gm.bus.flag()
+        self._idle = gm.bus.flag()
+        self._answer = gm.bus.flag()
+        self._status = Status.OK
+        self._busy = False
+        self._queue: deque[Flag] = deque()
+
+    @property
+    def send_tokens(self) -> int:
+        """Free send tokens."""
+        return len(self._free_sends)
+
+    @property
+    def receive_tokens(self) -> int:
+        """Free receive tokens: buffers that can be provided now."""
+        return len(self._free_receives)
+
+    async def dma_malloc(self, length: int) -> Buffer:
+        """A new buffer, registered with this port. Raises MemoryUseError, ClosedPortError."""
+        self._check_open()
+        buffer = self._gm.memory.allocate(length)
+        await self.register(buffer)
+        return buffer
+
+    async def dma_free(self, buffer: Buffer) -> None:
+        """Deregister a buffer of `dma_malloc` and give its pages back. Raises as `deregister` does."""
+        await self.deregister(buffer)
+        self._gm.memory.release(buffer)
+
+    async def register(self, buffer: Buffer) -> None:
+        """Let this port's messages use a buffer. Raises MemoryUseError if it is not whole words of this
+        host's memory."""
+        self._check_open()
+        if buffer.start % 4:
+            raise MemoryUseError(f"memory at {buffer.start:#x}: a DMA address is a multiple of 4")
+        if buffer.start < 0 or buffer.start + buffer.length > len(self._bus.memory):
+            raise MemoryUseError(
+                f"memory at {buffer.start:#x}, {buffer.length} bytes: node {self._gm.node} has "
+                f"{len(self._bus.memory)} bytes"
+            )
+        await self._command(Operation.REGISTER, buffer.start, buffer.length)
+        self._regions.append(buffer)
+
+    async def deregister(self, buffer: Buffer) -> None:
+        """Take that back. Raises UnregisteredMemoryError, or MemoryUseError while a message or a token uses
+        it."""
+        self._check_open()
+        if buffer not in self._regions:
+            raise UnregisteredMemoryError(self._not_registered(buffer.start, buffer.length))
+        in_use = [send.buffer for send in self._sends.values()] + list(self._buffers.values())
+        if any(used.start < buffer.start + buffer.length and buffer.start < used.start + used.length for used in in_use):
+            raise MemoryUseError(f"memory at {buffer.start:#x}, {buffer.length} bytes: a message still uses it")
+        self._regions.remove(buffer)
+        await self._command(Operation.DEREGISTER, buffer.start, buffer.length)
+
+    async def send(
+        self,
+        buffer: Buffer,
+        length: int | None = None,
+        *,
+        node: int,
+        port: int,
+        priority: int = 0,
+        offset: int = 0,
+        callback: SendCallback | None = None,
+    ) -> SendHandle:
+        """Send `length` bytes (all, by default) from `offset` of a registered buffer to `port` of `node`.
+
+        Returns when the NIC has been told; the handle tells how it ends, and `callback` is called with it
+        then. The bytes must not change before. Raises, before anything moves: ClosedPortError,
+        UnknownNodeError, UnknownPortError, UnregisteredMemoryError, MemoryUseError (offset),
+        TooManyFlowsError, NoTokensError.
+        """
+        self._check_open()
+        length = buffer.length - offset if length is None else length
+        address = buffer.start + offset
+        self._check_registered(address, length)
+        if address % 4:
+            raise MemoryUseError(f"memory at {address:#x}: a DMA address is a multiple of 4")
+        self._gm.check_target(self.number, node, port, priority)
+        if not self._free_sends:
+            raise NoTokensError(
+                f"port {self.number} of node {self._gm.node}: all {self._gm.gm.send_tokens} send tokens are in "
+                "use; wait for a send to end"
+            )
+        token = self._free_sends.popleft()
+        text = f"{length} bytes from port {self.number} of node {self._gm.node} to port {port} of node {node}"
+        handle = SendHandle(text, self._bus.flag(), self._bus.cycle, callback)
+        self._sends[token] = _Send(handle, Buffer(address, length, buffer.data), node, port, length)
+        self._idle.clear()
+        descriptor = SendDescriptor(
+            address=address, length=length, node=node, port=port, priority=priority, token=token
+        )
+        async with _Turn(self):
+            await self._gm.spend(self._gm.host.send_ns)
+            await self._write(self._gm.layout.send_descriptor(self.number, self._counts.sends),
+            descriptor.words()) self._counts.sends += 1
+            await self._ring_doorbell()
+        return handle
+
+    async def provide_receive_buffer(self, buffer: Buffer, length: int | None = None, priority: int = 0) -> None:
+        """Give a registered buffer's first `length` bytes (all, by default) for one message of a priority;
+        buffers are used in the order of giving. Raises ClosedPortError, UnregisteredMemoryError,
+        NoTokensError, ValueError."""
+        self._check_open()
+        length = buffer.length if length is None else length
+        self._check_registered(buffer.start, length)
+        if priority not in (0, 1):
+            raise ValueError(f"priority = {priority}: 0 (low) or 1 (high)")
+        if not self._free_receives:
+            raise NoTokensError(
+                f"port {self.number} of node {self._gm.node}: all {self._gm.gm.receive_tokens} receive tokens "
+                "are in use; receive a message first"
+            )
+        token = self._free_receives.popleft()
+        self._buffers[token] = buffer
+        descriptor = ReceiveDescriptor(address=buffer.start, length=length, priority=priority, token=token)
+        async with _Turn(self):
+            await self._gm.spend(self._gm.host.receive_buffer_ns)
+            place = self._gm.layout.receive_descriptor(self.number, self._counts.receives)
+            await self._write(place, descriptor.words())
+            self._counts.receives += 1
+            await self._ring_doorbell()
+
+    async def receive(self) -> Received:
+        """The next message; waits for it. Messages of a flow come in the order of their sending. Raises
+        ClosedPortError if the port is, or gets, closed."""
+        while not self._received:
+            self._check_open()
+            self._arrival.clear()
+            await self._arrival.wait()
+        return self._received.popleft()
+
+    def poll(self) -> Received | None:
+        """The next message if one has arrived."""
+        return self._received.popleft() if self._received else None
+
+    async def set_idt(self, *, node: int, port: int, priority: int = 0, ticks: int) -> None:
+        """Set the inter-packet dispatch time of this port's flow to `port` of `node`, in ticks of the NIC's
+        RTC; 0: not regulated. Raises IdtRangeError, UnknownNodeError, UnknownPortError, TooManyFlowsError,
+        ClosedPortError."""
+        self._check_open()
+        self._gm.check_idt(ticks)
+        self._gm.check_target(self.number, node, port, priority)
+        await self._command(Operation.SET_IDT, pack_target(node, port, priority), ticks)
+
+    async def close(self) -> None:
+        """Wait until all sends have ended, then close. Buffers that were provided and not used are the
+        caller's again."""
+        self._check_open()
+        self.is_open = False
+        self._arrival.set()
+        if self._sends:
+            await self._idle.wait()
+        await self._command(Operation.CLOSE)
+        self._gm.memory.release(self._ring)
+        self._gm.forget(self.number)
+
+    async def _open(self) -> None:
+        self._bus.spawn(self._watch_events(), f"gm[{self._gm.node}].port{self.number}")
+        await self._command(Operation.OPEN, self._ring.start)
+        self.is_open = True
+
+    async def _command(self, operation: Operation, first: int = 0, second: int = 0) -> None:
+        """Ask the firmware something and wait for its answer."""
+        async with _Turn(self):
+            await self._gm.spend(self._gm.host.command_ns)
+            self._answer.clear()
+            command = Command(operation=operation, first=first, second=second)
+            await self._write(self._gm.layout.command(self.number), command.words())
+            self._counts.commands += 1
+            await self._ring_doorbell()
+            await self._answer.wait()
+            status = self._status
+        if status:
+            raise self._error(status, f"{operation.name.lower()} on port {self.number} of node {self._gm.node}", 0, 0)
+
+    async def _write(self, address: int, words: tuple[int, ...]) -> None:
+        for place, word in enumerate(words):
+            await self._bus.write(address + 4 * place, word)
+
+    async def _ring_doorbell(self) -> None:
+        await self._bus.write(DOORBELL_BASE + self.number * DOORBELL_PAGE_BYTES, self._counts.word())
+
+    async def _watch_events(self) -> None:
+        """The poll loop over the event ring, asleep while nothing is written there."""
+        watch = self._bus.watch(self._ring.start, self._ring.length)
+        words = self._ring.data.view("<u4").reshape(-1, EVENT_BYTES // 4)
+        while True:
+            await watch.wait()
+            await self._gm.spend(self._gm.host.poll_ns)
+            while True:
+                entry = words[self._events % len(words)]
+                if int(entry[-1]) != self._events + 1:
+                    break
+                self._events += 1
+                event = Event.unpack([int(word) for word in entry])
+                await self._gm.spend(self._gm.host.event_ns)
+                self._take(event)
+                if event.kind is EventKind.COMMAND and not self.is_open and not self._open_pending():
+                    return
+
+    def _open_pending(self) -> bool:
+        """Whether the port is being opened: the first event answers that."""
+        return self._events == 1
+
+    def _take(self, event: Event) -> None:
+        if event.kind is EventKind.COMMAND:
+            self._status = event.status
+            self._answer.set()
+        elif event.kind is EventKind.SENT:
+            send = self._sends.pop(event.token)
+            self._free_sends.append(event.token)
+            error = None
+            if event.status:
+                error = self._error(event.status, send.handle.description, send.node, send.port)
+            if not self._sends:
+                self._idle.set()
+            send.handle.finish(error, self._bus.cycle)
+        else:
+            buffer = self._buffers.pop(event.token)
+            self._free_receives.append(event.token)
+            if event.status:
+                raise self._error(event.status, f"a receive on port {self.number}", self._gm.node,
+                self.number)
+            self._received.append(
+                Received(buffer, event.length, event.node, event.port, event.priority, self._bus.cycle)
+            )
+            self._arrival.set()
+
+    def _error(self, status: Status, what: str, node: int, port: int) -> GmError:
+        """The error of a status."""
+        kind, reason = {
+            Status.CLOSED_PORT: (ClosedPortError, f"port {port} of node {node} is not open"),
+            Status.UNKNOWN_PORT: (UnknownPortError, f"node {node} has no port {port}"),
+            Status.TOO_LONG: (MessageTooLongError, "longer than the receive buffer that waits for it"),
+            Status.UNKNOWN_NODE: (UnknownNodeError, f"the NIC has no route to node {node}"),
+            Status.UNREGISTERED: (UnregisteredMemoryError, "the NIC finds the memory not registered"),
+            Status.HOST_BUS: (BusFaultError, "the host's bus answered the DMA with an error"),
+            Status.NO_FLOW: (TooManyFlowsError, f"the rate control unit holds {self._gm.nic.flows} flows"),
+        }.get(status, (GmError, "the NIC refused it"))
+        return kind(f"{what} failed: {reason}")
+
+    def _check_open(self) -> None:
+        if not self.is_open:
+            raise ClosedPortError(f"port {self.number} of node {self._gm.node} is not open: open it first")
+
+    def _check_registered(self, address: int, length: int) -> None:
+        if length < 0:
+            raise MemoryUseError(f"a message of {length} bytes: 0 or more")
+        if not any(r.start <= address and address + length <= r.start + r.length for r in self._regions):
+            raise UnregisteredMemoryError(self._not_registered(address, length))
+
+    def _not_registered(self, address: int, length: int) -> str:
+        return (
+            f"memory at {address:#x}, {length} bytes, is not registered with port {self.number} of node "
+            f"{self._gm.node}: take it from dma_malloc or register it"
+        )
+
+
+class _Turn:
+    """One call of a port at a time, in the order of their making: `async with _Turn(port):`."""
+
+    def __init__(self, port: GmPort) -> None:
+        self._port = port
+
+    async def __aenter__(self) -> None:
+        port = self._port
+        if port._busy:
+            turn = port._bus.flag()
+            port._queue.append(turn)
+            await turn.wait()
+        port._busy = True
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._port._queue:
+            self._port._queue.popleft().set()
+        else:
+            self._port._busy = False

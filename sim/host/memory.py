@@ -1,0 +1,84 @@
+"""DMA-able memory of a host: pages handed out and taken back, and what may be done with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .errors import MemoryUseError
+
+__all__ = ["PAGE_BYTES", "Buffer", "PageAllocator"]
+
+PAGE_BYTES = 4096
+"""A page of the host's MMU (x86); DMA-able memory comes in whole pages."""
+
+
+@dataclass(frozen=True, eq=False)
+class Buffer:
+    """Memory of a host: `start` address, `length` in bytes; `data` are the very bytes that DMA reads and
+    writes."""
+
+    start: int
+    length: int
+    data: np.ndarray[Any, np.dtype[np.uint8]]
+
+    def write(self, content: bytes, offset: int = 0) -> None:
+        """Put bytes into it. Raises MemoryUseError if they do not fit."""
+        if offset < 0 or offset + len(content) > self.length:
+            raise MemoryUseError(
+                f"{len(content)} bytes at {offset} do not fit a buffer of {self.length} bytes"
+            )
+        self.data[offset : offset + len(content)] = np.frombuffer(content, np.uint8)
+
+    def read(self, length: int | None = None, offset: int = 0) -> bytes:
+        """A copy of `length` bytes (all, by default) from `offset`."""
+        end = self.length if length is None else offset + length
+        return self.data[offset:end].tobytes()
+
+
+class PageAllocator:
+    """Hands out runs of pages of `memory`, first fit. Page 0 stays unused, so that no buffer is at address
+    0."""
+
+    def __init__(self, memory: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
+        self._memory = memory
+        self._free = [(PAGE_BYTES, len(memory) // PAGE_BYTES * PAGE_BYTES - PAGE_BYTES)]
+        self._used: dict[int, int] = {}
+
+    @property
+    def free_bytes(self) -> int:
+        """Bytes not handed out."""
+        return sum(size for _, size in self._free)
+
+    def allocate(self, length: int) -> Buffer:
+        """A page-aligned buffer of `length` bytes (at least a page is taken). Raises MemoryUseError."""
+        if length < 0:
+            raise MemoryUseError(f"a buffer of {length} bytes: 0 or more")
+        size = max(1, -(-length // PAGE_BYTES)) * PAGE_BYTES
+        for place, (start, room) in enumerate(self._free):
+            if room >= size:
+                self._free[place : place + 1] = [(start + size, room - size)] if room > size else []
+                self._used[start] = size
+                return Buffer(start, length, self._memory[start : start + length])
+        largest = max((room for _, room in self._free), default=0)
+        raise MemoryUseError(
+            f"no room for {length} bytes of DMA-able memory: the largest free run has {largest} bytes, the "
+            f"host {len(self._memory)} in all"
+        )
+
+    def release(self, buffer: Buffer) -> None:
+        """Take a buffer's pages back. Raises MemoryUseError if they were not handed out."""
+        size = self._used.pop(buffer.start, None)
+        if size is None:
+            raise MemoryUseError(f"memory at {buffer.start:#x} was not allocated here, or is free already")
+        self._free.append((buffer.start, size))
+        self._free.sort()
+        joined: list[tuple[int, int]] = []
+        for start, room in self._free:
+            if joined and sum(joined[-1]) == start:
+                joined[-1] = (joined[-1][0], joined[-1][1] + room)
+            else:
+                joined.append((start, room))
+        self._free = joined
