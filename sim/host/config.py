@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from pydantic import Field
-
 from lanikai.hdl.config import NicConfig, Part
+from pydantic import Field
 
 __all__ = ["HostConfig"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,6 @@ from lanikai.firmware.gm.layout import (
     Status,
     pack_target,
 )
-from lanikai.firmware.ports import Flag
 from lanikai.hdl.nic.ports import DOORBELL_BASE, DOORBELL_PAGE_BYTES
 
 from .errors import (
@@ -34,64 +32,13 @@ from .errors import (
     UnknownPortError,
     UnregisteredMemoryError,
 )
+from .gm_message import Received, SendCallback, SendHandle, Turns
 from .memory import Buffer
 
 if TYPE_CHECKING:
     from .gm import Gm
 
-__all__ = ["GmPort", "Received", "SendHandle"]
-
-
-@dataclass(frozen=True)
-class Received:
-    """A message that has arrived: its first `length` bytes stand in `buffer`; it came from `port` of `node`
-    at `priority`;
-    `cycle`: when the host saw it."""
-
-    buffer: Buffer
-    length: int
-    node: int
-    port: int
-    priority: int
-    cycle: int
-
-    def read(self) -> bytes:
-        """A copy of the message."""
-        return self.buffer.read(self.length)
-
-
-class SendHandle:
-    """A message on its way: `done` once it is acknowledged or has failed; then `error` says why, None if it
-    arrived. `sent_cycle`, `done_cycle`: when the call began, when the host saw the end."""
-
-    def __init__(self, description: str, finished: Flag, cycle: int, callback: SendCallback | None) -> None:
-        self.description = description
-        self.sent_cycle = cycle
-        self.done_cycle: int | None = None
-        self.error: GmError | None = None
-        self._finished = finished
-        self._callback = callback
-
-    @property
-    def done(self) -> bool:
-        """Whether it has ended."""
-        return self.done_cycle is not None
-
-    async def wait(self) -> None:
-        """Return once the other side has acknowledged all of it. Raises the GmError that it failed with."""
-        await self._finished.wait()
-        if self.error is not None:
-            raise self.error
-
-    def finish(self, error: GmError | None, cycle: int) -> None:
-        """The event has come."""
-        self.error, self.done_cycle = error, cycle
-        self._finished.set()
-        if self._callback is not None:
-            self._callback(self)
-
-
-SendCallback = Callable[[SendHandle], None]
+__all__ = ["GmPort"]
 
 
 @dataclass(frozen=True)
@@ -129,8 +76,7 @@ class GmPort:
         self._idle = gm.bus.flag()
         self._answer = gm.bus.flag()
         self._status = Status.OK
-        self._busy = False
-        self._queue: deque[Flag] = deque()
+        self._turns = Turns(gm.bus.flag)
 
     @property
     def send_tokens(self) -> int:
@@ -175,8 +121,10 @@ class GmPort:
         if buffer not in self._regions:
             raise UnregisteredMemoryError(self._not_registered(buffer.start, buffer.length))
         in_use = [send.buffer for send in self._sends.values()] + list(self._buffers.values())
-        if any(used.start < buffer.start + buffer.length and buffer.start < used.start + used.length for used in in_use):
-            raise MemoryUseError(f"memory at {buffer.start:#x}, {buffer.length} bytes: a message still uses it")
+        if any(used.overlaps(buffer) for used in in_use):
+            raise MemoryUseError(
+                f"memory at {buffer.start:#x}, {buffer.length} bytes: a message still uses it; wait for its end"
+            )
         self._regions.remove(buffer)
         await self._command(Operation.DEREGISTER, buffer.start, buffer.length)
 
@@ -218,14 +166,18 @@ class GmPort:
         descriptor = SendDescriptor(
             address=address, length=length, node=node, port=port, priority=priority, token=token
         )
-        async with _Turn(self):
+        async with self._turns:
             await self._gm.spend(self._gm.host.send_ns)
-            await self._write(self._gm.layout.send_descriptor(self.number, self._counts.sends),
-            descriptor.words()) self._counts.sends += 1
+            await self._write(
+                self._gm.layout.send_descriptor(self.number, self._counts.sends), descriptor.words()
+            )
+            self._counts.sends += 1
             await self._ring_doorbell()
         return handle
 
-    async def provide_receive_buffer(self, buffer: Buffer, length: int | None = None, priority: int = 0) -> None:
+    async def provide_receive_buffer(
+        self, buffer: Buffer, length: int | None = None, priority: int = 0
+    ) -> None:
         """Give a registered buffer's first `length` bytes (all, by default) for one message of a priority;
         buffers are used in the order of giving. Raises ClosedPortError, UnregisteredMemoryError,
         NoTokensError, ValueError."""
@@ -242,7 +194,7 @@ class GmPort:
         token = self._free_receives.popleft()
         self._buffers[token] = buffer
         descriptor = ReceiveDescriptor(address=buffer.start, length=length, priority=priority, token=token)
-        async with _Turn(self):
+        async with self._turns:
             await self._gm.spend(self._gm.host.receive_buffer_ns)
             place = self._gm.layout.receive_descriptor(self.number, self._counts.receives)
             await self._write(place, descriptor.words())
@@ -290,7 +242,7 @@ class GmPort:
 
     async def _command(self, operation: Operation, first: int = 0, second: int = 0) -> None:
         """Ask the firmware something and wait for its answer."""
-        async with _Turn(self):
+        async with self._turns:
             await self._gm.spend(self._gm.host.command_ns)
             self._answer.clear()
             command = Command(operation=operation, first=first, second=second)
@@ -300,7 +252,8 @@ class GmPort:
             await self._answer.wait()
             status = self._status
         if status:
-            raise self._error(status, f"{operation.name.lower()} on port {self.number} of node {self._gm.node}", 0, 0)
+            what = f"{operation.name.lower()} on port {self.number} of node {self._gm.node}"
+            raise self._error(status, what, self._gm.node, self.number)
 
     async def _write(self, address: int, words: tuple[int, ...]) -> None:
         for place, word in enumerate(words):
@@ -348,8 +301,9 @@ class GmPort:
             buffer = self._buffers.pop(event.token)
             self._free_receives.append(event.token)
             if event.status:
-                raise self._error(event.status, f"a receive on port {self.number}", self._gm.node,
-                self.number)
+                raise self._error(
+                    event.status, f"a receive on port {self.number}", self._gm.node, self.number
+                )
             self._received.append(
                 Received(buffer, event.length, event.node, event.port, event.priority, self._bus.cycle)
             )
@@ -383,24 +337,3 @@ class GmPort:
             f"memory at {address:#x}, {length} bytes, is not registered with port {self.number} of node "
             f"{self._gm.node}: take it from dma_malloc or register it"
         )
-
-
-class _Turn:
-    """One call of a port at a time, in the order of their making: `async with _Turn(port):`."""
-
-    def __init__(self, port: GmPort) -> None:
-        self._port = port
-
-    async def __aenter__(self) -> None:
-        port = self._port
-        if port._busy:
-            turn = port._bus.flag()
-            port._queue.append(turn)
-            await turn.wait()
-        port._busy = True
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._port._queue:
-            self._port._queue.popleft().set()
-        else:
-            self._port._busy = False

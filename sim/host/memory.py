@@ -24,6 +24,10 @@ class Buffer:
     length: int
     data: np.ndarray[Any, np.dtype[np.uint8]]
 
+    def overlaps(self, other: Buffer) -> bool:
+        """Whether the two have bytes in common."""
+        return self.start < other.start + other.length and other.start < self.start + self.length
+
     def write(self, content: bytes, offset: int = 0) -> None:
         """Put bytes into it. Raises MemoryUseError if they do not fit."""
         if offset < 0 or offset + len(content) > self.length:

@@ -1,0 +1,89 @@
+"""What a GM port gives its caller: messages that arrived, handles of messages on their way."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lanikai.firmware.ports import Flag
+
+from .errors import GmError
+from .memory import Buffer
+
+__all__ = ["Received", "SendCallback", "SendHandle", "Turns"]
+
+
+@dataclass(frozen=True)
+class Received:
+    """A message that has arrived: its first `length` bytes stand in `buffer`; it came from `port` of `node`
+    at `priority`;
+    `cycle`: when the host saw it."""
+
+    buffer: Buffer
+    length: int
+    node: int
+    port: int
+    priority: int
+    cycle: int
+
+    def read(self) -> bytes:
+        """A copy of the message."""
+        return self.buffer.read(self.length)
+
+
+class SendHandle:
+    """A message on its way: `done` once it is acknowledged or has failed; then `error` says why, None if it
+    arrived. `sent_cycle`, `done_cycle`: when the call began, when the host saw the end."""
+
+    def __init__(self, description: str, finished: Flag, cycle: int, callback: SendCallback | None) -> None:
+        self.description = description
+        self.sent_cycle = cycle
+        self.done_cycle: int | None = None
+        self.error: GmError | None = None
+        self._finished = finished
+        self._callback = callback
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended."""
+        return self.done_cycle is not None
+
+    async def wait(self) -> None:
+        """Return once the other side has acknowledged all of it. Raises the GmError that it failed with."""
+        await self._finished.wait()
+        if self.error is not None:
+            raise self.error
+
+    def finish(self, error: GmError | None, cycle: int) -> None:
+        """The event has come."""
+        self.error, self.done_cycle = error, cycle
+        self._finished.set()
+        if self._callback is not None:
+            self._callback(self)
+
+
+SendCallback = Callable[[SendHandle], None]
+"""Called with the handle when a message has ended."""
+
+
+class Turns:
+    """One call at a time, in the order of asking: `async with turns:`."""
+
+    def __init__(self, new_flag: Callable[[], Flag]) -> None:
+        self._new_flag = new_flag
+        self._busy = False
+        self._waiting: deque[Flag] = deque()
+
+    async def __aenter__(self) -> None:
+        if self._busy:
+            turn = self._new_flag()
+            self._waiting.append(turn)
+            await turn.wait()
+        self._busy = True
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._waiting:
+            self._waiting.popleft().set()
+        else:
+            self._busy = False
