@@ -1,8 +1,8 @@
 """The card's SRAM: one word an access, one access a cycle, shared by round robin.
 
-It holds firmware data and stages packets (nagar-thesis-2001 3.1). The local bus of a LANai 4 runs at twice the
-processor's clock: two 32-bit accesses a cycle. Here that is one access of a word as wide as a flit (64 bits in
-the `lanai4` profile), so that the link engines move a flit an access.
+It holds firmware data and stages packets (nagar-thesis-2001 3.1). The local bus of a LANai 4 runs at twice
+the processor's clock: two 32-bit accesses a cycle. Here that is one access of a word as wide as a flit (64
+bits in the `lanai4` profile), so that the link engines move a flit an access.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from ..arbiter.round_robin import RoundRobinArbiter
 from ..config import ConfigError, NicConfig
 
 __all__ = ["Sram", "SramPortSignature"]
@@ -71,16 +72,9 @@ class Sram(wiring.Component):
         write = memory.write_port(granularity=8)
         read = memory.read_port()
 
-        requests = Cat(port.valid for port in ports)
-        grant = Signal(self.ports)
-        # `later` marks the ports after the one granted last: they come first. The lowest bit set in x is
-        # x & -x: one carry chain in hardware, one operation in a simulator.
-        later = Signal(self.ports)
-        first = Signal(self.ports)
-        m.d.comb += first.eq(requests & later)
-        m.d.comb += grant.eq(Mux(first.any(), first & -first, requests & -requests))
-        with m.If(requests.any()):
-            m.d.sync += later.eq(~(grant | (grant - 1)))
+        m.submodules.arbiter = arbiter = RoundRobinArbiter(size=self.ports)
+        m.d.comb += [arbiter.requests.eq(Cat(port.valid for port in ports)), arbiter.advance.eq(1)]
+        grant = arbiter.grant
 
         words = [Cat(port.write, port.address, port.mask, port.data) for port in ports]
         chosen = Signal(len(words[0]))
