@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 export LANIKAI_CACHE_DIR := $(CURDIR)/.cache/lanikai
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test lint format lock clean
+.PHONY: help setup demo test lint format docs lock clean
 
 help: ## Show this.
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -30,6 +30,9 @@ lint: setup ## Run ruff and mypy.
 format: setup ## Put every file into the one format.
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: setup ## Write the pages of docs/ that come from the code.
+	$(BIN)/python docs/generate.py
 
 lock: ## Pin the newest versions that pyproject.toml allows (needs uv).
 	uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-emit-index-url --no-header \

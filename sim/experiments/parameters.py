@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from ..errors import UserError
 from .base import Experiment
 
-__all__ = ["describe", "parse"]
+__all__ = ["describe", "parse", "ranges"]
 
 
 def parse(experiment: Experiment, settings: Iterable[str]) -> Part:
@@ -67,7 +67,12 @@ def _value(info: FieldInfo, text: str) -> Any:
 
 def describe(parameters: type[BaseModel]) -> str:
     """Every parameter with its range, in one line: `name (range)`, separated by commas."""
-    return ", ".join(f"{name} ({_range(info)})" for name, info in parameters.model_fields.items())
+    return ", ".join(f"{name} ({text})" for name, text in ranges(parameters).items())
+
+
+def ranges(parameters: type[BaseModel]) -> dict[str, str]:
+    """The values that each parameter takes, in words, by its name."""
+    return {name: _range(info) for name, info in parameters.model_fields.items()}
 
 
 def _range(info: FieldInfo) -> str:

@@ -1,0 +1,71 @@
+"""Writes the pages that come from the code (`make docs`). A test fails when they are out of date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import lanikai.hdl.registers
+from lanikai.sim.experiments.parameters import ranges
+from lanikai.sim.experiments.registry import EXPERIMENTS, listing
+from lanikai.sim.published import table, tables
+
+HERE = Path(__file__).parent
+
+
+def experiments_page() -> str:
+    """Every experiment that is built, then what is not built yet."""
+    lines = [
+        "# Experiments",
+        "",
+        "*Made by `docs/generate.py` from the registry.* `lanikai list` shows the same; `lanikai run NAME` "
+        "runs one.",
+        "",
+    ]
+    for experiment in EXPERIMENTS.values():
+        lines += [f"## {experiment.name}", "", experiment.asks, "", f"Source: {experiment.source}.", ""]
+        lines += ["| parameter | values | what it is |", "|---|---|---|"]
+        values = ranges(experiment.Parameters)
+        for name, field in experiment.Parameters.model_fields.items():
+            default = "none: it must be set" if field.is_required() else f"default `{field.default}`"
+            lines.append(f"| `{name}` | {values[name]}; {default} | {field.description} |")
+        if experiment.name in tables():
+            lines += ["", "Published:", ""]
+            lines += [
+                f"- `{key}` = `{value}`" for key, value in table(experiment.name).items() if key != "source"
+            ]
+        lines.append("")
+    lines += ["## Not built yet", "", "| experiment | source |", "|---|---|"]
+    lines += [f"| {row.name} | {row.source} |" for row in listing() if row.state == "not built yet"]
+    return "\n".join(lines) + "\n"
+
+
+def registers_page() -> str:
+    """Every register of the card, from the one declaration in SystemRDL."""
+    lines = ["# Registers", "", "*Made by `docs/generate.py` from `hdl/nic/*.rdl`.*", ""]
+    folder = Path(lanikai.hdl.registers.__file__).parent / "nic"
+    for title, name in (("The NIC processor's", "nic.rdl"), ("The host's", "host.rdl")):
+        lines += [f"## {title} registers (`hdl/nic/{name}`)", ""]
+        lines += ["| offset | register | bits | field | access | what it does |", "|---|---|---|---|---|---|"]
+        lines += register_rows(folder / name)
+        lines.append("")
+    return "\n".join(lines)
+
+
+def register_rows(path: Path) -> Iterator[str]:
+    """A row for each register, then one for each of its fields."""
+    for register in lanikai.hdl.registers.load(path).values():
+        yield f"| `{register.offset:#05x}` | **{register.name}** | | | | {register.doc} |"
+        for field in register.fields.values():
+            high = field.low + field.width - 1
+            bits = f"{high}:{field.low}" if field.width > 1 else str(field.low)
+            access = "write 1 clears" if field.write_one_clears else "rw" if field.sw_writable else "r"
+            yield f"| | | {bits} | `{field.name}` | {access} | {field.doc} |"
+
+
+PAGES = {"experiments.md": experiments_page, "registers.md": registers_page}
+"""File name in this folder: what makes its text."""
+
+if __name__ == "__main__":
+    for name, page in PAGES.items():
+        (HERE / name).write_text(page())

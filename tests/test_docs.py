@@ -1,0 +1,90 @@
+"""The documentation: links lead somewhere, commands exist, pages made from the code are up to date."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from lanikai.sim import cli
+from lanikai.sim.experiments.parameters import parse
+from lanikai.sim.experiments.registry import find
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+names = [str(page.relative_to(ROOT)) for page in PAGES]
+
+
+def commands() -> list[str]:
+    """Every line of every shell block of every page, without its comment."""
+    found = []
+    for page in PAGES:
+        for block in re.findall(r"```sh\n(.*?)```", page.read_text(), re.DOTALL):
+            found += [shlex.join(shlex.split(line, comments=True)) for line in block.splitlines()]
+    return [line for line in dict.fromkeys(found) if line]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=names)
+def test_links_lead_somewhere(page):
+    text = page.read_text()
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        if not target.startswith(("http://", "https://", "#")):
+            assert (page.parent / target.partition("#")[0]).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=names)
+def test_paths_that_a_page_names_exist(page):
+    for path in re.findall(r"`((?:hdl|firmware|sim|tests|docs)/[\w./-]*)`", page.read_text()):
+        assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=names)
+def test_no_page_is_empty(page):
+    assert len(page.read_text().split()) > 50
+
+
+def test_pages_made_from_the_code_are_up_to_date():
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+    for name, page in generate.PAGES.items():
+        assert (ROOT / "docs" / name).read_text() == page(), f"run: python docs/generate.py ({name})"
+
+
+@pytest.mark.parametrize("command", commands())
+def test_a_command_in_the_documentation_is_right(command, monkeypatch, capsys):
+    """`make` targets exist; `lanikai` commands run, those that would build as far as that point."""
+    monkeypatch.chdir(ROOT)
+    program, *arguments = shlex.split(command)
+    if program == "make":
+        done = subprocess.run(["make", "--dry-run", *arguments], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    elif program == "lanikai":
+        check(arguments, monkeypatch)
+    else:
+        pytest.fail(f"no rule for {program!r}")
+
+
+def check(arguments: list[str], monkeypatch) -> None:
+    """Run a command as far as it goes without a simulator."""
+
+    class Reached(Exception):
+        pass
+
+    def stop(*_, **__):
+        raise Reached
+
+    if arguments[0] == "run":
+        settings = [arguments[n + 1] for n, word in enumerate(arguments) if word == "--set"]
+        experiment = find(arguments[1])
+        assert experiment.points(parse(experiment, settings), "quick")
+        monkeypatch.setattr("lanikai.sim.results.RunFolder", stop)
+        with pytest.raises(Reached):
+            cli.app(arguments, prog_name="lanikai", standalone_mode=False)
+    else:
+        with pytest.raises(SystemExit) as caught:
+            cli.main(arguments)
+        assert caught.value.code in (0, 3)
