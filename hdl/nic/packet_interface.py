@@ -2,17 +2,48 @@
 
 from __future__ import annotations
 
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..config import NicConfig
-from ..link import FlitLayout, LinkSignature
+from ..arbiter.round_robin import RoundRobinArbiter
+from ..config import ConfigError, NicConfig
+from ..link import FlitLayout, LinkPacer, LinkSignature
+from ..router.credits import Credits
+from ..router.flit import BufferedFlitLayout
+from ..router.vl_buffer import VlBuffer
 
 __all__ = ["PacketInterface"]
 
 
 class PacketInterface(wiring.Component):
+    """The card's end of its link.
+
+    Parameters: `downstream_flits`: depth of the receive buffer at the link's other end, flits a VL, at least
+    2 (ConfigError).
+
+    Members:
+
+    - `tx` (out, `LinkSignature`): to the network, through `delay_cycles` registers each way, as every
+      transmitter.
+    - `rx` (in, `LinkSignature`): from the network. A credit goes out in the cycle after its flit left the
+      buffer.
+    - `send` (in, stream of `FlitLayout`): whole packets, one after the other. A flit is taken, and stands on
+      `tx` in the same cycle (before the delay), when its VL has a credit and the link a slot (`LinkPacer`).
+    - `receive` (out, stream of `FlitLayout`): whole packets, one after the other: the VLs with a flit take
+      turns (round robin), each for a packet. Held until taken.
+    - `moved` (out): a flit is sent, comes in, or is taken from the buffers in this cycle.
+
+    Buffers of `input_buffer_flits` a VL. Throughput: a flit a cycle each way, as far as the link's rate and
+    the credits go: a credit of this end's is back at the transmitter 3 cycles after its flit was on the link,
+    if it is taken at once. Latency: a flit on `rx` in cycle t is on `receive` in t + 2. A packet of one VL
+    that comes in slowly holds the packets of the others, as the receive engine takes one at a time.
+    Reset: buffers empty, all credits of both ends home.
+    """
+
     def __init__(self, config: NicConfig, *, downstream_flits: int) -> None:
+        if downstream_flits < 2:
+            raise ConfigError(f"PacketInterface: downstream_flits = {downstream_flits}: at least 2")
         self.config = config
         self.downstream_flits = downstream_flits
         super().__init__(
@@ -24,3 +55,81 @@ class PacketInterface(wiring.Component):
                 "moved": Out(1),
             }
         )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        sent = self._transmit(m)
+        arrived, taken = self._receive(m)
+        m.d.comb += self.moved.eq(sent | arrived | taken)
+        return m
+
+    def _transmit(self, m: Module) -> Value:
+        """Logic of `send` and `tx`; returns whether a flit is sent in this cycle."""
+        link, send, tx = self.config.link, self.send, self.tx
+        m.submodules.credits = credits = Credits(vls=link.vls, depth=self.downstream_flits)
+        m.submodules.pacer = pacer = LinkPacer(link)
+        vl = send.payload.vl
+        sent = Signal()
+        m.d.comb += [
+            send.ready.eq(pacer.slot & (credits.available >> vl)[0]),
+            sent.eq(send.valid & send.ready),
+            pacer.sent.eq(sent),
+            credits.spend.eq(sent),
+            credits.spend_vl.eq(vl),
+        ]
+        flit = self._delayed(m, Cat(sent, send.payload), "flit")
+        back = self._delayed(m, Cat(tx.credit_valid, tx.credit_vl), "credit")
+        m.d.comb += [
+            Cat(tx.valid, tx.payload).eq(flit),
+            Cat(credits.refund, credits.refund_vl).eq(back),
+        ]
+        return sent
+
+    def _delayed(self, m: Module, value: Value, name: str) -> Value:
+        """`value` after the registers of a long wire."""
+        for stage in range(self.config.link.delay_cycles):
+            register = Signal(len(value), name=f"{name}_wire_{stage + 1}")
+            m.d.sync += register.eq(value)
+            value = register
+        return value
+
+    def _receive(self, m: Module) -> tuple[Value, Value]:
+        """Logic of `rx` and `receive`; returns whether a flit stands in the link's register, and whether one
+        leaves its buffer, in this cycle."""
+        link, rx, receive = self.config.link, self.rx, self.receive
+        vls = link.vls
+        m.submodules.buffer = buffer = VlBuffer(
+            shape=BufferedFlitLayout(link), vls=vls, depth=self.config.input_buffer_flits
+        )
+        arrived = Signal()
+        arrival = Signal(FlitLayout(link))
+        m.d.sync += [arrived.eq(rx.valid), arrival.eq(rx.payload)]
+        m.d.comb += [
+            buffer.write_valid.eq(arrived),
+            buffer.write_vl.eq(arrival.vl),
+            buffer.write_data.data.eq(arrival.data),
+            buffer.write_data.head.eq(arrival.head),
+            buffer.write_data.tail.eq(arrival.tail),
+        ]
+
+        # The VL whose packet is on `receive`, one-hot; none between packets. Then every VL's first flit is a
+        # head.
+        current = Signal(vls)
+        m.submodules.arbiter = arbiter = RoundRobinArbiter(size=vls)
+        taken = Signal()
+        m.d.comb += [
+            arbiter.requests.eq(buffer.non_empty),
+            arbiter.advance.eq(~current.any()),
+            buffer.read_select.eq(Mux(current.any(), current, arbiter.grant)),
+            receive.valid.eq((buffer.non_empty & buffer.read_select).any()),
+            receive.payload.data.eq(buffer.read_data.data),
+            receive.payload.head.eq(buffer.read_data.head),
+            receive.payload.tail.eq(buffer.read_data.tail),
+            receive.payload.vl.eq(buffer.read_vl),
+            taken.eq(receive.valid & receive.ready),
+            buffer.pop.eq(taken),
+        ]
+        # Kept from the first cycle on, taken or not, since what a stream offers must stay.
+        m.d.sync += current.eq(Mux(taken & receive.payload.tail, 0, buffer.read_select))
+        m.d.sync += [rx.credit_valid.eq(taken), rx.credit_vl.eq(buffer.read_vl)]
+        return arrived, taken
