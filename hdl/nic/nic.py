@@ -1,0 +1,277 @@
+"""The network interface card: every block of this folder, joined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import connect, flipped
+
+from ..config import ConfigError, NicConfig
+from ..registers import Register, load
+from .doorbell import Doorbell
+from .host_dma import HostDma
+from .host_port import HostPort
+from .interrupt import InterruptStatus
+from .packet_interface import PacketInterface
+from .ports import NicSignature
+from .processor_port import ProcessorPort
+from .rate_control import RateControl
+from .receive_engine import ReceiveEngine
+from .register_bank import RegisterBank
+from .rtc import Rtc
+from .send_engine import SendEngine
+from .sram import Sram
+
+__all__ = ["HOST_REGISTERS", "NIC_REGISTERS", "WATCHED", "Nic", "public_signals"]
+
+NIC_REGISTERS: Mapping[str, Register] = load(Path(__file__).parent / "nic.rdl")
+"""Registers of the processor's map, by name; offsets from `REGISTER_BASE`."""
+HOST_REGISTERS: Mapping[str, Register] = load(Path(__file__).parent / "host.rdl")
+"""Registers of the host's map, by name; offsets from `REGISTER_BASE`."""
+ID_MAGIC = 0x4C4E
+ID_VERSION = 1
+
+WATCHED: Mapping[str, str] = {
+    "watch_doorbells": "doorbells that wait: entries of the queue; polled, 1 if any",
+    "watch_events": "ISR: host_dma, send, receive, doorbell, dispatch, timer, from bit 0",
+    "watch_enabled": "IMR, by the bits of ISR",
+    "watch_host_dma_busy": "a host DMA is under way",
+    "watch_send_busy": "a packet is being sent",
+    "watch_receive_armed": "the receive engine waits for a packet's end",
+    "watch_send_held": "VL whose flit waits for a credit or the link's pace, one bit a VL",
+    "watch_receive_held": "VL whose flit waits for the receive engine, one bit a VL",
+    "watch_credits_out": "flits sent whose credit has not come back, all VLs",
+    "watch_dispatch": "rate control: flow on offer, in the bits from 1; bit 0: there is one",
+    "watch_rtc": "real-time clock, ticks",
+    "watch_crc_errors": "packets dropped for a bad CRC",
+    "watch_length_errors": "packets dropped for their length",
+}
+"""Internal registers that a watchdog should show, by the name of their variable. They stay in the Verilog
+though nothing there reads them."""
+
+
+def public_signals(config: NicConfig, *, name: str = "nic") -> list[tuple[str, str]]:
+    """(Verilog module, variable) of each register of `WATCHED`, for a card converted as `name`."""
+    return [(name, variable) for variable in WATCHED]
+
+
+class Nic(wiring.Component):
+    """The card (gulati-thesis-2001 4.1, nagar-thesis-2001 3.1, 4.2.4, 5.2). Members: `ports.NicSignature`.
+
+    `downstream_flits`: buffer of each VL at the other end of `tx`, where the credits start (a router's
+    `input_buffer_flits`); by default that of a card like this one.
+
+    The life of a packet through it, with the block that does each step:
+
+    1. A host process writes its channel's page: `HostPort` takes the write and `Doorbell` keeps it, or holds
+       the bus while its queue is full. ISR.doorbell comes up (`InterruptStatus`), and with it
+       `processor.response.event`.
+    2. The processor reads the doorbell (`ProcessorPort`, `RegisterBank`) and finds descriptor or token.
+    3. RATE_COMMAND.enqueue makes the flow valid in `RateControl`, at NDT = max(NDT, RTC); once NDT <= RTC of
+       `Rtc` and no other flow is before it, ISR.dispatch comes up and RATE_DISPATCH shows the flow.
+    4. HOST_DMA_CONTROL starts `HostDma`: the payload comes over `dma` into the `Sram`; then ISR.host_dma.
+    5. The processor writes the header before the payload; SEND_CONTROL starts `SendEngine`: it reads header
+       and payload from the SRAM, appends the CRC and gives the flits to `PacketInterface`, which puts them on
+       `tx` while it has credits, at the link's rate. Writing RATE_DISPATCH says NDT += IDT. ISR.send: the
+       SRAM may be used again.
+    6. At the other card `PacketInterface` keeps the flits of each VL in a buffer and gives credits back as
+       they leave it.
+    7. RECEIVE_CONTROL has armed `ReceiveEngine`: it writes the packet into the SRAM, checks CRC and length,
+       drops a bad one and says ISR.receive for a good one.
+    8. The processor reads the header in the SRAM and has `HostDma` take the payload to the receiver's memory;
+       then it writes status the same way, and HOST_INTERRUPT if the host sleeps: HOST_ISR raises `interrupt`
+       if HOST_IMR lets it.
+
+    SRAM ports, by round robin: host, processor, host DMA, send, receive. Starting an engine that is busy (or
+    armed) does nothing. Commands for a flow or channel that does not exist do nothing, and its registers read
+    as zero. Latency of each step is in its block's docstring. Reset: everything idle, no buffer armed,
+    nothing enabled.
+
+    Raises ConfigError if `downstream_flits` is less than 2.
+    """
+
+    def __init__(self, config: NicConfig, *, downstream_flits: int | None = None) -> None:
+        self.config = config
+        self.downstream_flits = config.input_buffer_flits if downstream_flits is None else downstream_flits
+        if self.downstream_flits < 2:
+            raise ConfigError(f"Nic: downstream_flits = {downstream_flits}: at least 2")
+        super().__init__(NicSignature(config))
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config = self.config
+        m.submodules.sram = sram = Sram(config, ports=5)
+        m.submodules.host_port = host = HostPort(config)
+        m.submodules.processor_port = processor = ProcessorPort(config)
+        m.submodules.host_dma = self._dma = dma = HostDma(config)
+        m.submodules.send = self._send = send = SendEngine(config)
+        m.submodules.receive = self._receive = receive = ReceiveEngine(config)
+        m.submodules.packets = packets = PacketInterface(config, downstream_flits=self.downstream_flits)
+        m.submodules.doorbell = self._doorbell = doorbell = Doorbell(config)
+        m.submodules.rtc = self._rtc = rtc = Rtc(config)
+        m.submodules.rate = self._rate = RateControl(config)
+        m.submodules.registers = self._registers = registers = RegisterBank(NIC_REGISTERS)
+        m.submodules.host_registers = self._host_registers = host_registers = RegisterBank(HOST_REGISTERS)
+
+        connect(m, flipped(self.host), host.host)
+        connect(m, flipped(self.processor), processor.processor)
+        connect(m, flipped(self.dma), dma.axi)
+        connect(m, flipped(self.tx), packets.tx)
+        connect(m, flipped(self.rx), packets.rx)
+        connect(m, host.sram, sram.port_0)
+        connect(m, processor.sram, sram.port_1)
+        connect(m, dma.sram, sram.port_2)
+        connect(m, send.sram, sram.port_3)
+        connect(m, receive.sram, sram.port_4)
+        connect(m, send.flits, packets.send)
+        connect(m, packets.receive, receive.flits)
+        connect(m, host.ring, doorbell.ring)
+        connect(m, host.registers, host_registers.bus)
+        connect(m, processor.registers, registers.bus)
+        m.d.comb += [
+            host.refused.eq(doorbell.refused),
+            self.activity.eq(Cat(packets.moved, dma.moved, processor.taken, host.moved).any()),
+            self._rate.rtc.eq(rtc.ticks),
+        ]
+        self._join_engines(m)
+        self._watch_link(m, packets)
+        self._join_doorbell(m)
+        self._join_rate_control(m)
+        m.d.comb += processor.event.eq(self._join_events(m))
+        self._join_host(m)
+        return m
+
+    def _join_engines(self, m: Module) -> None:
+        r, dma, send, receive = self._registers, self._dma, self._send, self._receive
+        m.d.comb += [
+            dma.start.valid.eq(r.HOST_DMA_CONTROL.w_stb),
+            dma.start.payload.host_address.eq(r.HOST_DMA_HOST.value.address),
+            dma.start.payload.sram_address.eq(r.HOST_DMA_SRAM.value.address),
+            dma.start.payload.bytes.eq(r.HOST_DMA_CONTROL.w_data.bytes),
+            dma.start.payload.to_host.eq(r.HOST_DMA_CONTROL.w_data.to_host),
+            r.HOST_DMA_CONTROL.r_data.busy.eq(dma.busy),
+            r.HOST_DMA_STATUS.r_data.error.eq(dma.error),
+            send.start.valid.eq(r.SEND_CONTROL.w_stb),
+            send.start.payload.sram_address.eq(r.SEND_ADDRESS.value.address),
+            send.start.payload.bytes.eq(r.SEND_CONTROL.w_data.bytes),
+            send.start.payload.vl.eq(r.SEND_CONTROL.w_data.vl),
+            r.SEND_CONTROL.r_data.busy.eq(send.busy),
+            receive.start.valid.eq(r.RECEIVE_CONTROL.w_stb),
+            receive.start.payload.sram_address.eq(r.RECEIVE_ADDRESS.value.address),
+            receive.start.payload.bytes.eq(r.RECEIVE_CONTROL.w_data.bytes),
+            r.RECEIVE_CONTROL.r_data.armed.eq(receive.armed),
+            r.RECEIVE_STATUS.r_data.bytes.eq(receive.bytes),
+            r.RECEIVE_STATUS.r_data.vl.eq(receive.vl),
+            r.CRC_ERRORS.r_data.packets.eq(receive.crc_errors),
+            r.LENGTH_ERRORS.r_data.packets.eq(receive.length_errors),
+        ]
+        self._watch(m, "watch_host_dma_busy", dma.busy)
+        self._watch(m, "watch_send_busy", send.busy)
+        self._watch(m, "watch_receive_armed", receive.armed)
+        self._watch(m, "watch_crc_errors", receive.crc_errors)
+        self._watch(m, "watch_length_errors", receive.length_errors)
+
+    def _watch_link(self, m: Module, packets: PacketInterface) -> None:
+        """What waits where, and whether all credits are home."""
+        for name, flits in (("send", packets.send), ("receive", packets.receive)):
+            held = flits.valid & ~flits.ready
+            self._watch(m, f"watch_{name}_held", (held << flits.payload.vl)[: self.config.link.vls])
+        out = Signal(range(self.config.link.vls * self.downstream_flits + 1))
+        m.d.sync += out.eq(out + self.tx.valid - self.tx.credit_valid)
+        self._watch(m, "watch_credits_out", out)
+
+    def _join_doorbell(self, m: Module) -> None:
+        r, doorbell = self._registers, self._doorbell
+        m.d.comb += [
+            r.DOORBELL_QUEUE.r_data.channel.eq(Mux(doorbell.head_valid, doorbell.head.channel, 0)),
+            r.DOORBELL_QUEUE.r_data.value.eq(Mux(doorbell.head_valid, doorbell.head.word, 0)),
+            r.DOORBELL_QUEUE.r_data.valid.eq(doorbell.head_valid),
+            doorbell.pop.eq(r.DOORBELL_QUEUE.r_stb),
+            doorbell.select.eq(r.DOORBELL_SELECT.value.channel),
+            r.DOORBELL_WORD.r_data.value.eq(doorbell.word),
+            r.DOORBELL_WORD.r_data.valid.eq(doorbell.word_valid),
+            doorbell.take.eq(r.DOORBELL_WORD.r_stb),
+        ]
+        self._watch(m, "watch_doorbells", doorbell.waiting)
+
+    def _join_rate_control(self, m: Module) -> None:
+        r, rate, flows = self._registers, self._rate, self.config.flows
+        flow = r.RATE_SELECT.value.flow
+        exists = Signal()
+        m.d.comb += [
+            exists.eq(flow < flows),
+            rate.select.eq(flow),
+            rate.write_idt.eq(r.RATE_IDT.w_stb & exists),
+            rate.write_ndt.eq(r.RATE_NDT.w_stb & exists),
+            # A time on a clock of fewer bits than the register is its low bits; an IDT beyond them is the
+            # longest.
+            rate.write_ticks.eq(r.RATE_IDT.w_data.ticks),
+            r.RATE_IDT.r_data.ticks.eq(Mux(exists, rate.idt, 0)),
+            r.RATE_NDT.r_data.ticks.eq(Mux(exists, rate.ndt, 0)),
+            r.RATE_COMMAND.r_data.valid.eq(exists & rate.valid),
+            rate.enqueue.valid.eq(r.RATE_COMMAND.w_stb & r.RATE_COMMAND.w_data.enqueue & exists),
+            rate.enqueue.payload.eq(flow),
+            rate.clear.valid.eq(r.RATE_COMMAND.w_stb & r.RATE_COMMAND.w_data.clear & exists),
+            rate.clear.payload.eq(flow),
+            r.RATE_DISPATCH.r_data.flow.eq(Mux(rate.dispatch.valid, rate.dispatch.flow, 0)),
+            r.RATE_DISPATCH.r_data.valid.eq(rate.dispatch.valid),
+            rate.dispatched.valid.eq(r.RATE_DISPATCH.w_stb & (r.RATE_DISPATCH.w_data.flow < flows)),
+            rate.dispatched.payload.flow.eq(r.RATE_DISPATCH.w_data.flow),
+            rate.dispatched.payload.last.eq(r.RATE_DISPATCH.w_data.last),
+        ]
+        with m.If(r.RATE_IDT.w_stb & (r.RATE_IDT.w_data.ticks > self.config.max_idt_ticks)):
+            m.d.comb += rate.write_ticks.eq(self.config.max_idt_ticks)
+        self._watch(m, "watch_dispatch", Cat(rate.dispatch.valid, rate.dispatch.flow))
+
+    def _join_events(self, m: Module) -> Signal:
+        """Interrupt status, clock and timer. Returns the processor's event line."""
+        r, rtc = self._registers, self._rtc
+        fields = NIC_REGISTERS["ISR"].fields
+        m.submodules.status = status = InterruptStatus(
+            width=len(fields),
+            levels=sum(field.mask for field in fields.values() if not field.write_one_clears),
+        )
+        sources = {
+            "host_dma": self._dma.done,
+            "send": self._send.done,
+            "receive": self._receive.done,
+            "doorbell": self._doorbell.pending,
+            "dispatch": self._rate.dispatch.valid,
+            "timer": rtc.fired,
+        }
+        m.d.comb += [status.set[fields[name].low].eq(source) for name, source in sources.items()]
+        m.d.comb += [
+            status.clear.eq(Mux(r.ISR.w_stb, r.ISR.w_data.as_value(), 0)),
+            status.mask.eq(r.IMR.value.mask),
+            r.ISR.r_data.as_value().eq(status.status),
+            r.RTC.r_data.ticks.eq(rtc.ticks),
+            rtc.compare.eq(r.TIMER.w_data.ticks),
+            rtc.arm.eq(r.TIMER.w_stb),
+        ]
+        self._watch(m, "watch_events", status.status)
+        self._watch(m, "watch_enabled", r.IMR.value.mask)
+        self._watch(m, "watch_rtc", rtc.ticks)
+        return status.event
+
+    def _join_host(self, m: Module) -> None:
+        r = self._host_registers
+        m.submodules.host_status = status = InterruptStatus(width=1)
+        m.d.comb += [
+            r.ID.r_data.magic.eq(ID_MAGIC),
+            r.ID.r_data.version.eq(ID_VERSION),
+            status.set.eq(self._registers.HOST_INTERRUPT.w_stb),
+            status.clear.eq(r.HOST_ISR.w_stb & r.HOST_ISR.w_data.firmware),
+            status.mask.eq(r.HOST_IMR.value.mask),
+            r.HOST_ISR.r_data.firmware.eq(status.status),
+            r.HOST_VECTOR.r_data.vector.eq(self._registers.HOST_INTERRUPT.value.vector),
+            r.DOORBELLS_REFUSED.r_data.writes.eq(self._doorbell.refusals),
+            self.interrupt.eq(status.event),
+        ]
+
+    def _watch(self, m: Module, name: str, value: Value) -> None:
+        assert name in WATCHED
+        signal = Signal(len(value), name=name)
+        m.d.comb += signal.eq(value)
