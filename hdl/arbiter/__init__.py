@@ -1,15 +1,17 @@
 """Arbiters: one file each, one registry.
 
-A new arbiter is one file with a subclass of `Arbiter`, and one line in `ARBITERS`.
+A new arbiter is one file with a subclass of `Arbiter`, and one line in `ARBITERS`. `lane_round_robin` is
+round robin for the output VLs of a port, all at once.
 """
 
 from __future__ import annotations
 
 from ..config import ConfigError
 from .arbiter import Arbiter
+from .lane_round_robin import LaneRoundRobin
 from .round_robin import RoundRobinArbiter
 
-__all__ = ["ARBITERS", "Arbiter", "RoundRobinArbiter", "arbiter_class"]
+__all__ = ["ARBITERS", "Arbiter", "LaneRoundRobin", "RoundRobinArbiter", "arbiter_class"]
 
 ARBITERS: dict[str, type[Arbiter]] = {"round_robin": RoundRobinArbiter}
 """The arbiters that `RouterConfig.arbiter` can name."""

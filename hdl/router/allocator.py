@@ -26,8 +26,9 @@ class SeparableAllocator(wiring.Component):
     - `grant` (out, P): `grant[p]`, P bits, one-hot: the input that output p is given to.
     - `accepted` (out, P): `accepted[i]`: the VL of `select[i]` may go.
 
-    Combinational. Longest wait with round robin: an input's VL is picked after at most `vls - 1` accepted
-    turns of the input's other VLs, and an input that waits at an output is served after at most P - 1 others.
+    Combinational. Longest wait with round robin, for a VL whose request stays: at most `vls - 1` other VLs of
+    its input go first, and an input that asks is accepted within `vls * ports` cycles (its choice can move
+    nearer at most `vls - 1` times, and each waits for at most `ports - 1` other inputs).
     """
 
     def __init__(self, config: RouterConfig) -> None:

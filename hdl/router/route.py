@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -55,11 +58,8 @@ class RouteStage(wiring.Component):
         vls, ports = self._config.link.vls, self._config.ports
         m.submodules.arbiter = arbiter = arbiter_class(self._config.arbiter)(size=vls)
         routed = Signal(vls)
-        waiting = self.want[0]
-        for want in self.want[1:]:
-            waiting = waiting | want
         m.d.comb += [
-            routed.eq(waiting | self.held | self.drop),
+            routed.eq(reduce(or_, self.want) | self.held | self.drop),
             arbiter.requests.eq(self.non_empty & ~routed),
             arbiter.advance.eq(1),
             self.header_select.eq(arbiter.grant),

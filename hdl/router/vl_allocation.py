@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from amaranth import Module, Signal
+from functools import reduce
+from operator import or_
+
+from amaranth import Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from ..arbiter.lane_round_robin import LaneRoundRobin
 from ..config import RouterConfig
-from .allocator import SeparableAllocator
 
 __all__ = ["VlAllocationStage"]
 
@@ -23,7 +26,11 @@ class VlAllocationStage(wiring.Component):
     - `held` (out, P): VLs of input i that own an output VL anywhere.
     - `done` (in, P): VLs of input i whose tail crosses in this cycle: the output VL is free in the next.
 
-    Latency: `want` in cycle t is `holds` in t + 1. One VL a cycle for each input and each output.
+    An output VL that is free goes to the inputs that wait for it in turn, packet by packet (`LaneRoundRobin`,
+    whatever `RouterConfig.arbiter` says, which schedules flits): a packet waits for at most one packet of
+    each other input. All output VLs are given in parallel.
+
+    Latency: `want` in cycle t is `holds` in t + 1.
 
     Who owns what is kept once, in `holds`; that an output VL is busy is derived from it. So a release and a
     new grant can meet in any cycle, and neither can be lost.
@@ -45,25 +52,18 @@ class VlAllocationStage(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         vls, ports = self._config.link.vls, range(self._config.ports)
-        m.submodules.allocator = allocator = SeparableAllocator(self._config)
+        given: list[list[Value]] = [[] for _ in ports]
         for p in ports:
+            m.submodules[f"turns_{p}"] = turns = LaneRoundRobin(size=self._config.ports, lanes=vls)
             busy = Signal(vls, name=f"busy_{p}")
+            m.d.comb += busy.eq(reduce(or_, [self.holds[i][p] for i in ports]))
             for i in ports:
-                m.d.comb += allocator.request[i][p].eq(self.want[i][p] & ~busy)
-            owners = self.holds[0][p]
-            for i in ports[1:]:
-                owners = owners | self.holds[i][p]
-            m.d.comb += busy.eq(owners)
+                m.d.comb += turns.requests[i].eq(self.want[i][p] & ~busy)
+                m.d.sync += self.holds[i][p].eq((self.holds[i][p] & ~self.done[i]) | turns.grant[i])
+                given[i].append(turns.grant[i])
         for i in ports:
-            held = self.holds[i][0]
-            for p in ports[1:]:
-                held = held | self.holds[i][p]
-            m.d.comb += self.held[i].eq(held)
-            with m.If(allocator.accepted[i]):
-                m.d.comb += self.taken[i].eq(allocator.select[i])
-            for p in ports:
-                given = Signal(vls, name=f"given_{i}_{p}")
-                with m.If(allocator.grant[p][i]):
-                    m.d.comb += given.eq(allocator.select[i])
-                m.d.sync += self.holds[i][p].eq((self.holds[i][p] & ~self.done[i]) | given)
+            m.d.comb += [
+                self.taken[i].eq(reduce(or_, given[i])),
+                self.held[i].eq(reduce(or_, list(self.holds[i]))),
+            ]
         return m

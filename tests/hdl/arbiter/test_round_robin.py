@@ -1,6 +1,7 @@
 """Round robin against a plain model, and the promises of its docstring."""
 
 import pytest
+from amaranth import ClockDomain, Module
 from amaranth.sim import Simulator
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +19,11 @@ def drive(dut, cycles, check):
             check(requests, advance, ctx.get(dut.grant))
             await ctx.tick()
 
-    simulator = Simulator(dut)
+    # A single requester has no register, and so no clock domain of its own.
+    top = Module()
+    top.domains.sync = ClockDomain()
+    top.submodules.dut = dut
+    simulator = Simulator(top)
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()

@@ -245,3 +245,23 @@ def test_wrong_parameters_are_one_line():
         Router(TINY, credit_flits=[2, 2])
     with pytest.raises(ConfigError, match=r"^Router: credit_flits\[1\] = 1: at least 2$"):
         Router(TINY, credit_flits=[2, 1, 2])
+
+
+@pytest.mark.parametrize("flits", [1, 2, 3, 5])
+@pytest.mark.parametrize("inputs", [2, 3])
+def test_inputs_take_turns_on_every_output_lane(traffic, flits, inputs):
+    """Inputs with packets waiting on both VLs for one port: on each VL they are served in turn, by the
+    packet. With one turn kept for both VLs, one input could have one VL for ever, and another the other
+    one."""
+    router = Router(TINY.replace(input_buffer_flits=10, output_buffer_flits=4))
+    packets = [
+        traffic.Packet(number=n, source=n % inputs, hops=[2], end=2, vl=n // inputs % 2, flits=flits)
+        for n in range(16 * inputs)
+    ]
+    result = traffic.run_packets(router, ends_of(router), TINY.link, packets, buffer_flits=10)
+    for vl in range(2):
+        order = sorted((packet for packet in packets if packet.vl == vl), key=lambda p: result.seen[p.number])
+        sources = [packet.source for packet in order]
+        # Leave out the ends, where some input has nothing to send yet, or no more.
+        for i in range(inputs, len(sources) - 2 * inputs):
+            assert sorted(sources[i : i + inputs]) == list(range(inputs)), f"VL {vl}: {sources}"

@@ -1,0 +1,158 @@
+"""What every VL arbiter has in common: which virtual lane of a port sends its next flit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth import Mux, Signal, Value
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import ConfigError
+
+__all__ = [
+    "CONTROL_VL",
+    "NO_LIMIT",
+    "WEIGHT_BITS",
+    "TableSignature",
+    "VlArbiter",
+    "VlArbiterSignature",
+    "lowest_bit",
+    "rotating_pick",
+]
+
+CONTROL_VL = 15
+"""The VL of control packets, alone on it and always first, where there are 16 VLs (yum-2006 3.3)."""
+WEIGHT_BITS = 8
+"""A weight of a table's entry is 0 to 255 (yum-2006 3.3)."""
+NO_LIMIT = 255
+"""The limit of high priority that means none: low priority goes only when high priority does not ask."""
+
+
+class TableSignature(wiring.Signature):
+    """Where tables are written, seen by the arbiter. Parameters: `vls`, and `entries` of each of the two tables.
+
+    Members (in, but `ready`):
+
+    - `write`: entry `entry` (0 to `entries - 1`) of the high (`high` set) or low table becomes (`vl`,
+      `weight` of 8 bits). Nothing changes for the traffic yet. Weight 0: the entry is not used.
+    - `commit`: the tables as written, with `limit` (8 bits), take effect at the next start of a frame.
+    - `ready` (out): a write or a commit is taken in this cycle; without it, it is lost. Low after reset, while the
+      tables are wiped, and from a commit until it has taken effect.
+    """
+
+    def __init__(self, *, vls: int, entries: int) -> None:
+        super().__init__(
+            {
+                "write": In(1),
+                "high": In(1),
+                "entry": In(range(entries)),
+                "vl": In(range(max(2, vls))),
+                "weight": In(WEIGHT_BITS),
+                "limit": In(8),
+                "commit": In(1),
+                "ready": Out(1),
+            }
+        )
+
+
+class VlArbiterSignature(wiring.Signature):
+    """A VL arbiter, seen by itself. Parameters: `vls`; `entries` of a table, 0 for an arbiter without tables.
+
+    Members (vectors have a bit a VL):
+
+    - `requests` (in): the VL's next flit may go in this cycle. A request may come and go freely.
+    - `tails` (in): that flit is the last of its packet. Meaningless without the request.
+    - `grant` (out): one of those who ask, one-hot, in the same cycle; 0 if nobody asks.
+    - `advance` (in): the granted flit goes in this cycle. It may depend on `grant`; `grant` never depends on it.
+    - `table` (in, `TableSignature`), only with `entries`.
+    """
+
+    def __init__(self, *, vls: int, entries: int = 0) -> None:
+        members: dict[str, Any] = {"requests": In(vls), "tails": In(vls), "grant": Out(vls), "advance": In(1)}
+        if entries:
+            members["table"] = Out(TableSignature(vls=vls, entries=entries))
+        super().__init__(members)
+
+
+class VlArbiter(wiring.Component):
+    """Base of the VL arbiters: `VlArbiterSignature`, and the control VL ahead of all.
+
+    Parameters, the same for all, so that a registry can make any:
+
+    - `vls`: 1 to 16.
+    - `control_vl`: the VL that always goes first and costs nobody a turn; -1 for none. Left out: VL 15 if
+      there are 16.
+    - `flit_bytes`: payload of a flit, for arbiters that count bytes.
+    - `entries`: of each table, for arbiters that have tables: 1 to 64.
+
+    Raises ConfigError for a value out of range.
+
+    A derived class sets `has_tables`, and gives `pick(m, requests, tails, grant, advance)`: the arbitration among
+    the data VLs. There `requests` never has the control VL, `advance` is low while the control VL sends, and
+    `grant` is a signal to be driven, which must obey the contract above. Its docstring says the algorithm, its
+    memory, and the longest wait, which the static or class method `wait_bound` computes in flits of others
+    (control flits not counted), or None where there is no bound.
+    """
+
+    has_tables = False
+
+    def __init__(
+        self, *, vls: int, control_vl: int | None = None, flit_bytes: int = 16, entries: int = 64
+    ) -> None:
+        name = type(self).__name__
+        if not 1 <= vls <= 16:
+            raise ConfigError(f"{name}: vls = {vls}: 1 to 16")
+        if control_vl is None:
+            control_vl = CONTROL_VL if vls == 16 else -1
+        if not -1 <= control_vl < vls:
+            raise ConfigError(f"{name}: control_vl = {control_vl}: a VL from 0 to {vls - 1}, or -1 for none")
+        if flit_bytes not in (4, 8, 16):
+            raise ConfigError(f"{name}: flit_bytes = {flit_bytes}: 4, 8 or 16")
+        if not 1 <= entries <= 64:
+            raise ConfigError(f"{name}: entries = {entries}: 1 to 64")
+        self.vls, self.control_vl, self.flit_bytes, self.entries = vls, control_vl, flit_bytes, entries
+        super().__init__(VlArbiterSignature(vls=vls, entries=entries if self.has_tables else 0))
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        if self.control_vl < 0:
+            self.pick(m, self.requests, self.tails, self.grant, self.advance)
+            return m
+        control = 1 << self.control_vl
+        ahead = Signal()
+        requests, grant = Signal(self.vls, name="data_requests"), Signal(self.vls, name="data_grant")
+        advance = Signal(name="data_advance")
+        m.d.comb += [
+            ahead.eq(self.requests[self.control_vl]),
+            requests.eq(self.requests & ~control),
+            advance.eq(self.advance & ~ahead),
+            self.grant.eq(Mux(ahead, control, grant)),
+        ]
+        self.pick(m, requests, self.tails, grant, advance)
+        return m
+
+    def pick(self, m: Module, requests: Signal, tails: Signal, grant: Signal, advance: Signal) -> None:
+        """Adds the arbitration among data VLs to `m`."""
+        raise NotImplementedError(f"{type(self).__name__} has no pick()")
+
+
+def lowest_bit(value: Value) -> Value:
+    """The lowest set bit of `value`, one-hot, 0 if none is set: x & -x."""
+    return value & (~value + 1)
+
+
+def rotating_pick(m: Module, candidates: Value, mask: Value, name: str = "pick") -> Signal:
+    """The lowest candidate in `mask`, or the lowest of all if none is in it: one-hot, or 0.
+
+    With `mask` the numbers above the last one served this is round robin.
+    """
+    bits = len(candidates)
+    later, pool, pick = (Signal(bits, name=f"{name}_{part}") for part in ("later", "pool", "grant"))
+    m.d.comb += [
+        later.eq(candidates & mask),
+        pool.eq(Mux(later.any(), later, candidates)),
+        pick.eq(lowest_bit(pool)),
+    ]
+    return pick
