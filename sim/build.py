@@ -24,7 +24,7 @@ from lanikai.hdl.emit import to_verilog
 from .cache import Cache, content_key
 from .compiler import BuildError, make_model, require_trace_header, versions
 
-__all__ = ["Design", "Model", "Public", "Recipe", "Variant", "block_design", "build"]
+__all__ = ["Design", "Model", "Progress", "Public", "Recipe", "Variant", "block_design", "build"]
 
 Variant = Literal["fast", "debug", "waves"]
 """`fast`: only the signals that the design lists can be seen. `debug`: every signal (5 times slower).

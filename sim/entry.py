@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import time
@@ -14,7 +13,7 @@ import cocotb
 from cocotb.triggers import Event
 
 from .clock import Clock
-from .session import Session
+from .session import Session, load_coroutine
 
 __all__ = ["lanikai_run"]
 
@@ -41,13 +40,12 @@ async def lanikai_run(dut: Any) -> None:
         channel=job["channel"],
         clock=clock,
     )
-    started = time.perf_counter()
 
     async def main() -> None:
         try:
-            module, _, name = job["entry"].partition(":")
-            coroutine = getattr(importlib.import_module(module), name)
+            coroutine = load_coroutine(job["entry"])
             await clock.drive_phase()
+            session.started = time.perf_counter()
             results.append(await coroutine(session))
             ended.set()
         except Exception as error:
@@ -55,7 +53,7 @@ async def lanikai_run(dut: Any) -> None:
 
     cocotb.start_soon(main())
     await ended.wait()
-    took = {"cycles": clock.cycle, "seconds": time.perf_counter() - started}
+    took = {"cycles": clock.cycle, "seconds": time.perf_counter() - session.started}
     if failures:
         error = failures[0]
         traceback.print_exception(error)

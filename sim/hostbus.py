@@ -9,7 +9,7 @@ import numpy as np
 
 from .clock import Clock, EventFlag
 from .fields import Fields
-from .native import LOG_RANGES, Signal, attach_memory
+from .kernel import LOG_RANGES, Signal, attach_memory
 from .pci import HOST_COMMAND, HOST_RESPONSE
 
 __all__ = ["BusError", "SimulatedHost", "SimulatedWatch"]

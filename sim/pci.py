@@ -25,7 +25,7 @@ __all__ = [
     "HostMemorySignature",
     "PciHost",
     "PciTiming",
-    "public_signals",
+    "pci_signals",
 ]
 
 TARGET_INITIAL_LATENCY_CYCLES = 16
@@ -43,8 +43,8 @@ class PciTiming(Part):
         2,
         ge=1,
         le=16,
-        description="clocks from REQ# to the address phase on an idle bus: GNT# comes a clock after REQ#, and "
-        "the master samples it at the next (PCI 2.1, 3.4.1)",
+        description="clocks from REQ# to the address phase on an idle bus: GNT# comes a clock after "
+        "REQ#, and the master samples it at the next (PCI 2.1, 3.4.1)",
     )
     read_turnaround_cycles: int = Field(
         1, ge=1, le=4, description="clocks between address and data of a read: AD changes its driver (3.3.1)"
@@ -60,8 +60,8 @@ class PciTiming(Part):
         2,
         ge=0,
         le=16,
-        description="wait states of the host bridge before it takes the first word written: DEVSEL# at medium "
-        "speed, then its posting buffer takes a word a clock (3.6.1)",
+        description="wait states of the host bridge before it takes the first word written: medium DEVSEL#, "
+        "then its posting buffer takes a word a clock (3.6.1)",
     )
     idle_cycles: int = Field(
         1, ge=1, le=4, description="idle clocks between transactions of different masters (3.4.2)"
@@ -77,7 +77,7 @@ class PciTiming(Part):
         TARGET_INITIAL_LATENCY_CYCLES,
         ge=2,
         le=TARGET_INITIAL_LATENCY_CYCLES,
-        description="clocks from the address phase within which the NIC answers programmed I/O, or it retries "
+        description="clocks from the address phase within which the NIC answers programmed I/O, or retries "
         "and completes the access as a delayed transaction (3.3.3.3)",
     )
     retry_idle_cycles: int = Field(
@@ -106,7 +106,7 @@ HOST_RESPONSE = data.StructLayout({"toggle": 1, "error": 1, "data": 32})
 read."""
 
 
-class BusUse(enum.Enum, shape=2):
+class BusUse(enum.Enum, shape=2):  # type: ignore[call-arg]
     """Who uses the bus."""
 
     IDLE = 0
@@ -375,7 +375,6 @@ class PciHost(wiring.Component):
         return m
 
 
-def public_signals(*, name: str = "pci_host") -> list[tuple[str, str]]:
-    """(Verilog module, variable) of the state that a watchdog shows, for a host converted as `name`:
-    `bus_use`."""
-    return [(name, "bus_use")]
+def pci_signals() -> dict[str, str]:
+    """Variables of the module that a `PciHost` is converted to that a watchdog shows, with their meaning."""
+    return {"bus_use": "who uses the bus: 0 nobody, 1 programmed I/O, 2 DMA read, 3 DMA write"}

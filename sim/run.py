@@ -23,6 +23,7 @@ from cocotb_tools import config as cocotb_config
 
 from .build import Model
 from .errors import MissingTool, SimulationError
+from .gtkw import write_save_file
 
 __all__ = ["RunResult", "run"]
 
@@ -109,6 +110,10 @@ def run(
                 elif progress:
                     progress(message["progress"], message["text"])
             status = child.wait()
+    if waves and waves.exists():
+        # Also for a run that failed: that is when waves are looked at.
+        with contextlib.suppress(ValueError):
+            write_save_file(waves)
     if "result" in final:
         return RunResult(
             value=final["result"], cycles=final["cycles"], seconds=final["seconds"], log=log, waves=waves

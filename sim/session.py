@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import random
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
 from .clock import Clock
 
-__all__ = ["Session"]
+__all__ = ["Session", "load_coroutine"]
+
+
+def load_coroutine(entry: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """The coroutine function that `entry` ("package.module:name") names. Raises ImportError,
+    AttributeError."""
+    module, _, name = entry.partition(":")
+    found: Callable[..., Coroutine[Any, Any, Any]] = getattr(importlib.import_module(module), name)
+    return found
 
 
 class Session:
@@ -19,6 +29,7 @@ class Session:
 
     - `dut`: the top module's cocotb handle; `clock`: `Clock`.
     - `spec`: the run's parameters (JSON values); `seed`, `random`: the run's seed and its generator.
+    - `started`: when the simulation began, seconds of `time.perf_counter`: after all imports.
     - `out_dir`: folder for files; `channel`: descriptor of the pipe to the program that started the run.
     """
 
@@ -31,6 +42,7 @@ class Session:
         self.random = random.Random(seed)
         self.out_dir = out_dir
         self.clock = clock
+        self.started = time.perf_counter()
         self._channel = channel
 
     def progress(self, fraction: float, text: str) -> None:

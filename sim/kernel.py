@@ -1,12 +1,14 @@
-"""What the main loop (`native/main.cpp`) offers to Python, by ctypes: Python runs inside the simulator's
-process.
+"""What the main loop (`native/main.cpp`) offers to Python, by ctypes: Python runs inside its process.
 
-Only importable there. Reading a signal through its address takes 0.1 microseconds, through VPI a few.
+Importable anywhere, of use only there. Reading a signal through its address takes 0.1 microseconds, through
+VPI a few.
 """
 
 from __future__ import annotations
 
 import ctypes
+from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -15,40 +17,37 @@ __all__ = ["LOG_RANGES", "Signal", "attach_memory", "cycle", "signal"]
 LOG_RANGES = 256
 """Ranges in the log of watched writes (kLogRanges of hostmem.cpp)."""
 
-_process = ctypes.CDLL(None)
-cycle = _process.lanikai_cycle
-"""Rising clock edges so far."""
-cycle.restype = ctypes.c_uint64
-cycle.argtypes = []
-_poke = _process.lanikai_poke
-_poke.restype = None
-_poke.argtypes = []
-_find = _process.lanikai_signal
-_find.restype = ctypes.c_void_p
-_find.argtypes = [
-    ctypes.c_char_p,
-    ctypes.c_char_p,
-    ctypes.POINTER(ctypes.c_uint32),
-    ctypes.POINTER(ctypes.c_uint32),
-]
-
 _TYPES = {1: ctypes.c_uint8, 2: ctypes.c_uint16, 4: ctypes.c_uint32, 8: ctypes.c_uint64}
 
 
+@cache
+def _function(name: str, result: Any, *arguments: Any) -> Any:
+    """A C function of the simulator's executable."""
+    function = getattr(ctypes.CDLL(None), name)
+    function.restype, function.argtypes = result, list(arguments)
+    return function
+
+
+def cycle() -> int:
+    """Rising clock edges so far."""
+    return int(_function("lanikai_cycle", ctypes.c_uint64)())
+
+
 class Signal:
-    """A public port of the top module. `bits` wide. Read before the edge, write after it (`sim/clock.py`)."""
+    """A public variable of the design, `bits` wide. Read before the edge, write after it (`sim/clock.py`)."""
 
     def __init__(self, address: int, bits: int, size: int) -> None:
         self.bits = bits
         self._mask = (1 << bits) - 1
         self._size = size
-        self._narrow = _TYPES[size].from_address(address) if bits <= 64 else None
+        self._narrow: Any = _TYPES[size].from_address(address) if bits <= 64 else None
         self._wide = (ctypes.c_uint8 * size).from_address(address)
+        self._poke = _function("lanikai_poke", None)
 
     def get(self) -> int:
         """The value, unsigned."""
         if self._narrow is not None:
-            return self._narrow.value
+            return int(self._narrow.value)
         return int.from_bytes(self._wide, "little")
 
     def set(self, value: int) -> None:
@@ -58,14 +57,23 @@ class Signal:
         if self._narrow is not None:
             self._narrow.value = value
         else:
-            self._wide[:] = value.to_bytes(self._size, "little")
-        _poke()
+            ctypes.memmove(self._wide, value.to_bytes(self._size, "little"), self._size)
+        self._poke()
 
 
 def signal(name: str, scope: str = "TOP") -> Signal:
-    """The port `name` of the top module. Raises KeyError if the design does not list it as public."""
+    """The variable `name` of an instance (`scope`: "TOP" for the top module's ports, else instance names
+    joined by dots, the top module's name first). Raises KeyError if the design does not list it as public."""
+    find = _function(
+        "lanikai_signal",
+        ctypes.c_void_p,
+        ctypes.c_char_p,
+        ctypes.c_char_p,
+        ctypes.POINTER(ctypes.c_uint32),
+        ctypes.POINTER(ctypes.c_uint32),
+    )
     bits, size = ctypes.c_uint32(), ctypes.c_uint32()
-    address = _find(scope.encode(), name.encode(), ctypes.byref(bits), ctypes.byref(size))
+    address = find(scope.encode(), name.encode(), ctypes.byref(bits), ctypes.byref(size))
     if not address:
         raise KeyError(f"no public signal {scope}.{name}")
     return Signal(address, bits.value, size.value)
@@ -78,8 +86,8 @@ def attach_memory(node: int, memory: np.ndarray, watched: np.ndarray, log: np.nd
     words, the number of ranges and then pairs of first word and the word after the last. The caller keeps
     them alive.
     """
-    attach = _process.lanikai_memory_attach
-    attach.restype = None
     pointer = ctypes.c_void_p
-    attach.argtypes = [ctypes.c_uint32, pointer, ctypes.c_uint64, pointer, pointer]
+    attach = _function(
+        "lanikai_memory_attach", None, ctypes.c_uint32, pointer, ctypes.c_uint64, pointer, pointer
+    )
     attach(node, memory.ctypes.data, memory.nbytes, watched.ctypes.data, log.ctypes.data)

@@ -1,0 +1,208 @@
+"""A cluster: its configuration, its model, and the object that coroutines use inside the simulation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+from lanikai.hdl.config import ConfigError, NicConfig, Part, RouterConfig, preset
+from lanikai.hdl.network import Network, single_router
+from pydantic import Field, model_validator
+
+from . import kernel
+from .build import Model, Progress, Recipe, Variant, build
+from .clock import Clock
+from .errors import SimulationError
+from .hostbus import SimulatedHost
+from .pci import PciTiming
+from .processor import SimulatedProcessor
+from .session import Session, load_coroutine
+from .watchdog import WATCHDOG_BITS, report, summary
+
+__all__ = [
+    "ENTRY",
+    "Cluster",
+    "ClusterConfig",
+    "Node",
+    "build_cluster",
+    "cluster_preset",
+    "cluster_preset_names",
+    "cluster_spec",
+    "run_point",
+]
+
+
+class ClusterConfig(Part):
+    """Nodes on one router, each with a host, a NIC and its firmware's processor. Default: profile
+    `lanai4`."""
+
+    nodes: int = Field(3, ge=1, le=64, description="nodes; node i is at the router's port i")
+    router: RouterConfig = Field(
+        default_factory=lambda: preset(RouterConfig, "lanai4"),
+        description="the router; it gets a port for every node if `ports` is less",
+    )
+    nic: NicConfig = Field(
+        default_factory=lambda: preset(NicConfig, "lanai4"), description="every node's network interface card"
+    )
+    pci: PciTiming = Field(default_factory=PciTiming, description="every host's bus")
+    memory_bytes: int = Field(
+        1 << 24, ge=4096, le=1 << 31, multiple_of=4096, description="memory of every host, bytes"
+    )
+    watchdog_cycles: int = Field(
+        1_000_000,
+        ge=0,
+        lt=1 << WATCHDOG_BITS,
+        description="cycles without any movement after which the simulation is ended; 0: never",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.router.link != self.nic.link:
+            raise ValueError("router.link and nic.link differ: both ends of a link are configured alike")
+        assert self.network
+        return self
+
+    @cached_property
+    def network(self) -> Network:
+        """Router and links."""
+        ports = max(self.router.ports, self.nodes)
+        return single_router(
+            self.nodes,
+            router=self.router.replace(ports=ports),
+            node_buffer_flits=self.nic.input_buffer_flits,
+        )
+
+
+_PRESETS: Mapping[str, ClusterConfig] = {
+    "tiny": ClusterConfig(
+        nodes=2,
+        router=preset(RouterConfig, "tiny"),
+        nic=preset(NicConfig, "tiny"),
+        memory_bytes=65536,
+        watchdog_cycles=20_000,
+    ),
+    "lanai4": ClusterConfig(),
+}
+
+
+def cluster_preset_names() -> list[str]:
+    """Names of the cluster presets."""
+    return list(_PRESETS)
+
+
+def cluster_preset(name: str, **changes: Any) -> ClusterConfig:
+    """The cluster preset `name`, with `changes`. Raises ConfigError for an unknown name."""
+    if name not in _PRESETS:
+        raise ConfigError(f"ClusterConfig: unknown preset {name!r}; valid presets: {', '.join(_PRESETS)}")
+    return _PRESETS[name].replace(**changes)
+
+
+def build_cluster(
+    config: ClusterConfig, variant: Variant = "fast", progress: Progress | None = None
+) -> Model:
+    """The cluster's model, from the cache if it was built before. Raises as `build.build` does."""
+
+    def make() -> Any:
+        from .structure import cluster_design
+
+        return cluster_design(config)
+
+    # The watchdog's limit is an input of the design.
+    text = config.replace(watchdog_cycles=0).model_dump_json()
+    return build(Recipe(name="cluster", config=text, make=make), variant, progress)
+
+
+def cluster_spec(config: ClusterConfig, entry: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """What `run` is given, with `ENTRY` as its entry, to have `entry` ("module:coroutine") run on a cluster
+    with `spec`."""
+    return {"cluster": config.model_dump(mode="json"), "entry": entry, "spec": dict(spec)}
+
+
+ENTRY = "lanikai.sim.cluster:run_point"
+"""The `entry` of `run.run` for a spec made by `cluster_spec`."""
+
+
+async def run_point(session: Session) -> Any:
+    """Make the cluster of a session whose spec is `cluster_spec`'s, and run the coroutine named there with
+    the cluster and its spec."""
+    cluster = Cluster(ClusterConfig(**session.spec["cluster"]), session)
+    coroutine = load_coroutine(session.spec["entry"])
+    session.started = time.perf_counter()
+    return await coroutine(cluster, session.spec["spec"])
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node: `number`; `processor` (`lanikai.firmware.ports.ProcessorPort`); `host`
+    (`lanikai.sim.host.bus.HostBus`)."""
+
+    number: int
+    processor: SimulatedProcessor
+    host: SimulatedHost
+
+
+class Cluster:
+    """The cluster inside its simulation.
+
+    - `config`, `network` (routes: `network.source_route(source, destination)`), `nodes`.
+    - `clock`, and what a run has: `seed`, `random`, `progress(fraction, text)`, `out_dir`.
+
+    A watchdog ends the simulation with SimulationError when nothing has moved for `config.watchdog_cycles`,
+    after writing queues, credits and VL state into the log.
+    """
+
+    def __init__(self, config: ClusterConfig, session: Session) -> None:
+        self.config = config
+        self.network = config.network
+        self.clock: Clock = session.clock
+        self.seed, self.random, self.out_dir = session.seed, session.random, session.out_dir
+        self.progress = session.progress
+        self._dut = session.dut
+        self.nodes = [self._node(i) for i in range(config.nodes)]
+        kernel.signal("watchdog_limit").set(config.watchdog_cycles)
+        self.clock.spawn(self._watch(), "watchdog")
+
+    def _node(self, i: int) -> Node:
+        dut = self._dut
+        processor = SimulatedProcessor(
+            self.clock,
+            command=kernel.signal(f"nic{i}_command"),
+            answer=kernel.signal(f"nic{i}_answer"),
+            event=kernel.signal(f"nic{i}_event"),
+            handle=getattr(dut, f"nic{i}_event"),
+        )
+        host = SimulatedHost(
+            i,
+            self.clock,
+            memory_bytes=self.config.memory_bytes,
+            command=kernel.signal(f"host{i}_command"),
+            response=kernel.signal(f"host{i}_response"),
+            done=getattr(dut, f"host{i}_done"),
+            write_event=getattr(dut, f"host{i}_write_event"),
+        )
+        return Node(i, processor, host)
+
+    @property
+    def dropped(self) -> int:
+        """Packets that routers have dropped since the start."""
+        return kernel.signal("network_dropped").get()
+
+    def state(self) -> list[str]:
+        """Queues, credits and VL state of every block, a line each, for a log."""
+        from .structure import TOP, probes
+
+        return report(TOP, probes(self.config))
+
+    async def _watch(self) -> None:
+        from .structure import TOP, probes
+
+        await self.clock.change(self._dut.watchdog_fired)
+        print(f"watchdog: state in cycle {self.clock.cycle}", *self.state(), sep="\n", flush=True)
+        stuck = summary(TOP, probes(self.config))
+        raise SimulationError(
+            f"nothing has moved for {self.config.watchdog_cycles} cycles (now cycle {self.clock.cycle}); "
+            + (f"waiting: {stuck}" if stuck else "no flit waits in the network")
+        )

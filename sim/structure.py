@@ -1,0 +1,211 @@
+"""The cluster's structural Verilog: blocks converted once each, instances and wires between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from amaranth import Shape
+from amaranth.lib import wiring
+from lanikai.hdl.axi import Axi4LiteSignature, Axi4Signature
+from lanikai.hdl.emit import to_verilog
+from lanikai.hdl.link import FlitLayout, LinkSignature
+from lanikai.hdl.nic.nic import Nic
+from lanikai.hdl.nic.nic import public_signals as nic_signals
+from lanikai.hdl.nic.ports import HOST_ADDRESS_BITS, PROCESSOR_REQUEST, PROCESSOR_RESPONSE
+from lanikai.hdl.packet import HEADER_LAYOUT
+from lanikai.hdl.router.router import DROPPED_BITS
+from lanikai.hdl.router.router import public_signals as router_signals
+
+from .build import Design, Public
+from .gtkw import KIND_IDLE
+from .pci import HOST_COMMAND, HOST_RESPONSE, HostMemorySignature, PciHost, pci_signals
+from .processor import PROCESSOR_ANSWER, PROCESSOR_COMMAND, ProcessorMailbox
+from .watchdog import WATCHDOG_BITS, Probe, Watchdog
+
+if TYPE_CHECKING:
+    from .cluster import ClusterConfig
+
+__all__ = ["TOP", "cluster_design", "probes"]
+
+TOP = "cluster"
+"""Name of the top module."""
+
+_NATIVE = Path(__file__).parent / "native"
+
+
+def cluster_design(config: ClusterConfig) -> Design:
+    """The design of a whole cluster.
+
+    The top module's ports, besides `clk`: for every node i `nic{i}_command`, `nic{i}_answer`, `nic{i}_event`
+    (`processor.py`), `nic{i}_interrupt`, `host{i}_command`, `host{i}_response`, `host{i}_done` (the
+    response's toggle), `host{i}_write_event` (`pci.py`); `network_dropped`; `watchdog_limit`,
+    `watchdog_fired`. Instances: `nic{i}`, `mailbox{i}`, `host{i}`, `memory{i}`, `network`, `watchdog`. There
+    is no reset: registers start with their initial values.
+    """
+    network = config.network
+    blocks = network.block_verilog()
+    sources = {f"{name}.v": text for name, text in blocks.items()}
+    nic = Nic(config.nic, downstream_flits=config.router.input_buffer_flits)
+    host = PciHost(config.pci, data_bits=config.nic.bus_bits, memory_bytes=config.memory_bytes)
+    sources |= {
+        "nic.v": to_verilog(nic, name="nic"),
+        "pci_host.v": to_verilog(host, name="pci_host"),
+        "mailbox.v": to_verilog(ProcessorMailbox(), name="mailbox"),
+        "watchdog.v": to_verilog(Watchdog(), name="watchdog"),
+        "network.v": network.verilog("network"),
+        "hostmem.sv": (_NATIVE / "hostmem.sv").read_text(),
+        "hostmem.cpp": (_NATIVE / "hostmem.cpp").read_text(),
+        f"{TOP}.v": "\n".join(_top(config)) + "\n",
+    }
+    public = [Public(TOP, name, writable=kind == "input") for kind, name, _ in _ports(config)]
+    for block in network.blocks:
+        public += [Public(module, variable) for module, variable in router_signals(config.router, name=block)]
+    public += [Public(module, variable) for module, variable in nic_signals(config.nic)]
+    public += [Public("pci_host", variable) for variable in pci_signals()]
+    return Design(
+        top=TOP,
+        sources=sources,
+        public=tuple(public),
+        no_inline=(*blocks, "nic", "pci_host", "mailbox"),
+    )
+
+
+def probes(config: ClusterConfig) -> list[Probe]:
+    """What the watchdog shows of a cluster."""
+    network, link = config.network, config.router.link
+    lanes = tuple(f"port {port} VL {vl}" for port in range(network.router.ports) for vl in range(link.vls))
+    found = []
+    for router in range(network.routers):
+        instance = f"network.router{router}"
+        found += [Probe(instance, variable, lanes) for _, variable in router_signals(config.router)]
+    for node in range(config.nodes):
+        found += [Probe(f"nic{node}", variable) for _, variable in nic_signals(config.nic)]
+        found += [Probe(f"host{node}", variable) for variable in pci_signals()]
+    return found
+
+
+def _ports(config: ClusterConfig) -> Iterator[tuple[str, str, int]]:
+    """Direction, name and width of the top module's ports but the clock."""
+    for node in range(config.nodes):
+        yield "input", f"nic{node}_command", PROCESSOR_COMMAND.size
+        yield "output", f"nic{node}_answer", PROCESSOR_ANSWER.size
+        yield "output", f"nic{node}_event", 1
+        yield "output", f"nic{node}_interrupt", 1
+        yield "input", f"host{node}_command", HOST_COMMAND.size
+        yield "output", f"host{node}_response", HOST_RESPONSE.size
+        yield "output", f"host{node}_done", 1
+        yield "output", f"host{node}_write_event", 1
+    yield "output", "network_dropped", DROPPED_BITS
+    yield "input", "watchdog_limit", WATCHDOG_BITS
+    yield "output", "watchdog_fired", 1
+
+
+def _width(bits: int) -> str:
+    return f"[{bits - 1}:0] " if bits > 1 else ""
+
+
+def _members(signature: wiring.Signature) -> dict[str, int]:
+    """Names, as Amaranth's Verilog has them, and widths of a signature's members."""
+    return {
+        "__".join(str(step) for step in path): Shape.cast(member.shape).width
+        for path, member, _ in signature.flatten(signature.create())
+    }
+
+
+def _instance(module: str, name: str, pins: Mapping[str, str], parameters: str = "") -> Iterator[str]:
+    yield f"  {module} {parameters}{name} ("
+    yield ",\n".join(f"    .{pin}({wire})" for pin, wire in pins.items())
+    yield "  );"
+
+
+def _top(config: ClusterConfig) -> Iterator[str]:
+    ports = ["input clk", *(f"{kind} {_width(bits)}{name}" for kind, name, bits in _ports(config))]
+    yield f"module {TOP} ("
+    yield ",\n".join(f"  {port}" for port in ports)
+    yield ");"
+    clock = {"clk": "clk", "rst": "1'd0"}
+    network_pins = clock | {"dropped": "network_dropped", "activity": "network_activity"}
+    yield "  wire network_activity;"
+    for node in range(config.nodes):
+        yield from _node(config, node, clock)
+        for link, end in (("tx", "rx"), ("rx", "tx")):
+            for member in _members(LinkSignature(config.nic.link)):
+                network_pins[f"node{node}_{end}__{member}"] = f"nic{node}_{link}__{member}"
+    yield from _instance("network", "network", network_pins)
+    moving = [f"{kind}{node}_activity" for node in range(config.nodes) for kind in ("nic", "host")]
+    watchdog_pins = {
+        "activity": " | ".join(["network_activity", *moving]),
+        "limit": "watchdog_limit",
+        "fired": "watchdog_fired",
+    }
+    yield from _instance("watchdog", "watchdog", clock | watchdog_pins)
+    yield "endmodule"
+
+
+def _node(config: ClusterConfig, node: int, clock: Mapping[str, str]) -> Iterator[str]:
+    """One node: NIC, its processor's mailbox, its host and the host's memory."""
+    nic, host = f"nic{node}", f"host{node}"
+    data_bits = config.nic.bus_bits
+    groups = {
+        f"{nic}_tx": _members(LinkSignature(config.nic.link)),
+        f"{nic}_rx": _members(LinkSignature(config.nic.link)),
+        f"{nic}_dma": _members(Axi4Signature(data_bits=data_bits)),
+        f"{nic}_host": _members(Axi4LiteSignature(address_bits=HOST_ADDRESS_BITS)),
+        f"{nic}_processor": {"request": PROCESSOR_REQUEST.size, "response": PROCESSOR_RESPONSE.size},
+        f"{host}_memory": _members(HostMemorySignature(data_bits=data_bits)),
+    }
+    for group, members in groups.items():
+        for member, bits in members.items():
+            yield f"  wire {_width(bits)}{group}__{member};"
+    yield f"  wire {nic}_activity;"
+    yield f"  wire {host}_activity;"
+    yield f"  assign {host}_done = {host}_response[0];"
+    yield from _link_views(config, nic)
+
+    def pins(**groups_by_pin: str) -> dict[str, str]:
+        return {
+            f"{pin}__{member}": f"{group}__{member}"
+            for pin, group in groups_by_pin.items()
+            for member in groups[group]
+        }
+
+    yield from _instance(
+        "nic",
+        nic,
+        {**clock, "interrupt": f"{nic}_interrupt", "activity": f"{nic}_activity"}
+        | pins(tx=f"{nic}_tx", rx=f"{nic}_rx", dma=f"{nic}_dma", host=f"{nic}_host")
+        | pins(processor=f"{nic}_processor"),
+    )
+    yield from _instance(
+        "mailbox",
+        f"mailbox{node}",
+        {**clock, "command": f"{nic}_command", "answer": f"{nic}_answer", "pending": f"{nic}_event"}
+        | pins(processor=f"{nic}_processor"),
+    )
+    yield from _instance(
+        "pci_host",
+        host,
+        {**clock, **{pin: f"{host}_{pin}" for pin in ("command", "response", "write_event", "activity")}}
+        | pins(dma=f"{nic}_dma", nic=f"{nic}_host", memory=f"{host}_memory"),
+    )
+    memory_pins = {member: f"{host}_memory__{member}" for member in groups[f"{host}_memory"]}
+    yield from _instance(
+        "hostmem",
+        f"memory{node}",
+        {"clk": "clk", "node": f"16'd{node}"} | memory_pins,
+        f"#(.BYTES({data_bits // 8})) ",
+    )
+
+
+def _link_views(config: ClusterConfig, nic: str) -> Iterator[str]:
+    """Wires for the eye alone: what passes on a NIC's link. A build without waves drops them."""
+    layout = FlitLayout(config.nic.link)
+    for link in ("tx", "rx"):
+        flit, valid = f"{nic}_{link}__payload", f"{nic}_{link}__valid"
+        for name in ("head", "tail"):
+            yield f"  wire {nic}_{link}_{name} = {valid} & {flit}[{layout[name].offset}];"
+        low = layout["data"].offset + HEADER_LAYOUT["kind"].offset
+        bits = f"{flit}[{low + HEADER_LAYOUT['kind'].width - 1}:{low}]"
+        yield f"  wire [3:0] {nic}_{link}_kind = {nic}_{link}_head ? {bits} : 4'd{KIND_IDLE};"
