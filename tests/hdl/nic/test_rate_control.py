@@ -1,6 +1,8 @@
 """The rate control unit against a plain model, table 3.1 of the thesis, and clocks that wrap."""
 
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from amaranth.sim import Simulator
@@ -12,10 +14,8 @@ from lanikai.hdl.nic.rate_control import RateControl, max_lag_ticks
 from .rate_model import RateModel
 
 # gulati-thesis-2001 table 3.1: what is dispatched at t = 0, 1, ..., and the NDTs that stand before it.
-TABLE_IDT = {"A": 2, "B": 3}
-TABLE_DISPATCHED = ["A", "B", "A", "B", "A", "-", "A", "B", "A", "B", "A", "-"]
-TABLE_NDT_A = [0, 2, 2, 4, 4, 6, 6, 8, 8, 10, 10, 12]
-TABLE_NDT_B = [0, 0, 3, 3, 6, 6, 6, 6, 9, 9, 12, 12]
+PUBLISHED = Path(__file__).parents[3] / "sim" / "published.toml"
+TABLE = tomllib.loads(PUBLISHED.read_text())["rate-table"]
 
 
 class Bench:
@@ -91,13 +91,13 @@ def test_table_3_1_tick_by_tick(start, unit):
     bench = Bench(small(flows=2), start=start)
 
     async def script(b):
-        for flow, idt in enumerate(TABLE_IDT.values()):
+        for flow, idt in enumerate(TABLE["idt"].values()):
             await b.cycle(select=flow, idt=(flow, idt * unit))
         for flow in (1, 0):
             await b.cycle(ndt=(flow, start))
             await b.cycle(enqueue=flow)
-        for t, expected in enumerate(TABLE_DISPATCHED):
-            for flow, column in enumerate((TABLE_NDT_A, TABLE_NDT_B)):
+        for t, expected in enumerate(TABLE["dispatched"]):
+            for flow, column in enumerate((TABLE["ndt_A"], TABLE["ndt_B"])):
                 b.ctx.set(b.dut.select, flow)
                 assert b.ctx.get(b.dut.ndt) == (start + unit * column[t]) % 256
             if expected == "-":
