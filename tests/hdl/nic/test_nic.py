@@ -19,7 +19,7 @@ from .card import LiteManager
 class Card:
     """A card with its link looped back, a host memory behind its DMA, and both of its ports at hand."""
 
-    def __init__(self, config, *, seed=0, stall=0.0):
+    def __init__(self, config, *, seed=0, stall=0.0, fails=lambda address: False):
         self.config, self.rng = config, random.Random(seed)
         m = Module()
         m.submodules.nic = self.nic = nic = Nic(config)
@@ -32,6 +32,7 @@ class Card:
             rng=self.rng,
             stall=stall,
             max_beats=config.burst_beats,
+            fails=fails,
         )
         self.host = LiteManager(nic.host, seed=seed, stall=stall)
         self.simulator = Simulator(m)
@@ -140,6 +141,75 @@ def test_a_payload_goes_from_memory_over_the_link_and_back(config, size, vl, sta
     expected = bytearray(before)
     expected[0x2008 : 0x2008 + size] = payload
     assert card.memory == expected
+
+
+@pytest.mark.parametrize("config", [preset(NicConfig, "tiny"), WIDE], ids=["32-bit flits", "64-bit flits"])
+def test_packets_under_contention_for_the_sram(config):
+    """Packets of all sizes, the next one's payload coming down while one is on the link, with a host that
+    reads and writes its corner of the SRAM all the while."""
+    card = Card(config, seed=5, stall=0.3)
+    sizes = [card.rng.randint(1, config.mtu_bytes) for _ in range(6)]
+    payloads = [card.rng.randbytes(size) for size in sizes]
+    for i, payload in enumerate(payloads):
+        card.memory[256 * i : 256 * i + len(payload)] = payload
+    slots, receive_at, corner = [0x100, 0x200], 0x300, 0x3C0
+    done = []
+
+    async def firmware(ctx, c):
+        async def bring(i):
+            header = Header(length=sizes[i], sequence=i).pack()
+            slot = slots[i % 2]
+            for word in range(4):
+                await c.access(ctx, slot + 4 * word, header >> 32 * word & 0xFFFFFFFF)
+            await c.write(ctx, "HOST_DMA_HOST", address=256 * i)
+            await c.write(ctx, "HOST_DMA_SRAM", address=slot + 16)
+            await c.write(ctx, "HOST_DMA_CONTROL", bytes=sizes[i], to_host=0)
+
+        await bring(0)
+        await c.event(ctx, "host_dma")
+        for i in range(len(sizes)):
+            await c.write(ctx, "RECEIVE_ADDRESS", address=receive_at)
+            await c.write(ctx, "RECEIVE_CONTROL", bytes=config.mtu_bytes)
+            await c.write(ctx, "SEND_ADDRESS", address=slots[i % 2])
+            await c.write(ctx, "SEND_CONTROL", bytes=sizes[i], vl=i % config.link.vls)
+            # The engine is busy: this does nothing.
+            await c.write(ctx, "SEND_CONTROL", bytes=4, vl=0)
+            if i + 1 < len(sizes):
+                await bring(i + 1)
+                await c.event(ctx, "host_dma")
+            await c.event(ctx, "receive")
+            await c.event(ctx, "send")
+            await c.dma(ctx, host=0x2000 + 256 * i, sram=receive_at + 16, size=sizes[i], to_host=1)
+        assert await c.read(ctx, "CRC_ERRORS") == await c.read(ctx, "LENGTH_ERRORS") == {"packets": 0}
+        assert c.credits_out == 0 and c.flits == sum(packet_flits(size, config.link) for size in sizes)
+        done.append(True)
+
+    async def host(ctx, c):
+        kept = [0] * 8
+        while not done:
+            word = c.rng.randrange(8)
+            if c.rng.random() < 0.5:
+                kept[word] = c.rng.getrandbits(32)
+                assert await c.host.write(ctx, corner + 4 * word, kept[word]) == 0
+            else:
+                assert await c.host.read(ctx, corner + 4 * word) == (kept[word], 0)
+
+    card.run(firmware, host)
+    for i, payload in enumerate(payloads):
+        assert card.memory[0x2000 + 256 * i :][: len(payload)] == payload
+
+
+def test_a_bus_error_shows_in_the_status():
+    card = Card(preset(NicConfig, "tiny"), fails=lambda address: address >= 0x1000)
+
+    async def script(ctx, c):
+        await c.write(ctx, "HOST_DMA_HOST", address=0x1000)
+        await c.write(ctx, "HOST_DMA_CONTROL", bytes=16, to_host=0)
+        await c.event(ctx, "host_dma")
+        assert await c.read(ctx, "HOST_DMA_STATUS") == {"error": 1}
+        await c.dma(ctx, host=0, sram=0, size=16, to_host=0)
+
+    card.run(script)
 
 
 def test_a_doorbell_starts_a_paced_send_and_an_interrupt_ends_it():
