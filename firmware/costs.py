@@ -56,7 +56,7 @@ GM_COSTS = CostTable(
         "sdma_relink": 2,
         "sdma_rotate": 27,
         "sdma_pass": 41,
-        "sdma_packet": 370,
+        "sdma_packet": 395,
         "sdma_start": 4,
         "sdma_done": 10,
         "send_packet": 40,

@@ -1,7 +1,7 @@
 """What firmware stands on: the processor port of a NIC and the time of a simulation, as protocols.
 
-The simulation provides them (`lanikai.sim.processor`), and so does the plain Python card of the firmware tests.
-Firmware itself knows no simulator: it awaits these and nothing else.
+The simulation provides them (`lanikai.sim.processor`), and so does the plain Python card of the firmware
+tests. Firmware itself knows no simulator: it awaits these and nothing else.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class ProcessorPort(Scheduler, Protocol):
     """The register port of one NIC (`lanikai.hdl.nic.ports`). One access at a time; the caller serialises."""
 
     async def write(self, address: int, data: int) -> None:
-        """Write a 32-bit word at a byte address of the processor's map. Takes 1 cycle, more if the SRAM is busy."""
+        """Write a 32-bit word at a byte address of the processor's map. Takes 1 cycle, more if the SRAM is
+        busy."""
 
     async def read(self, address: int) -> int:
         """Read a 32-bit word. Takes 2 cycles, more if the SRAM is busy."""

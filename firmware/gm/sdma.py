@@ -179,18 +179,7 @@ class Sdma:
             several = int(len(program.queue) > 1)
             passed = program.queue.turn_to(connection)
         await processor.spend(sdma_rotate=several, sdma_pass=passed, sdma_packet=1)
-        code = Code.VOID if packet.void else Code.FIRST if packet.first else Code.NONE
-        header = Header(
-            kind=Kind.DATA,
-            route=connection.route,
-            bandwidth=code,
-            destination=connection.node,
-            source=program.node,
-            flow=pack_flow(packet.token.flow.key, packet.last),
-            length=0 if packet.void else packet.length,
-            sequence=packet.sequence,
-        )
-        await program.send.store_header(buffer, header)
+        await program.send.store_header(buffer, self._header(packet))
         await program.timers.watch()
 
     async def _fetch(self, packet: Packet, buffer: int) -> None:
@@ -213,13 +202,18 @@ class Sdma:
                     program.complete(packet.token, Status.HOST_BUS)
                     self.look_at(flow)
                 if packet.void:
-                    header = Header(
-                        kind=Kind.DATA,
-                        route=packet.stream.connection.route,
-                        bandwidth=Code.VOID,
-                        destination=packet.stream.connection.node,
-                        source=program.node,
-                        flow=pack_flow(packet.token.flow.key, packet.last),
-                        sequence=packet.sequence,
-                    )
-                    await program.send.store_header(buffer, header)
+                    await program.send.store_header(buffer, self._header(packet))
+
+    def _header(self, packet: Packet) -> Header:
+        """The header of a packet, as things stand: its message may have failed."""
+        connection = packet.stream.connection
+        return Header(
+            kind=Kind.DATA,
+            route=connection.route,
+            bandwidth=Code.VOID if packet.void else Code.FIRST if packet.first else Code.NONE,
+            destination=connection.node,
+            source=self._program.node,
+            flow=pack_flow(packet.token.flow.key, packet.last),
+            length=0 if packet.void else packet.length,
+            sequence=packet.sequence,
+        )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Timers"]
 
-MARGIN_TICKS = 2
+MARGIN_TICKS = 8
 """TIMER is armed at least this far ahead, so that RTC cannot pass the value before it is written."""
 
 

@@ -18,12 +18,13 @@ class Watch(Protocol):
     """Wakes host software when the NIC has written into a range of host memory."""
 
     async def wait(self) -> Any:
-        """Return once a DMA write burst into the range has ended since the last `wait` (or since the watch was
-        made); at once if one has."""
+        """Return once a DMA write burst into the range has ended since the last `wait` (or since the watch
+        was made); at once if one has."""
 
 
 class HostBus(Scheduler, Protocol):
-    """One host: `memory` (bytes, shared with the simulation), programmed I/O to its NIC, watches on memory."""
+    """One host: `memory` (bytes, shared with the simulation), programmed I/O to its NIC, watches on
+    memory."""
 
     @property
     def node(self) -> int:
@@ -34,8 +35,8 @@ class HostBus(Scheduler, Protocol):
         """The host's memory; the NIC's DMA reads and writes these very bytes."""
 
     async def write(self, address: int, data: int) -> None:
-        """Write a 32-bit word into the NIC's window (`lanikai.hdl.nic.ports`); returns when the bus has taken it.
-        Raises BusError if the NIC refused it."""
+        """Write a 32-bit word into the NIC's window (`lanikai.hdl.nic.ports`); returns when the bus has taken
+        it. Raises BusError if the NIC refused it."""
 
     async def read(self, address: int) -> int:
         """Read a 32-bit word of the NIC's window. Raises BusError if the NIC refused it."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lanikai.firmware.gm.config import GmConfig
-from lanikai.firmware.gm.layout import Layout
+from lanikai.firmware.gm.layout import Counts, Layout
 from lanikai.hdl.config import NicConfig
 
 from .bus import HostBus
@@ -44,6 +44,8 @@ class Gm:
         self.memory = PageAllocator(bus.memory)
         self._ports: dict[int, GmPort] = {}
         self._flows: set[FlowName] = set()
+        # What has been posted to each port since the firmware started: it outlives closing and opening.
+        self.counts = [Counts() for _ in range(self.gm.ports)]
 
     @property
     def node(self) -> int:

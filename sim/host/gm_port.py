@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from lanikai.firmware.gm.layout import (
     EVENT_BYTES,
     Command,
-    Counts,
     Event,
     EventKind,
     Operation,
@@ -62,7 +61,7 @@ class GmPort:
         self._bus = gm.bus
         self.number = number
         self.is_open = False
-        self._counts = Counts()
+        self._counts = gm.counts[number]
         self._events = 0
         self._ring = gm.memory.allocate(gm.gm.event_entries * EVENT_BYTES)
         self._ring.data[:] = 0
@@ -123,7 +122,8 @@ class GmPort:
         in_use = [send.buffer for send in self._sends.values()] + list(self._buffers.values())
         if any(used.overlaps(buffer) for used in in_use):
             raise MemoryUseError(
-                f"memory at {buffer.start:#x}, {buffer.length} bytes: a message still uses it; wait for its end"
+                f"memory at {buffer.start:#x}, {buffer.length} bytes: a message still uses it; wait for "
+                "its end"
             )
         self._regions.remove(buffer)
         await self._command(Operation.DEREGISTER, buffer.start, buffer.length)
@@ -155,8 +155,8 @@ class GmPort:
         self._gm.check_target(self.number, node, port, priority)
         if not self._free_sends:
             raise NoTokensError(
-                f"port {self.number} of node {self._gm.node}: all {self._gm.gm.send_tokens} send tokens are in "
-                "use; wait for a send to end"
+                f"port {self.number} of node {self._gm.node}: all {self._gm.gm.send_tokens} send tokens are "
+                "in use; wait for a send to end"
             )
         token = self._free_sends.popleft()
         text = f"{length} bytes from port {self.number} of node {self._gm.node} to port {port} of node {node}"
@@ -188,8 +188,8 @@ class GmPort:
             raise ValueError(f"priority = {priority}: 0 (low) or 1 (high)")
         if not self._free_receives:
             raise NoTokensError(
-                f"port {self.number} of node {self._gm.node}: all {self._gm.gm.receive_tokens} receive tokens "
-                "are in use; receive a message first"
+                f"port {self.number} of node {self._gm.node}: all {self._gm.gm.receive_tokens} receive "
+                "tokens are in use; receive a message first"
             )
         token = self._free_receives.popleft()
         self._buffers[token] = buffer

@@ -1,7 +1,9 @@
-"""A NIC and its host in plain Python: registers by `nic.rdl`, engines with set delays, doorbells, a rate control model.
+"""A NIC and its host in plain Python: registers by `nic.rdl`, engines with set delays, doorbells, a rate
+control model.
 
-It implements `ProcessorPort` for firmware (`Card`) and `HostBus` for host software (`Host`), so that both run end to end
-without RTL. A `Network` joins cards: a packet holds its sender's engine until the receiver has taken it.
+It implements `ProcessorPort` for firmware (`Card`) and `HostBus` for host software (`Host`), so that both run
+end to end without RTL. A `Network` joins cards: a packet holds its sender's engine until the receiver has
+taken it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,6 @@ from lanikai.firmware.registers import NIC_REGISTERS, pack, unpack
 from lanikai.hdl.config import NicConfig
 from lanikai.hdl.nic.ports import DOORBELL_BASE, DOORBELL_PAGE_BYTES, REGISTER_BASE, SRAM_BASE
 from lanikai.hdl.packet import Header, packet_flits
-
 from scheduler import Event, World
 
 NAMES = {register.offset: name for name, register in NIC_REGISTERS.items()}
@@ -25,7 +26,8 @@ HEADER_BYTES = 16
 
 @dataclass
 class Delays:
-    """Cycles: host DMA = `dma_setup` + beats; link = flits at the link's rate; `hop` from sender to receiver."""
+    """Cycles: host DMA = `dma_setup` + beats; link = flits at the link's rate; `hop` from sender to
+    receiver."""
 
     dma_setup: int = 76
     hop: int = 12
@@ -41,7 +43,8 @@ class RateFlow:
 
 
 class Network:
-    """Joins cards by node number. `drop(header)` may lose a packet; `log` has every header with its cycle of arrival."""
+    """Joins cards by node number. `drop(header)` may lose a packet; `log` has every header with its cycle of
+    arrival."""
 
     def __init__(self, world: World, drop: Callable[[Header], bool] | None = None) -> None:
         self.world = world

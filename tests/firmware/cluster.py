@@ -6,17 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from card import Card, Delays, Host, Network
-from scheduler import World
-
 from lanikai.firmware.costs import GM_COSTS, CostTable
 from lanikai.firmware.gm import GmConfig, GmProgram, start
 from lanikai.hdl.config import NicConfig, preset
 from lanikai.hdl.packet import Header
 from lanikai.sim.host.gm import Gm
+from scheduler import World
 
 
 class Cluster:
-    """`nodes` nodes; `routes` are node numbers, as the Python network has no routers. `run(main)` runs a coroutine."""
+    """`nodes` nodes; `routes` are node numbers, as the Python network has no routers. `run(main)` runs a
+    coroutine."""
 
     def __init__(
         self,

@@ -54,7 +54,8 @@ class _Park:
 
 
 class World:
-    """Simulated time. `cycle` is now; coroutines that are ready run before time goes on, in the order of waking."""
+    """Simulated time. `cycle` is now; coroutines that are ready run before time goes on, in the order of
+    waking."""
 
     def __init__(self) -> None:
         self.cycle = 0
@@ -80,7 +81,8 @@ class World:
         await _Park(lambda task: self.at(self.cycle + cycles, task))
 
     def run(self, main: Coroutine[Any, Any, Any], limit: int = 50_000_000) -> Any:
-        """Run until `main` returns; its result. Fails if nothing can happen any more, or after `limit` cycles."""
+        """Run until `main` returns; its result. Fails if nothing can happen any more, or after `limit`
+        cycles."""
         task = self.spawn(main, "main")
         while not task.done:
             while self.ready:

@@ -1,0 +1,222 @@
+"""The GM library: what it refuses, before anything moves, and in which words; tokens, callbacks, IDT,
+flows."""
+
+from __future__ import annotations
+
+import pytest
+from cluster import Cluster
+from lanikai.hdl.config import NicConfig, preset
+from lanikai.sim.host.config import HostConfig
+from lanikai.sim.host.errors import (
+    ClosedPortError,
+    GmError,
+    IdtRangeError,
+    MemoryUseError,
+    NoTokensError,
+    TooManyFlowsError,
+    UnknownNodeError,
+    UnknownPortError,
+    UnregisteredMemoryError,
+)
+from lanikai.sim.host.memory import Buffer
+
+
+async def refused(cluster: Cluster, kind: type[Exception], message: str, call) -> None:
+    """The call fails with exactly this, and nothing is written to the NIC."""
+    writes = len(cluster.hosts[0].writes)
+    with pytest.raises(kind) as caught:
+        await call
+    assert str(caught.value) == message and "\n" not in message
+    assert len(cluster.hosts[0].writes) == writes
+
+
+def test_what_is_refused_before_anything_moves() -> None:
+    cluster = Cluster(2)
+
+    async def main() -> None:
+        gm = cluster.gms[0]
+        port = await gm.open_port(0)
+        other = await gm.open_port(1)
+        buffer = await port.dma_malloc(100)
+        foreign = await other.dma_malloc(100)
+        where = "is not registered with port 0 of node 0: take it from dma_malloc or register it"
+
+        async def check(kind, message, call) -> None:
+            await refused(cluster, kind, message, call)
+
+        await check(UnknownPortError, "node 0 has no port 4: 0 to 3", gm.open_port(4))
+        await check(ClosedPortError, "port 0 of node 0 is open already: close it first", gm.open_port(0))
+        await check(
+            UnregisteredMemoryError,
+            f"memory at {foreign.start:#x}, 100 bytes, {where}",
+            port.send(foreign, node=1, port=0),
+        )
+        await check(
+            UnregisteredMemoryError,
+            f"memory at {buffer.start:#x}, 101 bytes, {where}",
+            port.send(buffer, 101, node=1, port=0),
+        )
+        await check(
+            UnregisteredMemoryError,
+            f"memory at {foreign.start:#x}, 100 bytes, {where}",
+            port.provide_receive_buffer(foreign),
+        )
+        await check(
+            UnregisteredMemoryError,
+            f"memory at {foreign.start:#x}, 100 bytes, {where}",
+            port.deregister(foreign),
+        )
+        await check(
+            MemoryUseError,
+            f"memory at {buffer.start + 2:#x}: a DMA address is a multiple of 4",
+            port.send(buffer, 10, node=1, port=0, offset=2),
+        )
+        await check(MemoryUseError, "a message of -4 bytes: 0 or more", port.send(buffer, -4, node=1, port=0))
+        await check(
+            MemoryUseError,
+            "memory at 0xffff0, 32 bytes: node 0 has 1048576 bytes",
+            port.register(Buffer(0xFFFF0, 32, buffer.data)),
+        )
+        await check(
+            UnknownNodeError,
+            "node 0 has no route to node 2; it reaches 0, 1",
+            port.send(buffer, node=2, port=0),
+        )
+        await check(
+            UnknownPortError,
+            "node 1 has no port 32: port numbers are 0 to 31",
+            port.send(buffer, node=1, port=32),
+        )
+        await check(
+            ValueError, "priority = 2: 0 (low) or 1 (high)", port.send(buffer, node=1, port=0, priority=2)
+        )
+        await check(
+            ValueError, "priority = 2: 0 (low) or 1 (high)", port.provide_receive_buffer(buffer, priority=2)
+        )
+        await check(IdtRangeError, "IDT = 16384 ticks: 0 to 16383", port.set_idt(node=1, port=0, ticks=16384))
+        await check(IdtRangeError, "IDT = -1 ticks: 0 to 16383", port.set_idt(node=1, port=0, ticks=-1))
+        await other.close()
+        gone = "port 1 of node 0 is not open: open it first"
+        await check(ClosedPortError, gone, other.send(foreign, node=1, port=0))
+        await check(ClosedPortError, gone, other.provide_receive_buffer(foreign))
+        await check(ClosedPortError, gone, other.receive())
+        await check(ClosedPortError, gone, other.set_idt(node=1, port=0, ticks=1))
+        await check(ClosedPortError, gone, other.close())
+        assert issubclass(ClosedPortError, GmError)
+
+    cluster.run(main())
+
+
+def test_tokens_are_counted_and_come_back() -> None:
+    cluster = Cluster(2)
+
+    async def main() -> None:
+        a, b = await cluster.gms[0].open_port(0), await cluster.gms[1].open_port(0)
+        buffer, target = await a.dma_malloc(64), await b.dma_malloc(64)
+        called = []
+        handles = [await a.send(buffer, node=1, port=0, callback=called.append) for _ in range(4)]
+        assert a.send_tokens == 0
+        message = "port 0 of node 0: all 4 send tokens are in use; wait for a send to end"
+        await refused(cluster, NoTokensError, message, a.send(buffer, node=1, port=0))
+        with pytest.raises(MemoryUseError, match=r"64 bytes: a message still uses it; wait for its end$"):
+            await a.deregister(buffer)
+        for n in range(8):
+            assert b.receive_tokens == 8 - n
+            await b.provide_receive_buffer(target)
+        with pytest.raises(NoTokensError) as caught:
+            await b.provide_receive_buffer(target)
+        assert (
+            str(caught.value) == "port 0 of node 1: all 8 receive tokens are in use; receive a message first"
+        )
+        for handle in handles:
+            await handle.wait()
+            assert handle.done and handle.error is None and handle.done_cycle > handle.sent_cycle
+        assert called == handles and a.send_tokens == 4 and b.receive_tokens == 4
+        for _ in range(4):
+            assert (await b.receive()).length == 64
+        assert b.poll() is None
+        await a.dma_free(buffer)
+        with pytest.raises(UnregisteredMemoryError):
+            await a.send(buffer, node=1, port=0)
+
+    cluster.run(main())
+
+
+def test_no_more_flows_than_the_unit_holds() -> None:
+    cluster = Cluster(3, nic={"flows": 2})
+
+    async def main() -> None:
+        a = await cluster.gms[0].open_port(0)
+        buffer = await a.dma_malloc(8)
+        await a.set_idt(node=1, port=0, ticks=100)
+        await a.set_idt(node=2, port=3, priority=1, ticks=16383)
+        await a.set_idt(node=1, port=0, ticks=0)
+        message = (
+            "node 0: the flow from port 0 to port 3 of node 2, priority 0, would be number 3; its rate control "
+            "unit holds 2 flows"
+        )
+        await refused(cluster, TooManyFlowsError, message, a.send(buffer, node=2, port=3))
+        await refused(cluster, TooManyFlowsError, message, a.set_idt(node=2, port=3, ticks=5))
+        assert [flow.idt for flow in cluster.cards[0].flows] == [0, 16383]
+        await a.close()
+        assert [flow.idt for flow in cluster.cards[0].flows] == [0, 0]
+        a = await cluster.gms[0].open_port(1)
+        await a.set_idt(node=2, port=3, ticks=5)
+        assert [flow.idt for flow in cluster.cards[0].flows] == [5, 0]
+
+    cluster.run(main())
+
+
+def test_the_unmodified_program_has_no_idt_and_any_number_of_flows() -> None:
+    cluster = Cluster(2, nic={"flows": 1}, rate_controlled=False)
+
+    async def main() -> None:
+        a, b = await cluster.gms[0].open_port(0), await cluster.gms[1].open_port(0)
+        message = "node 0 runs the unmodified control program: it has no IDT to set"
+        await refused(cluster, IdtRangeError, message, a.set_idt(node=1, port=0, ticks=5))
+        for priority in (0, 1):
+            await b.provide_receive_buffer(await b.dma_malloc(8), priority=priority)
+            await (await a.send(await a.dma_malloc(8), node=1, port=0, priority=priority)).wait()
+
+    cluster.run(main())
+
+
+def test_calls_of_one_port_made_at_once_keep_their_order() -> None:
+    cluster = Cluster(2)
+
+    async def main() -> None:
+        a, b = await cluster.gms[0].open_port(0), await cluster.gms[1].open_port(0)
+        for _ in range(4):
+            await b.provide_receive_buffer(await b.dma_malloc(8))
+        buffers = [await a.dma_malloc(8) for _ in range(4)]
+        for n, buffer in enumerate(buffers):
+            buffer.write(bytes([n] * 8))
+        await cluster.world.gather(*(a.send(buffer, node=1, port=0) for buffer in buffers))
+        assert [(await b.receive()).read()[0] for _ in range(4)] == [0, 1, 2, 3]
+
+    cluster.run(main())
+
+
+def test_an_event_is_never_seen_before_its_data() -> None:
+    """The last byte is there when the message is announced, whatever the sizes."""
+    cluster = Cluster(2)
+
+    async def main() -> None:
+        a, b = await cluster.gms[0].open_port(0), await cluster.gms[1].open_port(0)
+        source, target = await a.dma_malloc(400), await b.dma_malloc(400)
+        for length in (0, 1, 3, 4, 127, 128, 129, 400):
+            target.data[:] = 0
+            source.write(bytes([length & 255 | 1] * 400))
+            await b.provide_receive_buffer(target)
+            await a.send(source, length, node=1, port=0)
+            message = await b.receive()
+            assert message.length == length and message.read() == source.read(length)
+            assert not target.data[length:].any()
+
+    cluster.run(main())
+
+
+def test_host_time_is_counted_in_nic_cycles() -> None:
+    nic = preset(NicConfig, "lanai4")
+    host = HostConfig()
+    assert [host.cycles(ns, nic) for ns in (0, 30, 31, 1000)] == [0, 1, 2, 33]
