@@ -152,8 +152,8 @@ def test_no_more_flows_than_the_unit_holds() -> None:
         await a.set_idt(node=2, port=3, priority=1, ticks=16383)
         await a.set_idt(node=1, port=0, ticks=0)
         message = (
-            "node 0: the flow from port 0 to port 3 of node 2, priority 0, would be number 3; its rate control "
-            "unit holds 2 flows"
+            "node 0: the flow from port 0 to port 3 of node 2, priority 0, would be number 3; its rate "
+            "control unit holds 2 flows"
         )
         await refused(cluster, TooManyFlowsError, message, a.send(buffer, node=2, port=3))
         await refused(cluster, TooManyFlowsError, message, a.set_idt(node=2, port=3, ticks=5))

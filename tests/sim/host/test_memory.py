@@ -50,7 +50,10 @@ def test_a_buffer_is_the_memory_itself() -> None:
 def test_errors_say_what_is_there() -> None:
     pages = PageAllocator(np.zeros(4 * PAGE_BYTES, np.uint8))
     buffer = pages.allocate(5000)
-    message = "no room for 5000 bytes of DMA-able memory: the largest free run has 4096 bytes, the host 16384 in all"
+    message = (
+        "no room for 5000 bytes of DMA-able memory: the largest free run has 4096 bytes, "
+        "the host 16384 in all"
+    )
     with pytest.raises(MemoryUseError) as caught:
         pages.allocate(5000)
     assert str(caught.value) == message
