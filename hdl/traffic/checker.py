@@ -1,0 +1,169 @@
+"""Checks every bit of the packets that a sink receives (`packet.py` says what must come)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth import Cat, Module, Mux, Signal, Value, unsigned
+from amaranth.lib import data, memory, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..link import FlitLayout
+from ..packet import HEADER_LAYOUT, Kind
+from .config import TrafficConfig
+from .packet import CHECK_OFFSET, IDENTITY, SEQUENCE_BITS, body, check_byte
+
+__all__ = ["ERRORS", "Checker"]
+
+ERRORS = data.StructLayout({"structure": 1, "integrity": 1, "order": 1, "destination": 1})
+"""Kinds of errors, bits as in the ERRORS register."""
+
+
+class Checker(wiring.Component):
+    """Follows the packets of all VLs of a link.
+
+    Members:
+
+    - `node` (in): the number of this node. `ordered` (in): check the order.
+    - `flit` (in, `FlitLayout`), `valid` (in): a flit, taken in this cycle.
+    - `errors` (out, `ERRORS`): what is wrong with this flit, in the same cycle: `structure` (a head inside a
+      packet, a flit outside of one, a packet that ends before or after its header says), `integrity` (a bit is
+      wrong), `destination` (not for this node), `order` (its packet is not the next of its source and VL).
+    - `identity` (out, `IDENTITY`): of the flit's packet; valid with `known`.
+    - `flits` (out): flits of a good packet that have been recognised with this one: all of the header with its last
+      flit, then one each; 0 for those that are not good.
+    - `done` (out): this is the tail of a packet of which every flit was good. It may be out of order.
+
+    A packet with a bad flit is bad from there on. Order: a tail must carry the sequence number that follows
+    the last good one of its source and VL; after an error it goes on from what came. 256 packets lost in a row go
+    unseen there.
+
+    Throughput: a flit a cycle. Reset: outside of any packet; expected sequence numbers stay as they are.
+    """
+
+    def __init__(self, config: TrafficConfig) -> None:
+        self._config = config
+        members: dict[str, Any] = {
+            "node": In(config.node_bits),
+            "ordered": In(1),
+            "flit": In(FlitLayout(config.link)),
+            "valid": In(1),
+            "errors": Out(ERRORS),
+            "known": Out(1),
+            "identity": Out(IDENTITY),
+            "flits": Out(range(config.link.header_flits + 1)),
+            "done": Out(1),
+        }
+        super().__init__(members)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config, link = self._config, self._config.link
+        flit, vl = self.flit, self.flit.vl
+        last = link.header_flits - 1
+
+        # State of each VL: in a packet, in a bad one, flits so far, identity.
+        inside, bad = Signal(link.vls), Signal(link.vls)
+        was_inside, was_bad = inside.bit_select(vl, 1), bad.bit_select(vl, 1)
+        m.submodules.positions = positions = memory.Memory(shape=config.length_bits, depth=link.vls, init=[])
+        here, there = positions.read_port(domain="comb"), positions.write_port()
+        index = Signal(config.length_bits)
+        m.submodules.identities = identities = memory.Memory(shape=IDENTITY.size, depth=link.vls, init=[])
+        stored, store = identities.read_port(domain="comb"), identities.write_port()
+        at_last, follows = Signal(), Signal()
+        m.d.comb += [
+            here.addr.eq(vl),
+            index.eq(Mux(flit.head, 0, here.data)),
+            there.addr.eq(vl),
+            there.data.eq(index + 1),
+            there.en.eq(self.valid),
+            at_last.eq(index == last),
+            # A packet longer than any: its index stays, and its contents are then wrong.
+            follows.eq(flit.head | was_inside),
+        ]
+
+        low, check, upper = self._header(m, index)
+        identity: data.View = Signal(IDENTITY)
+        m.d.comb += [
+            stored.addr.eq(vl),
+            store.addr.eq(vl),
+            store.data.eq(upper),
+            store.en.eq(self.valid & at_last),
+            identity.eq(Mux(at_last, upper, stored.data)),
+            self.identity.eq(identity),
+            self.known.eq(index >= last),
+        ]
+
+        word = identity.as_value()
+        expected = body(word[:32] ^ word[32:], index, flit.tail, link)
+        structure, integrity, elsewhere = Signal(), Signal(), Signal()
+        m.d.comb += structure.eq((flit.head & was_inside) | ~follows)
+        with m.If(index < last):
+            with m.If(flit.tail):
+                m.d.comb += structure.eq(1)
+        with m.Elif(at_last):
+            with m.If(flit.tail != identity.only):
+                m.d.comb += structure.eq(1)
+            m.d.comb += [
+                integrity.eq((check != check_byte(low, upper)) | (low[:4] != Kind.DATA.value)),
+                elsewhere.eq(identity.destination != self.node),
+            ]
+        with m.Else():
+            m.d.comb += integrity.eq(flit.data != expected)
+
+        wrong, good = Signal(), Signal()
+        # A head ends what was bad before; that it came inside a packet does not make its own packet bad.
+        m.d.comb += [
+            wrong.eq(
+                integrity | elsewhere | (structure & ~(flit.head & was_inside)) | (flit.tail & (index < last))
+            ),
+            good.eq(self.valid & follows & ~wrong & (flit.head | ~was_bad)),
+            self.flits.eq(Mux(good & self.known, Mux(at_last, link.header_flits, 1), 0)),
+            self.done.eq(good & flit.tail),
+        ]
+        here_bit = Signal(link.vls)
+        m.d.comb += here_bit.eq(1 << vl)
+        with m.If(self.valid):
+            m.d.sync += [
+                inside.eq(Mux(follows & ~flit.tail, inside | here_bit, inside & ~here_bit)),
+                bad.eq(Mux(good, bad & ~here_bit, bad | here_bit)),
+            ]
+
+        origin = identity.vl[: link.vl_bits]
+        source = identity.source[: config.node_bits]
+        place = Cat(origin, source) if link.vls > 1 else source
+        depth = link.vls << config.node_bits
+        m.submodules.sequences = rows = memory.Memory(shape=SEQUENCE_BITS, depth=depth, init=[])
+        due, write = rows.read_port(domain="comb"), rows.write_port()
+        m.d.comb += [
+            due.addr.eq(place),
+            write.addr.eq(place),
+            write.data.eq(identity.sequence + 1),
+            write.en.eq(self.done),
+            self.errors.structure.eq(self.valid & structure),
+            # Once a packet is bad its later flits say no more.
+            self.errors.integrity.eq(self.valid & follows & integrity & (flit.head | ~was_bad)),
+            self.errors.destination.eq(self.valid & follows & elsewhere & ~integrity),
+            self.errors.order.eq(self.done & self.ordered & (due.data != identity.sequence)),
+        ]
+        return m
+
+    def _header(self, m: Module, index: Value) -> tuple[Value, Value, Value]:
+        """First byte, check byte and identity of the header whose last flit is here."""
+        link = self._config.link
+        parts: list[Value] = []
+        for i in range(link.header_flits - 1):
+            m.submodules[f"header_{i}"] = rows = memory.Memory(
+                shape=unsigned(link.flit_bits), depth=link.vls, init=[]
+            )
+            read, write = rows.read_port(domain="comb"), rows.write_port()
+            m.d.comb += [
+                read.addr.eq(self.flit.vl),
+                write.addr.eq(self.flit.vl),
+                write.data.eq(self.flit.data),
+                write.en.eq(self.valid & (index == i)),
+            ]
+            parts.append(read.data)
+        header = Cat(*parts, self.flit.data)
+        assert len(header) == HEADER_LAYOUT.size
+        return header[:8], header[CHECK_OFFSET : CHECK_OFFSET + 8], header[64:]

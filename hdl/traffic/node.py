@@ -1,0 +1,97 @@
+"""A traffic node: one source, one sink, one set-up port."""
+
+from __future__ import annotations
+
+from amaranth import Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..link import LinkSignature
+from .config import TrafficConfig
+from .ports import ACCESS, CONTROL, NODE, REQUEST, RESPONSE
+from .sink import Sink
+from .source import Source
+
+__all__ = ["TrafficNode"]
+
+
+class TrafficNode(wiring.Component):
+    """Stands at a network's port in the place of a host with its card.
+
+    Members:
+
+    - `node` (in, `node_bits`): its number, a constant of the network's top, so that one block serves all nodes.
+    - `tx` (out, `LinkSignature`), `rx` (in, `LinkSignature`): the network link.
+    - `request` (in, `REQUEST`), `response` (out, `RESPONSE`): set-up and read-out; the answer `READ_CYCLES` later,
+      zeros otherwise.
+    - `control` (in, `CONTROL`): from the measurement.
+    - `born`, `done` (out): a tagged packet was born, has arrived. `behind` (out): tagged packets are yet to be
+      born. For the measurement.
+    - `activity` (out): a flit is on its link, for a watchdog.
+    """
+
+    def __init__(self, config: TrafficConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "node": In(config.node_bits),
+                "tx": Out(LinkSignature(config.link)),
+                "rx": In(LinkSignature(config.link)),
+                "request": In(REQUEST),
+                "response": Out(RESPONSE),
+                "control": In(CONTROL),
+                "born": Out(1),
+                "done": Out(1),
+                "behind": Out(1),
+                "activity": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.source = source = Source(self.config)
+        m.submodules.sink = sink = Sink(self.config)
+        wiring.connect(m, source.tx, wiring.flipped(self.tx))
+        wiring.connect(m, wiring.flipped(self.rx), sink.rx)
+
+        # Held in a register, so that the logic behind it stands still unless the node is spoken to.
+        access: data.View = Signal(ACCESS)
+        mine = Signal()
+        m.d.comb += mine.eq(self.request.valid & (self.request.node == self.node))
+        m.d.sync += [access.read.eq(mine & ~self.request.write), access.write.eq(mine & self.request.write)]
+        with m.If(mine):
+            m.d.sync += [access.address.eq(self.request.address), access.data.eq(self.request.data)]
+        seeds = [NODE[f"SEED_{i}"].offset for i in range(4)]
+        load = Signal(4)
+        m.d.comb += [
+            bit.eq(access.write & (access.address == seed)) for bit, seed in zip(load, seeds, strict=True)
+        ]
+        for part in (source, sink):
+            m.d.comb += [
+                part.node.eq(self.node),
+                part.control.eq(self.control),
+                part.access.eq(access),
+                part.word.eq(access.data),
+            ]
+        m.d.comb += [source.load.eq(load), sink.load.eq(load[3])]
+
+        sent, received, own = Signal(32), Signal(32), Signal(32)
+        with m.If(source.sent_tail):
+            m.d.sync += sent.eq(sent + 1)
+        with m.If(sink.received):
+            m.d.sync += received.eq(received + 1)
+        with m.If(access.read):
+            m.d.sync += own.eq(0)
+            with m.Switch(access.address):
+                for name, value in {"SENT": sent, "RECEIVED": received}.items():
+                    with m.Case(NODE[name].offset):
+                        m.d.sync += own.eq(value)
+        answering = Signal()
+        m.d.sync += [answering.eq(access.read), self.response.valid.eq(answering)]
+        with m.If(answering):
+            m.d.sync += self.response.data.eq(source.answer | sink.answer | own)
+        with m.Elif(self.response.valid):
+            m.d.sync += self.response.data.eq(0)
+        m.d.sync += [self.born.eq(source.born), self.done.eq(sink.done), self.behind.eq(source.behind)]
+        m.d.comb += self.activity.eq(self.tx.valid | self.rx.valid)
+        return m

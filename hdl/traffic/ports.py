@@ -1,0 +1,167 @@
+"""What the blocks of the traffic system share: set-up port, broadcast, address map, declared registers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from amaranth import unsigned
+from amaranth.lib import data, enum
+
+from ..registers import load
+from .config import TrafficConfig
+from .packet import BORN_BITS
+
+__all__ = [
+    "ACCESS",
+    "CLASS",
+    "CONTROL",
+    "HISTOGRAM_BASE",
+    "MEASUREMENT",
+    "MEASUREMENT_NODE",
+    "NODE",
+    "READ_CYCLES",
+    "REQUEST",
+    "RESPONSE",
+    "ROUTE_BASE",
+    "SPACING_FRACTION",
+    "STATISTICS",
+    "TRACE_BASE",
+    "Birth",
+    "Choice",
+    "Mode",
+    "Phase",
+    "Verdict",
+    "VlChoice",
+    "class_address",
+    "histogram_address",
+    "route_address",
+    "statistics_address",
+    "trace_address",
+]
+
+_HERE = Path(__file__).parent
+CLASS = load(_HERE / "class.rdl")
+STATISTICS = load(_HERE / "statistics.rdl")
+NODE = load(_HERE / "node.rdl")
+MEASUREMENT = load(_HERE / "measurement.rdl")
+
+REQUEST = data.StructLayout(
+    {"valid": 1, "write": 1, "node": unsigned(11), "address": unsigned(20), "data": 32}
+)
+"""An access of the set-up port, one a cycle, broadcast to all nodes and the measurement: `node` a node's number or
+`MEASUREMENT_NODE`, `address` in bytes, a multiple of 4. It is always taken."""
+RESPONSE = data.StructLayout({"valid": 1, "data": 32})
+"""The answer to a read, `READ_CYCLES` after it; zeros in every other cycle, so that answers can be ORed."""
+READ_CYCLES = 3
+MEASUREMENT_NODE = 1024
+
+ACCESS = data.StructLayout({"read": 1, "write": 1, "address": unsigned(20), "data": 32})
+"""A node's own access, one cycle after the request; its blocks' answers come in the cycle after that."""
+
+CONTROL = data.StructLayout(
+    {"now": 32, "run": 1, "clear": 1, "window": 1, "window_start": 32, "window_cycles": 32}
+)
+"""What the measurement tells all nodes. `now`: cycles since reset; `run`: make packets; `clear`: clear the row
+(`now`'s low bits) of all statistics; `window`: this is a cycle of the window; `window_start`, `window_cycles`: a
+packet born in these cycles is tagged."""
+
+CLASS_BASE, CLASS_BYTES = 0x01000, 0x100
+STATISTICS_BASE = 0x02000
+HISTOGRAM_BASE = 0x10000
+ROUTE_BASE = 0x20000
+TRACE_BASE = 0x40000
+
+SPACING_FRACTION = 12
+"""Fraction bits of SPACING and of a trace row's spacing."""
+
+
+class Mode(enum.Enum, shape=3):
+    """How a class makes packets (yum-2006 6.1): not; with exponential gaps; at even gaps; at even gaps within
+    exponential ON periods between exponential OFF periods; as the frames of a trace."""
+
+    OFF = 0
+    RANDOM = 1
+    PERIODIC = 2
+    ON_OFF = 3
+    TRACE = 4
+
+
+class Choice(enum.Enum, shape=2):
+    """Destination of a packet: the class's node; any other node; the class's node with the class's fraction,
+    else any other."""
+
+    FIXED = 0
+    UNIFORM = 1
+    HOT_SPOT = 2
+
+
+class VlChoice(enum.Enum, shape=2):
+    """VL of a packet: any of the class's; each in turn; the one in the destination's row of the route memory."""
+
+    RANDOM = 0
+    IN_TURN = 1
+    BY_DESTINATION = 2
+
+
+class Phase(enum.Enum, shape=3):
+    """Phase of the measurement."""
+
+    IDLE = 0
+    CLEAR = 1
+    WARMUP = 2
+    WINDOW = 3
+    DRAIN = 4
+    DONE = 5
+
+
+class Verdict(enum.Enum, shape=2):
+    """Result of the measurement: none yet; every tagged packet has arrived; the limit came first."""
+
+    NONE = 0
+    COMPLETE = 1
+    SATURATED = 2
+
+
+class Birth(data.StructLayout):
+    """A packet in its source's queue. Members: `born` (cycle, modulo 2^27), `destination`, `traffic_class`,
+    `tagged`, `frame_end`, `flits`, `service_level`."""
+
+    def __init__(self, config: TrafficConfig) -> None:
+        super().__init__(
+            {
+                "born": unsigned(BORN_BITS),
+                "destination": unsigned(config.node_bits),
+                "traffic_class": unsigned(config.class_bits),
+                "tagged": 1,
+                "frame_end": 1,
+                "flits": unsigned(config.length_bits),
+                "service_level": unsigned(4),
+            }
+        )
+
+
+def class_address(traffic_class: int, register: str) -> int:
+    """Address of a register of a class (`class.rdl`)."""
+    return CLASS_BASE + traffic_class * CLASS_BYTES + CLASS[register].offset
+
+
+def statistics_address(traffic_class: int, register: str) -> int:
+    """Address of a statistic of a class (`statistics.rdl`)."""
+    return STATISTICS_BASE + traffic_class * CLASS_BYTES + STATISTICS[register].offset
+
+
+def histogram_address(traffic_class: int, position: int, config: TrafficConfig) -> int:
+    """Address of a bin's count (read only)."""
+    return HISTOGRAM_BASE + 4 * (traffic_class << config.bin_bits | position)
+
+
+def route_address(destination: int) -> int:
+    """Address of a destination's row (write only): route bits 0-31, and 4 bytes on bits 32-47 with the VL of
+    `VlChoice.BY_DESTINATION` in bits 16-19."""
+    return ROUTE_BASE + 8 * destination
+
+
+def trace_address(row: int) -> int:
+    """Address of a frame (write only): its flits (24 bits), and 4 bytes on the cycles between its packets, 12
+    fraction bits: 0 for a burst, interval / packets for a regulated stream."""
+    return TRACE_BASE + 8 * row
