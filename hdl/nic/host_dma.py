@@ -156,7 +156,7 @@ class HostDma(wiring.Component):
 
         # Host memory to SRAM. After an error the rest of the bursts under way is taken and dropped.
         m.d.comb += [
-            axi.rready.eq(self.busy & ~to_host & (to_sram.ready | self.error)),
+            axi.rready.eq(self.busy & ~to_host & to_sram.ready),
             to_sram.valid.eq(axi.rvalid & axi.rready & ~axi.rresp[1] & ~self.error),
             to_sram.data.eq(axi.rdata),
             to_sram.out_ready.eq(sram.ready & ~to_host),

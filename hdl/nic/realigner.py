@@ -65,16 +65,16 @@ class Realigner(wiring.Component):
         place = Signal.like(self.place)
         # Bytes from lane 0 of the chunk out to the string's end: up to 65535 and the lanes before its begin.
         left = Signal(range((1 << 16) + 4 * lanes_out))
-        last = Signal()
+        last = Signal()  # it ends within the chunk out
         taken = Signal()
         m.d.comb += [
-            last.eq(left <= 4 * lanes_out),
+            last.eq(left < 4 * lanes_out),
             self.idle.eq(left == 0),
             self.ready.eq(level + Mux(self.pending, 2 * lanes_in, lanes_in) <= capacity),
             self.out_valid.eq(Mux(last, (left != 0) & (level * 4 >= left), level >= lanes_out)),
             self.out_data.eq(held),
             self.out_mask.eq(
-                Mux(last, (1 << left[: (4 * lanes_out).bit_length()]) - 1, -1) & (-1 << (place * 4))
+                Mux(last, (1 << left[: (4 * lanes_out - 1).bit_length()]) - 1, -1) & (-1 << (place * 4))
             ),
             taken.eq(self.out_valid & self.out_ready),
         ]

@@ -96,7 +96,7 @@ class SendEngine(wiring.Component):
             crc.first.eq(first),
             crc.data.eq(flit),
             queue.w_en.eq(arriving | close),
-            queue.w_data.eq(Cat(Mux(close, crc.crc, flit), first & ~close, close)),
+            queue.w_data.eq(Cat(Mux(close, crc.crc, flit), first, close)),
         ]
         with m.If(arriving):
             m.d.sync += [to_come.eq(to_come - 1), first.eq(0), close.eq(to_come == 1)]

@@ -111,7 +111,7 @@ transfers = st.fixed_dictionaries(
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=lambda c: f"bus{c.bus_bits}-word{c.link.flit_bits}")
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     stall=st.sampled_from([0.0, 0.2, 0.7]),

@@ -166,6 +166,15 @@ def test_a_flit_on_offer_is_not_exchanged_for_another() -> None:
     assert [flit.data for flit in rig.sink.flits] == [1, 2, 3, 4]
 
 
+def test_vls_take_turns_by_the_packet() -> None:
+    rig = Rig(TINY.replace(input_buffer_flits=8), downstream=2, seed=1, stalls=(0.0, 0.7))
+    for vl in (0, 1):
+        rig.transmitter.waiting[vl].extend(Flit(i, vl, int(i % 2 == 0), i % 2) for i in range(20))
+    rig.run(sent=0, received=40)
+    turns = [flit.vl for flit in rig.sink.flits if flit.head]
+    assert turns in ([0, 1] * 10, [1, 0] * 10)
+
+
 def test_a_buffer_without_room_for_the_credit_loop_is_refused() -> None:
     with pytest.raises(ConfigError) as caught:
         PacketInterface(TINY, downstream_flits=1)
