@@ -4,6 +4,7 @@ from collections import deque
 from pathlib import Path
 
 import lanikai.hdl.nic
+import pytest
 from amaranth import Module
 from amaranth.lib.wiring import connect
 from amaranth.sim import Simulator
@@ -76,7 +77,7 @@ def run(config, script, *, seed=0, stall=0.5, background=()):
 
 
 ADDRESS = st.one_of(
-    st.integers(0, 15).map(lambda word: word * 4),
+    st.integers(0, 4).map(lambda word: word * 4),
     st.sampled_from([1020, 1024, 0xFFFFC, IMR, ID, REGISTER_BASE + 0x40, REGISTER_BASE + 0x1000, 0x200000]),
     st.integers(0, 5).map(lambda channel: DOORBELL_BASE + channel * 4096 + 8 * channel),
 )
@@ -123,6 +124,9 @@ def test_agrees_with_the_map(bits, operations, seed):
                         address, (0, Resp.SLVERR)
                     )
                 assert await manager.read(ctx, address) == wanted, hex(address)
+        for address in (*range(0, 20, 4), 1020):
+            word = int.from_bytes(memory[address : address + 4], "little")
+            assert await manager.read(ctx, address) == (word, Resp.OKAY)
         assert ctx.get(doorbell.refusals) == refused
         while expected:
             await ctx.tick()
@@ -148,6 +152,79 @@ def test_agrees_with_the_map(bits, operations, seed):
 
     run(config, whole, seed=seed, background=[firmware])
     assert not expected
+
+
+@pytest.mark.parametrize("bits", CONFIGS)
+def test_reads_and_writes_beside_each_other(bits):
+    """Both want the SRAM in the same cycle often; each gets what is its own."""
+
+    async def writer(ctx, manager, doorbell):
+        for i in range(60):
+            strobes = manager.random.randrange(16)
+            assert await manager.write(ctx, 4 * (i % 8), 0x01010101 * i, strobes) == Resp.OKAY
+            for byte in range(4):
+                if strobes >> byte & 1:
+                    memory[4 * (i % 8) + byte] = i
+
+    async def reader(ctx, manager, doorbell):
+        constants = {512 + 4 * i: 0x5A000000 + i for i in range(4)}
+        for address, word in constants.items():
+            assert await manager.write(ctx, address, word) == Resp.OKAY
+        ready.append(True)
+        for _ in range(100):
+            address = manager.random.choice(list(constants))
+            assert await manager.read(ctx, address) == (constants[address], Resp.OKAY)
+        done.append(True)
+
+    async def both(ctx, manager, doorbell):
+        while not ready:
+            await ctx.tick()
+        await writer(ctx, manager, doorbell)
+        while not done:
+            await ctx.tick()
+        for i in range(8):
+            word = int.from_bytes(memory[4 * i : 4 * i + 4], "little")
+            assert await manager.read(ctx, 4 * i) == (word, Resp.OKAY)
+
+    memory, ready, done = bytearray(32), [], []
+    run(CONFIGS[bits], both, seed=bits, stall=0.2, background=[reader])
+
+
+def test_an_answer_that_waits_is_not_disturbed_by_the_next_access():
+    """The next access is offered while the answer to the one before is held off."""
+    m, port, _, _ = setup(CONFIGS[32])
+    simulator = Simulator(m)
+    simulator.add_clock(1e-6)
+    # A good access and then a bad one, on both sides.
+    addresses = {"aw": [0, 0x200000], "w": [1, 2], "ar": [ID, 0x200000]}
+    found = {"b": [], "r": []}
+
+    async def bench(ctx):
+        host = port.host
+        ctx.set(host.wstrb, 15)
+        todo = {channel: list(values) for channel, values in addresses.items()}
+        for cycle in range(60):
+            held = cycle % 30 < 28
+            for channel, names in {"b": ["bresp"], "r": ["rdata", "rresp"]}.items():
+                ctx.set(getattr(host, f"{channel}ready"), not held)
+                if ctx.get(getattr(host, f"{channel}valid")) and cycle % 30 > 15:
+                    found[channel].append(tuple(ctx.get(getattr(host, name)) for name in names))
+            taken = []
+            for channel, values in todo.items():
+                ctx.set(getattr(host, f"{channel}valid"), bool(values))
+                if values:
+                    ctx.set(getattr(host, "wdata" if channel == "w" else f"{channel}addr"), values[0])
+                    if ctx.get(getattr(host, f"{channel}ready")):
+                        taken.append(channel)
+            await ctx.tick()
+            for channel in taken:
+                todo[channel].pop(0)
+
+    simulator.add_testbench(bench)
+    simulator.run()
+    assert list(dict.fromkeys(found["b"])) == [(Resp.OKAY,), (Resp.SLVERR,)]
+    assert list(dict.fromkeys(found["r"])) == [(0x4C4E0000, Resp.OKAY), (0, Resp.SLVERR)]
+    assert all(len(answers) >= 26 for answers in found.values())
 
 
 def test_a_full_queue_stalls_the_write_and_not_the_reads():
