@@ -104,6 +104,13 @@ void run() {
     uint64_t next = kPeriod;  // the next edge, rising where it is a multiple of the period
     settle(true);
     while (!context->gotFinish()) {
+        // A value change and a timer of the same time: calling the one, the VPI layer has taken the other out of
+        // the queue that the next deadline comes from.
+        if (VerilatedVpi::hasCbs(cbAfterDelay)) {
+            VerilatedVpi::callTimedCbs();
+            settle(false);
+            continue;
+        }
         const uint64_t deadline = VerilatedVpi::cbNextDeadline();
         bool ran = false;
         while (!ran && next < deadline && !context->gotFinish()) {
