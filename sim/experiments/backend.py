@@ -34,9 +34,10 @@ class Built(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One point to run: the coroutine (`entry`, `module:name`), its `spec`, the `seed`, and the `folder` for
-    what the simulation writes."""
+    """One point to run: the `cluster` that it runs on, the coroutine (`entry`, `module:name`), its `spec`,
+    the `seed`, and the `folder` for what the simulation writes."""
 
+    cluster: Any
     entry: str
     spec: Mapping[str, Any]
     seed: int
@@ -70,18 +71,17 @@ class Simulator:
 
     def build(self, cluster: Any, variant: Variant, progress: Progress) -> Built:
         """The cluster's model, from the cache if it was built before."""
-        from ..build import build
-        from ..cluster import cluster_design
+        from ..cluster import build_cluster
 
-        return build(cluster_design(cluster), variant, progress)
+        return build_cluster(cluster, variant, progress)
 
     def run(self, model: Any, job: Job, progress: Progress) -> Measured:
         """Run the point in a simulator process."""
+        from ..cluster import ENTRY, cluster_spec
         from ..run import run
 
-        done = run(
-            model, job.entry, job.spec, out_dir=job.folder, seed=job.seed, progress=progress, name="point"
-        )
+        spec = cluster_spec(job.cluster, job.entry, job.spec)
+        done = run(model, ENTRY, spec, out_dir=job.folder, seed=job.seed, progress=progress, name="point")
         return Measured(
             values=done.value,
             cycles=done.cycles,

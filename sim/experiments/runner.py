@@ -45,16 +45,17 @@ def execute(
     CSV and plot, depend on neither `workers` nor the order in which points end. Raises LanikaiError.
     """
     folder.clear()
-    model = backend.build(
-        experiment.cluster(parameters), variant, lambda fraction, text: progress(BUILD, fraction, text)
-    )
+    cluster = experiment.cluster(parameters)
+    model = backend.build(cluster, variant, lambda fraction, text: progress(BUILD, fraction, text))
     progress(BUILD, 1.0, "built" if not model.cached else "built before")
     jobs = []
     for index, point in enumerate(points):
         place = folder.file("points") / f"{index:02d}"
         place.mkdir(parents=True)
         seed_here = point_seed(seed, experiment.name, index)
-        jobs.append(Job(entry=experiment.entry, spec=point.spec, seed=seed_here, folder=place))
+        jobs.append(
+            Job(cluster=cluster, entry=experiment.entry, spec=point.spec, seed=seed_here, folder=place)
+        )
     done = run_jobs(backend, model, jobs, workers=workers, progress=progress)
     outcomes = [
         Outcome(

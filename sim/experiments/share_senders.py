@@ -12,18 +12,27 @@ opens: the shares are exact but for the rounding of the ratio itself, held below
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from lanikai.hdl.config import NicConfig, Part, preset
 from pydantic import Field, FiniteFloat, model_validator
 
+from ..errors import SimulationError
 from ..published import source, table
 from ..units import KB, mb_per_s
 from .base import Claim, Experiment, Outcome, Point, Size, within
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from ..cluster import Cluster
+    from ..host.bus import Watch
+    from ..host.gm import Gm
+    from ..host.gm_message import SendHandle
+    from ..host.gm_port import GmPort
+    from ..host.memory import Buffer
 
 __all__ = ["ShareSenders", "ShareSendersParameters", "round_counts"]
 
@@ -36,6 +45,8 @@ BANDWIDTH_TOLERANCE = 0.03
 """Relative: bandwidths against the published ones."""
 ROUND_ERROR = 0.002
 """Relative: how far a flow's whole number of packets in a round may be from its exact proportion."""
+MESSAGES_IN_FLIGHT = 4
+"""Messages of a flow that have been sent and not acknowledged: a sender always has the next one ready."""
 ROUND_PACKETS_MAX = 2000
 """Longest round that is run: 0.1 s of simulated time."""
 WINDOW_PACKETS = {"quick": 120, "full": 1000}
@@ -50,23 +61,29 @@ def idt_ticks(idt_over_t: float) -> int:
     return round(idt_over_t * T_TICKS)
 
 
-def round_counts(idts_ticks: Sequence[int]) -> list[int]:
+def round_counts(idts_ticks: Sequence[int], message_packets: int = 1) -> list[int]:
     """Packets of each flow in the shortest round in which every flow's count is within `ROUND_ERROR` of its
-    1/IDT proportion. `idts_ticks` are positive. Raises ValueError if it is longer than
-    `ROUND_PACKETS_MAX`."""
+    1/IDT proportion and a multiple of `message_packets`. `idts_ticks` are positive. Raises ValueError if it
+    is longer than `ROUND_PACKETS_MAX`."""
     shares = proportions(idts_ticks)
-    for packets in range(1, ROUND_PACKETS_MAX + 1):
+    for packets in range(1, ROUND_PACKETS_MAX // message_packets + 1):
         counts = [round(packets * share) for share in shares]
         total = sum(counts)
         errors = [abs(one - total * share) for one, share in zip(counts, shares, strict=True)]
         if all(counts) and all(
             error <= ROUND_ERROR * total * share for error, share in zip(errors, shares, strict=True)
         ):
-            return counts
+            return [one * message_packets for one in counts]
     raise ValueError(
-        f"the IDTs are too far apart to measure their shares in {ROUND_PACKETS_MAX} packets; "
-        "bring the largest and the smallest closer together"
+        f"its pattern takes more than {ROUND_PACKETS_MAX} packets to repeat; choose IDTs whose ratios are "
+        "smaller or rounder, or message_bytes a multiple of 4096"
     )
+
+
+def unequal_packets(message_bytes: int) -> int:
+    """Packets after which the sizes of a flow's packets repeat: 1 if all are the MTU's, else a message's."""
+    mtu = preset(NicConfig, "lanai4").mtu_bytes
+    return 1 if message_bytes % mtu == 0 else -(-message_bytes // mtu)
 
 
 class ShareSendersParameters(Part):
@@ -100,7 +117,7 @@ class ShareSendersParameters(Part):
                         f"{1 / T_TICKS:.4f} to {nic.max_idt_ticks // T_TICKS} in units of T"
                     )
             try:
-                round_counts([idt_ticks(idt) for idt in setting])
+                round_counts([idt_ticks(idt) for idt in setting], unequal_packets(self.message_bytes))
             except ValueError as error:
                 raise ValueError(f"idt_over_T[{number}] = {setting}: {error}") from None
         return self
@@ -121,7 +138,7 @@ class ShareSenders(Experiment):
 
     def _point(self, parameters: ShareSendersParameters, setting: list[float], size: Size) -> Point:
         idts = [idt_ticks(idt) for idt in setting]
-        in_round = sum(round_counts(idts))
+        in_round = sum(round_counts(idts, unequal_packets(parameters.message_bytes)))
         published = None
         if parameters.message_bytes == PUBLISHED["message_bytes"] and setting in PUBLISHED["idt_over_T"]:
             achieved = PUBLISHED["achieved_mb_per_s"][PUBLISHED["idt_over_T"].index(setting)]
@@ -148,9 +165,17 @@ class ShareSenders(Experiment):
 
     def cluster(self, parameters: ShareSendersParameters) -> Any:
         """The sender and as many receivers as the setting with the most flows has."""
-        from ..cluster import ClusterConfig
+        from ..cluster import cluster_preset
 
-        return ClusterConfig(nodes=1 + max(map(len, parameters.idt_over_T)))
+        config = cluster_preset("lanai4")
+        nodes = 1 + max(map(len, parameters.idt_over_T))
+        if nodes > 1 << config.nic.link.hop_bits:
+            # A hop of the source route must be able to name every port.
+            link = config.nic.link.replace(hop_bits=(nodes - 1).bit_length())
+            config = config.replace(
+                nic=config.nic.replace(link=link), router=config.router.replace(link=link)
+            )
+        return config.replace(nodes=nodes)
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
         """Bandwidth and share of each flow over the window."""
@@ -207,3 +232,107 @@ def proportions(idts: Sequence[float]) -> list[float]:
     """The 1/IDT proportions of flows, which add up to 1."""
     total = sum(1 / idt for idt in idts)
     return [1 / idt / total for idt in idts]
+
+
+class Window:
+    """Counts delivered packets of all flows: `warm_up_packets` go by, the next `window_packets` are measured.
+
+    `done` is set with the last of them. `cycles` from the delivery that opened the window to the one that
+    closed it; `payload_bytes` of each flow in it.
+    """
+
+    def __init__(self, cluster: Cluster, spec: Mapping[str, Any]) -> None:
+        self._cluster = cluster
+        self._warm_up: int = spec["warm_up_packets"]
+        self._end: int = spec["warm_up_packets"] + spec["window_packets"]
+        self._delivered = 0
+        self._opened = 0
+        self.cycles = 0
+        self.payload_bytes = [0] * len(spec["idt_ticks"])
+        self.done = cluster.clock.flag()
+
+    def deliver(self, flow: int, length: int) -> None:
+        """A packet's last byte stands in its receiver's memory."""
+        self._delivered += 1
+        if self._delivered <= self._warm_up:
+            self._opened = self._cluster.clock.cycle
+        elif self._delivered <= self._end:
+            self.payload_bytes[flow] += length
+            self.cycles = self._cluster.clock.cycle - self._opened
+        if self._delivered == self._end:
+            self.done.set()
+        if self._delivered % 8 == 0:
+            self._cluster.progress(
+                min(1.0, self._delivered / self._end), f"{self._delivered} of {self._end} packets"
+            )
+
+
+async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Run one point: node 0 keeps `MESSAGES_IN_FLIGHT` messages of every flow on their way, flow f to node f
+    + 1."""
+    from .gm_hosts import start_gm
+
+    hosts = start_gm(cluster)
+    sender, window, size = hosts[0], Window(cluster, spec), spec["message_bytes"]
+    ports: dict[int, GmPort] = {}
+    ready = []
+    for flow, idt in enumerate(spec["idt_ticks"]):
+        number = flow % sender.gm.ports
+        if number not in ports:
+            ports[number] = await sender.open_port(number)
+        port = ports[number]
+        buffer = await port.dma_malloc(size)
+        buffer.write(cluster.random.randbytes(size))
+        await _start_receiver(cluster, hosts[flow + 1], flow, buffer.read(), window)
+        await port.set_idt(node=flow + 1, port=0, ticks=idt)
+        ready.append(_keep_sending(port, buffer, flow + 1))
+    for flow, coroutine in enumerate(ready):
+        cluster.clock.spawn(coroutine, f"flow {flow}")
+    await window.done.wait()
+    return {
+        "payload_bytes": window.payload_bytes,
+        "window_cycles": window.cycles,
+        "window_packets": spec["window_packets"],
+        "clock_hz": cluster.config.nic.clock_hz,
+    }
+
+
+async def _keep_sending(port: GmPort, buffer: Buffer, node: int) -> None:
+    """Send the buffer to a node again and again."""
+    on_their_way: deque[SendHandle] = deque()
+    while True:
+        on_their_way.append(await port.send(buffer, node=node, port=0))
+        if len(on_their_way) == MESSAGES_IN_FLIGHT:
+            await on_their_way.popleft().wait()
+
+
+async def _start_receiver(cluster: Cluster, gm: Gm, flow: int, content: bytes, window: Window) -> None:
+    """Have a host receive the flow: buffers, a watch on the end of every packet's place in them, a loop."""
+    mtu = gm.nic.mtu_bytes
+    port = await gm.open_port(0)
+    for number in range(2 * MESSAGES_IN_FLIGHT):
+        buffer = await port.dma_malloc(len(content))
+        for start in range(0, len(content), mtu):
+            length = min(mtu, len(content) - start)
+            watch = gm.bus.watch(buffer.start + start + length - 1, 1)
+            cluster.clock.spawn(
+                _count(watch, window, flow, length), f"flow {flow} buffer {number} at {start}"
+            )
+        await port.provide_receive_buffer(buffer)
+    cluster.clock.spawn(_keep_receiving(port, content), f"receiver of flow {flow}")
+
+
+async def _count(watch: Watch, window: Window, flow: int, length: int) -> None:
+    """Count the packets that end at one place."""
+    while True:
+        await watch.wait()
+        window.deliver(flow, length)
+
+
+async def _keep_receiving(port: GmPort, content: bytes) -> None:
+    """Receive messages, look at every byte of them, give their buffers back."""
+    while True:
+        message = await port.receive()
+        if message.read() != content:
+            raise SimulationError(f"a message from node {message.node} did not arrive as it was sent")
+        await port.provide_receive_buffer(message.buffer)
