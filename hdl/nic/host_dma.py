@@ -48,7 +48,7 @@ class HostDma(wiring.Component):
     between bursts if the bus takes the next address early. Latency from `start` to the address on the bus: 2
     cycles; to the first write data: 4 if the SRAM grants at once. From the last read beat to `done`: 2
     cycles; from the last write response: 1. `wvalid` never waits for `awready`, nor `bready` and `rready` for
-    anything but the SRAM. All bus outputs but `rready` come straight from registers. Reset: idle, no error.
+    anything but the SRAM. No bus output depends on an input of the same cycle. Reset: idle, no error.
     """
 
     def __init__(self, config: NicConfig) -> None:

@@ -164,6 +164,8 @@ def test_a_flit_on_offer_is_not_exchanged_for_another() -> None:
 
     rig.run(sent=0, received=4, meanwhile=later)
     assert [flit.data for flit in rig.sink.flits] == [1, 2, 3, 4]
+    # Each flit moved twice: into its buffer while nothing left, and out of it.
+    assert sum(rig.moved) == 8
 
 
 def test_vls_take_turns_by_the_packet() -> None:
