@@ -56,7 +56,7 @@ GM_COSTS = CostTable(
         "sdma_relink": 2,
         "sdma_rotate": 27,
         "sdma_pass": 41,
-        "sdma_packet": 395,
+        "sdma_packet": 288,
         "sdma_start": 4,
         "sdma_done": 10,
         "send_packet": 40,
@@ -88,8 +88,8 @@ On the path of a lone sender, from one packet to the next, with the host DMA eng
   becomes ready: the same cycles, since the unit replaces the look at the queue. The thesis found less than 1%
   between the two (5.2).
 - `sdma_packet`: segment, translate the address, build header and route. It takes the residual of the
-  published interval, 96 ticks = 48.0 us = 1584 cycles of 33 MHz: 1584 less the host DMA of 4096 bytes less
-  everything else in this list.
+  published interval, 96 ticks = 48.0 us = 1584 cycles of 33 MHz: 1584 less the host DMA of 4096 bytes
+  (1207 from its start to ISR.host_dma, with `PciTiming`'s defaults) less everything else in this list.
 - `sdma_start`: program the host DMA engine.
 
 Change of connection (figures 5.5 and 5.6): two destinations alternating give 81.82 MB/s = 50.06 us a packet,
@@ -100,7 +100,7 @@ a change, the order A B A C in a queue of three 1.5 on average. So with r + p = 
   entry. That it is paid without a change as well is what the third run says: (10/3 T, 10/7 T) changes on 6
   packets of 10, yet adds up to 81.84 MB/s.
 
-Beside the host DMA (about 1100 cycles), so not in a lone sender's interval:
+Beside the host DMA (about 1200 cycles), so not in a lone sender's interval:
 - `recv_rearm`, `recv_ack`: once a packet's acknowledgement; `send_ack` at the receiver.
 - `sdma_doorbell`, `sdma_token`: once a message; 4 reads of SRAM beside. `rdma_event`, `rdma_start`,
   `rdma_done`: once a message, 5 stores beside.
@@ -108,7 +108,7 @@ Beside the host DMA (about 1100 cycles), so not in a lone sender's interval:
   (nagar-thesis-2001 5.2.1).
 - `sdma_receive_token`, `sdma_command`, `timer`, `recv_nack`: rare.
 
-Receiving a packet: `recv_rearm` + `recv_data` + `rdma_data` + `rdma_done` + `send_ack`, about 170 cycles
-against about 450 of sending: "the amount of processing required for incoming messages is less than that for
+Receiving a packet: `recv_rearm` + `recv_data` + `rdma_data` + `rdma_done` + `send_ack`, about 160 cycles
+against about 370 of sending: "the amount of processing required for incoming messages is less than that for
 outgoing" (5.3).
 """
