@@ -31,15 +31,15 @@ NO_LIMIT = 255
 
 
 class TableSignature(wiring.Signature):
-    """Where tables are written, seen by the arbiter. Parameters: `vls`, and `entries` of each of the two tables.
+    """Where tables are written, seen by the arbiter. Parameters: `vls`; `entries` of each of the two.
 
     Members (in, but `ready`):
 
     - `write`: entry `entry` (0 to `entries - 1`) of the high (`high` set) or low table becomes (`vl`,
       `weight` of 8 bits). Nothing changes for the traffic yet. Weight 0: the entry is not used.
     - `commit`: the tables as written, with `limit` (8 bits), take effect at the next start of a frame.
-    - `ready` (out): a write or a commit is taken in this cycle; without it, it is lost. Low after reset, while the
-      tables are wiped, and from a commit until it has taken effect.
+    - `ready` (out): a write or a commit is taken in this cycle; without it, it is lost. Low after reset,
+      while the tables are wiped, and from a commit until it has taken effect.
     """
 
     def __init__(self, *, vls: int, entries: int) -> None:
@@ -65,7 +65,8 @@ class VlArbiterSignature(wiring.Signature):
     - `requests` (in): the VL's next flit may go in this cycle. A request may come and go freely.
     - `tails` (in): that flit is the last of its packet. Meaningless without the request.
     - `grant` (out): one of those who ask, one-hot, in the same cycle; 0 if nobody asks.
-    - `advance` (in): the granted flit goes in this cycle. It may depend on `grant`; `grant` never depends on it.
+    - `advance` (in): the granted flit goes in this cycle. It may depend on `grant`; `grant` never depends on
+      it.
     - `table` (in, `TableSignature`), only with `entries`.
     """
 
@@ -89,11 +90,11 @@ class VlArbiter(wiring.Component):
 
     Raises ConfigError for a value out of range.
 
-    A derived class sets `has_tables`, and gives `pick(m, requests, tails, grant, advance)`: the arbitration among
-    the data VLs. There `requests` never has the control VL, `advance` is low while the control VL sends, and
-    `grant` is a signal to be driven, which must obey the contract above. Its docstring says the algorithm, its
-    memory, and the longest wait, which the static or class method `wait_bound` computes in flits of others
-    (control flits not counted), or None where there is no bound.
+    A derived class sets `has_tables`, and gives `pick(m, requests, tails, grant, advance)`: the arbitration
+    among the data VLs. There `requests` never has the control VL, `advance` is low while the control VL
+    sends, and `grant` is a signal to be driven, which must obey the contract above. Its docstring says the
+    algorithm, its memory, and the longest wait, which the static or class method `wait_bound` computes in
+    flits of others (control flits not counted), or None where there is no bound.
     """
 
     has_tables = False
