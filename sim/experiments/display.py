@@ -46,19 +46,19 @@ class RunProgress:
                 point.label.ljust(width), total=1.0, text="", start=False
             )
         self._plain = None if console.is_terminal else console
-        self._last: dict[int, str] = {}
+        self._told: dict[int, tuple[int, str]] = {}
 
     def report(self, index: int, fraction: float, text: str) -> None:
-        """Move the bar of the build (`BUILD`) or of a point. Where no bar can be drawn, a line for each
-        change of the text."""
+        """Move the bar of the build (`BUILD`) or of a point. Where no bar can be drawn, a line for each step
+        of the build, and for each quarter of a point."""
         task = self._tasks[index]
         self._bars.start_task(task)
         self._bars.update(task, completed=fraction, text=text)
-        if self._plain and self._last.get(index) != text:
-            self._last[index] = text
-            self._plain.print(
-                f"{self._bars.tasks[task].description.strip()}: {text}", highlight=False, markup=False
-            )
+        step = (0, text) if index == BUILD else (int(4 * fraction), "")
+        if self._plain and self._told.get(index) != step:
+            self._told[index] = step
+            name = self._bars.tasks[task].description.strip()
+            self._plain.print(f"{name}: {text}", highlight=False, markup=False)
 
     def __enter__(self) -> RunProgress:
         if not self._plain:
