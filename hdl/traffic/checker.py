@@ -27,16 +27,16 @@ class Checker(wiring.Component):
     - `node` (in): the number of this node. `ordered` (in): check the order.
     - `flit` (in, `FlitLayout`), `valid` (in): a flit, taken in this cycle.
     - `errors` (out, `ERRORS`): what is wrong with this flit, in the same cycle: `structure` (a head inside a
-      packet, a flit outside of one, a packet that ends before or after its header says), `integrity` (a bit is
-      wrong), `destination` (not for this node), `order` (its packet is not the next of its source and VL).
+      packet, a flit outside of one, a packet that ends before or after its header says), `integrity` (a bit
+      is wrong), `destination` (not for this node), `order` (its packet is not the next of its source and VL).
     - `identity` (out, `IDENTITY`): of the flit's packet; valid with `known`.
-    - `flits` (out): flits of a good packet that have been recognised with this one: all of the header with its last
-      flit, then one each; 0 for those that are not good.
+    - `flits` (out): flits of a good packet that have been recognised with this one: all of the header with
+      its last flit, then one each; 0 for those that are not good.
     - `done` (out): this is the tail of a packet of which every flit was good. It may be out of order.
 
     A packet with a bad flit is bad from there on. Order: a tail must carry the sequence number that follows
-    the last good one of its source and VL; after an error it goes on from what came. 256 packets lost in a row go
-    unseen there.
+    the last good one of its source and VL; after an error it goes on from what came. 256 packets lost in a
+    row go unseen there.
 
     Throughput: a flit a cycle. Reset: outside of any packet; expected sequence numbers stay as they are.
     """
@@ -97,18 +97,14 @@ class Checker(wiring.Component):
         word = identity.as_value()
         expected = body(word[:32] ^ word[32:], index, flit.tail, link)
         structure, integrity, elsewhere = Signal(), Signal(), Signal()
-        m.d.comb += structure.eq((flit.head & was_inside) | ~follows)
-        with m.If(index < last):
-            with m.If(flit.tail):
-                m.d.comb += structure.eq(1)
-        with m.Elif(at_last):
-            with m.If(flit.tail != identity.only):
-                m.d.comb += structure.eq(1)
+        ends_wrong = Mux(at_last, flit.tail != identity.only, flit.tail & (index < last))
+        m.d.comb += structure.eq((flit.head & was_inside) | ~follows | ends_wrong)
+        with m.If(at_last):
             m.d.comb += [
-                integrity.eq((check != check_byte(low, upper)) | (low[:4] != Kind.DATA.value)),
+                integrity.eq((check != check_byte(low, upper)) | (low[:4] != Kind.DATA)),
                 elsewhere.eq(identity.destination != self.node),
             ]
-        with m.Else():
+        with m.Elif(index > last):
             m.d.comb += integrity.eq(flit.data != expected)
 
         wrong, good = Signal(), Signal()

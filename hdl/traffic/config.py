@@ -45,7 +45,8 @@ class TrafficConfig(Part):
     def _check(self) -> Self:
         if self.max_packet_flits < self.link.header_flits:
             raise ValueError(
-                f"max_packet_flits = {self.max_packet_flits}: at least the header's {self.link.header_flits} flits"
+                f"max_packet_flits = {self.max_packet_flits}: at least the header's "
+                f"{self.link.header_flits} flits"
             )
         return self
 

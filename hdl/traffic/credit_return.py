@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import memory, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In
 
 from ..link import LinkSignature
 from .config import TrafficConfig
@@ -18,10 +18,12 @@ class CreditReturn(wiring.Component):
     Flits are taken at any time; only their credits wait, which the sender cannot tell from a buffer of
     `sink_flits` a VL that is not emptied.
 
-    Members: `rx` (in, `LinkSignature`): watched, and answered with credits; `hold` (in): give none; `stall` (in, 8):
-    give none in so many of 256 cycles, at random; `load` (in), `word` (in, 32): state of these random numbers.
+    Members: `rx` (in, `LinkSignature`): watched, and answered with credits; `hold` (in): give none; `stall`
+    (in, 8): give none in so many of 256 cycles, at random; `load` (in), `word` (in, 32): state of these
+    random numbers.
 
-    Latency: the credit of a flit in cycle t is on the link in t + 1. Throughput: one a cycle. Reset: none owed.
+    Latency: the credit of a flit in cycle t is on the link in t + 1. Throughput: one a cycle. Reset: none
+    owed.
     """
 
     def __init__(self, config: TrafficConfig) -> None:

@@ -1,16 +1,18 @@
 """When packets are born, and what they are: the random processes of a source's classes.
 
-One event of one class is served in a cycle: a birth, or a step of a class's process ahead of time. A class keeps
-`due`, the time of its next birth, and a birth carries `due` and not the time at which it was served. So the
-processes are exact though events wait for each other, and though a full queue puts births off: a short queue
-behaves as an infinite one, except that a class then waits with packets for other VLs too.
+One event of one class is served in a cycle: a birth, or a step of a class's process ahead of time. A class
+keeps `due`, the time of its next birth, and a birth carries `due` and not the time at which it was served. So
+the processes are exact though events wait for each other, and though a full queue puts births off: a short
+queue behaves as an infinite one, except that a class then waits with packets for other VLs too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
+from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import memory, wiring
@@ -62,8 +64,8 @@ class _Class:
     turn: Signal
     deferred: Signal
 
-    def mode(self, mode: Mode) -> Value:
-        return self.set["CONTROL_mode"] == mode.value
+    def mode(self, mode: Any) -> Value:
+        return self.set["CONTROL_mode"] == mode
 
 
 class Generator(wiring.Component):
@@ -80,18 +82,19 @@ class Generator(wiring.Component):
 
     The processes, with time in cycles and a class's own settings (`class.rdl`), from the start on:
 
-    - random: gaps are 1 + floor(E * SPACING), E exponential of mean 1: the discrete-time Poisson process, in which
-      a packet is born in each cycle with probability 1 - exp(-1 / SPACING). A geometric gap, drawn at once.
+    - random: gaps are 1 + floor(E * SPACING), E exponential of mean 1: the discrete-time Poisson process, in
+      which a packet is born in each cycle with probability 1 - exp(-1 / SPACING). A geometric gap, drawn at
+      once.
     - periodic: births at PHASE, PHASE + SPACING, ...; fractions of a cycle are kept, not lost.
-    - on/off: OFF and ON periods are floor(E * mean). The births are SPACING apart in time spent ON, so that the
-      mean rate is ON / (ON + OFF) / SPACING also when periods are short. It begins with an OFF period.
-    - trace: every INTERVAL a frame of so many flits is cut in packets of LENGTH, the last one shorter (no shorter
-      than a header), born the row's spacing apart: 0 makes a burst, INTERVAL / packets is the input
+    - on/off: OFF and ON periods are floor(E * mean). The births are SPACING apart in time spent ON, so that
+      the mean rate is ON / (ON + OFF) / SPACING also when periods are short. It begins with an OFF period.
+    - trace: every INTERVAL a frame of so many flits is cut in packets of LENGTH, the last one shorter (no
+      shorter than a header), born the row's spacing apart: 0 makes a burst, INTERVAL / packets is the input
       regulator of yum-2006 7.1.
 
-    Every event takes a new pair of random numbers: `total[32:]` for E, `total[8:32]` for a uniform destination,
-    `raw[0:12]` for the hot spot, `raw[16:32]` for the VL. A birth chooses destination and VL of the birth after.
-    A class starts (is primed) within `classes` cycles of the start.
+    Every event takes a new pair of random numbers: `total[32:]` for E, `total[8:32]` for a uniform
+    destination, `raw[0:12]` for the hot spot, `raw[16:32]` for the VL. A birth chooses destination and VL of
+    the birth after. A class starts (is primed) within `classes` cycles of the start.
 
     Throughput: one event a cycle. Reset: all classes off.
     """
@@ -302,8 +305,8 @@ class Generator(wiring.Component):
         return read[0], read[1]
 
     def _choose(
-        self, m: Module, classes: list[_Class], of_granted, random: Xoroshiro
-    ) -> tuple[Signal, Signal, Signal]:  # type: ignore[no-untyped-def]
+        self, m: Module, classes: list[_Class], of_granted: Callable[[list[Value]], Value], random: Xoroshiro
+    ) -> tuple[Signal, Signal, Signal]:
         """Destination and VL of the granted class's next packet, and its next turn."""
         config, access = self._config, self.access
 
@@ -315,9 +318,9 @@ class Generator(wiring.Component):
         anywhere = uniform(m, random.total[32 - UNIFORM_BITS : 32], self.node, config)
         hot = (random.raw[:12] < setting("DESTINATION_fraction")) & (named != self.node)
         with m.Switch(setting("CONTROL_pattern")):
-            with m.Case(Choice.FIXED.value):
+            with m.Case(Choice.FIXED):
                 m.d.comb += destination.eq(named)
-            with m.Case(Choice.UNIFORM.value):
+            with m.Case(Choice.UNIFORM):
                 m.d.comb += destination.eq(anywhere)
             with m.Default():
                 m.d.comb += destination.eq(Mux(hot, named, anywhere))
@@ -335,9 +338,9 @@ class Generator(wiring.Component):
         mine = of_granted([k.turn for k in classes])
         m.d.comb += turn.eq(Mux(mine + 1 >= count, 0, mine + 1))
         with m.Switch(setting("CONTROL_vl_choice")):
-            with m.Case(VlChoice.RANDOM.value):
+            with m.Case(VlChoice.RANDOM):
                 m.d.comb += vl.eq(first + (random.raw[16:32] * count)[16:])
-            with m.Case(VlChoice.IN_TURN.value):
+            with m.Case(VlChoice.IN_TURN):
                 m.d.comb += vl.eq(first + mine)
             with m.Default():
                 m.d.comb += vl.eq(port.data)

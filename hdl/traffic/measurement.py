@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -12,8 +14,8 @@ from .ports import CONTROL, MEASUREMENT, MEASUREMENT_NODE, REQUEST, RESPONSE, Ph
 __all__ = ["Measurement"]
 
 STEADY_CYCLES = 8
-"""The drain is over when nothing has been outstanding for so long: births and arrivals pass registers on their way,
-a birth 2 cycles and an arrival no fewer, so 4 would do."""
+"""The drain is over when nothing has been outstanding for so long: births and arrivals pass registers on
+their way, a birth 2 cycles and an arrival no fewer, so 4 would do."""
 
 
 class Measurement(wiring.Component):
@@ -28,15 +30,15 @@ class Measurement(wiring.Component):
     - `event` (out): changes its value when the phase changes, for a coroutine to wait for.
 
     A start clears the statistics (`clear_cycles`), then the sources make packets for WARMUP, WINDOW and the
-    drain. Packets born in the window are tagged; only they count for latencies, and the drain lasts until all of
-    them have arrived. Untagged packets go on being made, so that the last tagged ones meet the same load as the
-    first. Verdict COMPLETE: every tagged packet has arrived. SATURATED: LIMIT cycles of draining did not suffice,
-    so the means of what has arrived are too small and must not be used.
+    drain. Packets born in the window are tagged; only they count for latencies, and the drain lasts until all
+    of them have arrived. Untagged packets go on being made, so that the last tagged ones meet the same load
+    as the first. Verdict COMPLETE: every tagged packet has arrived. SATURATED: LIMIT cycles of draining did
+    not suffice, so the means of what has arrived are too small and must not be used.
 
-    A source's queue that grows during the window takes about (offered - accepted) / accepted * WINDOW cycles to
-    drain: so a LIMIT of 0.05 * WINDOW (and a few times the network's latency) tells a network that accepts less than
-    0.95 of the load. Packets that were lost in the network end in SATURATED too; the sinks' errors and the routers'
-    counters tell why.
+    A source's queue that grows during the window takes about (offered - accepted) / accepted * WINDOW cycles
+    to drain: so a LIMIT of 0.05 * WINDOW (and a few times the network's latency) tells a network that accepts
+    less than 0.95 of the load. Packets that were lost in the network end in SATURATED too; the sinks' errors
+    and the routers' counters tell why.
 
     After the verdict the sources stop, unless CONTROL.go_on. Reset: idle, no verdict.
     """
@@ -73,7 +75,7 @@ class Measurement(wiring.Component):
         with m.If(~outstanding[31] & (outstanding > peak)):
             m.d.sync += peak.eq(outstanding)
 
-        def enter(new: Phase) -> list:  # type: ignore[type-arg]
+        def enter(new: Any) -> list[Any]:
             return [phase.eq(new), self.event.eq(~self.event)]
 
         through = Signal()
@@ -115,7 +117,7 @@ class Measurement(wiring.Component):
                     steady.eq(Mux((outstanding == 0) & ~self.behind.any(), steady + 1, 0)),
                 ]
                 with m.If((steady == STEADY_CYCLES) | through):
-                    verdict = Mux(steady == STEADY_CYCLES, Verdict.COMPLETE.value, Verdict.SATURATED.value)
+                    verdict = Mux(steady == STEADY_CYCLES, Verdict.COMPLETE, Verdict.SATURATED)
                     m.d.sync += [*enter(Phase.DONE), self.verdict.eq(verdict), control.run.eq(go_on)]
         with m.If(stop):
             m.d.sync += control.run.eq(0)

@@ -20,13 +20,14 @@ class TrafficNode(wiring.Component):
 
     Members:
 
-    - `node` (in, `node_bits`): its number, a constant of the network's top, so that one block serves all nodes.
+    - `node` (in, `node_bits`): its number, a constant of the network's top, so that one block serves all
+      nodes.
     - `tx` (out, `LinkSignature`), `rx` (in, `LinkSignature`): the network link.
-    - `request` (in, `REQUEST`), `response` (out, `RESPONSE`): set-up and read-out; the answer `READ_CYCLES` later,
-      zeros otherwise.
+    - `request` (in, `REQUEST`), `response` (out, `RESPONSE`): set-up and read-out; the answer `READ_CYCLES`
+      later, zeros otherwise.
     - `control` (in, `CONTROL`): from the measurement.
-    - `born`, `done` (out): a tagged packet was born, has arrived. `behind` (out): tagged packets are yet to be
-      born. For the measurement.
+    - `born`, `done` (out): a tagged packet was born, has arrived. `behind` (out): tagged packets are yet to
+      be born. For the measurement.
     - `activity` (out): a flit is on its link, for a watchdog.
     """
 

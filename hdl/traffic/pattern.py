@@ -66,13 +66,13 @@ PERMUTATIONS: dict[str, Callable[[int, int], int]] = {
     "neighbour": _neighbour,
     "tornado": _tornado,
 }
-"""Destination of a node among so many nodes, by the pattern's name. `transpose` takes node numbers row by row of
-a square mesh. A node may be its own destination (the diagonal of a transpose): such a source stays off."""
+"""Destination of a node among so many nodes, by the pattern's name. `transpose` takes node numbers row by row
+of a square mesh. A node may be its own destination (the diagonal of a transpose): such a source stays off."""
 
 
 def permutation(name: str, nodes: int) -> list[int]:
-    """The destination of every node. Raises ConfigError for an unknown name or a number of nodes that does not
-    suit."""
+    """The destination of every node. Raises ConfigError for an unknown name or a number of nodes that does
+    not suit."""
     if name not in PERMUTATIONS:
         raise ConfigError(f"pattern = {name!r}: one of {', '.join(sorted(PERMUTATIONS))}")
     return [PERMUTATIONS[name](node, nodes) for node in range(nodes)]

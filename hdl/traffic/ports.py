@@ -48,8 +48,8 @@ MEASUREMENT = load(_HERE / "measurement.rdl")
 REQUEST = data.StructLayout(
     {"valid": 1, "write": 1, "node": unsigned(11), "address": unsigned(20), "data": 32}
 )
-"""An access of the set-up port, one a cycle, broadcast to all nodes and the measurement: `node` a node's number or
-`MEASUREMENT_NODE`, `address` in bytes, a multiple of 4. It is always taken."""
+"""An access of the set-up port, one a cycle, broadcast to all nodes and the measurement: `node` a node's
+number or `MEASUREMENT_NODE`, `address` in bytes, a multiple of 4. It is always taken."""
 RESPONSE = data.StructLayout({"valid": 1, "data": 32})
 """The answer to a read, `READ_CYCLES` after it; zeros in every other cycle, so that answers can be ORed."""
 READ_CYCLES = 3
@@ -61,9 +61,9 @@ ACCESS = data.StructLayout({"read": 1, "write": 1, "address": unsigned(20), "dat
 CONTROL = data.StructLayout(
     {"now": 32, "run": 1, "clear": 1, "window": 1, "window_start": 32, "window_cycles": 32}
 )
-"""What the measurement tells all nodes. `now`: cycles since reset; `run`: make packets; `clear`: clear the row
-(`now`'s low bits) of all statistics; `window`: this is a cycle of the window; `window_start`, `window_cycles`: a
-packet born in these cycles is tagged."""
+"""What the measurement tells all nodes. `now`: cycles since reset; `run`: make packets; `clear`: clear the
+row (`now`'s low bits) of all statistics; `window`: this is a cycle of the window; `window_start`,
+`window_cycles`: a packet born in these cycles is tagged."""
 
 CLASS_BASE, CLASS_BYTES = 0x01000, 0x100
 STATISTICS_BASE = 0x02000
@@ -75,7 +75,7 @@ SPACING_FRACTION = 12
 """Fraction bits of SPACING and of a trace row's spacing."""
 
 
-class Mode(enum.Enum, shape=3):
+class Mode(enum.Enum, shape=3):  # type: ignore[call-arg]
     """How a class makes packets (yum-2006 6.1): not; with exponential gaps; at even gaps; at even gaps within
     exponential ON periods between exponential OFF periods; as the frames of a trace."""
 
@@ -86,7 +86,7 @@ class Mode(enum.Enum, shape=3):
     TRACE = 4
 
 
-class Choice(enum.Enum, shape=2):
+class Choice(enum.Enum, shape=2):  # type: ignore[call-arg]
     """Destination of a packet: the class's node; any other node; the class's node with the class's fraction,
     else any other."""
 
@@ -95,15 +95,16 @@ class Choice(enum.Enum, shape=2):
     HOT_SPOT = 2
 
 
-class VlChoice(enum.Enum, shape=2):
-    """VL of a packet: any of the class's; each in turn; the one in the destination's row of the route memory."""
+class VlChoice(enum.Enum, shape=2):  # type: ignore[call-arg]
+    """VL of a packet: any of the class's; each in turn; the one in the destination's row of the route
+    memory."""
 
     RANDOM = 0
     IN_TURN = 1
     BY_DESTINATION = 2
 
 
-class Phase(enum.Enum, shape=3):
+class Phase(enum.Enum, shape=3):  # type: ignore[call-arg]
     """Phase of the measurement."""
 
     IDLE = 0
@@ -114,7 +115,7 @@ class Phase(enum.Enum, shape=3):
     DONE = 5
 
 
-class Verdict(enum.Enum, shape=2):
+class Verdict(enum.Enum, shape=2):  # type: ignore[call-arg]
     """Result of the measurement: none yet; every tagged packet has arrived; the limit came first."""
 
     NONE = 0

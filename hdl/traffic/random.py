@@ -1,4 +1,5 @@
-"""Random numbers in RTL, and exponentially distributed draws from them, with plain Python models bit for bit."""
+"""Random numbers in RTL, and exponentially distributed draws from them, with plain Python models bit for
+bit."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def _rotate(word: int, by: int) -> int:
 
 
 def seed_words(seed: int, stream: int = 0) -> list[int]:
-    """The four 32-bit words of a generator's state, low words first, from a `seed` and the number of a `stream`.
+    """The four 32-bit words of a generator's state, low words first, from a `seed` and the number of a
+    `stream`.
 
     By splitmix64 (Steele, Lea, Flood, OOPSLA 2014), as xoroshiro's authors advise: neighbouring seeds give
     unrelated states, and the state is never all zero (its two halves are images of different numbers).
@@ -77,8 +79,8 @@ class Xoroshiro(wiring.Component):
 
     Members:
 
-    - `total` (out, 64): the generator's output. `raw` (out, 64): half of its state, for choices that need more
-      bits; the pair takes every value once in a period, so the two are independent of each other.
+    - `total` (out, 64): the generator's output. `raw` (out, 64): half of its state, for choices that need
+      more bits; the pair takes every value once in a period, so the two are independent of each other.
     - `step` (in): both change in the next cycle.
     - `load` (in, 4), `word` (in, 32): bit i loads word i of the state (`seed_words`).
 
@@ -123,12 +125,12 @@ def exponential(m: Module, random: Value) -> Signal:
     """An exponential draw of mean 1 from 32 uniform bits, `EXPONENTIAL_BITS` wide, 16 fraction bits;
     combinational.
 
-    The inverse distribution function: with u = (random + 1/2) / 2^32 = 2^-(1 + z) * (1 + f), z the zeros above
-    its first one, -ln u = (1 + z) ln 2 - ln(1 + f), the last from a table of 128 segments with linear
+    The inverse distribution function: with u = (random + 1/2) / 2^32 = 2^-(1 + z) * (1 + f), z the zeros
+    above its first one, -ln u = (1 + z) ln 2 - ln(1 + f), the last from a table of 128 segments with linear
     interpolation. Mean and deviation are 1 within 1e-4.
     """
     mantissa: Value = Cat(Const(1, 1), random)
-    zeros = []
+    zeros: list[Value] = []
     # A binary search for the first one, shifting on the way.
     for stage, shift in enumerate((32, 16, 8, 4, 2, 1)):
         empty = Signal(name=f"empty_{shift}")

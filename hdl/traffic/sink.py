@@ -20,10 +20,10 @@ __all__ = ["Sink"]
 class Sink(wiring.Component):
     """Receives at the full rate of the link, into no buffer: a flit is checked as it comes.
 
-    Members: `node` (in): its number; `control` (in, `CONTROL`); `access` (in, `ACCESS`) and `answer` (out, 32):
-    statistics, histogram, SINK and the error registers; `load` (in), `word` (in, 32): random stalls' state;
-    `rx` (in, `LinkSignature`): the link; `done` (out): a tagged packet has arrived whole, 2 cycles after its tail
-    was on the link; `received` (out): any packet has.
+    Members: `node` (in): its number; `control` (in, `CONTROL`); `access` (in, `ACCESS`) and `answer` (out,
+    32): statistics, histogram, SINK and the error registers; `load` (in), `word` (in, 32): random stalls'
+    state; `rx` (in, `LinkSignature`): the link; `done` (out): a tagged packet has arrived whole, 2 cycles
+    after its tail was on the link; `received` (out): any packet has.
 
     A latency is the cycle of the tail on `rx` less that of the birth. Reset: nothing owed, no error.
     """

@@ -19,9 +19,9 @@ __all__ = ["Source"]
 class Source(wiring.Component):
     """Makes packets (`Generator`) and sends them (`Sender`).
 
-    Members: `node` (in): its number; `control` (in, `CONTROL`); `access` (in, `ACCESS`) and `answer` (out, 32);
-    `load` (in, 4), `word` (in, 32): random numbers' state; `tx` (out, `LinkSignature`); `born` (out): a tagged
-    packet is born in this cycle; `behind` (out): tagged packets are yet to be born; `sent_tail` (out).
+    Members: `node` (in): its number; `control` (in, `CONTROL`); `access` (in, `ACCESS`) and `answer` (out,
+    32); `load` (in, 4), `word` (in, 32): random numbers' state; `tx` (out, `LinkSignature`); `born` (out): a
+    tagged packet is born in this cycle; `behind` (out): tagged packets are yet to be born; `sent_tail` (out).
 
     Latency: a packet born (due) in cycle t has its head on an idle link in t + 2, plus `delay_cycles`.
     """

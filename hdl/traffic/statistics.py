@@ -76,11 +76,11 @@ class Tally(wiring.Component):
 
 
 class TallyBank(wiring.Component):
-    """A `Tally` with a row a class for each of `specs`: name in lower case of a register of `statistics.rdl` to
-    (bits, amount bits, kind). One of 64 bits is read as two words, the register and the one after it.
+    """A `Tally` with a row a class for each of `specs`: name in lower case of a register of `statistics.rdl`
+    to (bits, amount bits, kind). One of 64 bits is read as two words, the register and the one after it.
 
-    Members: the names (in, `TallySignature`); `control` (in, `CONTROL`), for its clear; `access` (in, `ACCESS`)
-    and `answer` (out, 32): the word read in the cycle before, 0 if it is none of these.
+    Members: the names (in, `TallySignature`); `control` (in, `CONTROL`), for its clear; `access` (in,
+    `ACCESS`) and `answer` (out, 32): the word read in the cycle before, 0 if it is none of these.
     """
 
     def __init__(self, config: TrafficConfig, specs: Mapping[str, tuple[int, int, Kind]]) -> None:

@@ -1,7 +1,7 @@
 """Random numbers against their models, bit for bit, and the models against what they promise."""
 
 import math
-from itertools import islice
+from itertools import islice, pairwise
 
 import pytest
 from amaranth import Module, Signal
@@ -96,7 +96,7 @@ def test_exponential_has_mean_and_deviation_one():
     # Standard errors: 1 / sqrt(n) of the mean, sqrt(8 / n) of the variance; four of them.
     assert mean == pytest.approx(1, abs=4 / math.sqrt(len(draws)))
     assert variance == pytest.approx(1, abs=4 * math.sqrt(8 / len(draws)))
-    lag = sum((a - mean) * (b - mean) for a, b in zip(draws, draws[1:], strict=False)) / len(draws)
+    lag = sum((a - mean) * (b - mean) for a, b in pairwise(draws)) / len(draws)
     assert abs(lag) < 4 / math.sqrt(len(draws))
 
 

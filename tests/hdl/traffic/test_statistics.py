@@ -1,5 +1,7 @@
 """Tallies and the histogram's bins against plain Python."""
 
+from itertools import pairwise
+
 import pytest
 from amaranth import Module, Signal
 from amaranth.sim import Simulator
@@ -27,7 +29,7 @@ def test_bins_cover_everything_once(sub):
     config = TrafficConfig(histogram_sub_bits=sub)
     ends = [bin_range(position, config) for position in range(config.histogram_bins)]
     assert ends[0][0] == 0 and ends[-1][1] == 2**BORN_BITS - 1
-    assert all(before[1] + 1 == after[0] for before, after in zip(ends, ends[1:], strict=False))
+    assert all(before[1] + 1 == after[0] for before, after in pairwise(ends))
 
 
 @settings(max_examples=10)
