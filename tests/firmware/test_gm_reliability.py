@@ -3,9 +3,12 @@ on."""
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from cluster import Cluster
 from lanikai.firmware.gm.layout import SendDescriptor
+from lanikai.firmware.gm.wire import SEQUENCE_MODULUS
 from lanikai.hdl.packet import Header, Kind
 from lanikai.sim.host.errors import (
     BusFaultError,
@@ -232,6 +235,31 @@ def test_a_port_can_be_closed_amid_traffic_and_opened_again() -> None:
         cluster.assert_home()
 
     cluster.run(main())
+
+
+@pytest.mark.parametrize("lost", [0.0, 0.1])
+def test_sequence_numbers_wrap(lost) -> None:
+    """A stream goes over its 65536th packet, also while packets are being sent again."""
+    rng = random.Random(7)
+    cluster = Cluster(2, drop=lambda header: rng.random() < lost)
+    start = SEQUENCE_MODULUS - 10
+    cluster.programs[0].connection(1).send[0].next_sequence = start
+    cluster.programs[1].connection(0).receive[0].expected = start
+
+    async def main() -> None:
+        a, b = await cluster.gms[0].open_port(0), await cluster.gms[1].open_port(0)
+        target, source = await b.dma_malloc(600), await a.dma_malloc(600)
+        for salt in range(6):
+            await b.provide_receive_buffer(target)
+            source.write(content(600, salt))
+            handle = await a.send(source, node=1, port=0)
+            assert (await b.receive()).read() == content(600, salt)
+            await handle.wait()
+        await cluster.settle()
+        cluster.assert_home()
+
+    cluster.run(main())
+    assert cluster.programs[1].connection(0).receive[0].expected == 20
 
 
 def test_packets_of_strangers_are_dropped() -> None:
