@@ -1,0 +1,117 @@
+"""Proofs of the arbiters: one grant, only to a requester, to one whenever anybody asks, and no longer wait than
+the bound. For each arbiter mutants that the proof catches."""
+
+import pytest
+from amaranth import Mux, Signal
+from amaranth.hdl import Assert, Assume, Cover
+from lanikai.hdl.arbiter.deficit_round_robin import DeficitRoundRobinVlArbiter
+from lanikai.hdl.arbiter.fcfs import FcfsVlArbiter
+from lanikai.hdl.arbiter.fixed_priority import FixedPriorityVlArbiter
+from lanikai.hdl.arbiter.round_robin import RoundRobinArbiter
+from lanikai.hdl.arbiter.vl import VlArbiter
+from lanikai.hdl.arbiter.vl_round_robin import RoundRobinVlArbiter
+
+from .harness import Spec, mutate, prove
+
+VLS = 4
+FREE, ALWAYS = False, True
+
+
+def contract(spec, dut):
+    """One-hot, only to a requester, and to one whenever anybody asks (work conservation)."""
+    spec.m.d.comb += [
+        Assert((dut.grant & (dut.grant - 1)) == 0),
+        Assert((dut.grant & ~dut.requests) == 0),
+        Assert(dut.grant.any() == dut.requests.any()),
+    ]
+
+
+def wait_of(spec, dut, *, bound, always):
+    """Any requester that keeps asking is passed over at most `bound` times, and as often as that it can be. With
+    `always`, while every grant is used: then the last bound + 3 cycles tell all of an arbiter's state."""
+    m = spec.m
+    who = spec.constant(len(dut.requests), "patient")
+    waited = Signal(range(bound + 2))
+    m.d.comb += [
+        Assume((who & (who - 1)) == 0),
+        Assume((dut.requests & who).any()),
+        Assert(waited <= bound),
+        Cover(waited == bound),
+    ]
+    if always:
+        m.d.comb += Assume(dut.advance)
+    with m.If(dut.advance):
+        m.d.sync += waited.eq(Mux((dut.grant & who).any(), 0, waited + 1))
+
+
+def round_robin(component, always):
+    spec = Spec()
+    vl = issubclass(component, VlArbiter)
+    spec.m.submodules.dut = dut = component(vls=VLS) if vl else component(size=VLS)
+    spec.inputs(dut, "requests", "advance")
+    contract(spec, dut)
+    wait_of(spec, dut, bound=VLS - 1, always=always)
+    return spec
+
+
+def fcfs(component, always):
+    spec = Spec()
+    spec.m.submodules.dut = dut = component(vls=VLS)
+    spec.inputs(dut, "requests", "tails", "advance")
+    contract(spec, dut)
+    wait_of(spec, dut, bound=FcfsVlArbiter.wait_bound(VLS), always=always)
+    return spec
+
+
+def fixed_priority(component, always):
+    """No VL goes while a lower one asks; the control VL, here the highest, goes before all."""
+    spec = Spec()
+    spec.m.submodules.dut = dut = component(vls=VLS, control_vl=VLS - 1)
+    spec.inputs(dut, "requests", "advance")
+    contract(spec, dut)
+    spec.m.d.comb += Assert(~dut.requests[-1] | dut.grant[-1])
+    spec.m.d.comb += [Assert(~(dut.grant[v] & dut.requests[u])) for v in range(VLS - 1) for u in range(v)]
+    return spec
+
+
+SPECS = {
+    "round_robin": (round_robin, RoundRobinArbiter),
+    "vl_round_robin": (round_robin, RoundRobinVlArbiter),
+    "fcfs": (fcfs, FcfsVlArbiter),
+    "fixed_priority": (fixed_priority, FixedPriorityVlArbiter),
+}
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_arbiter_is_proved(name, tmp_path):
+    """By induction while every grant is used; with grants that are not used, for 10 cycles after reset."""
+    spec, component = SPECS[name]
+    prove(spec(component, ALWAYS), tmp_path / "always", depth=VLS + 3)
+    prove(spec(component, FREE), tmp_path / "free", mode="bmc", depth=10)
+
+
+@pytest.mark.parametrize("name", ["round_robin", "fcfs"])
+def test_wait_can_be_as_long_as_the_bound(name, tmp_path):
+    spec, component = SPECS[name]
+    prove(spec(component, FREE), tmp_path, mode="cover", depth=10)
+
+
+MUTANTS = [
+    # Two grants; a grant to nobody; one who waits for ever; a turn lost without `advance`.
+    ("round_robin", "pick & (~pick + 1)", "pick"),
+    ("round_robin", "self.grant.eq(pick & (~pick + 1))", "self.grant.eq(self.requests & above)"),
+    ("round_robin", "above.eq(~(self.grant << 1) + 1)", "above.eq(~self.grant + 1)"),
+    ("round_robin", "self.advance & self.requests.any()", "self.requests.any()"),
+    ("vl_round_robin", "above.eq(~(grant << 1) + 1)", "above.eq(~grant + 1)"),
+    ("fcfs", "requests[u] & before[u, v] for u", "before[u, v] for u"),
+    ("fcfs", "(older[u, v] & waiting[u]) | ~waiting[v]", "older[u, v]"),
+    ("fcfs", "else grant)", "else 0)"),
+    ("fixed_priority", "lowest_bit(requests)", "requests"),
+    ("fixed_priority", "lowest_bit(requests)", "lowest_bit(requests >> 1) << 1"),
+]
+
+
+@pytest.mark.parametrize(("name", "old", "new"), MUTANTS)
+def test_proof_catches_mutant(name, old, new, tmp_path):
+    spec, component = SPECS[name]
+    prove(spec(mutate(component, old, new), FREE), tmp_path, mode="bmc", depth=10, expect="fail")
