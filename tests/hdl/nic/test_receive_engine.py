@@ -65,7 +65,9 @@ def make(config: NicConfig, rng: random.Random, size: int, fault: str, spare: in
         flip(-1, 0, 32)
         outcome = bad
     elif fault == "short" and len(flits) > 2:
-        del flits[rng.randrange(1, len(flits) - 1)]
+        # A flit of the payload, if there is one. Without one of the header what stands in its place could be
+        # a length that fits, and only the CRC would tell.
+        del flits[rng.randrange(link.header_flits, len(flits) - 1) if size else 1]
         outcome = "length"
     elif fault == "long":
         extra = [flits[-1]._replace(head=0, tail=0)] * rng.randrange(1, 40)
