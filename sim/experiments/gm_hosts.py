@@ -8,7 +8,10 @@ if TYPE_CHECKING:
     from ..cluster import Cluster
     from ..host.gm import Gm
 
-__all__ = ["start_gm"]
+__all__ = ["NODES", "start_gm"]
+
+NODES = 4
+"""Nodes of a cluster that need not have more: experiments that agree on it share one build."""
 
 
 def start_gm(cluster: Cluster) -> list[Gm]:

@@ -164,11 +164,12 @@ class ShareSenders(Experiment):
         )
 
     def cluster(self, parameters: ShareSendersParameters) -> Any:
-        """The sender and as many receivers as the setting with the most flows has."""
+        """The sender and as many receivers as the setting with the most flows has; some may stay idle."""
         from ..cluster import cluster_preset
+        from .gm_hosts import NODES
 
         config = cluster_preset("lanai4")
-        nodes = 1 + max(map(len, parameters.idt_over_T))
+        nodes = max(NODES, 1 + max(map(len, parameters.idt_over_T)))
         if nodes > 1 << config.nic.link.hop_bits:
             # A hop of the source route must be able to name every port.
             link = config.nic.link.replace(hop_bits=(nodes - 1).bit_length())

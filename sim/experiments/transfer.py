@@ -84,10 +84,11 @@ class Transfer(Experiment):
         ]
 
     def cluster(self, parameters: TransferParameters) -> Any:
-        """Two hosts."""
+        """Two hosts send and receive; the others stay idle."""
         from ..cluster import cluster_preset
+        from .gm_hosts import NODES
 
-        return cluster_preset("lanai4", nodes=2)
+        return cluster_preset("lanai4", nodes=NODES)
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
         """Bandwidth from the first call to the last byte in the receiver's memory, latency of a message from
