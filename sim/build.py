@@ -23,6 +23,7 @@ from lanikai.hdl.emit import to_verilog
 
 from .cache import Cache, content_key
 from .compiler import BuildError, make_model, require_trace_header, versions
+from .verilog import compact_memories
 
 __all__ = ["Design", "Model", "Progress", "Public", "Recipe", "Variant", "block_design", "build"]
 
@@ -179,7 +180,10 @@ def _build_design(
     design: Design, variant: Variant, tell: Progress, store: Cache, tools: Mapping[str, str], started: float
 ) -> Model:
     main = (_NATIVE / "main.cpp").read_text()
-    sources = {**design.sources, "main.cpp": main, "control.vlt": design.control_file(variant)}
+    sources = {
+        name: compact_memories(text) if name.endswith(".v") else text for name, text in design.sources.items()
+    }
+    sources |= {"main.cpp": main, "control.vlt": design.control_file(variant)}
     flags = _VARIANT_FLAGS[variant]
     key = content_key({"top": design.top, "sources": sources, "flags": flags, "tools": tools})
     if variant == "waves" and not store.find("models", key):

@@ -10,6 +10,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -132,14 +133,39 @@ def make_model(
     for the same flags; without it they are compiled too and stand in `folder/build` afterwards. Raises
     BuildError, MissingTool.
     """
-    cxx, make, root = compiler(), _require_make(), _verilator_root()
+    cxx, make = compiler(), _require_make()
+    if " " in str(folder):
+        # make cannot work in a folder with a space in its name.
+        with tempfile.TemporaryDirectory(prefix="lanikai-") as other:
+            work = Path(other)
+            shutil.copytree(folder, work, dirs_exist_ok=True)
+            _compile(work, top, sources, flags=flags, log=log, runtime=runtime, cxx=cxx, make=make)
+            shutil.copytree(work, folder, dirs_exist_ok=True)
+    else:
+        _compile(folder, top, sources, flags=flags, log=log, runtime=runtime, cxx=cxx, make=make)
+
+
+def _compile(
+    folder: Path,
+    top: str,
+    sources: Sequence[str],
+    *,
+    flags: Sequence[str],
+    log: Path,
+    runtime: Path | None,
+    cxx: Compiler,
+    make: str,
+) -> None:
+    # The tools by links, since their own folders may have a space in their names.
+    root, libraries = folder / "verilator", folder / "cocotb"
+    root.symlink_to(_verilator_root())
+    libraries.symlink_to(cocotb_config.libs_dir)
     environment = os.environ | {"VERILATOR_ROOT": str(root)}
     for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS"):
         environment.pop(name, None)
-    libraries = cocotb_config.libs_dir
     verilate = [
         str(root / "bin" / "verilator_bin"),
-        *("--cc", "--exe", "--vpi", "-O3", "-Wno-fatal", "-Wno-lint", "-Wno-style"),
+        *("--cc", "--exe", "--vpi", "-O3", "-Wno-fatal", "-Wno-lint", "-Wno-style", "-Wno-SYMRSVDWORD"),
         *(
             "--timescale",
             "1ns/1ns",
@@ -156,13 +182,17 @@ def make_model(
         *flags,
         *sources,
     ]
-    with log.open("wb") as out:
-        if run_guarded(verilate, cwd=folder, env=environment, log=out):
-            raise BuildError("verilator", log)
-        if runtime:
-            _reuse(runtime, folder / "build")
-        if run_guarded([make, *_make_variables(cxx)], cwd=folder / "build", env=environment, log=out):
-            raise BuildError("the C++ compiler", log)
+    try:
+        with log.open("wb") as out:
+            if run_guarded(verilate, cwd=folder, env=environment, log=out):
+                raise BuildError("verilator", log)
+            if runtime:
+                _reuse(runtime, folder / "build")
+            if run_guarded([make, *_make_variables(cxx)], cwd=folder / "build", env=environment, log=out):
+                raise BuildError("the C++ compiler", log)
+    finally:
+        root.unlink()
+        libraries.unlink()
 
 
 def _reuse(runtime: Path, build: Path) -> None:

@@ -1,0 +1,231 @@
+"""Coroutines that the tests of the simulation layer run inside the simulator."""
+
+import os
+import time
+
+import numpy as np
+from lanikai.hdl.nic.nic import NIC_REGISTERS
+from lanikai.hdl.nic.ports import REGISTER_BASE, SRAM_BASE
+from lanikai.hdl.packet import Header
+from lanikai.sim import kernel
+
+ISR = NIC_REGISTERS["ISR"]
+
+
+async def count(session):
+    """The counter of `test_run.py`: what reads give in which phase, and what time does."""
+    enable, value = kernel.signal("enable"), kernel.signal("value")
+    clock = session.clock
+    seen = [(clock.cycle, kernel.cycle(), value.get())]
+    enable.set(1)
+    await clock.sample_phase()
+    seen.append((clock.cycle, kernel.cycle(), value.get()))
+    await clock.drive_phase()
+    seen.append((clock.cycle, kernel.cycle(), value.get()))
+    await clock.sleep(5)
+    seen.append((clock.cycle, kernel.cycle(), value.get()))
+    session.progress(0.5, "half way")
+    await clock.sample_phase()
+    await clock.sleep(2)
+    seen.append((clock.cycle, kernel.cycle(), value.get()))
+    return {"seen": seen, "spec": dict(session.spec), "random": session.random.random()}
+
+
+async def wait_for_carry(session):
+    """Wait for the rare change of a signal while the clock runs; then once more."""
+    kernel.signal("enable").set(1)
+    seen = []
+    for _ in range(2):
+        await session.clock.change(session.dut.carry)
+        seen.append((session.clock.cycle, kernel.signal("value").get()))
+        await session.clock.sample_phase()
+        seen.append((session.clock.cycle, kernel.signal("value").get()))
+    return seen
+
+
+async def wide(session):
+    """A port of 100 bits both ways, and the errors of `Signal`."""
+    number = (1 << 99) + 5
+    kernel.signal("wide").set(number)
+    await session.clock.sample_phase()
+    errors = []
+    for action in (lambda: kernel.signal("wide").set(1 << 100), lambda: kernel.signal("absent")):
+        try:
+            action()
+        except (ValueError, KeyError) as error:
+            errors.append(str(error))
+    return {"plus_one": kernel.signal("wide_plus_one").get() == number + 1, "errors": errors}
+
+
+async def handles(session):
+    """cocotb's own handles see and set the same ports."""
+    session.dut.enable.value = 1
+    await session.clock.sleep(3)
+    return int(session.dut.value.value)
+
+
+async def edges(session):
+    """With `edges`: after RisingEdge a read gives the value before the edge, as third-party models expect."""
+    from cocotb.triggers import RisingEdge
+
+    session.dut.enable.value = 1
+    seen = []
+    for _ in range(3):
+        await RisingEdge(session.dut.clk)
+        seen.append(int(session.dut.value.value))
+    return seen
+
+
+async def fail(session):
+    """An error in the coroutine itself."""
+    await session.clock.sleep(3)
+    raise ValueError("the third cycle is\nunlucky")
+
+
+async def fail_beside(session):
+    """An error in a coroutine beside it."""
+
+    async def other():
+        await session.clock.sleep(3)
+        raise KeyError("beside")
+
+    session.clock.spawn(other(), "other")
+    await session.clock.sleep(100)
+
+
+async def crash(session):
+    """The process ends under the coroutine's feet."""
+    os._exit(7)
+
+
+async def forever(session):
+    """Simulate until killed."""
+    session.progress(0.1, "started")
+    while True:
+        await session.clock.sleep(1_000_000)
+
+
+async def spin(session):
+    """Cycles and wall-clock time of an idle stretch."""
+    started = time.perf_counter()
+    await session.clock.sleep(200_000)
+    return time.perf_counter() - started
+
+
+class Card:
+    """Just enough firmware to move a packet by hand."""
+
+    def __init__(self, node):
+        self.processor = node.processor
+
+    async def put(self, name, **fields):
+        register = NIC_REGISTERS[name]
+        await self.processor.write(REGISTER_BASE + register.offset, register.pack(**fields))
+
+    async def get(self, name):
+        return await self.processor.read(REGISTER_BASE + NIC_REGISTERS[name].offset)
+
+    async def event(self, name):
+        """Wait for an event bit and clear it."""
+        await self.put("IMR", mask=ISR.fields[name].mask)
+        await self.processor.event()
+        await self.put("ISR", **{name: 1})
+
+    async def dma(self, host, sram, length, *, to_host):
+        await self.put("HOST_DMA_HOST", address=host)
+        await self.put("HOST_DMA_SRAM", address=sram)
+        await self.put("HOST_DMA_CONTROL", bytes=length, to_host=to_host)
+        await self.event("host_dma")
+
+    async def send(self, cluster, header, sram):
+        bits = header.pack()
+        for word in range(4):
+            await self.processor.write(SRAM_BASE + sram + 4 * word, bits >> 32 * word & 0xFFFFFFFF)
+        await self.put("SEND_ADDRESS", address=sram)
+        await self.put("SEND_CONTROL", bytes=header.length, vl=0)
+
+
+async def packets(cluster, spec):
+    """`spec["count"]` packets from node 0's memory to node 1's, whole and in order."""
+    length, number = spec["bytes"], spec["count"]
+    generator = np.random.default_rng(cluster.seed)
+    data = generator.integers(0, 256, (number, length), np.uint8)
+    source, target = cluster.nodes[0], cluster.nodes[1]
+    at, buffer = 4096, 1024
+    source.host.memory[at : at + data.size] = data.reshape(-1)
+    # A watch wakes at every burst into it: the last word comes with the last.
+    watch = target.host.watch(at + data.size - 4, 4)
+    other_watch = target.host.watch(0, 4096)
+    woken = []
+
+    async def sender():
+        card = Card(source)
+        for i in range(number):
+            await card.dma(at + i * length, buffer + 16, length, to_host=0)
+            route = cluster.network.source_route(0, 1)
+            header = Header(route=route, destination=1, source=0, length=length, sequence=i)
+            await card.send(cluster, header, buffer)
+            await card.event("send")
+
+    async def receiver():
+        card = Card(target)
+        for i in range(number):
+            await card.put("RECEIVE_ADDRESS", address=buffer)
+            await card.put("RECEIVE_CONTROL", bytes=length)
+            await card.event("receive")
+            await card.dma(at + i * length, buffer + 16, length, to_host=1)
+
+    async def elsewhere():
+        await other_watch.wait()
+        woken.append("a range that nobody wrote")
+
+    cluster.clock.spawn(sender(), "sender")
+    cluster.clock.spawn(receiver(), "receiver")
+    cluster.clock.spawn(elsewhere(), "elsewhere")
+    await watch.wait()
+    received = target.host.memory[at : at + data.size].reshape(data.shape)
+    return {
+        "equal": bool((received == data).all()),
+        "woken": woken,
+        "dropped": cluster.dropped,
+        "cycle": cluster.clock.cycle,
+    }
+
+
+async def access_times(cluster, spec):
+    """Cycles of register accesses from both sides, and what they return."""
+    processor, host = cluster.nodes[1].processor, cluster.nodes[1].host
+    address = REGISTER_BASE + NIC_REGISTERS["HOST_DMA_HOST"].offset
+    times = {}
+
+    async def timed(name, access):
+        started = cluster.clock.cycle
+        value = await access
+        times[name] = [cluster.clock.cycle - started, value]
+
+    await timed("processor_write", processor.write(address, 0x1234))
+    await timed("processor_read", processor.read(address))
+    await timed("host_write", host.write(SRAM_BASE, 0xDEADBEEF))
+    await timed("host_read", host.read(SRAM_BASE))
+    await timed("host_id", host.read(REGISTER_BASE))
+    return times
+
+
+async def hang(cluster, spec):
+    """A packet sent to a card that takes none: it stands in the network and nothing moves."""
+    card = Card(cluster.nodes[0])
+    route = cluster.network.source_route(0, 1)
+    header = Header(route=route, destination=1, source=0, length=spec["bytes"])
+    await card.send(cluster, header, 1024)
+    await card.event("send")
+    return "the packet left"
+
+
+async def bad_programmed_io(cluster, spec):
+    """An access that the card refuses."""
+    await cluster.nodes[0].host.write(spec["address"], 1)
+
+
+async def idle(cluster, spec):
+    """Simulate cycles in which nothing happens."""
+    await cluster.clock.sleep(spec["count"])

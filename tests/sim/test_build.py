@@ -1,0 +1,214 @@
+"""The build and its cache: what is built once, what is an error, what an interrupt leaves."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from lanikai.sim import compiler as compiler_module
+from lanikai.sim.build import Design, Public, Recipe, build
+from lanikai.sim.cache import Cache, content_key
+from lanikai.sim.compiler import BuildError, compiler, require_trace_header
+from lanikai.sim.errors import MissingTool
+from lanikai.sim.verilog import compact_memories
+
+HERE = Path(__file__).parent
+LITTLE = Design(top="little", sources={"little.v": "module little(input clk, output reg q);\nendmodule\n"})
+
+
+@pytest.fixture
+def fresh_compiler():
+    """The choice of a compiler is made once a process: make it anew, before and after."""
+    compiler.cache_clear()
+    yield
+    compiler.cache_clear()
+
+
+def test_built_once(tmp_path):
+    """A known recipe needs neither elaboration nor compiler; the same design by another recipe no compiler;
+    other content is built, with Verilator's library compiled once. All in a folder in which make could not
+    work."""
+    cache = Cache(tmp_path / "a folder")
+    made, told = [], []
+
+    def make():
+        made.append(1)
+        return LITTLE
+
+    recipe = Recipe(name="little", config='{"a":1}', make=make)
+    first = build(recipe, cache=cache, progress=lambda fraction, text: told.append((fraction, text)))
+    assert not first.cached and first.executable.exists() and len(made) == 1
+    assert told[0] == (0.0, "little: Amaranth to Verilog") and told[-1] == (1.0, "little: built")
+    second = build(recipe, cache=cache)
+    assert second.cached and second.seconds < 1 and len(made) == 1
+    assert second.executable == first.executable
+    assert build(replace(recipe, config='{"a":2}'), cache=cache).cached and len(made) == 2
+    changed = replace(LITTLE, sources={"little.v": LITTLE.sources["little.v"].replace("reg q", "reg r")})
+    third = build(changed, cache=cache)
+    assert not third.cached and third.key != first.key
+    assert len(list((cache.root / "runtimes").iterdir())) == 1
+    assert not list((cache.root / "models").glob("*.partial"))
+
+
+def test_control_file():
+    """Only the listed signals are visible, by their access, and only outside a debug build."""
+    design = replace(
+        LITTLE, public=(Public("little", "q"), Public("a", "b", writable=True)), no_inline=("a",)
+    )
+    assert design.control_file("fast").splitlines() == [
+        "`verilator_config",
+        'public_flat_rd -module "little" -var "q"',
+        'public_flat_rw -module "a" -var "b"',
+        'no_inline -module "a"',
+    ]
+    assert design.control_file("debug").splitlines() == ["`verilator_config", 'no_inline -module "a"']
+
+
+def test_unknown_variant(tmp_path):
+    """A wrong variant is named with the right ones."""
+    with pytest.raises(ValueError, match=r"^variant = 'slow': one of fast, debug, waves$"):
+        build(LITTLE, "slow", cache=Cache(tmp_path))
+
+
+def test_error_names_the_log(tmp_path):
+    """A design that Verilator refuses: a log that stays, its last lines, no entry."""
+    broken = Design(top="little", sources={"little.v": "module little(input clk); nonsense endmodule\n"})
+    with pytest.raises(BuildError, match=r"^verilator failed; the log is ") as caught:
+        build(broken, cache=Cache(tmp_path))
+    assert caught.value.log.exists() and "syntax error" in str(caught.value)
+    assert not list((tmp_path / "models").iterdir())
+
+
+def test_missing_tools(tmp_path, monkeypatch, fresh_compiler):
+    """Each missing tool is one line with the command that installs it."""
+    monkeypatch.delenv("LANIKAI_CXX", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingTool) as caught:
+        build(LITTLE, cache=Cache(tmp_path))
+    assert str(caught.value) == "C++ compiler is missing; install it with: sudo apt-get install g++"
+    monkeypatch.setenv("LANIKAI_CXX", "no-such-compiler")
+    with pytest.raises(MissingTool, match=r"^C\+\+ compiler no-such-compiler \(LANIKAI_CXX\) is missing"):
+        build(LITTLE, cache=Cache(tmp_path))
+    # A compiler that finds no header.
+    fake = tmp_path / "fake-c++"
+    fake.write_text("#!/bin/sh\nexit 1\n")
+    fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("LANIKAI_CXX", str(fake))
+    monkeypatch.setattr(compiler_module, "compiler", lambda: compiler_module.Compiler(str(fake), False, ""))
+    with pytest.raises(MissingTool) as caught:
+        require_trace_header()
+    assert str(caught.value) == (
+        "lz4.h (needed for wave files) is missing; install it with: sudo apt-get install liblz4-dev"
+    )
+    with pytest.raises(MissingTool, match=r"^make is missing; install it with: sudo apt-get install make$"):
+        compiler_module.make_model(tmp_path, "x", [], flags=(), log=tmp_path / "log", runtime=None)
+
+
+BUILDER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from test_build import LITTLE, build, Cache
+build(LITTLE, cache=Cache(Path(sys.argv[1])))
+"""
+MAKER = """
+import sys, time
+from pathlib import Path
+from lanikai.sim.cache import Cache
+def fill(folder):
+    time.sleep(1)
+    (folder / "content").write_text("whole")
+_, cached = Cache(Path(sys.argv[1])).make("things", "key", fill, lambda: print("waiting", flush=True))
+print("cached", cached)
+"""
+
+
+def start(program, folder):
+    return subprocess.Popen(
+        [sys.executable, "-c", program, str(folder), str(HERE)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+
+def processes_in(folder):
+    """Processes whose working directory is below `folder`."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if Path(os.readlink(entry / "cwd")).is_relative_to(folder):
+                    found.append(entry.name)
+            except OSError:
+                continue
+    return found
+
+
+def wait_until(condition, seconds=60.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def test_two_at_once(tmp_path):
+    """Two processes that want the same entry: one makes it, the other waits and says so, both have it."""
+    both = [start(MAKER, tmp_path) for _ in range(2)]
+    outputs = sorted(process.communicate()[0] for process in both)
+    assert outputs == ["cached False\n", "waiting\ncached True\n"]
+
+
+@pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGKILL])
+def test_interrupted(tmp_path, kill):
+    """An interrupted build leaves no process; what a killed one leaves on disk whoever comes next sweeps."""
+    process = start(BUILDER, tmp_path)
+    wait_until(lambda: processes_in(tmp_path / "models"))
+    process.send_signal(kill)
+    process.wait(60)
+    wait_until(lambda: not processes_in(tmp_path / "models"))
+    partial = list((tmp_path / "models").glob("*.partial"))
+    assert len(partial) == (kill == signal.SIGKILL)
+    Cache(tmp_path).make("models", "another", lambda folder: None)
+    assert not list((tmp_path / "models").glob("*.partial"))
+
+
+def test_failed_entry(tmp_path):
+    """An entry whose making fails is not there, and can be made again."""
+    cache = Cache(tmp_path)
+
+    def fail(folder):
+        (folder / "half").write_text("half")
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError):
+        cache.make("things", "key", fail)
+    assert cache.find("things", "key") is None
+    path, cached = cache.make("things", "key", lambda folder: None)
+    assert not cached and path == cache.find("things", "key") and not list(path.iterdir())
+
+
+def test_content_key():
+    """The order of a mapping does not matter, its content does."""
+    assert content_key({"a": 1, "b": [2]}) == content_key({"b": [2], "a": 1})
+    assert content_key({"a": 1}) != content_key({"a": 2})
+
+
+def test_compact_memories():
+    """Runs of equal rows become a loop; short runs, other values and other text stay."""
+    rows = [f"    m[{i}] = 8'h00;" for i in range(6)]
+    text = "\n".join(["  initial begin", *rows, "    m[6] = 8'h01;", "    n[7] = 8'h00;", "  end"])
+    assert compact_memories(text).splitlines() == [
+        "  initial begin",
+        "    for (int i = 0; i <= 5; i = i + 1) m[i] = 8'h00;",
+        "    m[6] = 8'h01;",
+        "    n[7] = 8'h00;",
+        "  end",
+    ]
