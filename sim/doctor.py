@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,7 +104,7 @@ NEEDS = (
         name="libpython",
         for_="Python runs inside the simulator",
         commands=(RUN, WAVES),
-        install="sudo apt-get install libpython3-dev",
+        install=f"sudo apt-get install libpython{sys.version_info.major}.{sys.version_info.minor}",
         find=_libpython,
     ),
     Need(
