@@ -74,10 +74,12 @@ class RunProgress:
 
 def result_table(outcomes: Sequence[Outcome]) -> Table:
     """Every result of every flow, achieved beside published, and whether it is within its tolerance."""
+    compared = any(outcome.point.published for outcome in outcomes)
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("point", "flow", "result"):
-        table.add_column(heading, no_wrap=heading != "point")
-    for heading in ("achieved", "published", "difference", "allowed", ""):
+    table.add_column("point")
+    for heading in ("flow", "result"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("achieved", *(("published", "difference", "allowed", "") if compared else ())):
         table.add_column(heading, justify="right", no_wrap=True)
     for outcome in outcomes:
         shown = outcome.point.label
@@ -92,7 +94,7 @@ def result_table(outcomes: Sequence[Outcome]) -> Table:
                     "" if flow is None else str(flow),
                     _name(key),
                     _number(one),
-                    *_comparison(one, wanted, tolerance),
+                    *(_comparison(one, wanted, tolerance) if compared else ()),
                 )
                 shown = ""
         table.add_section()
@@ -120,7 +122,8 @@ def _name(key: str) -> str:
 def _number(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}" if abs(value) < 1 else f"{value:.2f}"
-    return str(value)
+    text = str(value)
+    return text if len(text) <= 20 else f"{text[:16]}…"  # a hash: the files have it whole
 
 
 def show(console: Console, report: Report) -> None:
