@@ -75,11 +75,11 @@ class RunProgress:
 def result_table(outcomes: Sequence[Outcome]) -> Table:
     """Every result of every flow, achieved beside published, and whether it is within its tolerance."""
     compared = any(outcome.point.published for outcome in outcomes)
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="bold")
     table.add_column("point")
     for heading in ("flow", "result"):
         table.add_column(heading, no_wrap=True)
-    for heading in ("achieved", *(("published", "difference", "allowed", "") if compared else ())):
+    for heading in ("achieved", *(("published", "off by", "allowed", "") if compared else ())):
         table.add_column(heading, justify="right", no_wrap=True)
     for outcome in outcomes:
         shown = outcome.point.label
