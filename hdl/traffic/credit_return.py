@@ -22,7 +22,7 @@ class CreditReturn(wiring.Component):
     (in, 8): give none in so many of 256 cycles, at random; `load` (in), `word` (in, 32): state of these
     random numbers.
 
-    Latency: the credit of a flit in cycle t is on the link in t + 1. Throughput: one a cycle. Reset: none
+    Latency: the credit of a flit in cycle t is on the link in t + 2. Throughput: one a cycle. Reset: none
     owed.
     """
 
@@ -54,7 +54,7 @@ class CreditReturn(wiring.Component):
             one.eq(state ^ (state << 13)[:32]),
             two.eq(one ^ one >> 17),
         ]
-        stalled = Signal()
+        stalled, give = Signal(), Signal()
         with m.If(self.load):
             m.d.sync += state.eq(Cat(self.word[:31] | Mux(self.word[:31] == 0, 1, 0), 0))
         with m.Elif(self.stall != 0):
@@ -65,11 +65,11 @@ class CreditReturn(wiring.Component):
             write.addr.eq(last),
             write.data.eq(self.rx.payload.vl),
             read.addr.eq(first),
-            self.rx.credit_valid.eq((first != last) & ~stalled),
-            self.rx.credit_vl.eq(read.data),
+            give.eq((first != last) & ~stalled),
         ]
+        m.d.sync += self.rx.credit_valid.eq(give)
         with m.If(self.rx.valid):
             m.d.sync += last.eq(last + 1)
-        with m.If(self.rx.credit_valid):
-            m.d.sync += first.eq(first + 1)
+        with m.If(give):
+            m.d.sync += [first.eq(first + 1), self.rx.credit_vl.eq(read.data)]
         return m

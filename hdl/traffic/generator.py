@@ -8,24 +8,17 @@ queue behaves as an infinite one, except that a class then waits with packets fo
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import reduce
-from operator import or_
-from typing import Any
-
 from amaranth import Cat, Module, Mux, Signal, Value
-from amaranth.lib import memory, wiring
+from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..arbiter import RoundRobinArbiter
 from ..packet import HEADER_LAYOUT
+from ..router.vl_buffer import encode
 from .config import TrafficConfig
 from .pattern import UNIFORM_BITS, uniform
 from .ports import (
     ACCESS,
-    CLASS,
-    CLASS_BASE,
     CLASS_BYTES,
     CONTROL,
     ROUTE_BASE,
@@ -35,37 +28,12 @@ from .ports import (
     TRACE_BASE,
     Birth,
     Choice,
-    Mode,
     VlChoice,
 )
 from .random import EXPONENTIAL_BITS, EXPONENTIAL_FRACTION, Xoroshiro, exponential
+from .settings import ClassSettings
 
 __all__ = ["Generator"]
-
-PAGE_BITS = (CLASS_BYTES - 1).bit_length()
-
-
-@dataclass
-class _Class:
-    """A class's registers: `set` by software (name of register and field), and the state of its process."""
-
-    set: dict[str, Signal]
-    primed: Signal
-    due: Signal
-    on_end: Signal
-    need_on: Signal
-    need_frame: Signal
-    frame_time: Signal
-    row: Signal
-    left: Signal
-    spacing: Signal
-    destination: Signal
-    vl: Signal
-    turn: Signal
-    deferred: Signal
-
-    def mode(self, mode: Any) -> Value:
-        return self.set["CONTROL_mode"] == mode
 
 
 class Generator(wiring.Component):
@@ -121,167 +89,176 @@ class Generator(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config, control = self._config, self.control
-        classes = [self._class(c) for c in range(config.classes)]
+        count = config.classes
+        m.submodules.settings = settings = ClassSettings(config)
         m.submodules.random = random = Xoroshiro()
-        m.submodules.arbiter = arbiter = RoundRobinArbiter(size=config.classes)
-        grant = Signal(config.classes)
+        m.submodules.arbiter = arbiter = RoundRobinArbiter(size=count)
 
-        def of_granted(values: list[Value]) -> Value:
-            return reduce(or_, (value & grant[c].replicate(len(value)) for c, value in enumerate(values)))
-
-        # What each class wants to do. Steps ahead of time come before births.
-        wants, births, behind = [], [], []
-        fetching = Signal(config.classes)
-        on_off, on_draws, off_draws = [], [], []
-        for c, k in enumerate(classes):
-            due = k.due[SPACING_FRACTION:]
-            enabled, reached, ready, expired = (
-                Signal(name=f"{n}_{c}") for n in ("enabled", "reached", "ready", "expired")
-            )
+        # What is looked at in every cycle stands in registers: what a class has to do, and when.
+        primed, need_on, need_off, need_frame, fetching = (
+            Signal(count, name=n) for n in ("primed", "need_on", "need_off", "need_frame", "fetching")
+        )
+        dues = [Signal(32 + SPACING_FRACTION, name=f"due_{c}") for c in range(count)]
+        vls = [Signal(config.link.vl_bits, name=f"vl_{c}") for c in range(count)]
+        reached, blocked, early = Signal(count), Signal(count), Signal(count)
+        ends = control.window_start + control.window_cycles
+        for c in range(count):
+            due = dues[c][SPACING_FRACTION:]
             m.d.comb += [
-                enabled.eq(control.run & ~k.mode(Mode.OFF)),
-                reached.eq(~(control.now - due)[31]),
-                expired.eq(k.mode(Mode.ON_OFF) & ~k.need_on & ~(due - k.on_end)[31]),
-                ready.eq(k.primed & reached & ~expired & ~k.need_on & ~k.need_frame),
+                reached[c].eq(~(control.now - due)[31]),
+                blocked[c].eq(self.full.bit_select(vls[c], 1)),
+                early[c].eq((due - ends)[31]),
             ]
-            blocked = self.full.bit_select(k.vl, 1)
-            birth = ready & ~blocked
-            # A trace row that is on its way sets `due`.
-            step = (~k.primed | expired | k.need_on | k.need_frame) & ~fetching[c]
-            wants.append(enabled & (step | birth & ~fetching[c]))
-            births.append(birth)
-            on_off.append(k.mode(Mode.ON_OFF))
-            on_draws.append(k.need_on)
-            off_draws.append(expired)
-            behind.append(enabled & (~k.primed | (due - control.window_start - control.window_cycles)[31]))
-            with m.If(control.clear):
-                m.d.sync += k.deferred.eq(0)
-            with m.Elif(enabled & ready & blocked):
-                m.d.sync += k.deferred.eq(k.deferred + 1)
-        event = Signal()
+        enabled = ~settings.is_off & control.run.replicate(count)
+        ahead = ~primed | need_on | need_off | need_frame
+        ready = reached & ~ahead
+        grant, event, birth = Signal(count), Signal(), Signal()
         m.d.comb += [
-            arbiter.requests.eq(Cat(*wants)),
+            # While a trace row is on its way nothing else is served: it takes the class's state.
+            arbiter.requests.eq(Mux(fetching.any(), 0, enabled & (ahead | ready & ~blocked))),
             arbiter.advance.eq(1),
             grant.eq(arbiter.grant),
             event.eq(arbiter.requests.any()),
+            birth.eq((grant & ready).any()),
             random.step.eq(event),
             random.load.eq(self.load),
             random.word.eq(self.word),
-            self.behind.eq(Cat(*behind).any()),
+            self.behind.eq((enabled & (~primed | early)).any()),
         ]
+        self._deferred(m, enabled & ready & blocked, settings)
 
-        # Draws for the granted class.
-        draw = exponential(m, random.total[32:])
-        periods = of_granted([k.need_on for k in classes]), of_granted([k.primed for k in classes])
-        needs_on, primed = periods
-        mean = Signal(32 + SPACING_FRACTION)
-        period = Mux(
-            needs_on,
-            of_granted([k.set["ON_cycles"] for k in classes]),
-            of_granted([k.set["OFF_cycles"] for k in classes]),
+        # The granted class: its settings and the rest of its state are rows of memories, as one is needed at
+        # a time.
+        number = Signal(config.class_bits)
+        m.d.comb += [
+            number.eq(encode(grant | fetching, config.class_bits)),
+            settings.number.eq(number),
+            settings.access.eq(self.access),
+        ]
+        modes = settings.is_random, settings.is_on_off, settings.is_trace
+        is_random, is_on_off, is_trace = ((grant & mode).any() for mode in modes)
+        first_event, needs_on, needs_off, needs_frame = (
+            (grant & flags).any() for flags in (~primed, need_on, need_off, need_frame)
         )
-        rate = of_granted([k.set["SPACING_cycles"] for k in classes])
-        is_on_off = of_granted(on_off) & primed
-        m.d.comb += mean.eq(Mux(is_on_off, period << SPACING_FRACTION, rate))
-        drawn = Signal(32)
-        m.d.comb += drawn.eq((draw * mean)[EXPONENTIAL_FRACTION + SPACING_FRACTION :])
+        old, new = self._state(m, number, event | fetching.any())
+        due = Signal(32 + SPACING_FRACTION)
+        for c in range(count):
+            with m.If(grant[c] | fetching[c]):
+                m.d.comb += due.eq(dues[c])
+
+        # An exponential draw, in cycles.
+        draw = exponential(m, random.total[32:])
+        mean, drawn = Signal(32 + SPACING_FRACTION), Signal(32)
+        period = Mux(needs_on, settings.on.cycles, settings.off.cycles)
+        m.d.comb += [
+            mean.eq(Mux(needs_on | needs_off, period << SPACING_FRACTION, settings.spacing.cycles)),
+            drawn.eq((draw * mean)[EXPONENTIAL_FRACTION + SPACING_FRACTION :]),
+        ]
         assert EXPONENTIAL_BITS + 24 - EXPONENTIAL_FRACTION <= 32
 
-        flits_read, spacing_read = self._trace(m, of_granted([k.row for k in classes]), event)
-        destination, vl, turn = self._choose(m, classes, of_granted, random)
-        longest = of_granted([k.set["LENGTH_flits"] for k in classes])
-        for c, k in enumerate(classes):
-            due = k.due[SPACING_FRACTION:]
-            start = control.now + k.set["PHASE_cycles"]
-            chosen = [k.destination.eq(destination), k.vl.eq(vl), k.turn.eq(turn)]
-            m.d.sync += fetching[c].eq(0)
-            with m.If(grant[c]):
-                with m.If(~k.primed):
-                    m.d.sync += [
-                        k.primed.eq(1),
-                        due.eq(Mux(k.mode(Mode.RANDOM), control.now + drawn + 1, start)),
-                        k.due[:SPACING_FRACTION].eq(0),
-                        k.on_end.eq(start),
-                        k.need_on.eq(0),
-                        k.need_frame.eq(k.mode(Mode.TRACE)),
-                        k.frame_time.eq(start),
-                        k.row.eq(k.set["TRACE_first"]),
-                        *chosen,
-                    ]
-                with m.Elif(k.need_on):
-                    m.d.sync += [k.on_end.eq(k.on_end + drawn), k.need_on.eq(0)]
-                with m.Elif(off_draws[c]):
-                    m.d.sync += [due.eq(due + drawn), k.on_end.eq(k.on_end + drawn), k.need_on.eq(1)]
-                with m.Elif(k.need_frame):
-                    m.d.sync += fetching[c].eq(1)
-                with m.Else():
-                    m.d.sync += chosen
-                    with m.Switch(k.set["CONTROL_mode"]):
-                        with m.Case(Mode.RANDOM):
-                            m.d.sync += due.eq(due + drawn + 1)
-                        with m.Case(Mode.TRACE):
-                            m.d.sync += [
-                                k.due.eq(k.due + k.spacing),
-                                k.left.eq(k.left - longest),
-                                k.need_frame.eq(k.left <= longest),
-                            ]
-                        with m.Default():
-                            m.d.sync += k.due.eq(k.due + k.set["SPACING_cycles"])
-            with m.If(fetching[c]):
-                m.d.sync += [
-                    k.due.eq(Cat(k.due[:SPACING_FRACTION] & 0, k.frame_time)),
-                    k.frame_time.eq(k.frame_time + k.set["INTERVAL_cycles"]),
-                    k.left.eq(flits_read),
-                    k.spacing.eq(spacing_read),
-                    k.need_frame.eq(flits_read == 0),
-                    k.row.eq(Mux(k.row == k.set["TRACE_last"], k.set["TRACE_first"], k.row + 1)),
-                ]
-            with m.If(~control.run):
-                m.d.sync += [k.primed.eq(0), fetching[c].eq(0)]
+        destination, vl, turn = self._choose(m, settings, old, random)
+        flits_read, spacing_read = self._trace(m, old.row, event)
+        longest = settings.length.flits
+        last = Signal()
+        m.d.comb += last.eq(old.left <= longest)
 
-        born = of_granted([k.due[SPACING_FRACTION:] for k in classes])
-        trace = of_granted([k.mode(Mode.TRACE) for k in classes])
-        left = of_granted([k.left for k in classes])
-        ends = trace & (left <= longest)
-        floor, size = config.link.header_flits, Signal(24)
+        # Its next state.
+        due_next, later = Signal.like(due), Signal(32)
+        start = control.now + 1 + settings.phase.cycles
+        m.d.sync += [primed.eq(primed & enabled | grant), fetching.eq(grant & need_frame & primed)]
+        m.d.comb += [due_next.eq(due), new.eq(old), later.eq(due[SPACING_FRACTION:] + drawn)]
+        with m.If(fetching.any()):
+            m.d.comb += [
+                due_next.eq(old.horizon << SPACING_FRACTION),
+                new.horizon.eq(old.horizon + settings.interval.cycles),
+                new.left.eq(flits_read),
+                new.spacing.eq(spacing_read),
+                new.row.eq(Mux(old.row == settings.trace.last, settings.trace.first, old.row + 1)),
+            ]
+            with m.If(flits_read != 0):
+                m.d.sync += need_frame.eq(need_frame & ~fetching)
+        with m.Elif(first_event):
+            m.d.comb += [
+                due_next.eq(Mux(is_random, control.now + 1 + drawn, start) << SPACING_FRACTION),
+                new.horizon.eq(start),
+                new.row.eq(settings.trace.first),
+            ]
+            # An on/off class begins at the end of an ON period of no length.
+            m.d.sync += [
+                need_on.eq(need_on & ~grant),
+                need_off.eq(need_off & ~grant | grant & settings.is_on_off),
+                need_frame.eq(need_frame & ~grant | grant & settings.is_trace),
+            ]
+        with m.Elif(needs_on):
+            m.d.comb += new.horizon.eq(old.horizon + drawn)
+            m.d.sync += need_on.eq(need_on & ~grant)
+            with m.If(~(due[SPACING_FRACTION:] - new.horizon)[31]):
+                m.d.sync += need_off.eq(need_off | grant)
+        with m.Elif(needs_off):
+            m.d.comb += [
+                due_next.eq(Cat(due[:SPACING_FRACTION], later)),
+                new.horizon.eq(old.horizon + drawn),
+            ]
+            m.d.sync += [need_on.eq(need_on | grant), need_off.eq(need_off & ~grant)]
+        with m.Elif(~needs_frame):
+            with m.If(is_random):
+                m.d.comb += due_next.eq(Cat(due[:SPACING_FRACTION], (later + 1)[:32]))
+            with m.Else():
+                m.d.comb += due_next.eq(due + Mux(is_trace, old.spacing, settings.spacing.cycles))
+            m.d.comb += new.left.eq(old.left - longest)
+            with m.If(is_trace & last):
+                m.d.sync += need_frame.eq(need_frame | grant)
+            with m.If(is_on_off & ~(due_next[SPACING_FRACTION:] - old.horizon)[31]):
+                m.d.sync += need_off.eq(need_off | grant)
+        chooses = Signal()
+        m.d.comb += chooses.eq(event & (first_event | birth))
+        with m.If(chooses):
+            m.d.comb += [new.destination.eq(destination), new.turn.eq(turn)]
+        for c in range(count):
+            with m.If((grant | fetching)[c]):
+                m.d.sync += dues[c].eq(due_next)
+            with m.If(grant[c] & chooses):
+                m.d.sync += vls[c].eq(vl)
+        size, floor = Signal(24), config.link.header_flits
+        born = due[SPACING_FRACTION:]
         m.d.comb += [
-            self.birth_valid.eq((grant & Cat(*births)).any()),
-            self.birth_vl.eq(of_granted([k.vl for k in classes])),
+            size.eq(Mux(is_trace & last, old.left, longest)),
+            self.birth_valid.eq(birth),
             self.birth.born.eq(born),
-            self.birth.destination.eq(of_granted([k.destination for k in classes])),
-            self.birth.traffic_class.eq(of_granted([Value.cast(c) for c in range(config.classes)])),
+            self.birth.destination.eq(old.destination),
+            self.birth.traffic_class.eq(number),
             self.birth.tagged.eq((born - control.window_start)[:32] < control.window_cycles),
-            self.birth.frame_end.eq(ends),
-            size.eq(Mux(ends, left, longest)),
+            self.birth.frame_end.eq(is_trace & last),
             self.birth.flits.eq(Mux(size < floor, floor, size)),
-            self.birth.service_level.eq(of_granted([k.set["CONTROL_service_level"] for k in classes])),
+            self.birth.service_level.eq(settings.control.service_level),
         ]
-        self._registers(m, classes)
+        for c in range(count):
+            with m.If(grant[c]):
+                m.d.comb += self.birth_vl.eq(vls[c])
         return m
 
-    def _class(self, c: int) -> _Class:
-        config = self._config
-        fields = {f"{r.name}_{f.name}": f.width for r in CLASS.values() for f in r.fields.values()}
-
-        def state(name: str, width: int) -> Signal:
-            return Signal(width, name=f"{name}_{c}")
-
-        return _Class(
-            set={name: Signal(width, name=f"{name}_{c}") for name, width in fields.items()},
-            primed=state("primed", 1),
-            due=state("due", 32 + SPACING_FRACTION),
-            on_end=state("on_end", 32),
-            need_on=state("need_on", 1),
-            need_frame=state("need_frame", 1),
-            frame_time=state("frame_time", 32),
-            row=state("row", 16),
-            left=state("left", 24),
-            spacing=state("frame_spacing", 32),
-            destination=state("destination", config.node_bits),
-            vl=state("vl", config.link.vl_bits),
-            turn=state("turn", 4),
-            deferred=state("deferred", 32),
-        )
+    def _state(self, m: Module, number: Value, write: Value) -> tuple[data.View, data.View]:
+        """State of class `number`, and what it becomes: `horizon`, the end of the ON period or the time of
+        the next frame; `spacing` and `left` (flits) of the frame, next `row`; next `turn` and `destination`.
+        Set up when the class is primed, but for `turn`."""
+        parts: list[dict[str, int]] = [
+            {"horizon": 32, "spacing": 32},
+            {"left": 24, "row": 16, "turn": 4, "destination": self._config.node_bits},
+        ]
+        layout = data.StructLayout({name: bits for part in parts for name, bits in part.items()})
+        old: data.View = Signal(layout, name="state")
+        new: data.View = Signal(layout, name="state_next")
+        for i, part in enumerate(parts):
+            # Two memories, as a simulator moves 64 bits at once.
+            shape = data.StructLayout(part)
+            m.submodules[f"state_{i}"] = rows = memory.Memory(
+                shape=shape, depth=self._config.classes, init=[]
+            )
+            read, write_port = rows.read_port(domain="comb"), rows.write_port()
+            m.d.comb += [read.addr.eq(number), write_port.addr.eq(number), write_port.en.eq(write)]
+            for name in part:
+                m.d.comb += [old[name].eq(read.data[name]), write_port.data[name].eq(new[name])]
+        return old, new
 
     def _trace(self, m: Module, row: Value, enable: Value) -> tuple[Value, Value]:
         """Flits and spacing of the frame in `row`, in the cycle after; software writes the rows."""
@@ -305,19 +282,15 @@ class Generator(wiring.Component):
         return read[0], read[1]
 
     def _choose(
-        self, m: Module, classes: list[_Class], of_granted: Callable[[list[Value]], Value], random: Xoroshiro
+        self, m: Module, settings: ClassSettings, old: data.View, random: Xoroshiro
     ) -> tuple[Signal, Signal, Signal]:
-        """Destination and VL of the granted class's next packet, and its next turn."""
+        """Destination and VL of the class's next packet, and its next turn."""
         config, access = self._config, self.access
-
-        def setting(name: str) -> Value:
-            return of_granted([k.set[name] for k in classes])
-
         destination, vl, turn = Signal(config.node_bits), Signal(config.link.vl_bits), Signal(4)
-        named = setting("DESTINATION_node")[: config.node_bits]
+        named = settings.destination.node[: config.node_bits]
         anywhere = uniform(m, random.total[32 - UNIFORM_BITS : 32], self.node, config)
-        hot = (random.raw[:12] < setting("DESTINATION_fraction")) & (named != self.node)
-        with m.Switch(setting("CONTROL_pattern")):
+        hot = (random.raw[:12] < settings.destination.fraction) & (named != self.node)
+        with m.Switch(settings.control.pattern):
             with m.Case(Choice.FIXED):
                 m.d.comb += destination.eq(named)
             with m.Case(Choice.UNIFORM):
@@ -334,38 +307,34 @@ class Generator(wiring.Component):
             write.data.eq(access.data[16:]),
             port.addr.eq(destination),
         ]
-        first, count = setting("CONTROL_vl_first"), setting("CONTROL_vl_count")
-        mine = of_granted([k.turn for k in classes])
-        m.d.comb += turn.eq(Mux(mine + 1 >= count, 0, mine + 1))
-        with m.Switch(setting("CONTROL_vl_choice")):
+        first, count = settings.control.vl_first, settings.control.vl_count
+        m.d.comb += turn.eq(Mux(old.turn + 1 >= count, 0, old.turn + 1))
+        with m.Switch(settings.control.vl_choice):
             with m.Case(VlChoice.RANDOM):
                 m.d.comb += vl.eq(first + (random.raw[16:32] * count)[16:])
             with m.Case(VlChoice.IN_TURN):
-                m.d.comb += vl.eq(first + mine)
+                m.d.comb += vl.eq(first + old.turn)
             with m.Default():
                 m.d.comb += vl.eq(port.data)
         return destination, vl, turn
 
-    def _registers(self, m: Module, classes: list[_Class]) -> None:
-        """Software's side of the class pages and DEFERRED."""
+    def _deferred(self, m: Module, late: Value, settings: ClassSettings) -> None:
+        """Counts the cycles of DEFERRED, and answers reads."""
         access = self.access
+        counts = [Signal(32, name=f"deferred_{c}") for c in range(self._config.classes)]
+        with m.If(self.control.clear):
+            m.d.sync += [count.eq(0) for count in counts]
+        with m.Elif(late.any()):
+            m.d.sync += [count.eq(count + late[c]) for c, count in enumerate(counts)]
+        word = Signal(32)
         with m.If(access.read):
-            m.d.sync += self.answer.eq(0)
-        for c, k in enumerate(classes):
-            page = access.address[PAGE_BITS:]
-            with m.If(page == (CLASS_BASE >> PAGE_BITS) + c), m.Switch(access.address[:PAGE_BITS]):
-                for register in CLASS.values():
-                    with m.Case(register.offset):
-                        for field in register.fields.values():
-                            place = slice(field.low, field.low + field.width)
-                            stored = k.set[f"{register.name}_{field.name}"]
-                            with m.If(access.write):
-                                m.d.sync += stored.eq(access.data[place])
-                            with m.If(access.read):
-                                m.d.sync += self.answer[place].eq(stored)
-            deferred = STATISTICS_BASE + c * CLASS_BYTES + STATISTICS["DEFERRED"].offset
-            with m.If(access.read & (access.address == deferred)):
-                m.d.sync += self.answer.eq(k.deferred)
+            m.d.sync += word.eq(0)
+            for c, count in enumerate(counts):
+                with m.If(
+                    access.address == STATISTICS_BASE + c * CLASS_BYTES + STATISTICS["DEFERRED"].offset
+                ):
+                    m.d.sync += word.eq(count)
+        m.d.comb += self.answer.eq(settings.answer | word)
 
 
 assert HEADER_LAYOUT["service_level"].width == 4

@@ -34,6 +34,15 @@ class Settings:
 
     def words(self):
         """(register, fields) of `class.rdl`."""
+        yield "LENGTH", {"flits": self.flits}
+        yield "SPACING", {"cycles": self.spacing}
+        yield "ON", {"cycles": self.on}
+        yield "OFF", {"cycles": self.off}
+        yield "DESTINATION", {"node": self.node, "fraction": self.fraction}
+        yield "INTERVAL", {"cycles": self.interval}
+        yield "TRACE", {"first": self.first, "last": self.last}
+        yield "PHASE", {"cycles": self.phase}
+        # Last, as it starts the class.
         yield (
             "CONTROL",
             {
@@ -45,14 +54,6 @@ class Settings:
                 "service_level": self.service_level,
             },
         )
-        yield "LENGTH", {"flits": self.flits}
-        yield "SPACING", {"cycles": self.spacing}
-        yield "ON", {"cycles": self.on}
-        yield "OFF", {"cycles": self.off}
-        yield "DESTINATION", {"node": self.node, "fraction": self.fraction}
-        yield "INTERVAL", {"cycles": self.interval}
-        yield "TRACE", {"first": self.first, "last": self.last}
-        yield "PHASE", {"cycles": self.phase}
 
 
 @dataclass(kw_only=True)
@@ -109,7 +110,7 @@ class GeneratorModel:
         fetched = [p for p in self.processes if p.fetching]
         asking = []
         for c, (s, p) in enumerate(zip(self.settings, self.processes, strict=True)):
-            if s.mode == Mode.OFF or p.fetching:
+            if s.mode == Mode.OFF:
                 continue
             expired = s.mode == Mode.ON_OFF and p.primed and not p.need_on and p.due >> 12 >= p.on_end
             ready = p.primed and p.due >> 12 <= now and not (expired or p.need_on or p.need_frame)
@@ -119,7 +120,7 @@ class GeneratorModel:
             if not p.primed or expired or p.need_on or p.need_frame or (ready and not blocked):
                 asking.append(c)
         born = None
-        if asking:
+        if asking and not fetched:
             c = min(asking, key=lambda c: (c - self.last - 1) % len(self.settings))
             self.last = c
             born = self._serve(c, now)
@@ -142,7 +143,7 @@ class GeneratorModel:
             return draw * mean >> 28
 
         if not p.primed:
-            start = now + s.phase
+            start = now + 1 + s.phase
             p.primed = True
             p.due = (now + 1 + drawn(s.spacing) if s.mode == Mode.RANDOM else start) << 12
             p.on_end, p.frame_time, p.row = start, start, s.first
