@@ -70,7 +70,7 @@ class GmPort:
         self._buffers: dict[int, Buffer] = {}
         self._free_sends = deque(range(gm.gm.send_tokens))
         self._free_receives = deque(range(gm.gm.receive_tokens))
-        self._received: deque[Received] = deque()
+        self._received: deque[Received | GmError] = deque()
         self._arrival = gm.bus.flag()
         self._idle = gm.bus.flag()
         self._answer = gm.bus.flag()
@@ -208,11 +208,17 @@ class GmPort:
             self._check_open()
             self._arrival.clear()
             await self._arrival.wait()
-        return self._received.popleft()
+        return self._next()
 
     def poll(self) -> Received | None:
-        """The next message if one has arrived."""
-        return self._received.popleft() if self._received else None
+        """The next message if one has arrived. Raises BusFaultError as `receive` does."""
+        return self._next() if self._received else None
+
+    def _next(self) -> Received:
+        message = self._received.popleft()
+        if isinstance(message, GmError):
+            raise message
+        return message
 
     async def set_idt(self, *, node: int, port: int, priority: int = 0, ticks: int) -> None:
         """Set the inter-packet dispatch time of this port's flow to `port` of `node`, in ticks of the NIC's
@@ -301,12 +307,12 @@ class GmPort:
             buffer = self._buffers.pop(event.token)
             self._free_receives.append(event.token)
             if event.status:
-                raise self._error(
-                    event.status, f"a receive on port {self.number}", self._gm.node, self.number
+                what = f"a receive on port {self.number} of node {self._gm.node}"
+                self._received.append(self._error(event.status, what, self._gm.node, self.number))
+            else:
+                self._received.append(
+                    Received(buffer, event.length, event.node, event.port, event.priority, self._bus.cycle)
                 )
-            self._received.append(
-                Received(buffer, event.length, event.node, event.port, event.priority, self._bus.cycle)
-            )
             self._arrival.set()
 
     def _error(self, status: Status, what: str, node: int, port: int) -> GmError:

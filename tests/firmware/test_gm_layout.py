@@ -109,3 +109,17 @@ def test_a_stream_forgets_what_is_acknowledged_and_nothing_else(first, acknowled
         ]
     stream.go_back()
     assert list(stream.resend) == list(stream.unacknowledged) and stream.blocked == bool(left)
+    if left:
+        stream.acknowledge(stream.unacknowledged[0].sequence + 1 & SEQUENCE_MODULUS - 1)
+        assert list(stream.resend) == list(stream.unacknowledged)
+
+
+def test_a_full_window_blocks_a_stream_until_something_is_acknowledged() -> None:
+    stream = Connection(1, 0, 2).send[0]
+    descriptor = SendDescriptor(address=0, length=24, node=1, port=0, priority=0, token=0)
+    token = SendToken(descriptor, None)  # type: ignore[arg-type]
+    for blocked in (False, True):
+        stream.append(token, 8)
+        assert stream.blocked is blocked
+    stream.acknowledge(1)
+    assert not stream.blocked

@@ -85,7 +85,9 @@ def test_a_message_longer_than_the_buffer_fails_and_the_buffer_serves_the_next()
 
     async def main() -> None:
         a, b = await cluster.gms[0].open_port(0), await cluster.gms[1].open_port(0)
-        await b.provide_receive_buffer(await b.dma_malloc(300))
+        first = await b.dma_malloc(300)
+        for buffer in (first, await b.dma_malloc(400)):
+            await b.provide_receive_buffer(buffer)
         long = await a.send(await filled(a, content(500)), node=1, port=0)
         short = await a.send(await filled(a, content(300, 1)), node=1, port=0)
         with pytest.raises(MessageTooLongError) as caught:
@@ -94,7 +96,8 @@ def test_a_message_longer_than_the_buffer_fails_and_the_buffer_serves_the_next()
             "500 bytes from port 0 of node 0 to port 0 of node 1 failed: longer than the receive "
             "buffer that waits for it"
         )
-        assert (await b.receive()).read() == content(300, 1)
+        message = await b.receive()
+        assert message.read() == content(300, 1) and message.buffer is first
         await short.wait()
         await cluster.settle()
         cluster.assert_home()
@@ -148,6 +151,9 @@ def test_a_lost_packet_is_sent_again(kind, which) -> None:
 
     cluster.run(main())
     assert len(seen) > which + 1 or which == 3 or kind is Kind.ACK
+    assert len([h for _, h in cluster.network.log if h.kind is Kind.NACK]) <= 1, (
+        "one for a gap, not one a packet"
+    )
     sent = [h.sequence for _, h in cluster.network.log if h.kind is Kind.DATA]
     assert len(sent) >= 4 and set(sent) == {0, 1, 2, 3}
 
@@ -170,6 +176,53 @@ def test_a_bus_error_fails_the_message_at_the_sender() -> None:
         await cluster.settle()
         cluster.assert_home()
         assert b.poll() is None and b.receive_tokens == cluster.gm_config.receive_tokens - 1
+
+    cluster.run(main())
+
+
+def test_a_bus_error_at_the_receiver_is_told_to_the_receiver() -> None:
+    cluster = Cluster(2)
+
+    async def main() -> None:
+        a, b = await cluster.gms[0].open_port(0), await cluster.gms[1].open_port(0)
+        for _ in range(2):
+            target = await b.dma_malloc(500)
+            await b.provide_receive_buffer(target)
+            cluster.cards[1].bad_addresses = cluster.cards[1].bad_addresses or {target.start + 130}
+        for salt in range(2):
+            await (await a.send(await filled(a, content(500, salt)), node=1, port=0)).wait()
+        with pytest.raises(BusFaultError) as caught:
+            await b.receive()
+        assert str(caught.value) == (
+            "a receive on port 0 of node 1 failed: the host's bus answered the DMA with an error"
+        )
+        assert (await b.receive()).read() == content(500, 1)
+        await cluster.settle()
+        cluster.assert_home()
+
+    cluster.run(main())
+
+
+def test_a_message_that_began_before_its_port_was_opened_again_fails() -> None:
+    """Rate control spreads the packets, so that closing and opening fall between two of them."""
+    cluster = Cluster(2)
+
+    async def main() -> None:
+        a, b = await cluster.gms[0].open_port(0), await cluster.gms[1].open_port(0)
+        await a.set_idt(node=1, port=0, ticks=4000)
+        await b.provide_receive_buffer(await b.dma_malloc(500))
+        handle = await a.send(await filled(a, content(500)), node=1, port=0)
+        await cluster.world.sleep(1500)
+        await b.close()
+        b = await cluster.gms[1].open_port(0)
+        await b.provide_receive_buffer(await b.dma_malloc(500))
+        assert not handle.done
+        with pytest.raises(ClosedPortError):
+            await handle.wait()
+        await (await a.send(await filled(a, content(500, 1)), node=1, port=0)).wait()
+        assert (await b.receive()).read() == content(500, 1)
+        await cluster.settle()
+        cluster.assert_home()
 
     cluster.run(main())
 
