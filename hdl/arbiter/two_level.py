@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Literal
 
 from amaranth import Cat, Module, Mux, Signal, unsigned
@@ -261,7 +262,21 @@ class TwoLevelArbiter(VlArbiter):
         with m.If(swap):
             # Nobody has share left: each table begins a frame with its next flit.
             m.d.sync += [share.eq(0) for share in has_share]
-        self._limit(m, tables, goes, high, low_due)
+        sent = self._limit(m, tables, goes, high, low_due)
+        # What a proof has to look at: the promises above follow from it by induction.
+        self.internals = SimpleNamespace(
+            has_share=has_share,
+            last_unit=last_unit,
+            whole=whole,
+            mask=mask,
+            near=near,
+            charge=charge,
+            served=served,
+            served_high=served_high,
+            high=high,
+            left=left,
+            sent=sent,
+        )
 
     def _charged(self, before: Value, tail: Value) -> Value:
         """What is left of a share after a flit, in flits."""
@@ -272,8 +287,11 @@ class TwoLevelArbiter(VlArbiter):
         rounding = self.weight_flits.bit_length() - 1
         return Cat(less[:rounding] & ~tail.replicate(rounding), less[rounding : len(before)])
 
-    def _limit(self, m: Module, tables: VlTables, goes: Value, high: Signal, due: Signal) -> None:
-        """Counts what the high table has sent since the low one; `due`: as much as the limit allows."""
+    def _limit(self, m: Module, tables: VlTables, goes: Value, high: Signal, due: Signal) -> Signal:
+        """Counts what the high table has sent since the low one; `due`: as much as the limit allows.
+
+        Returns the count, in flits.
+        """
         fraction = self.limit_flits.bit_length() - 1
         sent = Signal(8 + fraction)
         m.d.comb += due.eq((tables.limit != NO_LIMIT) & sent.any() & (sent[fraction:] >= tables.limit))
@@ -282,3 +300,4 @@ class TwoLevelArbiter(VlArbiter):
                 m.d.sync += sent.eq(0)
             with m.Elif(~sent.all()):
                 m.d.sync += sent.eq(sent + 1)
+        return sent

