@@ -54,8 +54,7 @@ GM_COSTS = CostTable(
         "sdma_head": 2,
         "sdma_link": 1,
         "sdma_relink": 2,
-        "sdma_rotate": 27,
-        "sdma_pass": 41,
+        "sdma_turn": 68,
         "sdma_packet": 288,
         "sdma_start": 4,
         "sdma_done": 10,
@@ -92,13 +91,13 @@ On the path of a lone sender, from one packet to the next, with the host DMA eng
   (1207 from its start to ISR.host_dma, with `PciTiming`'s defaults) less everything else in this list.
 - `sdma_start`: program the host DMA engine.
 
-Change of connection (figures 5.5 and 5.6): two destinations alternating give 81.82 MB/s = 50.06 us a packet,
-+68 cycles; three in the order A B A C give 80.81 MB/s = 50.69 us, +88.7 cycles. A queue of two passes 1 entry
-a change, the order A B A C in a queue of three 1.5 on average. So with r + p = 68.0 and r + 1.5 p = 88.7:
-- `sdma_pass` = 41: p, an entry that the queue is turned by to reach the wanted connection.
-- `sdma_rotate` = 27: r, the rotation after a packet; paid by every packet while the queue has more than one
-  entry. That it is paid without a change as well is what the third run says: (10/3 T, 10/7 T) changes on 6
-  packets of 10, yet adds up to 81.84 MB/s.
+Change of connection (thesis 4.1: the queue is rotated after each packet):
+- `sdma_turn` = 68: a connection entry that comes to the head of the queue on the way to the wanted one, the
+  one whose packet went last not counted, since its state is still at hand. Two destinations that alternate
+  turn the queue by one entry a packet and give 81.82 MB/s = 50.06 us a packet (figure 5.5), 68 cycles more than
+  a lone one. That one sum is the fit. It says what the others must be: (10/3 T, 10/7 T) also turns by one
+  entry a packet, since a flow that goes again turns past the other (published sum 81.84 MB/s); three
+  destinations in the order A A B C turn by 5 entries in 4 packets, 81.0 MB/s (published 80.81).
 
 Beside the host DMA (about 1200 cycles), so not in a lone sender's interval:
 - `recv_rearm`, `recv_ack`: once a packet's acknowledgement; `send_ack` at the receiver.

@@ -55,11 +55,13 @@ class ConnectionQueue:
         return None
 
     def turn_to(self, connection: Connection) -> int:
-        """Turn the queue until `connection` has been served last; return the entries passed on the way."""
+        """Turn the queue until `connection` has been served last; return how many entries came to the head on the
+        way, `connection` among them unless it was the last served one, whose state is still at hand. None if the
+        queue has but one entry."""
         place = self._circle.index(connection)
-        passed = 0 if self._last is None else (place - self._circle.index(self._last)) % len(self._circle)
+        last = place if self._last is None else self._circle.index(self._last)
         self._last = connection
-        return passed
+        return (place - last) % len(self._circle) or len(self._circle) - 1
 
     def rotate(self, flow: Flow, message_ended: bool) -> None:
         """A packet of `flow` has been taken: its sub-port goes to the end of its connection's queue."""

@@ -174,11 +174,8 @@ class Sdma:
         program, processor = self._program, self._processor
         stream, connection = packet.stream, packet.stream.connection
         stream.under_way += 1
-        several, passed = 0, 0
-        if connection in program.queue:
-            several = int(len(program.queue) > 1)
-            passed = program.queue.turn_to(connection)
-        await processor.spend(sdma_rotate=several, sdma_pass=passed, sdma_packet=1)
+        turned = program.queue.turn_to(connection) if connection in program.queue else 0
+        await processor.spend(sdma_turn=turned, sdma_packet=1)
         await program.send.store_header(buffer, self._header(packet))
         await program.timers.watch()
 
