@@ -22,7 +22,7 @@ class Axi4Signature(wiring.Signature):
     def __init__(self, *, data_bits: int, address_bits: int = 32, id_bits: int = 2) -> None:
         self.data_bits, self.address_bits, self.id_bits = data_bits, address_bits, id_bits
         address = {"id": id_bits, "addr": address_bits, "len": 8, "size": 3, "burst": 2}
-        members = {}
+        members: dict[str, wiring.Member] = {}
         for channel in ("aw", "ar"):
             members |= {f"{channel}{name}": Out(width) for name, width in address.items()}
             members |= {f"{channel}valid": Out(1), f"{channel}ready": In(1)}
@@ -43,7 +43,7 @@ class Axi4LiteSignature(wiring.Signature):
 
     def __init__(self, *, address_bits: int) -> None:
         self.address_bits = address_bits
-        members = {}
+        members: dict[str, wiring.Member] = {}
         for channel in ("aw", "ar"):
             members |= {f"{channel}addr": Out(address_bits), f"{channel}prot": Out(3)}
             members |= {f"{channel}valid": Out(1), f"{channel}ready": In(1)}

@@ -25,7 +25,9 @@ class FlitLayout(data.StructLayout):
     """
 
     def __init__(self, config: LinkConfig) -> None:
-        super().__init__({"data": unsigned(config.flit_bits), "vl": unsigned(config.vl_bits), "head": 1, "tail": 1})
+        super().__init__(
+            {"data": unsigned(config.flit_bits), "vl": unsigned(config.vl_bits), "head": 1, "tail": 1}
+        )
 
 
 class LinkSignature(wiring.Signature):

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, fields
+from enum import IntEnum
 
 from amaranth import unsigned
-from amaranth.lib import data, enum
+from amaranth.lib import data
 
 from .config import HEADER_BITS, ROUTE_BITS, LinkConfig
 
 __all__ = ["HEADER_LAYOUT", "Header", "Kind", "crc32", "packet_flits", "packet_words"]
 
 
-class Kind(enum.Enum, shape=4):
-    """What a packet is for."""
+class Kind(IntEnum):
+    """What a packet is for (4 bits)."""
 
     DATA = 0
     ACK = 1
@@ -31,7 +32,7 @@ class Kind(enum.Enum, shape=4):
 HEADER_LAYOUT = data.StructLayout(
     {
         # The first 32 bits are what a router of a narrow link sees: everything it needs stands there.
-        "kind": Kind,
+        "kind": unsigned(4),
         "service_level": unsigned(4),
         # Source route: the next hop's output port in the low bits, shifted out by each router. A network that
         # routes by destination finds the destination's node number here instead.
@@ -72,8 +73,7 @@ class Header:
         bits = 0
         for field in fields(self):
             place = HEADER_LAYOUT[field.name]
-            value = getattr(self, field.name)
-            value = value.value if isinstance(value, Kind) else value
+            value = int(getattr(self, field.name))
             if not 0 <= value < 1 << place.width:
                 raise ValueError(f"header field {field.name} = {value}: 0 to {(1 << place.width) - 1}")
             bits |= value << place.offset
@@ -86,8 +86,7 @@ class Header:
         for field in fields(cls):
             place = HEADER_LAYOUT[field.name]
             values[field.name] = bits >> place.offset & (1 << place.width) - 1
-        values["kind"] = Kind(values["kind"])
-        return cls(**values)
+        return cls(kind=Kind(values.pop("kind")), **values)
 
 
 def packet_flits(payload_bytes: int, config: LinkConfig) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-
 from lanikai.firmware.ports import Scheduler
 
 __all__ = ["HostBus", "Watch"]
