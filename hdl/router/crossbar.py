@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from ..config import RouterConfig
 from .allocator import SeparableAllocator
 from .flit import BufferedFlitLayout, route_field
+from .scheduler import table_members
 
 __all__ = ["CrossbarStage"]
 
@@ -28,6 +29,7 @@ class CrossbarStage(wiring.Component):
     - `done` (out, P): VLs of input i whose tail leaves in this cycle. `dropped` (out, P): and it is thrown
       away.
     - `write_valid`, `write_vl`, `write_data` (out, P): write sides of the output buffers.
+    - `table` (in, P x `TableSignature`), only if the VL arbiter has tables: those of the inputs' schedulers.
 
     Combinational, from registers to the output buffers' write side: 1 cycle from input to output buffer.
     """
@@ -52,6 +54,7 @@ class CrossbarStage(wiring.Component):
                 "write_vl": Out(vl_bits).array(ports),
                 "write_data": Out(flit).array(ports),
             }
+            | table_members(config, ports)
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -59,6 +62,9 @@ class CrossbarStage(wiring.Component):
         link, ports = self._config.link, range(self._config.ports)
         layout, route = BufferedFlitLayout(link), route_field(link)
         m.submodules.allocator = allocator = SeparableAllocator(self._config)
+        if hasattr(self, "table"):
+            for i in ports:
+                wiring.connect(m, wiring.flipped(self.table[i]), allocator.table[i])
         crossing: list[Value] = []
         for i in ports:
             for p in ports:
@@ -67,6 +73,7 @@ class CrossbarStage(wiring.Component):
             m.d.comb += [
                 throw.eq(self.non_empty[i] & self.drop[i]),
                 allocator.alone[i].eq(throw),
+                allocator.tail[i].eq(self.flit[i].tail),
                 self.read_select[i].eq(allocator.select[i]),
                 self.pop[i].eq(allocator.accepted[i]),
                 self.dropped[i].eq((self.done[i] & self.drop[i]).any()),

@@ -14,6 +14,7 @@ from ..link import LinkSignature
 from .crossbar import CrossbarStage
 from .receive import ReceiveStage
 from .route import RouteStage
+from .scheduler import has_tables
 from .transmit import TransmitStage
 from .vl_allocation import VlAllocationStage
 
@@ -69,6 +70,7 @@ class Router(wiring.Component):
             if depth < 2:
                 raise ConfigError(f"Router: credit_flits[{port}] = {depth}: at least 2")
         arbiter_class(config.arbiter)
+        has_tables(config)
         self.credit_flits = tuple(depths)
         link = LinkSignature(config.link)
         super().__init__(

@@ -6,11 +6,11 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..arbiter import arbiter_class
 from ..config import RouterConfig
 from ..link import LinkPacer, LinkSignature
 from .credits import Credits
 from .flit import BufferedFlitLayout
+from .scheduler import table_members, vl_scheduler
 from .vl_buffer import VlBuffer
 
 __all__ = ["TransmitStage"]
@@ -20,7 +20,7 @@ class TransmitStage(wiring.Component):
     """Output of one port: VL buffers, credits of the receiver, pacing, and the registers of a long wire.
 
     A VL competes for the link, flit by flit, if its buffer has a flit and the receiver has room; the arbiter
-    is `RouterConfig.arbiter`, and the link's rate is kept by `LinkPacer`.
+    is `RouterConfig.vl_arbiter`, and the link's rate is kept by `LinkPacer`.
 
     Parameters: `credit_flits`: depth of the receiver's buffer of each VL, flits.
 
@@ -30,7 +30,9 @@ class TransmitStage(wiring.Component):
     - `tx` (out, `LinkSignature`): the link. Its flit comes out of the buffer combinationally, and then
       through `delay_cycles` registers, as do the credits that come back.
     - `sent` (out): a flit leaves the buffer in this cycle.
+    - `sent_vl` (out, `vl_bits`): its VL.
     - `non_empty`, `blocked` (out): VLs with a flit in the buffer, and VLs without a credit.
+    - `table` (in, `TableSignature`), only if the arbiter has tables.
 
     Latency: a flit that is written in cycle t is on the link in t + 1 + `delay_cycles`, if nothing is in its
     way.
@@ -47,9 +49,11 @@ class TransmitStage(wiring.Component):
                 "full": Out(vls),
                 "tx": Out(LinkSignature(config.link)),
                 "sent": Out(1),
+                "sent_vl": Out(config.link.vl_bits),
                 "non_empty": Out(vls),
                 "blocked": Out(vls),
             }
+            | table_members(config)
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -61,7 +65,9 @@ class TransmitStage(wiring.Component):
         )
         m.submodules.credits = credits = Credits(vls=link.vls, depth=self._credit_flits)
         m.submodules.pacer = pacer = LinkPacer(link)
-        m.submodules.arbiter = arbiter = arbiter_class(self._config.arbiter)(size=link.vls)
+        m.submodules.arbiter = arbiter = vl_scheduler(self._config)
+        if arbiter.has_tables:
+            wiring.connect(m, wiring.flipped(self.table), arbiter.table)
 
         # What travels the wire: through `delay_cycles` registers each way.
         near = Cat(self.sent, buffer.read_vl, buffer.read_data)
@@ -83,11 +89,13 @@ class TransmitStage(wiring.Component):
             self.non_empty.eq(buffer.non_empty),
             self.blocked.eq(~credits.available),
             arbiter.requests.eq(buffer.non_empty & credits.available),
+            arbiter.tails.eq(buffer.read_data.tail.replicate(link.vls)),
             arbiter.advance.eq(self.sent),
             self.sent.eq(pacer.slot & arbiter.requests.any()),
             pacer.sent.eq(self.sent),
             buffer.read_select.eq(arbiter.grant),
             buffer.pop.eq(self.sent),
+            self.sent_vl.eq(buffer.read_vl),
             credits.spend.eq(self.sent),
             credits.spend_vl.eq(buffer.read_vl),
         ]
