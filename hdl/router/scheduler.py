@@ -1,0 +1,43 @@
+"""Which VL of a port goes next: the VL arbiters as the router uses them, at crossbar inputs and at links."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from amaranth.lib.wiring import Out
+
+from ..arbiter.vl import TableSignature, VlArbiter
+from ..arbiter.vl_registry import VL_ARBITERS, make_vl_arbiter
+from ..config import ConfigError, RouterConfig
+
+__all__ = ["has_tables", "table_members", "vl_scheduler"]
+
+
+def vl_scheduler(config: RouterConfig) -> VlArbiter:
+    """A new arbiter of the kind `RouterConfig.vl_arbiter`. Raises ConfigError for an unknown name."""
+    return make_vl_arbiter(
+        config.vl_arbiter,
+        vls=config.link.vls,
+        control_vl=-1 if config.control_vl is None else config.control_vl,
+        flit_bytes=config.link.flit_bytes,
+        entries=config.vl_table_entries,
+    )
+
+
+def has_tables(config: RouterConfig) -> bool:
+    """Whether that arbiter has tables that can be written. Raises ConfigError for an unknown name."""
+    name = config.vl_arbiter
+    if name not in VL_ARBITERS:
+        raise ConfigError(f"RouterConfig.vl_arbiter = {name!r}: one of {', '.join(sorted(VL_ARBITERS))}")
+    factory = VL_ARBITERS[name]
+    found: bool = (factory.func if isinstance(factory, partial) else factory).has_tables
+    return found
+
+
+def table_members(config: RouterConfig, *dimensions: int) -> dict[str, Any]:
+    """The member `table` of a stage that passes tables on, an array with `dimensions`; {} without tables."""
+    if not has_tables(config):
+        return {}
+    member = Out(TableSignature(vls=config.link.vls, entries=config.vl_table_entries))
+    return {"table": member.array(*dimensions) if dimensions else member}
