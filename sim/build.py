@@ -112,7 +112,7 @@ def block_design(component: wiring.Component, *, name: str = "block") -> Design:
     `clk` runs by itself; `rst` is an input at 0.
     """
     text = to_verilog(component, name=name)
-    public = [Public(name, "rst", writable=True)]
+    public = [Public(name, "clk"), Public(name, "rst", writable=True)]
     for path, member, _value in component.signature.flatten(component):
         public.append(Public(name, "__".join(str(step) for step in path), writable=member.flow == wiring.In))
     return Design(top=name, sources={f"{name}.v": text}, public=tuple(public))

@@ -1,115 +1,11 @@
-"""Coroutines that the tests of the simulation layer run inside the simulator."""
-
-import os
-import time
+"""Coroutines that the tests of the simulation layer run on a cluster, inside the simulator."""
 
 import numpy as np
 from lanikai.hdl.nic.nic import NIC_REGISTERS
 from lanikai.hdl.nic.ports import REGISTER_BASE, SRAM_BASE
 from lanikai.hdl.packet import Header
-from lanikai.sim import kernel
 
 ISR = NIC_REGISTERS["ISR"]
-
-
-async def count(session):
-    """The counter of `test_run.py`: what reads give in which phase, and what time does."""
-    enable, value = kernel.signal("enable"), kernel.signal("value")
-    clock = session.clock
-    seen = [(clock.cycle, kernel.cycle(), value.get())]
-    enable.set(1)
-    await clock.sample_phase()
-    seen.append((clock.cycle, kernel.cycle(), value.get()))
-    await clock.drive_phase()
-    seen.append((clock.cycle, kernel.cycle(), value.get()))
-    await clock.sleep(5)
-    seen.append((clock.cycle, kernel.cycle(), value.get()))
-    session.progress(0.5, "half way")
-    await clock.sample_phase()
-    await clock.sleep(2)
-    seen.append((clock.cycle, kernel.cycle(), value.get()))
-    return {"seen": seen, "spec": dict(session.spec), "random": session.random.random()}
-
-
-async def wait_for_carry(session):
-    """Wait for the rare change of a signal while the clock runs; then once more."""
-    kernel.signal("enable").set(1)
-    seen = []
-    for _ in range(2):
-        await session.clock.change(session.dut.carry)
-        seen.append((session.clock.cycle, kernel.signal("value").get()))
-        await session.clock.sample_phase()
-        seen.append((session.clock.cycle, kernel.signal("value").get()))
-    return seen
-
-
-async def wide(session):
-    """A port of 100 bits both ways, and the errors of `Signal`."""
-    number = (1 << 99) + 5
-    kernel.signal("wide").set(number)
-    await session.clock.sample_phase()
-    errors = []
-    for action in (lambda: kernel.signal("wide").set(1 << 100), lambda: kernel.signal("absent")):
-        try:
-            action()
-        except (ValueError, KeyError) as error:
-            errors.append(str(error))
-    return {"plus_one": kernel.signal("wide_plus_one").get() == number + 1, "errors": errors}
-
-
-async def handles(session):
-    """cocotb's own handles see and set the same ports."""
-    session.dut.enable.value = 1
-    await session.clock.sleep(3)
-    return int(session.dut.value.value)
-
-
-async def edges(session):
-    """With `edges`: after RisingEdge a read gives the value before the edge, as third-party models expect."""
-    from cocotb.triggers import RisingEdge
-
-    session.dut.enable.value = 1
-    seen = []
-    for _ in range(3):
-        await RisingEdge(session.dut.clk)
-        seen.append(int(session.dut.value.value))
-    return seen
-
-
-async def fail(session):
-    """An error in the coroutine itself."""
-    await session.clock.sleep(3)
-    raise ValueError("the third cycle is\nunlucky")
-
-
-async def fail_beside(session):
-    """An error in a coroutine beside it."""
-
-    async def other():
-        await session.clock.sleep(3)
-        raise KeyError("beside")
-
-    session.clock.spawn(other(), "other")
-    await session.clock.sleep(100)
-
-
-async def crash(session):
-    """The process ends under the coroutine's feet."""
-    os._exit(7)
-
-
-async def forever(session):
-    """Simulate until killed."""
-    session.progress(0.1, "started")
-    while True:
-        await session.clock.sleep(1_000_000)
-
-
-async def spin(session):
-    """Cycles and wall-clock time of an idle stretch."""
-    started = time.perf_counter()
-    await session.clock.sleep(200_000)
-    return time.perf_counter() - started
 
 
 class Card:

@@ -1,0 +1,126 @@
+"""Runs: results, progress, seeds, errors, interrupts, many at once."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from lanikai.sim.errors import MissingTool, SimulationError
+from lanikai.sim.run import run
+
+pytestmark = [pytest.mark.usefixtures("points"), pytest.mark.xdist_group("counter")]
+
+
+def test_result(counter, tmp_path):
+    """The coroutine's value, the cycles simulated, progress, and the seed's random numbers."""
+    told = []
+    first = run(
+        counter,
+        "counter_points:count",
+        {"a": [1]},
+        out_dir=tmp_path,
+        seed=3,
+        progress=lambda fraction, text: told.append((fraction, text)),
+    )
+    assert first.value["spec"] == {"a": [1]}
+    assert told == [(0.5, "half way")]
+    assert first.cycles == 8 and first.seconds > 0 and first.cycles_per_second > 0
+    assert first.log == tmp_path / "simulation.log" and first.log.exists() and first.waves is None
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["simulation.log"]
+    assert (
+        run(counter, "counter_points:count", {}, out_dir=tmp_path, seed=3).value["random"]
+        == first.value["random"]
+    )
+    assert (
+        run(counter, "counter_points:count", {}, out_dir=tmp_path, seed=4).value["random"]
+        != first.value["random"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("fail", "ValueError: the third cycle is unlucky"),
+        ("fail_beside", "KeyError: 'beside'"),
+        ("crash", "the simulator ended with status 7 and no result"),
+        ("absent", "AttributeError: module 'counter_points' has no attribute 'absent'"),
+    ],
+)
+def test_errors(counter, tmp_path, entry, message):
+    """One line with the log's place; the traceback is in the log."""
+    with pytest.raises(SimulationError) as caught:
+        run(counter, f"counter_points:{entry}", {}, out_dir=tmp_path)
+    log = tmp_path / "simulation.log"
+    assert str(caught.value) == f"{message} (log: {log})"
+    if entry.startswith("fail"):
+        assert "Traceback (most recent call last)" in log.read_text()
+
+
+def test_many_at_once(counter, tmp_path):
+    """Runs beside each other have their own results."""
+
+    def one(seed):
+        return run(
+            counter, "counter_points:count", {"n": seed}, out_dir=tmp_path / str(seed), seed=seed
+        ).value["spec"]
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(one, range(3))) == [{"n": 0}, {"n": 1}, {"n": 2}]
+
+
+def test_missing_libpython(counter, tmp_path, monkeypatch):
+    """Without the shared library that embeds Python: its package."""
+    monkeypatch.setattr("find_libpython.find_libpython", lambda: None)
+    name = f"libpython{sys.version_info.major}.{sys.version_info.minor}"
+    with pytest.raises(
+        MissingTool, match=f"^{name} is missing; install it with: sudo apt-get install {name}$"
+    ):
+        run(counter, "counter_points:count", {}, out_dir=tmp_path)
+
+
+RUNNER = """
+import sys
+from pathlib import Path
+from lanikai.sim.build import build
+from lanikai.sim.run import run
+from counter import counter_design
+run(build(counter_design()), "counter_points:forever", {}, out_dir=Path(sys.argv[1]),
+    progress=lambda fraction, text: print(text, flush=True))
+"""
+
+
+@pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGKILL])
+def test_no_process_is_left(counter, tmp_path, kill):
+    """However the program ends that started it, the simulator ends."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUNNER, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert process.stdout.readline() == "started\n"
+    assert simulators(tmp_path)
+    process.send_signal(kill)
+    process.wait(30)
+    process.stdout.close()
+    deadline = time.monotonic() + 30
+    while simulators(tmp_path):
+        assert time.monotonic() < deadline, "a simulator is left"
+        time.sleep(0.02)
+
+
+def simulators(folder):
+    """Processes that work in `folder`."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and os.readlink(entry / "cwd") == str(folder):
+                found.append(entry.name)
+        except OSError:
+            continue
+    return found

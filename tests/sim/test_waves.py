@@ -1,0 +1,140 @@
+"""Waves: the FST's names as another reader has them, and a save file that names nothing else."""
+
+import re
+
+import pytest
+from lanikai.hdl.packet import Kind
+from lanikai.sim.build import build
+from lanikai.sim.cluster import ENTRY, build_cluster, cluster_spec
+from lanikai.sim.compiler import require_trace_header
+from lanikai.sim.errors import MissingTool
+from lanikai.sim.gtkw import KIND_IDLE, group_variables, gtkwave_name
+from lanikai.sim.run import run
+from lanikai.sim.waves import Variable, _lz4, read_hierarchy
+
+pytestmark = [pytest.mark.usefixtures("points"), pytest.mark.xdist_group("waves")]
+
+
+@pytest.fixture(scope="module", autouse=False)
+def tracing():
+    """Skips where FST tracing cannot be compiled."""
+    try:
+        require_trace_header()
+    except MissingTool as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def traced(tracing, tiny_config, tmp_path_factory):
+    """The waves of two packets."""
+    import sys
+    from pathlib import Path
+
+    sys.path.insert(0, str(Path(__file__).parent))
+    try:
+        model = build_cluster(tiny_config, "waves")
+        spec = cluster_spec(tiny_config, "sim_points:packets", {"count": 2, "bytes": 128})
+        result = run(model, ENTRY, spec, out_dir=tmp_path_factory.mktemp("waves"), name="point")
+    finally:
+        sys.path.pop(0)
+    assert result.value["equal"] and result.waves is not None
+    return result.waves
+
+
+def save_file_traces(waves):
+    """Names of the traces in the save file."""
+    names = []
+    for line in waves.with_suffix(".gtkw").read_text().splitlines():
+        found = re.fullmatch(r"\+\{[^}]*\} (.*)", line)
+        if found:
+            names.append(found[1])
+    return names
+
+
+def test_names_are_those_of_another_reader(traced):
+    """Our reader of the hierarchy and pywellen agree."""
+    import pywellen
+
+    # pywellen makes scopes of memories, whose rows are variables.
+    theirs = {re.sub(r" ?\[-?\d+:\d+\]$", "", v.full_name) for v in pywellen.Waveform(str(traced)).all_vars()}
+    ours = {re.sub(r" \[-?\d+:\d+\]$", "", variable.path) for variable in read_hierarchy(traced)}
+    assert {name for name in ours if "[" not in name} == {name for name in theirs if "[" not in name}
+    assert len(ours) == len(theirs)
+
+
+def test_save_file_names_what_is_there(traced):
+    """Every trace of the save file is in the FST, and each component has its group."""
+    there = {gtkwave_name(variable) for variable in read_hierarchy(traced)}
+    traces = save_file_traces(traced)
+    assert traces and set(traces) <= there
+    text = traced.with_suffix(".gtkw").read_text()
+    assert f'[dumpfile] "{traced}"' in text
+    for group in ("node0", "node1", "router0", "port1", "link", "host", "nic", "watchdog"):
+        assert f"-{group}\n" in text
+    for name in ("cluster.nic0_tx_kind[3:0]", "cluster.host1.bus_use[1:0]", "cluster.nic0_tx__valid"):
+        assert name in traces
+
+
+def test_enums_are_decoded(traced):
+    """The kinds of packets go through a filter file that names them all."""
+    text = traced.with_suffix(".gtkw").read_text().splitlines()
+    at = next(i for i, line in enumerate(text) if line.endswith("cluster.nic0_tx_kind[3:0]"))
+    filter_file = traced.with_name("point.kind.filter")
+    assert text[at - 1].partition(" ")[2] == str(filter_file)
+    lines = [f"{kind.value:x} {kind.name}" for kind in Kind] + [f"{KIND_IDLE:x} -"]
+    assert filter_file.read_text().splitlines() == lines
+    assert traced.with_name("point.bus_use.filter").read_text().splitlines()[3] == "3 DMA_WRITE"
+
+
+def test_values_are_recorded(traced):
+    """The header of each of the two packets is in the waves."""
+    import pywellen
+
+    waveform = pywellen.Waveform(str(traced))
+    variable = next(v for v in waveform.all_vars() if v.full_name.endswith("nic0_tx_kind"))
+    values = [int(value) for _, value in variable.tv]
+    assert values.count(Kind.DATA.value) == 2
+
+
+def test_groups_of_any_design():
+    """Another design's signals are grouped by instance, a tool's own names left out."""
+    variables = [
+        Variable(("$rootio",), "q", 1),
+        Variable(("top",), "q", 1),
+        Variable(("top",), "$1", 1),
+        Variable(("top", "part"), "x [3:0]", 4),
+        Variable(("top",), "r", 1),
+    ]
+    assert group_variables(variables) == {
+        "top": {"signals": [variables[1], variables[4]], "part": [variables[3]]}
+    }
+
+
+def test_lz4():
+    """A block with literals, an overlapping match and a long length, by hand from the format's document."""
+    block = bytes([0x3F, *b"abc", 3, 0, 255, 2, 0x10, ord("z")])
+    # 3 literals, a match of 15 + 255 + 2 + 4 bytes at distance 3, then the last literal.
+    assert _lz4(block, 280) == b"abc" * 93 + b"z"
+
+
+def test_not_an_fst_file(tmp_path):
+    """A file without a hierarchy is named."""
+    path = tmp_path / "x.fst"
+    path.write_bytes(b"\x00" * 4)
+    with pytest.raises(ValueError, match=r"x\.fst: no hierarchy; the file is not a whole FST file$"):
+        read_hierarchy(path)
+
+
+def test_missing_header_is_said_before_building(monkeypatch, tmp_path):
+    """Without lz4.h a traced build ends before it begins."""
+    from lanikai.sim import build as build_module
+    from lanikai.sim.cache import Cache
+
+    def missing():
+        raise MissingTool("lz4.h (needed for wave files)", "sudo apt-get install liblz4-dev")
+
+    monkeypatch.setattr(build_module, "require_trace_header", missing)
+    design = build_module.Design(top="little", sources={"little.v": "module little(input clk);\nendmodule\n"})
+    with pytest.raises(MissingTool, match="liblz4-dev"):
+        build(design, "waves", cache=Cache(tmp_path))
+    assert not (tmp_path / "models").exists()
