@@ -29,11 +29,12 @@ class Measurement(wiring.Component):
     - `phase` (out, `Phase`), `verdict` (out, `Verdict`).
     - `event` (out): changes its value when the phase changes, for a coroutine to wait for.
 
-    A start clears the statistics (`clear_cycles`), then the sources make packets for WARMUP, WINDOW and the
-    drain. Packets born in the window are tagged; only they count for latencies, and the drain lasts until all
-    of them have arrived. Untagged packets go on being made, so that the last tagged ones meet the same load
-    as the first. Verdict COMPLETE: every tagged packet has arrived. SATURATED: LIMIT cycles of draining did
-    not suffice, so the means of what has arrived are too small and must not be used.
+    A start stops the sources and clears the statistics (`clear_cycles`, and until the tagged packets of a
+    saturated measurement before it have arrived, LIMIT cycles at most), then the sources make packets for
+    WARMUP, WINDOW and the drain. Packets born in the window are tagged; only they count for latencies, and
+    the drain lasts until all of them have arrived. Untagged packets go on being made, so that the last tagged
+    ones meet the same load as the first. Verdict COMPLETE: every tagged packet has arrived. SATURATED: LIMIT
+    cycles of draining did not suffice, so the means of what has arrived are too small and must not be used.
 
     A source's queue that grows during the window takes about (offered - accepted) / accepted * WINDOW cycles
     to drain: so a LIMIT of 0.05 * WINDOW (and a few times the network's latency) tells a network that accepts
@@ -88,12 +89,17 @@ class Measurement(wiring.Component):
                     control.clear.eq(1),
                     control.run.eq(0),
                     self.verdict.eq(Verdict.NONE),
+                    drained.eq(0),
                 ]
             with m.Case(Phase.CLEAR):
-                m.d.sync += [outstanding.eq(0), peak.eq(0), drained.eq(0)]
-                with m.If(through):
+                with m.If(through & (outstanding != 0) & (drained != limit)):
+                    m.d.sync += [left.eq(0), drained.eq(drained + 1)]
+                with m.Elif(through):
                     m.d.sync += [
                         *enter(Phase.WARMUP),
+                        outstanding.eq(0),
+                        peak.eq(0),
+                        drained.eq(0),
                         control.clear.eq(0),
                         control.run.eq(1),
                         control.window_start.eq(control.now + 1 + warmup),

@@ -331,6 +331,36 @@ def test_no_vl_waits_for_another():
     system.run(bench)
 
 
+def test_a_start_waits_for_the_packets_of_a_saturated_measurement():
+    system = System(small(nodes=2))
+
+    async def bench(s):
+        await s.write(1, NODE["SINK"].offset, NODE["SINK"].pack(hold=1))
+        chosen = Settings(mode=Mode.PERIODIC, flits=4, spacing=20 * ONE, pattern=Choice.FIXED, node=1)
+        await s.set_class(0, 0, chosen)
+        assert await s.measure(warmup=0, window=100, limit=20) == Verdict.SATURATED
+        outstanding = MEASUREMENT_NODE, MEASUREMENT["OUTSTANDING"].offset
+        assert await s.read(*outstanding) == 4
+        await s.write(1, NODE["SINK"].offset, NODE["SINK"].pack(stall=230))
+        assert await s.measure(warmup=0, window=40, limit=2000) == Verdict.COMPLETE
+        assert (
+            (await s.statistics(1, 0))["LATENCY_PACKETS"]
+            == (await s.statistics(0, 0))["OFFERED_PACKETS"]
+            == 2
+        )
+        # Those that never come are waited for no longer than LIMIT.
+        await s.write(1, NODE["SINK"].offset, NODE["SINK"].pack(hold=1))
+        assert await s.measure(warmup=0, window=100, limit=50) == Verdict.SATURATED
+        left = await s.read(*outstanding)
+        assert left > 0
+        before = len(s.phases)
+        assert await s.measure(warmup=0, window=1, limit=50) == Verdict.COMPLETE
+        cycles = {phase: cycle for cycle, phase in s.phases[before:]}
+        assert cycles[Phase.WINDOW] - cycles[Phase.CLEAR] == s.config.clear_cycles + 50
+
+    system.run(bench)
+
+
 def test_link_rate_holds():
     link = ROUTER.link.replace(rate_num=2, rate_den=5)
     system = System(small(link=link, nodes=2))
