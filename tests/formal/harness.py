@@ -137,7 +137,8 @@ def prove(
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "spec.il").write_text(rtlil.convert(spec.m, name="spec", ports=spec.ports))
     (directory / "spec.sby").write_text(
-        f"[options]\nmode {mode}\ndepth {depth}\nexpect {expect}\n\n[engines]\nsmtbmc yices\n\n"
+        # The time-out is for a proof whose caller has died; `run` keeps it otherwise.
+        f"[options]\nmode {mode}\ndepth {depth}\nexpect {expect}\ntimeout {timeout_s:.0f}\n\n[engines]\nsmtbmc yices\n\n"
         # Small memories become registers: 15 times faster than the solver's arrays.
         "[script]\nread_rtlil spec.il\nprep -top spec\nmemory_map\n\n[files]\nspec.il\n"
     )

@@ -2,7 +2,7 @@
 the bound. For each arbiter mutants that the proof catches."""
 
 import pytest
-from amaranth import Mux, Signal
+from amaranth import Array, Const, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover
 from lanikai.hdl.arbiter.deficit_round_robin import DeficitRoundRobinVlArbiter
 from lanikai.hdl.arbiter.fcfs import FcfsVlArbiter
@@ -74,7 +74,36 @@ def fixed_priority(component, always):
     return spec
 
 
+def deficit(component, always):
+    """Quanta up to 3 and packets up to 2 flits, written while traffic flows or not: no wait is longer than a turn of
+    each of the others, by the quanta that they ever had."""
+    spec = Spec()
+    m, vls, packet = spec.m, 3, 2
+    m.submodules.dut = dut = component(vls=vls)
+    spec.inputs(dut, "requests", "tails", "advance", "table.write", "table.vl")
+    quanta = [spec.constant(2, f"quantum_{v}") for v in range(vls)]
+    m.d.comb += dut.table.weight.eq(Array([*quanta, 0])[dut.table.vl])
+    contract(spec, dut)
+    underway = Signal(vls)  # a packet's first flit has gone: the next is its last
+    m.d.comb += [Assume(~underway[v] | dut.tails[v]) for v in range(vls)]
+    with m.If(dut.advance):
+        m.d.sync += underway.eq((underway & ~dut.grant) | (dut.grant & ~dut.tails))
+    who = spec.constant(range(vls), "patient")
+    waited = Signal(5)
+    with m.If(dut.advance):
+        m.d.sync += waited.eq(Mux(dut.grant.bit_select(who, 1), 0, waited + 1))
+    most = [Mux(quantum == 0, 1, quantum) + packet - 1 for quantum in quanta]
+    m.d.comb += [
+        Assume(who < vls),
+        Assume(dut.requests.bit_select(who, 1)),
+        Assert(waited <= sum((Mux(who == v, 0, turn) for v, turn in enumerate(most)), Const(0))),
+        Cover(waited == 8),
+    ]
+    return spec
+
+
 SPECS = {
+    "deficit": (deficit, DeficitRoundRobinVlArbiter),
     "round_robin": (round_robin, RoundRobinArbiter),
     "vl_round_robin": (round_robin, RoundRobinVlArbiter),
     "fcfs": (fcfs, FcfsVlArbiter),
@@ -84,16 +113,18 @@ SPECS = {
 
 @pytest.mark.parametrize("name", SPECS)
 def test_arbiter_is_proved(name, tmp_path):
-    """By induction while every grant is used; with grants that are not used, for 10 cycles after reset."""
+    """By induction while every grant is used; with grants that are not used, for 10 cycles after reset. Deficit
+    round robin, whose past reaches further back, only the latter."""
     spec, component = SPECS[name]
-    prove(spec(component, ALWAYS), tmp_path / "always", depth=VLS + 3)
+    if name != "deficit":
+        prove(spec(component, ALWAYS), tmp_path / "always", depth=VLS + 3)
     prove(spec(component, FREE), tmp_path / "free", mode="bmc", depth=10)
 
 
-@pytest.mark.parametrize("name", ["round_robin", "fcfs"])
+@pytest.mark.parametrize("name", ["round_robin", "fcfs", "deficit"])
 def test_wait_can_be_as_long_as_the_bound(name, tmp_path):
     spec, component = SPECS[name]
-    prove(spec(component, FREE), tmp_path, mode="cover", depth=10)
+    prove(spec(component, FREE), tmp_path, mode="cover", depth=12)
 
 
 MUTANTS = [
@@ -106,6 +137,9 @@ MUTANTS = [
     ("fcfs", "requests[u] & before[u, v] for u", "before[u, v] for u"),
     ("fcfs", "(older[u, v] & waiting[u]) | ~waiting[v]", "older[u, v]"),
     ("fcfs", "else grant)", "else 0)"),
+    ("deficit", "Mux(ends, 0, grant)", "grant"),
+    ("deficit", "Mux(goes_on, left, quantum - debt)", "quantum"),
+    ("deficit", "after_left.eq(Mux(allowed.any(), allowed - 1, 0))", "after_left.eq(allowed)"),
     ("fixed_priority", "lowest_bit(requests)", "requests"),
     ("fixed_priority", "lowest_bit(requests)", "lowest_bit(requests >> 1) << 1"),
 ]

@@ -4,12 +4,11 @@ The tables are any sums that the proof likes, and come anew whenever it likes (`
 its entries up is proved on its own.
 """
 
+import pytest
 from amaranth import Array, Cat, Const, Module, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
-import pytest
-from lanikai.hdl.arbiter import two_level
 from lanikai.hdl.arbiter.two_level import TwoLevelArbiter
 from lanikai.hdl.arbiter.vl import TableSignature
 from lanikai.hdl.arbiter.vl_tables import VlTables

@@ -1,0 +1,147 @@
+"""Proofs of what the card decides in hardware: when a flow may send, and that no doorbell is lost.
+
+Small sizes, exhaustively for so many cycles after reset.
+"""
+
+import pytest
+from amaranth import Array, Cat, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cover
+from lanikai.hdl.config import NicConfig, preset
+from lanikai.hdl.nic.doorbell import Doorbell
+from lanikai.hdl.nic.rate_control import RateControl
+
+from .harness import Spec, mutate, prove
+
+FLOWS = 2
+RATE = preset(NicConfig, "tiny", flows=FLOWS, rtc_bits=8)
+START = 256 - 3
+"""The clock's first value: its wrap at 256 comes after a few cycles, whatever the steps. An NDT is 0 after reset,
+which is then as good as 256: ahead of the clock, by less than half its range."""
+
+
+def rate_spec(component):
+    """The unit beside the rule of gulati-thesis-2001 3.2.2 in numbers that never wrap: NDT = max(NDT, RTC) for the
+    first token, the smallest NDT that has come, ties to the lower flow, then NDT += IDT."""
+    spec = Spec()
+    m = spec.m
+    m.submodules.dut = dut = component(RATE)
+    bits = 9
+    now = Signal(bits, init=START)
+    m.d.sync += now.eq(now + spec.free(2, "step"))
+    idt = [spec.constant(2, f"idt_{f}") for f in range(FLOWS)]
+    spec.inputs(dut, "enqueue.valid", "enqueue.payload", "dispatched.valid", "dispatched.payload.last")
+    spec.inputs(dut, "select")
+    # The intervals are written first.
+    cycle = Signal(range(FLOWS + 1))
+    m.d.sync += cycle.eq(Mux(cycle == FLOWS, FLOWS, cycle + 1))
+    working = cycle == FLOWS
+    m.d.comb += [
+        dut.rtc.eq(now),
+        dut.write_idt.eq(~working),
+        dut.write_ticks.eq(Array([*idt, 0])[cycle]),
+        dut.dispatched.payload.flow.eq(dut.dispatch.flow),
+        Assume(working | ((dut.select == cycle) & ~dut.enqueue.valid)),
+        Assume(~dut.dispatched.valid | dut.dispatch.valid),
+    ]
+    ndt = [Signal(bits, name=f"ndt_{f}", init=256) for f in range(FLOWS)]
+    valid = [Signal(name=f"valid_{f}") for f in range(FLOWS)]
+    due = [valid[f] & (ndt[f] <= now) for f in range(FLOWS)]
+    m.d.comb += [
+        Assert(dut.dispatch.valid == Cat(due).any()),
+        Assert(~dut.dispatch.valid | (dut.dispatch.flow == (due[1] & ~(due[0] & (ndt[0] <= ndt[1]))))),
+        Cover(dut.dispatch.valid & (dut.dispatch.flow == 1) & (now > 256)),
+    ]
+    for f in range(FLOWS):
+        goes = dut.dispatched.valid & (dut.dispatch.flow == f)
+        stays = valid[f] & ~(goes & dut.dispatched.payload.last)
+        enters = dut.enqueue.valid & (dut.enqueue.payload == f) & ~stays
+        after = Signal(bits, name=f"after_{f}")
+        m.d.comb += [
+            after.eq(ndt[f] + Mux(goes, idt[f], 0)),
+            Assert((dut.select != f) | (dut.valid == valid[f])),
+            Assert((dut.select != f) | ~valid[f] | (dut.ndt == ndt[f][:8])),
+        ]
+        m.d.sync += [valid[f].eq(stays | enters), ndt[f].eq(Mux(enters & (after < now), now, after))]
+    return spec
+
+
+RATE_DEPTH = 7
+
+
+def test_rate_control_keeps_the_rule_across_the_wrap(tmp_path):
+    prove(rate_spec(RateControl), tmp_path / "bmc", mode="bmc", depth=RATE_DEPTH)
+    prove(rate_spec(RateControl), tmp_path / "cover", mode="cover", depth=RATE_DEPTH)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("(difference(self.rtc, time) >= 0)", "(difference(self.rtc, time) > 0)"),
+        ("difference(high[1], low[1]) < 0", "difference(high[1], low[1]) <= 0"),
+        ("difference(high[1], low[1]) < 0", "high[1] < low[1]"),  # wrong across the wrap
+        ("Mux(difference(waiting, self.rtc) < 0, self.rtc, waiting)", "self.rtc"),
+        ("after.eq(before + idt_of_dispatched.data)", "after.eq(self.rtc + idt_of_dispatched.data)"),
+    ],
+)
+def test_proof_of_rate_control_catches_mutant(old, new, tmp_path):
+    prove(rate_spec(mutate(RateControl, old, new)), tmp_path, mode="bmc", depth=RATE_DEPTH, expect="fail")
+
+
+ENTRIES = 2
+BELLS = preset(NicConfig, "tiny", doorbell="queue", doorbell_queue_entries=ENTRIES)
+
+
+def doorbell_spec(component):
+    """The hardware queue beside a plain one: all channels in the order of arrival, nothing lost, none twice."""
+    spec = Spec()
+    m = spec.m
+    m.submodules.dut = dut = component(BELLS)
+    word = spec.free(3, "word")
+    channel = spec.free(3, "channel")
+    spec.inputs(dut, "ring.valid", "pop")
+    count = Signal(range(ENTRIES + 1))
+    queue = [Signal(6, name=f"queued_{i}") for i in range(ENTRIES)]
+    exists = channel < BELLS.channels
+    enters = dut.ring.valid & dut.ring.ready & exists
+    leaves = dut.pop & dut.head_valid
+    refusals = Signal(8)
+    m.d.comb += [
+        dut.ring.payload.word.eq(word),
+        dut.ring.payload.channel.eq(channel),
+        # A write waits only while the queue is full, or its newest entry is on its way to the head.
+        Assert(dut.ring.ready | (count == ENTRIES) | ~dut.head_valid),
+        Assert(~enters | (count < ENTRIES)),
+        Assert(dut.waiting == count),
+        Assert(dut.pending == (count != 0)),
+        Assert(~dut.head_valid | ((count != 0) & (dut.head.word == queue[0][:3]))),
+        Assert(~dut.head_valid | (dut.head.channel == queue[0][3:])),
+        Assert(dut.refusals == refusals),
+        Cover((count == ENTRIES) & leaves),
+    ]
+    # The head shows at most a cycle after the queue has one.
+    hidden = Signal()
+    m.d.sync += hidden.eq((count != 0) & ~dut.head_valid)
+    m.d.comb += Assert(~hidden | dut.head_valid)
+    m.d.sync += [count.eq(count + enters - leaves), refusals.eq(refusals + (dut.ring.valid & ~exists))]
+    with m.If(leaves):
+        m.d.sync += [a.eq(b) for a, b in zip(queue, queue[1:], strict=False)]
+    with m.If(enters):
+        m.d.sync += Array(queue)[count - leaves].eq(Cat(word, channel))
+    return spec
+
+
+def test_doorbell_queue_loses_nothing_and_keeps_order(tmp_path):
+    prove(doorbell_spec(Doorbell), tmp_path / "bmc", mode="bmc", depth=12)
+    prove(doorbell_spec(Doorbell), tmp_path / "cover", mode="cover", depth=8)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("self.ring.ready.eq(queue.w_rdy | self.refused)", "self.ring.ready.eq(1)"),
+        ("queue.w_en.eq(accepted)", "queue.w_en.eq(self.ring.valid)"),
+        ("entry.channel.eq(self.ring.payload.channel)", "entry.channel.eq(0)"),
+    ],
+)
+def test_proof_of_doorbell_catches_mutant(old, new, tmp_path):
+    prove(doorbell_spec(mutate(Doorbell, old, new)), tmp_path, mode="bmc", depth=12, expect="fail")
