@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from ..config import RouterConfig
 from .allocator import SeparableAllocator
 from .flit import BufferedFlitLayout, route_field
+from .routing import routing_class
 from .scheduler import table_members
 
 __all__ = ["CrossbarStage"]
@@ -17,17 +18,20 @@ __all__ = ["CrossbarStage"]
 class CrossbarStage(wiring.Component):
     """Moves at most one flit a cycle from each input, and to each output, into the output's VL buffer.
 
-    A VL of an input competes if it has a flit, owns its output VL, and the output's buffer has room. A header
-    loses the hop that it has just taken: its route moves down by `hop_bits` as it crosses. Flits of packets
-    to be dropped leave the input without going anywhere, in their turn of the input's scheduler.
+    A VL of an input competes if it has a flit, owns its output VL, and the output's buffer has room. With
+    source routes a header loses the hop that it has just taken: its route moves down by `hop_bits` as it
+    crosses, but not on its way to the management port, where the agent sends it on. Flits of packets to be
+    dropped leave the input without going anywhere, in their turn of the input's scheduler.
 
     Members (P ports; vectors of VLs are `vls` wide):
 
     - `non_empty`, `drop` (in, P), `holds` (in, P x P): of the inputs' VLs (`ReceiveStage`, `RouteStage`,
-      `VlAllocationStage`). `full` (in, P): VLs of each output's buffer without room.
-    - `read_select` (out, P), `read_vl`, `flit` (in, P), `pop` (out, P): read sides of the input buffers.
-    - `done` (out, P): VLs of input i whose tail leaves in this cycle. `dropped` (out, P): and it is thrown
-      away.
+      `VlAllocationStage`). `full` (in, P x P): `full[i][p]`, VLs of input i for whom there is no room in
+      the buffer of output p.
+    - `read_select` (out, P), `flit` (in, P), `pop` (out, P): read sides of the input buffers. `out_vl` (in,
+      P): the output VL of the VL that is read.
+    - `done` (out, P): VLs of input i whose tail leaves in this cycle. `thrown` (out, P): the flit that leaves
+      is thrown away. `dropped` (out, P): and it is a tail.
     - `write_valid`, `write_vl`, `write_data` (out, P): write sides of the output buffers.
     - `table` (in, P x `TableSignature`), only if the VL arbiter has tables: those of the inputs' schedulers.
 
@@ -43,12 +47,13 @@ class CrossbarStage(wiring.Component):
                 "non_empty": In(vls).array(ports),
                 "drop": In(vls).array(ports),
                 "holds": In(vls).array(ports, ports),
-                "full": In(vls).array(ports),
+                "full": In(vls).array(ports, ports),
                 "read_select": Out(vls).array(ports),
-                "read_vl": In(vl_bits).array(ports),
+                "out_vl": In(vl_bits).array(ports),
                 "flit": In(flit).array(ports),
                 "pop": Out(1).array(ports),
                 "done": Out(vls).array(ports),
+                "thrown": Out(1).array(ports),
                 "dropped": Out(1).array(ports),
                 "write_valid": Out(1).array(ports),
                 "write_vl": Out(vl_bits).array(ports),
@@ -68,7 +73,9 @@ class CrossbarStage(wiring.Component):
         crossing: list[Value] = []
         for i in ports:
             for p in ports:
-                m.d.comb += allocator.request[i][p].eq(self.non_empty[i] & self.holds[i][p] & ~self.full[p])
+                m.d.comb += allocator.request[i][p].eq(
+                    self.non_empty[i] & self.holds[i][p] & ~self.full[i][p]
+                )
             throw = Signal(link.vls, name=f"throw_{i}")
             m.d.comb += [
                 throw.eq(self.non_empty[i] & self.drop[i]),
@@ -76,15 +83,20 @@ class CrossbarStage(wiring.Component):
                 allocator.tail[i].eq(self.flit[i].tail),
                 self.read_select[i].eq(allocator.select[i]),
                 self.pop[i].eq(allocator.accepted[i]),
+                self.thrown[i].eq((allocator.select[i] & throw).any()),
                 self.dropped[i].eq((self.done[i] & self.drop[i]).any()),
             ]
             with m.If(self.pop[i] & self.flit[i].tail):
                 m.d.comb += self.done[i].eq(allocator.select[i])
             flit: data.View = Signal(layout, name=f"flit_{i}")
             m.d.comb += flit.eq(self.flit[i])
-            with m.If(self.flit[i].head):
-                m.d.comb += Value.cast(flit.data)[route].eq(self.flit[i].data[route] >> link.hop_bits)
-            crossing.append(Cat(self.read_vl[i], flit))
+            if routing_class(self._config).strips:
+                strip: Value = self.flit[i].head
+                if self._config.management:
+                    strip = strip & ~(self.holds[i][0] & allocator.select[i]).any()
+                with m.If(strip):
+                    m.d.comb += Value.cast(flit.data)[route].eq(self.flit[i].data[route] >> link.hop_bits)
+            crossing.append(Cat(self.out_vl[i], flit))
         for p in ports:
             m.d.comb += self.write_valid[p].eq(allocator.grant[p].any())
             chosen: Value = crossing[0]

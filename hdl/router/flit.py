@@ -5,8 +5,9 @@ from __future__ import annotations
 from amaranth import unsigned
 from amaranth.lib import data
 
-from ..config import WORD_ROUTE_BITS, LinkConfig
+from ..config import WORD_ROUTE_BITS, LinkConfig, RouterConfig
 from ..packet import HEADER_LAYOUT
+from .routing import routing_class
 
 __all__ = ["BufferedFlitLayout", "RouteLayout", "route_field"]
 
@@ -23,14 +24,14 @@ class BufferedFlitLayout(data.StructLayout):
 
 
 class RouteLayout(data.StructLayout):
-    """The low bits of `BufferedFlitLayout`, down to the next hop. Members: `head`, `tail`, `kind`,
-    `service_level`, `hop` (`hop_bits`: the output port)."""
+    """The low bits of `BufferedFlitLayout`, down to what the routing function looks at. Members: `head`,
+    `tail`, `kind`, `service_level`, `route` (`RoutingFunction.route_bits`)."""
 
-    def __init__(self, config: LinkConfig) -> None:
+    def __init__(self, config: RouterConfig) -> None:
         members = {"head": 1, "tail": 1}
         members |= {name: HEADER_LAYOUT[name].width for name in ("kind", "service_level")}
-        super().__init__(members | {"hop": unsigned(config.hop_bits)})
-        assert self["hop"].offset == 2 + _ROUTE.offset
+        super().__init__(members | {"route": unsigned(routing_class(config).route_bits(config))})
+        assert self["route"].offset == 2 + _ROUTE.offset
 
 
 def route_field(config: LinkConfig) -> slice:

@@ -40,14 +40,14 @@ class ReceiveStage(wiring.Component):
                 "flit": Out(BufferedFlitLayout(config.link)),
                 "pop": In(1),
                 "header_select": In(vls),
-                "header": Out(RouteLayout(config.link)),
+                "header": Out(RouteLayout(config)),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         link = self._config.link
-        layout, route = BufferedFlitLayout(link), RouteLayout(link)
+        layout, route = BufferedFlitLayout(link), RouteLayout(self._config)
         m.submodules.buffer = buffer = VlBuffer(
             shape=layout, vls=link.vls, depth=self._config.input_buffer_flits, peek=slice(0, route.size)
         )

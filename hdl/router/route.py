@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import or_
+from typing import Any
 
-from amaranth import Module, Signal
+from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..arbiter import arbiter_class
 from ..config import RouterConfig
+from ..packet import HEADER_LAYOUT, Kind
 from .flit import RouteLayout
+from .routing import POSITION, TableWriteSignature, routing_class
 
 __all__ = ["RouteStage"]
 
@@ -19,8 +22,13 @@ __all__ = ["RouteStage"]
 class RouteStage(wiring.Component):
     """Route registers of one input: for each VL, where the packet at the front of its buffer wants to go.
 
-    Source routing: the output port is the low `hop_bits` of the header's route. A packet whose port does not
-    exist or is not connected, or which does not begin with a head flit, is marked to be dropped whole.
+    The output port is what the routing function says (`RouterConfig.routing`). Marked to be dropped whole are
+    packets that do not begin with a head flit; whose port does not exist or is not connected; that bring data
+    on the control VL; that want the management port on another VL; or for whom stage 3 has no output VL
+    (`refused`).
+
+    With a management port, probes and releases on the control VL go to port 0, where the router's agent reads
+    them and sends them on; with `agent`, the stage of port 0 itself, they go where their route leads.
 
     Members (vectors of VLs are `vls` wide):
 
@@ -28,55 +36,97 @@ class RouteStage(wiring.Component):
     - `non_empty` (in): VLs with a flit in the buffer. `held` (in): VLs whose packet has its output VL.
     - `header_select` (out), `header` (in, `RouteLayout`): reads the front of one VL's buffer, in the same
       cycle.
+    - `found` (out), `found_port` (out, P), `service_level` (out): the VL whose packet is routed in this
+      cycle, one-hot or 0, its port and level. `refused` (in): it is to be dropped.
     - `want` (out, P): `want[p]`, VLs that wait for their output VL at port p. Registers.
     - `taken` (in): VLs that are given their output VL in this cycle; they stop waiting.
     - `drop` (out): VLs whose packet is thrown away. A register. `done` (in): VLs whose tail leaves the
       buffer.
+    - `position` (in, `POSITION`), `table` (in, `TableWriteSignature`): if the routing function has them.
 
-    Latency: a header at the front of its buffer in cycle t is in `want` or `drop` in t + 1; one VL a cycle.
+    Latency: a header at the front of its buffer in cycle t is in `want` or `drop` in t + 1; one VL a cycle,
+    the control VL first.
     """
 
-    def __init__(self, config: RouterConfig) -> None:
-        self._config = config
+    def __init__(self, config: RouterConfig, *, agent: bool = False) -> None:
+        self._config, self._agent = config, agent
+        self._routing = routing_class(config)
         vls, ports = config.link.vls, config.ports
-        super().__init__(
-            {
-                "connected": In(ports),
-                "non_empty": In(vls),
-                "held": In(vls),
-                "header_select": Out(vls),
-                "header": In(RouteLayout(config.link)),
-                "want": Out(vls).array(ports),
-                "taken": In(vls),
-                "drop": Out(vls),
-                "done": In(vls),
-            }
-        )
+        members: dict[str, Any] = {
+            "connected": In(ports),
+            "non_empty": In(vls),
+            "held": In(vls),
+            "header_select": Out(vls),
+            "header": In(RouteLayout(config)),
+            "found": Out(vls),
+            "found_port": Out(ports),
+            "service_level": Out(HEADER_LAYOUT["service_level"].width),
+            "refused": In(1),
+            "want": Out(vls).array(ports),
+            "taken": In(vls),
+            "drop": Out(vls),
+            "done": In(vls),
+        }
+        if self._routing.uses_position:
+            members["position"] = In(POSITION)
+        if self._routing.uses_table:
+            members["table"] = Out(TableWriteSignature(config))
+        super().__init__(members)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        vls, ports = self._config.link.vls, self._config.ports
-        m.submodules.arbiter = arbiter = arbiter_class(self._config.arbiter)(size=vls)
-        routed = Signal(vls)
+        config, header = self._config, self.header
+        vls, ports = config.link.vls, config.ports
+        m.submodules.arbiter = arbiter = arbiter_class(config.arbiter)(size=vls)
+        m.submodules.routing = routing = self._routing(config)
+        if self._routing.uses_position:
+            m.d.comb += routing.position.eq(self.position)
+        if self._routing.uses_table:
+            wiring.connect(m, wiring.flipped(self.table), routing.table)
+        routed, asking, chosen = Signal(vls), Signal(vls), Signal(vls)
         m.d.comb += [
             routed.eq(reduce(or_, self.want) | self.held | self.drop),
-            arbiter.requests.eq(self.non_empty & ~routed),
+            asking.eq(self.non_empty & ~routed),
+            arbiter.requests.eq(asking),
             arbiter.advance.eq(1),
-            self.header_select.eq(arbiter.grant),
+            chosen.eq(arbiter.grant),
+            self.header_select.eq(chosen),
+            routing.route.eq(header.route),
+            self.service_level.eq(header.service_level),
         ]
-        port, known = Signal(ports), Signal()
-        with m.Switch(self.header.hop):
-            for p in range(ports):
-                with m.Case(p):
-                    m.d.comb += port[p].eq(self.connected[p] & self.header.head)
-        m.d.comb += known.eq(port.any())
+        port, allowed = Signal(ports), Signal()
+        m.d.comb += [port.eq(routing.port & self.connected), allowed.eq(header.head & ~self.refused)]
+        if config.control_vl is not None:
+            control, data_kind = Signal(), Signal()
+            m.d.comb += [
+                control.eq(asking[config.control_vl]),
+                chosen.eq(Mux(control, 1 << config.control_vl, arbiter.grant)),
+                # The turns of the others stay as they are.
+                arbiter.advance.eq(~control),
+                data_kind.eq(header.kind == Kind.DATA.value),
+            ]
+            with m.If(control):
+                m.d.comb += allowed.eq(header.head & ~data_kind)
+            if config.management:
+                with m.If(~control & port[0]):
+                    m.d.comb += allowed.eq(0)
+                if not self._agent:
+                    for_agent = (header.kind == Kind.PROBE.value) | (header.kind == Kind.RELEASE.value)
+                    with m.If(control & for_agent):
+                        m.d.comb += port.eq(1)
+        with m.If(allowed):
+            m.d.comb += self.found_port.eq(port)
+        known = Signal()
+        m.d.comb += known.eq(self.found_port.any())
+        with m.If(known):
+            m.d.comb += self.found.eq(chosen)
         for p in range(ports):
             found = Signal(vls, name=f"found_{p}")
-            with m.If(port[p]):
-                m.d.comb += found.eq(arbiter.grant)
+            with m.If(self.found_port[p]):
+                m.d.comb += found.eq(chosen)
             m.d.sync += self.want[p].eq((self.want[p] & ~self.taken) | found)
         lost = Signal(vls)
         with m.If(~known):
-            m.d.comb += lost.eq(arbiter.grant)
+            m.d.comb += lost.eq(chosen)
         m.d.sync += self.drop.eq((self.drop & ~self.done) | lost)
         return m

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from amaranth import Cat, Module, Signal
 from amaranth.lib import wiring
@@ -11,12 +12,19 @@ from amaranth.lib.wiring import In, Out
 from ..arbiter import arbiter_class
 from ..config import ConfigError, RouterConfig
 from ..link import LinkSignature
+from ..nic.ports import ProcessorSignature
+from .activity import ActivityCounters
+from .agent import LEVEL_BITS, AgentPort, has_agent
 from .crossbar import CrossbarStage
+from .drop_report import DropReports
+from .management import MANAGEMENT_BUFFER_FLITS, ManagementPort
 from .receive import ReceiveStage
 from .route import RouteStage
+from .routing import POSITION, routing_class
 from .scheduler import has_tables
 from .transmit import TransmitStage
 from .vl_allocation import VlAllocationStage
+from .vl_selection import VlSelectionStage
 
 __all__ = ["DROPPED_BITS", "Router", "public_signals"]
 
@@ -25,7 +33,7 @@ DROPPED_BITS = 32
 
 
 class Router(wiring.Component):
-    """P ports, C virtual lanes, credits on both sides, source routes, wormhole switching.
+    """P ports, C virtual lanes, credits on both sides, wormhole switching.
 
     Parameters: `config`; `credit_flits`: for each port, the depth of the buffer at the other end of its
     output link, flits a VL (default: the router's own `input_buffer_flits`). Raises ConfigError for a wrong
@@ -37,6 +45,12 @@ class Router(wiring.Component):
     - `connected` (in, P, all set by default): ports that lead somewhere.
     - `dropped` (out, 32): packets thrown away since reset, since their route named no connected port.
     - `activity` (out): a flit moved in this cycle: for a watchdog.
+    - `agent` (in, `ProcessorSignature`), if there is anything to set or read (`has_agent`): registers and
+      management port (`AgentPort`).
+    - `position` (in, `POSITION`), if the routing function uses it: a constant of the instance.
+
+    With `RouterConfig.management` port 0 ends inside, in the `ManagementPort`; `rx[0]` and `tx[0]` are not
+    used.
 
     Stages and timing. A header on the input link in cycle t is in the link register in t + 1 (stage 1), at
     the front of its VL buffer in t + 2 (routed, stage 2), in the route register in t + 3 (stage 3), in the
@@ -56,8 +70,7 @@ class Router(wiring.Component):
     For a debugger or watchdog, four vectors of P x C bits say what waits where, port 0's VL 0 in bit 0
     (`public_signals`).
 
-    Departures from the paper: crossbar and output VLs are allocated by the separable allocator with round
-    robin; output VL = input VL.
+    Departures from the paper: output VLs go round the inputs; by default a packet keeps its VL.
     """
 
     def __init__(self, config: RouterConfig, *, credit_flits: Sequence[int] | None = None) -> None:
@@ -70,11 +83,20 @@ class Router(wiring.Component):
             if depth < 2:
                 raise ConfigError(f"Router: credit_flits[{port}] = {depth}: at least 2")
         arbiter_class(config.arbiter)
-        has_tables(config)
+        self._routing = routing_class(config)
+        self._routing.check(config)
+        if config.management:
+            depths[0] = MANAGEMENT_BUFFER_FLITS
         self.credit_flits = tuple(depths)
         link = LinkSignature(config.link)
+        members: dict[str, Any] = {}
+        if has_agent(config):
+            members["agent"] = In(ProcessorSignature())
+        if self._routing.uses_position:
+            members["position"] = In(POSITION)
         super().__init__(
-            {
+            members
+            | {
                 "rx": In(link).array(ports),
                 "tx": Out(link).array(ports),
                 "connected": In(ports, init=(1 << ports) - 1),
@@ -86,19 +108,25 @@ class Router(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self.config
-        m.submodules.vl_allocation = allocation = VlAllocationStage(config)
+        same_vl = config.vl_selection == "same"
+        allocation = VlAllocationStage(config) if same_vl else VlSelectionStage(config)
+        m.submodules.vl_allocation = allocation
         m.submodules.crossbar = crossbar = CrossbarStage(config)
         receivers = [ReceiveStage(config) for _ in range(config.ports)]
+        routers = [RouteStage(config, agent=config.management and i == 0) for i in range(config.ports)]
         transmitters = [TransmitStage(config, credit_flits=depth) for depth in self.credit_flits]
-        for i, (receive, transmit) in enumerate(zip(receivers, transmitters, strict=True)):
+        connected = Signal(config.ports)
+        m.d.comb += connected.eq(self.connected | config.management)
+        for i, (receive, route, transmit) in enumerate(zip(receivers, routers, transmitters, strict=True)):
             m.submodules[f"receive_{i}"] = receive
-            m.submodules[f"route_{i}"] = route = RouteStage(config)
+            m.submodules[f"route_{i}"] = route
             m.submodules[f"transmit_{i}"] = transmit
-            wiring.connect(m, wiring.flipped(self.rx[i]), receive.rx)
-            wiring.connect(m, transmit.tx, wiring.flipped(self.tx[i]))
+            if i > 0 or not config.management:
+                wiring.connect(m, wiring.flipped(self.rx[i]), receive.rx)
+                wiring.connect(m, transmit.tx, wiring.flipped(self.tx[i]))
             m.d.comb += [
                 # Stage 1 to 2.
-                route.connected.eq(self.connected),
+                route.connected.eq(connected),
                 route.non_empty.eq(receive.non_empty),
                 receive.header_select.eq(route.header_select),
                 route.header.eq(receive.header),
@@ -112,24 +140,42 @@ class Router(wiring.Component):
                 *(mine.eq(holds) for mine, holds in zip(crossbar.holds[i], allocation.holds[i], strict=True)),
                 receive.read_select.eq(crossbar.read_select[i]),
                 receive.pop.eq(crossbar.pop[i]),
-                crossbar.read_vl[i].eq(receive.read_vl),
                 crossbar.flit[i].eq(receive.flit),
                 allocation.done[i].eq(crossbar.done[i]),
                 route.done.eq(crossbar.done[i]),
                 # Stage 4 to 5.
-                crossbar.full[i].eq(transmit.full),
                 transmit.write_valid.eq(crossbar.write_valid[i]),
                 transmit.write_vl.eq(crossbar.write_vl[i]),
                 transmit.write_data.eq(crossbar.write_data[i]),
             ]
+            if isinstance(allocation, VlSelectionStage):
+                m.d.comb += [
+                    allocation.found[i].eq(route.found),
+                    allocation.found_port[i].eq(route.found_port),
+                    allocation.select[i].eq(crossbar.read_select[i]),
+                    allocation.full[i].eq(transmit.full),
+                    crossbar.out_vl[i].eq(allocation.out_vl[i]),
+                    *(full.eq(allocation.full_for[i]) for full in crossbar.full[i]),
+                ]
+            else:
+                m.d.comb += [
+                    crossbar.out_vl[i].eq(receive.read_vl),
+                    *(full.eq(out.full) for full, out in zip(crossbar.full[i], transmitters, strict=True)),
+                ]
+            if self._routing.uses_position:
+                m.d.comb += route.position.eq(self.position)
+        moved = Signal()
         m.d.sync += self.dropped.eq(self.dropped + sum(crossbar.dropped))
         m.d.comb += self.activity.eq(
             Cat(
                 *(receive.arrived for receive in receivers),
                 *crossbar.pop,
                 *(transmit.sent for transmit in transmitters),
+                moved,
             ).any()
         )
+        if has_agent(config):
+            self._add_agent(m, receivers, routers, allocation, crossbar, transmitters, moved)
         for name, vectors in {
             "input_occupied": [receive.non_empty for receive in receivers],
             "output_vl_held": allocation.held,
@@ -139,6 +185,81 @@ class Router(wiring.Component):
             summary = Signal(config.ports * config.link.vls, name=name)
             m.d.comb += summary.eq(Cat(*vectors))
         return m
+
+    def _add_agent(
+        self,
+        m: Module,
+        receivers: list[ReceiveStage],
+        routers: list[RouteStage],
+        allocation: VlAllocationStage | VlSelectionStage,
+        crossbar: CrossbarStage,
+        transmitters: list[TransmitStage],
+        moved: Signal,
+    ) -> None:
+        """What the agent sets and reads: tables, maps, the management port, counters."""
+        config = self.config
+        m.submodules.agent_port = agent = AgentPort(config)
+        wiring.connect(m, wiring.flipped(self.agent), agent.agent)
+        m.d.comb += agent.dropped.eq(self.dropped)
+        if has_tables(config):
+            for i, transmit in enumerate(transmitters):
+                wiring.connect(m, agent.output_table[i], transmit.table)
+                wiring.connect(m, agent.input_table[i], crossbar.table[i])
+        if self._routing.uses_table:
+            for name in ("write", "node", "port", "known"):
+                value = getattr(agent.routes, name)
+                m.d.comb += [getattr(route.table, name).eq(value) for route in routers]
+        if isinstance(allocation, VlSelectionStage):
+            for i, route in enumerate(routers):
+                group = Signal(LEVEL_BITS, name=f"group_{i}")
+                m.d.comb += [
+                    group.eq(agent.levels.word_select(route.service_level, LEVEL_BITS)),
+                    allocation.found_group[i].eq(group),
+                    route.refused.eq(group >= len(config.vl_groups)),
+                ]
+        if config.management:
+            m.submodules.management = management = ManagementPort(config)
+            wiring.connect(m, management.tx, receivers[0].rx)
+            wiring.connect(m, transmitters[0].tx, management.rx)
+            m.submodules.drop_reports = reports = DropReports(config)
+            for i, receive in enumerate(receivers):
+                m.d.comb += [
+                    reports.thrown[i].eq(crossbar.thrown[i] & crossbar.pop[i]),
+                    reports.flit[i].eq(receive.flit),
+                    reports.vl[i].eq(receive.read_vl),
+                ]
+            m.d.comb += [
+                management.word.eq(agent.word),
+                agent.read_data.eq(management.read_data),
+                management.write.eq(agent.write),
+                management.write_data.eq(agent.write_data),
+                agent.received.eq(management.valid),
+                agent.received_flits.eq(management.flits),
+                management.free.eq(agent.free),
+                management.start.eq(agent.start),
+                management.start_flits.eq(agent.start_flits),
+                agent.busy.eq(management.busy),
+                moved.eq(management.moved),
+                agent.report.eq(reports.report),
+                agent.report_valid.eq(reports.valid),
+                reports.take.eq(agent.report_take),
+                agent.reports_lost.eq(reports.lost),
+            ]
+        if config.activity_counters:
+            m.submodules.activity_counters = counters = ActivityCounters(config)
+            goes_on = (done.any() & ~lost for done, lost in zip(crossbar.done, crossbar.dropped, strict=True))
+            m.d.comb += [
+                counters.arrived.eq(Cat(*(receive.arrived for receive in receivers))),
+                counters.popped.eq(Cat(*crossbar.pop)),
+                counters.crossed.eq(Cat(*crossbar.write_valid)),
+                counters.sent.eq(Cat(*(transmit.sent for transmit in transmitters))),
+                counters.ended.eq(Cat(*goes_on)),
+                *(vl.eq(out.sent_vl) for vl, out in zip(counters.sent_vl, transmitters, strict=True)),
+                counters.select_port.eq(agent.select_port),
+                counters.select_vl.eq(agent.select_vl),
+            ]
+            for name in ("buffer_writes", "buffer_reads", "arbitrations", "crossbar_flits", "link_flits"):
+                m.d.comb += getattr(agent, name).eq(getattr(counters, name))
 
 
 def public_signals(config: RouterConfig, *, name: str = "router") -> list[tuple[str, str]]:

@@ -31,8 +31,7 @@ def has_tables(config: RouterConfig) -> bool:
     if name not in VL_ARBITERS:
         raise ConfigError(f"RouterConfig.vl_arbiter = {name!r}: one of {', '.join(sorted(VL_ARBITERS))}")
     factory = VL_ARBITERS[name]
-    found: bool = (factory.func if isinstance(factory, partial) else factory).has_tables
-    return found
+    return bool(getattr(factory.func if isinstance(factory, partial) else factory, "has_tables", False))
 
 
 def table_members(config: RouterConfig, *dimensions: int) -> dict[str, Any]:

@@ -1,0 +1,28 @@
+"""Routing functions: one file each, one registry.
+
+A new one is a file with a subclass of `RoutingFunction`, and a line in `ROUTING`.
+"""
+
+from __future__ import annotations
+
+from ...config import ConfigError, RouterConfig
+from .dimension_order import DimensionOrderRouting
+from .function import POSITION, RoutingFunction, TableWriteSignature
+from .source import SourceRouting
+from .table import TableRouting
+
+__all__ = ["POSITION", "ROUTING", "RoutingFunction", "TableWriteSignature", "routing_class"]
+
+ROUTING: dict[str, type[RoutingFunction]] = {
+    "source": SourceRouting,
+    "dimension_order": DimensionOrderRouting,
+    "table": TableRouting,
+}
+"""What `RouterConfig.routing` can name."""
+
+
+def routing_class(config: RouterConfig) -> type[RoutingFunction]:
+    """The routing function of a router. Raises ConfigError with the valid names."""
+    if config.routing not in ROUTING:
+        raise ConfigError(f"RouterConfig.routing = {config.routing!r}: one of {', '.join(sorted(ROUTING))}")
+    return ROUTING[config.routing]

@@ -1,0 +1,44 @@
+"""Forwarding tables (InfiniBand): a port for each destination, written at run time."""
+
+from __future__ import annotations
+
+from amaranth import Module, Signal, unsigned
+from amaranth.lib import memory
+
+from .function import RoutingFunction
+
+__all__ = ["TableRouting"]
+
+
+class TableRouting(RoutingFunction):
+    """The route holds the destination's node number; the table has its port.
+
+    `forwarding_entries` rows, in a memory read in the same cycle. A row that was not written since the
+    configuration of the chip, a row beyond the table and one without `known` have no port. Reset leaves the
+    rows as they are.
+
+    Nothing in the router keeps tables from deadlock: `Network` checks those that it is given.
+    """
+
+    uses_table = True
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        entries, ports = self.config.forwarding_entries, self.config.ports
+        port_bits = len(self.table.port)
+        m.submodules.rows = rows = memory.Memory(shape=unsigned(port_bits + 1), depth=entries, init=[])
+        write, read = rows.write_port(), rows.read_port(domain="comb")
+        found = Signal(port_bits)
+        m.d.comb += [
+            write.en.eq(self.table.write & (self.table.node < entries)),
+            write.addr.eq(self.table.node),
+            write.data[:port_bits].eq(self.table.port),
+            write.data[port_bits].eq(self.table.known),
+            read.addr.eq(self.route),
+            found.eq(read.data[:port_bits]),
+        ]
+        with m.If(read.data[port_bits] & (self.route < entries)), m.Switch(found):
+            for port in range(ports):
+                with m.Case(port):
+                    m.d.comb += self.port[port].eq(1)
+        return m
