@@ -32,7 +32,7 @@ class TrafficConfig(Part):
         description="buffer of each VL where a node's link ends (the router's input), flits",
     )
     sink_flits: int = Field(10, ge=2, le=1024, description="buffer of each VL that a sink announces, flits")
-    trace_frames: int = Field(64, ge=1, le=65536, description="rows of a source's frame trace memory")
+    trace_frames: int = Field(64, ge=1, le=32768, description="rows of a source's frame trace memory")
     histogram_sub_bits: int = Field(
         3, ge=0, le=5, description="latency histogram: 2^histogram_sub_bits bins an octave"
     )

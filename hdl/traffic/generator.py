@@ -148,7 +148,9 @@ class Generator(wiring.Component):
 
         # An exponential draw, in cycles.
         draw = exponential(m, random.total[32:])
-        mean, drawn = Signal(32 + SPACING_FRACTION), Signal(32)
+        # 36 bits hold a period of 24 and a spacing of 32 bits; the product has 57, which a simulator handles as one
+        # number.
+        mean, drawn = Signal(24 + SPACING_FRACTION), Signal(32)
         period = Mux(needs_on, settings.on.cycles, settings.off.cycles)
         m.d.comb += [
             mean.eq(Mux(needs_on | needs_off, period << SPACING_FRACTION, settings.spacing.cycles)),

@@ -45,8 +45,11 @@ STATISTICS = load(_HERE / "statistics.rdl")
 NODE = load(_HERE / "node.rdl")
 MEASUREMENT = load(_HERE / "measurement.rdl")
 
+ADDRESS_BITS = 19
+"""Width of an address in a node: a request is 64 bits wide, which a simulator handles as one number."""
+
 REQUEST = data.StructLayout(
-    {"valid": 1, "write": 1, "node": unsigned(11), "address": unsigned(20), "data": 32}
+    {"valid": 1, "write": 1, "node": unsigned(11), "address": unsigned(ADDRESS_BITS), "data": 32}
 )
 """An access of the set-up port, one a cycle, broadcast to all nodes and the measurement: `node` a node's
 number or `MEASUREMENT_NODE`, `address` in bytes, a multiple of 4. It is always taken."""
@@ -55,11 +58,11 @@ RESPONSE = data.StructLayout({"valid": 1, "data": 32})
 READ_CYCLES = 3
 MEASUREMENT_NODE = 1024
 
-ACCESS = data.StructLayout({"read": 1, "write": 1, "address": unsigned(20), "data": 32})
+ACCESS = data.StructLayout({"read": 1, "write": 1, "address": unsigned(ADDRESS_BITS), "data": 32})
 """A node's own access, one cycle after the request; its blocks' answers come in the cycle after that."""
 
 CONTROL = data.StructLayout(
-    {"now": 32, "run": 1, "clear": 1, "window": 1, "window_start": 32, "window_cycles": 32}
+    {"now": 32, "window_start": 32, "window_cycles": 32, "run": 1, "clear": 1, "window": 1}
 )
 """What the measurement tells all nodes. `now`: cycles since reset; `run`: make packets; `clear`: clear the
 row (`now`'s low bits) of all statistics; `window`: this is a cycle of the window; `window_start`,

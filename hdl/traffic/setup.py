@@ -54,8 +54,8 @@ class ClassSetup(Part):
     interval_cycles: int = Field(
         1000, ge=1, le=MAX_WORD, description="from frame to frame of a trace, cycles"
     )
-    first_frame: int = Field(0, ge=0, lt=65536, description="first row of the trace memory")
-    last_frame: int = Field(0, ge=0, lt=65536, description="last row of the trace memory")
+    first_frame: int = Field(0, ge=0, lt=32768, description="first row of the trace memory")
+    last_frame: int = Field(0, ge=0, lt=32768, description="last row of the trace memory")
     phase_cycles: int = Field(
         0, ge=0, le=MAX_WORD, description="wait of periodic, on/off and trace classes, cycles"
     )
