@@ -153,11 +153,10 @@ class TwoLevelArbiter(VlArbiter):
         ]
 
         # Who may go, by level: 0 low, 1 high.
-        wants, eligible, has_share, last_unit, whole, mask = (
+        wants, has_share, last_unit, whole, mask = (
             [Signal(vls, name=f"{name}_{level}") for level in ("low", "high")]
             for name in (
                 "wants",
-                "eligible",
                 "has_share",  # share left in this frame; of nobody: the next flit begins one
                 "last_unit",  # at most a unit of it
                 "whole",  # nothing charged in this frame: what is left is the share
@@ -165,7 +164,7 @@ class TwoLevelArbiter(VlArbiter):
             )
         )
         for i in range(2):
-            m.d.comb += [wants[i].eq(requests & tables.listed[i]), eligible[i].eq(wants[i] & has_share[i])]
+            m.d.comb += wants[i].eq(requests & tables.listed[i])
 
         # The flit of the last cycle, to be charged now.
         served, served_high, served_tail, charge = Signal(vls), Signal(), Signal(), Signal()
@@ -182,19 +181,14 @@ class TwoLevelArbiter(VlArbiter):
             with m.If(underway & (served & Mux(served_high, wants[1], wants[0])).any()):
                 m.d.comb += high.eq(served_high)
 
-        candidates, chosen = Signal(vls), Signal(vls)
+        wanted, chosen, candidates = Signal(vls), Signal(vls), Signal(vls)
         m.d.comb += [
-            chosen.eq(Mux(high, eligible[1], eligible[0])),
+            wanted.eq(Mux(high, wants[1], Mux(any_low, wants[0], requests))),
+            # Only a VL in the table has share, so nobody here who is in none.
+            chosen.eq(wanted & Mux(high, has_share[1], has_share[0])),
             fresh_frame.eq(~chosen.any()),
+            candidates.eq(Mux(fresh_frame, wanted, chosen)),
         ]
-        with m.If(~fresh_frame):
-            m.d.comb += candidates.eq(chosen)
-        with m.Elif(high):
-            m.d.comb += candidates.eq(wants[1])
-        with m.Elif(any_low):
-            m.d.comb += candidates.eq(wants[0])
-        with m.Else():
-            m.d.comb += candidates.eq(requests)
         m.d.comb += grant.eq(rotating_pick(m, candidates, Mux(high, mask[1], mask[0])))
 
         # Charging, one cycle late. `near` is known in time to act on a flit of the same VL that goes in this
@@ -245,7 +239,7 @@ class TwoLevelArbiter(VlArbiter):
             ]
             with m.If((high if i else ~high) & advance & requests.any()):
                 # -x has the bits from the granted one up; -(2 * x) those above it.
-                m.d.sync += mask[i].eq(Mux(stays, ~grant + 1, ~(grant << 1) + 1))
+                m.d.sync += mask[i].eq(~Mux(stays, grant, grant << 1) + 1)
             with m.If(closes.any()):
                 m.d.comb += used_up.eq(1)
         keeps = ~used_up & listed

@@ -3,6 +3,8 @@
 Small sizes, exhaustively for so many cycles after reset that every ring has gone round more than once.
 """
 
+from itertools import pairwise
+
 import pytest
 from amaranth import Array, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover
@@ -39,7 +41,7 @@ def buffer_spec(component):
         ]
         m.d.sync += count.eq(count + writes - pops)
         with m.If(pops):
-            m.d.sync += [a.eq(b) for a, b in zip(queue, queue[1:], strict=False)]
+            m.d.sync += [a.eq(b) for a, b in pairwise(queue)]
         with m.If(writes):
             m.d.sync += Array(queue)[count - pops].eq(dut.write_data)
     return spec

@@ -15,6 +15,9 @@ from lanikai.hdl.arbiter.vl_tables import VlTables
 
 from .harness import Spec, mutate, prove
 
+# `scheduler` elaborates the arbiter itself, to see what is inside.
+pytestmark = pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
+
 VLS = 3
 SHARE_BITS = 3
 
