@@ -124,6 +124,8 @@ class RouterConfig(Part):
     input_buffer_flits: int = Field(10, ge=2, le=1024, description="input buffer of each VL, flits")
     output_buffer_flits: int = Field(10, ge=2, le=1024, description="output buffer of each VL, flits")
     arbiter: str = Field("round_robin", description="name in `lanikai.hdl.arbiter.ARBITERS`")
+    allocator: str = Field("separable", description="name in `lanikai.hdl.router.allocators.ALLOCATORS`")
+    allocator_iterations: int = Field(3, ge=1, le=16, description="iterations of the allocator `islip`")
     vl_arbiter: str = Field(
         "round_robin",
         description="of the links and crossbar inputs: name in `lanikai.hdl.arbiter.VL_ARBITERS`",

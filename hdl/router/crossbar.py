@@ -7,7 +7,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import RouterConfig
-from .allocator import SeparableAllocator
+from .allocators import allocator_class
 from .flit import BufferedFlitLayout, route_field
 from .routing import routing_class
 from .scheduler import table_members
@@ -66,7 +66,7 @@ class CrossbarStage(wiring.Component):
         m = Module()
         link, ports = self._config.link, range(self._config.ports)
         layout, route = BufferedFlitLayout(link), route_field(link)
-        m.submodules.allocator = allocator = SeparableAllocator(self._config)
+        m.submodules.allocator = allocator = allocator_class(self._config)(self._config)
         if hasattr(self, "table"):
             for i in ports:
                 wiring.connect(m, wiring.flipped(self.table[i]), allocator.table[i])

@@ -15,6 +15,7 @@ from ..link import LinkSignature
 from ..nic.ports import ProcessorSignature
 from .activity import ActivityCounters
 from .agent import LEVEL_BITS, AgentPort, has_agent
+from .allocators import allocator_class
 from .crossbar import CrossbarStage
 from .drop_report import DropReports
 from .management import MANAGEMENT_BUFFER_FLITS, ManagementPort
@@ -37,7 +38,7 @@ class Router(wiring.Component):
 
     Parameters: `config`; `credit_flits`: for each port, the depth of the buffer at the other end of its
     output link, flits a VL (default: the router's own `input_buffer_flits`). Raises ConfigError for a wrong
-    number of depths, a depth below 2, or an arbiter that does not exist.
+    number of depths, a depth below 2, or an arbiter or allocator that does not exist.
 
     Members (Verilog: `rx__0__payload`, `tx__3__credit_vl`, ...):
 
@@ -83,6 +84,7 @@ class Router(wiring.Component):
             if depth < 2:
                 raise ConfigError(f"Router: credit_flits[{port}] = {depth}: at least 2")
         arbiter_class(config.arbiter)
+        allocator_class(config)
         self._routing = routing_class(config)
         self._routing.check(config)
         if config.management:

@@ -1,0 +1,112 @@
+"""iSLIP: outputs grant, inputs accept, in rounds; then the matched input picks a VL for its output."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+
+from amaranth import Cat, Module, Mux, Signal, Value
+
+from ...arbiter.vl import rotating_pick
+from .allocator import Allocator
+
+__all__ = ["IslipAllocator"]
+
+
+class IslipAllocator(Allocator):
+    """iSLIP (McKeown, IEEE/ACM Trans. Networking 7(2), 1999) on inputs and outputs, whatever the VLs, with
+    `RouterConfig.allocator_iterations` iterations; then the VL arbiter of each input picks among the VLs that
+    ask for the output that the input was given.
+
+    In an iteration every free output grants to one of the free inputs that ask for it, and every input
+    accepts one of the grants, each in turn. The turns move on, to the number after the partner's, only by
+    what is accepted in the first iteration: that lets them drift apart, so that they seldom meet, and it
+    bounds the wait. Inputs that ask with the control VL go first at an output, and what is granted to the
+    control VL first at an input; both take no turn. Flits to be thrown away have an output of their own at
+    every input, which always grants.
+
+    Every iteration adds to the matching until it is maximal, which it is after P at the latest.
+
+    Weights and priorities of the VL arbiters hold among the VLs of an input that ask for one output; the
+    outputs themselves have equal turns at an input.
+
+    Longest wait, control VL aside, of an input that asks an output without a break: the output is granted to
+    the input once at most P - 1 others have been served by it, and each keeps its grant until the input
+    accepts, which takes the input at most P + 1 matches: at most P (P + 1) cycles in all.
+    """
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        size, ports, control_vl = self._ports, range(self._ports), self._config.control_vl
+        schedulers = self._schedulers(m)
+        asks = [Cat(*(self.request[i][p].any() for i in ports)) for p in ports]
+        control = None
+        if control_vl is not None:
+            control = [Cat(*(self.request[i][p][control_vl] for i in ports)) for p in ports]
+
+        # Bits above the last partner, of each output among the inputs, of each input among the outputs; an
+        # input's last bit is the output for what is thrown away.
+        after_output = [Signal(size, name=f"after_output_{p}") for p in ports]
+        after_input = [Signal(size + 1, name=f"after_input_{i}") for i in ports]
+        free_inputs: Value = Signal(size, init=(1 << size) - 1, name="all_inputs")
+        m.d.comb += free_inputs.eq((1 << size) - 1)
+        matched: list[list[Value]] = [[] for _ in ports]  # [input][iteration], one-hot outputs
+        for turn in range(self._config.allocator_iterations):
+            grants = []
+            for p in ports:
+                asking, granted = (Signal(size, name=f"{n}_{turn}_{p}") for n in ("asking", "granted"))
+                taken: Value = (
+                    Cat(*(reduce(or_, matched[i])[p] for i in ports)).any() if turn else Value.cast(0)
+                )
+                m.d.comb += asking.eq(Mux(taken, 0, asks[p] & free_inputs))
+                chosen: Value = asking
+                if control is not None:
+                    urgent = Signal(size, name=f"urgent_{turn}_{p}")
+                    m.d.comb += urgent.eq(asking & control[p])
+                    chosen = Mux(urgent.any(), urgent, asking)
+                m.d.comb += granted.eq(rotating_pick(m, chosen, after_output[p], f"grant_{turn}_{p}"))
+                grants.append(granted)
+            for i in ports:
+                offered = Signal(size + 1, name=f"offered_{turn}_{i}")
+                accepted = Signal(size + 1, name=f"accepted_{turn}_{i}")
+                m.d.comb += offered.eq(
+                    Cat(*(grants[p][i] for p in ports), free_inputs[i] & self.alone[i].any())
+                )
+                best: Value = offered
+                if control is not None:
+                    urgent = Signal(size + 1, name=f"urgent_offer_{turn}_{i}")
+                    m.d.comb += urgent.eq(offered & Cat(*(control[p][i] for p in ports)))
+                    best = Mux(urgent.any(), urgent, offered)
+                m.d.comb += accepted.eq(rotating_pick(m, best, after_input[i], f"accept_{turn}_{i}"))
+                matched[i].append(accepted)
+                if turn == 0:
+                    takes_turn: Value = accepted.any()
+                    if control is not None:
+                        takes_turn = takes_turn & ~urgent.any()
+                    # -(2 * x) has all bits above that of x; after the last one, none.
+                    with m.If(takes_turn):
+                        m.d.sync += after_input[i].eq(~(accepted << 1) + 1)
+                        for p in ports:
+                            with m.If(accepted[p]):
+                                m.d.sync += after_output[p].eq(~(grants[p] << 1) + 1)
+            rest = Signal(size, name=f"free_inputs_{turn}")
+            m.d.comb += rest.eq(free_inputs & ~Cat(*(matched[i][turn].any() for i in ports)))
+            free_inputs = rest
+
+        for i in ports:
+            match = Signal(size + 1, name=f"match_{i}")
+            m.d.comb += [
+                match.eq(reduce(or_, matched[i])),
+                schedulers[i].requests.eq(
+                    reduce(
+                        or_,
+                        (Mux(match[p], self.request[i][p], 0) for p in ports),
+                        Mux(match[size], self.alone[i], 0),
+                    )
+                ),
+                schedulers[i].advance.eq(match.any()),
+                self.select[i].eq(schedulers[i].grant),
+                self.accepted[i].eq(match.any()),
+                *(self.grant[p][i].eq(match[p]) for p in ports),
+            ]
+        return m

@@ -1,0 +1,101 @@
+"""The separable allocator's choices, and a wavefront that gives what they leave free."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+
+from amaranth import Cat, Module, Mux, Signal, Value
+
+from ...arbiter.vl import rotating_pick
+from .allocator import Allocator
+
+__all__ = ["WavefrontAllocator"]
+
+
+class WavefrontAllocator(Allocator):
+    """First every input and output choose as in the `SeparableAllocator`; then a wrapped wavefront (Tamir and
+    Chi, IEEE Trans. Parallel and Distributed Systems 4(1), 1993) matches the inputs and outputs that are left.
+
+    The wavefront visits the diagonals of the matrix of inputs and outputs one after the other, from one that
+    moves on whenever something was given; the cells of a diagonal share no input and no output, so a cell is
+    given if it asks and both are still free. An input sends a VL in turn among those that ask the output that
+    it was given.
+
+    The matching is maximal: no free input asks for a free output (inputs that throw a flit away are not free).
+
+    Priorities and waits are the separable allocator's: what the wavefront gives was not asked for by any
+    first choice, it takes no arbiter's turn and is not charged in the tables of the VL arbiters, as a share
+    that others leave is not. So the bounds of the separable allocator hold as they stand: a first choice is
+    never turned down for the wavefront's sake. With round robin an input that asks is accepted within
+    `vls * ports` cycles, and at most `vls - 1` first choices of its input go before a VL whose request stays.
+
+    Cost: a path of 2 P - 1 cells behind the separable allocator's.
+    """
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        size, vls, ports = self._ports, self._vls, range(self._ports)
+        schedulers, grants, goes = self._first_choices(m)
+
+        # Diagonal d has the cells (i, (d - i) mod P); bit i of its vectors is input i.
+        free_inputs, free_outputs = Signal(size, init=0), Signal(size, init=0)
+        m.d.comb += [
+            free_inputs.eq(~Cat(*goes)),
+            free_outputs.eq(~Cat(*(grant.any() for grant in grants))),
+        ]
+        asks = [[self.request[i][p].any() for p in ports] for i in ports]
+        cells = []
+        for d in ports:
+            diagonal = Signal(size, name=f"diagonal_{d}")
+            m.d.comb += diagonal.eq(Cat(*(asks[i][(d - i) % size] for i in ports)))
+            cells.append(diagonal)
+        # Diagonals from the first one on, then those before it: `late` has the ones that come first.
+        late = Signal(size, init=(1 << size) - 1)
+        given: list[list[Value]] = [[] for _ in ports]
+        inputs, outputs = free_inputs, free_outputs
+        for step in range(2 * size - 1):
+            d = step % size
+            gate = late[d] if step < size else ~late[d]
+            cell, rest_in, rest_out = (
+                Signal(size, name=f"{name}_{step}") for name in ("cell", "inputs", "outputs")
+            )
+            m.d.comb += [
+                cell.eq(
+                    cells[d] & inputs & Cat(*(outputs[(d - i) % size] for i in ports)) & gate.replicate(size)
+                ),
+                rest_in.eq(inputs & ~cell),
+                rest_out.eq(outputs & ~Cat(*(cell[(d - p) % size] for p in ports))),
+            ]
+            given[d].append(cell)
+            inputs, outputs = rest_in, rest_out
+        filled = [Signal(size, name=f"filled_{d}") for d in ports]
+        for d in ports:
+            m.d.comb += filled[d].eq(reduce(or_, given[d]))
+        with m.If(inputs != free_inputs):
+            # The next start: all diagonals again after the last one.
+            m.d.sync += late.eq(Mux(late[: size - 1].any(), late << 1, (1 << size) - 1))
+
+        for i in ports:
+            candidates, above = Signal(vls, name=f"candidates_{i}"), Signal(vls, name=f"above_{i}")
+            extra = Signal(name=f"extra_{i}")
+            m.d.comb += [
+                candidates.eq(
+                    reduce(
+                        or_,
+                        (Mux(filled[d][i], self.request[i][(d - i) % size], 0) for d in ports),
+                    )
+                ),
+                extra.eq(free_inputs[i] & ~inputs[i]),
+            ]
+            pick = rotating_pick(m, candidates, above, f"extra_{i}")
+            with m.If(extra):
+                # -(2 * pick) has all bits above the picked one; after the last VL, none.
+                m.d.sync += above.eq(~(pick << 1) + 1)
+            m.d.comb += [
+                self.select[i].eq(Mux(extra, pick, schedulers[i].grant)),
+                self.accepted[i].eq(goes[i] | extra),
+            ]
+        for p in ports:
+            m.d.comb += self.grant[p].eq(grants[p] | Cat(*(filled[(i + p) % size][i] for i in ports)))
+        return m

@@ -1,0 +1,113 @@
+"""Plain Python models of the switch allocators: who sends which VL where, cycle by cycle.
+
+`step(wants)` takes, for each input, a dict of VL to output (`THROW` for a flit to be thrown away) and returns,
+for each input, (VL, output) or None.
+"""
+
+THROW = -1
+
+
+def in_turn(candidates, last, size):
+    """The first of `candidates` after `last`, going round."""
+    return min(candidates, key=lambda number: (number - last - 1) % size, default=None)
+
+
+class SeparableModel:
+    """Round robin at inputs and outputs; a turn is taken only by what is followed."""
+
+    def __init__(self, ports, vls, control=None):
+        self.ports, self.vls, self.control = ports, vls, control
+        self.last_vl = [vls - 1] * ports
+        self.last_input = [ports - 1] * ports
+
+    def step(self, wants):
+        choices = [
+            self.control if self.control in want else in_turn(want, self.last_vl[i], self.vls)
+            for i, want in enumerate(wants)
+        ]
+        moves = [None] * self.ports
+        for i, vl in enumerate(choices):
+            if vl is not None and wants[i][vl] == THROW:
+                moves[i] = vl, THROW
+        for p in range(self.ports):
+            asking = [i for i, vl in enumerate(choices) if vl is not None and wants[i][vl] == p]
+            urgent = [i for i in asking if choices[i] == self.control]
+            winner = in_turn(urgent or asking, self.last_input[p], self.ports)
+            if winner is not None:
+                self.last_input[p] = winner
+                moves[winner] = choices[winner], p
+        for i, move in enumerate(moves):
+            if move and move[0] != self.control:
+                self.last_vl[i] = move[0]
+        return moves
+
+
+class WavefrontModel(SeparableModel):
+    """What the separable allocator leaves, cell by cell along the diagonals."""
+
+    def __init__(self, ports, vls, control=None):
+        super().__init__(ports, vls, control)
+        self.start = 0
+        self.last_extra = [vls - 1] * ports
+
+    def step(self, wants):
+        moves = super().step(wants)
+        inputs = {i for i, move in enumerate(moves) if move is None}
+        outputs = set(range(self.ports)) - {move[1] for move in moves if move}
+        given = False
+        for k in range(self.ports):
+            for i in range(self.ports):
+                p = (self.start + k - i) % self.ports
+                asking = [vl for vl, output in wants[i].items() if output == p]
+                if i in inputs and p in outputs and asking:
+                    inputs.remove(i)
+                    outputs.remove(p)
+                    vl = self.last_extra[i] = in_turn(asking, self.last_extra[i], self.vls)
+                    moves[i] = vl, p
+                    given = True
+        self.start = (self.start + given) % self.ports
+        return moves
+
+
+class IslipModel:
+    """Outputs grant, inputs accept, some times over; then each input's VLs in turn."""
+
+    def __init__(self, ports, vls, control=None, *, iterations):
+        self.ports, self.vls, self.control, self.iterations = ports, vls, control, iterations
+        self.last_input = [ports - 1] * ports
+        self.last_output = [ports] * ports
+        self.last_vl = [vls - 1] * ports
+
+    def step(self, wants):
+        ports = range(self.ports)
+        match = {}
+        for turn in range(self.iterations):
+            grants = {}
+            for p in set(ports) - set(match.values()):
+                asking = [i for i in ports if i not in match and p in wants[i].values()]
+                urgent = [i for i in asking if wants[i].get(self.control) == p]
+                if asking:
+                    grants[p] = in_turn(urgent or asking, self.last_input[p], self.ports)
+            for i in ports:
+                offers = [p for p, winner in grants.items() if winner == i]
+                urgent = [p for p in offers if wants[i].get(self.control) == p]
+                if i not in match and THROW in wants[i].values():
+                    offers.append(self.ports)
+                chosen = in_turn(urgent or offers, self.last_output[i], self.ports + 1)
+                if chosen is None:
+                    continue
+                match[i] = chosen
+                if turn == 0 and not urgent:
+                    self.last_output[i] = chosen
+                    if chosen < self.ports:
+                        self.last_input[chosen] = i
+        moves = [None] * self.ports
+        for i, output in match.items():
+            output = THROW if output == self.ports else output
+            asking = [vl for vl, wanted in wants[i].items() if wanted == output]
+            if self.control in asking:
+                vl = self.control
+            else:
+                vl = self.last_vl[i] = in_turn(asking, self.last_vl[i], self.vls)
+            moves[i] = vl, output
+        return moves

@@ -1,0 +1,192 @@
+"""Every switch allocator: a matching of what was asked, its model, its bound on waiting, what it leaves unused."""
+
+from random import Random
+
+import pytest
+from amaranth.sim import Simulator
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lanikai.hdl.config import ConfigError, LinkConfig, RouterConfig
+from lanikai.hdl.router.allocators import ALLOCATORS, allocator_class
+from lanikai.hdl.router.router import Router
+
+from .allocator_models import THROW, IslipModel, SeparableModel, WavefrontModel
+
+ITERATIONS = 2
+MODELS = {
+    "separable": SeparableModel,
+    "wavefront": WavefrontModel,
+    "islip": lambda *size: IslipModel(*size, iterations=ITERATIONS),
+}
+SIZES = ((2, 1), (3, 2), (4, 16), (5, 3))
+"""Ports, VLs: with 16 there is a control VL."""
+
+
+def configuration(name, ports, vls, iterations=ITERATIONS):
+    link = LinkConfig(vls=vls, hop_bits=3)
+    return RouterConfig(link=link, ports=ports, allocator=name, allocator_iterations=iterations)
+
+
+def play(config, cycles, next_wants, check):
+    """Runs an allocator: `next_wants(moves)` gives the next wants (as the models take them) after the moves of the
+    cycle before, `check(wants, moves)` judges them. That the answer is a matching is always checked."""
+    dut = allocator_class(config)(config)
+    ports = range(config.ports)
+
+    async def bench(ctx):
+        moves = [None] * config.ports
+        for _ in range(cycles):
+            wants = next_wants(moves)
+            for i in ports:
+                for p in ports:
+                    ctx.set(dut.request[i][p], sum(1 << vl for vl, out in wants[i].items() if out == p))
+                ctx.set(dut.alone[i], sum(1 << vl for vl, out in wants[i].items() if out == THROW))
+            await ctx.delay(1e-8)
+            grants = [ctx.get(dut.grant[p]) for p in ports]
+            outputs = {}
+            for p, grant in enumerate(grants):
+                assert grant & (grant - 1) == 0, f"output {p} is given to several inputs"
+                if grant:
+                    assert grant.bit_length() - 1 not in outputs, "an input is given several outputs"
+                    outputs[grant.bit_length() - 1] = p
+            moves = []
+            for i in ports:
+                select = ctx.get(dut.select[i])
+                if not ctx.get(dut.accepted[i]):
+                    assert i not in outputs
+                    moves.append(None)
+                    continue
+                assert select and select & (select - 1) == 0
+                vl = select.bit_length() - 1
+                assert wants[i].get(vl) == outputs.get(i, THROW), f"input {i} VL {vl} did not ask that"
+                moves.append((vl, outputs.get(i, THROW)))
+            check(wants, moves)
+            await ctx.tick()
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+
+
+def random_wants(random, config):
+    """Wants that come and go as they please, their density changing all the time."""
+    ports, vls, density = config.ports, config.link.vls, 0.5
+
+    def draw(moves):
+        nonlocal density
+        if random.random() < 0.1:
+            density = random.choice([0.05, 0.3, 0.7, 1.0])
+        return [
+            {
+                vl: THROW if random.random() < 0.05 else random.randrange(ports)
+                for vl in range(vls)
+                if random.random() < density
+            }
+            for _ in range(ports)
+        ]
+
+    return draw
+
+
+def lasting_wants(random, config, chance):
+    """Wants that stay until they are served, as in the router; then another comes with a chance a cycle."""
+    ports = range(config.ports)
+    wants = [{} for _ in ports]
+
+    def draw(moves):
+        for i in ports:
+            if moves[i]:
+                del wants[i][moves[i][0]]
+            for vl in range(config.link.vls):
+                if vl not in wants[i] and vl != config.control_vl and random.random() < chance:
+                    wants[i][vl] = random.choice(ports)
+        return [dict(want) for want in wants]
+
+    return draw
+
+
+def test_every_allocator_has_a_model():
+    assert MODELS.keys() == ALLOCATORS.keys()
+
+
+@pytest.mark.parametrize("name", sorted(ALLOCATORS))
+@settings(max_examples=6, deadline=None, derandomize=True)
+@given(size=st.sampled_from(SIZES), random=st.randoms(use_true_random=False))
+def test_matches_follow_the_model(name, size, random):
+    config = configuration(name, *size)
+    model = MODELS[name](*size, config.control_vl)
+
+    def check(wants, moves):
+        assert moves == model.step(wants)
+
+    play(config, 60, random_wants(random, config), check)
+
+
+def bound(config):
+    """Cycles within which a VL that asks is served, as the docstrings have it."""
+    ports, vls = config.ports, config.link.vls
+    return vls * (ports * (ports + 1) if config.allocator == "islip" else ports)
+
+
+@pytest.mark.parametrize("name", sorted(ALLOCATORS))
+@pytest.mark.parametrize("chance", [0.15, 1.0])
+def test_nobody_waits_longer_than_the_bound(name, chance):
+    config = configuration(name, 4, 3)
+    waits, longest = {}, 0
+
+    def check(wants, moves):
+        nonlocal longest
+        for i, want in enumerate(wants):
+            for vl in want:
+                waits[i, vl] = waits.get((i, vl), 0) + 1
+                assert waits[i, vl] <= bound(config), f"input {i} VL {vl}"
+                longest = max(longest, waits[i, vl])
+            if moves[i]:
+                del waits[i, moves[i][0]]
+
+    play(config, 400, lasting_wants(Random(1), config, chance), check)
+    # It was not too easy.
+    assert longest > config.link.vls
+
+
+def left_over(wants, moves):
+    """Pairs of an input and an output, both free, of which the first asks for the second."""
+    inputs = [i for i, move in enumerate(moves) if move is None]
+    outputs = set(range(len(moves))) - {move[1] for move in moves if move}
+    return [(i, p) for i in inputs for p in outputs & set(wants[i].values())]
+
+
+@pytest.mark.parametrize(("name", "iterations"), [("wavefront", 1), ("islip", 5)])
+def test_maximal_allocators_leave_nothing(name, iterations):
+    config = configuration(name, 5, 4, iterations)
+
+    def check(wants, moves):
+        assert not left_over(wants, moves)
+
+    play(config, 200, random_wants(Random(2), config), check)
+
+
+def test_separable_leaves_outputs_that_the_wavefront_gives():
+    """The reason for the better allocators, in one figure each: outputs used with all VLs always asking."""
+    used = {}
+    for name in ("separable", "wavefront", "islip"):
+        config = configuration(name, 5, 8)
+        counts = []
+        play(
+            config,
+            300,
+            lasting_wants(Random(3), config, 1.0),
+            lambda wants, moves, counts=counts: counts.append(sum(move is not None for move in moves)),
+        )
+        used[name] = sum(counts) / len(counts) / config.ports
+    assert used["separable"] < 0.8
+    assert used["wavefront"] > 0.9
+    assert used["islip"] > 0.85
+
+
+def test_unknown_allocator():
+    with pytest.raises(ConfigError) as caught:
+        Router(configuration("best", 4, 1))
+    text = "RouterConfig.allocator = 'best': one of islip, separable, wavefront"
+    assert str(caught.value) == text
