@@ -81,13 +81,15 @@ class Design:
 class Recipe:
     """A design that has yet to be made: `name` and `config` (JSON text) say which, `make` makes it.
 
-    With the sources of `lanikai.hdl`, of the simulation's native part and the versions of the tools they
-    determine the design: `make` is called only when they are new.
+    With the sources of `lanikai.hdl`, of the simulation's native part, of the files `made_by` and the
+    versions of the tools they determine the design: `make` is called only when they are new. `made_by` names
+    every source file outside `lanikai.hdl` that `make` puts text into the design from.
     """
 
     name: str
     config: str
     make: Callable[[], Design]
+    made_by: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,6 +145,7 @@ def build(
             "variant": variant,
             "tools": tools,
             "hdl": _hdl_hash(),
+            "made_by": _hash_files(list(design.made_by)),
             "native": _native_hash(),
         }
         known = store.find("recipes", content_key(parts))
@@ -232,11 +235,10 @@ def _kept(error: BuildError, store: Cache, key: str) -> BuildError:
 
 @cache
 def _hdl_hash() -> str:
-    """Hash of the sources of `lanikai.hdl` and of the cluster's structure: all that a recipe's design comes
-    from."""
+    """Hash of the sources of `lanikai.hdl` and of this module and the text it writes."""
     folder = Path(lanikai.hdl.emit.__file__).parent
-    files = [*folder.rglob("*.py"), *folder.rglob("*.rdl"), *Path(__file__).parent.glob("*.py")]
-    return _hash_files(files)
+    here = Path(__file__)
+    return _hash_files([*folder.rglob("*.py"), *folder.rglob("*.rdl"), here, here.with_name("verilog.py")])
 
 
 @cache

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Self
 
 from lanikai.hdl.config import ConfigError, NicConfig, Part, RouterConfig, preset
@@ -112,7 +113,9 @@ def build_cluster(
 
     # The watchdog's limit is an input of the design.
     text = config.replace(watchdog_cycles=0).model_dump_json()
-    return build(Recipe(name="cluster", config=text, make=make), variant, progress)
+    here = Path(__file__).parent
+    made_by = tuple(here / f"{name}.py" for name in ("structure", "pci", "processor", "watchdog", "gtkw"))
+    return build(Recipe(name="cluster", config=text, make=make, made_by=made_by), variant, progress)
 
 
 def cluster_spec(config: ClusterConfig, entry: str, spec: Mapping[str, Any]) -> dict[str, Any]:
