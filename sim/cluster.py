@@ -66,6 +66,14 @@ class ClusterConfig(Part):
         assert self.network
         return self
 
+    def build(self, variant: Variant = "fast", progress: Progress | None = None) -> Model:
+        """`build_cluster`."""
+        return build_cluster(self, variant, progress)
+
+    def job(self, entry: str, spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """What `run.run` is given to have `entry` run on the cluster with `spec`: entry and spec."""
+        return ENTRY, cluster_spec(self, entry, spec)
+
     @cached_property
     def network(self) -> Network:
         """Router and links."""

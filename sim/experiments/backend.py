@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-__all__ = ["Backend", "Built", "Job", "Measured", "Progress", "Simulator", "Variant"]
+__all__ = ["Backend", "Built", "Job", "Measured", "Progress", "Simulator", "System", "Variant"]
 
 Progress = Callable[[float, str], None]
 """Told a fraction, 0 to 1, and a line of text."""
@@ -32,12 +32,22 @@ class Built(Protocol):
         """Time that building took."""
 
 
+class System(Protocol):
+    """A configuration that can be simulated: `ClusterConfig`, `NetworkBenchConfig`."""
+
+    def build(self, variant: Variant = "fast", progress: Progress | None = None) -> Any:
+        """Its model (`lanikai.sim.build.Model`), from the cache if it was built before."""
+
+    def job(self, entry: str, spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """The entry and the spec that `run.run` is given to have `entry` run on it with `spec`."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One point to run: the `cluster` that it runs on, the coroutine (`entry`, `module:name`), its `spec`,
+    """One point to run: the `system` that it runs on, the coroutine (`entry`, `module:name`), its `spec`,
     the `seed`, and the `folder` for what the simulation writes."""
 
-    cluster: Any
+    system: Any
     entry: str
     spec: Mapping[str, Any]
     seed: int
@@ -57,10 +67,10 @@ class Measured:
 
 
 class Backend(Protocol):
-    """Builds a cluster's model and runs points on it. `run` is called in a process of its own."""
+    """Builds a system's model and runs points on it. `run` is called in a process of its own."""
 
-    def build(self, cluster: Any, variant: Variant, progress: Progress) -> Built:
-        """The model of a `ClusterConfig`. Raises MissingTool."""
+    def build(self, system: Any, variant: Variant, progress: Progress) -> Built:
+        """The model of a `System`. Raises MissingTool."""
 
     def run(self, model: Any, job: Job, progress: Progress) -> Measured:
         """Run one point. Raises LanikaiError."""
@@ -69,19 +79,17 @@ class Backend(Protocol):
 class Simulator:
     """The backend that runs RTL: Verilator, by `lanikai.sim.build` and `lanikai.sim.run`."""
 
-    def build(self, cluster: Any, variant: Variant, progress: Progress) -> Built:
-        """The cluster's model, from the cache if it was built before."""
-        from ..cluster import build_cluster
-
-        return build_cluster(cluster, variant, progress)
+    def build(self, system: Any, variant: Variant, progress: Progress) -> Built:
+        """The system's model, from the cache if it was built before."""
+        built: Built = system.build(variant, progress)
+        return built
 
     def run(self, model: Any, job: Job, progress: Progress) -> Measured:
         """Run the point in a simulator process."""
-        from ..cluster import ENTRY, cluster_spec
         from ..run import run
 
-        spec = cluster_spec(job.cluster, job.entry, job.spec)
-        done = run(model, ENTRY, spec, out_dir=job.folder, seed=job.seed, progress=progress, name="point")
+        entry, spec = job.system.job(job.entry, job.spec)
+        done = run(model, entry, spec, out_dir=job.folder, seed=job.seed, progress=progress, name="point")
         return Measured(
             values=done.value,
             cycles=done.cycles,

@@ -2,7 +2,7 @@
 
 To add one: write a module here with a subclass of `Experiment`, and name it in `registry.py`.
 
-An experiment says which cluster a point runs on and which coroutine runs it; the runner
+An experiment says which system a point runs on and which coroutine runs it; the runner
 (`lanikai.sim.experiments.runner`) builds, runs the points in parallel and compares. Nothing here imports the
 simulator, so that listing experiments and checking parameters is quick.
 """
@@ -105,8 +105,8 @@ class Experiment(ABC):
     - `name`: as in `published.toml`, where it stands there.
     - `asks`: the question, in a sentence.
     - `source`: the document and place it is from.
-    - `entry`: `module:coroutine` that runs one point inside the simulation. It is given the cluster and the
-      point's `spec`, and returns what it measured as plain JSON.
+    - `entry`: `module:coroutine` that runs one point inside the simulation. It is given the cluster (or what
+      the system has in its place) and the point's `spec`, and returns what it measured as plain JSON.
     - `Parameters`: a `Part` whose defaults are the published set-up.
     """
 
@@ -120,9 +120,15 @@ class Experiment(ABC):
     def points(self, parameters: Any, size: Size) -> Sequence[Point]:
         """The points to run, in order. Raises UserError for parameters that cannot be run."""
 
-    @abstractmethod
     def cluster(self, parameters: Any) -> Any:
-        """The `ClusterConfig` that all points run on: one build for the whole experiment."""
+        """The `ClusterConfig` that all points run on: one build for the whole experiment. Either this or
+        `system` is given by the subclass."""
+        raise NotImplementedError(f"{self.name} has neither cluster() nor system()")
+
+    def system(self, parameters: Any, point: Point) -> Any:
+        """What a point runs on, a `backend.System`: `cluster`, or a configuration of the point's own. Points
+        with equal ones share a build."""
+        return self.cluster(parameters)
 
     @abstractmethod
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -30,13 +30,14 @@ class JobCrash(Exception):
 
 def run_jobs(
     backend: Backend,
-    model: Any,
+    models: Sequence[Any],
     jobs: Sequence[Job],
     *,
     workers: int,
     progress: Callable[[int, float, str], None],
 ) -> list[Measured]:
-    """Run every job on the model; `progress` is told the job's index, a fraction and a line of text.
+    """Run every job on the model in its place of `models`; `progress` is told the job's index, a fraction and a
+    line of text.
 
     The first job that fails ends all. Raises the job's LanikaiError, or JobCrash. However it ends (an
     interrupt too), no process of it is left.
@@ -51,7 +52,7 @@ def run_jobs(
                 index = waiting.popleft()
                 ours, theirs = context.Pipe(duplex=False)
                 process = context.Process(
-                    target=_work, args=(backend, model, jobs[index], theirs), daemon=True
+                    target=_work, args=(backend, models[index], jobs[index], theirs), daemon=True
                 )
                 # Ctrl-C goes to the whole terminal group. Jobs inherit the mask: we alone act on it, and end
                 # them. Held back for this moment only, it is not lost here.

@@ -1,4 +1,4 @@
-"""Runs an experiment: build once, run the points in parallel, compare, write the files."""
+"""Runs an experiment: build what its points run on, run the points in parallel, compare, write the files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from ..plots import save_plot
 from ..results import Report, RunFolder, versions, write_csv
-from .backend import Backend, Job, Variant
+from .backend import Backend, Built, Job, Variant
 from .base import Experiment, Outcome, Point, Size
 from .pool import run_jobs
 
@@ -45,18 +45,18 @@ def execute(
     CSV and plot, depend on neither `workers` nor the order in which points end. Raises LanikaiError.
     """
     folder.clear()
-    cluster = experiment.cluster(parameters)
-    model = backend.build(cluster, variant, lambda fraction, text: progress(BUILD, fraction, text))
-    progress(BUILD, 1.0, "built" if not model.cached else "built before")
+    systems = [experiment.system(parameters, point) for point in points]
+    built = _build(backend, systems, variant, progress)
+    models = [next(model for known, model in built if known == system) for system in systems]
     jobs = []
     for index, point in enumerate(points):
         place = folder.file("points") / f"{index:02d}"
         place.mkdir(parents=True)
         seed_here = point_seed(seed, experiment.name, index)
         jobs.append(
-            Job(cluster=cluster, entry=experiment.entry, spec=point.spec, seed=seed_here, folder=place)
+            Job(system=systems[index], entry=experiment.entry, spec=point.spec, seed=seed_here, folder=place)
         )
-    done = run_jobs(backend, model, jobs, workers=workers, progress=progress)
+    done = run_jobs(backend, models, jobs, workers=workers, progress=progress)
     outcomes = [
         Outcome(
             point=point,
@@ -69,7 +69,29 @@ def execute(
         )
         for point, job, measured in zip(points, jobs, done, strict=True)
     ]
-    return _write(experiment, parameters, outcomes, folder, model, size=size, seed=seed)
+    return _write(
+        experiment, parameters, outcomes, folder, [model for _, model in built], size=size, seed=seed
+    )
+
+
+def _build(
+    backend: Backend, systems: Sequence[Any], variant: Variant, progress: Callable[[int, float, str], None]
+) -> list[tuple[Any, Built]]:
+    """The model of each of the different systems."""
+    different: list[Any] = []
+    for system in systems:
+        if system not in different:
+            different.append(system)
+    built: list[tuple[Any, Built]] = []
+    for system in different:
+
+        def tell(fraction: float, text: str) -> None:
+            progress(BUILD, (len(built) + fraction) / len(different), text)
+
+        built.append((system, backend.build(system, variant, tell)))
+    cached = all(model.cached for _, model in built)
+    progress(BUILD, 1.0, "built before" if cached else "built")
+    return built
 
 
 def _write(
@@ -77,7 +99,7 @@ def _write(
     parameters: Any,
     outcomes: Sequence[Outcome],
     folder: RunFolder,
-    model: Any,
+    models: Sequence[Built],
     *,
     size: Size,
     seed: int,
@@ -98,8 +120,8 @@ def _write(
         seed=seed,
         outcomes=outcomes,
         claims=list(experiment.claims(parameters, outcomes)),
-        build_seconds=model.seconds,
-        build_cached=model.cached,
+        build_seconds=sum(model.seconds for model in models),
+        build_cached=all(model.cached for model in models),
         files=files,
     )
     write_csv(folder.file("results.csv"), outcomes)
