@@ -1,6 +1,6 @@
 """Networks: routers, nodes and links, checked, with their source routes and their structural Verilog.
 
-Any graph can be described; `single_router`, `mesh` and `chain` make the usual ones.
+Any graph can be described; `single_router`, `mesh`, `chain` and `tree` make the usual ones.
 """
 
 from __future__ import annotations
@@ -14,11 +14,15 @@ from pydantic import Field, model_validator
 
 from .config import ConfigError, Part, RouterConfig
 from .emit import to_verilog
-from .link import FlitLayout
+from .network_checks import check_coordinates, check_tables, find_cycle
+from .network_verilog import network_verilog
 from .packet import HEADER_LAYOUT
-from .router.router import DROPPED_BITS, Router
+from .router.router import Router
+from .router.routing import routing_class
+from .router.routing.dimension_order import DimensionOrderRouting
+from .router.routing.function import COORDINATE_BITS
 
-__all__ = ["Network", "Place", "chain", "mesh", "single_router"]
+__all__ = ["Network", "Place", "chain", "mesh", "single_router", "tree"]
 
 Place = tuple[int, int]
 """A router's number and one of its ports."""
@@ -31,10 +35,12 @@ class Network(Part):
     """Routers of one kind, nodes at some of their ports, and links between others; every link is two-way.
 
     Raises ConfigError, naming the element: for a place that does not exist, a port that is used twice, a node
-    that another cannot reach, a router that nothing is connected to, and for routes that could deadlock.
+    that another cannot reach, a router that nothing is connected to, a table that leads off the network, and
+    for routes that could deadlock.
 
-    Routes are shortest paths; at each router the lowest of the ports that lead nearer is taken, so they
-    depend on the router and the destination alone. On a mesh that is dimension order, x first.
+    Routes depend on the router and the destination alone. With dimension order they are the routers' own;
+    else those of `tables`; if there are none, shortest paths: at each router the lowest of the ports that
+    lead nearer is taken. On a mesh that is dimension order, x first.
     """
 
     router: RouterConfig = Field(default_factory=RouterConfig, description="every router")
@@ -42,6 +48,12 @@ class Network(Part):
     nodes: tuple[Place, ...] = Field((), description="place of each node, numbered from 0")
     links: tuple[tuple[Place, Place], ...] = Field((), description="the two places that each link joins")
     node_buffer_flits: int = Field(10, ge=2, le=1024, description="receive buffer of a node, flits a VL")
+    coordinates: tuple[tuple[int, int], ...] = Field(
+        (), description="x and y of each router, for `dimension_order` routing"
+    )
+    tables: tuple[tuple[int, ...], ...] = Field(
+        (), description="for each router its port for each node, -1 for none (empty: shortest paths)"
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -58,6 +70,8 @@ class Network(Part):
                 )
             if place in used:
                 raise ValueError(f"{name}: port {port} of router {router} is taken by {used[place]}")
+            if port == 0 and self.router.management:
+                raise ValueError(f"{name}: port 0 of router {router} is its management port")
             used[place] = name
         for router in range(self.routers):
             if not any(place[0] == router for place in used):
@@ -65,6 +79,15 @@ class Network(Part):
         for node in range(1, len(self.nodes)):
             if self.nodes[0][0] not in self._distances[node]:
                 raise ValueError(f"node {node} cannot be reached from node 0: a link is missing")
+        if self.router.routing == "dimension_order":
+            check_coordinates(self)
+        if self.router.routing == "table" and len(self.nodes) > self.router.forwarding_entries:
+            raise ValueError(
+                f"{len(self.nodes)} nodes: forwarding tables have {self.router.forwarding_entries} rows "
+                "(router.forwarding_entries)"
+            )
+        if self.tables:
+            check_tables(self)
         cycle = self._dependency_cycle()
         if cycle:
             steps = " -> ".join(f"router {router} port {port}" for router, port in [*cycle, cycle[0]])
@@ -101,9 +124,22 @@ class Network(Part):
             found[root] = distance
         return [found[router] for router, _ in self.nodes]
 
+    @cached_property
+    def last(self) -> tuple[int, int]:
+        """Largest x and y of `coordinates`."""
+        return max(x for x, _ in self.coordinates), max(y for _, y in self.coordinates)
+
     def next_port(self, router: int, destination: int) -> int:
         """Output port at `router` on the way to node `destination`."""
         home, port = self.nodes[destination]
+        if self.router.routing == "dimension_order":
+            (x, y), (to_x, to_y) = self.coordinates[router], self.coordinates[home]
+            base = DimensionOrderRouting.first_port(self.router)
+            if x != to_x:
+                return base + (1 if to_x > x else 2)
+            return base if y == to_y else base + (3 if to_y > y else 4)
+        if self.tables:
+            return self.tables[router][destination]
         if router == home:
             return port
         distance = self._distances[destination]
@@ -117,27 +153,57 @@ class Network(Part):
     def path(self, source: int, destination: int) -> list[Place]:
         """Each router on the way from node `source` to node `destination`, with the port that it sends to;
         the last one is the destination's place. Raises ConfigError for a node that does not exist."""
-        for node in (source, destination):
-            if not 0 <= node < len(self.nodes):
-                raise ConfigError(f"Network: there is no node {node}; nodes are 0 to {len(self.nodes) - 1}")
-        steps, router = [], self.nodes[source][0]
+        self._check_node(source)
+        return self.path_from(self.nodes[source][0], destination)
+
+    def path_from(self, router: int, destination: int) -> list[Place]:
+        """The same from a router on: the way of a packet of its agent."""
+        self._check_node(destination)
+        steps: list[Place] = []
         while True:
             steps.append((router, self.next_port(router, destination)))
             if steps[-1] == self.nodes[destination]:
                 return steps
             router = self.neighbours[steps[-1]][0]
 
+    def _check_node(self, node: int) -> None:
+        if not 0 <= node < len(self.nodes):
+            raise ConfigError(f"Network: there is no node {node}; nodes are 0 to {len(self.nodes) - 1}")
+
     def source_route(self, source: int, destination: int) -> int:
-        """The header's `route` field for a packet between two nodes: the first router's output port in the
-        low `hop_bits`. Raises ConfigError if it has more hops than `LinkConfig.max_hops`, or for an unknown
-        node."""
-        link, steps = self.router.link, self.path(source, destination)
+        """The header's `route` field for a packet between two nodes: with source routes the first router's
+        output port in the low `hop_bits`, and so on; else the destination (`destination_route`). Raises
+        ConfigError if there are more hops than `LinkConfig.max_hops`, or for an unknown node."""
+        self._check_node(source)
+        return self._route(f"node {source}", self.nodes[source][0], destination)
+
+    def route_from(self, router: int, destination: int) -> int:
+        """The same for a packet that the agent of `router` sends."""
+        return self._route(f"router {router}", router, destination)
+
+    def _route(self, name: str, router: int, destination: int) -> int:
+        if not routing_class(self.router).strips:
+            return self.destination_route(destination)
+        link, steps = self.router.link, self.path_from(router, destination)
         if len(steps) > link.max_hops:
             raise ConfigError(
-                f"Network: node {source} to node {destination} is {len(steps)} routers; a route of "
+                f"Network: {name} to node {destination} is {len(steps)} routers; a route of "
                 f"{link.flit_bits}-bit flits with link.hop_bits = {link.hop_bits} holds {link.max_hops}"
             )
         return sum(port << i * link.hop_bits for i, (_, port) in enumerate(steps))
+
+    def destination_route(self, destination: int) -> int:
+        """The header's `route` field where routers look at the destination: its coordinates (dimension order)
+        or its number (tables). Raises ConfigError for an unknown node."""
+        self._check_node(destination)
+        if self.router.routing == "dimension_order":
+            x, y = self.coordinates[self.nodes[destination][0]]
+            return x | y << COORDINATE_BITS
+        return destination
+
+    def forwarding_table(self, router: int) -> list[int]:
+        """The port for each node at `router`: what its forwarding table must be given at run time."""
+        return [self.next_port(router, node) for node in range(len(self.nodes))]
 
     def _dependency_cycle(self) -> list[Place] | None:
         """A cycle of the channel dependency graph, whose channels are output ports (a packet keeps its VL, so
@@ -153,11 +219,11 @@ class Network(Part):
                     channel = (router, self.next_port(router, destination))
                     if before is not None:
                         needs.setdefault(before, set()).add(channel)
-                    if router in walked or channel not in self.neighbours:
+                    if router in walked or channel == self.nodes[destination]:
                         break
                     walked.add(router)
                     before, router = channel, self.neighbours[channel][0]
-        return _cycle(needs)
+        return find_cycle(needs)
 
     @cached_property
     def credit_flits(self) -> list[tuple[int, ...]]:
@@ -191,89 +257,11 @@ class Network(Part):
         Ports: `clk`, `rst`; for every node i, `node{i}_rx__*`, the link on which the network receives from
         the node (connect the node's `tx` to it), and `node{i}_tx__*`, the link on which it transmits to the
         node (to the node's `rx`), each with `payload`, `valid`, `credit_vl` and `credit_valid` as in
-        `LinkSignature`; `dropped` (32): packets that all routers dropped; `activity`: a flit moved anywhere.
+        `LinkSignature`; `dropped` (32): packets that all routers dropped; `activity`: a flit moved anywhere;
+        for every router r that has one (`has_agent`) `router{r}_agent__request` and `router{r}_agent__response`,
+        the port of its agent (`PROCESSOR_REQUEST`, `PROCESSOR_RESPONSE`).
         """
-        return "\n".join(self._verilog_lines(name)) + "\n"
-
-    def _verilog_lines(self, name: str) -> Iterator[str]:
-        flit, vl = FlitLayout(self.router.link).size, self.router.link.vl_bits
-        forward, back = {"payload": flit, "valid": 1}, {"credit_vl": vl, "credit_valid": 1}
-        names = {depths: block for block, depths in self.blocks.items()}
-        node_of = {place: node for node, place in enumerate(self.nodes)}
-
-        def declare(kind: str, signal: str, bits: int) -> str:
-            return f"{kind} {f'[{bits - 1}:0] ' if bits > 1 else ''}{signal}"
-
-        ports = ["input clk", "input rst", f"output [{DROPPED_BITS - 1}:0] dropped", "output activity"]
-        for node in range(len(self.nodes)):
-            for end, kinds in (("rx", ("input", "output")), ("tx", ("output", "input"))):
-                for kind, members in zip(kinds, (forward, back), strict=True):
-                    ports += [
-                        declare(kind, f"node{node}_{end}__{member}", bits) for member, bits in members.items()
-                    ]
-        yield f"module {name} ("
-        yield ",\n".join(f"  {port}" for port in ports)
-        yield ");"
-        for router in range(self.routers):
-            yield f"  wire [{DROPPED_BITS - 1}:0] router{router}_dropped;"
-            yield f"  wire router{router}_activity;"
-            for port in range(self.router.ports):
-                if (router, port) in self.neighbours:
-                    # A link's wires are named after the port that sends, its credits' wires included.
-                    for member, bits in (forward | back).items():
-                        yield f"  {declare('wire', f'router{router}_tx{port}__{member}', bits)};"
-        for router in range(self.routers):
-            connected = 0
-            pins = ["clk(clk)", "rst(rst)", f"dropped(router{router}_dropped)"]
-            pins.append(f"activity(router{router}_activity)")
-            for port in range(self.router.ports):
-                place = (router, port)
-                if place in node_of:
-                    rx, tx = f"node{node_of[place]}_rx", f"node{node_of[place]}_tx"
-                elif place in self.neighbours:
-                    there = self.neighbours[place]
-                    rx, tx = f"router{there[0]}_tx{there[1]}", f"router{router}_tx{port}"
-                else:
-                    # Nothing comes in, nothing is sent: `connected` says so.
-                    pins += [f"rx__{port}__{member}({bits}'d0)" for member, bits in forward.items()]
-                    pins += [f"tx__{port}__{member}({bits}'d0)" for member, bits in back.items()]
-                    pins += [f"rx__{port}__{member}()" for member in back]
-                    pins += [f"tx__{port}__{member}()" for member in forward]
-                    continue
-                connected |= 1 << port
-                pins += [f"rx__{port}__{member}({rx}__{member})" for member in forward | back]
-                pins += [f"tx__{port}__{member}({tx}__{member})" for member in forward | back]
-            pins.append(f"connected({self.router.ports}'d{connected})")
-            yield f"  {names[self.credit_flits[router]]} router{router} ("
-            yield ",\n".join(f"    .{pin}" for pin in pins)
-            yield "  );"
-        numbers = range(self.routers)
-        yield f"  assign dropped = {' + '.join(f'router{router}_dropped' for router in numbers)};"
-        yield f"  assign activity = {' | '.join(f'router{router}_activity' for router in numbers)};"
-        yield "endmodule"
-
-
-def _cycle(needs: dict[Place, set[Place]]) -> list[Place] | None:
-    """A cycle of a directed graph, or None: a depth-first search that keeps its own stack."""
-    finished: set[Place] = set()
-    for start in sorted(needs):
-        if start in finished:
-            continue
-        trail, on_trail = [start], {start}
-        pending = [iter(sorted(needs[start]))]
-        while trail:
-            following = next(pending[-1], None)
-            if following is None:
-                pending.pop()
-                on_trail.remove(trail[-1])
-                finished.add(trail.pop())
-            elif following in on_trail:
-                return trail[trail.index(following) :]
-            elif following not in finished:
-                trail.append(following)
-                on_trail.add(following)
-                pending.append(iter(sorted(needs.get(following, ()))))
-    return None
+        return "\n".join(network_verilog(self, name)) + "\n"
 
 
 def _enough_ports(router: RouterConfig, ports: int, what: str) -> None:
@@ -281,40 +269,86 @@ def _enough_ports(router: RouterConfig, ports: int, what: str) -> None:
         raise ConfigError(f"RouterConfig.ports = {router.ports}: {what} needs at least {ports}")
 
 
+def _first_port(router: RouterConfig) -> int:
+    """The first port that is not for management."""
+    return 1 if router.management else 0
+
+
 def single_router(nodes: int, *, router: RouterConfig, node_buffer_flits: int = 10) -> Network:
-    """One router with node i at port i. Raises ConfigError for more nodes than ports."""
-    _enough_ports(router, nodes, f"a single router with {nodes} nodes")
-    places = tuple((0, port) for port in range(nodes))
+    """One router with node i at port i, or with management at port i + 1. Raises ConfigError for more nodes
+    than ports."""
+    base = _first_port(router)
+    _enough_ports(router, base + nodes, f"a single router with {nodes} nodes")
+    places = tuple((0, base + port) for port in range(nodes))
     return Network(router=router, nodes=places, node_buffer_flits=node_buffer_flits)
 
 
 def chain(count: int, *, router: RouterConfig, node_buffer_flits: int = 10) -> Network:
     """`count` routers in a row, a node on each: port 0 to the node, 1 to the next router, 2 to the one
-    before."""
-    _enough_ports(router, 3, "a chain")
+    before; with management each port is one higher."""
+    base = _first_port(router)
+    _enough_ports(router, base + 3, "a chain")
     return Network(
         router=router,
         routers=count,
-        nodes=tuple((i, 0) for i in range(count)),
-        links=tuple(((i, 1), (i + 1, 2)) for i in range(count - 1)),
+        nodes=tuple((i, base) for i in range(count)),
+        links=tuple(((i, base + 1), (i + 1, base + 2)) for i in range(count - 1)),
+        node_buffer_flits=node_buffer_flits,
+    )
+
+
+def tree(fan_out: int, levels: int, *, router: RouterConfig, node_buffer_flits: int = 10) -> Network:
+    """A tree of routers with `fan_out` children each, `levels` of them, and `fan_out` nodes on each router of
+    the last level. Ports 0 to `fan_out - 1` lead down, port `fan_out` up; with management each is one
+    higher. Routers are numbered from the root, level by level."""
+    if fan_out < 1 or levels < 1:
+        raise ConfigError(f"tree: fan_out = {fan_out}, levels = {levels}: at least 1 each")
+    base = _first_port(router)
+    _enough_ports(router, base + fan_out + (levels > 1), "a tree")
+    starts = [sum(fan_out**i for i in range(level)) for level in range(levels + 1)]
+    links = [
+        (
+            (parent, base + child),
+            (starts[level + 1] + (parent - starts[level]) * fan_out + child, base + fan_out),
+        )
+        for level in range(levels - 1)
+        for parent in range(starts[level], starts[level + 1])
+        for child in range(fan_out)
+    ]
+    leaves = range(starts[levels - 1], starts[levels])
+    return Network(
+        router=router,
+        routers=starts[levels],
+        nodes=tuple((leaf, base + child) for leaf in leaves for child in range(fan_out)),
+        links=tuple(links),
         node_buffer_flits=node_buffer_flits,
     )
 
 
 def mesh(width: int, height: int, *, router: RouterConfig, node_buffer_flits: int = 10) -> Network:
     """A 2-D mesh, a node on each router; router `x + y * width`. Port 0 to the node, 1 to x + 1, 2 to x - 1,
-    3 to y + 1, 4 to y - 1: x before y, so that routes are in dimension order and cannot deadlock."""
+    3 to y + 1, 4 to y - 1, with management each one higher: x before y, so that routes are in dimension order
+    and cannot deadlock."""
     if width < 1 or height < 1:
         raise ConfigError(f"mesh: {width} x {height} routers: at least 1 x 1")
-    _enough_ports(router, 5, "a mesh")
-    along_x = [((x + y * width, 1), (x + 1 + y * width, 2)) for y in range(height) for x in range(width - 1)]
+    base = _first_port(router)
+    _enough_ports(router, base + 5, "a mesh")
+    across, down = (base + 1, base + 2), (base + 3, base + 4)
+    along_x = [
+        ((x + y * width, across[0]), (x + 1 + y * width, across[1]))
+        for y in range(height)
+        for x in range(width - 1)
+    ]
     along_y = [
-        ((x + y * width, 3), (x + (y + 1) * width, 4)) for y in range(height - 1) for x in range(width)
+        ((x + y * width, down[0]), (x + (y + 1) * width, down[1]))
+        for y in range(height - 1)
+        for x in range(width)
     ]
     return Network(
         router=router,
         routers=width * height,
-        nodes=tuple((i, 0) for i in range(width * height)),
+        nodes=tuple((i, base) for i in range(width * height)),
         links=tuple(along_x + along_y),
         node_buffer_flits=node_buffer_flits,
+        coordinates=tuple((x, y) for y in range(height) for x in range(width)),
     )

@@ -65,7 +65,8 @@ def test_mesh_routes_are_x_then_y():
         ({}, "Network: node 2 cannot be reached from node 0: a link is missing"),
         (
             {"speed": 3},
-            "Network: unknown key 'speed'; valid keys: router, routers, nodes, links, node_buffer_flits",
+            "Network: unknown key 'speed'; valid keys: router, routers, nodes, links, node_buffer_flits, "
+            "coordinates, tables",
         ),
     ],
 )

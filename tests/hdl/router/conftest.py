@@ -8,13 +8,17 @@ from types import SimpleNamespace
 import pytest
 from amaranth.sim import Simulator
 from lanikai.hdl.config import LinkConfig
+from lanikai.hdl.packet import Kind
+from lanikai.hdl.router.agent import ROUTER_REGISTERS
 
 
 @dataclass(kw_only=True)
 class Packet:
     """`flits` long from end `source` on VL `vl`, its head on the link in cycle `start` at the earliest.
     `hops`: output port at each router; `end`: where it must come out (None: dropped). `number` tells it
-    apart."""
+    apart. `target`: what the low 10 bits of the route hold where routers look at the destination, which they
+    do not strip. `service_level`, `kind`: of the header, noise if None. `out_vls`: VLs that it may come out on
+    (None: `vl`)."""
 
     number: int
     source: int
@@ -23,19 +27,30 @@ class Packet:
     vl: int = 0
     flits: int = 1
     start: int = 0
+    target: int | None = None
+    service_level: int | None = None
+    kind: Kind | None = None
+    out_vls: tuple[int, ...] | None = None
 
     def words(self, link: LinkConfig, *, hops_left: int) -> list[int]:
         """Data words with the first hops gone from the route. What is left of the route field carries the
         number, so that it is seen to move down unharmed."""
         field_bits = 24 if link.flit_bits == 32 else 48
         route = self.number + 1
-        for hop in reversed(self.hops):
-            route = route << link.hop_bits | hop
-        route >>= link.hop_bits * (len(self.hops) - hops_left)
+        if self.target is not None:
+            route = route << 10 | self.target
+        else:
+            for hop in reversed(self.hops):
+                route = route << link.hop_bits | hop
+            route >>= link.hop_bits * (len(self.hops) - hops_left)
         assert route < 1 << field_bits
         noise = random.Random(self.number)
         first = noise.getrandbits(link.flit_bits)
         first &= ~((1 << field_bits) - 1 << 8)
+        if self.kind is not None:
+            first = first & ~0xF | self.kind.value
+        if self.service_level is not None:
+            first = first & ~0xF0 | self.service_level << 4
         return [first | route << 8] + [noise.getrandbits(link.flit_bits) for _ in range(self.flits - 1)]
 
 
@@ -43,11 +58,12 @@ class Packet:
 class Result:
     """What came out: `seen[number]` is (cycle of the head, cycle of the tail) on the last output link;
     `sent[number]` the same at the first input link; `busy[end]` the cycles with a flit on that end's output
-    link."""
+    link; `vl[number]` the VL there."""
 
     seen: dict[int, tuple[int, int]] = field(default_factory=dict)
     sent: dict[int, tuple[int, int]] = field(default_factory=dict)
     busy: dict[int, list[int]] = field(default_factory=dict)
+    vl: dict[int, int] = field(default_factory=dict)
 
 
 def run_packets(
@@ -62,15 +78,17 @@ def run_packets(
     gap: float = 0.0,
     seed: int = 0,
     limit: int = 3000,
+    before=None,
     after=None,
+    target_bits: int = 0,
 ) -> Result:
     """Sends `packets` into `ends` [(rx, tx) of each end] and checks everything that comes out.
 
     A sender holds `buffer_flits` credits a VL, picks a VL that can send at random and idles with probability
     `gap`; a receiver of `sink_flits` a VL frees a flit of a random VL with probability `1 - stall` a cycle.
     Checked: every packet whole, unharmed and unmixed on its VL, at the right end, in order for each (source,
-    end, VL); no credit too few or too many; nothing left at the end. `after(ctx, step)` may go on with `await
-    step()`.
+    end, VL); no credit too few or too many; nothing left at the end. `before(ctx)` and `after(ctx)` are
+    awaited at the ends. `target_bits`: bits of the route below the number, where routers look at the destination.
     """
     sink_flits = buffer_flits if sink_flits is None else sink_flits
     chance = random.Random(seed)
@@ -78,6 +96,8 @@ def run_packets(
     by_number = {packet.number: packet for packet in packets}
 
     async def bench(ctx):
+        if before is not None:
+            await before(ctx)
         queues = {(e, v): deque() for e in range(len(ends)) for v in range(link.vls)}
         for packet in packets:
             words = packet.words(link, hops_left=len(packet.hops))
@@ -104,11 +124,14 @@ def run_packets(
                     result.busy[e].append(cycle)
                     if flit.tail:
                         data = [word for _, word in got]
-                        number = (data[0] >> 8 & (1 << (24 if link.flit_bits == 32 else 48)) - 1) - 1
+                        field_bits = 24 if link.flit_bits == 32 else 48
+                        number = ((data[0] >> 8 & (1 << field_bits) - 1) >> target_bits) - 1
                         packet = by_number[number]
-                        assert (packet.end, packet.vl) == (e, vl)
+                        assert packet.end == e
+                        assert vl in (packet.out_vls or (packet.vl,))
                         assert data == packet.words(link, hops_left=0)
-                        flow = (packet.source, e, vl)
+                        result.vl[number] = vl
+                        flow = (packet.source, packet.vl, e, vl)
                         assert order.get(flow, -1) < number, f"{flow}: out of order"
                         order[flow] = number
                         due.remove(number)
@@ -156,7 +179,31 @@ def run_packets(
     return result
 
 
+async def access(ctx, router, address, value=None):
+    """One access of the router's agent: writes `value`, or reads. It may wait 400 cycles at most."""
+    request = {"valid": 1, "write": value is not None, "address": address, "data": value or 0}
+    ctx.set(router.agent.request, request)
+    for _ in range(400):
+        ready = ctx.get(router.agent.response.ready)
+        await ctx.tick()
+        if ready:
+            break
+    else:
+        raise AssertionError(f"{address:#x}: not ready")
+    ctx.set(router.agent.request.valid, 0)
+    return ctx.get(router.agent.response.data)
+
+
+async def register(ctx, router, name, **fields):
+    """Writes a register's fields, or without any reads them."""
+    register = ROUTER_REGISTERS[name]
+    if fields:
+        await access(ctx, router, register.offset, register.pack(**fields))
+        return None
+    return register.unpack(await access(ctx, router, register.offset))
+
+
 @pytest.fixture(scope="session")
 def traffic():
-    """`Packet` and `run_packets` for the tests of this folder."""
-    return SimpleNamespace(Packet=Packet, run_packets=run_packets)
+    """`Packet`, `run_packets`, `access` and `register` for the tests of this folder."""
+    return SimpleNamespace(Packet=Packet, run_packets=run_packets, access=access, register=register)
