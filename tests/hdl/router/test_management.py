@@ -1,0 +1,253 @@
+"""The agent's port: control packets in and out, drop reports, registers, activity counters."""
+
+import random
+
+import pytest
+from amaranth.sim import Simulator
+from lanikai.hdl.config import LinkConfig, RouterConfig
+from lanikai.hdl.emit import to_verilog
+from lanikai.hdl.packet import Header, Kind, packet_words
+from lanikai.hdl.router.agent import RECEIVE_BASE, SEND_BASE, agent_registers, has_agent
+from lanikai.hdl.router.router import Router
+
+BASE = RouterConfig(
+    link=LinkConfig(flit_bits=32, vls=16, hop_bits=3),
+    ports=3,
+    input_buffer_flits=3,
+    output_buffer_flits=2,
+    management=True,
+    management_flits=8,
+    activity_counters=True,
+)
+
+
+class Bench:
+    """A router whose links are driven by hand: packets in, packets out, credits given back at once."""
+
+    def __init__(self, traffic, ctx, router):
+        self.traffic, self.ctx, self.router = traffic, ctx, router
+        self.link = router.config.link
+        self.out = {port: [] for port in range(router.config.ports)}
+
+    async def tick(self):
+        ctx = self.ctx
+        for port, out in self.out.items():
+            tx = self.router.tx[port]
+            back = bool(ctx.get(tx.valid))
+            if back:
+                flit = ctx.get(tx.payload)
+                out.append((flit.vl, bool(flit.head), bool(flit.tail), flit.data))
+                ctx.set(tx.credit_vl, flit.vl)
+            ctx.set(tx.credit_valid, back)
+        await ctx.tick()
+
+    async def send(self, port, vl, words):
+        """Flits on a link, slowly enough for any buffer; the last one is the tail."""
+        rx = self.router.rx[port]
+        for i, word in enumerate(words):
+            payload = {"data": word, "vl": vl, "head": i == 0, "tail": i == len(words) - 1}
+            self.ctx.set(rx.payload, payload)
+            self.ctx.set(rx.valid, 1)
+            await self.tick()
+            self.ctx.set(rx.valid, 0)
+            for _ in range(3):
+                await self.tick()
+
+    async def wait(self, cycles):
+        for _ in range(cycles):
+            await self.tick()
+
+    async def register(self, name, **fields):
+        return await self.traffic.register(self.ctx, self.router, name, **fields)
+
+    async def read_packet(self):
+        """The flits of the packet in the receive memory, which is then freed."""
+        status = await self.register("RECEIVE")
+        assert status["valid"]
+        lanes = self.link.flit_bits // 32
+        kept = min(status["flits"], self.router.config.management_flits)
+        words = [
+            await self.traffic.access(self.ctx, self.router, RECEIVE_BASE + 4 * i)
+            for i in range(kept * lanes)
+        ]
+        await self.register("RECEIVE", free=1)
+        flits = [sum(words[i * lanes + k] << 32 * k for k in range(lanes)) for i in range(kept)]
+        return status["flits"], flits
+
+    async def send_packet(self, flits):
+        for i, flit in enumerate(flits):
+            for k in range(self.link.flit_bits // 32):
+                index = i * (self.link.flit_bits // 32) + k
+                word = flit >> 32 * k & 0xFFFFFFFF
+                await self.traffic.access(self.ctx, self.router, SEND_BASE + 4 * index, word)
+        await self.register("SEND", flits=len(flits))
+
+
+def run(traffic, config, body):
+    router = Router(config)
+
+    async def bench(ctx):
+        await body(Bench(traffic, ctx, router))
+
+    simulator = Simulator(router)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+
+
+def control_packet(link, *, kind=Kind.PROBE, route, **fields):
+    return packet_words(Header(kind=kind, route=route, **fields), b"", link)
+
+
+@pytest.mark.parametrize("flit_bits", [32, 64, 128])
+def test_control_packets_reach_the_agent_and_leave_it(traffic, flit_bits):
+    """A probe stops at the agent, whole and with its hop; the agent sends it on. A second one waits in the
+    network until the first is freed. An ACK passes by; one that names port 0 comes in."""
+    config = BASE.replace(link=BASE.link.replace(flit_bits=flit_bits))
+    link = config.link
+
+    async def body(bench):
+        probe = control_packet(link, route=2, source=7, destination=3, bandwidth=55)
+        await bench.send(1, 15, probe)
+        await bench.send(2, 15, control_packet(link, kind=Kind.RELEASE, route=1, sequence=9))
+        await bench.wait(10)
+        assert bench.ctx.get(bench.router.agent.response.event)
+        assert await bench.read_packet() == (len(probe), probe)
+        await bench.send_packet(probe)
+        await bench.wait(20)
+        stripped = [probe[0] >> 8 >> 3 << 8 | probe[0] & 0xFF, *probe[1:]]
+        if flit_bits > 32:
+            high = probe[0] >> 56 << 56
+            stripped[0] = (probe[0] & (1 << 56) - 1) >> 11 << 8 | probe[0] & 0xFF | high
+        assert [flit[3] for flit in bench.out[2]] == stripped
+        assert {flit[0] for flit in bench.out[2]} == {15}
+        assert [flit[1] for flit in bench.out[2]] == [True, *[False] * (len(probe) - 1)]
+        assert [flit[2] for flit in bench.out[2]] == [*[False] * (len(probe) - 1), True]
+        _, second = await bench.read_packet()
+        assert second[0] & 0xF == Kind.RELEASE.value
+        ack = control_packet(link, kind=Kind.ACK, route=2)
+        bench.out[2].clear()
+        await bench.send(1, 15, ack)
+        await bench.wait(10)
+        assert len(bench.out[2]) == len(ack)
+        assert not (await bench.register("RECEIVE"))["valid"]
+        await bench.send(1, 15, control_packet(link, kind=Kind.ACK, route=0, sequence=4))
+        await bench.wait(10)
+        _, third = await bench.read_packet()
+        assert third[0] & 0xF == Kind.ACK.value
+        assert bench.ctx.get(bench.router.dropped) == 0
+        assert not bench.ctx.get(bench.router.agent.response.event)
+
+    run(traffic, config, body)
+
+
+def test_a_packet_longer_than_the_memory_is_cut_and_told(traffic):
+    async def body(bench):
+        words = [Kind.PROBE.value, *range(100, 111)]
+        await bench.send(1, 15, words)
+        await bench.wait(10)
+        assert await bench.read_packet() == (12, words[:8])
+        # All credits are home: the next one comes too.
+        await bench.send(1, 15, words[:3])
+        await bench.wait(10)
+        assert await bench.read_packet() == (3, words[:3])
+
+    run(traffic, BASE, body)
+
+
+@pytest.mark.parametrize("flit_bits", [32, 64, 128])
+def test_dropped_packets_are_reported_with_their_sender(traffic, flit_bits):
+    """A packet to a port that does not exist, and one of data for the management port, are counted and
+    reported; a control packet is only counted; the packet behind them passes. Nothing comes to the agent."""
+    config = BASE.replace(link=BASE.link.replace(flit_bits=flit_bits))
+    link = config.link
+
+    async def body(bench):
+        for port, vl, route, source in ((1, 3, 6, 500), (2, 4, 0, 11)):
+            await bench.send(
+                port, vl, packet_words(Header(route=route, source=source, destination=321), b"", link)
+            )
+        await bench.send(1, 15, control_packet(link, kind=Kind.REJECT, route=6))
+        await bench.send(1, 15, control_packet(link, kind=Kind.DATA, route=2))
+        good = packet_words(Header(route=2), b"", link)
+        await bench.send(1, 3, good)
+        await bench.wait(10)
+        assert len(bench.out[2]) == len(good)
+        assert (await bench.register("DROPPED"))["packets"] == 4
+        assert bench.ctx.get(bench.router.agent.response.event)
+        first, second, none = [await bench.register("DROP_REPORT") for _ in range(3)]
+        assert first == {"source": 500, "destination": 321, "port": 1, "valid": 1}
+        assert second == {"source": 11, "destination": 321, "port": 2, "valid": 1}
+        assert not none["valid"]
+        assert (await bench.register("REPORTS_LOST"))["packets"] == 0
+        assert not (await bench.register("RECEIVE"))["valid"]
+        # More than can wait for the agent: what is lost is counted.
+        for _ in range(12):
+            await bench.send(1, 0, packet_words(Header(route=6), b"", link))
+        await bench.wait(10)
+        reports = 0
+        while (await bench.register("DROP_REPORT"))["valid"]:
+            reports += 1
+        assert reports + (await bench.register("REPORTS_LOST"))["packets"] == 12
+        assert 0 < reports < 12
+
+    run(traffic, config, body)
+
+
+def test_registers_hold_what_the_agent_keeps(traffic):
+    async def body(bench):
+        assert await bench.register("IDENTITY") == {"ports": 3, "vls": 16, "management": 1}
+        for port in range(3):
+            await bench.register("SELECT", port=port)
+            assert await bench.register("USED_BANDWIDTH") == {"units": 0}
+            await bench.register("USED_BANDWIDTH", units=1000 + port)
+        for port in range(3):
+            await bench.register("SELECT", port=port)
+            assert await bench.register("USED_BANDWIDTH") == {"units": 1000 + port}
+
+    run(traffic, BASE, body)
+
+
+def test_activity_counters_count_what_happened(traffic):
+    """Packets to ports 1 and 2 and one that is dropped, against plain sums."""
+
+    async def body(bench):
+        chance = random.Random(5)
+        sent, lost, packets = {}, 0, 0
+        for _ in range(6):
+            port, vl, flits = chance.choice((1, 2, 6)), chance.randrange(3), chance.randint(1, 4)
+            await bench.send(chance.choice((1, 2)), vl, [port << 8] * flits)
+            if port == 6:
+                lost += flits
+            else:
+                packets += 1
+                sent[port, vl] = sent.get((port, vl), 0) + flits
+        await bench.wait(10)
+        good = sum(sent.values())
+        assert lost and good
+        assert await bench.register("BUFFER_WRITES") == {"flits": 2 * good + lost}
+        assert await bench.register("BUFFER_READS") == {"flits": 2 * good + lost}
+        assert await bench.register("CROSSBAR_FLITS") == {"flits": good}
+        # Input scheduler, crossbar output and link for each flit, and an output VL for each packet.
+        assert await bench.register("ARBITRATIONS") == {"decisions": 3 * good + lost + packets}
+        for port in range(3):
+            for vl in range(4):
+                await bench.register("SELECT", port=port, vl=vl)
+                assert await bench.register("LINK_FLITS") == {"flits": sent.get((port, vl), 0)}
+
+    run(traffic, BASE, body)
+
+
+def test_features_that_are_off_leave_nothing_in_the_rtl():
+    """Activity counters, agent and management port vanish from the Verilog."""
+    plain = BASE.replace(link=BASE.link.replace(vls=2), management=False, activity_counters=False)
+    assert not has_agent(plain)
+    text = to_verilog(Router(plain), name="router")
+    for word in ("activity_counters", "buffer_writes", "arbitrations", "agent", "management", "LINK_FLITS"):
+        assert word not in text
+    counting = plain.replace(activity_counters=True)
+    assert "activity_counters" in to_verilog(Router(counting), name="router")
+    assert "RECEIVE" not in agent_registers(counting)
+    without = to_verilog(Router(BASE.replace(activity_counters=False)), name="router")
+    assert "activity_counters" not in without
+    assert "management" in without
