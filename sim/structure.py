@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from amaranth import Shape
-from amaranth.lib import wiring
 from lanikai.hdl.axi import Axi4LiteSignature, Axi4Signature
 from lanikai.hdl.emit import to_verilog
 from lanikai.hdl.link import FlitLayout, LinkSignature
@@ -22,6 +20,7 @@ from .build import Design, Public
 from .gtkw import KIND_IDLE
 from .pci import HOST_COMMAND, HOST_RESPONSE, HostMemorySignature, PciHost, pci_signals
 from .processor import PROCESSOR_ANSWER, PROCESSOR_COMMAND, ProcessorMailbox
+from .structural import instance, members, width
 from .watchdog import WATCHDOG_BITS, Probe, Watchdog
 
 if TYPE_CHECKING:
@@ -102,26 +101,8 @@ def _ports(config: ClusterConfig) -> Iterator[tuple[str, str, int]]:
     yield "output", "watchdog_fired", 1
 
 
-def _width(bits: int) -> str:
-    return f"[{bits - 1}:0] " if bits > 1 else ""
-
-
-def _members(signature: wiring.Signature) -> dict[str, int]:
-    """Names, as Amaranth's Verilog has them, and widths of a signature's members."""
-    return {
-        "__".join(str(step) for step in path): Shape.cast(member.shape).width
-        for path, member, _ in signature.flatten(signature.create())
-    }
-
-
-def _instance(module: str, name: str, pins: Mapping[str, str], parameters: str = "") -> Iterator[str]:
-    yield f"  {module} {parameters}{name} ("
-    yield ",\n".join(f"    .{pin}({wire})" for pin, wire in pins.items())
-    yield "  );"
-
-
 def _top(config: ClusterConfig) -> Iterator[str]:
-    ports = ["input clk", *(f"{kind} {_width(bits)}{name}" for kind, name, bits in _ports(config))]
+    ports = ["input clk", *(f"{kind} {width(bits)}{name}" for kind, name, bits in _ports(config))]
     yield f"module {TOP} ("
     yield ",\n".join(f"  {port}" for port in ports)
     yield ");"
@@ -131,16 +112,16 @@ def _top(config: ClusterConfig) -> Iterator[str]:
     for node in range(config.nodes):
         yield from _node(config, node, clock)
         for link, end in (("tx", "rx"), ("rx", "tx")):
-            for member in _members(LinkSignature(config.nic.link)):
+            for member in members(LinkSignature(config.nic.link)):
                 network_pins[f"node{node}_{end}__{member}"] = f"nic{node}_{link}__{member}"
-    yield from _instance("network", "network", network_pins)
+    yield from instance("network", "network", network_pins)
     moving = [f"{kind}{node}_activity" for node in range(config.nodes) for kind in ("nic", "host")]
     watchdog_pins = {
         "activity": " | ".join(["network_activity", *moving]),
         "limit": "watchdog_limit",
         "fired": "watchdog_fired",
     }
-    yield from _instance("watchdog", "watchdog", clock | watchdog_pins)
+    yield from instance("watchdog", "watchdog", clock | watchdog_pins)
     yield "endmodule"
 
 
@@ -149,16 +130,16 @@ def _node(config: ClusterConfig, node: int, clock: Mapping[str, str]) -> Iterato
     nic, host = f"nic{node}", f"host{node}"
     data_bits = config.nic.bus_bits
     groups = {
-        f"{nic}_tx": _members(LinkSignature(config.nic.link)),
-        f"{nic}_rx": _members(LinkSignature(config.nic.link)),
-        f"{nic}_dma": _members(Axi4Signature(data_bits=data_bits)),
-        f"{nic}_host": _members(Axi4LiteSignature(address_bits=HOST_ADDRESS_BITS)),
+        f"{nic}_tx": members(LinkSignature(config.nic.link)),
+        f"{nic}_rx": members(LinkSignature(config.nic.link)),
+        f"{nic}_dma": members(Axi4Signature(data_bits=data_bits)),
+        f"{nic}_host": members(Axi4LiteSignature(address_bits=HOST_ADDRESS_BITS)),
         f"{nic}_processor": {"request": PROCESSOR_REQUEST.size, "response": PROCESSOR_RESPONSE.size},
-        f"{host}_memory": _members(HostMemorySignature(data_bits=data_bits)),
+        f"{host}_memory": members(HostMemorySignature(data_bits=data_bits)),
     }
-    for group, members in groups.items():
-        for member, bits in members.items():
-            yield f"  wire {_width(bits)}{group}__{member};"
+    for group, widths in groups.items():
+        for member, bits in widths.items():
+            yield f"  wire {width(bits)}{group}__{member};"
     yield f"  wire {nic}_activity;"
     yield f"  wire {host}_activity;"
     yield f"  assign {host}_done = {host}_response[0];"
@@ -173,20 +154,20 @@ def _node(config: ClusterConfig, node: int, clock: Mapping[str, str]) -> Iterato
             for member in groups[group]
         }
 
-    yield from _instance(
+    yield from instance(
         "nic",
         nic,
         {**clock, "interrupt": f"{nic}_interrupt", "activity": f"{nic}_activity"}
         | pins(tx=f"{nic}_tx", rx=f"{nic}_rx", dma=f"{nic}_dma", host=f"{nic}_host")
         | pins(processor=f"{nic}_processor"),
     )
-    yield from _instance(
+    yield from instance(
         "mailbox",
         f"mailbox{node}",
         {**clock, "command": f"{nic}_command_held", "answer": f"{nic}_answer", "pending": f"{nic}_event"}
         | pins(processor=f"{nic}_processor"),
     )
-    yield from _instance(
+    yield from instance(
         "pci_host",
         host,
         {**clock, "command": f"{host}_command_held"}
@@ -194,7 +175,7 @@ def _node(config: ClusterConfig, node: int, clock: Mapping[str, str]) -> Iterato
         | pins(dma=f"{nic}_dma", nic=f"{nic}_host", memory=f"{host}_memory"),
     )
     memory_pins = {member: f"{host}_memory__{member}" for member in groups[f"{host}_memory"]}
-    yield from _instance(
+    yield from instance(
         "hostmem",
         f"memory{node}",
         {"clk": "clk", "node": f"16'd{node}"} | memory_pins,
@@ -220,5 +201,5 @@ def _held(name: str, bits: int) -> Iterator[str]:
     Verilator evaluates all that follows from an input in every evaluation, changed or not: a third of the time of a
     cluster. What follows from a register with a trigger of its own is evaluated when that fires.
     """
-    yield f"  reg {_width(bits)}{name}_held = {bits}'d0;"
+    yield f"  reg {width(bits)}{name}_held = {bits}'d0;"
     yield f"  always @(posedge {name}[0] or negedge {name}[0]) {name}_held <= {name};"
