@@ -173,8 +173,8 @@ class Intake:
             return Status.BAD_COMMAND
         port.close()
         for flow in mine:
-            if program.gm.rate_controlled and flow.idt_ticks:
-                await program.sdma.set_idt(flow, 0)
+            if program.gm.rate_controlled:
+                await program.sdma.forget(flow)
             del program.flows[flow.number]
             flow.connection.flows.remove(flow)
         return Status.OK

@@ -59,6 +59,13 @@ class Sdma:
         await self._processor.write("RATE_SELECT", flow=flow.number)
         await self._processor.write("RATE_IDT", ticks=ticks)
 
+    async def forget(self, flow: Flow) -> None:
+        """Inside a step: leave nothing of a flow in the rate control unit. Its number's next flow would wait for
+        its NDT."""
+        await self.set_idt(flow, 0)
+        now = await self._processor.read("RTC")
+        await self._processor.write("RATE_NDT", ticks=now["ticks"])
+
     async def run(self) -> None:
         """Choose and fetch packets for ever."""
         program, processor = self._program, self._processor

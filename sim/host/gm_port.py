@@ -75,6 +75,7 @@ class GmPort:
         self._idle = gm.bus.flag()
         self._answer = gm.bus.flag()
         self._status = Status.OK
+        self._asked = Operation.OPEN
         self._turns = Turns(gm.bus.flag)
 
     @property
@@ -103,8 +104,7 @@ class GmPort:
         """Let this port's messages use a buffer. Raises MemoryUseError if it is not whole words of this
         host's memory."""
         self._check_open()
-        if buffer.start % 4:
-            raise MemoryUseError(f"memory at {buffer.start:#x}: a DMA address is a multiple of 4")
+        self._check_aligned(buffer.start)
         if buffer.start < 0 or buffer.start + buffer.length > len(self._bus.memory):
             raise MemoryUseError(
                 f"memory at {buffer.start:#x}, {buffer.length} bytes: node {self._gm.node} has "
@@ -150,8 +150,7 @@ class GmPort:
         length = buffer.length - offset if length is None else length
         address = buffer.start + offset
         self._check_registered(address, length)
-        if address % 4:
-            raise MemoryUseError(f"memory at {address:#x}: a DMA address is a multiple of 4")
+        self._check_aligned(address)
         self._gm.check_target(self.number, node, port, priority)
         if not self._free_sends:
             raise NoTokensError(
@@ -180,10 +179,11 @@ class GmPort:
     ) -> None:
         """Give a registered buffer's first `length` bytes (all, by default) for one message of a priority;
         buffers are used in the order of giving. Raises ClosedPortError, UnregisteredMemoryError,
-        NoTokensError, ValueError."""
+        MemoryUseError (address), NoTokensError, ValueError."""
         self._check_open()
         length = buffer.length if length is None else length
         self._check_registered(buffer.start, length)
+        self._check_aligned(buffer.start)
         if priority not in (0, 1):
             raise ValueError(f"priority = {priority}: 0 (low) or 1 (high)")
         if not self._free_receives:
@@ -251,6 +251,7 @@ class GmPort:
         async with self._turns:
             await self._gm.spend(self._gm.host.command_ns)
             self._answer.clear()
+            self._asked = operation
             command = Command(operation=operation, first=first, second=second)
             await self._write(self._gm.layout.command(self.number), command.words())
             self._counts.commands += 1
@@ -283,12 +284,8 @@ class GmPort:
                 event = Event.unpack([int(word) for word in entry])
                 await self._gm.spend(self._gm.host.event_ns)
                 self._take(event)
-                if event.kind is EventKind.COMMAND and not self.is_open and not self._open_pending():
+                if event.kind is EventKind.COMMAND and self._asked is Operation.CLOSE:
                     return
-
-    def _open_pending(self) -> bool:
-        """Whether the port is being opened: the first event answers that."""
-        return self._events == 1
 
     def _take(self, event: Event) -> None:
         if event.kind is EventKind.COMMAND:
@@ -331,6 +328,11 @@ class GmPort:
     def _check_open(self) -> None:
         if not self.is_open:
             raise ClosedPortError(f"port {self.number} of node {self._gm.node} is not open: open it first")
+
+    @staticmethod
+    def _check_aligned(address: int) -> None:
+        if address % 4:
+            raise MemoryUseError(f"memory at {address:#x}: a DMA address is a multiple of 4")
 
     def _check_registered(self, address: int, length: int) -> None:
         if length < 0:

@@ -246,6 +246,9 @@ class Card:
     def _write_RATE_IDT(self, ticks: int) -> None:
         self._selected().idt = ticks
 
+    def _write_RATE_NDT(self, ticks: int) -> None:
+        self._selected().ndt = ticks
+
     def _write_RATE_COMMAND(self, enqueue: int, clear: int, valid: int) -> None:
         flow = self._selected()
         if enqueue and not flow.valid:

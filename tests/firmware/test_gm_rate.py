@@ -81,6 +81,29 @@ def test_dispatch_follows_1_over_idt() -> None:
         assert len(cycles) > 90 and abs(span / (len(cycles) - 1) / idt - 1) < 0.005
 
 
+def test_a_closed_flow_leaves_its_number_without_its_dispatch_time() -> None:
+    """The next flow of that number, never regulated, once waited for the NDT of the one before."""
+    cluster = Cluster(2, rate_controlled=True)
+
+    async def send(number: int, idt: int) -> int:
+        port = await cluster.gms[0].open_port(number)
+        buffer = await port.dma_malloc(8)
+        await port.set_idt(node=1, port=0, ticks=idt)
+        handle = await port.send(buffer, node=1, port=0)
+        await handle.wait()
+        await port.close()
+        return handle.done_cycle - handle.sent_cycle
+
+    async def main() -> None:
+        target = await cluster.gms[1].open_port(0)
+        for _ in range(2):
+            await target.provide_receive_buffer(await target.dma_malloc(8))
+        assert await send(0, 10_000) < 5_000
+        assert await send(1, 0) < 5_000
+
+    cluster.run(main())
+
+
 def test_oversubscribed_flows_share_in_the_proportion_of_1_over_idt() -> None:
     """Together more than the card can send: the proportion stays. (NDTs fall behind: not a clock of 16
     bits.)"""

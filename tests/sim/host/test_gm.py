@@ -71,6 +71,11 @@ def test_what_is_refused_before_anything_moves() -> None:
             f"memory at {buffer.start + 2:#x}: a DMA address is a multiple of 4",
             port.send(buffer, 10, node=1, port=0, offset=2),
         )
+        await check(
+            MemoryUseError,
+            f"memory at {buffer.start + 1:#x}: a DMA address is a multiple of 4",
+            port.provide_receive_buffer(Buffer(buffer.start + 1, 8, buffer.data[1:9])),
+        )
         await check(MemoryUseError, "a message of -4 bytes: 0 or more", port.send(buffer, -4, node=1, port=0))
         await check(
             MemoryUseError,
@@ -193,6 +198,19 @@ def test_calls_of_one_port_made_at_once_keep_their_order() -> None:
             buffer.write(bytes([n] * 8))
         await cluster.world.gather(*(a.send(buffer, node=1, port=0) for buffer in buffers))
         assert [(await b.receive()).read()[0] for _ in range(4)] == [0, 1, 2, 3]
+
+    cluster.run(main())
+
+
+def test_a_port_closed_while_a_call_waits_answers_both() -> None:
+    """The answer to the other call was once taken for that to the close, which then waited for ever."""
+    cluster = Cluster(2)
+
+    async def main() -> None:
+        gm = cluster.gms[0]
+        port = await gm.open_port(0)
+        await cluster.world.gather(port.register(gm.memory.allocate(8)), port.close())
+        await (await gm.open_port(0)).close()
 
     cluster.run(main())
 
