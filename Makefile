@@ -9,17 +9,20 @@ STAMP := $(VENV)/.installed
 export LANIKAI_CACHE_DIR := $(CURDIR)/.cache/lanikai
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test lint format docs lock clean
+.PHONY: help setup demo test test-full lint format docs lock clean
 
 help: ## Show this.
-	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 setup: $(STAMP) ## Make .venv and install the pinned versions in it.
 
 demo: setup ## Run the main job: share-senders in its quick size.
 	$(BIN)/lanikai run share-senders
 
-test: lint ## Run the checks and every test.
+test: lint ## Run the checks and the tests.
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not full"
+
+test-full: lint ## Run every test, those that take long too.
 	$(BIN)/pytest -n 2 --dist loadgroup
 
 lint: setup ## Run ruff and mypy.

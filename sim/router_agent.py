@@ -1,0 +1,106 @@
+"""A router's agent port inside a simulation: its registers and control packets, for coroutines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lanikai.hdl.config import RouterConfig
+from lanikai.hdl.nic.ports import PROCESSOR_REQUEST, PROCESSOR_RESPONSE
+from lanikai.hdl.router.agent import RECEIVE_BASE, ROUTER_REGISTERS, SEND_BASE
+
+from . import kernel
+from .clock import Clock
+from .fields import Fields
+
+__all__ = ["RouterAgent"]
+
+_REQUEST, _RESPONSE = Fields(PROCESSOR_REQUEST), Fields(PROCESSOR_RESPONSE)
+
+
+class RouterAgent:
+    """The agent of router `router` of a network whose ports `router{r}_agent__request` and `__response` are
+    public. `scope`: the instance that has them. One coroutine may use it at a time; an access takes a cycle,
+    and of VL tables as long as the last commit is being taken up."""
+
+    def __init__(self, clock: Clock, config: RouterConfig, router: int, *, scope: str = "TOP") -> None:
+        self._clock, self._config = clock, config
+        self._request = kernel.signal(f"router{router}_agent__request", scope)
+        self._response = kernel.signal(f"router{router}_agent__response", scope)
+        self._lanes = config.link.flit_bits // 32
+
+    @property
+    def pending(self) -> bool:
+        """Whether a control packet or a drop report is there."""
+        return bool(_RESPONSE.get(self._response.get(), "event"))
+
+    async def access(self, address: int, value: int | None = None) -> int:
+        """Writes a word, or reads one."""
+        await self._clock.drive_phase()
+        write = value is not None
+        self._request.set(_REQUEST.pack(valid=1, write=write, address=address, data=value or 0))
+        while True:
+            await self._clock.sample_phase()
+            ready = _RESPONSE.get(self._response.get(), "ready")
+            await self._clock.drive_phase()
+            if ready:
+                break
+        self._request.set(0)
+        return _RESPONSE.get(self._response.get(), "data")
+
+    async def write(self, name: str, **fields: int) -> None:
+        """Writes a register of `router.rdl`. Raises ValueError for a bad field."""
+        register = ROUTER_REGISTERS[name]
+        await self.access(register.offset, register.pack(**fields))
+
+    async def read(self, name: str) -> dict[str, int]:
+        """The fields of a register."""
+        register = ROUTER_REGISTERS[name]
+        return register.unpack(await self.access(register.offset))
+
+    async def write_tables(
+        self,
+        *,
+        high: Sequence[tuple[int, int]],
+        low: Sequence[tuple[int, int]],
+        limit: int = 255,
+        port: int | None = None,
+        crossbar: bool = False,
+    ) -> None:
+        """VL arbitration tables, rows of (VL, weight), of one port's link or crossbar input, or (`port` None)
+        of all; they take effect at the next frame's start."""
+        await self.write("SELECT", port=port or 0, crossbar=crossbar, everywhere=port is None)
+        for is_high, rows in ((1, high), (0, low)):
+            for entry in range(self._config.vl_table_entries):
+                vl, weight = rows[entry] if entry < len(rows) else (0, 0)
+                await self.write("VL_TABLE_ENTRY", high=is_high, entry=entry, vl=vl, weight=weight)
+        await self.write("VL_TABLE_COMMIT", limit=limit)
+
+    async def write_forwarding_table(self, ports: Sequence[int]) -> None:
+        """The port of each node (`Network.forwarding_table`); -1 for a node that cannot be reached."""
+        for node, port in enumerate(ports):
+            await self.write("ROUTE_SELECT", node=node)
+            await self.write("ROUTE_PORT", port=max(port, 0), known=port >= 0)
+
+    async def receive(self) -> list[int]:
+        """The flits of the control packet that is there; empty if none is. Frees the memory."""
+        status = await self.read("RECEIVE")
+        if not status["valid"]:
+            return []
+        flits = []
+        for row in range(min(status["flits"], self._config.management_flits)):
+            words = [
+                await self.access(RECEIVE_BASE + 4 * (row * self._lanes + k)) for k in range(self._lanes)
+            ]
+            flits.append(sum(word << 32 * k for k, word in enumerate(words)))
+        await self.write("RECEIVE", free=1)
+        return flits
+
+    async def send(self, flits: Sequence[int]) -> None:
+        """Sends a control packet of these flits (`packet.packet_words`), when the one before has left."""
+        while (await self.read("SEND"))["busy"]:
+            pass
+        for row, flit in enumerate(flits):
+            for k in range(self._lanes):
+                word = flit >> 32 * k & 0xFFFFFFFF
+                await self.access(SEND_BASE + 4 * (row * self._lanes + k), word)
+        await self.write("SEND", flits=len(flits))
