@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ..errors import UserError
 from ..published import CONSTANTS, source, tables
 from .base import Experiment
+from .network_load import NetworkLoad
 from .share_senders import ShareSenders
 from .transfer import Transfer
 
@@ -17,6 +18,7 @@ __all__ = ["EXPERIMENTS", "Listed", "find", "listing"]
 EXPERIMENTS: Mapping[str, Experiment] = {
     experiment.name: experiment
     for experiment in (
+        NetworkLoad(),
         ShareSenders(),
         Transfer(),
     )

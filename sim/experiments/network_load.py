@@ -1,0 +1,346 @@
+"""network-load: latency and accepted throughput of a network against the load that is offered to it.
+
+Every node offers the same load, made and measured in RTL (`lanikai.sim.network`): warm-up, window, drain.
+Packets born in the window count for latencies, flits that arrive in it for throughput. A point whose drain
+does not end within `limit_cycles` is *saturated*, and has no latencies: those of the packets that did arrive
+would be too small.
+
+**The limit.** Of a network that accepts the fraction a of the load, the last packet of the window is late by
+(1 - a) / a of warm-up and window. The limit is 1/20 of them and, for what a packet takes without a queue at
+its source, `DRAIN_PACKETS` packet lengths: so a below 0.95 is called saturated, and above it a matter of the
+window's length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from lanikai.hdl.config import ConfigError, LinkConfig, Part, RouterConfig
+from lanikai.hdl.network import Network, chain, mesh, single_router
+from lanikai.hdl.router.allocators import ALLOCATORS
+from lanikai.hdl.traffic.setup import ClassSetup
+from pydantic import Field, FiniteFloat, model_validator
+
+from ..network.config import NetworkBenchConfig
+from .base import Claim, Experiment, Outcome, Point, Size
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ..network.bench import NetworkBench
+
+__all__ = ["NetworkLoad", "NetworkLoadParameters", "named_network", "percentile"]
+
+NETWORKS = "router2 to router64, mesh1x2 to mesh8x8, chain2 to chain16"
+PATTERNS = Literal["uniform", "transpose", "bit_complement", "bit_reverse", "shuffle", "neighbour", "tornado"]
+LOADS = {
+    "quick": [0.2, 0.5, 0.7, 1.0],
+    "full": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0],
+}
+WARMUP_CYCLES = {"quick": 5_000, "full": 20_000}
+WINDOW_CYCLES = {"quick": 20_000, "full": 100_000}
+"""A queue at a source that grows by 0.05 flits a cycle is then longer than the flits under way."""
+DRAIN_PACKETS = 40
+"""A packet that shares its link with 15 others takes 16 of its lengths, and may wait for one or two more."""
+TARGETS = {"router8": 0.90, "mesh4x4": 0.75}
+"""Flits a node and cycle that a better allocator than the separable one must accept at full load with uniform
+traffic, 16 VLs, 10-flit buffers and 40-flit packets. An input-queued router with as many VLs and buffers
+accepts 0.55 and 0.59 (BookSim 2.0)."""
+TARGET_SETTINGS = {
+    "pattern": "uniform",
+    "vls": 16,
+    "buffer_flits": 10,
+    "packet_flits": 40,
+    "class_shares": [1.0],
+}
+SAME = 0.03
+"""Relative: what an unsaturated network accepts in the window against what was born in it. Packets under way
+at its ends make the difference."""
+
+
+def named_network(name: str, router: RouterConfig) -> Network:
+    """The network `name`: `router8`, `mesh4x4`, `chain3`. `router.ports` is replaced by what it needs. Raises
+    ConfigError for an unknown name."""
+    found = re.fullmatch(r"(router|chain)(\d+)|(mesh)(\d+)x(\d+)", name)
+    if not found:
+        raise ConfigError(f"network = {name!r}: one of {NETWORKS}")
+    kind, count, _, width, height = found.groups()
+    nodes = int(count) if kind else int(width) * int(height)
+    if not 2 <= nodes <= (64 if kind else 1024):
+        raise ConfigError(f"network = {name!r}: one of {NETWORKS}")
+    ports = nodes if kind == "router" else 3 if kind == "chain" else 5
+    link = router.link.replace(hop_bits=max(1, (ports - 1).bit_length()))
+    router = router.replace(link=link, ports=ports)
+    buffer = router.input_buffer_flits
+    if kind == "router":
+        return single_router(nodes, router=router, node_buffer_flits=buffer)
+    if kind == "chain":
+        return chain(nodes, router=router, node_buffer_flits=buffer)
+    return mesh(int(width), int(height), router=router, node_buffer_flits=buffer)
+
+
+class NetworkLoadParameters(Part):
+    """Parameters of network-load."""
+
+    network: str = Field(
+        "mesh4x4", description="routers and their links", json_schema_extra={"range": NETWORKS}
+    )
+    pattern: PATTERNS = Field("uniform", description="where a node's packets go")
+    allocator: str = Field(
+        "separable,wavefront",
+        description="switch allocators to compare",
+        json_schema_extra={"range": f"one or more of {', '.join(sorted(ALLOCATORS))}, separated by commas"},
+    )
+    vls: int = Field(16, ge=1, le=16, description="virtual lanes; of 16 the last one is for control packets")
+    buffer_flits: int = Field(10, ge=2, le=1024, description="input and output buffer of each VL, flits")
+    flit_bits: int = Field(
+        128, description="payload bits of a flit", json_schema_extra={"range": "32, 64, 128"}
+    )
+    vl_selection: Literal["same", "any"] = Field(
+        "same", description="output VL of a packet: its input VL, or any free one of its class"
+    )
+    packet_flits: int = Field(40, ge=1, le=1023, description="packet length, header included, flits")
+    loads: list[FiniteFloat] = Field(
+        [],
+        max_length=64,
+        description="offered loads, flits a node and cycle; empty: those of the size",
+        json_schema_extra={"range": "list of loads, each above 0 and at most 1"},
+    )
+    class_shares: list[FiniteFloat] = Field(
+        [1.0],
+        min_length=1,
+        max_length=4,
+        description="classes: the share of the load of each; each has an equal number of VLs to itself",
+        json_schema_extra={"range": "list of 1 to 4 shares above 0, whose sum is 1"},
+    )
+    process: Literal["random", "periodic"] = Field("random", description="how packets are born")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for load in self.loads:
+            if not 0 < load <= 1:
+                raise ValueError(f"loads: {load:g}: above 0 and at most 1")
+        if not all(share > 0 for share in self.class_shares) or abs(sum(self.class_shares) - 1) > 1e-6:
+            raise ValueError(f"class_shares = {self.class_shares}: each above 0, their sum 1")
+        for name in self.allocators:
+            if name not in ALLOCATORS:
+                raise ValueError(f"allocator = {self.allocator!r}: some of {', '.join(sorted(ALLOCATORS))}")
+        if len(set(self.allocators)) < len(self.allocators):
+            raise ValueError(f"allocator = {self.allocator!r}: one is named twice")
+        bench = self.bench(self.allocators[0])
+        # The longest way of all networks that have names, which must fit a source route.
+        bench.network.source_route(0, bench.traffic.nodes - 1)
+        for load in self.loads or [1.0]:
+            for setup in self.classes(load):
+                for node in range(bench.traffic.nodes):
+                    setup.words(node, bench.traffic)
+        return self
+
+    @cached_property
+    def allocators(self) -> list[str]:
+        """The names in `allocator`."""
+        return [name.strip() for name in self.allocator.split(",")]
+
+    def bench(self, allocator: str) -> NetworkBenchConfig:
+        """The network with one of the allocators, and its traffic nodes. Raises ConfigError."""
+        router = RouterConfig(
+            link=LinkConfig(flit_bits=self.flit_bits, vls=self.vls),  # type: ignore[arg-type]
+            input_buffer_flits=self.buffer_flits,
+            output_buffer_flits=self.buffer_flits,
+            allocator=allocator,
+        )
+        classes = len(self.class_shares)
+        if self.vl_selection == "any":
+            lanes = self._lanes(router)
+            numbers = [min(vl // lanes, classes - 1) for vl in range(router.data_vls)]
+            router = router.replace(vl_selection="any", vl_classes=tuple(numbers))
+        return NetworkBenchConfig(network=named_network(self.network, router), classes=classes)
+
+    def _lanes(self, router: RouterConfig) -> int:
+        """VLs of each class. Raises ConfigError if there are fewer VLs than classes."""
+        classes = len(self.class_shares)
+        if classes > router.data_vls:
+            raise ConfigError(
+                f"class_shares: {classes} classes need as many VLs: there are {router.data_vls} for data"
+            )
+        return router.data_vls // classes
+
+    def classes(self, load: float) -> list[ClassSetup]:
+        """The classes of every node at a load; class c has service level c. Raises ConfigError."""
+        lanes = self._lanes(self.bench(self.allocators[0]).network.router)
+        return [
+            ClassSetup(
+                mode=self.process,
+                load=load * share,
+                packet_flits=self.packet_flits,
+                pattern=self.pattern,
+                vl_first=number * lanes,
+                vl_count=lanes,
+                service_level=number,
+            )
+            for number, share in enumerate(self.class_shares)
+        ]
+
+
+class NetworkLoad(Experiment):
+    """Latency and accepted throughput against offered load."""
+
+    name = "network-load"
+    asks = "How much of the load that is offered does a network accept, and how late does it come?"
+    source = "Dally and Towles, Principles and Practices of Interconnection Networks, 2004, chapter 23"
+    entry = "lanikai.sim.experiments.network_load:measure"
+    Parameters = NetworkLoadParameters
+
+    def points(self, parameters: NetworkLoadParameters, size: Size) -> list[Point]:
+        """A point for each allocator and load."""
+        warmup, window = WARMUP_CYCLES[size], WINDOW_CYCLES[size]
+        return [
+            Point(
+                label=f"{allocator} {load:g}",
+                parameters={
+                    **parameters.model_dump(mode="json", exclude={"loads"}),
+                    "allocator": allocator,
+                    "load": load,
+                },
+                spec={
+                    "classes": [setup.model_dump(mode="json") for setup in parameters.classes(load)],
+                    "warmup_cycles": warmup,
+                    "window_cycles": window,
+                    "limit_cycles": (warmup + window) // 20 + DRAIN_PACKETS * parameters.packet_flits,
+                },
+            )
+            for allocator in parameters.allocators
+            for load in parameters.loads or LOADS[size]
+        ]
+
+    def system(self, parameters: NetworkLoadParameters, point: Point) -> NetworkBenchConfig:
+        """The network with the point's allocator."""
+        return parameters.bench(point.parameters["allocator"])
+
+    def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
+        """Throughput, latency and verdict of all classes together, and of each if there are several (names
+        that begin with `class_`, lists in the classes' order)."""
+        nodes = measured["counts"]
+        numbers = range(len(nodes[0]))
+        found = _results([counts for node in nodes for counts in node], len(nodes), measured)
+        found["drain_cycles"] = measured["drain_cycles"]
+        if len(numbers) > 1:
+            each = [_results([node[number] for node in nodes], len(nodes), measured) for number in numbers]
+            found |= {f"class_{key}": [one[key] for one in each] for key in each[0] if key != "saturated"}
+        return found
+
+    def claims(self, parameters: NetworkLoadParameters, outcomes: Sequence[Outcome]) -> list[Claim]:
+        """That what is accepted is what is offered up to saturation; at full load, that the better allocators
+        accept what they must, and no less than the separable one."""
+        open_points = [outcome.results for outcome in outcomes if not outcome.results["saturated"]]
+        claims = [
+            Claim(
+                text=f"a network that is not saturated accepts what is offered, within {SAME:.0%}",
+                holds=all(abs(one[ACCEPTED] - one[OFFERED]) <= SAME * one[OFFERED] for one in open_points),
+            )
+        ]
+        full = {
+            outcome.point.parameters["allocator"]: outcome.results[ACCEPTED]
+            for outcome in outcomes
+            if outcome.point.parameters["load"] == 1
+        }
+        settings = parameters.model_dump(mode="json")
+        target = TARGETS.get(parameters.network)
+        if target and "wavefront" in full and TARGET_SETTINGS.items() <= settings.items():
+            claims.append(
+                Claim(
+                    text=f"with the wavefront allocator {parameters.network} accepts at least {target:.2f} flits "
+                    "a node and cycle at full load",
+                    holds=full["wavefront"] >= target,
+                )
+            )
+        if full.keys() >= {"separable", "wavefront"}:
+            claims.append(
+                Claim(
+                    text="at full load the wavefront allocator accepts no less than the separable one",
+                    holds=full["wavefront"] >= full["separable"] * (1 - SAME),
+                )
+            )
+        return claims
+
+    def plot(self, parameters: NetworkLoadParameters, outcomes: Sequence[Outcome], figure: Figure) -> None:
+        """Mean latency, and accepted throughput, against offered load; a line an allocator."""
+        left, right = figure.subplots(1, 2)
+        for allocator in parameters.allocators:
+            mine = [one.results for one in outcomes if one.point.parameters["allocator"] == allocator]
+            calm = [one for one in mine if not one["saturated"]]
+            left.plot(
+                [one[OFFERED] for one in calm],
+                [one["latency_mean_cycles"] for one in calm],
+                "o-",
+                label=allocator,
+            )
+            right.plot([one[OFFERED] for one in mine], [one[ACCEPTED] for one in mine], "o-", label=allocator)
+        right.plot([0, 1], [0, 1], color="grey", linewidth=0.8)
+        left.set_ylabel("mean latency (cycles), where not saturated")
+        left.set_ylim(bottom=0)
+        right.set_ylabel("accepted load (flits a node and cycle)")
+        for axes in (left, right):
+            axes.set_xlabel("offered load (flits a node and cycle)")
+            axes.set_xlim(0, 1)
+            axes.legend()
+        figure.suptitle(f"{parameters.network}, {parameters.pattern}, {parameters.packet_flits}-flit packets")
+
+
+OFFERED = "offered_flits_per_node_per_cycle"
+ACCEPTED = "accepted_flits_per_node_per_cycle"
+
+
+def _results(counts: Sequence[Mapping[str, Any]], nodes: int, measured: Mapping[str, Any]) -> dict[str, Any]:
+    """Results of some classes of some nodes. Latencies are None for a saturated point, and without a packet."""
+    packets = sum(one["latency_packets"] for one in counts)
+    whole = packets > 0 and not measured["saturated"]
+    histogram: Counter[int] = Counter()
+    for one in counts:
+        for latency, count in one["histogram"]:
+            histogram[latency] += count
+    longest = max((one["latency_max_cycles"] or 0 for one in counts), default=0)
+    cycles = nodes * measured["window_cycles"]
+    return {
+        OFFERED: sum(one["offered_flits"] for one in counts) / cycles,
+        ACCEPTED: sum(one["accepted_flits"] for one in counts) / cycles,
+        "latency_mean_cycles": sum(one["latency_sum_cycles"] for one in counts) / packets if whole else None,
+        # A bin's last latency is the next above the true percentile; the longest is known exactly.
+        "latency_p99_cycles": min(percentile(histogram, 0.99), longest) if whole else None,
+        "latency_max_cycles": longest if whole else None,
+        "saturated": measured["saturated"],
+    }
+
+
+def percentile(histogram: Mapping[int, int], fraction: float) -> int:
+    """The smallest value that at least `fraction` of the counts are at or below; counts by value, not
+    empty."""
+    left = fraction * sum(histogram.values())
+    for value in sorted(histogram):
+        left -= histogram[value]
+        if left <= 1e-9:
+            return value
+    raise ValueError("an empty histogram has no percentile")
+
+
+async def measure(bench: NetworkBench, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Run one point."""
+    classes = [ClassSetup(**setup) for setup in spec["classes"]]
+    await bench.start_nodes()
+    await bench.set_classes(classes)
+    measured = await bench.measure(
+        warmup_cycles=spec["warmup_cycles"],
+        window_cycles=spec["window_cycles"],
+        limit_cycles=spec["limit_cycles"],
+    )
+    found = measured.as_json()
+    for node in found["counts"]:
+        for setup, counts in zip(classes, node, strict=True):
+            # Births that a full queue put off are offered all the same, when the set-up says.
+            if counts["deferred_cycles"]:
+                counts["offered_flits"] = round(setup.load * spec["window_cycles"])
+    return found

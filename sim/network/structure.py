@@ -1,0 +1,128 @@
+"""The network bench's structural Verilog: network, traffic nodes, measurement and watchdog, each made once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lanikai.hdl.emit import to_verilog
+from lanikai.hdl.link import LinkSignature
+from lanikai.hdl.nic.ports import PROCESSOR_REQUEST
+from lanikai.hdl.router.agent import has_agent
+from lanikai.hdl.router.router import DROPPED_BITS
+from lanikai.hdl.router.router import public_signals as router_signals
+from lanikai.hdl.traffic.measurement import Measurement
+from lanikai.hdl.traffic.node import TrafficNode
+from lanikai.hdl.traffic.ports import CONTROL, REQUEST, RESPONSE
+
+from ..build import Design, Public
+from ..structural import instance, members, width
+from ..watchdog import WATCHDOG_BITS, Probe, Watchdog
+from .config import NetworkBenchConfig
+
+__all__ = ["TOP", "bench_design", "probes"]
+
+TOP = "network_bench"
+"""Name of the top module."""
+
+_PORTS = {
+    "request": ("input", REQUEST.size),
+    "response": ("output", RESPONSE.size),
+    "phase_event": ("output", 1),
+    "phase": ("output", 3),
+    "dropped": ("output", DROPPED_BITS),
+    "watchdog_limit": ("input", WATCHDOG_BITS),
+    "watchdog_fired": ("output", 1),
+}
+
+
+def bench_design(config: NetworkBenchConfig) -> Design:
+    """The design of a network bench.
+
+    The top module's ports, besides `clk`: `request`, `response`: the traffic system's set-up port
+    (`hdl/traffic/ports.py`), with a register of its own before it; `phase`, and `phase_event`, which changes
+    with it; `dropped`: packets that routers threw away; `watchdog_limit`, `watchdog_fired`. Instances:
+    `network`, `node{i}`, `measurement`, `watchdog`. There is no reset: registers start with their initial
+    values.
+    """
+    network, traffic = config.network, config.traffic
+    blocks = network.block_verilog()
+    sources = {f"{name}.v": text for name, text in blocks.items()}
+    sources |= {
+        "traffic_node.v": to_verilog(TrafficNode(traffic), name="traffic_node"),
+        "measurement.v": to_verilog(Measurement(traffic), name="measurement"),
+        "watchdog.v": to_verilog(Watchdog(), name="watchdog"),
+        "network.v": network.verilog("network"),
+        f"{TOP}.v": "\n".join(_top(config)) + "\n",
+    }
+    public = [Public(TOP, name, writable=kind == "input") for name, (kind, _) in _PORTS.items()]
+    for block in blocks:
+        public += [
+            Public(module, variable) for module, variable in router_signals(network.router, name=block)
+        ]
+    return Design(
+        top=TOP, sources=sources, public=tuple(public), no_inline=(*blocks, "traffic_node", "measurement")
+    )
+
+
+def probes(config: NetworkBenchConfig) -> list[Probe]:
+    """What the watchdog shows of a bench."""
+    router = config.network.router
+    lanes = tuple(f"port {port} VL {vl}" for port in range(router.ports) for vl in range(router.link.vls))
+    return [
+        Probe(f"network.router{number}", variable, lanes)
+        for number in range(config.network.routers)
+        for _, variable in router_signals(router)
+    ]
+
+
+def _top(config: NetworkBenchConfig) -> Iterator[str]:
+    nodes = range(config.traffic.nodes)
+    link = members(LinkSignature(config.traffic.link))
+    clock = {"clk": "clk", "rst": "1'd0"}
+    yield f"module {TOP} ("
+    ports = [f"{kind} {width(bits)}{name}" for name, (kind, bits) in _PORTS.items()]
+    yield ",\n".join(f"  {port}" for port in ["input clk", *ports])
+    yield ");"
+    # Logic that follows from a register is evaluated when that changes; from an input, in every evaluation.
+    yield f"  reg {width(REQUEST.size)}request_held = {REQUEST.size}'d0;"
+    yield "  always @(posedge clk) request_held <= request;"
+    yield f"  wire {width(CONTROL.size)}control;"
+    yield "  wire network_activity;"
+    broadcast = {**clock, "request": "request_held"}
+    network_pins = {**clock, "dropped": "dropped", "activity": "network_activity"}
+    for i in nodes:
+        pins = {**broadcast, "control": "control", "node": f"{config.traffic.node_bits}'d{i}"}
+        for end, other in (("tx", "rx"), ("rx", "tx")):
+            for member, bits in link.items():
+                wire = f"node{i}_{end}__{member}"
+                yield f"  wire {width(bits)}{wire};"
+                pins[f"{end}__{member}"] = wire
+                network_pins[f"node{i}_{other}__{member}"] = wire
+        yield f"  wire {width(RESPONSE.size)}node{i}_response;"
+        pins["response"] = f"node{i}_response"
+        for name in ("born", "done", "behind", "activity"):
+            yield f"  wire node{i}_{name};"
+            pins[name] = f"node{i}_{name}"
+        yield from instance("traffic_node", f"node{i}", pins)
+    if has_agent(config.network.router):
+        # No agents here: the routers' registers keep what reset gave them.
+        for router in range(config.network.routers):
+            network_pins[f"router{router}_agent__request"] = f"{PROCESSOR_REQUEST.size}'d0"
+            network_pins[f"router{router}_agent__response"] = ""
+    yield from instance("network", "network", network_pins)
+    yield f"  wire {width(RESPONSE.size)}measurement_response;"
+    conducted = {
+        name: "{" + ", ".join(f"node{i}_{name}" for i in reversed(nodes)) + "}"
+        for name in ("born", "done", "behind")
+    }
+    # `event` is a keyword of Verilog, so Amaranth's Verilog has it as an escaped name.
+    conducted |= {"control": "control", "phase": "phase", "\\event ": "phase_event", "verdict": ""}
+    yield from instance(
+        "measurement", "measurement", {**broadcast, **conducted, "response": "measurement_response"}
+    )
+    answers = ["measurement_response", *(f"node{i}_response" for i in nodes)]
+    yield f"  assign response = {' | '.join(answers)};"
+    moving = ["network_activity", *(f"node{i}_activity" for i in nodes)]
+    watched = {"activity": " | ".join(moving), "limit": "watchdog_limit", "fired": "watchdog_fired"}
+    yield from instance("watchdog", "watchdog", {**clock, **watched})
+    yield "endmodule"
