@@ -122,7 +122,9 @@ def build_cluster(
     # The watchdog's limit is an input of the design.
     text = config.replace(watchdog_cycles=0).model_dump_json()
     here = Path(__file__).parent
-    made_by = tuple(here / f"{name}.py" for name in ("structure", "pci", "processor", "watchdog", "gtkw"))
+    made_by = tuple(
+        here / f"{name}.py" for name in ("structure", "structural", "pci", "processor", "watchdog", "gtkw")
+    )
     return build(Recipe(name="cluster", config=text, make=make, made_by=made_by), variant, progress)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lanikai.hdl.config import Part
@@ -59,7 +60,13 @@ class NetworkBenchConfig(Part):
 
         # The watchdog's limit is an input of the design.
         text = self.replace(watchdog_cycles=0).model_dump_json()
-        recipe = Recipe(name="network bench", config=text, make=lambda: bench_design(self))
+        here = Path(__file__).parent
+        recipe = Recipe(
+            name="network bench",
+            config=text,
+            make=lambda: bench_design(self),
+            made_by=(here / "structure.py", here.parent / "structural.py", here.parent / "watchdog.py"),
+        )
         return build(recipe, variant, progress)
 
     def job(self, entry: str, spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
