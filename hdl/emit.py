@@ -1,11 +1,11 @@
-"""Verilog out: one Amaranth block to one text, free of paths so that a cache can compare it."""
+"""Verilog and RTLIL out: one Amaranth block to one text, free of paths so that a cache can compare it."""
 
 from __future__ import annotations
 
-from amaranth.back import verilog
+from amaranth.back import rtlil, verilog
 from amaranth.lib import wiring
 
-__all__ = ["to_verilog"]
+__all__ = ["to_rtlil", "to_verilog"]
 
 
 def to_verilog(component: wiring.Component, *, name: str) -> str:
@@ -15,3 +15,8 @@ def to_verilog(component: wiring.Component, *, name: str) -> str:
     Submodules are named below it (`name.sub`). The text is the same on every machine.
     """
     return verilog.convert(component, name=name, emit_src=False, strip_internal_attrs=True)
+
+
+def to_rtlil(component: wiring.Component, *, name: str) -> str:
+    """As `to_verilog`, in Yosys's own language, which synthesis reads without a detour."""
+    return rtlil.convert(component, name=name, emit_src=False)

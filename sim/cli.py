@@ -20,6 +20,7 @@ from lanikai.hdl.config import ConfigError
 from rich.console import Console
 
 from .errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_MISSING, EXIT_OK, EXIT_USER, LanikaiError, UserError
+from .synth_command import synth
 
 __all__ = ["app", "main"]
 
@@ -185,6 +186,9 @@ def show_waves(
     save = found[0].with_suffix(".gtkw")
     command = ["gtkwave", str(found[0]), *([str(save)] if save.is_file() else [])]
     raise typer.Exit(EXIT_FAILED if subprocess.run(command).returncode else EXIT_OK)
+
+
+app.command("synth")(synth)
 
 
 @app.callback(invoke_without_command=True)

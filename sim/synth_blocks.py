@@ -1,0 +1,154 @@
+"""What `lanikai synth` can synthesize: blocks by name, each with its parameters.
+
+A new one is a line in `BLOCKS`. The RTL is imported when a block is made.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lanikai.hdl.config import ConfigError, LinkConfig, NicConfig, Part, RouterConfig, preset, preset_names
+from pydantic import Field
+
+from .errors import UserError
+from .experiments.parameters import ranges
+
+if TYPE_CHECKING:
+    from amaranth.lib import wiring
+
+__all__ = ["BLOCKS", "Block", "VlArbiterSettings", "configure", "find_block"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """Something to synthesize: `about` in a line, its parameters (`part`, a configuration class), the `preset`
+    to start from (None: the class's defaults), `make` (a component from a configuration), and the `external`
+    modules whose memories are left out and become ports (Verilog names below the block, `sram`)."""
+
+    about: str
+    part: type[Part]
+    make: Callable[[Any], wiring.Component]
+    preset: str | None = None
+    external: tuple[str, ...] = field(default=())
+
+
+class VlArbiterSettings(Part):
+    """Parameters of a VL arbiter by itself."""
+
+    vls: int = Field(16, ge=1, le=16, description="virtual lanes")
+    flit_bytes: int = Field(16, ge=4, le=16, description="payload of a flit, bytes: 4, 8 or 16")
+    entries: int = Field(64, ge=1, le=64, description="entries of each table")
+
+
+def _router(config: RouterConfig) -> wiring.Component:
+    from lanikai.hdl.router.router import Router
+
+    return Router(config)
+
+
+def _nic(config: NicConfig) -> wiring.Component:
+    from lanikai.hdl.nic.nic import Nic
+
+    return Nic(config)
+
+
+def _rate_control(config: NicConfig) -> wiring.Component:
+    from lanikai.hdl.nic.rate_control import RateControl
+
+    return RateControl(config)
+
+
+def _doorbell(config: NicConfig) -> wiring.Component:
+    from lanikai.hdl.nic.doorbell import Doorbell
+
+    return Doorbell(config)
+
+
+def _host_dma(config: NicConfig) -> wiring.Component:
+    from lanikai.hdl.nic.host_dma import HostDma
+
+    return HostDma(config)
+
+
+def _vl_arbiter(name: str) -> Block:
+    def make(settings: VlArbiterSettings) -> wiring.Component:
+        from lanikai.hdl.arbiter.vl_registry import make_vl_arbiter
+
+        return make_vl_arbiter(
+            name, vls=settings.vls, flit_bytes=settings.flit_bytes, entries=settings.entries
+        )
+
+    return Block(about=f"the VL arbiter {name} of a port", part=VlArbiterSettings, make=make)
+
+
+BLOCKS: Mapping[str, Block] = {
+    "router": Block(about="the five-stage router", part=RouterConfig, make=_router, preset="lanai4"),
+    "nic": Block(
+        about="the network interface card, its SRAM outside",
+        part=NicConfig,
+        make=_nic,
+        preset="lanai4",
+        external=("sram",),
+    ),
+    "rate-control": Block(about="the rate control unit", part=NicConfig, make=_rate_control, preset="lanai4"),
+    "doorbell": Block(about="the doorbell unit", part=NicConfig, make=_doorbell, preset="lanai4"),
+    "host-dma": Block(about="the host DMA engine", part=NicConfig, make=_host_dma, preset="lanai4"),
+    "vl-arbiter/two-level": _vl_arbiter("table_fast"),
+    "vl-arbiter/two-level-slow": _vl_arbiter("table_slow"),
+    "vl-arbiter/two-level-iba": _vl_arbiter("table_iba"),
+    "vl-arbiter/deficit": _vl_arbiter("deficit"),
+    "vl-arbiter/fcfs": _vl_arbiter("fcfs"),
+    "vl-arbiter/round-robin": _vl_arbiter("round_robin"),
+}
+"""The blocks, by the name that the command line takes."""
+
+
+def find_block(name: str) -> Block:
+    """The block `name`. Raises UserError with the valid names."""
+    if name not in BLOCKS:
+        raise UserError(f"unknown block {name!r}; valid blocks: {', '.join(BLOCKS)}")
+    return BLOCKS[name]
+
+
+def configure(name: str, settings: Iterable[str]) -> Part:
+    """The configuration of the block `name` with `settings`, `key=value` each.
+
+    Keys are the fields of its configuration, those of its link too (`vls=4`), and `preset`. Values are JSON, or
+    plain text. Raises UserError: what is wrong, and every valid key with its range.
+    """
+    block = find_block(name)
+    part = block.part
+    own = {key: text for key, text in ranges(part).items() if key != "link"}
+    link = ranges(LinkConfig) if "link" in part.model_fields else {}
+    presets = {"preset": ", ".join(preset_names(part))} if block.preset else {}
+    valid = ", ".join(f"{key} ({text})" for key, text in (presets | own | link).items())
+    values: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            raise UserError(f"--set {setting!r}: not of the form key=value; valid: {valid}")
+        if key not in own | link | presets:
+            raise UserError(f"--set {setting!r}: unknown parameter {key!r} of {name}; valid: {valid}")
+        if key in values:
+            raise UserError(f"--set {setting!r}: {key!r} is set twice")
+        values[key] = _value(text)
+    try:
+        start = preset(part, values.pop("preset", block.preset)) if block.preset else part()
+        changes = {key: value for key, value in values.items() if key in own}
+        if of_link := {key: value for key, value in values.items() if key not in own}:
+            changes["link"] = start.link.replace(**of_link)  # type: ignore[attr-defined]
+        return start.replace(**changes)
+    except ConfigError as error:
+        raise UserError(f"{name}: {error}; valid: {valid}") from None
+
+
+def _value(text: str) -> Any:
+    """The value in `text`: JSON, else the text itself."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
