@@ -43,7 +43,7 @@ class SeparableModel:
 
 
 class WavefrontModel(SeparableModel):
-    """What the separable allocator leaves, cell by cell along the diagonals."""
+    """What the separable allocator leaves, cell by cell along the diagonals; then one exchange."""
 
     def __init__(self, ports, vls, control=None):
         super().__init__(ports, vls, control)
@@ -52,7 +52,8 @@ class WavefrontModel(SeparableModel):
 
     def step(self, wants):
         moves = super().step(wants)
-        inputs = {i for i, move in enumerate(moves) if move is None}
+        first = {i for i, move in enumerate(moves) if move}
+        inputs = set(range(self.ports)) - first
         outputs = set(range(self.ports)) - {move[1] for move in moves if move}
         given = False
         for k in range(self.ports):
@@ -62,11 +63,34 @@ class WavefrontModel(SeparableModel):
                 if i in inputs and p in outputs and asking:
                     inputs.remove(i)
                     outputs.remove(p)
-                    vl = self.last_extra[i] = in_turn(asking, self.last_extra[i], self.vls)
-                    moves[i] = vl, p
+                    moves[i] = None, p
                     given = True
+        self._exchange(wants, moves, inputs, outputs, first)
+        for i in set(range(self.ports)) - first:
+            if moves[i]:
+                asking = [vl for vl, output in wants[i].items() if output == moves[i][1]]
+                vl = self.last_extra[i] = in_turn(asking, self.last_extra[i], self.vls)
+                moves[i] = vl, moves[i][1]
         self.start = (self.start + given) % self.ports
         return moves
+
+    def _exchange(self, wants, moves, inputs, outputs, first):
+        """One free input takes a given output from one that can go elsewhere."""
+
+        def elsewhere(i):
+            return min(outputs & set(wants[i].values()), default=None)
+
+        movable = {
+            moves[j][1]: j
+            for j, move in enumerate(moves)
+            if move and j not in first and elsewhere(j) is not None
+        }
+        wanting = [i for i in inputs if movable.keys() & set(wants[i].values())]
+        newcomer = in_turn(wanting, self.start - 1, self.ports)
+        if newcomer is not None:
+            taken = min(movable.keys() & set(wants[newcomer].values()))
+            moves[movable[taken]] = None, elsewhere(movable[taken])
+            moves[newcomer] = None, taken
 
 
 class IslipModel:

@@ -58,12 +58,14 @@ class Packet:
 class Result:
     """What came out: `seen[number]` is (cycle of the head, cycle of the tail) on the last output link;
     `sent[number]` the same at the first input link; `busy[end]` the cycles with a flit on that end's output
-    link; `vl[number]` the VL there."""
+    link; `vl[number]` the VL there; `order[end]` the
+    VLs of those cycles."""
 
     seen: dict[int, tuple[int, int]] = field(default_factory=dict)
     sent: dict[int, tuple[int, int]] = field(default_factory=dict)
     busy: dict[int, list[int]] = field(default_factory=dict)
     vl: dict[int, int] = field(default_factory=dict)
+    order: dict[int, list[int]] = field(default_factory=dict)
 
 
 def run_packets(
@@ -122,6 +124,7 @@ def run_packets(
                     assert bool(flit.head) == (not got), f"end {e} VL {vl}: packets mixed"
                     got.append((cycle, flit.data))
                     result.busy[e].append(cycle)
+                    result.order.setdefault(e, []).append(vl)
                     if flit.tail:
                         data = [word for _, word in got]
                         field_bits = 24 if link.flit_bits == 32 else 48

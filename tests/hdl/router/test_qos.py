@@ -1,0 +1,150 @@
+"""Every knob of service changes what is measured at a link."""
+
+from itertools import pairwise
+
+import pytest
+from lanikai.hdl.config import ConfigError, LinkConfig, RouterConfig
+from lanikai.hdl.router.router import Router
+
+LINK = LinkConfig(flit_bits=32, vls=3, hop_bits=2)
+CONFIG = RouterConfig(link=LINK, ports=3, input_buffer_flits=10, output_buffer_flits=10, vl_table_entries=2)
+
+
+def ends_of(router):
+    return list(zip(router.rx, router.tx, strict=True))
+
+
+async def write_tables(traffic, ctx, router, *, high=(), low=(), limit=255, crossbar=None):
+    """Tables of all ports, or of the links or crossbar inputs of all ports, then time for them to take
+    effect."""
+    ports = range(router.config.ports)
+    selections = (
+        [{"port": 0, "everywhere": 1}]
+        if crossbar is None
+        else [{"port": port, "crossbar": crossbar} for port in ports]
+    )
+    for selection in selections:
+        await traffic.register(ctx, router, "SELECT", **selection)
+        for is_high, rows in ((1, high), (0, low)):
+            for entry in range(2):
+                vl, weight = rows[entry] if entry < len(rows) else (0, 0)
+                await traffic.register(
+                    ctx, router, "VL_TABLE_ENTRY", high=is_high, entry=entry, vl=vl, weight=weight
+                )
+        await traffic.register(ctx, router, "VL_TABLE_COMMIT", limit=limit)
+    for _ in range(60):
+        await ctx.tick()
+
+
+def link_order(traffic, config, *, flits=5, packets=16, **tables):
+    """VLs in the order in which 40 flits leave port 2, while VL 0 of input 0 and VL 1 of input 1 always have
+    more to send than they may. The link has half the crossbar's rate: with the same rate its buffers stay
+    empty, and the crossbar's output decides."""
+    config = config.replace(link=config.link.replace(rate_num=1, rate_den=2))
+    router = Router(config)
+    todo = [
+        traffic.Packet(number=n, source=n % 2, hops=[2], end=2, vl=n % 2, flits=flits)
+        for n in range(2 * packets)
+    ]
+
+    async def before(ctx):
+        if tables:
+            await write_tables(traffic, ctx, router, **tables)
+
+    result = traffic.run_packets(
+        router, ends_of(router), config.link, todo, buffer_flits=10, sink_flits=10, before=before
+    )
+    # The first flits come while buffers fill; what counts is the middle.
+    return result.order[2][24:64]
+
+
+def runs(order):
+    """Lengths of the runs of one VL, without the first and last."""
+    lengths = [1]
+    for a, b in pairwise(order):
+        lengths += [1] if a != b else []
+        lengths[-1] += a == b
+    return lengths[1:-1]
+
+
+@pytest.mark.parametrize(
+    ("arbiter", "tables", "share", "longest"),
+    [
+        ("round_robin", {}, 20, 1),
+        ("fcfs", {}, 20, 1),
+        ("fcfs_packet", {}, 20, 5),
+        ("table_fast", {"low": ((0, 1), (1, 3))}, 10, 3),
+        ("table_fast", {"low": ((0, 3), (1, 1))}, 30, 3),
+        ("table_slow", {"low": ((0, 6), (1, 2))}, 30, 6),
+        ("table_fast", {"high": ((0, 1),), "low": ((1, 1),), "limit": 3}, 30, 3),
+        ("table_fast", {"high": ((1, 1),), "low": ((0, 1),), "limit": 3}, 10, 3),
+        ("deficit", {"low": ((0, 5), (1, 15))}, 10, 15),
+    ],
+)
+def test_shares_of_a_link_follow_arbiter_weights_and_limit(traffic, arbiter, tables, share, longest):
+    order = link_order(traffic, CONFIG.replace(vl_arbiter=arbiter), **tables)
+    assert abs(order.count(0) - share) <= (5 if arbiter == "deficit" else 2)
+    lengths = runs(order)
+    assert max(lengths) <= longest
+    if longest > 1:
+        assert max(lengths) == longest
+
+
+def test_fixed_priority_and_no_limit_give_the_link_to_one(traffic):
+    for changes, tables in (
+        ({"vl_arbiter": "fixed_priority"}, {}),
+        ({"vl_arbiter": "table_fast"}, {"high": ((0, 1),), "low": ((1, 1),), "limit": 255}),
+    ):
+        order = link_order(traffic, CONFIG.replace(**changes), **tables)
+        assert order.count(0) >= 38
+
+
+@pytest.mark.parametrize("favoured", [0, 1])
+def test_crossbar_inputs_have_tables_of_their_own(traffic, favoured):
+    """Both VLs of input 0 wait with full buffers for two outputs that are let go at once. The input's table
+    says who crosses first; the links' tables, left as they are, do not."""
+    router = Router(CONFIG.replace(vl_arbiter="table_fast"), credit_flits=[20] * 3)
+    weights = ((favoured, 9), (1 - favoured, 1))
+
+    packets = [
+        # They hold the input's VLs back: one VL each on outputs 1 and 2, from input 1 and 2.
+        traffic.Packet(number=0, source=1, hops=[1], end=1, vl=0, flits=30, start=0),
+        traffic.Packet(number=1, source=2, hops=[2], end=2, vl=1, flits=30, start=0),
+        traffic.Packet(number=2, source=0, hops=[1], end=1, vl=0, flits=10, start=6),
+        traffic.Packet(number=3, source=0, hops=[2], end=2, vl=1, flits=10, start=6),
+    ]
+
+    async def before(ctx):
+        await write_tables(traffic, ctx, router, low=weights, crossbar=1)
+
+    result = traffic.run_packets(
+        router, ends_of(router), LINK, packets, buffer_flits=10, sink_flits=20, before=before
+    )
+    ends = [result.seen[2][1], result.seen[3][1]]
+    assert ends[1 - favoured] - ends[favoured] >= 6
+
+
+def test_output_vl_and_class_change_who_waits(traffic):
+    """Two packets for one port: on the same VL one after the other, on two VLs side by side."""
+    packets = [
+        traffic.Packet(
+            number=n, source=n, hops=[2], end=2, vl=0, flits=20, service_level=n, out_vls=tuple(range(3))
+        )
+        for n in range(2)
+    ]
+
+    def difference(**changes):
+        router = Router(CONFIG.replace(**changes))
+        result = traffic.run_packets(router, ends_of(router), LINK, packets, buffer_flits=10)
+        return abs(result.seen[0][1] - result.seen[1][1])
+
+    assert difference() >= 19
+    assert difference(vl_selection="service_level", service_level_map=(1, 1) * 8) >= 19
+    assert difference(vl_selection="service_level", service_level_map=(1, 2) * 8) <= 3
+    assert difference(vl_selection="any", vl_classes=(0, 1, 2), service_level_map=(0,) * 16) >= 19
+    assert difference(vl_selection="any", vl_classes=(0, 0, 1), service_level_map=(0,) * 16) <= 3
+
+
+def test_an_unknown_arbiter_is_refused_by_name():
+    with pytest.raises(ConfigError, match=r"^RouterConfig\.vl_arbiter = 'lottery': one of deficit, fcfs, "):
+        Router(CONFIG.replace(vl_arbiter="lottery"))
