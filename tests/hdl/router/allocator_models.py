@@ -49,6 +49,7 @@ class WavefrontModel(SeparableModel):
         super().__init__(ports, vls, control)
         self.start = 0
         self.last_extra = [vls - 1] * ports
+        self.exchanges = 0
 
     def step(self, wants):
         moves = super().step(wants)
@@ -88,6 +89,7 @@ class WavefrontModel(SeparableModel):
         wanting = [i for i in inputs if movable.keys() & set(wants[i].values())]
         newcomer = in_turn(wanting, self.start - 1, self.ports)
         if newcomer is not None:
+            self.exchanges += 1
             taken = min(movable.keys() & set(wants[newcomer].values()))
             moves[movable[taken]] = None, elsewhere(movable[taken])
             moves[newcomer] = None, taken

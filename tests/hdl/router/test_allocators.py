@@ -123,6 +123,18 @@ def test_matches_follow_the_model(name, size, random):
     play(config, 60, random_wants(random, config), check)
 
 
+def test_wavefront_exchanges_follow_the_model():
+    """So many inputs and wants that a maximal matching is often not the largest."""
+    config = configuration("wavefront", 8, 8)
+    model = WavefrontModel(8, 8)
+
+    def check(wants, moves):
+        assert moves == model.step(wants)
+
+    play(config, 150, lasting_wants(Random(4), config, 1.0), check)
+    assert model.exchanges > 10, model.exchanges
+
+
 def bound(config):
     """Cycles within which a VL that asks is served, as the docstrings have it."""
     ports, vls = config.ports, config.link.vls
