@@ -61,14 +61,17 @@ def check_tables(network: Network) -> None:
                 f"table of router {router}: {len(table)} rows: one for each of {len(network.nodes)} nodes"
             )
         for node, port in enumerate(table):
-            if port == -1:
-                if router in homes:
-                    raise ValueError(f"table of router {router}: node {node} cannot be reached")
-                continue
-            if (router, port) not in network.neighbours and network.nodes[node] != (router, port):
+            if port == -1 and router in homes:
+                raise ValueError(f"table of router {router}: node {node} cannot be reached")
+            if (
+                port != -1
+                and (router, port) not in network.neighbours
+                and network.nodes[node] != (router, port)
+            ):
                 raise ValueError(f"table of router {router}: port {port} does not lead to node {node}")
-            there = network.neighbours.get((router, port), (router,))[0]
-            if network.tables[there][node] == -1:
+    for (router, port), (there, _) in network.neighbours.items():
+        for node in range(len(network.nodes)):
+            if network.tables[router][node] == port and network.tables[there][node] == -1:
                 raise ValueError(
                     f"table of router {router}: port {port} leads to router {there}, which has no port for "
                     f"node {node}"

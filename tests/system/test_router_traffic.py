@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 
 import pytest
+from lanikai.hdl.router.agent import has_agent
+from lanikai.hdl.router.scheduler import has_tables
 from lanikai.sim.build import Design, Public, build
 from lanikai.sim.run import run
 
@@ -19,11 +21,20 @@ def traffic(monkeypatch):
     return router_traffic
 
 
-def test_mesh_delivers_everything_and_drains(traffic, tmp_path):
+@pytest.mark.parametrize(
+    "name",
+    [
+        "source_same",
+        "dimension_order_any",
+        "table_service_level",
+        pytest.param("everything", marks=pytest.mark.full),
+    ],
+)
+def test_mesh_delivers_everything_and_drains(traffic, tmp_path, name):
     """All nodes, all VLs, packets of 1 to 12 flits, receivers that stall for hundreds of cycles: see
     `router_traffic.random_traffic`. A seed is given back with LANIKAI_TEST_SEED."""
     seed = int(os.environ.get("LANIKAI_TEST_SEED", "1"))
-    network = traffic.NETWORK
+    network = traffic.NETWORKS[name]
     public = [Public("mesh", "dropped"), Public("mesh", "activity"), Public("mesh", "rst", writable=True)]
     for node in range(len(network.nodes)):
         for end, inputs in (("rx", ("payload", "valid")), ("tx", ("credit_vl", "credit_valid"))):
@@ -31,12 +42,20 @@ def test_mesh_delivers_everything_and_drains(traffic, tmp_path):
                 Public("mesh", f"node{node}_{end}__{member}", writable=member in inputs)
                 for member in traffic.MEMBERS
             ]
+    if has_agent(network.router):
+        for router in range(network.routers):
+            public.append(Public("mesh", f"router{router}_agent__request", writable=True))
+            public.append(Public("mesh", f"router{router}_agent__response"))
     blocks = network.block_verilog()
     sources = {f"{name}.v": text for name, text in blocks.items()} | {"mesh.v": network.verilog("mesh")}
     design = Design(top="mesh", sources=sources, public=tuple(public), no_inline=tuple(blocks))
     print(f"seed {seed}")
     result = run(
-        build(design), "router_traffic:random_traffic", {"cycles": CYCLES}, out_dir=tmp_path, seed=seed
+        build(design),
+        "router_traffic:random_traffic",
+        {"cycles": CYCLES, "network": name},
+        out_dir=tmp_path,
+        seed=seed,
     )
     print(result.value, f"{result.cycles_per_second:.0f} cycles/s")
     assert result.value["cycles"] >= CYCLES
@@ -44,3 +63,6 @@ def test_mesh_delivers_everything_and_drains(traffic, tmp_path):
     assert result.value["flits"] > CYCLES // 2
     assert result.value["packets"] > 1000
     assert result.value["dropped"] > 50
+    # Tables were rewritten under load, senders were told; where there are no agents nobody was.
+    assert (result.value["tables"] > 100) == has_tables(network.router)
+    assert (result.value["rejects"] > 50) == network.router.management

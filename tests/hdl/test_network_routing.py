@@ -1,0 +1,156 @@
+"""Networks that route by destination: where packets go, what is refused, what the Verilog has for it."""
+
+import re
+
+import pytest
+from lanikai.hdl.config import ConfigError, LinkConfig, RouterConfig
+from lanikai.hdl.network import Network, chain, mesh, single_router, tree
+
+LINK = LinkConfig(flit_bits=64, vls=16, hop_bits=3)
+FIVE = RouterConfig(link=LinkConfig(flit_bits=32, hop_bits=3), ports=5)
+SIX = RouterConfig(link=LINK, ports=6, management=True)
+TABLE = RouterConfig(link=LinkConfig(flit_bits=32, hop_bits=3), ports=3, routing="table")
+
+
+def test_dimension_order_paths_are_those_of_source_routes():
+    """The same ports as the shortest paths of a mesh, on one with other sides."""
+    by_source, by_order = mesh(4, 3, router=FIVE), mesh(4, 3, router=FIVE.replace(routing="dimension_order"))
+    for source in range(12):
+        for destination in range(12):
+            assert by_order.path(source, destination) == by_source.path(source, destination)
+            assert by_order.source_route(source, destination) == destination % 4 | destination // 4 << 5
+
+
+def test_table_routes_hold_the_node_and_tables_its_port():
+    network = chain(4, router=TABLE)
+    assert [network.source_route(0, node) for node in range(4)] == [0, 1, 2, 3]
+    assert network.forwarding_table(1) == [2, 0, 1, 1]
+
+
+def test_management_moves_every_port_up_and_agents_have_routes():
+    network = mesh(2, 2, router=SIX)
+    assert network.path(0, 3) == [(0, 2), (1, 4), (3, 1)]
+    # From router 1: y + 1 at port 4, then the node at port 1.
+    assert network.route_from(1, 3) == 4 | 1 << 3
+    assert single_router(2, router=SIX).nodes == ((0, 1), (0, 2))
+    with pytest.raises(ConfigError, match=r"^RouterConfig\.ports = 5: a mesh needs at least 6$"):
+        mesh(2, 2, router=SIX.replace(ports=5))
+    with pytest.raises(ConfigError, match=r"^Network: node 0: port 0 of router 0 is its management port$"):
+        Network(router=SIX, nodes=((0, 0),))
+
+
+def test_trees_join_every_pair_of_leaves():
+    network = tree(2, 3, router=TABLE)
+    assert (network.routers, len(network.nodes)) == (7, 8)
+    assert network.path(0, 7) == [(3, 2), (1, 2), (0, 1), (2, 1), (6, 1)]
+    assert network.path(0, 1) == [(3, 1)]
+    assert len(tree(3, 1, router=TABLE).nodes) == 3
+    with pytest.raises(ConfigError, match=r"^RouterConfig\.ports = 3: a tree needs at least 4$"):
+        tree(3, 2, router=TABLE)
+    with pytest.raises(ConfigError, match=r"^tree: fan_out = 0, levels = 1: at least 1 each$"):
+        tree(0, 1, router=TABLE)
+
+
+def ring(tables):
+    return {
+        "router": TABLE,
+        "routers": 4,
+        "nodes": [(i, 0) for i in range(4)],
+        "links": [((i, 1), ((i + 1) % 4, 2)) for i in range(4)],
+        "tables": tables,
+    }
+
+
+def test_tables_that_can_deadlock_are_refused_with_the_cycle():
+    """All the way round one way on a ring; with routes that never cross from router 3 to router 0 it is built."""
+    clockwise = [[0 if node == router else 1 for node in range(4)] for router in range(4)]
+    with pytest.raises(ConfigError) as error:
+        Network(**ring(clockwise))
+    steps = re.findall(r"router (\d+) port (\d+)", str(error.value))
+    assert str(error.value).startswith("Network: routes can deadlock, each waiting for the next: ")
+    assert steps[0] == steps[-1] and {router for router, _ in steps} == set("0123")
+    straight = [
+        [0 if node == router else 1 if node > router else 2 for node in range(4)] for router in range(4)
+    ]
+    network = Network(**ring(straight))
+    assert network.path(3, 0) == [(3, 2), (2, 2), (1, 2), (0, 0)]
+    assert network.forwarding_table(3) == straight[3]
+    # Two routers that send a node's packets to each other: a loop is a cycle too.
+    straight[1][3], straight[2][3] = 1, 2
+    with pytest.raises(
+        ConfigError, match=r"deadlock, each waiting for the next: router 1 port 1 -> router 2 port 2"
+    ):
+        Network(**ring(straight))
+
+
+@pytest.mark.parametrize(
+    ("router", "node", "port", "message"),
+    [
+        (1, 3, -1, "table of router 1: node 3 cannot be reached"),
+        (1, 3, 0, "table of router 1: port 0 does not lead to node 3"),
+        (1, 3, 7, "table of router 1: port 7 does not lead to node 3"),
+    ],
+)
+def test_a_table_that_leads_off_the_network_is_refused_by_name(router, node, port, message):
+    straight = [[0 if n == r else 1 if n > r else 2 for n in range(4)] for r in range(4)]
+    straight[router][node] = port
+    with pytest.raises(ConfigError) as error:
+        Network(**ring(straight))
+    assert str(error.value) == f"Network: {message}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"coordinates": ()}, "0 coordinates: one for each of 4 routers"),
+        ({"coordinates": ((0, 0), (1, 0), (0, 1), (40, 1))}, "router 3: coordinates 40, 1: 0 to 31"),
+        (
+            {"coordinates": ((0, 0), (1, 0), (0, 1), (1, 0))},
+            "router 3: coordinates 1, 0 are those of router 1",
+        ),
+        (
+            {"coordinates": ((1, 0), (0, 0), (0, 1), (1, 1))},
+            "router 0: port 2 must be linked to router 1, for dimension order",
+        ),
+        (
+            {"nodes": ((0, 0), (1, 0), (2, 0), (3, 1))},
+            "node 3: port 1 of router 3: dimension order wants it at port 0",
+        ),
+    ],
+)
+def test_dimension_order_needs_its_mesh(changes, message):
+    good = mesh(2, 2, router=FIVE.replace(routing="dimension_order"))
+    with pytest.raises(ConfigError) as error:
+        good.replace(**changes)
+    assert str(error.value) == f"Network: {message}"
+
+
+def test_a_table_that_leads_to_a_router_without_a_row_is_refused():
+    with pytest.raises(ConfigError) as error:
+        Network(
+            router=TABLE,
+            routers=3,
+            nodes=((0, 0), (2, 0)),
+            links=(((0, 1), (1, 1)), ((1, 2), (2, 2))),
+            tables=((0, 1), (1, -1), (2, 0)),
+        )
+    assert str(error.value) == (
+        "Network: table of router 0: port 1 leads to router 1, which has no port for node 1"
+    )
+
+
+def test_too_many_nodes_for_a_table_are_refused():
+    with pytest.raises(ConfigError) as error:
+        chain(4, router=TABLE.replace(forwarding_entries=3))
+    assert str(error.value) == ("Network: 4 nodes: forwarding tables have 3 rows (router.forwarding_entries)")
+
+
+def test_verilog_has_positions_and_agents():
+    """One block for all: each instance is told its place, and has its agent's port at the top."""
+    text = mesh(3, 2, router=SIX.replace(routing="dimension_order")).verilog("net")
+    positions = [int(bits) for bits in re.findall(r"\.position\(20'd(\d+)\)", text)]
+    assert positions == [x | y << 5 | 2 << 10 | 1 << 15 for y in range(2) for x in range(3)]
+    for router in range(6):
+        assert f"input [57:0] router{router}_agent__request" in text
+        assert f".agent__response(router{router}_agent__response)" in text
+    assert "agent" not in mesh(3, 2, router=FIVE).verilog("net")
