@@ -41,11 +41,20 @@ def experiments_page() -> str:
 
 
 def registers_page() -> str:
-    """Every register of the card, from the one declaration in SystemRDL."""
-    lines = ["# Registers", "", "*Made by `docs/generate.py` from `hdl/nic/*.rdl`.*", ""]
-    folder = Path(lanikai.hdl.registers.__file__).parent / "nic"
-    for title, name in (("The NIC processor's", "nic.rdl"), ("The host's", "host.rdl")):
-        lines += [f"## {title} registers (`hdl/nic/{name}`)", ""]
+    """Every register of card and router, from the one declaration in SystemRDL."""
+    lines = [
+        "# Registers",
+        "",
+        "*Made by `docs/generate.py` from `hdl/nic/*.rdl` and `hdl/router/router.rdl`.*",
+        "",
+    ]
+    folder = Path(lanikai.hdl.registers.__file__).parent
+    for title, name in (
+        ("The NIC processor's", "nic/nic.rdl"),
+        ("The host's", "nic/host.rdl"),
+        ("A router's", "router/router.rdl"),
+    ):
+        lines += [f"## {title} registers (`hdl/{name}`)", ""]
         lines += ["| offset | register | bits | field | access | what it does |", "|---|---|---|---|---|---|"]
         lines += register_rows(folder / name)
         lines.append("")
