@@ -69,8 +69,8 @@ class Gm:
             await self.bus.sleep(cycles)
 
     def check_target(self, port: int, node: int, target: int, priority: int) -> None:
-        """Refuse a target that cannot be, and a flow that the rate control unit has no room for; remember the
-        flow. Raises UnknownNodeError, UnknownPortError, TooManyFlowsError, ValueError for a priority."""
+        """Refuse a target that cannot be, and a flow that the rate control unit has no room for. Raises
+        UnknownNodeError, UnknownPortError, TooManyFlowsError, ValueError for a priority."""
         if node not in self.nodes:
             known = ", ".join(map(str, self.nodes))
             raise UnknownNodeError(f"node {self.node} has no route to node {node}; it reaches {known}")
@@ -85,7 +85,10 @@ class Gm:
                 f"{priority}, would be number {len(self._flows) + 1}; its rate control unit holds "
                 f"{self.nic.flows} flows"
             )
-        self._flows.add(flow)
+
+    def remember(self, port: int, node: int, target: int, priority: int) -> None:
+        """The NIC is about to be told of a flow that `check_target` has let pass: it has a place there now."""
+        self._flows.add((port, node, target, priority))
 
     def check_idt(self, ticks: int) -> None:
         """Raises IdtRangeError."""

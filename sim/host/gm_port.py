@@ -157,6 +157,7 @@ class GmPort:
                 f"port {self.number} of node {self._gm.node}: all {self._gm.gm.send_tokens} send tokens are "
                 "in use; wait for a send to end"
             )
+        self._gm.remember(self.number, node, port, priority)
         token = self._free_sends.popleft()
         text = f"{length} bytes from port {self.number} of node {self._gm.node} to port {port} of node {node}"
         handle = SendHandle(text, self._bus.flag(), self._bus.cycle, callback)
@@ -227,6 +228,7 @@ class GmPort:
         self._check_open()
         self._gm.check_idt(ticks)
         self._gm.check_target(self.number, node, port, priority)
+        self._gm.remember(self.number, node, port, priority)
         await self._command(Operation.SET_IDT, pack_target(node, port, priority), ticks)
 
     async def close(self) -> None:

@@ -172,6 +172,22 @@ def test_no_more_flows_than_the_unit_holds() -> None:
     cluster.run(main())
 
 
+def test_a_send_without_a_token_takes_no_place_of_a_flow() -> None:
+    """The refused flow was once remembered, and a later one had no room."""
+    cluster = Cluster(3, nic={"flows": 2})
+
+    async def main() -> None:
+        a = await cluster.gms[0].open_port(0)
+        buffer = await a.dma_malloc(8)
+        for _ in range(a.send_tokens):
+            await a.send(buffer, node=1, port=0)
+        with pytest.raises(NoTokensError):
+            await a.send(buffer, node=1, port=1)
+        await a.set_idt(node=2, port=0, ticks=5)
+
+    cluster.run(main())
+
+
 def test_the_unmodified_program_has_no_idt_and_any_number_of_flows() -> None:
     cluster = Cluster(2, nic={"flows": 1}, rate_controlled=False)
 
