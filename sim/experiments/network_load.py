@@ -14,7 +14,6 @@ window's length.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -27,13 +26,12 @@ from pydantic import Field, FiniteFloat, model_validator
 
 from ..network.config import NetworkBenchConfig
 from .base import Claim, Experiment, Outcome, Point, Size
+from .traffic_results import ACCEPTED, MEASURE, OFFERED, traffic_results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..network.bench import NetworkBench
-
-__all__ = ["NetworkLoad", "NetworkLoadParameters", "named_network", "percentile"]
+__all__ = ["NetworkLoad", "NetworkLoadParameters", "named_network"]
 
 NETWORKS = "router2 to router64, mesh1x2 to mesh8x8, chain2 to chain16"
 PATTERNS = Literal["uniform", "transpose", "bit_complement", "bit_reverse", "shuffle", "neighbour", "tornado"]
@@ -41,9 +39,10 @@ LOADS = {
     "quick": [0.2, 0.5, 0.7, 1.0],
     "full": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0],
 }
-WARMUP_CYCLES = {"quick": 5_000, "full": 20_000}
+WARMUP_CYCLES = {"quick": 20_000, "full": 50_000}
+"""At full load a source's queues must fill before every VL always has a packet: where 0.1 flits a cycle are not
+accepted, 20,000 cycles leave 3 packets of 40 flits for each of 16 VLs."""
 WINDOW_CYCLES = {"quick": 20_000, "full": 100_000}
-"""A queue at a source that grows by 0.05 flits a cycle is then longer than the flits under way."""
 DRAIN_PACKETS = 40
 """A packet that shares its link with 15 others takes 16 of its lengths, and may wait for one or two more."""
 TARGETS = {"router8": 0.90, "mesh4x4": 0.75}
@@ -192,7 +191,7 @@ class NetworkLoad(Experiment):
     name = "network-load"
     asks = "How much of the load that is offered does a network accept, and how late does it come?"
     source = "Dally and Towles, Principles and Practices of Interconnection Networks, 2004, chapter 23"
-    entry = "lanikai.sim.experiments.network_load:measure"
+    entry = MEASURE
     Parameters = NetworkLoadParameters
 
     def points(self, parameters: NetworkLoadParameters, size: Size) -> list[Point]:
@@ -224,14 +223,7 @@ class NetworkLoad(Experiment):
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
         """Throughput, latency and verdict of all classes together, and of each if there are several (names
         that begin with `class_`, lists in the classes' order)."""
-        nodes = measured["counts"]
-        numbers = range(len(nodes[0]))
-        found = _results([counts for node in nodes for counts in node], len(nodes), measured)
-        found["drain_cycles"] = measured["drain_cycles"]
-        if len(numbers) > 1:
-            each = [_results([node[number] for node in nodes], len(nodes), measured) for number in numbers]
-            found |= {f"class_{key}": [one[key] for one in each] for key in each[0] if key != "saturated"}
-        return found
+        return traffic_results(measured)
 
     def claims(self, parameters: NetworkLoadParameters, outcomes: Sequence[Outcome]) -> list[Claim]:
         """That what is accepted is what is offered up to saturation; at full load, that the better allocators
@@ -289,58 +281,3 @@ class NetworkLoad(Experiment):
             axes.set_xlim(0, 1)
             axes.legend()
         figure.suptitle(f"{parameters.network}, {parameters.pattern}, {parameters.packet_flits}-flit packets")
-
-
-OFFERED = "offered_flits_per_node_per_cycle"
-ACCEPTED = "accepted_flits_per_node_per_cycle"
-
-
-def _results(counts: Sequence[Mapping[str, Any]], nodes: int, measured: Mapping[str, Any]) -> dict[str, Any]:
-    """Results of some classes of some nodes. Latencies are None for a saturated point, and without a packet."""
-    packets = sum(one["latency_packets"] for one in counts)
-    whole = packets > 0 and not measured["saturated"]
-    histogram: Counter[int] = Counter()
-    for one in counts:
-        for latency, count in one["histogram"]:
-            histogram[latency] += count
-    longest = max((one["latency_max_cycles"] or 0 for one in counts), default=0)
-    cycles = nodes * measured["window_cycles"]
-    return {
-        OFFERED: sum(one["offered_flits"] for one in counts) / cycles,
-        ACCEPTED: sum(one["accepted_flits"] for one in counts) / cycles,
-        "latency_mean_cycles": sum(one["latency_sum_cycles"] for one in counts) / packets if whole else None,
-        # A bin's last latency is the next above the true percentile; the longest is known exactly.
-        "latency_p99_cycles": min(percentile(histogram, 0.99), longest) if whole else None,
-        "latency_max_cycles": longest if whole else None,
-        "saturated": measured["saturated"],
-    }
-
-
-def percentile(histogram: Mapping[int, int], fraction: float) -> int:
-    """The smallest value that at least `fraction` of the counts are at or below; counts by value, not
-    empty."""
-    left = fraction * sum(histogram.values())
-    for value in sorted(histogram):
-        left -= histogram[value]
-        if left <= 1e-9:
-            return value
-    raise ValueError("an empty histogram has no percentile")
-
-
-async def measure(bench: NetworkBench, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one point."""
-    classes = [ClassSetup(**setup) for setup in spec["classes"]]
-    await bench.start_nodes()
-    await bench.set_classes(classes)
-    measured = await bench.measure(
-        warmup_cycles=spec["warmup_cycles"],
-        window_cycles=spec["window_cycles"],
-        limit_cycles=spec["limit_cycles"],
-    )
-    found = measured.as_json()
-    for node in found["counts"]:
-        for setup, counts in zip(classes, node, strict=True):
-            # Births that a full queue put off are offered all the same, when the set-up says.
-            if counts["deferred_cycles"]:
-                counts["offered_flits"] = round(setup.load * spec["window_cycles"])
-    return found

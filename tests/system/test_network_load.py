@@ -23,7 +23,7 @@ def model():
     return PARAMETERS.bench("wavefront").build()
 
 
-def point(model, folder, *, load, seed=1, entry="lanikai.sim.experiments.network_load:measure", **changes):
+def point(model, folder, *, load, seed=1, entry="lanikai.sim.experiments.traffic_results:measure", **changes):
     spec = {
         "classes": [setup.model_dump(mode="json") for setup in PARAMETERS.classes(load)],
         "warmup_cycles": 1000,
