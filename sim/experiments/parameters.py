@@ -61,7 +61,7 @@ def _value(info: FieldInfo, text: str) -> Any:
         return text
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except (json.JSONDecodeError, RecursionError):
         return text
 
 

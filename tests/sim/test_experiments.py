@@ -146,6 +146,7 @@ BAD_SETTINGS = [
     ("message_bytes=1.5", "message_bytes = 1.5"),
     ("idt_over_T=2", "idt_over_T = 2"),
     ("idt_over_T=[[2,", "idt_over_T = '[[2,'"),
+    ("idt_over_T=" + "[" * 20000, "idt_over_T = '[[["),
     ("idt_over_T=[]", "idt_over_T = []"),
     ("idt_over_T=[[]]", "idt_over_T[0] is empty"),
     ("idt_over_T=[[2, NaN]]", "idt_over_T.0.1 = nan"),
@@ -160,7 +161,7 @@ BAD_SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize(("setting", "message"), BAD_SETTINGS, ids=[setting for setting, _ in BAD_SETTINGS])
+@pytest.mark.parametrize(("setting", "message"), BAD_SETTINGS, ids=[setting[:40] for setting, _ in BAD_SETTINGS])
 def test_a_bad_setting_is_refused_with_every_valid_name_and_range(setting, message):
     experiment = find("share-senders")
     with pytest.raises(UserError) as caught:
