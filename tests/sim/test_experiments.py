@@ -161,7 +161,9 @@ BAD_SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize(("setting", "message"), BAD_SETTINGS, ids=[setting[:40] for setting, _ in BAD_SETTINGS])
+@pytest.mark.parametrize(
+    ("setting", "message"), BAD_SETTINGS, ids=[setting[:40] for setting, _ in BAD_SETTINGS]
+)
 def test_a_bad_setting_is_refused_with_every_valid_name_and_range(setting, message):
     experiment = find("share-senders")
     with pytest.raises(UserError) as caught:
