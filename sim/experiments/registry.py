@@ -12,6 +12,7 @@ from .base import Experiment
 from .network_load import NetworkLoad
 from .share_senders import ShareSenders
 from .transfer import Transfer
+from .vl_isolation import VlIsolation
 
 __all__ = ["EXPERIMENTS", "Listed", "find", "listing"]
 
@@ -21,6 +22,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         NetworkLoad(),
         ShareSenders(),
         Transfer(),
+        VlIsolation(),
     )
 }
 """Every experiment that is built, by name."""

@@ -89,7 +89,8 @@ async def measure(bench: NetworkBench, spec: Mapping[str, Any]) -> dict[str, Any
     )
     found = measured.as_json()
     for node in found["counts"]:
-        for setup, counts in zip(classes, node, strict=True):
+        # A source may have more classes than are set up; those stay off.
+        for setup, counts in zip(classes, node, strict=False):
             # Births that a full queue put off are offered all the same, when the set-up says.
             if counts["deferred_cycles"]:
                 counts["offered_flits"] = round(setup.load * spec["window_cycles"])

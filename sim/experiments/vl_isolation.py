@@ -1,0 +1,165 @@
+"""vl-isolation: what a class that floods the network does to one that behaves, on VLs of their own and not.
+
+Every node but node 0 sends the *flood*, all of it to node 0, and every node a small load of the *well-behaved*
+class to all the others. Three settings: the well-behaved class alone; both, each with half of the data VLs;
+both on the same VLs. The flood alone asks several times what node 0's link can carry, so the run as a whole
+is saturated; the question is whether the well-behaved class is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+from lanikai.hdl.arbiter.vl_registry import VL_ARBITERS
+from lanikai.hdl.config import ConfigError, LinkConfig, Part, RouterConfig
+from lanikai.hdl.traffic.setup import ClassSetup
+from pydantic import Field, model_validator
+
+from ..network.config import NetworkBenchConfig
+from .base import Claim, Experiment, Outcome, Point, Size
+from .network_load import NETWORKS, named_network
+from .traffic_results import ACCEPTED, MEASURE, OFFERED, traffic_results
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["VlIsolation", "VlIsolationParameters"]
+
+SETTINGS = ("alone", "own VLs", "same VLs")
+WARMUP_CYCLES = {"quick": 5_000, "full": 20_000}
+WINDOW_CYCLES = {"quick": 20_000, "full": 200_000}
+DRAIN_PACKETS = 40
+"""Packet lengths of drain: more than a packet that meets no queue at its source takes on its way."""
+SAME = 0.05
+"""Relative: accepted against offered load of a class that is not saturated; the window has hundreds of its
+packets."""
+
+
+class VlIsolationParameters(Part):
+    """Parameters of vl-isolation."""
+
+    network: str = Field(
+        "router4", description="routers and their links", json_schema_extra={"range": NETWORKS}
+    )
+    vl_arbiter: str = Field(
+        "round_robin,fixed_priority",
+        description="VL arbiters to compare; the well-behaved class has the lower VLs",
+        json_schema_extra={"range": f"one or more of {', '.join(sorted(VL_ARBITERS))}, separated by commas"},
+    )
+    vls: int = Field(4, ge=2, le=16, description="virtual lanes; of 16 the last one is for control packets")
+    packet_flits: int = Field(40, ge=4, le=1023, description="packet length of both classes, flits")
+    load: float = Field(
+        0.1, gt=0, le=0.2, description="load of the well-behaved class, flits a node and cycle",
+        json_schema_extra={"range": "above 0, at most 0.2"},
+    )  # fmt: skip
+    flood: float = Field(
+        0.8, gt=0, le=1, description="load of the flood, flits a cycle and sender",
+        json_schema_extra={"range": "above 0, at most 1"},
+    )  # fmt: skip
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for name in self.vl_arbiters:
+            bench = self.bench(name)
+        if bench.traffic.nodes * self.load + (bench.traffic.nodes - 1) * self.flood <= 1:
+            raise ValueError(f"flood = {self.flood:g}: too little to flood node 0")
+        if len(set(self.vl_arbiters)) < len(self.vl_arbiters):
+            raise ValueError(f"vl_arbiter = {self.vl_arbiter!r}: one is named twice")
+        return self
+
+    @cached_property
+    def vl_arbiters(self) -> list[str]:
+        """The names in `vl_arbiter`."""
+        return [name.strip() for name in self.vl_arbiter.split(",")]
+
+    def bench(self, vl_arbiter: str) -> NetworkBenchConfig:
+        """The network with one of the arbiters. Raises ConfigError."""
+        if vl_arbiter not in VL_ARBITERS:
+            raise ConfigError(f"vl_arbiter = {vl_arbiter!r}: one of {', '.join(sorted(VL_ARBITERS))}")
+        router = RouterConfig(link=LinkConfig(flit_bits=64, vls=self.vls), vl_arbiter=vl_arbiter)
+        return NetworkBenchConfig(network=named_network(self.network, router), classes=2)
+
+    def classes(self, setting: str) -> list[ClassSetup]:
+        """The well-behaved class and the flood in one of the settings; alone without the flood."""
+        half = self.bench(self.vl_arbiters[0]).network.router.data_vls // 2
+        well = ClassSetup(load=self.load, packet_flits=self.packet_flits, vl_count=half)
+        flood = ClassSetup(
+            load=self.flood, packet_flits=self.packet_flits, pattern="fixed", node=0, service_level=1,
+            vl_first=half if setting == "own VLs" else 0, vl_count=half,
+        )  # fmt: skip
+        return [well] if setting == "alone" else [well, flood]
+
+
+class VlIsolation(Experiment):
+    """A well-behaved class next to one that floods."""
+
+    name = "vl-isolation"
+    asks = "Is a class that behaves left alone by one that floods the network, if it has virtual lanes of its own?"
+    source = "Dally, Virtual-Channel Flow Control, IEEE Trans. Parallel and Distributed Systems 3(2), 1992"
+    entry = MEASURE
+    Parameters = VlIsolationParameters
+
+    def points(self, parameters: VlIsolationParameters, size: Size) -> list[Point]:
+        """A point for each arbiter and setting."""
+        warmup, window = WARMUP_CYCLES[size], WINDOW_CYCLES[size]
+        return [
+            Point(
+                label=f"{arbiter}, {setting}",
+                parameters={**parameters.model_dump(mode="json"), "vl_arbiter": arbiter, "setting": setting},
+                spec={
+                    "classes": [one.model_dump(mode="json") for one in parameters.classes(setting)],
+                    "warmup_cycles": warmup,
+                    "window_cycles": window,
+                    "limit_cycles": (warmup + window) // 20 + DRAIN_PACKETS * parameters.packet_flits,
+                },
+            )
+            for arbiter in parameters.vl_arbiters
+            for setting in SETTINGS
+        ]
+
+    def system(self, parameters: VlIsolationParameters, point: Point) -> NetworkBenchConfig:
+        """The network with the point's arbiter."""
+        return parameters.bench(point.parameters["vl_arbiter"])
+
+    def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
+        """Of all traffic, and of each class: the well-behaved one first (names that begin with `class_`)."""
+        return traffic_results(measured)
+
+    def claims(self, parameters: VlIsolationParameters, outcomes: Sequence[Outcome]) -> list[Claim]:
+        """That VLs of its own keep the well-behaved class from harm, and that nothing else does."""
+        own, same = (
+            [one.results for one in outcomes if one.point.parameters["setting"] == setting]
+            for setting in ("own VLs", "same VLs")
+        )
+        return [
+            Claim(
+                text="on VLs of its own the well-behaved class is not saturated, and gets what it offers",
+                holds=all(
+                    not one["class_saturated"][0]
+                    and abs(one[f"class_{ACCEPTED}"][0] / one[f"class_{OFFERED}"][0] - 1) <= SAME
+                    for one in own
+                ),
+            ),
+            Claim(
+                text="on the flood's VLs the well-behaved class is saturated with it",
+                holds=all(one["class_saturated"][0] for one in same),
+            ),
+        ]
+
+    def plot(self, parameters: VlIsolationParameters, outcomes: Sequence[Outcome], figure: Figure) -> None:
+        """Mean and 99th percentile of the well-behaved class's latency; no bar where it is saturated."""
+        axes = figure.add_subplot()
+        for place, outcome in enumerate(outcomes):
+            mean, p99 = (outcome.results[f"class_latency_{key}_cycles"][0] for key in ("mean", "p99"))
+            if mean is not None:
+                axes.bar(place - 0.2, mean, width=0.4, color="C0")
+                axes.bar(place + 0.2, p99, width=0.4, color="C1")
+            else:
+                axes.text(place, 0, "saturated", rotation=90, ha="center", va="bottom")
+        axes.bar(0, 0, color="C0", label="mean")
+        axes.bar(0, 0, color="C1", label="99th percentile")
+        axes.set_xticks(range(len(outcomes)), [one.point.label.replace(", ", "\n") for one in outcomes])
+        axes.set_ylabel("latency of the well-behaved class (cycles)")
+        axes.legend()
