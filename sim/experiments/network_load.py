@@ -278,6 +278,6 @@ class NetworkLoad(Experiment):
         right.set_ylabel("accepted load (flits a node and cycle)")
         for axes in (left, right):
             axes.set_xlabel("offered load (flits a node and cycle)")
-            axes.set_xlim(0, 1)
+            axes.set_xlim(0, 1.05)
             axes.legend()
         figure.suptitle(f"{parameters.network}, {parameters.pattern}, {parameters.packet_flits}-flit packets")
