@@ -8,11 +8,12 @@ program, whose state machines run to completion (gulati-thesis-2001 4.1).
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from types import TracebackType
 
 from . import registers
 from .costs import CostTable
+from .lock import Lock
 from .ports import Flag, ProcessorPort
 
 __all__ = ["EVENT_ORDER", "Processor"]
@@ -41,8 +42,7 @@ class Processor:
         self.events: dict[str, Flag] = {name: port.flag() for name in EVENT_ORDER}
         self.cycles_spent: Counter[str] = Counter()
         self.steps_taken: Counter[str] = Counter()
-        self._owned = False
-        self._waiting: deque[Flag] = deque()
+        self._lock = Lock(port.flag)
         self._enabled: set[str] = set()
 
     def step(self, name: str, times: int = 1) -> _Step:
@@ -117,21 +117,8 @@ class Processor:
         return cycles
 
     def _check_owned(self) -> None:
-        if not self._owned:
+        if not self._lock.held:
             raise RuntimeError("firmware touched the processor port outside a step")
-
-    async def _acquire(self) -> None:
-        if self._owned:
-            turn = self.port.flag()
-            self._waiting.append(turn)
-            await turn.wait()  # whoever sets it hands the processor over: it stays owned
-        self._owned = True
-
-    def _release(self) -> None:
-        if self._waiting:
-            self._waiting.popleft().set()
-        else:
-            self._owned = False
 
 
 class _Step:
@@ -143,7 +130,7 @@ class _Step:
         self._cycles = cycles
 
     async def __aenter__(self) -> None:
-        await self._processor._acquire()
+        await self._processor._lock.acquire()
         self._processor._charge(self._name, self._cycles)
         if self._cycles:
             await self._processor.port.sleep(self._cycles)
@@ -151,4 +138,4 @@ class _Step:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._processor._release()
+        self._processor._lock.release()

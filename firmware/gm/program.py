@@ -8,13 +8,13 @@ receive buffers; `recv`), RDMA (receive buffers and events to host memory; `rdma
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 
 from lanikai.hdl.config import ConfigError, NicConfig
 
 from ..costs import GM_COSTS, CostTable
-from ..ports import Flag, ProcessorPort
+from ..lock import Lock
+from ..ports import ProcessorPort
 from ..processor import Processor
 from .config import GmConfig
 from .intake import Intake
@@ -29,28 +29,6 @@ from .timers import Timers
 from .wire import FlowKey
 
 __all__ = ["GmProgram", "start"]
-
-
-class HostDma:
-    """The one host DMA engine, which SDMA and RDMA take in the order of asking: `async with engine:`."""
-
-    def __init__(self, new_flag: Callable[[], Flag]) -> None:
-        self._new_flag = new_flag
-        self._busy = False
-        self._waiting: deque[Flag] = deque()
-
-    async def __aenter__(self) -> None:
-        if self._busy:
-            turn = self._new_flag()
-            self._waiting.append(turn)
-            await turn.wait()
-        self._busy = True
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._waiting:
-            self._waiting.popleft().set()
-        else:
-            self._busy = False
 
 
 class GmProgram:
@@ -84,7 +62,8 @@ class GmProgram:
         self.layout = Layout(nic, self.gm)
         self.routes = dict(routes)
         self.processor = Processor(port, costs)
-        self.host_dma = HostDma(port.flag)
+        # The one host DMA engine, which SDMA and RDMA take in the order of asking.
+        self.host_dma = Lock(port.flag)
         self.ports = [Port(number) for number in range(self.gm.ports)]
         self.connections: dict[int, Connection] = {}
         self.queue = ConnectionQueue(self.gm.discipline)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ from lanikai.firmware.ports import Flag
 from .errors import GmError
 from .memory import Buffer
 
-__all__ = ["Received", "SendCallback", "SendHandle", "Turns"]
+__all__ = ["Received", "SendCallback", "SendHandle"]
 
 
 @dataclass(frozen=True)
@@ -65,25 +64,3 @@ class SendHandle:
 
 SendCallback = Callable[[SendHandle], None]
 """Called with the handle when a message has ended."""
-
-
-class Turns:
-    """One call at a time, in the order of asking: `async with turns:`."""
-
-    def __init__(self, new_flag: Callable[[], Flag]) -> None:
-        self._new_flag = new_flag
-        self._busy = False
-        self._waiting: deque[Flag] = deque()
-
-    async def __aenter__(self) -> None:
-        if self._busy:
-            turn = self._new_flag()
-            self._waiting.append(turn)
-            await turn.wait()
-        self._busy = True
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._waiting:
-            self._waiting.popleft().set()
-        else:
-            self._busy = False

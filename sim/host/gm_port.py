@@ -17,6 +17,7 @@ from lanikai.firmware.gm.layout import (
     Status,
     pack_target,
 )
+from lanikai.firmware.lock import Lock
 from lanikai.hdl.nic.ports import DOORBELL_BASE, DOORBELL_PAGE_BYTES
 
 from .errors import (
@@ -31,7 +32,7 @@ from .errors import (
     UnknownPortError,
     UnregisteredMemoryError,
 )
-from .gm_message import Received, SendCallback, SendHandle, Turns
+from .gm_message import Received, SendCallback, SendHandle
 from .memory import Buffer
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class GmPort:
         self._answer = gm.bus.flag()
         self._status = Status.OK
         self._asked = Operation.OPEN
-        self._turns = Turns(gm.bus.flag)
+        self._turns = Lock(gm.bus.flag)
 
     @property
     def send_tokens(self) -> int:
