@@ -55,9 +55,9 @@ class ConnectionQueue:
         return None
 
     def turn_to(self, connection: Connection) -> int:
-        """Turn the queue until `connection` has been served last; return how many entries came to the head on the
-        way, `connection` among them unless it was the last served one, whose state is still at hand. None if the
-        queue has but one entry."""
+        """Turn the queue until `connection` has been served last; return how many entries came to the head on
+        the way, `connection` among them unless it was the last served one, whose state is still at hand: 0 if
+        the queue has but one entry."""
         place = self._circle.index(connection)
         last = place if self._last is None else self._circle.index(self._last)
         self._last = connection
