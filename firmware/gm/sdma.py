@@ -54,10 +54,22 @@ class Sdma:
         self._wake.set()
 
     async def set_idt(self, flow: Flow, ticks: int) -> None:
-        """Inside a step: the inter-packet dispatch time of a flow, 0 for none."""
+        """Inside a step: the inter-packet dispatch time of a flow, 0 for none. It acts at once.
+
+        A dispatch under the old IDT may have put the NDT further ahead than the new one allows (NDT += IDT,
+        gulati-thesis-2001 3.2.2, which sets an IDT once and says nothing of a change). So a smaller IDT
+        brings the NDT down to min(NDT, RTC + IDT); with 0 a message that comes now goes now. Arrears (an NDT
+        behind the clock) and a larger IDT leave the NDT as it is.
+        """
+        smaller = ticks < flow.idt_ticks
         flow.idt_ticks = ticks
         await self._processor.write("RATE_SELECT", flow=flow.number)
         await self._processor.write("RATE_IDT", ticks=ticks)
+        if smaller:
+            now = (await self._processor.read("RTC"))["ticks"]
+            ndt = (await self._processor.read("RATE_NDT"))["ticks"]
+            if self._program.timers.left(ndt, now) > ticks:
+                await self._processor.write("RATE_NDT", ticks=self._program.timers.after(now, ticks))
 
     async def forget(self, flow: Flow) -> None:
         """Inside a step: leave nothing of a flow in the rate control unit. Its number's next flow would wait for

@@ -31,13 +31,13 @@ class Timers:
         """Inside a step: a packet is on its way out; look after it."""
         if self._look_ticks is None:
             now = await self._now()
-            self._look_ticks = self._after(now, self._program.gm.resend_ticks)
+            self._look_ticks = self.after(now, self._program.gm.resend_ticks)
             await self._arm(now)
 
     async def pause(self, stream: SendStream) -> None:
         """Inside a step: let a stream rest for `GmConfig.pause_ticks`."""
         now = await self._now()
-        stream.paused_until_ticks = self._after(now, self._program.gm.pause_ticks)
+        stream.paused_until_ticks = self.after(now, self._program.gm.pause_ticks)
         await self._arm(now)
 
     async def run(self) -> None:
@@ -51,11 +51,11 @@ class Timers:
                 for stream in self._streams():
                     if (
                         stream.paused_until_ticks is not None
-                        and self._left(stream.paused_until_ticks, now) <= 0
+                        and self.left(stream.paused_until_ticks, now) <= 0
                     ):
                         stream.paused_until_ticks = None
                         self._program.sdma.look_at_stream(stream)
-                if self._look_ticks is not None and self._left(self._look_ticks, now) <= 0:
+                if self._look_ticks is not None and self.left(self._look_ticks, now) <= 0:
                     self._look(now)
                 await self._arm(now)
 
@@ -71,7 +71,7 @@ class Timers:
                 stream.go_back()
                 self._program.sdma.look_at_stream(stream)
             stream.progress = False
-        self._look_ticks = self._after(now, self._program.gm.resend_ticks) if waiting else None
+        self._look_ticks = self.after(now, self._program.gm.resend_ticks) if waiting else None
 
     def _streams(self) -> Iterator[SendStream]:
         for connection in self._program.connections.values():
@@ -80,10 +80,11 @@ class Timers:
     async def _now(self) -> int:
         return (await self._processor.read("RTC"))["ticks"]
 
-    def _after(self, now: int, ticks: int) -> int:
+    def after(self, now: int, ticks: int) -> int:
+        """The clock's value `ticks` after `now`."""
         return (now + ticks) % self._modulus
 
-    def _left(self, deadline: int, now: int) -> int:
+    def left(self, deadline: int, now: int) -> int:
         """Ticks until a deadline, negative once it is past; right across the clock's wrap."""
         left = (deadline - now) % self._modulus
         return left if left < self._modulus // 2 else left - self._modulus
@@ -94,5 +95,5 @@ class Timers:
         if self._look_ticks is not None:
             deadlines.append(self._look_ticks)
         if deadlines:
-            left = max(MARGIN_TICKS, min(self._left(deadline, now) for deadline in deadlines))
-            await self._processor.write("TIMER", ticks=self._after(now, left))
+            left = max(MARGIN_TICKS, min(self.left(deadline, now) for deadline in deadlines))
+            await self._processor.write("TIMER", ticks=self.after(now, left))

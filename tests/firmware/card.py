@@ -249,6 +249,9 @@ class Card:
     def _write_RATE_NDT(self, ticks: int) -> None:
         self._selected().ndt = ticks
 
+    def _read_RATE_NDT(self) -> dict[str, int]:
+        return {"ticks": self._selected().ndt}
+
     def _write_RATE_COMMAND(self, enqueue: int, clear: int, valid: int) -> None:
         flow = self._selected()
         if enqueue and not flow.valid:

@@ -104,6 +104,45 @@ def test_a_closed_flow_leaves_its_number_without_its_dispatch_time() -> None:
     cluster.run(main())
 
 
+@pytest.mark.parametrize("ticks", [0, 500])
+def test_a_smaller_idt_acts_at_once(ticks) -> None:
+    """The next message once waited for the NDT that the old IDT had set."""
+    cluster = Cluster(2, rate_controlled=True)
+
+    async def main() -> None:
+        a, b = await cluster.gms[0].open_port(0), await cluster.gms[1].open_port(0)
+        buffer = await a.dma_malloc(8)
+        for _ in range(3):
+            await b.provide_receive_buffer(await b.dma_malloc(8))
+
+        async def send() -> float:
+            handle = await a.send(buffer, node=1, port=0)
+            await handle.wait()
+            return (handle.done_cycle - handle.sent_cycle) / float(cluster.nic.tick_cycles)
+
+        await a.set_idt(node=1, port=0, ticks=10_000)
+        await send()
+        await a.set_idt(node=1, port=0, ticks=12_000)
+        assert 8_000 < cluster.cards[0].ticks_ahead(cluster.cards[0].flows[0].ndt) < 10_000
+        await a.set_idt(node=1, port=0, ticks=ticks)
+        fast = await send()
+        assert fast < ticks + 2_000
+        assert cluster.cards[0].ticks_ahead(cluster.cards[0].flows[0].ndt) <= ticks
+
+    cluster.run(main())
+
+
+def test_a_flow_that_came_first_makes_up_its_arrears_first() -> None:
+    """IDTs far below what a packet takes: NDTs fall behind, the earlier flow's by the time since its start.
+    The unit serves that lag before both alternate, D / IDT packets for a start D ticks earlier."""
+    cluster = Cluster(3, rate_controlled=True, nic={"rtc_bits": 32})
+    log = [node for _, node in saturate(cluster, [(1, 512, 0), (2, 512, 0)], 300_000, [20, 20])]
+    both = log.index(2)
+    assert log[:both] == [1] * both and both > 1
+    counts = Counter(log[both:])
+    assert counts[1] == pytest.approx(counts[2], abs=2)
+
+
 def test_oversubscribed_flows_share_in_the_proportion_of_1_over_idt() -> None:
     """Together more than the card can send: the proportion stays. (NDTs fall behind: not a clock of 16
     bits.)"""
