@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import types
 import typing
 from collections.abc import Iterable
@@ -10,13 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from lanikai.hdl.config import ConfigError, Part
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from ..errors import UserError
 from .base import Experiment
 
-__all__ = ["describe", "parse", "ranges"]
+__all__ = ["describe", "parse", "ranges", "shortened"]
+
+ECHO_CHARACTERS = 80
+"""Most characters of a wrong value that a message repeats."""
+
+
+def shortened(text: str) -> str:
+    """`text`, cut to what a message may repeat."""
+    return text if len(text) <= ECHO_CHARACTERS else text[: ECHO_CHARACTERS - 1] + "…"
 
 
 def parse(experiment: Experiment, settings: Iterable[str]) -> Part:
@@ -30,39 +39,70 @@ def parse(experiment: Experiment, settings: Iterable[str]) -> Part:
     values: dict[str, Any] = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
-        key = key.strip()
+        key, setting = key.strip(), shortened(setting)
         if not equals or not key:
             raise UserError(f"--set {setting!r}: not of the form key=value; valid: {valid}")
         if key not in fields:
             raise UserError(
-                f"--set {setting!r}: unknown parameter {key!r} of {experiment.name}; valid: {valid}"
+                f"--set {setting!r}: unknown parameter {shortened(key)!r} of {experiment.name}; valid: {valid}"
             )
         if key in values:
-            raise UserError(f"--set {setting!r}: {key!r} is set twice")
-        values[key] = _value(fields[key], text)
+            raise UserError(f"--set {setting!r}: {shortened(key)!r} is set twice")
+        try:
+            values[key] = _value(fields[key], text)
+        except ValidationError as error:
+            raise UserError(f"{experiment.name}: {_fault(key, error)}; valid: {valid}") from None
     missing = [name for name, info in fields.items() if info.is_required() and name not in values]
     if missing:
         raise UserError(f"{experiment.name} needs --set {missing[0]}=VALUE; valid: {valid}")
     try:
         return experiment.Parameters(**values)
     except ConfigError as error:
-        text = (
-            str(error)
-            .removeprefix(f"{experiment.Parameters.__name__}.")
-            .removeprefix(f"{experiment.Parameters.__name__}: ")
-        )
-        raise UserError(f"{experiment.name}: {text}; valid: {valid}") from None
+        name = experiment.Parameters.__name__
+        text = str(error).removeprefix(f"{name}.").removeprefix(f"{name}: ")
+        raise UserError(f"{experiment.name}: {_LONG.sub(_cut, text)}; valid: {valid}") from None
+    except ArithmeticError:
+        # The checks of a module need not think of numbers that overflow when they are multiplied.
+        given = ", ".join(f"{key} = {shortened(repr(value))}" for key, value in values.items())
+        raise UserError(f"{experiment.name}: {given}: a number is too large; valid: {valid}") from None
+
+
+_LONG = re.compile(
+    rf"\[.{{{ECHO_CHARACTERS - 1},}}\]|'[^']{{{ECHO_CHARACTERS - 1},}}'|\S{{{ECHO_CHARACTERS + 1},}}"
+)
+"""What is too long to repeat: a list, a quoted text, a word."""
+
+
+def _cut(found: re.Match[str]) -> str:
+    return shortened(found[0])
+
+
+def _fault(key: str, error: ValidationError) -> str:
+    """The first fault of a value, as `ConfigError` words it."""
+    fault = error.errors()[0]
+    where = ".".join(map(str, (key, *fault["loc"])))
+    return f"{where} = {shortened(repr(fault.get('input')))}: {fault['msg']}"
 
 
 def _value(info: FieldInfo, text: str) -> Any:
-    """The value in `text`: as it stands for a string or a path, else JSON; text that is no JSON is left for
-    the validation to refuse."""
+    """The value in `text`: as it stands for a string or a path, else JSON of exactly the field's types (no
+    `true` or `"2"` for a number); text that is no JSON is left for the validation to refuse.
+
+    Raises ValidationError.
+    """
     if info.annotation in (str, Path) or typing.get_origin(info.annotation) is typing.Literal:
         return text
     try:
-        return json.loads(text)
-    except (json.JSONDecodeError, RecursionError):
+        value = json.loads(text)
+    except (ValueError, RecursionError):
         return text
+    try:
+        TypeAdapter(info.annotation).validate_json(text, strict=True)
+    except ValidationError as error:
+        # JSON that only Python reads (numbers of any length) is for the validation that follows.
+        if error.errors()[0]["type"] != "json_invalid":
+            raise
+    return value
 
 
 def describe(parameters: type[BaseModel]) -> str:
@@ -79,7 +119,7 @@ def _range(info: FieldInfo) -> str:
     """The values that a field takes, in words."""
     extra = info.json_schema_extra
     if isinstance(extra, dict) and "range" in extra:
-        return str(extra["range"])
+        return _counted(str(extra["range"]), info)
     low = high = None
     for item in info.metadata:
         low = getattr(item, "ge", low)
@@ -89,6 +129,17 @@ def _range(info: FieldInfo) -> str:
     if typing.get_origin(info.annotation) is typing.Literal:
         return ", ".join(str(choice) for choice in typing.get_args(info.annotation))
     return _type_name(info.annotation)
+
+
+def _counted(text: str, info: FieldInfo) -> str:
+    """`text`, which begins "list of" for a list, with the list's lengths."""
+    low, high = (
+        next((getattr(item, name) for item in info.metadata if hasattr(item, name)), None)
+        for name in ("min_length", "max_length")
+    )
+    if not text.startswith("list of ") or low is None or high is None or text[8:9].isdigit():
+        return text
+    return f"list of {low} to {high} {text.removeprefix('list of ')}"
 
 
 def _type_name(annotation: Any) -> str:
