@@ -60,7 +60,9 @@ def run(
     quick: Annotated[bool, typer.Option("--quick", help="Seconds: a first look (the default).")] = False,
     full: Annotated[bool, typer.Option("--full", help="The published size.")] = False,
     seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**63 - 1, help="Seed of the whole run.")] = 1,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for the files of this run.")] = None,
+    out: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Folder for the files of this run: a new or empty one.")
+    ] = None,
     json_file: Annotated[
         str | None,
         typer.Option("--json", metavar="FILE", help="Write the results there; `-`: standard output."),
@@ -82,21 +84,23 @@ def run(
     from .experiments import registry, runner
     from .experiments.base import Size
     from .experiments.display import RunProgress, show
-    from .experiments.parameters import parse
+    from .experiments.parameters import parse, shortened
     from .results import RunFolder, check_file
 
     if quick and full:
         raise UserError("--quick and --full: give one of them")
     if waves and debug:
         raise UserError("--waves and --debug: give one of them (a waveform has every signal)")
-    experiment = registry.find(name)
+    if out is not None and not out.strip():
+        raise UserError(f"--out {out!r}: give the name of a folder")
+    experiment = registry.find(shortened(name))
     parameters = parse(experiment, settings or [])
     size: Size = "full" if full else "quick"
     points = experiment.points(parameters, size)
     if json_file not in (None, "-"):
         check_file(Path(json_file), "--json")
     # The folder is the last thing that the user can have got wrong, and the first that is made.
-    folder = RunFolder(out, experiment=name, size=size, seed=seed)
+    folder = RunFolder(None if out is None else Path(out), experiment=name, size=size, seed=seed)
     console = _console(stderr=json_file == "-")
     try:
         doctor.require(doctor.WAVES if waves else doctor.RUN)

@@ -149,14 +149,19 @@ class RunFolder:
     the simulation of each point wrote.
 
     Made, and found writable, before anything is built: raises UserError. `out` names it; without, it is
-    `results/NAME-SIZE-seedN-DATE-TIME`, a new one for every run. A folder that is there already keeps what is
-    not of these names; an earlier run's files in it are replaced.
+    `results/NAME-SIZE-seedN-DATE-TIME`, a new one for every run. A folder that is there already must be empty
+    or bear the mark of an earlier run (`MARK`), whose files are then replaced: nobody else's are touched.
     """
 
+    MARK = ".lanikai-run"
+    """File that says that a run made the folder what it is."""
+    MARK_TEXT = "Written by `lanikai run`, which may replace the results in this folder.\n"
     NAMES = ("results.csv", "results.json", "plot.png", "run.log", "points")
 
     def __init__(self, out: Path | None, *, experiment: str, size: Size, seed: int) -> None:
         self._made: list[Path] = []
+        self._ours = False
+        self._cleared = False
         if out is None:
             stem = f"{experiment}-{size}-seed{seed}-{time.strftime('%Y%m%d-%H%M%S')}"
             out = Path("results") / stem
@@ -166,20 +171,43 @@ class RunFolder:
                 out = Path("results") / f"{stem}-{number}"
         self.path = out
         try:
-            missing = [folder for folder in (out, *out.parents) if not folder.exists()]
-            for folder in reversed(missing):
-                folder.mkdir(exist_ok=True)
-                self._made.append(folder)
-            _try_folder(out)
+            self._make()
         except OSError as error:
             self.discard()
             raise UserError(f"output folder {str(out)!r} cannot be written: {error.strerror}") from None
 
+    def _make(self) -> None:
+        """Make or take the folder. Raises OSError, UserError."""
+        out = self.path
+        if out.is_symlink() and not out.exists():
+            raise UserError(
+                f"output folder {str(out)!r} cannot be written: it is a link to what is not there; "
+                "name a new folder"
+            )
+        missing = [folder for folder in (out, *out.parents) if not folder.exists()]
+        for folder in reversed(missing):
+            folder.mkdir(exist_ok=True)
+            self._made.append(folder)
+        mark = out / self.MARK
+        if any(out.iterdir()):
+            # A link is no proof: it may have come with somebody's files.
+            if mark.is_symlink() or not mark.is_file() or mark.read_bytes() != self.MARK_TEXT.encode():
+                raise UserError(
+                    f"output folder {str(out)!r} is not empty and no run made it: name a new folder, an empty "
+                    "one, or that of an earlier run"
+                )
+            _try_folder(out)
+        else:
+            _try_folder(out)
+            mark.write_text(self.MARK_TEXT)
+            self._ours = True
+
     def clear(self) -> None:
-        """Remove an earlier run's files."""
+        """Remove an earlier run's files. Of a link the link alone goes."""
+        self._cleared = True
         for name in self.NAMES:
             path = self.path / name
-            if path.is_dir():
+            if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
@@ -192,6 +220,10 @@ class RunFolder:
         """Leave nothing of this run: its files, and the folders that were made for it if they are empty."""
         if self.path.is_dir() and self.path in self._made:
             shutil.rmtree(self.path, ignore_errors=True)
+        elif self._cleared:
+            self.clear()
+        if self._ours:
+            (self.path / self.MARK).unlink(missing_ok=True)
         for folder in reversed(self._made):
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()

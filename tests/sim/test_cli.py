@@ -58,7 +58,7 @@ def fake(monkeypatch, tmp_path):
 SHARE = ("run", "share-senders")
 BAD_INPUT = [
     (("run", "share-sender"), "unknown experiment 'share-sender' (did you mean 'share-senders'?); built are"),
-    (("run", "xyzzy"), "unknown experiment 'xyzzy'; built are: share-senders, transfer"),
+    (("run", "xyzzy"), "unknown experiment 'xyzzy'; built are: "),
     (("run", "cosched"), "experiment 'cosched' is not built yet; built are: "),
     (("run", "router"), "'router' holds the constants of a set-up"),
     (("run",), "Missing argument 'NAME'."),
@@ -73,6 +73,13 @@ BAD_INPUT = [
     ((*SHARE, "--set", "message_bytes"), "not of the form key=value; valid: "),
     ((*SHARE, "--set", "message_bytes=0"), "message_bytes = 0"),
     ((*SHARE, "--set", f"idt_over_T={[[2] * 17]}"), "has 17 flows: the rate control unit holds 16"),
+    ((*SHARE, "--set", "idt_over_T=[[1e308]]"), "idt_over_T = [[1e+308]]: a number is too large; valid: "),
+    ((*SHARE, "--set", "idt_over_T=[[true]]"), "idt_over_T.0.0 = True: Input should be a valid number"),
+    ((*SHARE, "--set", 'idt_over_T=[["2"]]'), "idt_over_T.0.0 = '2': Input should be a valid number"),
+    ((*SHARE, "--set", "message_bytes=true"), "message_bytes = True: Input should be a valid integer"),
+    ((*SHARE, "--set", 'message_bytes="4096"'), "message_bytes = '4096': Input should be a valid integer"),
+    ((*SHARE, "--set", f"message_bytes={'9' * 5000}"), "message_bytes = '999"),
+    ((*SHARE, "--set", f"idt_over_T={[[2]] * 65}"), "(list of 1 to 64 settings, each a list of 1 to 16 IDTs"),
     ((*SHARE, "--set", "idt_over_T=[[0, 2]]"), "an IDT is 1 to 1073741823 ticks"),
     (("run", "transfer"), "transfer needs --set file=VALUE"),
     (("run", "transfer", "--set", "file=none"), "file 'none' cannot be sent: there is no such file"),
@@ -80,6 +87,8 @@ BAD_INPUT = [
     (("run", "transfer", "--set", "file=empty"), "file 'empty' cannot be sent: it is empty"),
     ((*SHARE, "--out", "empty/run"), "output folder 'empty/run' cannot be written: "),
     ((*SHARE, "--out", "empty"), "output folder 'empty' cannot be written: "),
+    ((*SHARE, "--out", ""), "--out '': give the name of a folder"),
+    ((*SHARE, "--out", "."), "output folder '.' is not empty and no run made it: name a new folder"),
     ((*SHARE, "--json", "none/r.json"), "--json 'none/r.json' cannot be written: there is no folder"),
     ((*SHARE, "--json", "."), "--json '.' cannot be written: it is a folder"),
     (("waves", "none"), "there is no folder 'none'"),
@@ -96,6 +105,24 @@ def test_wrong_input_is_one_line_and_status_2_and_leaves_nothing(fake, tmp_path,
     assert captured.err.startswith("lanikai: ") and captured.err.count("\n") == 1
     assert message in captured.err
     assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "x" * 5000,
+        f"{'x' * 5000}=1",
+        f"message_bytes={'9' * 5000}",
+        f"message_bytes={'x' * 5000}",
+        f"idt_over_T={[[2.5] * 400]}",
+        f"idt_over_T={[[2]] * 400}",
+    ],
+    ids=lambda text: text[:24],
+)
+def test_wrong_input_is_not_repeated_at_length(fake, capsys, setting):
+    assert fake("run", "share-senders", "--set", setting) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and len(error) < 500
 
 
 def test_wrong_input_in_a_process_of_its_own(tmp_path):

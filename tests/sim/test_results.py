@@ -97,14 +97,59 @@ def test_a_discarded_folder_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_was_there_keeps_what_is_not_ours(tmp_path):
+def folder_of(path: Path) -> RunFolder:
+    return RunFolder(path, experiment="e", size="quick", seed=1)
+
+
+@pytest.mark.parametrize("name", ["mine.txt", "run.log", "points/a", RunFolder.MARK])
+def test_a_folder_of_somebody_elses_files_is_refused_and_kept(tmp_path, name):
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("keep")
+    with pytest.raises(UserError, match=r"is not empty and no run made it: name a new folder, an empty one"):
+        folder_of(tmp_path)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [file]
+    assert file.read_text() == "keep"
+
+
+def test_an_earlier_runs_folder_is_taken_again_and_keeps_what_is_not_ours(tmp_path):
+    folder_of(tmp_path).file("run.log").write_text("of an earlier run")
     (tmp_path / "mine.txt").write_text("keep")
-    (tmp_path / "run.log").write_text("of an earlier run")
-    folder = RunFolder(tmp_path, experiment="e", size="quick", seed=1)
+    folder = folder_of(tmp_path)
+    assert (tmp_path / "run.log").exists()
     folder.clear()
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == [RunFolder.MARK, "mine.txt"]
+    folder.file("points").mkdir()
     folder.discard()
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+
+
+def test_an_empty_folder_is_taken_and_left_empty(tmp_path):
+    folder = folder_of(tmp_path)
+    folder.clear()
+    folder.file("points").mkdir()
+    folder.discard()
+    assert tmp_path.is_dir() and list(tmp_path.iterdir()) == []
+
+
+def test_links_are_followed_to_no_other_folder(tmp_path):
+    mine, out = tmp_path / "mine", tmp_path / "out"
+    mine.mkdir()
+    (mine / "precious").touch()
+    folder_of(out)
+    (out / "points").symlink_to(mine)
+    (out / "run.log").symlink_to(mine / "precious")
+    folder_of(out).clear()
+    assert [path.name for path in out.iterdir()] == [RunFolder.MARK]
+    assert (mine / "precious").exists()
+    # A mark that is a link proves nothing; a link to nothing is no folder.
+    (mine / RunFolder.MARK).symlink_to(out / RunFolder.MARK)
+    with pytest.raises(UserError, match="no run made it"):
+        folder_of(mine)
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UserError, match="it is a link to what is not there"):
+        folder_of(tmp_path / "dangling")
 
 
 def test_what_cannot_be_written_is_said_before_anything_is_made(tmp_path):
