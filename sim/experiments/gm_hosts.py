@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..cluster import Cluster
+    from lanikai.firmware.gm import GmConfig, GmProgram
+
+    from ..cluster import Cluster, ClusterConfig
     from ..host.gm import Gm
 
-__all__ = ["NODES", "start_gm"]
+__all__ = ["NODES", "gm_cluster", "start_gm"]
 
 NODES = 4
 """Nodes of a cluster that need not have more: experiments that agree on it share one build."""
 
 
-def start_gm(cluster: Cluster) -> list[Gm]:
-    """Start the rate-controlled GM control program on every card; the library of every host, by node."""
+def gm_cluster() -> ClusterConfig:
+    """The `lanai4` cluster of `NODES` nodes; those that an experiment does not use stay idle."""
+    from ..cluster import cluster_preset
+
+    return cluster_preset("lanai4", nodes=NODES)
+
+
+def start_gm(
+    cluster: Cluster,
+    gm: GmConfig | None = None,
+    started: Callable[[GmProgram], None] = lambda program: None,
+) -> list[Gm]:
+    """Start the GM control program on every card, the rate-controlled one by default; the library of every
+    host, by node. `started` is called with each node's program."""
     from lanikai.firmware.gm import start
 
     from ..host.gm import Gm
@@ -26,6 +41,6 @@ def start_gm(cluster: Cluster) -> list[Gm]:
     for node in cluster.nodes:
         others = [other for other in everyone if other != node.number]
         routes = {other: cluster.network.source_route(node.number, other) for other in others}
-        start(node.processor, node=node.number, nic=nic, routes=routes)
-        hosts.append(Gm(node.host, nic=nic, nodes=others))
+        started(start(node.processor, node=node.number, nic=nic, routes=routes, gm=gm))
+        hosts.append(Gm(node.host, nic=nic, nodes=others, gm=gm))
     return hosts

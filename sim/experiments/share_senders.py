@@ -12,41 +12,37 @@ opens: the shares are exact but for the rounding of the ratio itself, held below
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from lanikai.hdl.config import NicConfig, Part, preset
 from pydantic import Field, FiniteFloat, model_validator
 
-from ..errors import SimulationError
 from ..published import source, table
 from ..units import KB, mb_per_s
 from .base import Claim, Experiment, Outcome, Point, Size, within
+from .charts import bandwidth_bars
+from .gm_flows import (
+    BANDWIDTH_TOLERANCE,
+    SHARE_TOLERANCE,
+    T_TICKS,
+    Flow,
+    RoundWindow,
+    idt_ticks,
+    proportions,
+    start_flows,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ..cluster import Cluster
-    from ..host.bus import Watch
-    from ..host.gm import Gm
-    from ..host.gm_message import SendHandle
-    from ..host.gm_port import GmPort
-    from ..host.memory import Buffer
 
 __all__ = ["ShareSenders", "ShareSendersParameters", "round_counts"]
 
 PUBLISHED = table("share-senders")
-T_TICKS: int = table("rtc")["peak_interval_ticks"]
-"""T: a lone flow's packets leave every T ticks."""
-SHARE_TOLERANCE = 0.01
-"""Relative: shares against the 1/IDT proportions."""
-BANDWIDTH_TOLERANCE = 0.03
-"""Relative: bandwidths against the published ones."""
 ROUND_ERROR = 0.002
 """Relative: how far a flow's whole number of packets in a round may be from its exact proportion."""
-MESSAGES_IN_FLIGHT = 4
-"""Messages of a flow that have been sent and not acknowledged: a sender always has the next one ready."""
 ROUND_PACKETS_MAX = 2000
 """Longest round that is run: 0.1 s of simulated time."""
 WINDOW_PACKETS = {"quick": 120, "full": 1000}
@@ -54,11 +50,6 @@ WINDOW_PACKETS = {"quick": 120, "full": 1000}
 WARM_UP_PACKETS = 32
 """Least number of packets before the window: the connection queue, the staging buffers and both DMA engines
 of sender and receivers have all turned over several times by then."""
-
-
-def idt_ticks(idt_over_t: float) -> int:
-    """An IDT in ticks, rounded to the whole ticks that the rate control unit counts in."""
-    return round(idt_over_t * T_TICKS)
 
 
 def round_counts(idts_ticks: Sequence[int], message_packets: int = 1) -> list[int]:
@@ -208,87 +199,37 @@ class ShareSenders(Experiment):
 
     def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
         """A group of bars a setting: each flow's bandwidth, the published one as a line across it."""
-        axes = figure.add_subplot()
-        ticks, labels, position = [], [], 0.0
-        for outcome in outcomes:
-            achieved = outcome.results["bandwidth_mb_per_s"]
-            published = (outcome.point.published or {}).get("bandwidth_mb_per_s", [None] * len(achieved))
-            places = [position + flow for flow in range(len(achieved))]
-            for flow, (place, value) in enumerate(zip(places, achieved, strict=True)):
-                axes.bar(place, value, width=0.9, color=f"C{flow % 10}")
-                if published[flow] is not None:
-                    axes.hlines(published[flow], place - 0.45, place + 0.45, colors="black", linewidth=2)
-            ticks.append(sum(places) / len(places))
-            labels.append(outcome.point.label.removeprefix("IDT ").replace(" ", ", "))
-            position += len(achieved) + 1
-        axes.plot([], [], color="black", linewidth=2, label="published")
-        axes.set_xticks(ticks, labels)
-        axes.set_xlabel("IDT of the flows")
-        axes.set_ylabel("bandwidth (MB/s)")
-        axes.set_title("Flows of one sender share in the inverse ratio of their IDTs")
-        axes.legend()
-
-
-def proportions(idts: Sequence[float]) -> list[float]:
-    """The 1/IDT proportions of flows, which add up to 1."""
-    total = sum(1 / idt for idt in idts)
-    return [1 / idt / total for idt in idts]
-
-
-class Window:
-    """Counts delivered packets of all flows: `warm_up_packets` go by, the next `window_packets` are measured.
-
-    `done` is set with the last of them. `cycles` from the delivery that opened the window to the one that
-    closed it; `payload_bytes` of each flow in it.
-    """
-
-    def __init__(self, cluster: Cluster, spec: Mapping[str, Any]) -> None:
-        self._cluster = cluster
-        self._warm_up: int = spec["warm_up_packets"]
-        self._end: int = spec["warm_up_packets"] + spec["window_packets"]
-        self._delivered = 0
-        self._opened = 0
-        self.cycles = 0
-        self.payload_bytes = [0] * len(spec["idt_ticks"])
-        self.done = cluster.clock.flag()
-
-    def deliver(self, flow: int, length: int) -> None:
-        """A packet's last byte stands in its receiver's memory."""
-        self._delivered += 1
-        if self._delivered <= self._warm_up:
-            self._opened = self._cluster.clock.cycle
-        elif self._delivered <= self._end:
-            self.payload_bytes[flow] += length
-            self.cycles = self._cluster.clock.cycle - self._opened
-        if self._delivered == self._end:
-            self.done.set()
-        if self._delivered % 8 == 0:
-            self._cluster.progress(
-                min(1.0, self._delivered / self._end), f"{self._delivered} of {self._end} packets"
-            )
+        bandwidth_bars(
+            figure,
+            outcomes,
+            [outcome.point.label.removeprefix("IDT ").replace(" ", ", ") for outcome in outcomes],
+            x_label="IDT of the flows",
+            title="Flows of one sender share in the inverse ratio of their IDTs",
+        )
 
 
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one point: node 0 keeps `MESSAGES_IN_FLIGHT` messages of every flow on their way, flow f to node f
-    + 1."""
+    """Run one point: flow f goes from node 0 to node f + 1."""
     from .gm_hosts import start_gm
 
     hosts = start_gm(cluster)
-    sender, window, size = hosts[0], Window(cluster, spec), spec["message_bytes"]
-    ports: dict[int, GmPort] = {}
-    ready = []
-    for flow, idt in enumerate(spec["idt_ticks"]):
-        number = flow % sender.gm.ports
-        if number not in ports:
-            ports[number] = await sender.open_port(number)
-        port = ports[number]
-        buffer = await port.dma_malloc(size)
-        buffer.write(cluster.random.randbytes(size))
-        await _start_receiver(cluster, hosts[flow + 1], flow, buffer.read(), window)
-        await port.set_idt(node=flow + 1, port=0, ticks=idt)
-        ready.append(_keep_sending(port, buffer, flow + 1))
-    for flow, coroutine in enumerate(ready):
-        cluster.clock.spawn(coroutine, f"flow {flow}")
+    window = RoundWindow(
+        cluster,
+        flows=len(spec["idt_ticks"]),
+        warm_up_packets=spec["warm_up_packets"],
+        window_packets=spec["window_packets"],
+    )
+    flows = [
+        Flow(
+            source=0,
+            source_port=number % hosts[0].gm.ports,
+            target=number + 1,
+            message_bytes=spec["message_bytes"],
+            idt_ticks=idt,
+        )
+        for number, idt in enumerate(spec["idt_ticks"])
+    ]
+    await start_flows(cluster, hosts, flows, window.deliver)
     await window.done.wait()
     return {
         "payload_bytes": window.payload_bytes,
@@ -296,44 +237,3 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
         "window_packets": spec["window_packets"],
         "clock_hz": cluster.config.nic.clock_hz,
     }
-
-
-async def _keep_sending(port: GmPort, buffer: Buffer, node: int) -> None:
-    """Send the buffer to a node again and again."""
-    on_their_way: deque[SendHandle] = deque()
-    while True:
-        on_their_way.append(await port.send(buffer, node=node, port=0))
-        if len(on_their_way) == MESSAGES_IN_FLIGHT:
-            await on_their_way.popleft().wait()
-
-
-async def _start_receiver(cluster: Cluster, gm: Gm, flow: int, content: bytes, window: Window) -> None:
-    """Have a host receive the flow: buffers, a watch on the end of every packet's place in them, a loop."""
-    mtu = gm.nic.mtu_bytes
-    port = await gm.open_port(0)
-    for number in range(2 * MESSAGES_IN_FLIGHT):
-        buffer = await port.dma_malloc(len(content))
-        for start in range(0, len(content), mtu):
-            length = min(mtu, len(content) - start)
-            watch = gm.bus.watch(buffer.start + start + length - 1, 1)
-            cluster.clock.spawn(
-                _count(watch, window, flow, length), f"flow {flow} buffer {number} at {start}"
-            )
-        await port.provide_receive_buffer(buffer)
-    cluster.clock.spawn(_keep_receiving(port, content), f"receiver of flow {flow}")
-
-
-async def _count(watch: Watch, window: Window, flow: int, length: int) -> None:
-    """Count the packets that end at one place."""
-    while True:
-        await watch.wait()
-        window.deliver(flow, length)
-
-
-async def _keep_receiving(port: GmPort, content: bytes) -> None:
-    """Receive messages, look at every byte of them, give their buffers back."""
-    while True:
-        message = await port.receive()
-        if message.read() != content:
-            raise SimulationError(f"a message from node {message.node} did not arrive as it was sent")
-        await port.provide_receive_buffer(message.buffer)

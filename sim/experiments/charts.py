@@ -1,0 +1,47 @@
+"""Charts that several experiments draw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .base import Outcome
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["bandwidth_bars"]
+
+
+def bandwidth_bars(
+    figure: Figure,
+    outcomes: Sequence[Outcome],
+    labels: Sequence[str],
+    *,
+    x_label: str,
+    title: str,
+    flow_names: Sequence[str] = (),
+) -> None:
+    """A group of bars a point, with its label: the `bandwidth_mb_per_s` of each flow, the published one, if
+    there is one, as a line across it. `flow_names` are written on the bars."""
+    axes = figure.add_subplot()
+    ticks, position = [], 0.0
+    for outcome in outcomes:
+        achieved = outcome.results["bandwidth_mb_per_s"]
+        published = (outcome.point.published or {}).get("bandwidth_mb_per_s", [None] * len(achieved))
+        places = [position + flow for flow in range(len(achieved))]
+        for flow, (place, value) in enumerate(zip(places, achieved, strict=True)):
+            axes.bar(place, value, width=0.9, color=f"C{flow % 10}")
+            if flow_names:
+                axes.text(place, value / 2, flow_names[flow], ha="center", va="center", color="white")
+            if published[flow] is not None:
+                axes.hlines(published[flow], place - 0.45, place + 0.45, colors="black", linewidth=2)
+        ticks.append(sum(places) / len(places))
+        position += len(achieved) + 1
+    if any("bandwidth_mb_per_s" in (outcome.point.published or {}) for outcome in outcomes):
+        axes.plot([], [], color="black", linewidth=2, label="published")
+        axes.legend()
+    axes.set_xticks(ticks, labels)
+    axes.set_xlabel(x_label)
+    axes.set_ylabel("bandwidth (MB/s)")
+    axes.set_title(title)

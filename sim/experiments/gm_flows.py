@@ -1,0 +1,296 @@
+"""Flows of GM messages between the nodes of a cluster, kept going, and the windows they are measured in.
+
+A flow's sender always has the next message ready; its receiver reads every message and gives its buffer back.
+Deliveries are counted packet by packet, when a packet's last byte stands in its receiver's memory. Two windows:
+
+- `RoundWindow`: flows of one sender, whose dispatch pattern repeats after a round of packets. A whole number
+  of rounds, so shares are exact.
+- `TimeWindow`: flows of several senders, which have no common round. Each flow is measured from its first
+  delivery in the window to its last one, so that the window's ends cut no interval.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import SimulationError
+from ..published import table
+from ..units import mb_per_s
+
+if TYPE_CHECKING:
+    from ..cluster import Cluster
+    from ..host.bus import Watch
+    from ..host.gm import Gm
+    from ..host.gm_message import SendHandle
+    from ..host.gm_port import GmPort
+    from ..host.memory import Buffer
+
+__all__ = [
+    "BANDWIDTH_TOLERANCE",
+    "IDT_RANGE",
+    "MAX_IDT_TICKS",
+    "SHARE_TOLERANCE",
+    "T_TICKS",
+    "Flow",
+    "RoundWindow",
+    "Sender",
+    "TimeWindow",
+    "bandwidths",
+    "ideal_mb_per_s",
+    "idt_ticks",
+    "proportions",
+    "shares",
+    "start_flows",
+]
+
+_RTC = table("rtc")
+T_TICKS: int = _RTC["peak_interval_ticks"]
+"""T: a lone flow's packets leave every T ticks."""
+SHARE_TOLERANCE = 0.01
+"""Relative: shares against the 1/IDT proportions."""
+BANDWIDTH_TOLERANCE = 0.03
+"""Relative: bandwidths against the published ones."""
+MAX_IDT_TICKS = 2000
+"""Longest IDT of an experiment with a `TimeWindow`: its shortest one still holds ten such packets."""
+IDT_RANGE = f"0 (not regulated) to {MAX_IDT_TICKS}"
+MESSAGES_IN_FLIGHT = 4
+"""Messages of a flow that have been sent and not acknowledged: a sender always has the next one ready."""
+PROGRESS_STEPS = 32
+
+
+def idt_ticks(idt_over_t: float) -> int:
+    """An IDT in ticks, rounded to the whole ticks that the rate control unit counts in."""
+    return round(idt_over_t * T_TICKS)
+
+
+def ideal_mb_per_s(ticks: int) -> float:
+    """MB/s of a flow whose packets, each of a full MTU, leave every `ticks`."""
+    return float(_RTC["mtu_bytes"] / (ticks * _RTC["tick_us"]))
+
+
+def proportions(idts: Sequence[float]) -> list[float]:
+    """The 1/IDT proportions of flows, which add up to 1."""
+    total = sum(1 / idt for idt in idts)
+    return [1 / idt / total for idt in idts]
+
+
+def shares(bandwidths_mb_per_s: Sequence[float]) -> list[float]:
+    """Each flow's part of the sum."""
+    return [one / sum(bandwidths_mb_per_s) for one in bandwidths_mb_per_s]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flow:
+    """Messages of `message_bytes` from a port of node `source` to a port of node `target`, a packet every
+    `idt_ticks` (0: not regulated; None: the control program is the unmodified one, which has no IDT)."""
+
+    source: int
+    source_port: int = 0
+    target: int
+    target_port: int = 0
+    message_bytes: int
+    idt_ticks: int | None = 0
+
+
+Deliver = Callable[[int, int], None]
+"""Told a flow's place in the list and a packet's bytes, when its last byte stands in its receiver's
+memory."""
+
+
+class RoundWindow:
+    """Counts delivered packets of all `flows` together: `warm_up_packets` go by, the next `window_packets`
+    are measured.
+
+    `done` is set with the last of them. `cycles` from the delivery that opened the window to the one that
+    closed it; `payload_bytes` of each flow in it.
+    """
+
+    def __init__(self, cluster: Cluster, *, flows: int, warm_up_packets: int, window_packets: int) -> None:
+        self._cluster = cluster
+        self._warm_up = warm_up_packets
+        self._end = warm_up_packets + window_packets
+        self._delivered = 0
+        self._opened = 0
+        self.cycles = 0
+        self.payload_bytes = [0] * flows
+        self.done = cluster.clock.flag()
+
+    def deliver(self, flow: int, length: int) -> None:
+        """A packet's last byte stands in its receiver's memory."""
+        self._delivered += 1
+        if self._delivered <= self._warm_up:
+            self._opened = self._cluster.clock.cycle
+        elif self._delivered <= self._end:
+            self.payload_bytes[flow] += length
+            self.cycles = self._cluster.clock.cycle - self._opened
+        if self._delivered == self._end:
+            self.done.set()
+        if self._delivered % 8 == 0:
+            self._cluster.progress(
+                min(1.0, self._delivered / self._end), f"{self._delivered} of {self._end} packets"
+            )
+
+
+class TimeWindow:
+    """Counts each flow's packets in a stretch of time. `measure` may be called again and again."""
+
+    def __init__(self, cluster: Cluster, *, flows: int) -> None:
+        self._cluster = cluster
+        self._flows = flows
+        self._open = False
+        self._first: list[int | None] = [None] * flows
+        self._last = [0] * flows
+        self._bytes = [0] * flows
+
+    def deliver(self, flow: int, length: int) -> None:
+        """A packet's last byte stands in its receiver's memory."""
+        if not self._open:
+            return
+        cycle = self._last[flow] = self._cluster.clock.cycle
+        if self._first[flow] is None:
+            self._first[flow] = cycle
+        else:
+            self._bytes[flow] += length
+
+    async def measure(
+        self, *, warm_up_cycles: int, window_cycles: int, progress: bool = True
+    ) -> dict[str, Any]:
+        """Let the warm-up go by, then measure. `payload_bytes` of each flow after its first delivery in the
+        window, and the `flow_cycles` from that delivery to its last one; both 0 for a flow with less than two
+        deliveries."""
+        clock = self._cluster.clock
+        await clock.sleep(warm_up_cycles)
+        self._first, self._last = [None] * self._flows, [0] * self._flows
+        self._bytes = [0] * self._flows
+        self._open = True
+        for step in range(PROGRESS_STEPS):
+            start, end = (window_cycles * one // PROGRESS_STEPS for one in (step, step + 1))
+            await clock.sleep(end - start)
+            if progress:
+                self._cluster.progress((step + 1) / PROGRESS_STEPS, f"{end} of {window_cycles} cycles")
+        self._open = False
+        return {
+            "payload_bytes": list(self._bytes),
+            "flow_cycles": [
+                0 if first is None else last - first
+                for first, last in zip(self._first, self._last, strict=True)
+            ],
+            "clock_hz": self._cluster.config.nic.clock_hz,
+        }
+
+
+def bandwidths(measured: Mapping[str, Any]) -> list[float]:
+    """MB/s of each flow, of what `TimeWindow.measure` returns; 0 for a flow with nothing to measure."""
+    return [
+        mb_per_s(payload, cycles, measured["clock_hz"]) if cycles else 0.0
+        for payload, cycles in zip(measured["payload_bytes"], measured["flow_cycles"], strict=True)
+    ]
+
+
+class Sender:
+    """Sends a buffer again and again, `MESSAGES_IN_FLIGHT` at a time, until it is stopped."""
+
+    def __init__(
+        self, cluster: Cluster, host: Gm, port: GmPort, buffer: Buffer, flow: Flow, name: str
+    ) -> None:
+        self._cluster, self._host, self._port, self._buffer = cluster, host, port, buffer
+        self._flow, self._name = flow, name
+        self._stopping = False
+        self._ended = cluster.clock.flag()
+
+    def start(self) -> None:
+        """Begin to send."""
+        self._stopping = False
+        self._ended.clear()
+        self._cluster.clock.spawn(self._run(), self._name)
+
+    async def stop(self) -> None:
+        """Send no further message, and return when all have been acknowledged."""
+        self._stopping = True
+        await self._ended.wait()
+
+    async def renew(self, idt_ticks: int) -> None:
+        """A stopped flow gets a new IDT, and no arrears of its old one: its port is closed and opened again.
+        The port must have no other flow."""
+        number = self._port.number
+        await self._port.close()
+        self._port = await self._host.open_port(number)
+        await self._port.register(self._buffer)
+        await self._port.set_idt(node=self._flow.target, port=self._flow.target_port, ticks=idt_ticks)
+
+    async def _run(self) -> None:
+        on_their_way: deque[SendHandle] = deque()
+        while not self._stopping:
+            on_their_way.append(
+                await self._port.send(self._buffer, node=self._flow.target, port=self._flow.target_port)
+            )
+            if len(on_their_way) == MESSAGES_IN_FLIGHT:
+                await on_their_way.popleft().wait()
+        for handle in on_their_way:
+            await handle.wait()
+        self._ended.set()
+
+
+async def start_flows(
+    cluster: Cluster, hosts: Sequence[Gm], flows: Sequence[Flow], deliver: Deliver
+) -> list[Sender]:
+    """Set all flows up, each with random bytes of its own, then start them; their senders. Flows to one port
+    would take each other's buffers, so a target port has one flow only."""
+    ports: dict[tuple[int, int], GmPort] = {}
+
+    async def port_of(node: int, number: int) -> GmPort:
+        if (node, number) not in ports:
+            ports[node, number] = await hosts[node].open_port(number)
+        return ports[node, number]
+
+    senders = []
+    for number, flow in enumerate(flows):
+        port = await port_of(flow.source, flow.source_port)
+        buffer = await port.dma_malloc(flow.message_bytes)
+        buffer.write(cluster.random.randbytes(flow.message_bytes))
+        target = hosts[flow.target]
+        into = await port_of(flow.target, flow.target_port)
+        await _start_receiver(cluster, target, into, number, buffer.read(), deliver)
+        if flow.idt_ticks is not None:
+            await port.set_idt(node=flow.target, port=flow.target_port, ticks=flow.idt_ticks)
+        senders.append(Sender(cluster, hosts[flow.source], port, buffer, flow, f"flow {number}"))
+    for sender in senders:
+        sender.start()
+    return senders
+
+
+async def _start_receiver(
+    cluster: Cluster, gm: Gm, port: GmPort, flow: int, content: bytes, deliver: Deliver
+) -> None:
+    """Have a host receive the flow: buffers, a watch on the end of every packet's place in them, a loop. Of
+    packets: those that are cut MTU-sized."""
+    mtu = gm.nic.mtu_bytes
+    for number in range(2 * MESSAGES_IN_FLIGHT):
+        buffer = await port.dma_malloc(len(content))
+        for start in range(0, len(content), mtu):
+            length = min(mtu, len(content) - start)
+            watch = gm.bus.watch(buffer.start + start + length - 1, 1)
+            cluster.clock.spawn(
+                _count(watch, deliver, flow, length), f"flow {flow} buffer {number} at {start}"
+            )
+        await port.provide_receive_buffer(buffer)
+    cluster.clock.spawn(_keep_receiving(port, content), f"receiver of flow {flow}")
+
+
+async def _count(watch: Watch, deliver: Deliver, flow: int, length: int) -> None:
+    """Count the packets that end at one place."""
+    while True:
+        await watch.wait()
+        deliver(flow, length)
+
+
+async def _keep_receiving(port: GmPort, content: bytes) -> None:
+    """Receive messages, look at every byte of them, give their buffers back."""
+    while True:
+        message = await port.receive()
+        if message.read() != content:
+            raise SimulationError(f"a message from node {message.node} did not arrive as it was sent")
+        await port.provide_receive_buffer(message.buffer)
