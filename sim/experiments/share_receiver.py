@@ -1,0 +1,169 @@
+"""share-receiver: flows of several senders to one receiver get the bandwidths that their IDTs say.
+
+gulati-thesis-2001 5.4.2, figure 5.7: two flows leave a node each for the same node. They meet at the router's
+output port and in the receiver's card; both senders pace themselves, and nothing but the pacing divides the
+receiver's bandwidth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from lanikai.hdl.config import Part
+from pydantic import Field, FiniteFloat, model_validator
+
+from ..published import source, table
+from ..units import KB
+from .base import Claim, Experiment, Outcome, Point, Size, within
+from .charts import bandwidth_bars
+from .gm_flows import (
+    BANDWIDTH_TOLERANCE,
+    MAX_IDT_TICKS,
+    SHARE_TOLERANCE,
+    T_TICKS,
+    Flow,
+    TimeWindow,
+    bandwidths,
+    idt_ticks,
+    proportions,
+    shares,
+    start_flows,
+)
+from .gm_hosts import NODES
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ..cluster import Cluster
+
+__all__ = ["ShareReceiver", "ShareReceiverParameters"]
+
+PUBLISHED = table("share-receiver")
+RECEIVER = 0
+WARM_UP_CYCLES = 60_000
+"""Nearly two messages of a lone flow."""
+WINDOW_CYCLES = {"quick": 500_000, "full": 3_000_000}
+"""The shorter one holds 31 packets of the published slow flow. A delivery waits for at most one other packet,
+1600 cycles: 0.3% of it."""
+
+
+class ShareReceiverParameters(Part):
+    """Parameters of share-receiver; the defaults are the published set-up."""
+
+    idt_over_T: list[list[FiniteFloat]] = Field(
+        default=PUBLISHED["idt_over_T"],
+        min_length=1,
+        max_length=64,
+        description=f"settings, a list of flows each: IDT of every sender's flow in units of T = {T_TICKS} ticks",
+        json_schema_extra={"range": f"list of settings, each a list of 1 to {NODES - 1} IDTs"},
+    )
+    message_bytes: int = Field(64 * KB, ge=1, le=256 * KB, description="bytes of a message")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for number, setting in enumerate(self.idt_over_T):
+            if not 1 <= len(setting) < NODES:
+                raise ValueError(
+                    f"idt_over_T[{number}] has {len(setting)} flows: a setting has 1 to {NODES - 1}"
+                )
+            for flow, idt in enumerate(setting):
+                if not 1 <= idt_ticks(idt) <= MAX_IDT_TICKS:
+                    raise ValueError(
+                        f"idt_over_T[{number}][{flow}] = {idt:g}: an IDT is 1 to {MAX_IDT_TICKS} ticks, "
+                        f"{1 / T_TICKS:.4f} to {MAX_IDT_TICKS / T_TICKS:.2f} in units of T"
+                    )
+        return self
+
+
+class ShareReceiver(Experiment):
+    """Flows to one receiver, a sender each."""
+
+    name = "share-receiver"
+    asks = "Do flows of several senders share their one receiver in the inverse ratio of their IDTs?"
+    source = source("share-receiver")
+    entry = "lanikai.sim.experiments.share_receiver:measure"
+    Parameters = ShareReceiverParameters
+
+    def points(self, parameters: ShareReceiverParameters, size: Size) -> list[Point]:
+        """A point a setting."""
+        return [self._point(parameters, setting, size) for setting in parameters.idt_over_T]
+
+    def _point(self, parameters: ShareReceiverParameters, setting: list[float], size: Size) -> Point:
+        idts = [idt_ticks(idt) for idt in setting]
+        published = None
+        if parameters.message_bytes == 64 * KB and setting in PUBLISHED["idt_over_T"]:
+            achieved = PUBLISHED["achieved_mb_per_s"][PUBLISHED["idt_over_T"].index(setting)]
+            published = {"bandwidth_mb_per_s": achieved, "share": proportions(setting)}
+        return Point(
+            label="IDT " + " ".join(f"{idt:.3g}T" for idt in setting),
+            parameters={
+                "idt_over_T": setting,
+                "idt_ticks": idts,
+                "message_bytes": parameters.message_bytes,
+            },
+            spec={
+                "idt_ticks": idts,
+                "message_bytes": parameters.message_bytes,
+                "warm_up_cycles": WARM_UP_CYCLES,
+                "window_cycles": WINDOW_CYCLES[size],
+            },
+            published=published,
+            tolerance=published and {"bandwidth_mb_per_s": BANDWIDTH_TOLERANCE, "share": SHARE_TOLERANCE},
+        )
+
+    def cluster(self, parameters: ShareReceiverParameters) -> Any:
+        """The receiver and as many senders as there can be."""
+        from .gm_hosts import gm_cluster
+
+        return gm_cluster()
+
+    def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
+        """Bandwidth and share of each flow over the window."""
+        found = bandwidths(measured)
+        return {"bandwidth_mb_per_s": found, "share": shares(found)}
+
+    def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
+        """The section's claim, on every setting that was run, published or not."""
+        return [
+            Claim(
+                text="bandwidth is shared in the inverse ratio of the IDT values (shares within 1%)",
+                holds=all(
+                    within(
+                        outcome.results["share"],
+                        proportions(outcome.point.parameters["idt_over_T"]),
+                        SHARE_TOLERANCE,
+                    )
+                    for outcome in outcomes
+                ),
+            )
+        ]
+
+    def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
+        """A group of bars a setting: each flow's bandwidth, the published one as a line across it."""
+        bandwidth_bars(
+            figure,
+            outcomes,
+            [outcome.point.label.removeprefix("IDT ").replace(" ", ", ") for outcome in outcomes],
+            x_label="IDT of the flows",
+            title="Flows to one receiver share in the inverse ratio of their IDTs",
+        )
+
+
+async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Run one point: flow f goes from node f + 1 to port f of the receiver."""
+    from .gm_hosts import start_gm
+
+    flows = [
+        Flow(
+            source=number + 1,
+            target=RECEIVER,
+            target_port=number,
+            message_bytes=spec["message_bytes"],
+            idt_ticks=idt,
+        )
+        for number, idt in enumerate(spec["idt_ticks"])
+    ]
+    window = TimeWindow(cluster, flows=len(flows))
+    await start_flows(cluster, start_gm(cluster), flows, window.deliver)
+    return await window.measure(warm_up_cycles=spec["warm_up_cycles"], window_cycles=spec["window_cycles"])
