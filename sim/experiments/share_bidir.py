@@ -1,0 +1,175 @@
+"""share-bidir: flows that leave a node, while one comes in, share what the node can still send.
+
+gulati-thesis-2001 5.4.3, figure 5.8: node 0 receives a flow and sends two, each from and to a node of its
+own, so that all three meet in its card and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+from lanikai.hdl.config import Part
+from pydantic import Field
+
+from ..published import source, table
+from ..units import KB
+from .base import Claim, Experiment, Outcome, Point, Size, within
+from .charts import bandwidth_bars
+from .gm_flows import (
+    BANDWIDTH_TOLERANCE,
+    MAX_IDT_TICKS,
+    SHARE_TOLERANCE,
+    Flow,
+    TimeWindow,
+    bandwidths,
+    ideal_mb_per_s,
+    proportions,
+    shares,
+    start_flows,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ..cluster import Cluster
+
+__all__ = ["ShareBidir", "ShareBidirParameters"]
+
+PUBLISHED = table("share-bidir")
+MIDDLE, OUT_NODES, IN_NODE = 0, (1, 2), 3
+WARM_UP_CYCLES = 60_000
+"""Two messages of the published outgoing flows are 130 000 cycles; the pattern of packets is steady after a
+few of them."""
+WINDOW_CYCLES = {"quick": 500_000, "full": 3_000_000}
+"""The shorter one holds 60 packets of the published incoming flow."""
+Idt = Annotated[int, Field(ge=1, le=MAX_IDT_TICKS)]
+
+
+class ShareBidirParameters(Part):
+    """Parameters of share-bidir; the defaults are the published set-up."""
+
+    out_idt_ticks: list[Idt] = Field(
+        default=[PUBLISHED["idt_ticks"]["out1"], PUBLISHED["idt_ticks"]["out2"]],
+        min_length=1,
+        max_length=len(OUT_NODES),
+        description="IDTs of the flows that leave the node, ticks",
+        json_schema_extra={"range": f"list of 1 or 2 IDTs, each 1 to {MAX_IDT_TICKS}"},
+    )
+    in_idt_ticks: int = Field(
+        PUBLISHED["idt_ticks"]["incoming"],
+        ge=1,
+        le=MAX_IDT_TICKS,
+        description="IDT of the flow that comes in, ticks",
+    )
+    message_bytes: int = Field(64 * KB, ge=1, le=256 * KB, description="bytes of a message")
+
+
+class ShareBidir(Experiment):
+    """Two flows out of a node, one into it."""
+
+    name = "share-bidir"
+    asks = "Do flows share what a node can send, in the inverse ratio of their IDTs, while it receives?"
+    source = source("share-bidir")
+    entry = "lanikai.sim.experiments.share_bidir:measure"
+    Parameters = ShareBidirParameters
+
+    def points(self, parameters: ShareBidirParameters, size: Size) -> list[Point]:
+        """One point; flow 0 is the incoming one, as in the results."""
+        out, incoming = parameters.out_idt_ticks, parameters.in_idt_ticks
+        published = None
+        if parameters == ShareBidirParameters():
+            achieved = PUBLISHED["achieved_mb_per_s"]
+            published = {
+                "bandwidth_mb_per_s": [achieved["incoming"], achieved["out1"], achieved["out2"]],
+                "out_share": proportions(out),
+            }
+        return [
+            Point(
+                label=f"in {incoming}, out " + " ".join(map(str, out)),
+                parameters={
+                    "in_idt_ticks": incoming,
+                    "out_idt_ticks": out,
+                    "message_bytes": parameters.message_bytes,
+                },
+                spec={
+                    "in_idt_ticks": incoming,
+                    "out_idt_ticks": out,
+                    "message_bytes": parameters.message_bytes,
+                    "warm_up_cycles": WARM_UP_CYCLES,
+                    "window_cycles": WINDOW_CYCLES[size],
+                },
+                published=published,
+                tolerance={"bandwidth_mb_per_s": BANDWIDTH_TOLERANCE, "out_share": SHARE_TOLERANCE}
+                if published
+                else None,
+            )
+        ]
+
+    def cluster(self, parameters: ShareBidirParameters) -> Any:
+        """The node in the middle, and three others."""
+        from .gm_hosts import gm_cluster
+
+        return gm_cluster()
+
+    def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
+        """Bandwidth of each flow, the incoming one first; share of each outgoing one of what goes out."""
+        found = bandwidths(measured)
+        return {"bandwidth_mb_per_s": found, "out_share": shares(found[1:])}
+
+    def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
+        """The section's claims."""
+        return [
+            Claim(
+                text="the outgoing bandwidth is shared in the inverse ratio of the IDT values (shares within 1%)",
+                holds=all(
+                    within(
+                        outcome.results["out_share"],
+                        proportions(outcome.point.parameters["out_idt_ticks"]),
+                        SHARE_TOLERANCE,
+                    )
+                    for outcome in outcomes
+                ),
+            ),
+            Claim(
+                text="the incoming flow keeps the bandwidth that its IDT says (within 1%)",
+                holds=all(
+                    within(
+                        outcome.results["bandwidth_mb_per_s"][0],
+                        ideal_mb_per_s(outcome.point.parameters["in_idt_ticks"]),
+                        SHARE_TOLERANCE,
+                    )
+                    for outcome in outcomes
+                ),
+            ),
+        ]
+
+    def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
+        """A bar a flow, the published bandwidth as a line across it."""
+        bandwidth_bars(
+            figure,
+            outcomes,
+            [outcome.point.label for outcome in outcomes],
+            x_label="IDT of the incoming and of the outgoing flows (ticks)",
+            title="Flows share what a node can send while it receives",
+        )
+
+
+async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Run one point."""
+    from .gm_hosts import start_gm
+
+    size = spec["message_bytes"]
+    # The receiving port of the node in the middle is none of its sending ones.
+    ways = [(IN_NODE, 0, MIDDLE, len(OUT_NODES), spec["in_idt_ticks"])]
+    ways += [
+        (MIDDLE, number, node, 0, idt)
+        for number, (node, idt) in enumerate(zip(OUT_NODES, spec["out_idt_ticks"], strict=False))
+    ]
+    flows = [
+        Flow(source=node, source_port=port, target=to, target_port=to_port, message_bytes=size, idt_ticks=idt)
+        for node, port, to, to_port, idt in ways
+    ]
+    window = TimeWindow(cluster, flows=len(flows))
+    await start_flows(cluster, start_gm(cluster), flows, window.deliver)
+    return await window.measure(warm_up_cycles=spec["warm_up_cycles"], window_cycles=spec["window_cycles"])
