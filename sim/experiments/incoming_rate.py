@@ -1,0 +1,244 @@
+"""incoming-rate: how much a node can send while it receives.
+
+gulati-thesis-2001 5.3, figure 5.4: flow 1 goes from A to B and has an IDT; flow 2 goes from B to C. For each
+IDT of flow 1: the largest bandwidth of flow 2 "that *does not* affect the first flow", which "achieves almost
+the same bandwidth for a given IDT as it would have, had flow 2 not existed".
+
+**The search.** One point is one IDT of flow 1. Flow 1 is measured alone; then in trials with flow 2, each of
+an IDT of flow 2. A trial *leaves flow 1 alone* if flow 1 has at least 1 - `SLOWER` of what it has alone. The
+answer is the bandwidth of flow 2 in the trial with its smallest IDT that leaves flow 1 alone:
+
+1. flow 2 is not regulated; if that leaves flow 1 alone, it is the answer;
+2. else bisection between T (regulation begins to matter) and `MAX_IDT_TICKS` (taken to leave flow 1 alone,
+   and tried if nothing shorter does), down to `step_ticks`. It takes for granted that a longer IDT of flow 2
+   never hurts flow 1 more.
+
+Every trial starts both flows afresh: a flow that was held up keeps its arrears, and would go faster than its
+IDT in the next trial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any
+
+from lanikai.hdl.config import Part
+from pydantic import Field
+
+from ..published import source, table
+from ..units import KB
+from .base import Claim, Experiment, Outcome, Point, Size, within
+from .gm_flows import (
+    BANDWIDTH_TOLERANCE,
+    IDT_RANGE,
+    MAX_IDT_TICKS,
+    T_TICKS,
+    Flow,
+    TimeWindow,
+    bandwidths,
+    start_flows,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ..cluster import Cluster
+
+__all__ = ["IncomingRate", "IncomingRateParameters", "smallest_harmless"]
+
+PUBLISHED = table("incoming-rate")
+PUBLISHED_IDT = table("share-bidir")["idt_ticks"]["incoming"]
+"""The IDT of the published point: its 16.37 MB/s are those of 5.4.3."""
+A, B, C = 0, 1, 2
+SLOWER = 0.01
+"""Relative: by how much flow 1 may be slower with flow 2 than without, "almost the same bandwidth"."""
+IDTS = {"quick": [96, 250, 500], "full": [96, 104, 116, 132, 152, 180, 220, 280, 360, 500, 750, 1000]}
+"""IDTs of flow 1, ticks."""
+STEP_TICKS = {"quick": 96, "full": 16}
+"""Where bisection stops."""
+WARM_UP_CYCLES = 60_000
+"""A receiver that falls behind holds flow 1 when its queue is full, which takes some packets."""
+WINDOW_CYCLES = {"quick": 150_000, "full": 300_000}
+"""Packets of IDT 500 come every 8250 cycles, early or late by the place of a packet of flow 2, up to 1600
+cycles: 1% of the shorter window."""
+Idt = Annotated[int, Field(ge=0, le=MAX_IDT_TICKS)]
+
+
+class IncomingRateParameters(Part):
+    """Parameters of incoming-rate."""
+
+    idt_ticks: list[Idt] = Field(
+        [],
+        max_length=64,
+        description="IDTs of flow 1, ticks; empty: those of the size",
+        json_schema_extra={"range": f"list of IDTs, each {IDT_RANGE}"},
+    )
+    message_bytes: int = Field(64 * KB, ge=1, le=256 * KB, description="bytes of a message")
+
+
+class IncomingRate(Experiment):
+    """A flow into a node, and the most that the node sends beside it."""
+
+    name = "incoming-rate"
+    asks = "How much can a node send while it receives at a given rate?"
+    source = source("incoming-rate")
+    entry = "lanikai.sim.experiments.incoming_rate:measure"
+    Parameters = IncomingRateParameters
+
+    def points(self, parameters: IncomingRateParameters, size: Size) -> list[Point]:
+        """A point an IDT of flow 1."""
+        return [self._point(parameters, idt, size) for idt in parameters.idt_ticks or IDTS[size]]
+
+    def _point(self, parameters: IncomingRateParameters, idt: int, size: Size) -> Point:
+        published = None
+        if idt == PUBLISHED_IDT and parameters.message_bytes == 64 * KB:
+            published = {
+                INCOMING: PUBLISHED["point"]["incoming_mb_per_s"],
+                OUTGOING: PUBLISHED["point"]["peak_outgoing_mb_per_s"],
+            }
+        return Point(
+            label=f"IDT {idt}",
+            parameters={"idt_ticks": idt, "message_bytes": parameters.message_bytes},
+            spec={
+                "idt_ticks": idt,
+                "message_bytes": parameters.message_bytes,
+                "warm_up_cycles": WARM_UP_CYCLES,
+                "window_cycles": WINDOW_CYCLES[size],
+                "step_ticks": STEP_TICKS[size],
+            },
+            published=published,
+            tolerance=published and {INCOMING: BANDWIDTH_TOLERANCE, OUTGOING: BANDWIDTH_TOLERANCE},
+        )
+
+    def cluster(self, parameters: IncomingRateParameters) -> Any:
+        """Three nodes, and one that stays idle."""
+        from .gm_hosts import gm_cluster
+
+        return gm_cluster()
+
+    def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
+        """Bandwidth of flow 1 (incoming) alone and beside flow 2, and of flow 2 (peak outgoing), its IDT, and
+        the number of trials."""
+        incoming, outgoing = bandwidths(measured["found"])
+        return {
+            INCOMING: incoming,
+            OUTGOING: outgoing,
+            "sum_mb_per_s": incoming + outgoing,
+            "incoming_alone_mb_per_s": bandwidths(measured["alone"])[0],
+            "outgoing_idt_ticks": measured["outgoing_idt_ticks"],
+            "trials": measured["trials"],
+        }
+
+    def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
+        """What the section says of the curve, where two points or more make one."""
+        found = sorted((one.results for one in outcomes), key=lambda one: float(one[INCOMING]))
+        claims = [
+            Claim(
+                text=f"flow 1 has at least {1 - SLOWER:.0%} of what it has alone",
+                holds=all(one[INCOMING] >= (1 - SLOWER) * one["incoming_alone_mb_per_s"] for one in found),
+            )
+        ]
+        if len(found) > 1:
+            sums = [one["sum_mb_per_s"] for one in found]
+            claims += [
+                Claim(
+                    text="peak outgoing bandwidth falls as the incoming rate rises",
+                    holds=all(low[OUTGOING] > high[OUTGOING] for low, high in pairwise(found)),
+                ),
+                Claim(
+                    text="the sum of both is not constant: it varies by more than 3%",
+                    holds=not within(max(sums), min(sums), BANDWIDTH_TOLERANCE),
+                ),
+                Claim(
+                    text="a receive costs the card less than a send: the sum is larger at the highest "
+                    "incoming rate than at the lowest",
+                    holds=sums[-1] > sums[0],
+                ),
+            ]
+        return claims
+
+    def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
+        """Peak outgoing bandwidth against incoming bandwidth, and their sum."""
+        axes = figure.add_subplot()
+        found = sorted((one.results for one in outcomes), key=lambda one: float(one[INCOMING]))
+        incoming = [one[INCOMING] for one in found]
+        axes.plot(incoming, [one[OUTGOING] for one in found], "o-", label="peak outgoing")
+        axes.plot(incoming, [one["sum_mb_per_s"] for one in found], "s--", label="sum")
+        point = PUBLISHED["point"]
+        axes.plot(
+            point["incoming_mb_per_s"],
+            point["peak_outgoing_mb_per_s"],
+            "kx",
+            markersize=10,
+            label="published point",
+        )
+        axes.set_xlabel("incoming bandwidth (MB/s)")
+        axes.set_ylabel("bandwidth (MB/s)")
+        axes.set_ylim(bottom=0)
+        axes.set_title("What a node can send while it receives")
+        axes.legend()
+
+
+INCOMING, OUTGOING = "incoming_mb_per_s", "peak_outgoing_mb_per_s"
+
+
+async def smallest_harmless(harmless: Callable[[int], Awaitable[bool]], *, step_ticks: int) -> int:
+    """The smallest IDT of flow 2, in ticks and to `step_ticks`, for which `harmless` is true: 0, or T to
+    `MAX_IDT_TICKS`. See the search above. Raises ValueError if none is."""
+    if await harmless(0):
+        return 0
+    low, high = T_TICKS - step_ticks, MAX_IDT_TICKS
+    while high - low > step_ticks:
+        middle = (low + high) // 2
+        if await harmless(middle):
+            high = middle
+        else:
+            low = middle
+    if high == MAX_IDT_TICKS and not await harmless(high):
+        raise ValueError(f"even an IDT of {MAX_IDT_TICKS} ticks slows flow 1")
+    return high
+
+
+async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Run one point: the whole search, in one simulation."""
+    from .gm_hosts import start_gm
+
+    hosts = start_gm(cluster)
+    size = spec["message_bytes"]
+    window = TimeWindow(cluster, flows=2)
+    # A port of B for each direction, since flow 2's is closed and opened again.
+    flows = [
+        Flow(source=A, target=B, target_port=1, message_bytes=size, idt_ticks=spec["idt_ticks"]),
+        Flow(source=B, target=C, target_port=0, message_bytes=size),
+    ]
+    senders = await start_flows(cluster, hosts, flows, window.deliver)
+    trials: dict[int | None, dict[str, Any]] = {}
+
+    async def trial(outgoing: int | None) -> dict[str, Any]:
+        for sender in senders:
+            await sender.stop()
+        await senders[0].renew(spec["idt_ticks"])
+        senders[0].start()
+        if outgoing is not None:
+            await senders[1].renew(outgoing)
+            senders[1].start()
+        trials[outgoing] = await window.measure(
+            warm_up_cycles=spec["warm_up_cycles"], window_cycles=spec["window_cycles"], progress=False
+        )
+        cluster.progress(min(0.99, len(trials) / 12), f"{len(trials)} trials")
+        return trials[outgoing]
+
+    alone = await trial(None)
+    least = (1 - SLOWER) * bandwidths(alone)[0]
+
+    async def harmless(outgoing: int) -> bool:
+        return bandwidths(await trial(outgoing))[0] >= least
+
+    found = await smallest_harmless(harmless, step_ticks=spec["step_ticks"])
+    return {
+        "alone": alone,
+        "found": trials[found],
+        "outgoing_idt_ticks": found,
+        "trials": len(trials),
+    }
