@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from ..errors import UserError
 from ..published import CONSTANTS, source, tables
 from .base import Experiment
+from .fair_queueing import FairQueueing
+from .idt_sweep import IdtSweep
+from .incoming_rate import IncomingRate
 from .network_load import NetworkLoad
+from .rate_overhead import RateOverhead
+from .rate_table import RateTable
+from .share_bidir import ShareBidir
+from .share_receiver import ShareReceiver
 from .share_senders import ShareSenders
 from .transfer import Transfer
 from .vl_isolation import VlIsolation
@@ -19,7 +26,14 @@ __all__ = ["EXPERIMENTS", "Listed", "find", "listing"]
 EXPERIMENTS: Mapping[str, Experiment] = {
     experiment.name: experiment
     for experiment in (
+        FairQueueing(),
+        IdtSweep(),
+        IncomingRate(),
         NetworkLoad(),
+        RateOverhead(),
+        RateTable(),
+        ShareBidir(),
+        ShareReceiver(),
         ShareSenders(),
         Transfer(),
         VlIsolation(),

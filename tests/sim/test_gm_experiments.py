@@ -1,0 +1,283 @@
+"""The experiments on GM: their points, what they make of measurements, and claims that fail when broken."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lanikai.sim.errors import UserError
+from lanikai.sim.experiments.base import Outcome
+from lanikai.sim.experiments.gm_flows import MAX_IDT_TICKS, T_TICKS, bandwidths, ideal_mb_per_s
+from lanikai.sim.experiments.incoming_rate import smallest_harmless
+from lanikai.sim.experiments.parameters import parse
+from lanikai.sim.experiments.rate_overhead import PROGRAMS
+from lanikai.sim.experiments.registry import find
+from matplotlib.figure import Figure
+
+CLOCK_HZ = 33_000_000
+NAMES = (
+    "fair-queueing",
+    "idt-sweep",
+    "incoming-rate",
+    "rate-overhead",
+    "rate-table",
+    "share-bidir",
+    "share-receiver",
+)
+
+
+def flows(*mb_per_s: float) -> dict:
+    """What a `TimeWindow` measures of flows with these bandwidths."""
+    return {
+        "payload_bytes": [round(one * 1_000_000) for one in mb_per_s],
+        "flow_cycles": [CLOCK_HZ] * len(mb_per_s),
+        "clock_hz": CLOCK_HZ,
+    }
+
+
+def judge(name: str, answer, settings: tuple[str, ...] = ()) -> tuple[list[bool | None], list[bool]]:
+    """The verdict of every point and claim of the quick size, if `answer(point)` is what was measured. The plot
+    is drawn, too."""
+    experiment = find(name)
+    parameters = parse(experiment, settings)
+    outcomes = [
+        Outcome(
+            point=point,
+            results=experiment.results(parameters, point, answer(point)),
+            seed=1,
+            cycles=1,
+            wall_seconds=1.0,
+        )
+        for point in experiment.points(parameters, "quick")
+    ]
+    figure = Figure()
+    experiment.plot(parameters, outcomes, figure)
+    assert figure.axes
+    return [one.within for one in outcomes], [
+        claim.holds for claim in experiment.claims(parameters, outcomes)
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_points_are_told_apart_and_full_is_the_longer_size(name):
+    experiment = find(name)
+    parameters = parse(experiment, [])
+    quick, full = (experiment.points(parameters, size) for size in ("quick", "full"))
+    for points in (quick, full):
+        assert len({point.label for point in points}) == len(points)
+    assert len(full) >= len(quick) and full[0].spec != quick[0].spec
+
+
+def test_a_flow_with_nothing_to_measure_has_no_bandwidth():
+    assert bandwidths({"payload_bytes": [0, 4096], "flow_cycles": [0, 33], "clock_hz": CLOCK_HZ}) == [0, 4096]
+
+
+def table_rows(idts: list[int], slots: int, slot_ticks: int) -> list[dict]:
+    """Figure 3.3 of the thesis, in plain Python."""
+    ndts, rows = [0] * len(idts), []
+    for slot in range(slots):
+        before = [ndt * slot_ticks for ndt in ndts]
+        flow = ndts.index(min(ndts))
+        if ndts[flow] <= slot:
+            ndts[flow] += idts[flow]
+        else:
+            flow = None
+        rows.append({"flow": flow, "ndt_ticks": before})
+    return rows
+
+
+def test_rate_table_is_the_algorithm_of_the_thesis():
+    def right(point):
+        spec = point.spec
+        return {"rows": table_rows(spec["idt_over_T"], spec["slots"], spec["ticks_per_T"])}
+
+    assert judge("rate-table", right) == ([True], [True])
+    assert judge("rate-table", right, ("idt_over_T=[4, 4, 2]",)) == ([None], [True])
+
+    def a_tick_late(point):
+        rows = right(point)["rows"]
+        rows[3]["ndt_ticks"][0] += 1
+        return {"rows": rows}
+
+    def b_first(point):
+        rows = right(point)["rows"]
+        rows[0]["flow"] = 1
+        return {"rows": rows}
+
+    def starved(point):
+        rows = right(point)["rows"]
+        for row in rows[20:]:
+            row["flow"] = 0 if row["flow"] == 1 else row["flow"]
+        return {"rows": rows}
+
+    assert judge("rate-table", a_tick_late) == ([False], [True])
+    assert judge("rate-table", b_first)[0] == [False]
+    assert judge("rate-table", starved)[1] == [False]
+
+
+def test_idt_sweep_finds_the_knee():
+    def lone(knee: int, peak: float = 1.0):
+        return lambda point: flows(peak * ideal_mb_per_s(max(knee, point.parameters["idt_ticks"])))
+
+    verdicts, claims = judge("idt-sweep", lone(T_TICKS))
+    assert verdicts.count(True) == 2 and False not in verdicts and claims == [True, True]
+    verdicts, claims = judge("idt-sweep", lone(110))
+    assert verdicts[0] is False and claims == [False, True]
+    assert judge("idt-sweep", lone(60))[1] == [True, False]
+    assert judge("idt-sweep", lone(T_TICKS), ("idt_ticks=[96, 200]",)) == ([None, None], [True])
+
+
+@pytest.mark.parametrize(
+    ("name", "measured"), [("share-receiver", (8.5, 76.5)), ("share-bidir", (16.4, 32.6, 32.6))]
+)
+def test_shares_and_bandwidths_are_judged(name, measured):
+    verdicts, claims = judge(name, lambda point: flows(*measured))
+    assert verdicts == [True] and all(claims)
+    # The last flow loses what the tolerance of shares does not allow, then everything the same part.
+    verdicts, claims = judge(name, lambda point: flows(*measured[:-1], 0.95 * measured[-1]))
+    assert verdicts == [False] and claims[0] is False
+    verdicts, claims = judge(name, lambda point: flows(*(0.95 * one for one in measured)))
+    assert verdicts == [False] and claims[0] is True
+
+
+def test_share_bidir_notices_a_slow_incoming_flow():
+    assert judge("share-bidir", lambda point: flows(16.1, 32.6, 32.6)) == ([True], [True, False])
+
+
+def incoming(out: dict[int, float], kept: float = 1.0):
+    """A measurement of incoming-rate with these outgoing bandwidths, by IDT of flow 1."""
+
+    def answer(point):
+        idt = point.parameters["idt_ticks"]
+        alone = ideal_mb_per_s(idt)
+        return {
+            "alone": flows(alone),
+            "found": flows(kept * alone, out[idt]),
+            "outgoing_idt_ticks": 100,
+            "trials": 2,
+        }
+
+    return answer
+
+
+def test_incoming_rate_judges_the_curve():
+    idts = ("idt_ticks=[96, 250, 500]",)
+    assert judge("incoming-rate", incoming({96: 20, 250: 55, 500: 65}), idts) == (
+        [None, None, True],
+        [True] * 4,
+    )
+    assert judge("incoming-rate", incoming({96: 20, 250: 55, 500: 70}), idts)[0] == [None, None, False]
+    constant = {idt: 90 - ideal_mb_per_s(idt) for idt in (96, 250, 500)}
+    assert judge("incoming-rate", incoming(constant), idts)[1][2] is False
+    assert judge("incoming-rate", incoming({96: 20, 250: 66, 500: 65}), idts)[1][1] is False
+    assert judge("incoming-rate", incoming({96: 1, 250: 45, 500: 75}), idts)[1][3] is False
+    assert judge("incoming-rate", incoming({96: 20, 250: 55, 500: 65}, kept=0.98), idts)[1][0] is False
+
+
+@given(limit=st.integers(0, MAX_IDT_TICKS), step=st.integers(1, 128))
+def test_the_search_finds_the_smallest_harmless_idt(limit, step):
+    tried = []
+
+    async def harmless(idt: int) -> bool:
+        tried.append(idt)
+        # An IDT below T is none: the flow goes at its peak.
+        return (idt if idt >= T_TICKS else 0) >= limit
+
+    found = asyncio.run(smallest_harmless(harmless, step_ticks=step))
+    assert found in tried and len(tried) == len(set(tried))
+    if limit == 0:
+        assert found == 0 and tried == [0]
+    else:
+        assert max(limit, T_TICKS) <= found
+        assert found <= max(limit, T_TICKS) + step or found == MAX_IDT_TICKS
+
+
+def test_the_search_says_when_nothing_is_harmless():
+    async def never(idt: int) -> bool:
+        return False
+
+    with pytest.raises(ValueError, match="even an IDT of 2000 ticks slows flow 1"):
+        asyncio.run(smallest_harmless(never, step_ticks=8))
+
+
+def overhead(changes: dict[str, tuple[float, float]]):
+    """A measurement of rate-overhead: factors on the cycles of round trips and of the transfer, by program."""
+
+    def answer(point):
+        trips, transfer = changes.get(point.parameters["program"], (1.0, 1.0))
+        length = point.parameters["message_bytes"]
+        return {
+            "round_trips_cycles": round((20_000 + length) * trips),
+            "transfer_cycles": round((20_000 + 40 * length) * transfer),
+            "clock_hz": CLOCK_HZ,
+        }
+
+    return answer
+
+
+def test_rate_overhead_judges_means_worst_and_every_cycle():
+    assert judge("rate-overhead", overhead({}))[1] == [True] * 4
+    both = "without unit", "rate-controlled"
+    assert judge("rate-overhead", overhead(dict.fromkeys(both, (1.02, 1.0))))[1] == [False, True, True, True]
+    assert judge("rate-overhead", overhead(dict.fromkeys(both, (1.0, 1.02))))[1] == [True, False, True, True]
+    assert judge("rate-overhead", overhead(dict.fromkeys(both, (1.0, 1.05))))[1] == [True, False, False, True]
+    assert judge("rate-overhead", overhead({"rate-controlled": (1.0005, 1.0)}))[1] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+    assert len(
+        find("rate-overhead").points(parse(find("rate-overhead"), ["message_bytes=[8]"]), "quick")
+    ) == len(PROGRAMS)
+
+
+def test_fair_queueing_judges_both_disciplines():
+    def served(message: list[int], packet: list[int]):
+        def answer(point):
+            counts = message if point.parameters["discipline"] == "message" else packet
+            return {
+                "payload_bytes": [4096 * one for one in counts],
+                "window_cycles": 100_000,
+                "clock_hz": CLOCK_HZ,
+                "order": "AB",
+            }
+
+        return answer
+
+    assert judge("fair-queueing", served([90, 30], [60, 60])) == ([True, True, None], [True] * 3)
+    assert judge("fair-queueing", served([60, 60], [60, 60])) == ([False, True, None], [False, True, True])
+    assert judge("fair-queueing", served([90, 30], [62, 58])) == ([True, False, None], [True, False, False])
+    unpublished = ("message_packets=[2, 1, 1]",)
+    assert judge("fair-queueing", served([60, 30, 30], [40, 40, 40]), unpublished) == ([None] * 3, [True] * 3)
+
+
+def test_fair_queueing_measures_whole_rounds():
+    experiment = find("fair-queueing")
+    for point in experiment.points(parse(experiment, ["message_packets=[5, 2]"]), "quick"):
+        in_round = 7 if point.parameters["discipline"] == "message" else 2
+        assert point.spec["window_packets"] % in_round == point.spec["warm_up_packets"] % in_round == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "message"),
+    [
+        ("share-receiver", "idt_over_T=[[2, 2, 2, 2]]", "idt_over_T[0] has 4 flows: a setting has 1 to 3"),
+        ("share-receiver", "idt_over_T=[[100]]", "idt_over_T[0][0] = 100: an IDT is 1 to 2000 ticks"),
+        ("share-bidir", "out_idt_ticks=[]", "out_idt_ticks = []"),
+        ("share-bidir", "in_idt_ticks=0", "in_idt_ticks = 0"),
+        ("idt-sweep", "idt_ticks=[-1]", "idt_ticks.0 = -1"),
+        ("idt-sweep", "message_bytes=1000", "message_bytes = 1000"),
+        ("incoming-rate", "idt_ticks=[2001]", "idt_ticks.0 = 2001"),
+        ("rate-table", "ticks_per_T=1", "ticks_per_T = 1"),
+        ("rate-table", "idt_over_T=[0]", "idt_over_T.0 = 0"),
+        ("rate-overhead", "message_bytes=[0]", "message_bytes.0 = 0"),
+        ("fair-queueing", "message_packets=[3]", "message_packets = [3]"),
+    ],
+)
+def test_a_bad_setting_is_refused(name, setting, message):
+    with pytest.raises(UserError) as caught:
+        parse(find(name), [setting])
+    assert message in str(caught.value) and "\n" not in str(caught.value)
