@@ -91,8 +91,9 @@ class Intake:
             port.taken.commands += 1
             async with self._processor.step("sdma_command"):
                 words = await self._load(program.layout.command(channel), 3)
-                status = await self._command(port, Command.unpack(words))
-                program.rdma.post(port, Event(kind=EventKind.COMMAND, status=status))
+                command = Command.unpack(words)
+                status = await self._command(port, command)
+                self._answer(port, command, status)
         for _ in range(new.receives):
             async with self._processor.step("sdma_receive_token"):
                 words = await self._load(program.layout.receive_descriptor(channel, port.taken.receives), 4)
@@ -113,7 +114,9 @@ class Intake:
         refused = Status.OK
         if not port.open:
             return  # no event ring to tell it in
-        if not port.registered(descriptor.address, descriptor.length):
+        if descriptor.address % 4:
+            refused = Status.MISALIGNED
+        elif not port.registered(descriptor.address, descriptor.length):
             refused = Status.UNREGISTERED
         elif descriptor.node not in program.routes:
             refused = Status.UNKNOWN_NODE
@@ -136,15 +139,30 @@ class Intake:
         """Check a receive descriptor and give its token to the port."""
         if not port.open:
             return
-        if port.registered(descriptor.address, descriptor.length):
-            port.receive_tokens[descriptor.priority].append(descriptor)
+        if descriptor.address % 4:
+            refused = Status.MISALIGNED
+        elif not port.registered(descriptor.address, descriptor.length):
+            refused = Status.UNREGISTERED
         else:
-            self._program.rdma.post(
-                port, Event(kind=EventKind.RECEIVED, status=Status.UNREGISTERED, token=descriptor.token)
-            )
+            port.receive_tokens[descriptor.priority].append(descriptor)
+            return
+        event = Event(kind=EventKind.RECEIVED, status=refused, token=descriptor.token)
+        self._program.rdma.post(port, event)
+
+    def _answer(self, port: Port, command: Command, status: Status) -> None:
+        """Tell how a command ended. Who asked for an OPEN in vain is told in the ring that it named, as its first
+        event: the ring of the port, if there is one, is another process's. There is no place to answer in a ring
+        that is not aligned."""
+        event = Event(kind=EventKind.COMMAND, status=status)
+        if command.operation != Operation.OPEN or status is Status.OK:
+            self._program.rdma.post(port, event)
+        elif status is not Status.MISALIGNED:
+            self._program.rdma.post(Port(port.number, ring_address=command.first), event)
 
     async def _command(self, port: Port, command: Command) -> Status:
         """Do what a command asks; its status."""
+        if command.operation in (Operation.OPEN, Operation.REGISTER) and command.first % 4:
+            return Status.MISALIGNED
         if command.operation == Operation.OPEN:
             if not port.open:
                 port.open, port.ring_address, port.events = True, command.first, 0
@@ -157,13 +175,28 @@ class Intake:
             port.regions.append((command.first, command.second))
             return Status.OK
         elif command.operation == Operation.DEREGISTER:
-            if (command.first, command.second) in port.regions:
-                port.regions.remove((command.first, command.second))
-                return Status.OK
-            return Status.UNREGISTERED
+            return self._deregister(port, (command.first, command.second))
         elif command.operation == Operation.SET_IDT:
             return await self._set_idt(port, *unpack_target(command.first), ticks=command.second)
         return Status.BAD_COMMAND
+
+    def _deregister(self, port: Port, region: tuple[int, int]) -> Status:
+        """Take a region from a port, unless a message or a receive token still needs it.
+
+        Packets that RDMA moves now are safe: it answers this command after them."""
+        if region not in port.regions:
+            return Status.UNREGISTERED
+        port.regions.remove(region)
+        mine = [flow for flow in self._program.flows.values() if flow.key.source_port == port.number]
+        used: list[SendDescriptor | ReceiveDescriptor] = [
+            *(token.descriptor for flow in mine for token in (*flow.sendable, *flow.awaiting)),
+            *(token for tokens in port.receive_tokens for token in tokens),
+            *(assembly.token for assembly in port.assemblies.values()),
+        ]
+        if all(port.registered(one.address, one.length) for one in used if one.length):
+            return Status.OK
+        port.regions.append(region)
+        return Status.IN_USE
 
     async def _close(self, port: Port) -> Status:
         """Close a port, which the host does once its sends are home, and give back its flows' numbers."""

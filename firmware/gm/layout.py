@@ -54,6 +54,10 @@ class Status(IntEnum):
     HOST_BUS = 6
     NO_FLOW = 7
     BAD_COMMAND = 8
+    MISALIGNED = 9
+    """A host address is not a multiple of 4, which the host DMA engine needs."""
+    IN_USE = 10
+    """Memory that a message, or a receive token, still uses."""
 
 
 class EventKind(IntEnum):
@@ -68,7 +72,7 @@ class Operation(IntEnum):
     """What a command asks, and its arguments."""
 
     OPEN = 1
-    """event ring's host address"""
+    """event ring's host address; a refusal is told in that ring, as its first event"""
     CLOSE = 2
     REGISTER = 3
     """host address, bytes"""

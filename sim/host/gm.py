@@ -11,7 +11,14 @@ from lanikai.hdl.config import NicConfig
 
 from .bus import HostBus
 from .config import HostConfig
-from .errors import ClosedPortError, IdtRangeError, TooManyFlowsError, UnknownNodeError, UnknownPortError
+from .errors import (
+    ClosedPortError,
+    GmError,
+    IdtRangeError,
+    TooManyFlowsError,
+    UnknownNodeError,
+    UnknownPortError,
+)
 from .gm_port import GmPort
 from .memory import PageAllocator
 
@@ -53,13 +60,18 @@ class Gm:
         return self.bus.node
 
     async def open_port(self, number: int) -> GmPort:
-        """Open a port. Raises UnknownPortError, or ClosedPortError if it is not free."""
+        """Open a port. Raises UnknownPortError, ClosedPortError if it is not free, MemoryUseError if there is no
+        room for its event ring, GmError if the NIC refuses; the port can be opened again after any of them."""
         if not 0 <= number < self.gm.ports:
             raise UnknownPortError(f"node {self.node} has no port {number}: 0 to {self.gm.ports - 1}")
         if number in self._ports:
             raise ClosedPortError(f"port {number} of node {self.node} is open already: close it first")
         port = self._ports[number] = GmPort(self, number)
-        await port._open()
+        try:
+            await port._open()
+        except GmError:
+            self.forget(number)
+            raise
         return port
 
     async def spend(self, nanoseconds: int) -> None:

@@ -127,7 +127,11 @@ class GmPort:
                 "its end"
             )
         self._regions.remove(buffer)
-        await self._command(Operation.DEREGISTER, buffer.start, buffer.length)
+        try:
+            await self._command(Operation.DEREGISTER, buffer.start, buffer.length)
+        except GmError:
+            self._regions.append(buffer)  # the NIC still has it
+            raise
 
     async def send(
         self,
@@ -181,9 +185,11 @@ class GmPort:
     ) -> None:
         """Give a registered buffer's first `length` bytes (all, by default) for one message of a priority;
         buffers are used in the order of giving. Raises ClosedPortError, UnregisteredMemoryError,
-        MemoryUseError (address), NoTokensError, ValueError."""
+        MemoryUseError (address, or longer than the buffer), NoTokensError, ValueError."""
         self._check_open()
         length = buffer.length if length is None else length
+        if length > buffer.length:
+            raise MemoryUseError(f"{length} bytes to receive do not fit a buffer of {buffer.length} bytes")
         self._check_registered(buffer.start, length)
         self._check_aligned(buffer.start)
         if priority not in (0, 1):
@@ -246,7 +252,11 @@ class GmPort:
 
     async def _open(self) -> None:
         self._bus.spawn(self._watch_events(), f"gm[{self._gm.node}].port{self.number}")
-        await self._command(Operation.OPEN, self._ring.start)
+        try:
+            await self._command(Operation.OPEN, self._ring.start)
+        except GmError:
+            self._gm.memory.release(self._ring)
+            raise
         self.is_open = True
 
     async def _command(self, operation: Operation, first: int = 0, second: int = 0) -> None:
@@ -287,7 +297,9 @@ class GmPort:
                 event = Event.unpack([int(word) for word in entry])
                 await self._gm.spend(self._gm.host.event_ns)
                 self._take(event)
-                if event.kind is EventKind.COMMAND and self._asked is Operation.CLOSE:
+                if event.kind is EventKind.COMMAND and (
+                    self._asked is Operation.CLOSE or (self._asked is Operation.OPEN and event.status)
+                ):
                     return
 
     def _take(self, event: Event) -> None:
@@ -324,6 +336,8 @@ class GmPort:
             Status.UNKNOWN_NODE: (UnknownNodeError, f"the NIC has no route to node {node}"),
             Status.UNREGISTERED: (UnregisteredMemoryError, "the NIC finds the memory not registered"),
             Status.HOST_BUS: (BusFaultError, "the host's bus answered the DMA with an error"),
+            Status.MISALIGNED: (MemoryUseError, "a DMA address is a multiple of 4"),
+            Status.IN_USE: (MemoryUseError, "a message or a receive token still uses it"),
             Status.NO_FLOW: (TooManyFlowsError, f"the rate control unit holds {self._gm.nic.flows} flows"),
         }.get(status, (GmError, "the NIC refused it"))
         return kind(f"{what} failed: {reason}")

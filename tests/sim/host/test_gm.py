@@ -76,6 +76,17 @@ def test_what_is_refused_before_anything_moves() -> None:
             f"memory at {buffer.start + 1:#x}: a DMA address is a multiple of 4",
             port.provide_receive_buffer(Buffer(buffer.start + 1, 8, buffer.data[1:9])),
         )
+        await check(
+            MemoryUseError,
+            "101 bytes to receive do not fit a buffer of 100 bytes",
+            port.provide_receive_buffer(buffer, 101),
+        )
+        part = Buffer(buffer.start, 40, buffer.data[:40])  # inside a region that would have room
+        await check(
+            MemoryUseError,
+            "41 bytes to receive do not fit a buffer of 40 bytes",
+            port.provide_receive_buffer(part, 41),
+        )
         await check(MemoryUseError, "a message of -4 bytes: 0 or more", port.send(buffer, -4, node=1, port=0))
         await check(
             MemoryUseError,
@@ -227,6 +238,43 @@ def test_a_port_closed_while_a_call_waits_answers_both() -> None:
         port = await gm.open_port(0)
         await cluster.world.gather(port.register(gm.memory.allocate(8)), port.close())
         await (await gm.open_port(0)).close()
+
+    cluster.run(main())
+
+
+def test_a_port_whose_opening_was_refused_can_be_opened_later() -> None:
+    """It once stayed taken for good. The process that has the port on the card is not disturbed."""
+    cluster = Cluster(2)
+
+    async def main() -> None:
+        gm, other = cluster.gms[0], cluster.programs[0].ports[0]
+        free = gm.memory.free_bytes
+        other.open, other.ring_address = True, len(cluster.cards[0].memory) - 4096
+        before = cluster.cards[0].memory[other.ring_address :].copy()
+        with pytest.raises(GmError) as caught:
+            await gm.open_port(0)
+        assert str(caught.value) == "open on port 0 of node 0 failed: the NIC refused it"
+        assert gm.memory.free_bytes == free and other.events == 0
+        assert (cluster.cards[0].memory[other.ring_address :] == before).all()
+        other.open = False
+        port = await gm.open_port(0)
+        await (await gm.open_port(1)).close()
+        await port.close()
+        assert gm.memory.free_bytes == free
+
+    cluster.run(main())
+
+
+def test_a_port_without_room_for_its_ring_can_be_opened_later() -> None:
+    cluster = Cluster(2)
+
+    async def main() -> None:
+        gm = cluster.gms[0]
+        everything = gm.memory.allocate(gm.memory.free_bytes)
+        with pytest.raises(MemoryUseError):
+            await gm.open_port(0)
+        gm.memory.release(everything)
+        await gm.open_port(0)
 
     cluster.run(main())
 
