@@ -18,7 +18,7 @@ from pathlib import Path
 
 from cocotb_tools import config as cocotb_config
 
-from .errors import LanikaiError, MissingTool
+from .errors import LanikaiError, MissingTool, UserError
 from .guard import run_guarded
 
 __all__ = [
@@ -61,7 +61,7 @@ class Compiler:
 @cache
 def compiler() -> Compiler:
     """The compiler to use: `LANIKAI_CXX`, else clang++ (builds twice as fast, runs faster), else g++.
-    Raises MissingTool."""
+    Raises MissingTool, UserError."""
     chosen = os.environ.get("LANIKAI_CXX")
     for name in [chosen] if chosen else ["clang++", "g++"]:
         path = shutil.which(name)
@@ -69,7 +69,7 @@ def compiler() -> Compiler:
             version = subprocess.run([path, "--version"], capture_output=True, text=True).stdout
             return Compiler(path, "clang" in version, version.partition("\n")[0])
     if chosen:
-        raise MissingTool(f"C++ compiler {chosen} (LANIKAI_CXX)", "unset LANIKAI_CXX")
+        raise UserError(f"LANIKAI_CXX={chosen}: no such compiler; name one that is there, or unset it")
     raise MissingTool("C++ compiler", "sudo apt-get install g++")
 
 

@@ -10,12 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import MissingTool
+from .errors import MissingTool, UserError
 
 __all__ = ["NEEDS", "Finding", "Need", "examine", "require"]
 
 RUN, WAVES, VIEW = "run", "run --waves", "waves"
 """The commands that need something."""
+CXX_VARIABLE = "LANIKAI_CXX"
+"""Environment variable that names the C++ compiler."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +39,14 @@ class Finding:
     need: Need
     found: str | None
 
+    @property
+    def remedy(self) -> str:
+        """What to do about it where it is missing."""
+        chosen = os.environ.get(CXX_VARIABLE)
+        if self.need.find is _compiler and chosen:
+            return f"{CXX_VARIABLE}={chosen}: no such compiler; name one that is there, or unset it"
+        return self.need.install
+
 
 def _program(*names: str) -> Callable[[], str | None]:
     def find() -> str | None:
@@ -47,7 +57,7 @@ def _program(*names: str) -> Callable[[], str | None]:
 
 def _compiler() -> str | None:
     """The C++ compiler that a build takes: `$LANIKAI_CXX`, else clang++, else g++."""
-    chosen = os.environ.get("LANIKAI_CXX")
+    chosen = os.environ.get(CXX_VARIABLE)
     return _program(chosen)() if chosen else _program("clang++", "g++")()
 
 
@@ -139,9 +149,12 @@ def examine() -> list[Finding]:
 
 def require(command: str) -> None:
     """Raise MissingTool for the first thing that `command` (`RUN`, `WAVES` or `VIEW`) needs and is not
-    there."""
+    there, UserError if the user named a compiler that is not."""
     for need in NEEDS:
         if command in need.commands and need.find() is None:
+            finding = Finding(need=need, found=None)
+            if finding.remedy != need.install:
+                raise UserError(finding.remedy)
             raise MissingTool(need.name, need.install)
 
 

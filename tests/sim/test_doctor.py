@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from lanikai.sim import cli, doctor
-from lanikai.sim.errors import MissingTool
+from lanikai.sim.errors import MissingTool, UserError
 
 
 def run_doctor() -> int:
@@ -54,6 +54,16 @@ def test_what_only_waves_need_does_not_fail_the_doctor(monkeypatch, tmp_path, ca
     ):
         doctor.require(doctor.WAVES)
     doctor.require(doctor.RUN)
+
+
+def test_a_compiler_that_the_user_named_and_is_not_there(monkeypatch, capsys):
+    monkeypatch.setenv("LANIKAI_CXX", "nope")
+    said = "LANIKAI_CXX=nope: no such compiler; name one that is there, or unset it"
+    with pytest.raises(UserError, match=f"^{said}$"):
+        doctor.require(doctor.RUN)
+    assert run_doctor() == 3
+    text = " ".join(capsys.readouterr().out.split())
+    assert "LANIKAI_CXX=nope: no such" in text and "install g++" not in text
 
 
 def test_headers_are_found_as_the_compiler_finds_them(monkeypatch, tmp_path):
