@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 export LANIKAI_CACHE_DIR := $(CURDIR)/.cache/lanikai
+export MPLCONFIGDIR := $(LANIKAI_CACHE_DIR)/matplotlib
+export XDG_CACHE_HOME := $(LANIKAI_CACHE_DIR)/xdg
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help setup demo test test-full lint format docs lock clean

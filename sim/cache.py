@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from .paths import cache_dir
+from .errors import UserError
+from .paths import CACHE_VARIABLE, cache_dir
 
 __all__ = ["Cache", "content_key"]
 
@@ -32,6 +35,19 @@ class Cache:
 
     def __init__(self, root: Path | None = None) -> None:
         self.root = root or cache_dir()
+
+    def check(self) -> None:
+        """Raise UserError unless entries can be written."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=self.root)
+            os.close(handle)
+            os.unlink(name)
+        except OSError as error:
+            raise UserError(
+                f"build cache {str(self.root)!r} cannot be written: {error.strerror}; "
+                f"set {CACHE_VARIABLE} to a folder that can"
+            ) from None
 
     def find(self, kind: str, key: str) -> Path | None:
         """The entry's folder if it is there, whole."""

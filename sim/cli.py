@@ -5,12 +5,14 @@ Heavy libraries (Amaranth, cocotb, matplotlib, polars) are imported by the comma
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import traceback
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -20,6 +22,7 @@ from lanikai.hdl.config import ConfigError
 from rich.console import Console
 
 from .errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_MISSING, EXIT_OK, EXIT_USER, LanikaiError, UserError
+from .paths import keep_caches_together
 from .synth_command import synth
 
 __all__ = ["app", "main"]
@@ -36,6 +39,10 @@ app = typer.Typer(
 
 UsageError: Any = typer.BadParameter.__mro__[1]
 """The parser's base class of wrong usage; typer does not name it."""
+
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the system says when a disk or a quota is full."""
 
 
 class Ended(BaseException):
@@ -81,6 +88,7 @@ def run(
     is missing on this machine; 130 interrupted.
     """
     from . import doctor
+    from .cache import Cache
     from .experiments import registry, runner
     from .experiments.base import Size
     from .experiments.display import RunProgress, show
@@ -103,6 +111,7 @@ def run(
     folder = RunFolder(None if out is None else Path(out), experiment=name, size=size, seed=seed)
     console = _console(stderr=json_file == "-")
     try:
+        Cache().check()
         doctor.require(doctor.WAVES if waves else doctor.RUN)
         with RunProgress(console, points) as bars:
             report = runner.execute(
@@ -127,7 +136,10 @@ def run(
     if json_file == "-":
         sys.stdout.write(report.json_text())
     elif json_file:
-        Path(json_file).write_text(report.json_text())
+        try:
+            Path(json_file).write_text(report.json_text())
+        except OSError as error:
+            raise LanikaiError(f"--json {json_file!r} cannot be written: {error.strerror}") from None
     show(console, report)
     raise typer.Exit(report.exit_status)
 
@@ -161,7 +173,7 @@ def doctor() -> None:
     findings = examine()
     for finding in findings:
         state = "[green]found[/]" if finding.found else "[bold red]missing[/]"
-        table.add_row(finding.need.name, state, finding.found or finding.need.install, finding.need.for_)
+        table.add_row(finding.need.name, state, finding.found or finding.remedy, finding.need.for_)
     console.print(table)
     for package, number in versions().items():
         console.print(f"{package} {number}", highlight=False)
@@ -213,6 +225,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """The program `lanikai`: runs a command and exits with its status, an error in one line on standard
     error."""
     signal.signal(signal.SIGTERM, _end)
+    keep_caches_together()
+    # Of a design whose making is interrupted: not the user's concern.
+    warnings.filterwarnings("ignore", message=".* created but never used", category=Warning)
     sys.exit(_status(sys.argv[1:] if arguments is None else list(arguments)))
 
 
@@ -224,6 +239,7 @@ def _status(arguments: list[str]) -> int:
     """Run a command; its exit status."""
     try:
         done = app(arguments, prog_name="lanikai", standalone_mode=False)
+        sys.stdout.flush()  # what cannot be written is said here, not by the interpreter when it ends
         if done == EXIT_INTERRUPTED:
             raise KeyboardInterrupt  # typer turns it into a status
         return done if isinstance(done, int) else EXIT_OK
@@ -241,14 +257,32 @@ def _status(arguments: list[str]) -> int:
     except BrokenPipeError:
         # Whoever read our output has gone (`lanikai list | head`): nothing is left to say, and nobody to say
         # it to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return EXIT_FAILED
+    except OSError as error:
+        if error.errno not in FULL:
+            return _internal_error(error)
+        if error.filename is None:
+            _drop_output()
+        return _fail(
+            f"{error.filename or 'standard output'} cannot be written: {error.strerror}", EXIT_FAILED
+        )
     except Exception as error:
-        handle, name = tempfile.mkstemp(prefix="lanikai-", suffix=".log")
-        with os.fdopen(handle, "w") as log:
-            log.write(traceback.format_exc())
-        what = f"{type(error).__name__}: {error}".partition("\n")[0]
-        return _fail(f"internal error: {what} (traceback in {name})", EXIT_FAILED)
+        return _internal_error(error)
+
+
+def _drop_output() -> None:
+    """Standard output goes nowhere from now on: what is left in its buffer is no error at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _internal_error(error: Exception) -> int:
+    """A fault of ours: one line, and the traceback in a file."""
+    handle, name = tempfile.mkstemp(prefix="lanikai-", suffix=".log")
+    with os.fdopen(handle, "w") as log:
+        traceback.print_exception(error, file=log)
+    what = f"{type(error).__name__}: {error}".partition("\n")[0]
+    return _fail(f"internal error: {what} (traceback in {name})", EXIT_FAILED)
 
 
 def _fail(message: str, status: int) -> int:

@@ -6,7 +6,7 @@ import os
 from functools import cache
 from pathlib import Path
 
-__all__ = ["CACHE_VARIABLE", "cache_dir", "checkout"]
+__all__ = ["CACHE_VARIABLE", "cache_dir", "checkout", "keep_caches_together"]
 
 CACHE_VARIABLE = "LANIKAI_CACHE_DIR"
 """Environment variable that names the folder of the build cache."""
@@ -34,3 +34,15 @@ def cache_dir() -> Path:
     import platformdirs
 
     return platformdirs.user_cache_path("lanikai", appauthor=False)
+
+
+def keep_caches_together() -> None:
+    """Have the libraries of this process and its children keep their caches beside the build cache, so that a
+    checkout writes nothing outside its tree. Where the user has said otherwise, that holds.
+
+    Matplotlib takes its own variable, for fonts and settings; Amaranth's WebAssembly tools the general one.
+    """
+    if CACHE_VARIABLE in os.environ or checkout():
+        folder = cache_dir()
+        os.environ.setdefault("MPLCONFIGDIR", str(folder / "matplotlib"))
+        os.environ.setdefault("XDG_CACHE_HOME", str(folder / "xdg"))

@@ -133,6 +133,30 @@ def test_wrong_input_in_a_process_of_its_own(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("cache", ["/proc/none", "file", "file/below"])
+def test_an_unusable_cache_is_one_line_and_leaves_nothing(fake, tmp_path, capsys, monkeypatch, cache):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("LANIKAI_CACHE_DIR", cache)
+    assert fake("run", "share-senders", "--out", "here") == 2
+    error = capsys.readouterr().err
+    path = Path(cache).absolute()
+    assert error.startswith(f"lanikai: build cache {str(path)!r} cannot be written: ")
+    assert error.endswith("; set LANIKAI_CACHE_DIR to a folder that can\n") and error.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_full_disk_is_one_line(fake, tmp_path, capsys):
+    assert fake("run", "share-senders", "--out", "here", "--json", "/dev/full") == 1
+    assert capsys.readouterr().err.endswith("--json '/dev/full' cannot be written: No space left on device\n")
+    code = "from lanikai.sim.cli import main; main(['list'])"
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path
+        )
+    assert done.returncode == 1
+    assert done.stderr == "lanikai: standard output cannot be written: No space left on device\n"
+
+
 def test_list_names_every_table_and_is_quick(tmp_path):
     started = time.monotonic()
     done = lanikai("list", cwd=tmp_path)
@@ -302,6 +326,53 @@ def test_sigterm_ends_the_points_too(tmp_path):
     _, error = process.communicate(timeout=30)
     assert (process.returncode, error) == (143, "lanikai: terminated\n")
     assert left_behind(process) == []
+
+
+def test_the_module_is_the_program(tmp_path):
+    command = [sys.executable, "-m", "lanikai.sim", "--version"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.startswith("lanikai ")
+
+
+def test_nothing_is_written_into_the_users_home(tmp_path):
+    """Matplotlib and the WebAssembly tools of Amaranth, in a run's own processes, with a new home."""
+    code = (
+        "from lanikai.sim import cli\n"
+        "def use():\n"
+        "    import matplotlib.font_manager, counter\n"
+        "    counter.counter_design()\n"
+        "    return []\n"
+        "import lanikai.sim.experiments.registry as registry\n"
+        "registry.listing = use\n"
+        "cli.main(['list'])\n"
+    )
+    home, cache = tmp_path / "home", tmp_path / "cache"
+    home.mkdir()
+    names = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "MPLCONFIGDIR", "YOWASP_CACHE_DIR")
+    environment = {key: value for key, value in os.environ.items() if key not in names}
+    environment |= {"HOME": str(home), "LANIKAI_CACHE_DIR": str(cache), "PYTHONPATH": str(HERE)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert list(home.iterdir()) == []
+    assert (cache / "matplotlib").is_dir() and (cache / "xdg").is_dir()
+
+
+def test_an_interrupted_conversion_says_no_more_than_that(tmp_path):
+    code = (
+        "import os, signal\n"
+        "from lanikai.sim import cli\n"
+        "def use():\n"
+        "    from amaranth import Module\n"
+        "    module = Module()\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "import lanikai.sim.experiments.registry as registry\n"
+        "registry.listing = use\n"
+        "cli.main(['list'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (143, "lanikai: terminated\n")
 
 
 def test_help_and_version(tmp_path, fake, capsys):
