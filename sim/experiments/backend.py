@@ -94,6 +94,7 @@ class Simulator:
             values=done.value,
             cycles=done.cycles,
             wall_seconds=done.seconds,
-            log=str(done.log),
-            waves=str(done.waves) if done.waves else None,
+            # As the user named the folder: relative paths stay relative.
+            log=str(job.folder / done.log.name),
+            waves=str(job.folder / done.waves.name) if done.waves else None,
         )
