@@ -97,7 +97,8 @@ def _value(info: FieldInfo, text: str) -> Any:
     except (ValueError, RecursionError):
         return text
     try:
-        TypeAdapter(info.annotation).validate_json(text, strict=True)
+        kind: Any = info.annotation
+        TypeAdapter(kind).validate_json(text, strict=True)
     except ValidationError as error:
         # JSON that only Python reads (numbers of any length) is for the validation that follows.
         if error.errors()[0]["type"] != "json_invalid":
