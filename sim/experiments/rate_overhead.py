@@ -63,7 +63,8 @@ SIZES = {
         65536,
     ],
 }
-"""Message sizes, bytes: short ones, whole packets, and some that the two segmentations cut differently."""
+"""Message sizes, bytes; the thesis does not give its own. Short ones, whole packets, and some that the two
+segmentations cut differently, up to the worst case for MTU-sized ones: a few bytes above the MTU."""
 ROUND_TRIPS = {"quick": 4, "full": 32}
 PUMPED_BYTES = {"quick": 200 * KB, "full": 500 * KB}
 PUMPED_MESSAGES = {"quick": (4, 24), "full": (16, 100)}
