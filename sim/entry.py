@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-import traceback
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +55,7 @@ async def lanikai_run(dut: Any) -> None:
     took = {"cycles": clock.cycle, "seconds": time.perf_counter() - session.started}
     if failures:
         error = failures[0]
-        traceback.print_exception(error)
         text = " ".join(str(error).split()) or "no message"
         session.send({"error": text, "type": type(error).__name__, **took})
-    else:
-        session.send({"result": results[0], **took})
+        raise error  # cocotb writes the traceback and its verdict into the log
+    session.send({"result": results[0], **took})
