@@ -40,12 +40,20 @@ bool poked = false;  // Python wrote a signal through its address
 uint64_t cycle = 0;
 #if VM_TRACE
 VerilatedFstC* trace = nullptr;
+// Write the present time step. Once a step, when it has settled: what changes later in it would be lost.
 void dump() { if (trace) trace->dump(context->time()); }
 void close_trace() { if (trace) trace->close(); }
 #else
 void dump() {}
 void close_trace() {}
 #endif
+
+// Let time go on to `time`: what happened until now is settled.
+void advance(uint64_t time) {
+    if (time == context->time()) return;
+    dump();
+    context->time(time);
+}
 
 bool value_callbacks() {
     bool ran = false;
@@ -75,12 +83,11 @@ void settle(bool force) {
         evaluate();
     }
     VerilatedVpi::callCbs(cbReadOnlySynch);
-    dump();
 }
 
 // One edge of the clock. Returns whether Python ran.
 bool toggle(uint64_t time, bool rising) {
-    context->time(time);
+    advance(time);
     top->clk = rising;
     bool ran = false;
     if (edges) {
@@ -89,10 +96,9 @@ bool toggle(uint64_t time, bool rising) {
     }
     top->eval();
     if (rising) ++cycle;
-    dump();
     if (ran) settle(false);
     if (!rising) return ran;
-    context->time(time + kDrive);
+    advance(time + kDrive);
     if (value_callbacks()) {
         settle(false);
         ran = true;
@@ -119,7 +125,7 @@ void run() {
             next += rising ? kFall : kPeriod - kFall;
         }
         if (ran || context->gotFinish() || deadline == kNever) continue;
-        context->time(deadline);
+        advance(deadline);
         VerilatedVpi::callCbs(cbNextSimTime);
         VerilatedVpi::callTimedCbs();
         settle(false);
@@ -185,6 +191,7 @@ int main(int argc, char** argv) {
     run();
     top->final();
     VerilatedVpi::callCbs(cbEndOfSimulation);
+    dump();
     close_trace();
     return context->errorCount() > 0 ? 1 : 0;
 }

@@ -104,3 +104,33 @@ async def spin(session):
     started = time.perf_counter()
     await session.clock.sleep(200_000)
     return time.perf_counter() - started
+
+
+async def timer_at_a_change(session):
+    """Timers that fall on the very step at which another coroutine is woken by a value change: the cycles in
+    which they woke. `spec["first"]`: cycle of the carry's first change."""
+    kernel.signal("enable").set(1)
+    clock, woken = session.clock, []
+    done = clock.flag()
+
+    async def sleeper():
+        await clock.sleep(session.spec["first"] - clock.cycle)
+        woken.append(["timer", clock.cycle])
+        await clock.sleep(256)
+        woken.append(["timer", clock.cycle])
+        done.set()
+
+    async def watcher():
+        for _ in range(2):
+            await clock.change(session.dut.carry)
+            woken.append(["change", clock.cycle])
+            await clock.sample_phase()
+
+    async def late():
+        await clock.sleep(2000)
+        done.set()
+
+    for coroutine in (sleeper(), watcher(), late()):
+        clock.spawn(coroutine, "")
+    await done.wait()
+    return woken

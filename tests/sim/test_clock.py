@@ -39,3 +39,9 @@ def test_clock_edges(counter, tmp_path):
 def test_idle_speed(counter, tmp_path):
     """No Python in idle cycles: 200,000 of them in far less than Python's share would be."""
     assert run(counter, "counter_points:spin", {}, out_dir=tmp_path).value < 0.5
+
+
+def test_a_timer_at_the_step_of_a_value_change(counter, tmp_path):
+    """Both wake in that step: a timer is not held back until Python wakes for something else."""
+    woken = run(counter, "counter_points:timer_at_a_change", {"first": 256}, out_dir=tmp_path).value
+    assert sorted(woken) == [["change", 256], ["change", 512], ["timer", 256], ["timer", 512]]
