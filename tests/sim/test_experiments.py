@@ -79,7 +79,9 @@ def test_an_experiment_says_what_it_is(experiment):
 def test_unknown_experiments_are_named_with_what_was_meant():
     with pytest.raises(UserError, match=r"'share-sender' \(did you mean 'share-senders'\?\); built are: "):
         find("share-sender")
-    with pytest.raises(UserError, match=r"'cosched' is not built yet; built are: .*share-senders, transfer, "):
+    with pytest.raises(
+        UserError, match=r"'cosched' is not built yet; built are: .*share-senders, transfer, "
+    ):
         find("cosched")
     with pytest.raises(UserError, match="'rtc' holds the constants"):
         find("rtc")
