@@ -64,10 +64,12 @@ class ConnectionQueue:
         return (place - last) % len(self._circle) or len(self._circle) - 1
 
     def rotate(self, flow: Flow, message_ended: bool) -> None:
-        """A packet of `flow` has been taken: its sub-port goes to the end of its connection's queue."""
+        """A packet of `flow` has been taken, or its messages begin again (`message_ended` then): its sub-port
+        goes to the end of its connection's queue."""
         if self._discipline == "message" and not message_ended:
             self._unfinished = flow
             return
-        self._unfinished = None
+        if self._unfinished is flow or (self._unfinished is not None and not self._unfinished.valid):
+            self._unfinished = None
         flow.connection.flows.remove(flow)
         flow.connection.flows.append(flow)

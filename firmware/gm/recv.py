@@ -9,7 +9,7 @@ from lanikai.hdl.packet import Header, Kind
 
 from .layout import HEADER_BYTES, Event, EventKind, Status
 from .state import Assembly, Connection, Nack, Port, SendStream
-from .wire import Code, FlowKey, behind, unpack_flow
+from .wire import Code, FlowKey, behind, same_copy, unpack_code, unpack_flow
 
 if TYPE_CHECKING:
     from .program import GmProgram
@@ -70,6 +70,7 @@ class Recv:
         """Serve a packet; whether RDMA has its buffer now."""
         try:
             header = Header.unpack(bits)
+            unpack_code(header.bandwidth)
         except ValueError:
             header = Header(kind=Kind.PROBE)
         if header.source not in self._program.routes or header.kind not in (Kind.DATA, Kind.ACK, Kind.NACK):
@@ -92,6 +93,7 @@ class Recv:
     def _data(self, connection: Connection, header: Header, key: FlowKey, last: bool, buffer: int) -> bool:
         """A data packet; whether RDMA has its buffer now. In order and taken, or not taken at all."""
         stream = connection.receive[key.priority]
+        code, copy = unpack_code(header.bandwidth)
         lag = behind(header.sequence, stream.expected)
         taken = False
         if lag > 0:
@@ -100,28 +102,30 @@ class Recv:
             if not stream.refused:
                 stream.refuse(Nack(Code.OUT_OF_SEQUENCE, key))
         else:
-            refusal = self._deliver(connection.node, header, key, last, buffer)
+            refusal = self._deliver(connection.node, header, code, key, last, buffer)
             if refusal is None:
                 stream.accept()
-                taken = header.bandwidth != Code.VOID
+                taken = code is not Code.VOID
             else:
-                stream.refuse(Nack(refusal, key))
+                stream.refuse(Nack(refusal, key, copy))
         if stream.due:
             self._program.send.acknowledge(connection, key.priority)
         return taken
 
-    def _deliver(self, node: int, header: Header, key: FlowKey, last: bool, buffer: int) -> Code | None:
+    def _deliver(
+        self, node: int, header: Header, code: Code, key: FlowKey, last: bool, buffer: int
+    ) -> Code | None:
         """Hand the expected packet's bytes to RDMA, or say why not."""
         ports = self._program.ports
         if key.target_port >= len(ports):
-            return None if header.bandwidth == Code.VOID else Code.UNKNOWN_PORT
+            return None if code is Code.VOID else Code.UNKNOWN_PORT
         port = ports[key.target_port]
-        if header.bandwidth == Code.VOID:
+        if code is Code.VOID:
             self._abandon(port, node, key)
             return None
         if not port.open:
             return Code.CLOSED_PORT
-        if header.bandwidth == Code.FIRST:
+        if code is Code.FIRST:
             self._abandon(port, node, key)
             tokens = port.receive_tokens[key.priority]
             if not tokens:
@@ -162,16 +166,26 @@ class Recv:
         self._program.sdma.look_at_stream(stream)
 
     async def _refused(self, stream: SendStream, header: Header, key: FlowKey) -> None:
-        """A negative acknowledgement: what it acknowledges, then what it refuses, if that is still
-        waiting."""
+        """A negative acknowledgement: what it acknowledges, then what it refuses, if that is still waiting.
+
+        A refusal counts only for the copy of the packet that went out last. Then no other copy is on its
+        way that the receiver, which may have opened a port or found a token meanwhile, could still take: the
+        message can fail, or begin again, and is not delivered beside. A newer copy gets its own answer."""
         self._acknowledge(stream, header.sequence)
         oldest = stream.unacknowledged[0] if stream.unacknowledged else None
         if oldest is None or oldest.sequence != header.sequence:
             return
-        failure = FAILURES.get(Code(header.bandwidth)) if header.bandwidth in set(Code) else None
-        if failure is not None and oldest.token.flow.key == key and not oldest.void:
-            self._program.complete(oldest.token, failure)
+        code, copy = unpack_code(header.bandwidth)
+        if code is not Code.OUT_OF_SEQUENCE and not same_copy(copy, oldest.copies):
+            return
+        flow = oldest.token.flow
+        if flow.key == key and not oldest.void:
+            if code in FAILURES:
+                self._program.complete(oldest.token, FAILURES[code])
+            elif code is Code.NO_TOKEN:
+                flow.rewind()
+                self._program.queue.rotate(flow, message_ended=True)
+                await self._program.timers.pause(flow)
+                self._program.sdma.look_at(flow)
         stream.go_back()
-        if header.bandwidth == Code.NO_TOKEN:
-            await self._program.timers.pause(stream)
         self._program.sdma.look_at_stream(stream)

@@ -15,7 +15,7 @@ from lanikai.hdl.packet import Header, Kind
 
 from .layout import HEADER_BYTES, Status
 from .state import Flow, Packet, SendStream
-from .wire import Code, pack_flow
+from .wire import Code, pack_code, pack_flow
 
 if TYPE_CHECKING:
     from .program import GmProgram
@@ -105,15 +105,13 @@ class Sdma:
         await self._processor.spend(sdma_choose=1)
         for _ in range(len(self._resending)):
             stream = self._resending.popleft()
-            if stream.resend and stream.paused_until_ticks is None:
+            if stream.resend:
                 packet = stream.resend.popleft()
                 if stream.resend:
                     self._resending.append(stream)
                 else:
                     self.look_at_stream(stream)
                 return packet
-            if stream.resend:
-                self._resending.append(stream)
         if self._program.gm.rate_controlled:
             return await self._dispatch()
         await self._processor.spend(sdma_head=1)
@@ -193,6 +191,7 @@ class Sdma:
         program, processor = self._program, self._processor
         stream, connection = packet.stream, packet.stream.connection
         stream.under_way += 1
+        packet.copies += 1
         turned = program.queue.turn_to(connection) if connection in program.queue else 0
         await processor.spend(sdma_turn=turned, sdma_packet=1)
         await program.send.store_header(buffer, self._header(packet))
@@ -223,10 +222,11 @@ class Sdma:
     def _header(self, packet: Packet) -> Header:
         """The header of a packet, as things stand: its message may have failed."""
         connection = packet.stream.connection
+        code = Code.VOID if packet.void else Code.FIRST if packet.first else Code.NONE
         return Header(
             kind=Kind.DATA,
             route=connection.route,
-            bandwidth=Code.VOID if packet.void else Code.FIRST if packet.first else Code.NONE,
+            bandwidth=pack_code(code, packet.copies),
             destination=connection.node,
             source=self._program.node,
             flow=pack_flow(packet.token.flow.key, packet.last),

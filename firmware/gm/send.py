@@ -9,7 +9,7 @@ from lanikai.hdl.packet import Header, Kind
 
 from .layout import HEADER_BYTES
 from .state import Connection, Packet
-from .wire import Code, FlowKey, pack_flow
+from .wire import Code, FlowKey, pack_code, pack_flow
 
 if TYPE_CHECKING:
     from .program import GmProgram
@@ -80,7 +80,7 @@ class Send:
             header = Header(
                 kind=Kind.ACK if nack is None else Kind.NACK,
                 route=connection.route,
-                bandwidth=Code.NONE if nack is None else nack.code,
+                bandwidth=Code.NONE if nack is None else pack_code(nack.code, nack.copy),
                 destination=connection.node,
                 source=self._program.node,
                 flow=pack_flow(FlowKey(0, 0, priority) if nack is None else nack.flow, False),

@@ -38,9 +38,8 @@ class Flow:
     """(source port, target port, priority) to a node, thesis 4.2.1: the sub-port entry of a connection.
 
     `number`: its place in the rate control unit; `idt_ticks`; `sendable`: tokens not completely serviced, in
-    order;
-    `awaiting`: tokens completely serviced that wait for acknowledgement; `valid`: may be chosen, and the unit
-    knows.
+    order; `awaiting`: tokens completely serviced that wait for acknowledgement; `valid`: may be chosen, and
+    the unit knows; `paused_until_ticks`: resting after 'no receive token'.
     """
 
     key: FlowKey
@@ -50,6 +49,7 @@ class Flow:
     sendable: deque[SendToken] = field(default_factory=deque)
     awaiting: deque[SendToken] = field(default_factory=deque)
     valid: bool = False
+    paused_until_ticks: int | None = None
 
     @property
     def stream(self) -> SendStream:
@@ -59,12 +59,24 @@ class Flow:
     @property
     def ready(self) -> bool:
         """Whether its next packet may be made now."""
-        return bool(self.sendable) and not self.stream.blocked
+        return bool(self.sendable) and self.paused_until_ticks is None and not self.stream.blocked
+
+    def rewind(self) -> None:
+        """None of its messages has been taken: all begin again, in their order, with new packets. Those that
+        were made become void, so that the other flows of the stream pass."""
+        for packet in self.stream.unacknowledged:
+            if packet.token.flow is self:
+                packet.cancelled = True
+        self.sendable.extendleft(reversed(self.awaiting))
+        self.awaiting.clear()
+        for token in self.sendable:
+            token.sent = token.packets = 0
 
 
 @dataclass(eq=False)
 class Packet:
-    """A packet of a stream until it is acknowledged."""
+    """A packet of a stream until it is acknowledged. `copies`: how often it has been made ready to go out;
+    `cancelled`: its message begins again in other packets."""
 
     stream: SendStream
     sequence: int
@@ -73,11 +85,13 @@ class Packet:
     length: int
     first: bool
     last: bool
+    copies: int = 0
+    cancelled: bool = False
 
     @property
     def void(self) -> bool:
-        """Its message has failed: only its sequence number still has to arrive."""
-        return self.token.status is not Status.OK
+        """Its message has failed, or begins again: only its sequence number still has to arrive."""
+        return self.cancelled or self.token.status is not Status.OK
 
 
 @dataclass(eq=False)
@@ -85,8 +99,7 @@ class SendStream:
     """Packets to one node at one priority, in sequence; go-back-N.
 
     `unacknowledged`: packets in order; `resend`: those of them that must go out again; `under_way`: how many
-    are in transmit buffers; `paused_until_ticks`: resting after 'no receive token'; `progress` since the last
-    look of the timer.
+    are in transmit buffers; `progress` since the last look of the timer.
     """
 
     connection: Connection
@@ -96,15 +109,12 @@ class SendStream:
     unacknowledged: deque[Packet] = field(default_factory=deque)
     resend: deque[Packet] = field(default_factory=deque)
     under_way: int = 0
-    paused_until_ticks: int | None = None
     progress: bool = True
 
     @property
     def blocked(self) -> bool:
-        """Whether no new packet may be made: resting, going back, or the window is full."""
-        return bool(
-            self.paused_until_ticks is not None or self.resend or len(self.unacknowledged) >= self.window
-        )
+        """Whether no new packet may be made: going back, or the window is full."""
+        return bool(self.resend or len(self.unacknowledged) >= self.window)
 
     def append(self, token: SendToken, length: int) -> Packet:
         """The next packet of a token, `length` bytes."""
@@ -143,10 +153,12 @@ class SendStream:
 
 @dataclass(frozen=True)
 class Nack:
-    """A negative acknowledgement that waits to be sent: `code`, and the flow of the packet that caused it."""
+    """A negative acknowledgement that waits to be sent: `code`, and the flow and the copy of the packet that
+    caused it."""
 
     code: Code
     flow: FlowKey
+    copy: int = 0
 
 
 @dataclass(eq=False)

@@ -1,11 +1,11 @@
-"""Timers on the NIC's one TIMER register: streams that rest, and streams that get no answer."""
+"""Timers on the NIC's one TIMER register: flows that rest, and streams that get no answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from .state import SendStream
+from .state import Flow, SendStream
 
 if TYPE_CHECKING:
     from .program import GmProgram
@@ -34,10 +34,10 @@ class Timers:
             self._look_ticks = self.after(now, self._program.gm.resend_ticks)
             await self._arm(now)
 
-    async def pause(self, stream: SendStream) -> None:
-        """Inside a step: let a stream rest for `GmConfig.pause_ticks`."""
+    async def pause(self, flow: Flow) -> None:
+        """Inside a step: let a flow rest for `GmConfig.pause_ticks`."""
         now = await self._now()
-        stream.paused_until_ticks = self.after(now, self._program.gm.pause_ticks)
+        flow.paused_until_ticks = self.after(now, self._program.gm.pause_ticks)
         await self._arm(now)
 
     async def run(self) -> None:
@@ -48,13 +48,10 @@ class Timers:
             rang.clear()
             async with self._processor.step("timer"):
                 now = await self._now()
-                for stream in self._streams():
-                    if (
-                        stream.paused_until_ticks is not None
-                        and self.left(stream.paused_until_ticks, now) <= 0
-                    ):
-                        stream.paused_until_ticks = None
-                        self._program.sdma.look_at_stream(stream)
+                for flow in self._program.flows.values():
+                    if flow.paused_until_ticks is not None and self.left(flow.paused_until_ticks, now) <= 0:
+                        flow.paused_until_ticks = None
+                        self._program.sdma.look_at(flow)
                 if self._look_ticks is not None and self.left(self._look_ticks, now) <= 0:
                     self._look(now)
                 await self._arm(now)
@@ -66,8 +63,7 @@ class Timers:
             if not stream.unacknowledged:
                 continue
             waiting = True
-            idle = not (stream.progress or stream.under_way or stream.paused_until_ticks is not None)
-            if idle and not stream.resend:
+            if not (stream.progress or stream.under_way or stream.resend):
                 stream.go_back()
                 self._program.sdma.look_at_stream(stream)
             stream.progress = False
@@ -91,7 +87,8 @@ class Timers:
 
     async def _arm(self, now: int) -> None:
         """Set TIMER for the earliest deadline, if there is one."""
-        deadlines = [s.paused_until_ticks for s in self._streams() if s.paused_until_ticks is not None]
+        flows = self._program.flows.values()
+        deadlines = [flow.paused_until_ticks for flow in flows if flow.paused_until_ticks is not None]
         if self._look_ticks is not None:
             deadlines.append(self._look_ticks)
         if deadlines:

@@ -1,7 +1,8 @@
 """What GM says in a packet's header.
 
 `flow` packs the sub-ports. `bandwidth`, which only probes of an admission manager need, carries GM's code: of
-a data packet whether it begins a message, of a negative acknowledgement the reason. `sequence` counts the
+a data packet whether it begins a message, of a negative acknowledgement the reason; and which copy of the
+packet it is, or refuses: a packet that goes out again is another copy. `sequence` counts the
 packets of a stream (one direction between two nodes, one priority); in an acknowledgement of either kind it
 is the next packet expected, so that all before it are acknowledged.
 """
@@ -11,7 +12,17 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
-__all__ = ["SEQUENCE_MODULUS", "Code", "FlowKey", "behind", "pack_flow", "unpack_flow"]
+__all__ = [
+    "SEQUENCE_MODULUS",
+    "Code",
+    "FlowKey",
+    "behind",
+    "pack_code",
+    "pack_flow",
+    "same_copy",
+    "unpack_code",
+    "unpack_flow",
+]
 
 SEQUENCE_MODULUS = 1 << 16
 
@@ -23,17 +34,38 @@ class Code(IntEnum):
     FIRST = 1
     """Data: begins a message."""
     VOID = 2
-    """Data: takes the place of a packet whose message has failed; carries nothing."""
+    """Data: takes the place of a packet whose message has failed or begins again later; carries nothing."""
     OUT_OF_SEQUENCE = 16
     """Negative: a packet is missing; go back."""
     NO_TOKEN = 17
-    """Negative: the port has no receive token; rest, then go back."""
+    """Negative: the port has no receive token; the message begins again later, other flows go on."""
     CLOSED_PORT = 18
     """Negative: the message fails, the port is closed."""
     UNKNOWN_PORT = 19
     """Negative: the message fails, there is no such port."""
     TOO_LONG = 20
     """Negative: the message fails, it is longer than the receive buffer."""
+
+
+CODE_BITS = 5
+COPIES = 1 << 8 - CODE_BITS
+"""Copies are told apart modulo 8. Between a refusal's leaving and its arriving a sender makes one more at
+most: it goes back on an answer or after `GmConfig.resend_ticks`."""
+
+
+def pack_code(code: Code, copy: int) -> int:
+    """`Header.bandwidth`: code 5, number of the copy (modulo 8) 3."""
+    return code | copy % COPIES << CODE_BITS
+
+
+def unpack_code(bandwidth: int) -> tuple[Code, int]:
+    """Code and copy. Raises ValueError for a code that there is not."""
+    return Code(bandwidth % (1 << CODE_BITS)), bandwidth >> CODE_BITS
+
+
+def same_copy(copy: int, other: int) -> bool:
+    """Whether two numbers of copies are the same, as far as a header tells."""
+    return copy % COPIES == other % COPIES
 
 
 class FlowKey(NamedTuple):

@@ -61,12 +61,12 @@ class Cluster:
             assert len(program.queue) == 0
             for flow in program.flows.values():
                 assert not flow.sendable and not flow.awaiting and not flow.valid
+                assert flow.paused_until_ticks is None
             assert not any(flow.valid for flow in card.flows)
             for connection in program.connections.values():
                 assert connection.tokens == 0
                 for stream in connection.send:
                     assert not stream.unacknowledged and not stream.resend and stream.under_way == 0
-                    assert stream.paused_until_ticks is None
             for port in program.ports:
                 assert not port.assemblies
         for gm in self.gms:
