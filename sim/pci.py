@@ -1,9 +1,11 @@
 """The host behind a NIC: its memory and its processor's programmed I/O, on one PCI bus.
 
-Timing follows the PCI Local Bus Specification, revision 2.1 (1995); the section of each rule stands with the
-parameter. Clock for clock, a transaction is: arbitration (only if the bus was idle; else it is hidden behind
-the transaction before, 3.4), address phase, for reads one turnaround clock, the target's wait states, data
-phases of one word a clock, idle clock.
+The order of phases, and the least clocks of those that have a least, are those of the PCI Local Bus
+Specification, revision 2.1 (1995); what a host bridge, an arbiter and a memory add to them is an assumption
+about machines of that time, measured on none. Each parameter says which it is, with the section of the
+specification. Clock for clock, a transaction is: arbitration (only if the bus was idle; else it is hidden
+behind the transaction before, 3.4), address phase, for reads one turnaround clock, the target's wait states,
+data phases of one word a clock, idle clock.
 """
 
 from __future__ import annotations
@@ -43,48 +45,61 @@ class PciTiming(Part):
         2,
         ge=1,
         le=16,
-        description="clocks from REQ# to the address phase on an idle bus: GNT# comes a clock after "
-        "REQ#, and the master samples it at the next (PCI 2.1, 3.4.1)",
+        description="clocks from REQ# to the address phase on an idle bus. Assumption: the arbiter registers REQ# "
+        "and answers with GNT# a clock later; the specification leaves the arbiter's time open (3.4)",
     )
     read_turnaround_cycles: int = Field(
-        1, ge=1, le=4, description="clocks between address and data of a read: AD changes its driver (3.3.1)"
+        1,
+        ge=1,
+        le=4,
+        description="clocks between address and data of a read. Specification: one at least, as AD changes its "
+        "driver (3.3.1)",
     )
     read_wait_cycles: int = Field(
         8,
         ge=0,
         le=16,
-        description="wait states of the host bridge before the first word read from memory: a row access of "
-        "60 ns DRAM and the bridge's synchronisation, 8 to 10 clocks from the address phase at 33 MHz",
+        description="wait states of the host bridge before the first word read from memory. Assumption: a row "
+        "access of 60 ns DRAM (2 clocks at 33 MHz) and 6 for the bridge's decoding, synchronisation and "
+        "memory arbitration; the specification only bounds it (3.5.1.1)",
     )
     write_wait_cycles: int = Field(
         2,
         ge=0,
         le=16,
-        description="wait states of the host bridge before it takes the first word written: medium DEVSEL#, "
-        "then its posting buffer takes a word a clock (3.6.1)",
+        description="wait states of the host bridge before it takes the first word written. Assumption: DEVSEL# "
+        "of medium speed, one of those that the specification allows (3.6.1), and a clock for the posting "
+        "buffer, which then takes a word a clock",
     )
     idle_cycles: int = Field(
-        1, ge=1, le=4, description="idle clocks between transactions of different masters (3.4.2)"
+        1,
+        ge=1,
+        le=4,
+        description="idle clocks between transactions. Specification: one at least, but for fast back-to-back "
+        "transactions, which this bus has not (3.4.2)",
     )
     burst_words: int = Field(
         256,
         ge=1,
         le=1024,
         description="words after which the bridge disconnects; the rest of the burst is a new transaction. "
-        "256 words are the longest AXI4 burst: by default only the NIC's own burst length cuts transfers",
+        "Assumption: the longest AXI4 burst, so that by default only the NIC's own burst length cuts transfers; "
+        "the specification sets no length",
     )
     retry_cycles: int = Field(
         TARGET_INITIAL_LATENCY_CYCLES,
         ge=2,
         le=TARGET_INITIAL_LATENCY_CYCLES,
         description="clocks from the address phase within which the NIC answers programmed I/O, or retries "
-        "and completes the access as a delayed transaction (3.3.3.3)",
+        "and completes the access as a delayed transaction (3.3.3.3). Specification: 16 at most (3.5.1.1); "
+        "assumption: the NIC uses all of them",
     )
     retry_idle_cycles: int = Field(
         2,
         ge=2,
         le=256,
-        description="clocks for which a retried master leaves the bus to others (3.3.3.2.2)",
+        description="clocks for which a retried master leaves the bus to others. Specification: REQ# is "
+        "deasserted for two at least (3.3.3.2.2); assumption: no longer",
     )
 
     @model_validator(mode="after")

@@ -336,3 +336,9 @@ def test_errors():
         ConfigError, match=r"read_wait_cycles = 16: the first word would come in clock 19, PCI allows 16"
     ):
         PciTiming(read_wait_cycles=16)
+
+
+def test_every_time_of_the_bus_says_where_it_is_from():
+    """A rule of the specification or an assumption, with the section of the specification if it has one."""
+    for name, field in PciTiming.model_fields.items():
+        assert "pecification: " in field.description or "ssumption: " in field.description, name
