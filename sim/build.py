@@ -33,6 +33,8 @@ Variant = Literal["fast", "debug", "waves"]
 
 Progress = Callable[[float, str], None]
 
+ENUMS_FILE = "enums.json"
+"""File of a model that holds the design's `enums`."""
 _NATIVE = Path(__file__).parent / "native"
 _VARIANT_FLAGS: Mapping[str, tuple[str, ...]] = {
     "fast": (),
@@ -59,12 +61,14 @@ class Design:
     - `public`: the signals that Python touches. Few: each costs speed. They are read and written by the names
       in the top module, so they should be ports of the top module.
     - `no_inline`: modules that are instantiated many times and are to be compiled once.
+    - `enums`: names of the values of variables, by the end of their paths, for waves.
     """
 
     top: str
     sources: Mapping[str, str]
     public: tuple[Public, ...] = ()
     no_inline: tuple[str, ...] = ()
+    enums: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
 
     def control_file(self, variant: Variant) -> str:
         """The Verilator configuration (`.vlt`) that makes signals visible and keeps modules apart."""
@@ -106,6 +110,11 @@ class Model:
     cached: bool
     seconds: float
     key: str = field(repr=False)
+
+    def enums(self) -> dict[str, dict[int, str]]:
+        """The design's `enums`."""
+        found = json.loads((self.executable.parent / ENUMS_FILE).read_text())
+        return {end: {int(value): name for value, name in names.items()} for end, names in found.items()}
 
 
 def block_design(component: wiring.Component, *, name: str = "block") -> Design:
@@ -188,13 +197,17 @@ def _build_design(
     }
     sources |= {"main.cpp": main, "control.vlt": design.control_file(variant)}
     flags = _VARIANT_FLAGS[variant]
-    key = content_key({"top": design.top, "sources": sources, "flags": flags, "tools": tools})
+    # JSON has no numbers for keys.
+    enums = {end: {str(value): name for value, name in names.items()} for end, names in design.enums.items()}
+    content = {"top": design.top, "sources": sources, "flags": flags, "tools": tools, "enums": enums}
+    key = content_key(content)
     if variant == "waves" and not store.find("models", key):
         require_trace_header()
 
     def fill(folder: Path) -> None:
         for name, text in sources.items():
             (folder / name).write_text(text)
+        (folder / ENUMS_FILE).write_text(json.dumps(enums))
         # The control file comes first, so that it holds for all that follows.
         order = sorted(sources, key=lambda name: (not name.endswith(".vlt"), name.endswith(".cpp"), name))
         runtime = store.find("runtimes", runtime_key)

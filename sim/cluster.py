@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from lanikai.hdl.config import ConfigError, NicConfig, Part, RouterConfig, preset
 from lanikai.hdl.network import Network, single_router
 from pydantic import Field, model_validator
 
-from . import kernel
+from . import kernel, stall
 from .build import Model, Progress, Recipe, Variant, build
 from .clock import Clock
 from .errors import SimulationError
@@ -21,6 +21,7 @@ from .hostbus import SimulatedHost
 from .pci import PciTiming
 from .processor import SimulatedProcessor
 from .session import Session, load_coroutine
+from .stall import Observed
 from .watchdog import WATCHDOG_BITS, report, summary
 
 __all__ = [
@@ -57,6 +58,15 @@ class ClusterConfig(Part):
         ge=0,
         lt=1 << WATCHDOG_BITS,
         description="cycles without any movement after which the simulation is ended; 0: never",
+    )
+    delivery_cycles: int = Field(
+        5_000_000,
+        ge=0,
+        description="cycles in which messages wait and none moves on at any host, though flits do (they are "
+        "refused and sent again), after which the simulation is ended; 0: never. 5 million are 0.15 s at 33 MHz",
+    )
+    limit_cycles: int = Field(
+        0, ge=0, description="cycles after which the simulation is ended, whatever moves; 0: never"
     )
 
     @model_validator(mode="after")
@@ -119,11 +129,12 @@ def build_cluster(
 
         return cluster_design(config)
 
-    # The watchdog's limit is an input of the design.
-    text = config.replace(watchdog_cycles=0).model_dump_json()
+    # The watchdog's limit is an input of the design; the other limits are none of it.
+    text = config.replace(watchdog_cycles=0).model_dump_json(exclude={"delivery_cycles", "limit_cycles"})
     here = Path(__file__).parent
     made_by = tuple(
-        here / f"{name}.py" for name in ("structure", "structural", "pci", "processor", "watchdog", "gtkw")
+        here / f"{name}.py"
+        for name in ("structure", "structural", "pci", "processor", "watchdog", "gtkw", "states")
     )
     return build(Recipe(name="cluster", config=text, make=make, made_by=made_by), variant, progress)
 
@@ -163,8 +174,10 @@ class Cluster:
     - `config`, `network` (routes: `network.source_route(source, destination)`), `nodes`.
     - `clock`, and what a run has: `seed`, `random`, `progress(fraction, text)`, `out_dir`.
 
-    A watchdog ends the simulation with SimulationError when nothing has moved for `config.watchdog_cycles`,
-    after writing queues, credits and VL state into the log.
+    A watchdog ends the simulation with SimulationError when nothing has moved for `config.watchdog_cycles`;
+    when messages wait and no part given to `observe` has delivered anything for `config.delivery_cycles`; or
+    after `config.limit_cycles`. Before, it writes queues, credits and VL state, and the state of the parts,
+    into the log.
     """
 
     def __init__(self, config: ClusterConfig, session: Session) -> None:
@@ -176,7 +189,12 @@ class Cluster:
         self._dut = session.dut
         self.nodes = [self._node(i) for i in range(config.nodes)]
         kernel.signal("watchdog_limit").set(config.watchdog_cycles)
+        self._observed: list[Observed] = []
         self.clock.spawn(self._watch(), "watchdog")
+        if config.delivery_cycles:
+            self.clock.spawn(self._watch_deliveries(), "watchdog.deliveries")
+        if config.limit_cycles:
+            self.clock.spawn(self._watch_limit(), "watchdog.limit")
 
     def _node(self, i: int) -> Node:
         dut = self._dut
@@ -204,18 +222,39 @@ class Cluster:
         return kernel.signal("network_dropped").get()
 
     def state(self) -> list[str]:
-        """Queues, credits and VL state of every block, a line each, for a log."""
+        """Queues, credits and VL state of every block, then the state of observed software, a line each, for
+        a log."""
         from .structure import TOP, probes
 
-        return report(TOP, probes(self.config))
+        return report(TOP, probes(self.config)) + stall.describe(self._observed)
+
+    def observe(self, part: Observed) -> None:
+        """Have the watchdog look at a control program or a host library."""
+        self._observed.append(part)
 
     async def _watch(self) -> None:
+        await self.clock.change(self._dut.watchdog_fired)
+        self._end(f"nothing has moved for {self.config.watchdog_cycles} cycles")
+
+    async def _watch_deliveries(self) -> None:
+        limit = self.config.delivery_cycles
+        while True:
+            quiet = stall.quiet_cycles(self._observed, self.clock.cycle) if self._observed else 0
+            if quiet >= limit:
+                self._end(f"nothing has been delivered for {quiet} cycles, though messages wait")
+            await self.clock.sleep(limit - quiet)
+
+    async def _watch_limit(self) -> None:
+        await self.clock.sleep(self.config.limit_cycles)
+        self._end(f"the limit of {self.config.limit_cycles} cycles is reached")
+
+    def _end(self, why: str) -> NoReturn:
+        """Write the state into the log and end the simulation."""
         from .structure import TOP, probes
 
-        await self.clock.change(self._dut.watchdog_fired)
         print(f"watchdog: state in cycle {self.clock.cycle}", *self.state(), sep="\n", flush=True)
-        stuck = summary(TOP, probes(self.config))
+        flits = summary(TOP, probes(self.config)) or "no flit waits in the network"
+        software = stall.summary(self._observed)
         raise SimulationError(
-            f"nothing has moved for {self.config.watchdog_cycles} cycles (now cycle {self.clock.cycle}); "
-            + (f"waiting: {stuck}" if stuck else "no flit waits in the network")
+            f"{why} (now cycle {self.clock.cycle}); waiting: {flits}" + (f"; {software}" if software else "")
         )

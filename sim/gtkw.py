@@ -1,7 +1,12 @@
-"""A GTKWave save file for a run's waves: signals in groups by component, enumerations by name."""
+"""A GTKWave save file for a run's waves: the signals that tell what a component does, enumerations by name.
+
+Of a cluster's thousands of variables those of `NODE` and `ROUTER` are shown; the others are in GTKWave's own
+tree of instances.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,61 +16,129 @@ from lanikai.hdl.packet import Kind
 from vcd.gtkw import GTKWSave, make_translation_filter
 
 from .pci import BusUse
-from .waves import Variable, read_hierarchy
+from .waves import Variable, end_time, read_hierarchy
 
 __all__ = ["KIND_IDLE", "group_variables", "write_save_file"]
 
 KIND_IDLE = 15
 """Value of the top module's `..._kind` wires while no header passes."""
+OPEN_NODES, OPEN_PORTS = 2, 2
+"""Nodes, and ports of each router, whose groups are open at first."""
+WAVE_PIXELS = 750
+"""Width of GTKWave's area of waves in a window of its default size, about."""
+ZOOM_PIXELS = 200
+"""GTKWave's unit of zoom: zoom -z shows 2**z time steps in so many pixels."""
 
 
 def _names(enum: Any) -> dict[int, str]:
     return {member.value: member.name for member in enum}
 
 
-_ENUMS: Mapping[str, tuple[str, int, Mapping[int, str]]] = {
-    r"_kind$": ("kind", 4, _names(Kind) | {KIND_IDLE: "-"}),
-    r"^bus_use$": ("bus_use", 2, _names(BusUse)),
+_ENUMS: Mapping[str, tuple[int, Mapping[int, str]]] = {
+    r"_kind$": (4, _names(Kind) | {KIND_IDLE: "-"}),
+    r"(^|\.)bus_use$": (2, _names(BusUse)),
 }
-"""Pattern of a variable's name, and its enumeration: name, bits, names of its values."""
+"""Pattern of a variable's path: bits, and the names of its values."""
+
+NODE: Mapping[str, Sequence[str]] = {
+    "link": [
+        *(f"nic#_{end}{signal}" for end in ("tx", "rx") for signal in ("_kind", "__valid", "_tail")),
+        *("nic#_tx__credit_valid", "nic#_rx__credit_valid", "nic#.packets.credits.available"),
+    ],
+    "host bus": ["host#.bus_use", "host#.bus_state", "host#.programmed", "nic#.host_port.fsm_state"],
+    "engines": [
+        *("nic#.watch_host_dma_busy", "nic#.host_dma.to_host", "nic#.host_dma.beats_left"),
+        *("nic#.watch_send_busy", "nic#.watch_send_held", "nic#.send.to_come"),
+        *("nic#.watch_receive_armed", "nic#.watch_receive_held", "nic#.receive.payload_left"),
+    ],
+    "doorbell": ["nic#.doorbell.ring__valid", "nic#.doorbell.ring__payload.channel", "nic#.watch_doorbells"],
+    "rate control": [
+        *("nic#.rate.dispatch__valid", "nic#.rate.dispatch__flow", "nic#.rate.dispatched__valid"),
+        *("nic#.rate.is_enqueued", "nic#.watch_rtc"),
+    ],
+    "interrupt status": [
+        *(f"nic#.ISR__r_data.{event}" for event in ("host_dma", "send", "receive", "timer")),
+        *(f"nic#.ISR__r_data.{event}" for event in ("doorbell", "dispatch")),
+        *("nic#.watch_enabled", "nic#_event", "nic#_interrupt"),
+    ],
+}
+"""What is shown of node #: groups, and variables below the top module."""
+
+ROUTER: Sequence[str] = [
+    *("rx__%__valid", "rx__%__payload.head", "rx__%__payload.tail", "rx__%__payload.vl"),
+    *("route_%.header.kind", "route_%.port", "held__%"),
+    *("tx__%__valid", "tx__%__payload.head", "tx__%__payload.tail", "tx__%__payload.vl"),
+    *("transmit_%.blocked", "transmit_%.credits.available", "tx__%__credit_valid", "rx__%__credit_valid"),
+]
+"""What is shown of port % of a router: variables of its instance."""
+ROUTER_STATE = ("input_occupied", "output_vl_held", "output_occupied", "output_blocked", "dropped")
+"""What is shown of a router as a whole."""
 
 Groups = dict[str, "Groups | list[Variable]"]
 
 
-def write_save_file(waves: Path) -> Path:
+def write_save_file(waves: Path, enums: Mapping[str, Mapping[int, str]] | None = None) -> Path:
     """Write `waves` with the ending `.gtkw`, and the filter files that it names, beside the FST file `waves`.
 
-    Returns its path. Raises ValueError if `waves` is not a whole FST file.
+    `enums`: names of the values of more variables, by the end of their paths. All files are named relative to
+    their folder, in which GTKWave has to be started; so the folder can be moved. Returns the save file's
+    path. Raises ValueError if `waves` is not a whole FST file.
     """
+    variables = read_hierarchy(waves)
+    known = dict(_ENUMS)
+    for end, values in (enums or {}).items():
+        known[rf"(^|\.){re.escape(end)}$"] = (max(1, max(values).bit_length()), values)
     filters = {}
-    for pattern, (name, bits, values) in _ENUMS.items():
+    for pattern, (bits, values) in known.items():
+        name = re.sub(r"\W*\$$|^\(.*?\)|\\|^_", "", pattern)
         path = waves.with_name(f"{waves.stem}.{name}.filter")
         path.write_text(make_translation_filter(list(values.items()), datafmt="hex", size=bits) + "\n")
-        filters[pattern] = path.resolve()
+        filters[pattern] = path.name
     save_path = waves.with_suffix(".gtkw")
     with save_path.open("w") as file:
         save = GTKWSave(file)
-        save.dumpfile(str(waves))
+        save.dumpfile(waves.name, abspath=False)
         save.sst_expanded(True)
         save.signals_width(320)
-        _write(save, group_variables(read_hierarchy(waves)), filters)
+        save.size(1400, 900)
+        save.zoom_markers(-math.log2(max(1, end_time(waves)) * ZOOM_PIXELS / WAVE_PIXELS))
+        _write(save, group_variables(variables), filters)
     return save_path
 
 
-def _write(save: GTKWSave, groups: Groups, filters: Mapping[str, Path], depth: int = 0) -> None:
+def _write(save: GTKWSave, groups: Groups, filters: Mapping[str, str], place: tuple[str, ...] = ()) -> None:
     for name, content in groups.items():
-        with save.group(name, closed=depth > 0):
+        with save.group(name, closed=_closed((*place, name))):
             if isinstance(content, dict):
-                _write(save, content, filters, depth + 1)
+                _write(save, content, filters, (*place, name))
                 continue
             for variable in content:
-                filter_file = next((f for p, f in filters.items() if re.search(p, _plain(variable))), None)
+                plain = _plain(variable)
+                path = ".".join((*variable.scope, plain))
                 save.trace(
                     gtkwave_name(variable),
-                    alias=_plain(variable),
-                    datafmt="hex",
-                    translate_filter_file=str(filter_file) if filter_file else None,
+                    alias=_alias(variable),
+                    datafmt="dec" if plain == "cycle" else "hex",
+                    translate_filter_file=next((f for p, f in filters.items() if re.search(p, path)), None),
                 )
+
+
+def _closed(place: tuple[str, ...]) -> bool:
+    """Whether a group is closed at first: nodes and ports after the first few, and instances inside others
+    of a design that is no cluster."""
+    found = re.fullmatch(r"(node|port|router)(\d+)", place[-1])
+    if found:
+        return int(found[2]) >= (OPEN_PORTS if found[1] == "port" else OPEN_NODES)
+    return len(place) > 1 and place[-1] not in NODE and place[-1] not in ("state", "signals")
+
+
+def _alias(variable: Variable) -> str:
+    """What the variable is called in its group: its path without what the groups around it say."""
+    if variable.scope[0] != "cluster":
+        return _plain(variable)
+    path = ".".join((*variable.scope[1:], _plain(variable)))
+    # GTKWave shows a name from its last dot on.
+    return re.sub(r"^(nic\d+[._]+|host\d+[._]+|network\.router\d+\.)", "", path).replace(".", "/")
 
 
 def gtkwave_name(variable: Variable) -> str:
@@ -79,58 +152,50 @@ def _plain(variable: Variable) -> str:
 
 
 def group_variables(variables: Sequence[Variable]) -> Groups:
-    """Variables by component: for a cluster nodes (link, host, NIC, each of its engines), routers (state,
-    each port) and the watchdog; for any other design by instance. Names that a tool made up are left out."""
+    """Variables by component: of a cluster those that are worth a look (`NODE`, `ROUTER`); of any other
+    design all, by instance. Names that a tool made up are left out."""
     known = [v for v in variables if v.scope and v.scope[0] != "$rootio" and "$" not in v.name]
+    if any(variable.scope[0] == "cluster" for variable in known):
+        return _cluster_groups(known)
     groups: Groups = {}
     for variable in known:
-        place = _cluster_place(variable) if variable.scope[0] == "cluster" else variable.scope
-        if place is None:
-            continue
         level = groups
-        for name in place[:-1]:
+        for name in variable.scope[:-1]:
             inner = level.setdefault(name, {})
             # Variables and groups at one level: the variables go into a group of their own.
             if isinstance(inner, list):
                 inner = {"signals": inner}
                 level[name] = inner
             level = inner
-        leaf = level.setdefault(place[-1], [])
+        leaf = level.setdefault(variable.scope[-1], [])
         if isinstance(leaf, dict):
             leaf = leaf.setdefault("signals", [])
         assert isinstance(leaf, list)
         leaf.append(variable)
-    return {name: groups[name] for name in sorted(groups, key=_natural)}
+    return groups
 
 
-def _natural(name: str) -> tuple[bool, list[tuple[int, str]]]:
-    """Sorting key: nodes first, numbers by value."""
-    parts = re.findall(r"\d+|\D+", name)
-    return not name.startswith("node"), [(int(p), "") if p.isdigit() else (-1, p) for p in parts]
+def _cluster_groups(variables: Sequence[Variable]) -> Groups:
+    """The groups of a cluster (`sim/structure.py` names the instances and the wires)."""
+    at = {".".join((*v.scope[1:], _plain(v))): v for v in variables if v.scope[0] == "cluster"}
 
+    def those(paths: Sequence[str]) -> list[Variable]:
+        return [at[path] for path in paths if path in at]
 
-def _cluster_place(variable: Variable) -> tuple[str, ...] | None:
-    """Groups, outermost first, of a variable of the cluster (`sim/structure.py` names the instances)."""
-    scope, name = variable.scope[1:], _plain(variable)
-    if not scope:
-        found = re.match(r"(nic|host)(\d+)_(tx|rx|dma|host|memory|processor)?", name)
-        if not found:
-            return ("watchdog",) if name.startswith("watchdog") else None
-        kind, node, part = found.groups()
-        if kind == "host" or part in ("dma", "host"):
-            return f"node{node}", "host", "bus" if part else "programmed I/O"
-        return f"node{node}", "link" if part in ("tx", "rx") else "processor"
-    found = re.fullmatch(r"(nic|host|mailbox|memory)(\d+)", scope[0])
-    if found:
-        kind, node = found.groups()
-        where = f"node{node}"
-        if kind == "nic":
-            return (where, "nic", *(scope[1:] or ("card",)))
-        return (where, "host", "state") if kind == "host" and len(scope) == 1 else None
-    if scope[0] == "network" and len(scope) > 1:
-        if len(scope) == 2:
-            port = re.match(r"[rt]x__(\d+)__", name)
-            return scope[1], f"port{port[1]}" if port else "state", "link" if port else "signals"
-        port = re.match(r"(\w+)_(\d+)$", scope[2])
-        return (scope[1], f"port{port[2]}", port[1]) if port else (scope[1], *scope[2:3])
-    return ("watchdog",) if scope[0] == "watchdog" else None
+    def numbers(pattern: str) -> list[int]:
+        return sorted({int(found[1]) for path in at if (found := re.match(pattern, path))})
+
+    groups: Groups = {"time": those(["clk", "cycle"])}
+    for node in numbers(r"nic(\d+)\."):
+        inner: Groups = {
+            name: those([path.replace("#", str(node)) for path in paths]) for name, paths in NODE.items()
+        }
+        groups[f"node{node}"] = {name: content for name, content in inner.items() if content}
+    for router in numbers(r"network\.router(\d+)\."):
+        where = f"network.router{router}."
+        ports: Groups = {"state": those([where + name for name in ROUTER_STATE])}
+        for port in numbers(re.escape(where) + r"rx__(\d+)__"):
+            ports[f"port{port}"] = those([where + name.replace("%", str(port)) for name in ROUTER])
+        groups[f"router{router}"] = ports
+    groups["watchdog"] = those(["watchdog_fired", "network_activity", "network_dropped"])
+    return groups

@@ -76,7 +76,7 @@ def run(
         arguments += ["--trace", str(waves)]
     read_end, write_end = os.pipe()
     final: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory(prefix="lanikai-") as scratch, log.open("wb") as out:
+    with tempfile.TemporaryDirectory(dir=out_dir, prefix=".scratch-") as scratch, log.open("wb") as out:
         job: dict[str, Any] = {
             "entry": entry,
             "spec": f"{scratch}/spec.json",
@@ -113,7 +113,7 @@ def run(
     if waves and waves.exists():
         # Also for a run that failed: that is when waves are looked at.
         with contextlib.suppress(ValueError):
-            write_save_file(waves)
+            write_save_file(waves, model.enums())
     if "result" in final:
         return RunResult(
             value=final["result"], cycles=final["cycles"], seconds=final["seconds"], log=log, waves=waves

@@ -20,6 +20,7 @@ from .build import Design, Public
 from .gtkw import KIND_IDLE
 from .pci import HOST_COMMAND, HOST_RESPONSE, HostMemorySignature, PciHost, pci_signals
 from .processor import PROCESSOR_ANSWER, PROCESSOR_COMMAND, ProcessorMailbox
+from .states import state_names
 from .structural import instance, members, width
 from .watchdog import WATCHDOG_BITS, Probe, Watchdog
 
@@ -68,6 +69,7 @@ def cluster_design(config: ClusterConfig) -> Design:
         sources=sources,
         public=tuple(public),
         no_inline=(*blocks, "nic", "pci_host", "mailbox"),
+        enums=state_names(nic) | state_names(host),
     )
 
 
@@ -109,6 +111,9 @@ def _top(config: ClusterConfig) -> Iterator[str]:
     clock = {"clk": "clk", "rst": "1'd0"}
     network_pins = clock | {"dropped": "network_dropped", "activity": "network_activity"}
     yield "  wire network_activity;"
+    # The number of the present cycle, for the eye alone: the time axis of a wave file counts steps.
+    yield "  reg [39:0] cycle = 40'd0;"
+    yield "  always @(posedge clk) cycle <= cycle + 40'd1;"
     for node in range(config.nodes):
         yield from _node(config, node, clock)
         for link, end in (("tx", "rx"), ("rx", "tx")):

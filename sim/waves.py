@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Variable", "read_hierarchy"]
+__all__ = ["Variable", "end_time", "read_hierarchy"]
 
 _HIERARCHY_GZIP, _HIERARCHY_LZ4 = 4, 6
 _ATTRIBUTE, _ATTRIBUTE_END, _SCOPE, _UP = 252, 253, 254, 255
@@ -46,6 +46,14 @@ def read_hierarchy(path: Path) -> list[Variable]:
             return list(_variables(_lz4(block[8:], size)))
         position += 1 + max(length, 8)
     raise ValueError(f"{path}: no hierarchy; the file is not a whole FST file")
+
+
+def end_time(path: Path) -> int:
+    """The time of the last change in an FST file, time steps: the header block, which comes first, has it.
+    0 if the file is not a whole FST file."""
+    with path.open("rb") as file:
+        start = file.read(25)
+    return int.from_bytes(start[17:25], "big") if len(start) == 25 and start[0] == 0 else 0
 
 
 def _variables(data: bytes) -> Iterator[Variable]:

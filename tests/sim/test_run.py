@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -57,7 +58,9 @@ def test_errors(counter, tmp_path, entry, message):
     log = tmp_path / "simulation.log"
     assert str(caught.value) == f"{message} (log: {log})"
     if entry.startswith("fail"):
-        assert "Traceback (most recent call last)" in log.read_text()
+        text = log.read_text()
+        assert text.count("Traceback (most recent call last)") == 1 and message.partition(":")[0] in text
+        assert "FAIL=1" in text and "lanikai_run passed" not in text
 
 
 def test_many_at_once(counter, tmp_path):
@@ -96,6 +99,7 @@ run(build(counter_design()), "counter_points:forever", {}, out_dir=Path(sys.argv
 @pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGKILL])
 def test_no_process_is_left(counter, tmp_path, kill):
     """However the program ends that started it, the simulator ends."""
+    scratch = set(Path(tempfile.gettempdir()).glob("lanikai-*"))
     process = subprocess.Popen(
         [sys.executable, "-c", RUNNER, str(tmp_path)],
         stdout=subprocess.PIPE,
@@ -112,6 +116,8 @@ def test_no_process_is_left(counter, tmp_path, kill):
     while simulators(tmp_path):
         assert time.monotonic() < deadline, "a simulator is left"
         time.sleep(0.02)
+    # Even what nobody could clean up stands in the run's own folder.
+    assert set(Path(tempfile.gettempdir()).glob("lanikai-*")) <= scratch
 
 
 def simulators(folder):

@@ -8,9 +8,18 @@ from lanikai.sim.build import build
 from lanikai.sim.cluster import ENTRY, build_cluster, cluster_spec
 from lanikai.sim.compiler import require_trace_header
 from lanikai.sim.errors import MissingTool
-from lanikai.sim.gtkw import KIND_IDLE, group_variables, gtkwave_name
+from lanikai.sim.gtkw import (
+    KIND_IDLE,
+    NODE,
+    ROUTER,
+    ROUTER_STATE,
+    WAVE_PIXELS,
+    ZOOM_PIXELS,
+    group_variables,
+    gtkwave_name,
+)
 from lanikai.sim.run import run
-from lanikai.sim.waves import Variable, _lz4, read_hierarchy
+from lanikai.sim.waves import Variable, _lz4, end_time, read_hierarchy
 
 pytestmark = [pytest.mark.usefixtures("points"), pytest.mark.xdist_group("waves")]
 
@@ -68,11 +77,49 @@ def test_save_file_names_what_is_there(traced):
     traces = save_file_traces(traced)
     assert traces and set(traces) <= there
     text = traced.with_suffix(".gtkw").read_text()
-    assert f'[dumpfile] "{traced}"' in text
-    for group in ("node0", "node1", "router0", "port1", "link", "host", "nic", "watchdog"):
+    for group in ("time", "node0", "node1", "router0", "port1", "watchdog", *NODE):
         assert f"-{group}\n" in text
-    for name in ("cluster.nic0_tx_kind[3:0]", "cluster.host1.bus_use[1:0]", "cluster.nic0_tx__valid"):
-        assert name in traces
+    # Nothing of the tables is missing for want of the right name.
+    paths = [f"cluster.{path.replace('#', '1')}" for paths in NODE.values() for path in paths]
+    paths += [f"cluster.network.router0.{path.replace('%', '1')}" for path in ROUTER]
+    paths += [f"cluster.network.router0.{name}" for name in ROUTER_STATE]
+    assert {*paths, "cluster.clk", "cluster.cycle"} <= {name.partition("[")[0] for name in traces}
+    # Few enough to look through.
+    assert len(traces) < 200
+
+
+def test_save_file_shows_the_run(traced):
+    """The first groups are open, all of the time is in the window."""
+    text = traced.with_suffix(".gtkw").read_text()
+    opened = [
+        group for flags, group in re.findall(r"@(800|c00)200\n((?:-[^\n]+\n)+)", text) if flags == "800"
+    ]
+    assert {"-time\n", "-node0\n-link\n"} <= set(opened)
+    zoom = float(re.search(r"^\*(\S+) ", text, re.MULTILINE)[1])
+    steps_shown = 2**-zoom * WAVE_PIXELS / ZOOM_PIXELS
+    assert steps_shown == pytest.approx(end_time(traced), rel=0.01)
+    import pywellen
+
+    times = [
+        time
+        for time, _ in next(
+            v for v in pywellen.Waveform(str(traced)).all_vars() if v.full_name.endswith("cluster.cycle")
+        ).tv
+    ]
+    assert 1000 < times[-1] <= end_time(traced) < times[-1] + 10
+
+
+def test_the_folder_can_be_moved(traced):
+    """The save file names its files relative to its folder."""
+    text = traced.with_suffix(".gtkw").read_text()
+    assert '[dumpfile] "point.fst"' in text
+    named = re.findall(r"^\^\d+ (.*)$", text, re.MULTILINE)
+    assert named and all((traced.parent / name).is_file() and "/" not in name for name in named)
+
+
+def test_each_time_step_is_written_once(traced):
+    """What a step ends with is in the file: none is written before it has settled and then ignored."""
+    assert "ignored" not in traced.with_name("point.log").read_text()
 
 
 def test_enums_are_decoded(traced):
@@ -80,10 +127,16 @@ def test_enums_are_decoded(traced):
     text = traced.with_suffix(".gtkw").read_text().splitlines()
     at = next(i for i, line in enumerate(text) if line.endswith("cluster.nic0_tx_kind[3:0]"))
     filter_file = traced.with_name("point.kind.filter")
-    assert text[at - 1].partition(" ")[2] == str(filter_file)
+    assert text[at - 1].partition(" ")[2] == filter_file.name
     lines = [f"{kind.value:x} {kind.name}" for kind in Kind] + [f"{KIND_IDLE:x} -"]
     assert filter_file.read_text().splitlines() == lines
     assert traced.with_name("point.bus_use.filter").read_text().splitlines()[3] == "3 DMA_WRITE"
+    # States of state machines by the names that the RTL gives them.
+    states = ["IDLE", "ARBITRATE", "ADDRESS", "PROGRAMMED", "WAIT", "READ", "WRITE", "TURN"]
+    found = traced.with_name("point.bus_state.filter").read_text().splitlines()
+    assert found == [f"{value} {name}" for value, name in enumerate(states)]
+    at = next(i for i, line in enumerate(text) if line.endswith("cluster.host0.bus_state[2:0]"))
+    assert text[at - 1].endswith(" point.bus_state.filter")
 
 
 def test_values_are_recorded(traced):
