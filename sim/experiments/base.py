@@ -47,7 +47,8 @@ class Point:
 class Outcome:
     """A point that has run: its `results` by name, its `seed`, the NIC clock `cycles` simulated, the
     `wall_seconds` that took, and `within`: whether every published result is within its tolerance (None if
-    the point has none). `log` and `waves` are files, where there are any."""
+    the point has none). `log` and `waves` are files, where there are any. `series`: lists by name that the
+    plot is drawn from and that are too long to be results."""
 
     point: Point
     results: Mapping[str, Any]
@@ -56,6 +57,7 @@ class Outcome:
     wall_seconds: float
     log: str | None = None
     waves: str | None = None
+    series: Mapping[str, Any] = field(default_factory=dict)
     within: bool | None = field(init=False)
 
     def __post_init__(self) -> None:

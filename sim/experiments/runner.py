@@ -66,6 +66,7 @@ def execute(
             wall_seconds=measured.wall_seconds,
             log=measured.log,
             waves=measured.waves,
+            series=measured.values.get("series", {}),
         )
         for point, job, measured in zip(points, jobs, done, strict=True)
     ]

@@ -116,14 +116,27 @@ class Transfer(Experiment):
         ]
 
     def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
-        """Bandwidth and mean latency of the transfer."""
-        bandwidth, latency = figure.subplots(1, 2)
-        labels = [outcome.point.label for outcome in outcomes]
-        bandwidth.bar(labels, [outcome.results["bandwidth_mb_per_s"] for outcome in outcomes])
-        bandwidth.set_ylabel("bandwidth (MB/s)")
-        latency.bar(labels, [outcome.results["latency_mean_us"] for outcome in outcomes], color="C1")
-        latency.set_ylabel("mean latency of a message (µs)")
-        figure.suptitle("A file from host to host")
+        """Bytes over time: sent by the caller, and in the receiver's memory. Across is the latency of a
+        message, up is what is on its way."""
+        axes = figure.add_subplot()
+        for outcome in outcomes:
+            series = outcome.series
+            total = [0]
+            for size in series["bytes"]:
+                total.append(total[-1] + size)
+            for name, label, color in (("sent", "sent", "C0"), ("landed", "in the receiver's memory", "C1")):
+                at = [microseconds(cycle, series["clock_hz"]) for cycle in series[f"{name}_cycles"]]
+                axes.step([0, *at], [bytes_ / KB for bytes_ in total], where="post", color=color)
+                axes.plot(
+                    at, [bytes_ / KB for bytes_ in total[1:]], "o", markersize=3, color=color, label=label
+                )
+            axes.set_title(
+                f"{outcome.point.label}: {outcome.results['bandwidth_mb_per_s']:.1f} MB/s, "
+                f"{outcome.results['latency_mean_us']:.0f} µs a message"
+            )
+        axes.set_xlabel("time since the first message was sent (µs)")
+        axes.set_ylabel("KB of the file")
+        axes.legend()
 
 
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -189,6 +202,12 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
         "transfer_cycles": landed[-1] - called[0],
         "latency_cycles": [end - start for start, end in zip(called, landed, strict=True)],
         "clock_hz": cluster.config.nic.clock_hz,
+        "series": {
+            "bytes": [len(message) for message in messages],
+            "sent_cycles": [cycle - called[0] for cycle in called],
+            "landed_cycles": [cycle - called[0] for cycle in landed],
+            "clock_hz": cluster.config.nic.clock_hz,
+        },
         "sha256_sent": hashlib.sha256(content).hexdigest(),
         "sha256_received": received.hexdigest(),
     }
