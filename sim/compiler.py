@@ -35,6 +35,10 @@ OPTIMIZE = ("-O2", "-march=native")
 """Flags of the hot code. The cache's key holds the processor's features, as `native` depends on them."""
 
 
+SCRATCH = "lanikai-build-"
+"""Beginning of the names of folders to build in, outside the cache; the number of their process follows."""
+
+
 class BuildError(LanikaiError):
     """Verilator or the compiler refused the design; one line that names the `log` file, then its last
     lines."""
@@ -136,13 +140,22 @@ def make_model(
     cxx, make = compiler(), _require_make()
     if " " in str(folder):
         # make cannot work in a folder with a space in its name.
-        with tempfile.TemporaryDirectory(prefix="lanikai-") as other:
+        _sweep_scratch()
+        with tempfile.TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-") as other:
             work = Path(other)
             shutil.copytree(folder, work, dirs_exist_ok=True)
             _compile(work, top, sources, flags=flags, log=log, runtime=runtime, cxx=cxx, make=make)
             shutil.copytree(work, folder, dirs_exist_ok=True)
     else:
         _compile(folder, top, sources, flags=flags, log=log, runtime=runtime, cxx=cxx, make=make)
+
+
+def _sweep_scratch() -> None:
+    """Remove scratch folders whose process is gone: it was killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*"):
+        number = folder.name.removeprefix(SCRATCH).partition("-")[0]
+        if number.isdigit() and not Path("/proc", number).exists():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _compile(

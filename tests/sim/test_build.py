@@ -212,3 +212,15 @@ def test_compact_memories():
         "    n[7] = 8'h00;",
         "  end",
     ]
+
+
+def test_scratch_of_a_killed_build_is_swept(tmp_path, monkeypatch):
+    """That of a living one stays."""
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    names = [f"lanikai-build-{gone.pid}-x", f"lanikai-build-{os.getpid()}-x", "lanikai-build-x"]
+    for name in names:
+        (tmp_path / name).mkdir()
+    compiler_module._sweep_scratch()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[1:])
