@@ -5,7 +5,6 @@ Heavy libraries (Amaranth, cocotb, matplotlib, polars) are imported by the comma
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import subprocess
@@ -21,7 +20,16 @@ import typer
 from lanikai.hdl.config import ConfigError
 from rich.console import Console
 
-from .errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_MISSING, EXIT_OK, EXIT_USER, LanikaiError, UserError
+from .errors import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_MISSING,
+    EXIT_OK,
+    EXIT_USER,
+    FULL,
+    LanikaiError,
+    UserError,
+)
 from .paths import keep_caches_together
 from .synth_command import synth
 
@@ -39,10 +47,6 @@ app = typer.Typer(
 
 UsageError: Any = typer.BadParameter.__mro__[1]
 """The parser's base class of wrong usage; typer does not name it."""
-
-
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What the system says when a disk or a quota is full."""
 
 
 class Ended(BaseException):
@@ -199,9 +203,17 @@ def show_waves(
     if not found:
         raise UserError(f"no waveform (*.fst) in {str(run_folder)!r}: make the run with --waves")
     doctor.require(doctor.VIEW)
+    # The save file names its files relative to its folder.
+    waves, folder = found[0].name, found[0].parent
     save = found[0].with_suffix(".gtkw")
-    command = ["gtkwave", str(found[0]), *([str(save)] if save.is_file() else [])]
-    raise typer.Exit(EXIT_FAILED if subprocess.run(command).returncode else EXIT_OK)
+    command = [
+        "gtkwave",
+        waves,
+        *([save.name] if save.is_file() else []),
+        "--rcvar",
+        "do_initial_zoom_fit yes",
+    ]
+    raise typer.Exit(EXIT_FAILED if subprocess.run(command, cwd=folder).returncode else EXIT_OK)
 
 
 app.command("synth")(synth)

@@ -6,12 +6,15 @@ Every message is one line that says what is wrong, where, and what would be righ
 
 from __future__ import annotations
 
+import errno
+
 __all__ = [
     "EXIT_FAILED",
     "EXIT_INTERRUPTED",
     "EXIT_MISSING",
     "EXIT_OK",
     "EXIT_USER",
+    "FULL",
     "LanikaiError",
     "MissingTool",
     "SimulationError",
@@ -28,6 +31,10 @@ EXIT_MISSING = 3
 """A program or library that the command needs is not on this machine."""
 EXIT_INTERRUPTED = 130
 """Ended by Ctrl-C: 128 + SIGINT, as shells count."""
+
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the system says when a disk or a quota is full."""
 
 
 class LanikaiError(Exception):

@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
-from ..errors import LanikaiError, SimulationError
+from ..errors import FULL, LanikaiError, SimulationError
 from .backend import Backend, Job, Measured
 
 __all__ = ["JobCrash", "run_jobs"]
@@ -106,5 +106,11 @@ def _work(backend: Backend, model: Any, job: Job, connection: Connection) -> Non
         connection.send(("error", error))
     except BrokenPipeError:
         sys.exit(1)
+    except OSError as error:
+        if error.errno in FULL:
+            full = f"{error.filename or job.folder} cannot be written: {error.strerror}"
+            connection.send(("error", SimulationError(full)))
+        else:
+            connection.send(("error", JobCrash(traceback.format_exc())))
     except Exception:
         connection.send(("error", JobCrash(traceback.format_exc())))

@@ -6,6 +6,8 @@ In a module of its own, so that the processes of the pool can import it.
 
 from __future__ import annotations
 
+import errno
+import os
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -42,6 +44,8 @@ class FakeBackend:
             raise SimulationError("nothing has moved for 100000 cycles")
         if self.fault == "crash":
             raise ZeroDivisionError("a bug")
+        if self.fault == "full":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(job.folder / "point.fst"))
         if self.fault == "sleep":
             (job.folder / "started").touch()
             time.sleep(60)

@@ -146,6 +146,9 @@ def test_an_unusable_cache_is_one_line_and_leaves_nothing(fake, tmp_path, capsys
 
 
 def test_a_full_disk_is_one_line(fake, tmp_path, capsys):
+    assert fake("run", "share-senders", "--out", "points", fault="full") == 1
+    error = capsys.readouterr().err
+    assert error.endswith("point.fst cannot be written: No space left on device\n") and error.count("\n") == 1
     assert fake("run", "share-senders", "--out", "here", "--json", "/dev/full") == 1
     assert capsys.readouterr().err.endswith("--json '/dev/full' cannot be written: No space left on device\n")
     code = "from lanikai.sim.cli import main; main(['list'])"
@@ -249,13 +252,16 @@ def test_waves_without_gtkwave_says_how_to_get_it(tmp_path):
 def test_waves_opens_the_waveform_with_its_save_file(tmp_path):
     viewer = tmp_path / "bin" / "gtkwave"
     viewer.parent.mkdir()
-    viewer.write_text('#!/bin/sh\necho "$@"\n')
+    viewer.write_text('#!/bin/sh\necho "$PWD:" "$@"\n')
     viewer.chmod(0o755)
     (tmp_path / "run").mkdir()
     for name in ("a.fst", "a.gtkw"):
         (tmp_path / "run" / name).touch()
     done = lanikai("waves", "run", cwd=tmp_path, PATH=f"{viewer.parent}:{os.environ['PATH']}")
-    assert (done.returncode, done.stdout) == (0, "run/a.fst run/a.gtkw\n")
+    assert (done.returncode, done.stdout) == (
+        0,
+        f"{tmp_path / 'run'}: a.fst a.gtkw --rcvar do_initial_zoom_fit yes\n",
+    )
 
 
 def start_sleeping(tmp_path: Path) -> subprocess.Popen[str]:
