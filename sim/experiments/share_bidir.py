@@ -152,6 +152,7 @@ class ShareBidir(Experiment):
             [outcome.point.label for outcome in outcomes],
             x_label="IDT of the incoming and of the outgoing flows (ticks)",
             title="Flows share what a node can send while it receives",
+            flow_names=("in", "out", "out"),
         )
 
 
