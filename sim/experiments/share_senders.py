@@ -102,7 +102,8 @@ class ShareSendersParameters(Part):
                     f"idt_over_T[{number}] has {len(setting)} flows: the rate control unit holds {nic.flows}"
                 )
             for flow, idt in enumerate(setting):
-                if not 1 <= idt_ticks(idt) <= nic.max_idt_ticks:
+                # Ticks are more than units of T: so large a number need not be multiplied, which may overflow.
+                if abs(idt) > nic.max_idt_ticks or not 1 <= idt_ticks(idt) <= nic.max_idt_ticks:
                     raise ValueError(
                         f"idt_over_T[{number}][{flow}] = {idt:g}: an IDT is 1 to {nic.max_idt_ticks} ticks, "
                         f"{1 / T_TICKS:.4f} to {nic.max_idt_ticks // T_TICKS} in units of T"
