@@ -33,6 +33,7 @@ class Processor:
     asking; state machines woken by the same interrupt status ask in `EVENT_ORDER`, so a run is deterministic.
 
     `events[name]` is a flag a source of ISR, set by the idle loop; who waits on it clears it.
+    `current`: the step that has the processor, None between steps.
     `cycles_spent[step]` and `steps_taken[step]` count what was charged, for break-ups.
     """
 
@@ -42,8 +43,14 @@ class Processor:
         self.events: dict[str, Flag] = {name: port.flag() for name in EVENT_ORDER}
         self.cycles_spent: Counter[str] = Counter()
         self.steps_taken: Counter[str] = Counter()
+        self.current: str | None = None
         self._lock = Lock(port.flag)
         self._enabled: set[str] = set()
+
+    @property
+    def waiting(self) -> int:
+        """State machines that have asked for the processor and not got it yet."""
+        return self._lock.waiting
 
     def step(self, name: str, times: int = 1) -> _Step:
         """`async with processor.step("name"):` takes the processor, spends `times` the step's cycles, runs
@@ -131,6 +138,7 @@ class _Step:
 
     async def __aenter__(self) -> None:
         await self._processor._lock.acquire()
+        self._processor.current = self._name
         self._processor._charge(self._name, self._cycles)
         if self._cycles:
             await self._processor.port.sleep(self._cycles)
@@ -138,4 +146,5 @@ class _Step:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._processor.current = None
         self._processor._lock.release()

@@ -25,6 +25,7 @@ from .recv import Recv
 from .sdma import Sdma
 from .send import Send
 from .state import Connection, Flow, Port, SendToken
+from .status import describe, describe_flow
 from .timers import Timers
 from .wire import FlowKey
 
@@ -37,7 +38,8 @@ class GmProgram:
     `routes`: node -> source route of every node that can be reached; a message to another one fails. `costs`:
     cycles of the steps. `ports`, `connections`, `queue`, `flows` (by number in the rate control unit) are its
     memory; `dispatched` is called with (cycle, node, flow key) for every new packet that SDMA chooses, for
-    dispatch records as in thesis 5.6. Raises ConfigError for routes or sizes that do not fit.
+    dispatch records as in thesis 5.6. `advanced_cycle`: when a packet's bytes were last taken from the network
+    for a message, or a message sent from here last ended. Raises ConfigError for routes or sizes that do not fit.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class GmProgram:
         self.queue = ConnectionQueue(self.gm.discipline)
         self.flows: dict[int, Flow] = {}
         self.dispatched: Callable[[int, int, FlowKey], None] | None = None
+        self.advanced_cycle = 0
         self.timers = Timers(self)
         self.intake = Intake(self)
         self.sdma = Sdma(self)
@@ -112,6 +115,24 @@ class GmProgram:
         connection.flows.append(flow)
         return flow
 
+    @property
+    def pending(self) -> int:
+        """Messages on their way out."""
+        return sum(connection.tokens for connection in self.connections.values())
+
+    def advance(self) -> None:
+        """A packet has been delivered, or a message has ended."""
+        self.advanced_cycle = self.processor.port.cycle
+
+    def state(self) -> list[str]:
+        """What it holds and what it waits for, a line each."""
+        return describe(self)
+
+    def waiting(self) -> list[str]:
+        """Its flows that have messages, a few words each."""
+        flows = [flow for flow in self.flows.values() if flow.sendable or flow.awaiting]
+        return [f"node {self.node} {describe_flow(flow)}" for flow in flows]
+
     def complete(self, token: SendToken, status: Status) -> None:
         """A send token goes home to its port, with the event that says so."""
         flow = token.flow
@@ -121,6 +142,7 @@ class GmProgram:
         if not connection.tokens:
             self.queue.remove(connection)
         token.status = status
+        self.advance()
         self.sent_event(self.ports[flow.key.source_port], token.descriptor.token, status)
 
     def sent_event(self, port: Port, token: int, status: Status) -> None:

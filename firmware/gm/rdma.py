@@ -29,13 +29,14 @@ class _Job:
 
 
 class Rdma:
-    """The RDMA state machine; jobs in the order of asking."""
+    """The RDMA state machine; jobs in the order of asking. `waits_for`: in words."""
 
     def __init__(self, program: GmProgram) -> None:
         self._program = program
         self._processor = program.processor
         self._wake = program.processor.port.flag()
         self._jobs: deque[_Job] = deque()
+        self.waits_for = "a job"
 
     def post(self, port: Port, event: Event) -> None:
         """Put an event into a port's ring."""
@@ -56,6 +57,7 @@ class Rdma:
         """Serve jobs for ever."""
         while True:
             while not self._jobs:
+                self.waits_for = "a job"
                 self._wake.clear()
                 await self._wake.wait()
             job = self._jobs.popleft()
@@ -84,11 +86,13 @@ class Rdma:
         """SRAM to host memory; whether the bus took it."""
         processor = self._processor
         done = processor.events["host_dma"]
+        self.waits_for = "the host DMA engine"
         async with self._program.host_dma:
             async with processor.step(step):
                 await processor.write("HOST_DMA_HOST", address=address)
                 await processor.write("HOST_DMA_SRAM", address=sram)
                 await processor.write("HOST_DMA_CONTROL", bytes=length, to_host=1)
+            self.waits_for = "the host DMA engine to end"
             await done.wait()
             done.clear()
             async with processor.step("rdma_done"):

@@ -150,6 +150,7 @@ class Recv:
                 port=key.source_port,
                 priority=key.priority,
             )
+        self._program.advance()
         self._program.rdma.receive(port, assembly, buffer, address, header.length, event)
         return None
 

@@ -24,7 +24,7 @@ __all__ = ["Sdma"]
 
 
 class Sdma:
-    """The SDMA state machine. `free_buffers`: transmit buffers that hold nothing."""
+    """The SDMA state machine. `free_buffers`: transmit buffers that hold nothing; `waits_for`: in words."""
 
     def __init__(self, program: GmProgram) -> None:
         self._program = program
@@ -32,6 +32,7 @@ class Sdma:
         self._wake = program.processor.events["dispatch"]
         self._changed: dict[Flow, None] = {}
         self._resending: deque[SendStream] = deque()
+        self.waits_for = "a flow that may send"
         self.free_buffers = deque(program.layout.transmit_buffers)
 
     def look_at(self, flow: Flow) -> None:
@@ -91,6 +92,7 @@ class Sdma:
                         buffer = self.free_buffers.popleft()
                         await self._prepare(packet, buffer)
             if packet is None:
+                self.waits_for = "a flow that may send" if self.free_buffers else "a free transmit buffer"
                 await self._wake.wait()
                 continue
             if not packet.void and packet.length:
@@ -201,6 +203,7 @@ class Sdma:
         """The packet's bytes from host memory into the buffer. A bus error fails the message."""
         program, processor = self._program, self._processor
         done = processor.events["host_dma"]
+        self.waits_for = "the host DMA engine"
         async with program.host_dma:
             async with processor.step("sdma_start"):
                 await processor.write(
@@ -208,6 +211,7 @@ class Sdma:
                 )
                 await processor.write("HOST_DMA_SRAM", address=buffer + HEADER_BYTES)
                 await processor.write("HOST_DMA_CONTROL", bytes=packet.length)
+            self.waits_for = "the host DMA engine to end"
             await done.wait()
             done.clear()
             async with processor.step("sdma_done"):

@@ -19,12 +19,14 @@ __all__ = ["Send"]
 
 class Send:
     """The SEND state machine. RECV never waits for it: an acknowledgement is a mark on its stream, and a
-    later one takes the earlier one's place, so a link that stands still cannot stop reception."""
+    later one takes the earlier one's place, so a link that stands still cannot stop reception. `waits_for`: in
+    words."""
 
     def __init__(self, program: GmProgram) -> None:
         self._program = program
         self._processor = program.processor
         self._wake = program.processor.port.flag()
+        self.waits_for = "a packet"
         self._packets: deque[tuple[Packet, int, int]] = deque()
         self._acknowledgements: deque[tuple[Connection, int]] = deque()
 
@@ -60,6 +62,7 @@ class Send:
                 packet.stream.progress = True
                 self._program.sdma.give_back(buffer)
             else:
+                self.waits_for = "a packet"
                 self._wake.clear()
                 await self._wake.wait()
 
@@ -69,6 +72,7 @@ class Send:
 
     async def _sent(self) -> None:
         done = self._processor.events["send"]
+        self.waits_for = "the send engine to end"
         await done.wait()
         done.clear()
 

@@ -41,6 +41,10 @@ def start_gm(
     for node in cluster.nodes:
         others = [other for other in everyone if other != node.number]
         routes = {other: cluster.network.source_route(node.number, other) for other in others}
-        started(start(node.processor, node=node.number, nic=nic, routes=routes, gm=gm))
-        hosts.append(Gm(node.host, nic=nic, nodes=others, gm=gm))
+        program = start(node.processor, node=node.number, nic=nic, routes=routes, gm=gm)
+        started(program)
+        host = Gm(node.host, nic=nic, nodes=others, gm=gm)
+        cluster.observe(program)
+        cluster.observe(host)
+        hosts.append(host)
     return hosts

@@ -30,7 +30,8 @@ FlowName = tuple[int, int, int, int]
 
 class Gm:
     """GM on one host: `bus` to its NIC, `nodes` that can be reached; the configurations that the NIC and its
-    firmware were started with. `host` has the costs of calls. Raises ConfigError if the card is too small for
+    firmware were started with. `host` has the costs of calls. `advanced_cycle`: when the host last took an event
+    (the end of a send, a message, the answer to a command). Raises ConfigError if the card is too small for
     GM."""
 
     def __init__(
@@ -51,6 +52,7 @@ class Gm:
         self.memory = PageAllocator(bus.memory)
         self._ports: dict[int, GmPort] = {}
         self._flows: set[FlowName] = set()
+        self.advanced_cycle = 0
         # What has been posted to each port since the firmware started: it outlives closing and opening.
         self.counts = [Counts() for _ in range(self.gm.ports)]
 
@@ -58,6 +60,24 @@ class Gm:
     def node(self) -> int:
         """This node's number."""
         return self.bus.node
+
+    @property
+    def pending(self) -> int:
+        """Messages on their way out, and commands without an answer, of all ports."""
+        return sum(port.pending for port in self._ports.values())
+
+    def state(self) -> list[str]:
+        """Ports, tokens, messages on their way, a line each."""
+        lines = [line for port in self._ports.values() for line in port.state()]
+        return [f"gm library of node {self.node}:", *(f"  {line}" for line in lines)]
+
+    def waiting(self) -> list[str]:
+        """What its ports wait for, a few words each."""
+        return [
+            f"node {self.node} port {port.number}: {line}"
+            for port in self._ports.values()
+            for line in port.waiting()
+        ]
 
     async def open_port(self, number: int) -> GmPort:
         """Open a port. Raises UnknownPortError, ClosedPortError if it is not free, MemoryUseError if there is no

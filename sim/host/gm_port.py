@@ -77,6 +77,8 @@ class GmPort:
         self._answer = gm.bus.flag()
         self._status = Status.OK
         self._asked = Operation.OPEN
+        self._asking = False
+        self._receivers = 0
         self._turns = Lock(gm.bus.flag)
 
     @property
@@ -88,6 +90,32 @@ class GmPort:
     def receive_tokens(self) -> int:
         """Free receive tokens: buffers that can be provided now."""
         return len(self._free_receives)
+
+    @property
+    def pending(self) -> int:
+        """Messages on their way out, and a command without an answer."""
+        return len(self._sends) + self._asking
+
+    def state(self) -> list[str]:
+        """Tokens and messages, a line each."""
+        gm = self._gm.gm
+        return [
+            f"port {self.number}: {'open' if self.is_open else 'not open'}; free tokens: {self.send_tokens} of "
+            f"{gm.send_tokens} to send, {self.receive_tokens} of {gm.receive_tokens} to receive; "
+            f"{len(self._received)} messages not taken; {self._turns.waiting} calls wait their turn",
+            *(f"  {line}" for line in self.waiting()),
+        ]
+
+    def waiting(self) -> list[str]:
+        """What it waits for, a few words each."""
+        lines = [
+            f"sends {s.handle.description}, since cycle {s.handle.sent_cycle}" for s in self._sends.values()
+        ]
+        if self._asking:
+            lines.append(f"waits for the answer to {self._asked.name.lower()}")
+        if self._receivers:
+            lines.append(f"{self._receivers} wait to receive")
+        return lines
 
     async def dma_malloc(self, length: int) -> Buffer:
         """A new buffer, registered with this port. Raises MemoryUseError, ClosedPortError."""
@@ -215,7 +243,9 @@ class GmPort:
         while not self._received:
             self._check_open()
             self._arrival.clear()
+            self._receivers += 1
             await self._arrival.wait()
+            self._receivers -= 1
         return self._next()
 
     def poll(self) -> Received | None:
@@ -265,11 +295,13 @@ class GmPort:
             await self._gm.spend(self._gm.host.command_ns)
             self._answer.clear()
             self._asked = operation
+            self._asking = True
             command = Command(operation=operation, first=first, second=second)
             await self._write(self._gm.layout.command(self.number), command.words())
             self._counts.commands += 1
             await self._ring_doorbell()
             await self._answer.wait()
+            self._asking = False
             status = self._status
         if status:
             what = f"{operation.name.lower()} on port {self.number} of node {self._gm.node}"
@@ -303,6 +335,7 @@ class GmPort:
                     return
 
     def _take(self, event: Event) -> None:
+        self._gm.advanced_cycle = self._bus.cycle
         if event.kind is EventKind.COMMAND:
             self._status = event.status
             self._answer.set()

@@ -4,6 +4,7 @@ import numpy as np
 from lanikai.hdl.nic.nic import NIC_REGISTERS
 from lanikai.hdl.nic.ports import REGISTER_BASE, SRAM_BASE
 from lanikai.hdl.packet import Header
+from lanikai.sim.experiments.gm_hosts import start_gm
 
 ISR = NIC_REGISTERS["ISR"]
 
@@ -125,3 +126,11 @@ async def bad_programmed_io(cluster, spec):
 async def idle(cluster, spec):
     """Simulate cycles in which nothing happens."""
     await cluster.clock.sleep(spec["count"])
+
+
+async def no_receive_buffer(cluster, spec):
+    """GM on both nodes: a message to a port that never gets a receive buffer."""
+    source, target = start_gm(cluster)
+    sender, receiver = await source.open_port(0), await target.open_port(0)
+    await sender.send(await sender.dma_malloc(200), node=1, port=0)
+    await receiver.receive()

@@ -1,10 +1,14 @@
-"""The watchdog: counting in RTL, and a real hang of a cluster."""
+"""The watchdog: counting in RTL, a real hang of a cluster, messages that are never delivered."""
+
+import re
+from types import SimpleNamespace
 
 import pytest
 from amaranth.sim import Simulator
 from lanikai.sim.cluster import ENTRY, cluster_spec
 from lanikai.sim.errors import SimulationError
 from lanikai.sim.run import run
+from lanikai.sim.stall import quiet_cycles
 from lanikai.sim.watchdog import Probe, Watchdog
 
 
@@ -71,3 +75,55 @@ def test_hang_is_found_and_told(tiny, tiny_config, tmp_path):
     log = (tmp_path / "simulation.log").read_text()
     for line in ("watchdog: state in cycle ", "network.router0:", "nic0:", "nic1:", "host1:", "  bus_use: 0"):
         assert line in log
+
+
+@pytest.mark.usefixtures("points")
+@pytest.mark.xdist_group("tiny")
+def test_a_message_that_is_never_taken_ends_the_run(tiny, tiny_config, tmp_path):
+    """A port without receive buffers: its message is refused and sent again for ever, so the network is never
+    quiet. The run ends, and says which message waits and for what."""
+    config = tiny_config.replace(delivery_cycles=20_000)
+    with pytest.raises(SimulationError) as caught:
+        run(tiny, ENTRY, cluster_spec(config, "sim_points:no_receive_buffer", {}), out_dir=tmp_path)
+    message = str(caught.value)
+    found = re.match(
+        r"nothing has been delivered for (\d+) cycles, though messages wait \(now cycle ", message
+    )
+    assert found and 20_000 <= int(found[1]) < 20_100
+    assert "node 0 port 0: sends 200 bytes from port 0 of node 0 to port 0 of node 1, since cycle " in message
+    # Where in its retries it stands does not matter.
+    flow = r"flow 0 \(port 0 to port 0 of node 1, low\): [01] sendable, [01] awaiting acknowledgement"
+    assert re.search(f"node 0 {flow}", message)
+    assert "\n" not in message
+    log = (tmp_path / "simulation.log").read_text()
+    for line in (
+        "nic1:",
+        "gm firmware of node 0:",
+        "  recv waits for ",
+        "  port 0: receive tokens 0 low, 0 high; 0 messages being received; 1 events told",
+        "  node 1, low: next packet ",
+        "gm library of node 1:",
+        "  port 0: open; free tokens: 4 of 4 to send, 8 of 8 to receive; 0 messages not taken",
+        "    1 wait to receive",
+    ):
+        assert line in log
+
+
+@pytest.mark.usefixtures("points")
+@pytest.mark.xdist_group("tiny")
+def test_the_limit_ends_the_run(tiny, tiny_config, tmp_path):
+    """`limit_cycles` ends whatever still moves, here the same retries."""
+    config = tiny_config.replace(limit_cycles=10_000)
+    with pytest.raises(
+        SimulationError, match=r"^the limit of 10000 cycles is reached \(now cycle 10000\); wait"
+    ):
+        run(tiny, ENTRY, cluster_spec(config, "sim_points:no_receive_buffer", {}), out_dir=tmp_path)
+
+
+def test_who_waits_for_nothing_is_not_stalled():
+    """Quiet cycles count from the last delivery anywhere, and only while something is pending."""
+    idle = SimpleNamespace(advanced_cycle=90, pending=0)
+    busy = SimpleNamespace(advanced_cycle=40, pending=1)
+    assert quiet_cycles([idle, idle], 100) == 0
+    assert quiet_cycles([busy], 100) == 60
+    assert quiet_cycles([busy, idle], 100) == 10

@@ -1,0 +1,80 @@
+"""The state of a GM control program in words, for a log: what waits, for what, and since when not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from .state import Connection, Flow, Port
+
+if TYPE_CHECKING:
+    from .program import GmProgram
+
+__all__ = ["describe", "describe_flow"]
+
+PRIORITIES = ("low", "high")
+
+
+def describe(program: GmProgram) -> list[str]:
+    """Processor, state machines, streams, flows and ports of a program, a line each; what is at rest and
+    empty is left out."""
+    return [f"gm firmware of node {program.node}:", *(f"  {line}" for line in _lines(program))]
+
+
+def describe_flow(flow: Flow) -> str:
+    """A flow that has messages, in a few words."""
+    key = flow.key
+    text = (
+        f"flow {flow.number} (port {key.source_port} to port {key.target_port} of node "
+        f"{flow.connection.node}, {PRIORITIES[key.priority]}): {len(flow.sendable)} sendable, "
+        f"{len(flow.awaiting)} awaiting acknowledgement"
+    )
+    if flow.paused_until_ticks is not None:
+        text += f", no receive token there: paused until tick {flow.paused_until_ticks}"
+    return text
+
+
+def _lines(program: GmProgram) -> Iterator[str]:
+    processor = program.processor
+    yield (
+        f"processor: {processor.current or 'no step'}, {processor.waiting} waiting for it; host DMA engine: "
+        f"{'taken' if program.host_dma.held else 'free'}, {program.host_dma.waiting} waiting for it"
+    )
+    machines = {
+        "sdma": program.sdma.waits_for,
+        "send": program.send.waits_for,
+        "recv": "a packet" if program.recv.armed is not None else "a free receive buffer",
+        "rdma": program.rdma.waits_for,
+    }
+    for name, waits_for in machines.items():
+        yield f"{name} waits for {waits_for}"
+    for connection in program.connections.values():
+        yield from _streams(connection)
+    for flow in program.flows.values():
+        yield (
+            f"{describe_flow(flow)}, IDT {flow.idt_ticks} ticks, "
+            f"{'valid' if flow.valid else 'not valid'} in the queue"
+        )
+    for port in program.ports:
+        if port.open:
+            yield _port(port)
+
+
+def _streams(connection: Connection) -> Iterator[str]:
+    for send, receive in zip(connection.send, connection.receive, strict=True):
+        if not (send.next_sequence or receive.expected or send.unacknowledged or receive.refused):
+            continue
+        refused = ", which it refused" if receive.refused else ""
+        yield (
+            f"node {connection.node}, {PRIORITIES[send.priority]}: next packet {send.next_sequence}, "
+            f"{len(send.unacknowledged)} not acknowledged, {len(send.resend)} to be sent again, "
+            f"{send.under_way} in transmit buffers; expects {receive.expected}{refused}"
+        )
+
+
+def _port(port: Port) -> str:
+    low, high = map(len, port.receive_tokens)
+    return (
+        f"port {port.number}: receive tokens {low} low, {high} high; {len(port.assemblies)} messages "
+        f"being received; {port.events} events told"
+    )
