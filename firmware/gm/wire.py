@@ -49,8 +49,8 @@ class Code(IntEnum):
 
 CODE_BITS = 5
 COPIES = 1 << 8 - CODE_BITS
-"""Copies are told apart modulo 8. Between a refusal's leaving and its arriving a sender makes one more at
-most: it goes back on an answer or after `GmConfig.resend_ticks`."""
+"""Copies are told apart modulo 8. Between a refusal's leaving and its arriving a sender makes few
+more: it goes back on an answer or after `GmConfig.resend_ticks`."""
 
 
 def pack_code(code: Code, copy: int) -> int:
