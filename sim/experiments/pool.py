@@ -11,6 +11,7 @@ import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any
@@ -43,6 +44,8 @@ def run_jobs(
     interrupt too), no process of it is left.
     """
     context = multiprocessing.get_context("spawn")
+    # Started by the first process otherwise, which would unblock the SIGINT that the jobs are to have blocked.
+    resource_tracker.ensure_running()
     waiting = deque(range(len(jobs)))
     running: dict[Connection, tuple[int, SpawnProcess]] = {}
     measured: dict[int, Measured] = {}
