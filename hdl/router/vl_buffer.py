@@ -14,8 +14,13 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import ConfigError
 from .vl_pointers import VlPointers
+from .vl_store import VlStore
 
-__all__ = ["VlBuffer", "encode"]
+__all__ = ["BLOCK_RAM_ROWS", "VlBuffer", "encode"]
+
+BLOCK_RAM_ROWS = 33
+"""From how many rows on a buffer stands in block RAM (`VlStore`). An FPGA makes small memories of 16 rows, and takes
+a multiplexer for each bit to join them: up to two of them are smaller than what block RAM needs beside it."""
 
 
 def encode(one_hot: Value, bits: int) -> Value:
@@ -52,7 +57,8 @@ class VlBuffer(wiring.Component):
     Latency 1 cycle from write to read; throughput 1 item a cycle, at any depth, also with write and pop of
     one VL. Reset: all empty; the contents of the memory stay as they are, and cannot be reached.
 
-    Cost: one memory of `vls * 2^ceil(log2 depth)` items, two pointer memories of `vls` rows, 2 flags a VL.
+    Cost: one memory of `vls * 2^ceil(log2 depth)` items (from `BLOCK_RAM_ROWS` rows on and with more than one VL a
+    block RAM, and two rows a VL beside it: `VlStore`), two pointer memories of `vls` rows, 2 flags a VL.
     The flags are vectors, for the sake of arbiters that take requests as a vector and of the simulator's
     speed.
     """
@@ -99,7 +105,48 @@ class VlBuffer(wiring.Component):
         def address(pointer: Value, vl: Value) -> Value:
             return pointer if vls == 1 else Cat(pointer[:row_bits], vl)
 
+        # Pointers alone cannot tell an empty ring from a full one, so the flags do. The comparisons hold for
+        # a depth of 2 or more: one step behind the other pointer means one item (or one place) is left.
+        written, popped, emptied, filled = (Signal(vls) for _ in range(4))
+        last = Signal()
+        m.d.comb += last.eq(front.following == tail.read[0])
+        with m.If(self.write_valid):
+            m.d.comb += written.eq(1 << self.write_vl)
+        with m.If(self.pop):
+            m.d.comb += popped.eq(self.read_select)
+        with m.If(last):
+            m.d.comb += emptied.eq(popped)
+        with m.If(tail.following == front.read[0]):
+            m.d.comb += filled.eq(written)
+        # A write in the cycle of the last pop keeps the VL non-empty; a pop in the cycle of the filling write
+        # keeps it from being full.
+        m.d.sync += [
+            self.non_empty.eq((self.non_empty & ~emptied) | written),
+            self.full.eq((self.full | filled) & ~popped),
+        ]
+
+        peek_vl = Signal(vl_bits)
+        if self._peek is not None:
+            m.d.comb += peek_vl.eq(encode(self.peek_select, vl_bits))
         rows = vls << row_bits
+        if rows >= BLOCK_RAM_ROWS and vls > 1:
+            m.submodules.items = store = VlStore(shape=self._shape, vls=vls, rows=rows, peek=self._peek)
+            m.d.comb += [
+                store.write.eq(self.write_valid),
+                store.write_vl.eq(self.write_vl),
+                store.write_row.eq(address(tail.here, self.write_vl)),
+                store.write_data.eq(self.write_data),
+                store.write_first.eq((written & (~self.non_empty | emptied)).any()),
+                store.refill.eq(self.pop & ~last),
+                store.refill_vl.eq(self.read_vl),
+                store.refill_row.eq(address(front.following, self.read_vl)),
+                store.read_vl.eq(self.read_vl),
+                self.read_data.eq(store.read_data),
+            ]
+            if self._peek is not None:
+                m.d.comb += [store.peek_vl.eq(peek_vl), self.peek_data.eq(store.peek_data)]
+            return m
+
         m.submodules.items = items = memory.Memory(shape=self._shape, depth=rows, init=[])
         write, read = items.write_port(), items.read_port(domain="comb")
         m.d.comb += [
@@ -114,9 +161,7 @@ class VlBuffer(wiring.Component):
             bits = Value.cast(self.write_data)[self._peek]
             m.submodules.peeks = copy = memory.Memory(shape=unsigned(len(bits)), depth=rows, init=[])
             peek_write, peek_read = copy.write_port(), copy.read_port(domain="comb")
-            peek_vl = Signal(vl_bits)
             m.d.comb += [
-                peek_vl.eq(encode(self.peek_select, vl_bits)),
                 front.read_vl[1].eq(peek_vl),
                 peek_write.en.eq(self.write_valid),
                 peek_write.addr.eq(write.addr),
@@ -124,22 +169,4 @@ class VlBuffer(wiring.Component):
                 peek_read.addr.eq(address(front.read[1], peek_vl)),
                 self.peek_data.eq(peek_read.data),
             ]
-
-        # Pointers alone cannot tell an empty ring from a full one, so the flags do. The comparisons hold for
-        # a depth of 2 or more: one step behind the other pointer means one item (or one place) is left.
-        written, popped, emptied, filled = (Signal(vls) for _ in range(4))
-        with m.If(self.write_valid):
-            m.d.comb += written.eq(1 << self.write_vl)
-        with m.If(self.pop):
-            m.d.comb += popped.eq(self.read_select)
-        with m.If(front.following == tail.read[0]):
-            m.d.comb += emptied.eq(popped)
-        with m.If(tail.following == front.read[0]):
-            m.d.comb += filled.eq(written)
-        # A write in the cycle of the last pop keeps the VL non-empty; a pop in the cycle of the filling write
-        # keeps it from being full.
-        m.d.sync += [
-            self.non_empty.eq((self.non_empty & ~emptied) | written),
-            self.full.eq((self.full | filled) & ~popped),
-        ]
         return m

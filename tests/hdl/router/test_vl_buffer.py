@@ -8,6 +8,7 @@ from amaranth.sim import Simulator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lanikai.hdl.config import ConfigError
+from lanikai.hdl.router import vl_buffer
 from lanikai.hdl.router.vl_buffer import VlBuffer
 
 
@@ -60,6 +61,22 @@ def run(vls: int, depth: int, choices: list[tuple[int, int, int, int]], reset_at
 )
 def test_is_a_queue_a_vl(vls, depth, choices):
     run(vls, depth, choices)
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(
+    vls=st.sampled_from([2, 3, 16]),
+    depth=st.sampled_from([2, 3, 4, 10]),
+    choices=st.lists(
+        st.tuples(st.integers(0, 1), st.integers(0, 15), st.integers(0, 1), st.integers(0, 15)),
+        min_size=40,
+        max_size=80,
+    ),
+)
+def test_is_a_queue_a_vl_in_block_ram(vls, depth, choices):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vl_buffer, "BLOCK_RAM_ROWS", 0)
+        run(vls, depth, choices)
 
 
 @pytest.mark.parametrize("depth", [2, 3])
