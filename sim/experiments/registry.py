@@ -20,6 +20,7 @@ from .share_receiver import ShareReceiver
 from .share_senders import ShareSenders
 from .transfer import Transfer
 from .vl_isolation import VlIsolation
+from .wrr_shares import WrrShares
 
 __all__ = ["EXPERIMENTS", "Listed", "find", "listing"]
 
@@ -37,6 +38,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         ShareSenders(),
         Transfer(),
         VlIsolation(),
+        WrrShares(),
     )
 }
 """Every experiment that is built, by name."""

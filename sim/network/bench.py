@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from lanikai.hdl.config import ConfigError
 from lanikai.hdl.traffic.ports import (
     MEASUREMENT,
     MEASUREMENT_NODE,
@@ -32,6 +33,7 @@ from lanikai.hdl.traffic.statistics import bin_of, bin_range
 from .. import kernel
 from ..clock import Clock
 from ..errors import SimulationError
+from ..router_agent import RouterAgent
 from ..session import Session, load_coroutine
 from ..watchdog import report, summary
 from .config import NetworkBenchConfig
@@ -101,6 +103,13 @@ class NetworkBench:
         self._request = kernel.signal("request")
         self._response = kernel.signal("response")
         self.clock.spawn(self._watch(), "watchdog")
+
+    def agent(self, router: int) -> RouterAgent:
+        """The agent's port of a router, to be used by one coroutine at a time. Raises ConfigError unless
+        `config.agents`."""
+        if not self.config.agents:
+            raise ConfigError("NetworkBenchConfig.agents = False: the agents' ports are not open")
+        return RouterAgent(self.clock, self.config.network.router, router)
 
     async def write(self, words: Iterable[tuple[Place, int]]) -> None:
         """Write words, one a cycle; the last one has been taken when this returns."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from lanikai.hdl.config import Part
 from lanikai.hdl.network import Network
+from lanikai.hdl.router.agent import has_agent
 from lanikai.hdl.traffic.config import TrafficConfig
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ..watchdog import WATCHDOG_BITS
 
@@ -32,12 +33,21 @@ class NetworkBenchConfig(Part):
     histogram_sub_bits: int = Field(
         5, ge=0, le=5, description="latency histogram: 2^histogram_sub_bits bins an octave"
     )
+    agents: bool = Field(
+        False, description="the routers' agent ports are open to coroutines (`NetworkBench.agent`)"
+    )
     watchdog_cycles: int = Field(
         100_000,
         ge=0,
         lt=1 << WATCHDOG_BITS,
         description="cycles without any movement after which the simulation is ended; 0: never",
     )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.agents and not has_agent(self.network.router):
+            raise ValueError("agents = True: network.router has nothing that an agent could set or read")
+        return self
 
     @cached_property
     def traffic(self) -> TrafficConfig:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lanikai.hdl.emit import to_verilog
 from lanikai.hdl.link import LinkSignature
-from lanikai.hdl.nic.ports import PROCESSOR_REQUEST
+from lanikai.hdl.nic.ports import PROCESSOR_REQUEST, PROCESSOR_RESPONSE
 from lanikai.hdl.router.agent import has_agent
 from lanikai.hdl.router.router import DROPPED_BITS
 from lanikai.hdl.router.router import public_signals as router_signals
@@ -35,12 +35,23 @@ _PORTS = {
 }
 
 
+def _ports(config: NetworkBenchConfig) -> dict[str, tuple[str, int]]:
+    """Direction and width of the top module's ports, besides `clk`."""
+    ports = dict(_PORTS)
+    if config.agents:
+        for router in range(config.network.routers):
+            ports[f"router{router}_agent__request"] = ("input", PROCESSOR_REQUEST.size)
+            ports[f"router{router}_agent__response"] = ("output", PROCESSOR_RESPONSE.size)
+    return ports
+
+
 def bench_design(config: NetworkBenchConfig) -> Design:
     """The design of a network bench.
 
     The top module's ports, besides `clk`: `request`, `response`: the traffic system's set-up port
     (`hdl/traffic/ports.py`), with a register of its own before it; `phase`, and `phase_event`, which changes
-    with it; `dropped`: packets that routers threw away; `watchdog_limit`, `watchdog_fired`. Instances:
+    with it; `dropped`: packets that routers threw away; `watchdog_limit`, `watchdog_fired`; with
+    `NetworkBenchConfig.agents` each router's `router{r}_agent__request` and `__response`. Instances:
     `network`, `node{i}`, `measurement`, `watchdog`. There is no reset: registers start with their initial
     values.
     """
@@ -54,7 +65,7 @@ def bench_design(config: NetworkBenchConfig) -> Design:
         "network.v": network.verilog("network"),
         f"{TOP}.v": "\n".join(_top(config)) + "\n",
     }
-    public = [Public(TOP, name, writable=kind == "input") for name, (kind, _) in _PORTS.items()]
+    public = [Public(TOP, name, writable=kind == "input") for name, (kind, _) in _ports(config).items()]
     for block in blocks:
         public += [
             Public(module, variable) for module, variable in router_signals(network.router, name=block)
@@ -80,7 +91,7 @@ def _top(config: NetworkBenchConfig) -> Iterator[str]:
     link = members(LinkSignature(config.traffic.link))
     clock = {"clk": "clk", "rst": "1'd0"}
     yield f"module {TOP} ("
-    ports = [f"{kind} {width(bits)}{name}" for name, (kind, bits) in _PORTS.items()]
+    ports = [f"{kind} {width(bits)}{name}" for name, (kind, bits) in _ports(config).items()]
     yield ",\n".join(f"  {port}" for port in ["input clk", *ports])
     yield ");"
     # Logic that follows from a register is evaluated when that changes; from an input, in every evaluation.
@@ -105,10 +116,11 @@ def _top(config: NetworkBenchConfig) -> Iterator[str]:
             pins[name] = f"node{i}_{name}"
         yield from instance("traffic_node", f"node{i}", pins)
     if has_agent(config.network.router):
-        # No agents here: the routers' registers keep what reset gave them.
         for router in range(config.network.routers):
-            network_pins[f"router{router}_agent__request"] = f"{PROCESSOR_REQUEST.size}'d0"
-            network_pins[f"router{router}_agent__response"] = ""
+            request, response = (f"router{router}_agent__{end}" for end in ("request", "response"))
+            # Where there are no agents the routers' registers keep what reset gave them.
+            network_pins[request] = request if config.agents else f"{PROCESSOR_REQUEST.size}'d0"
+            network_pins[response] = response if config.agents else ""
     yield from instance("network", "network", network_pins)
     yield f"  wire {width(RESPONSE.size)}measurement_response;"
     conducted = {

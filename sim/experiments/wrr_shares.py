@@ -1,0 +1,323 @@
+"""wrr-shares: what the VLs of a link get, against the weights in its arbiter's table.
+
+Every node but node 0 floods node 0 on all active VLs, each with packets enough at all times. A bandwidth R_v a VL
+becomes a weight W_v (`lanikai.hdl.weights`: yum-2006 3.3, with its truncation) in a small or a large frame; the
+router's agent writes them, of idle VLs too, before the traffic starts. Flits that reach node 0 in a window of
+whole frames are counted by VL.
+
+**Link rate.** Below a flit a cycle the crossbar is faster than the link, so that all active VLs have flits in the
+link's buffers at all times, which is what weights are about: then the shares are those of the link's arbiter alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+from math import ceil
+from typing import TYPE_CHECKING, Any, Self
+
+from lanikai.hdl.arbiter.two_level import WEIGHT_BYTES
+from lanikai.hdl.config import ConfigError, LinkConfig, Part, RouterConfig
+from lanikai.hdl.traffic.setup import ClassSetup
+from lanikai.hdl.weights import LARGE_FRAME, MAX_WEIGHT, TABLE_ENTRIES, small_frame, table_entries, vl_weights
+from pydantic import Field, model_validator
+
+from ..network.config import NetworkBenchConfig
+from .base import Claim, Experiment, Outcome, Point, Size
+from .network_load import named_network
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ..network.bench import NetworkBench
+
+__all__ = ["VARIANTS", "WrrShares", "WrrSharesParameters", "measure"]
+
+VARIANTS = {
+    "small_fast": "table_fast",
+    "small_slow": "table_slow",
+    "large_fast": "table_fast",
+    "large_slow": "table_slow",
+    "iba": "table_iba",
+    "deficit": "deficit",
+}
+"""The arbiter of each variant. `iba` and `deficit` take the weights of the small frame: in units of 64 bytes, and as
+quanta of so many packets."""
+BY_PACKET = ("iba", "deficit")
+"""Variants whose turns end with packets."""
+QUICK_LARGE_FRAME = 640
+"""The large frame of the quick size, flits."""
+WITHIN = 0.01
+"""Relative: achieved shares against those of the weights."""
+COUNTED_FLITS = 1000
+"""Least flits of a VL in the window, so that one at its ends is 0.1%."""
+COUNTED_PACKETS = 200
+"""Least packets of a VL in the window where turns end with packets: one is 0.5%."""
+WARMUP_CYCLES = 3000
+"""Before the window, besides two frames: buffers and source queues fill."""
+TABLE_CYCLES = 400
+"""From the commit of a table to its use, where nobody asks: two walks over entries and sums (`VlTables`) take less."""
+FLIT_BITS = 32
+
+
+class WrrSharesParameters(Part):
+    """Parameters of wrr-shares."""
+
+    variants: str = Field(
+        "small_fast,small_slow,large_fast,large_slow",
+        description="frames and pointers to compare",
+        json_schema_extra={"range": f"one or more of {', '.join(VARIANTS)}, separated by commas"},
+    )
+    bandwidths: list[int] = Field(
+        [3, 13, 17, 31],
+        min_length=2,
+        max_length=4,
+        description="required bandwidth of each VL, in any unit",
+        json_schema_extra={"range": "list of 2 to 4 bandwidths, each 1 to 65535"},
+    )
+    k: int = Field(4, ge=1, le=63, description="the small frame is so many flits a VL")
+    large_frame_flits: int = Field(
+        0,
+        ge=0,
+        le=LARGE_FRAME,
+        description="the large frame; 0: 640 in the quick size, the largest that the table holds (16320, or less if "
+        "the bandwidths do not suit it) in the full one",
+    )
+    frames: int = Field(
+        50, ge=1, le=1000, description="frames to measure; more where a VL would send too little to tell"
+    )
+    inputs: int = Field(3, ge=1, le=7, description="nodes that send, all of them on every active VL")
+    packet_flits: int = Field(
+        16, ge=4, le=1023, description="packet length, header included, flits of 32 bits"
+    )
+    buffer_flits: int = Field(16, ge=2, le=1024, description="input and output buffer of each VL, flits")
+    link_rate: str = Field(
+        "1/2",
+        description="rate of all links, flits a cycle",
+        json_schema_extra={"range": "a fraction above 0 and at most 1"},
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for vl, bandwidth in enumerate(self.bandwidths):
+            if not 1 <= bandwidth <= 65535:
+                raise ValueError(f"bandwidths[{vl}] = {bandwidth}: 1 to 65535")
+        for name in self.names:
+            if name not in VARIANTS:
+                raise ValueError(f"variants = {self.variants!r}: some of {', '.join(VARIANTS)}")
+            self.bench(name)
+        if len(set(self.names)) < len(self.names):
+            raise ValueError(f"variants = {self.variants!r}: one is named twice")
+        if self.large_frame_flits:
+            table_entries(self.weights("large_fast", "full"))
+        if "deficit" in self.names and max(self.frame("deficit", "full")) > MAX_WEIGHT:
+            raise ValueError(
+                f"packet_flits = {self.packet_flits}: quanta of {self.frame('deficit', 'full')} flits; at most "
+                f"{MAX_WEIGHT}"
+            )
+        return self
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names in `variants`."""
+        return [name.strip() for name in self.variants.split(",")]
+
+    @cached_property
+    def rate(self) -> Fraction:
+        """`link_rate`. Raises ConfigError."""
+        try:
+            rate = Fraction(self.link_rate)
+        except (ValueError, ZeroDivisionError):
+            rate = Fraction(0)
+        if not 0 < rate <= 1 or rate.denominator > 4096:
+            raise ConfigError(
+                f"link_rate = {self.link_rate!r}: a fraction above 0 and at most 1, such as 1/2"
+            )
+        return rate
+
+    def bench(self, variant: str) -> NetworkBenchConfig:
+        """The router with a variant's arbiter, and its traffic nodes. Raises ConfigError."""
+        vls = len(self.bandwidths)
+        router = RouterConfig(
+            link=LinkConfig(
+                flit_bits=FLIT_BITS, vls=vls, rate_num=self.rate.numerator, rate_den=self.rate.denominator
+            ),
+            input_buffer_flits=self.buffer_flits,
+            output_buffer_flits=self.buffer_flits,
+            vl_arbiter=VARIANTS[variant],
+        )
+        network = named_network(f"router{self.inputs + 1}", router)
+        return NetworkBenchConfig(network=network, classes=vls, queue_packets=8, agents=True)
+
+    def weights(self, variant: str, size: Size) -> list[int]:
+        """The weight of each VL: in flits, for `iba` in 64 bytes, for `deficit` in packets."""
+        if not variant.startswith("large"):
+            return vl_weights(self.bandwidths, small_frame(self.k, len(self.bandwidths)))
+        if self.large_frame_flits or size == "quick":
+            return vl_weights(self.bandwidths, self.large_frame_flits or QUICK_LARGE_FRAME)
+        whole = vl_weights(self.bandwidths, LARGE_FRAME)
+        if sum(ceil(weight / MAX_WEIGHT) for weight in whole) <= TABLE_ENTRIES:
+            return whole
+        # All but one VL may waste most of their last entry.
+        return vl_weights(self.bandwidths, MAX_WEIGHT * (TABLE_ENTRIES + 1 - len(whole)))
+
+    def frame(self, variant: str, size: Size) -> list[int]:
+        """Flits that each VL may send in a frame."""
+        weights = self.weights(variant, size)
+        if variant == "deficit":
+            return [weight * self.packet_flits for weight in weights]
+        if variant == "iba":
+            # A packet is charged in whole units, and finished once it is begun.
+            units = ceil(self.packet_flits * FLIT_BITS // 8 / WEIGHT_BYTES)
+            return [ceil(weight / units) * self.packet_flits for weight in weights]
+        return weights
+
+    def table(self, variant: str, size: Size) -> list[tuple[int, int]]:
+        """Rows (VL, weight) to write."""
+        if variant != "deficit":
+            return table_entries(self.weights(variant, size))
+        quanta = list(enumerate(self.frame(variant, size)))
+        # Here a row is a write to its VL, also one that is left empty.
+        return quanta + quanta[-1:] * (TABLE_ENTRIES - len(quanta))
+
+    def subsets(self, size: Size) -> list[tuple[int, ...]]:
+        """Sets of active VLs: in the quick size all, all but the last, the first and the last, and the last."""
+        vls = range(len(self.bandwidths))
+        if size == "quick":
+            return list(dict.fromkeys([tuple(vls), tuple(vls[:-1]), (0, vls[-1]), (vls[-1],)]))
+        return [some for count in reversed(vls) for some in combinations(vls, count + 1)]
+
+
+class WrrShares(Experiment):
+    """Achieved shares of a link against the weights of its VLs."""
+
+    name = "wrr-shares"
+    asks = "Does each virtual lane get the share of a link that its weight says, whoever else sends?"
+    source = "yum-2006 3.3"
+    entry = "lanikai.sim.experiments.wrr_shares:measure"
+    Parameters = WrrSharesParameters
+
+    def points(self, parameters: WrrSharesParameters, size: Size) -> list[Point]:
+        """A point for each variant and set of active VLs."""
+        return [
+            self._point(parameters, variant, active, size)
+            for variant in parameters.names
+            for active in parameters.subsets(size)
+        ]
+
+    @staticmethod
+    def _point(parameters: WrrSharesParameters, variant: str, active: Sequence[int], size: Size) -> Point:
+        whole = parameters.frame(variant, size)
+        frame = [flits if vl in active else 0 for vl, flits in enumerate(whole)]
+        least = COUNTED_PACKETS * parameters.packet_flits if variant in BY_PACKET else COUNTED_FLITS
+        frames = max(parameters.frames, ceil(least / min(flits for flits in frame if flits)))
+        classes = [
+            ClassSetup(
+                mode="periodic", load=1.0, packet_flits=parameters.packet_flits, pattern="fixed", node=0,
+                vl_first=vl,
+            )
+            for vl in active
+        ]  # fmt: skip
+        return Point(
+            label=f"{variant}, VL {' '.join(map(str, active))}",
+            parameters={
+                **parameters.model_dump(mode="json", exclude={"variants", "large_frame_flits"}),
+                "variant": variant,
+                "weights": parameters.weights(variant, size),
+                "active_vls": list(active),
+                "frame_flits": frame,
+                "frames": frames,
+            },
+            spec={
+                "table": parameters.table(variant, size),
+                "classes": [one.model_dump(mode="json") for one in classes],
+                "warmup_cycles": WARMUP_CYCLES + ceil(2 * sum(frame) / parameters.rate),
+                "window_cycles": ceil(frames * sum(frame) / parameters.rate),
+            },
+        )
+
+    def system(self, parameters: WrrSharesParameters, point: Point) -> NetworkBenchConfig:
+        """The router with the point's arbiter; variants with one arbiter share it."""
+        return parameters.bench(point.parameters["variant"])
+
+    def results(
+        self, parameters: WrrSharesParameters, point: Point, measured: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """By VL, with 0 for idle ones: `accepted_flits`, `share` (of all accepted), `weight_share` (what the weights
+        of the active VLs say), `bandwidth_share` (what their bandwidths say, without truncation). Of all:
+        `largest_error` (relative, of `share` against `weight_share`) and `link_use` (accepted, of what the link can
+        carry)."""
+        active, frame = point.parameters["active_vls"], point.parameters["frame_flits"]
+        accepted = [0] * len(frame)
+        for vl, flits in zip(active, measured["accepted_flits"], strict=False):
+            accepted[vl] = flits
+        bandwidths = [one if vl in active else 0 for vl, one in enumerate(parameters.bandwidths)]
+        total = sum(accepted)
+        share, weight_share, bandwidth_share = (
+            [one / (sum(many) or 1) for one in many] for many in (accepted, frame, bandwidths)
+        )
+        return {
+            "accepted_flits": accepted,
+            "share": share,
+            "weight_share": weight_share,
+            "bandwidth_share": bandwidth_share,
+            "largest_error": max(abs(share[vl] / weight_share[vl] - 1) for vl in active),
+            "link_use": total / float(measured["window_cycles"] * parameters.rate),
+        }
+
+    def claims(self, parameters: WrrSharesParameters, outcomes: Sequence[Outcome]) -> list[Claim]:
+        """That every variant keeps to its weights, and that idle VLs waste nothing."""
+        claims = [
+            Claim(
+                text=f"{variant}: with every set of active VLs the shares are within {WITHIN:.0%} of the weights",
+                holds=all(
+                    one.results["largest_error"] <= WITHIN
+                    for one in outcomes
+                    if one.point.parameters["variant"] == variant
+                ),
+            )
+            for variant in parameters.names
+        ]
+        claims.append(
+            Claim(
+                text=f"what idle VLs leave goes to the others: the link is never idle for more than {WITHIN:.0%}",
+                holds=all(one.results["link_use"] >= 1 - WITHIN for one in outcomes),
+            )
+        )
+        return claims
+
+    def plot(self, parameters: WrrSharesParameters, outcomes: Sequence[Outcome], figure: Figure) -> None:
+        """A bar a point, of the VLs' shares; lines where the weights would have them end."""
+        axes = figure.add_subplot()
+        places = range(len(outcomes))
+        below, wanted = [0.0] * len(outcomes), [0.0] * len(outcomes)
+        for vl in range(len(parameters.bandwidths)):
+            share = [one.results["share"][vl] for one in outcomes]
+            axes.bar(places, share, bottom=below, color=f"C{vl}", label=f"VL {vl}")
+            below = [a + b for a, b in zip(below, share, strict=True)]
+            wanted = [a + one.results["weight_share"][vl] for a, one in zip(wanted, outcomes, strict=True)]
+            axes.hlines(
+                wanted, [p - 0.45 for p in places], [p + 0.45 for p in places], color="black", linewidth=1
+            )
+        axes.set_xticks(places, [one.point.label for one in outcomes], rotation=90, fontsize=6)
+        axes.set_ylabel("share of the link (lines: weights)")
+        # Bars fill the axes.
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=len(parameters.bandwidths))
+
+
+async def measure(bench: NetworkBench, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Run one point: what node 0 accepted of each class in the window, flits, and the window's cycles."""
+    await bench.start_nodes()
+    await bench.agent(0).write_tables(high=[], low=[tuple(row) for row in spec["table"]])
+    await bench.clock.sleep(TABLE_CYCLES)
+    await bench.set_classes([ClassSetup(**setup) for setup in spec["classes"]])
+    # Sources that flood never drain: what counts is the window.
+    measured = await bench.measure(
+        warmup_cycles=spec["warmup_cycles"], window_cycles=spec["window_cycles"], limit_cycles=1
+    )
+    return {
+        "accepted_flits": [one.accepted_flits for one in measured.counts[0]],
+        "window_cycles": measured.window_cycles,
+    }
