@@ -72,7 +72,8 @@ class AgentPort(wiring.Component):
     - `agent` (in, `ProcessorSignature`): a read or write of 32 bits is taken when `ready`; read data comes in
       the cycle after. Only writes of VL tables ever wait. `event`: a packet or a drop report is there.
     - `dropped` (in, 32).
-    - `output_table`, `input_table` (out, P x `TableSignature`): tables of links and of crossbar inputs.
+    - `output_table`, `input_table` (out, P x `TableSignature`): tables of links (and
+      their crossbar outputs) and of crossbar inputs.
     - `levels` (out, 16 x 4 bits): the service level map. A register.
     - `routes` (out, `TableWriteSignature`).
     - `word`, `read_data`, `write`, `write_data`, `received`, `received_flits`, `free`, `start`,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import or_
+from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
@@ -13,7 +14,7 @@ from ..config import RouterConfig
 from .allocators import allocator_class
 from .flit import BufferedFlitLayout, route_field
 from .routing import routing_class
-from .scheduler import table_members
+from .scheduler import has_tables, table_members, weighs_outputs
 
 __all__ = ["CrossbarStage"]
 
@@ -40,7 +41,9 @@ class CrossbarStage(wiring.Component):
     - `done` (out, P): VLs of input i whose tail leaves in this cycle. `thrown` (out, P): the flit that leaves
       is thrown away. `dropped` (out, P): and it is a tail.
     - `write_valid`, `write_vl`, `write_data` (out, P): write sides of the output buffers.
-    - `table` (in, P x `TableSignature`), only if the VL arbiter has tables: those of the inputs' schedulers.
+    - `offer` (out, P), `offer_vl` (in, P), only if outputs choose by VL: `Allocator`.
+    - `table`, `output_table` (in, P x `TableSignature`), only if the VL arbiter has tables: those of the inputs'
+      schedulers and of the outputs' arbiters.
 
     Combinational, from registers to the output buffers' write side: 1 cycle from input to output buffer.
     """
@@ -49,6 +52,7 @@ class CrossbarStage(wiring.Component):
         self._config = config
         vls, ports, vl_bits = config.link.vls, config.ports, config.link.vl_bits
         flit = BufferedFlitLayout(config.link)
+        offers: dict[str, Any] = {"offer": Out(vls).array(ports), "offer_vl": In(vls).array(ports)}
         super().__init__(
             {
                 "non_empty": In(vls).array(ports),
@@ -66,7 +70,9 @@ class CrossbarStage(wiring.Component):
                 "write_vl": Out(vl_bits).array(ports),
                 "write_data": Out(flit).array(ports),
             }
+            | (offers if weighs_outputs(config) else {})
             | table_members(config, ports)
+            | table_members(config, ports, name="output_table")
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -74,9 +80,12 @@ class CrossbarStage(wiring.Component):
         link, ports = self._config.link, range(self._config.ports)
         layout, route = BufferedFlitLayout(link), route_field(link)
         m.submodules.allocator = allocator = allocator_class(self._config)(self._config)
-        if hasattr(self, "table"):
-            for i in ports:
+        for i in ports:
+            if weighs_outputs(self._config):
+                m.d.comb += [self.offer[i].eq(allocator.offer[i]), allocator.offer_vl[i].eq(self.offer_vl[i])]
+            if has_tables(self._config):
                 wiring.connect(m, wiring.flipped(self.table[i]), allocator.table[i])
+                wiring.connect(m, wiring.flipped(self.output_table[i]), allocator.output_table[i])
         crossing: list[Value] = []
         for i in ports:
             for p in ports:

@@ -22,7 +22,7 @@ from .management import MANAGEMENT_BUFFER_FLITS, ManagementPort
 from .receive import ReceiveStage
 from .route import RouteStage
 from .routing import POSITION, routing_class
-from .scheduler import has_tables
+from .scheduler import has_tables, share_table, weighs_outputs
 from .transmit import TransmitStage
 from .vl_allocation import VlAllocationStage
 from .vl_selection import VlSelectionStage
@@ -159,11 +159,18 @@ class Router(wiring.Component):
                     crossbar.out_vl[i].eq(allocation.out_vl[i]),
                     *(full.eq(allocation.full_for[i]) for full in crossbar.full[i]),
                 ]
+                if weighs_outputs(config):
+                    m.d.comb += [
+                        allocation.offer[i].eq(crossbar.offer[i]),
+                        crossbar.offer_vl[i].eq(allocation.offer_vl[i]),
+                    ]
             else:
                 m.d.comb += [
                     crossbar.out_vl[i].eq(receive.read_vl),
                     *(full.eq(out.full) for full, out in zip(crossbar.full[i], transmitters, strict=True)),
                 ]
+                if weighs_outputs(config):
+                    m.d.comb += crossbar.offer_vl[i].eq(crossbar.offer[i])
             if self._routing.uses_position:
                 m.d.comb += route.position.eq(self.position)
         moved = Signal()
@@ -205,7 +212,7 @@ class Router(wiring.Component):
         m.d.comb += agent.dropped.eq(self.dropped)
         if has_tables(config):
             for i, transmit in enumerate(transmitters):
-                wiring.connect(m, agent.output_table[i], transmit.table)
+                share_table(m, agent.output_table[i], transmit.table, crossbar.output_table[i])
                 wiring.connect(m, agent.input_table[i], crossbar.table[i])
         if self._routing.uses_table:
             for name in ("write", "node", "port", "known"):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from amaranth import Cat, Module
 from amaranth.lib.wiring import Out
 
 from ..arbiter.vl import TableSignature, VlArbiter
 from ..arbiter.vl_registry import VL_ARBITERS, make_vl_arbiter
 from ..config import ConfigError, RouterConfig
 
-__all__ = ["has_tables", "table_members", "vl_scheduler"]
+__all__ = ["has_tables", "share_table", "table_members", "vl_scheduler", "weighs_outputs"]
 
 
 def vl_scheduler(config: RouterConfig) -> VlArbiter:
@@ -34,9 +35,28 @@ def has_tables(config: RouterConfig) -> bool:
     return bool(getattr(factory.func if isinstance(factory, partial) else factory, "has_tables", False))
 
 
-def table_members(config: RouterConfig, *dimensions: int) -> dict[str, Any]:
-    """The member `table` of a stage that passes tables on, an array with `dimensions`; {} without tables."""
+def weighs_outputs(config: RouterConfig) -> bool:
+    """Whether crossbar outputs choose by VL, with a VL arbiter each. With plain round robin they go round the
+    inputs: a VL arbiter would cost area and change nothing that anybody has asked for."""
+    return config.vl_arbiter != "round_robin"
+
+
+def share_table(m: Module, source: Any, *tables: Any) -> None:
+    """What is written to `source` (`TableSignature`, seen by the writer) goes to all `tables` (seen by the
+    arbiters) or, while one of them is not ready, to none."""
+    ready = Cat(*(table.ready for table in tables)).all()
+    m.d.comb += source.ready.eq(ready)
+    for table in tables:
+        m.d.comb += [table.write.eq(source.write & ready), table.commit.eq(source.commit & ready)]
+        m.d.comb += [
+            getattr(table, name).eq(getattr(source, name))
+            for name in ("high", "entry", "vl", "weight", "limit")
+        ]
+
+
+def table_members(config: RouterConfig, *dimensions: int, name: str = "table") -> dict[str, Any]:
+    """The member `name` of a stage that passes tables on, an array with `dimensions`; {} without tables."""
     if not has_tables(config):
         return {}
     member = Out(TableSignature(vls=config.link.vls, entries=config.vl_table_entries))
-    return {"table": member.array(*dimensions) if dimensions else member}
+    return {name: member.array(*dimensions) if dimensions else member}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import or_
+from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
@@ -12,6 +13,7 @@ from amaranth.lib.wiring import In, Out
 from ..arbiter.lane_round_robin import LaneRoundRobin
 from ..arbiter.vl import lowest_bit, rotating_pick
 from ..config import RouterConfig
+from .scheduler import weighs_outputs
 from .vl_buffer import encode
 
 __all__ = ["VlSelectionStage", "group_bits"]
@@ -41,6 +43,8 @@ class VlSelectionStage(wiring.Component):
     - `held` (out, P): VLs of input i that own an output VL anywhere.
     - `done` (in, P): VLs of input i whose tail crosses in this cycle: the output VL is free in the next.
     - `select` (in, P), `out_vl` (out, P): the output VL that the selected VL of input i owns.
+    - `offer` (in, P), `offer_vl` (out, P), only if outputs choose by VL (`weighs_outputs`): the same for another
+      VL of the input, the output VL one-hot.
     - `full` (in, P), `full_for` (out, P): VLs of output p without room; VLs of input i whose output VL has
       none.
 
@@ -55,6 +59,7 @@ class VlSelectionStage(wiring.Component):
     def __init__(self, config: RouterConfig) -> None:
         self._config = config
         vls, ports, vl_bits = config.link.vls, config.ports, config.link.vl_bits
+        offers: dict[str, Any] = {"offer": In(vls).array(ports), "offer_vl": Out(vls).array(ports)}
         super().__init__(
             {
                 "found": In(vls).array(ports),
@@ -70,6 +75,7 @@ class VlSelectionStage(wiring.Component):
                 "full": In(vls).array(ports),
                 "full_for": Out(vls).array(ports),
             }
+            | (offers if weighs_outputs(config) else {})
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -184,6 +190,12 @@ class VlSelectionStage(wiring.Component):
                     Cat(*(full.bit_select(Cat(place[v], targets[i][v][bits:]), 1) for v in range(vls)))
                 ),
             ]
+            if weighs_outputs(config):
+                offered = Signal(vl_bits, name=f"offered_{i}")
+                m.d.comb += [
+                    offered.eq(reduce(or_, (Mux(self.offer[i][v], place[v], 0) for v in range(vls)))),
+                    self.offer_vl[i].eq(1 << offered),
+                ]
         return m
 
     def _next_vl(self, m: Module, busy: Signal, mask: int, name: str) -> Value:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+from typing import Any
+
 from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ...arbiter import arbiter_class
-from ...arbiter.vl import VlArbiter
+from ...arbiter.vl import VlArbiter, rotating_pick
 from ...config import RouterConfig
-from ..scheduler import table_members, vl_scheduler
+from ..scheduler import table_members, vl_scheduler, weighs_outputs
 
 __all__ = ["Allocator"]
+
+PAUSE_CYCLES = 2
+"""Cycles after a tail in which the next packet of that VL and input does not ask yet: stages 2 and 3."""
 
 
 class Allocator(wiring.Component):
@@ -28,16 +35,25 @@ class Allocator(wiring.Component):
     - `select` (out, P): one-hot, the VL that input i has picked, or 0. One that is not accepted stays.
     - `grant` (out, P): `grant[p]`, P bits, one-hot or 0: the input that output p is given to.
     - `accepted` (out, P): `accepted[i]`: the VL of `select[i]` may go.
-    - `table` (in, P x `TableSignature`), only if the VL arbiter has tables: those of each input.
+    - `offer` (out, P): one-hot, the VL that the VL arbiter of input i picks, or 0. `offer_vl` (in, P): one-hot,
+      its output VL; may depend on `offer`. Only if outputs choose by VL (`weighs_outputs`). VLs that ask for
+      one output have output VLs of their own there.
+    - `table`, `output_table` (in, P x `TableSignature`), only if the VL arbiter has tables: those of each input,
+      and of each output.
 
-    All combinational; `select`, `grant` and `accepted` never depend on `tail`. A derived class gives
+    All combinational; `select`, `offer`, `grant` and `accepted` never depend on `tail`. A derived class gives
     `elaborate`, and says in its docstring the algorithm, which matchings it finds, and the longest wait.
     """
 
     def __init__(self, config: RouterConfig) -> None:
         self._config, self._arbiter = config, arbiter_class(config.arbiter)
         self._ports, self._vls = config.ports, config.link.vls
+        self._by_vl = weighs_outputs(config)
         ports = self._ports
+        offers: dict[str, Any] = {
+            "offer": Out(self._vls).array(ports),
+            "offer_vl": In(self._vls).array(ports),
+        }
         super().__init__(
             {
                 "request": In(self._vls).array(ports, ports),
@@ -47,7 +63,9 @@ class Allocator(wiring.Component):
                 "grant": Out(ports).array(ports),
                 "accepted": Out(1).array(ports),
             }
+            | (offers if self._by_vl else {})
             | table_members(config, ports)
+            | table_members(config, ports, name="output_table")
         )
 
     def _schedulers(self, m: Module) -> list[VlArbiter]:
@@ -63,11 +81,12 @@ class Allocator(wiring.Component):
         return schedulers
 
     def _first_choices(self, m: Module) -> tuple[list[VlArbiter], list[Value], list[Value]]:
-        """Every input picks one of its VLs, then every output one of the inputs that come.
+        """Every input offers one of its VLs, then every output picks one of the inputs that come.
 
-        An arbiter takes its turn only if its choice is followed. Inputs that come with the control VL go before all
-        others at an output. Returns the schedulers, for each output the inputs' one-hot, for each input
-        whether its choice goes.
+        An output picks by `RouterConfig.arbiter` among inputs, or if it chooses by VL by a VL arbiter among the
+        output VLs that come: each has one owner, so the VL says the input. An arbiter takes its turn only if
+        its choice is followed. Inputs that come with the control VL go before all others at an output. Returns
+        the schedulers, for each output the inputs' one-hot, for each input whether its choice goes.
         """
         ports = range(self._ports)
         schedulers = self._schedulers(m)
@@ -76,8 +95,13 @@ class Allocator(wiring.Component):
             for p in ports:
                 requests = requests | self.request[i][p]
             m.d.comb += scheduler.requests.eq(requests)
+            if self._by_vl:
+                m.d.comb += self.offer[i].eq(scheduler.grant)
         grants: list[Value] = []
         for p in ports:
+            if self._by_vl:
+                grants.append(self._pick_vl(m, p, schedulers))
+                continue
             arbiter = self._arbiter(size=self._ports)
             m.submodules[f"output_{p}"] = arbiter
             asking = Signal(self._ports, name=f"asking_{p}")
@@ -102,3 +126,78 @@ class Allocator(wiring.Component):
             ]
             goes.append(won)
         return schedulers, grants, goes
+
+    def _pick_vl(self, m: Module, p: int, schedulers: list[VlArbiter]) -> Signal:
+        """The inputs' one-hot at output p: the owner of the VL that the output's VL arbiter picks.
+
+        A VL does not ask in the `PAUSE_CYCLES` after a tail, though the next packet may be waiting. To lose neither
+        its turn nor its share of the frame it asks the arbiter on; if it is picked all the same, another VL goes
+        in its place, in turn and uncharged.
+        """
+        vls, ports = self._vls, range(self._ports)
+        arbiter = vl_scheduler(self._config)
+        m.submodules[f"output_{p}"] = arbiter
+        if arbiter.has_tables:
+            wiring.connect(m, wiring.flipped(self.output_table[p]), arbiter.table)
+        asking, granted = Signal(self._ports, name=f"asking_{p}"), Signal(self._ports, name=f"granted_{p}")
+        ready, chosen, above, ended, pausing = (
+            Signal(vls, name=f"{name}_{p}") for name in ("ready", "chosen", "above", "ended", "pausing")
+        )
+        in_turn = Signal(name=f"in_turn_{p}")
+        m.d.comb += [
+            asking.eq(Cat((self.request[i][p] & schedulers[i].grant).any() for i in ports)),
+            ready.eq(reduce(or_, (Mux(asking[i], self.offer_vl[i], 0) for i in ports))),
+            arbiter.requests.eq(ready | pausing),
+            in_turn.eq((arbiter.grant & ready).any()),
+            # What an output picks crosses, and the select of its input is its first choice.
+            arbiter.advance.eq(in_turn),
+        ]
+        stopgap = rotating_pick(m, ready, above, f"stopgap_{p}")
+        m.d.comb += [
+            chosen.eq(Mux(in_turn, arbiter.grant, stopgap)),
+            granted.eq(asking & Cat((self.offer_vl[i] & chosen).any() for i in ports)),
+            arbiter.tails.eq((granted & Cat(*self.tail)).any().replicate(vls)),
+        ]
+        with m.If(asking.any() & ~in_turn):
+            m.d.sync += above.eq(~(stopgap << 1) + 1)
+        data_vls = (1 << vls) - 1
+        if self._config.control_vl is not None:
+            data_vls &= ~(1 << self._config.control_vl)
+        with m.If(arbiter.tails.any()):
+            m.d.comb += ended.eq(chosen & data_vls)
+        recent: list[Value] = [ended]
+        for age in range(PAUSE_CYCLES):
+            later = Signal(vls, name=f"ended_{p}_{age + 1}")
+            m.d.sync += later.eq(recent[-1])
+            recent.append(later)
+        m.d.comb += pausing.eq(reduce(or_, recent[1:]))
+        return granted
+
+    def _answer(
+        self,
+        m: Module,
+        schedulers: list[VlArbiter],
+        grants: list[Value],
+        goes: list[Value],
+        filled: list[Signal],
+    ) -> None:
+        """Drives the answers: the first choices, and for inputs that were left `filled[i]`, the one-hot output that
+        input i is given beyond them. There an input sends a VL in turn among those that ask for that output."""
+        ports = range(self._ports)
+        for i in ports:
+            candidates = Signal(self._vls, name=f"candidates_{i}")
+            above, extra = Signal(self._vls, name=f"above_{i}"), Signal(name=f"extra_{i}")
+            m.d.comb += [
+                candidates.eq(reduce(or_, (Mux(filled[i][p], self.request[i][p], 0) for p in ports))),
+                extra.eq(filled[i].any()),
+            ]
+            pick = rotating_pick(m, candidates, above, f"extra_{i}")
+            with m.If(extra):
+                # -(2 * pick) has all bits above the picked one; after the last VL, none.
+                m.d.sync += above.eq(~(pick << 1) + 1)
+            m.d.comb += [
+                self.select[i].eq(Mux(extra, pick, schedulers[i].grant)),
+                self.accepted[i].eq(goes[i] | extra),
+            ]
+        for p in ports:
+            m.d.comb += self.grant[p].eq(grants[p] | Cat(*(filled[i][p] for i in ports)))

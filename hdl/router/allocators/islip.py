@@ -27,18 +27,19 @@ class IslipAllocator(Allocator):
 
     Every iteration adds to the matching until it is maximal, which it is after P at the latest.
 
-    Weights and priorities of the VL arbiters hold among the VLs of an input that ask for one output; the
-    outputs themselves have equal turns at an input.
+    Where outputs choose by VL (any `vl_arbiter` but round robin), the separable allocator's choices come first,
+    by the VL arbiters, and the iterations match what they leave, as in the `WavefrontAllocator`: what is given
+    beyond the choices is not charged in the tables. Bounds are then those of the separable allocator.
 
-    Longest wait, control VL aside, of an input that asks an output without a break: the output is granted to
-    the input once at most P - 1 others have been served by it, and each keeps its grant until the input
-    accepts, which takes the input at most P + 1 matches: at most P (P + 1) cycles in all.
+    Longest wait with round robin, control VL aside, of an input that asks an output without a break: the output
+    is granted to the input once at most P - 1 others have been served by it, and each keeps its grant until
+    the input accepts, which takes the input at most P + 1 matches: at most P (P + 1) cycles in all.
     """
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         size, ports, control_vl = self._ports, range(self._ports), self._config.control_vl
-        schedulers = self._schedulers(m)
+        schedulers, grants, goes = self._first_choices(m) if self._by_vl else (self._schedulers(m), [], [])
         asks = [Cat(*(self.request[i][p].any() for i in ports)) for p in ports]
         control = None
         if control_vl is not None:
@@ -49,10 +50,14 @@ class IslipAllocator(Allocator):
         after_output = [Signal(size, name=f"after_output_{p}") for p in ports]
         after_input = [Signal(size + 1, name=f"after_input_{i}") for i in ports]
         free_inputs: Value = Signal(size, init=(1 << size) - 1, name="all_inputs")
-        m.d.comb += free_inputs.eq((1 << size) - 1)
+        if self._by_vl:
+            m.d.comb += free_inputs.eq(~Cat(*goes))
+            asks = [Mux(grants[p].any(), 0, asks[p]) for p in ports]
+        else:
+            m.d.comb += free_inputs.eq((1 << size) - 1)
         matched: list[list[Value]] = [[] for _ in ports]  # [input][iteration], one-hot outputs
         for turn in range(self._config.allocator_iterations):
-            grants = []
+            outputs = []
             for p in ports:
                 asking, granted = (Signal(size, name=f"{n}_{turn}_{p}") for n in ("asking", "granted"))
                 taken: Value = (
@@ -65,12 +70,16 @@ class IslipAllocator(Allocator):
                     m.d.comb += urgent.eq(asking & control[p])
                     chosen = Mux(urgent.any(), urgent, asking)
                 m.d.comb += granted.eq(rotating_pick(m, chosen, after_output[p], f"grant_{turn}_{p}"))
-                grants.append(granted)
+                outputs.append(granted)
             for i in ports:
                 offered = Signal(size + 1, name=f"offered_{turn}_{i}")
                 accepted = Signal(size + 1, name=f"accepted_{turn}_{i}")
+                throws = Value.cast(0)[0:1] if self._by_vl else free_inputs[i] & self.alone[i].any()
                 m.d.comb += offered.eq(
-                    Cat(*(grants[p][i] for p in ports), free_inputs[i] & self.alone[i].any())
+                    Cat(
+                        *(outputs[p][i] for p in ports),
+                        throws,
+                    )
                 )
                 best: Value = offered
                 if control is not None:
@@ -88,11 +97,19 @@ class IslipAllocator(Allocator):
                         m.d.sync += after_input[i].eq(~(accepted << 1) + 1)
                         for p in ports:
                             with m.If(accepted[p]):
-                                m.d.sync += after_output[p].eq(~(grants[p] << 1) + 1)
+                                m.d.sync += after_output[p].eq(~(outputs[p] << 1) + 1)
             rest = Signal(size, name=f"free_inputs_{turn}")
             m.d.comb += rest.eq(free_inputs & ~Cat(*(matched[i][turn].any() for i in ports)))
             free_inputs = rest
 
+        if self._by_vl:
+            filled = []
+            for i in ports:
+                row = Signal(size, name=f"filled_{i}")
+                m.d.comb += row.eq(reduce(or_, matched[i])[:size])
+                filled.append(row)
+            self._answer(m, schedulers, grants, goes, filled)
+            return m
         for i in ports:
             match = Signal(size + 1, name=f"match_{i}")
             m.d.comb += [

@@ -37,7 +37,7 @@ class WavefrontAllocator(Allocator):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        size, vls, ports = self._ports, self._vls, range(self._ports)
+        size, ports = self._ports, range(self._ports)
         schedulers, grants, goes = self._first_choices(m)
 
         # Diagonal d has the cells (i, (d - i) mod P); bit i of its vectors is input i.
@@ -82,23 +82,7 @@ class WavefrontAllocator(Allocator):
             m.d.sync += late.eq(Mux(late[: size - 1].any(), late << 1, (1 << size) - 1))
         filled = self._exchange(m, [Cat(*row) for row in asks], filled, inputs, outputs, late)
 
-        for i in ports:
-            candidates, above = Signal(vls, name=f"candidates_{i}"), Signal(vls, name=f"above_{i}")
-            extra = Signal(name=f"extra_{i}")
-            m.d.comb += [
-                candidates.eq(reduce(or_, (Mux(filled[i][p], self.request[i][p], 0) for p in ports))),
-                extra.eq(filled[i].any()),
-            ]
-            pick = rotating_pick(m, candidates, above, f"extra_{i}")
-            with m.If(extra):
-                # -(2 * pick) has all bits above the picked one; after the last VL, none.
-                m.d.sync += above.eq(~(pick << 1) + 1)
-            m.d.comb += [
-                self.select[i].eq(Mux(extra, pick, schedulers[i].grant)),
-                self.accepted[i].eq(goes[i] | extra),
-            ]
-        for p in ports:
-            m.d.comb += self.grant[p].eq(grants[p] | Cat(*(filled[i][p] for i in ports)))
+        self._answer(m, schedulers, grants, goes, filled)
         return m
 
     def _exchange(

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from lanikai.hdl.config import ConfigError, LinkConfig, RouterConfig
 from lanikai.hdl.router.allocators import ALLOCATORS, allocator_class
 from lanikai.hdl.router.router import Router
+from lanikai.hdl.router.scheduler import weighs_outputs
 
 from .allocator_models import THROW, IslipModel, SeparableModel, WavefrontModel
 
@@ -42,6 +43,11 @@ def play(config, cycles, next_wants, check):
                     ctx.set(dut.request[i][p], sum(1 << vl for vl, out in wants[i].items() if out == p))
                 ctx.set(dut.alone[i], sum(1 << vl for vl, out in wants[i].items() if out == THROW))
             await ctx.delay(1e-8)
+            if weighs_outputs(config):
+                # Every VL keeps its number.
+                for i in ports:
+                    ctx.set(dut.offer_vl[i], ctx.get(dut.offer[i]))
+                await ctx.delay(1e-8)
             grants = [ctx.get(dut.grant[p]) for p in ports]
             outputs = {}
             for p, grant in enumerate(grants):
@@ -133,6 +139,43 @@ def test_wavefront_exchanges_follow_the_model():
 
     play(config, 150, lasting_wants(Random(4), config, 1.0), check)
     assert model.exchanges > 10, model.exchanges
+
+
+@pytest.mark.parametrize("name", sorted(ALLOCATORS))
+@settings(max_examples=4, deadline=None, derandomize=True)
+@given(size=st.sampled_from(SIZES), random=st.randoms(use_true_random=False))
+def test_outputs_choose_the_vl_that_their_vl_arbiter_picks(name, size, random):
+    """By fixed priority: of the VLs that the inputs offer, each its first one, an output gives way to the first. What
+    the wavefront adds leaves no pair."""
+    config = configuration(name, *size).replace(vl_arbiter="fixed_priority")
+    draw, control = random_wants(random, config), config.control_vl
+
+    def owned(moves):
+        # A VL of an output has one owner: the first input that draws it.
+        owners, wants = set(), draw(moves)
+        for want in wants:
+            for vl, output in list(want.items()):
+                if (vl, output) in owners:
+                    del want[vl]
+                elif output != THROW:
+                    owners.add((vl, output))
+        return wants
+
+    def first(vls):
+        return min(vls, key=lambda vl: (vl != control, vl))
+
+    def check(wants, moves):
+        offers = {i: first(want) for i, want in enumerate(wants) if want}
+        for p in (THROW, *range(config.ports)):
+            coming = {vl: i for i, vl in offers.items() if wants[i][vl] == p}
+            if p == THROW:
+                assert all(moves[i] == (vl, THROW) for i, vl in offers.items() if wants[i][vl] == THROW)
+            elif coming:
+                assert moves[coming[first(coming)]] == (first(coming), p)
+        if name == "wavefront":
+            assert not left_over(wants, moves)
+
+    play(config, 60, owned, check)
 
 
 def bound(config):

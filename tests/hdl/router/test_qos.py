@@ -26,7 +26,7 @@ async def write_tables(traffic, ctx, router, *, high=(), low=(), limit=255, cros
     for selection in selections:
         await traffic.register(ctx, router, "SELECT", **selection)
         for is_high, rows in ((1, high), (0, low)):
-            for entry in range(2):
+            for entry in range(router.config.vl_table_entries):
                 vl, weight = rows[entry] if entry < len(rows) else (0, 0)
                 await traffic.register(
                     ctx, router, "VL_TABLE_ENTRY", high=is_high, entry=entry, vl=vl, weight=weight
@@ -38,8 +38,7 @@ async def write_tables(traffic, ctx, router, *, high=(), low=(), limit=255, cros
 
 def link_order(traffic, config, *, flits=5, packets=16, **tables):
     """VLs in the order in which 40 flits leave port 2, while VL 0 of input 0 and VL 1 of input 1 always have
-    more to send than they may. The link has half the crossbar's rate: with the same rate its buffers stay
-    empty, and the crossbar's output decides."""
+    more to send than they may. The link has half the crossbar's rate, so that its own arbiter decides."""
     config = config.replace(link=config.link.replace(rate_num=1, rate_den=2))
     router = Router(config)
     todo = [
@@ -97,6 +96,84 @@ def test_fixed_priority_and_no_limit_give_the_link_to_one(traffic):
     ):
         order = link_order(traffic, CONFIG.replace(**changes), **tables)
         assert order.count(0) >= 38
+
+
+def crossbar_order(traffic, config, tables, *, flits=(210, 210), packets=1):
+    """VLs in the order in which flits leave port 2, while input 0 (VL 0) and input 1 (VL 1) have `packets` each
+    for it, of so many flits. The link is as fast as the crossbar, so its own arbiter has nothing to decide."""
+    router = Router(config)
+    todo = [
+        traffic.Packet(
+            number=n,
+            source=n % 2,
+            hops=[2],
+            end=2,
+            vl=0 if config.vl_selection != "same" else n % 2,
+            flits=flits[n % 2],
+            service_level=n % 2,
+            out_vls=(0, 1, 2),
+        )
+        for n in range(2 * packets)
+    ]
+
+    async def before(ctx):
+        if tables:
+            await write_tables(traffic, ctx, router, **tables)
+
+    result = traffic.run_packets(
+        router, ends_of(router), LINK, todo, buffer_flits=10, sink_flits=10, before=before
+    )
+    # An output that somebody asks is never idle.
+    cycles = result.busy[2]
+    if packets == 1:
+        assert cycles == list(range(cycles[0], cycles[0] + sum(flits)))
+    return result.order[2]
+
+
+THREE_TO_ONE = {"low": ((0, 3), (1, 1), (2, 4))}
+"""VL 2 is never used: what it leaves goes to the others in proportion."""
+FULL_RATE = CONFIG.replace(vl_table_entries=3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "tables", "share"),
+    [
+        ({"vl_arbiter": "round_robin"}, {}, 100),
+        ({"vl_arbiter": "fcfs"}, {}, 100),
+        ({"vl_arbiter": "fcfs_packet"}, {}, 200),
+        ({"vl_arbiter": "fixed_priority"}, {}, 200),
+        ({"vl_arbiter": "table_fast"}, THREE_TO_ONE, 150),
+        ({"vl_arbiter": "table_slow"}, {"low": ((0, 1), (1, 3), (2, 4))}, 50),
+        ({"vl_arbiter": "table_fast"}, {"high": ((1, 1),), "low": ((0, 1),), "limit": 3}, 50),
+        ({"vl_arbiter": "table_fast", "allocator": "wavefront"}, THREE_TO_ONE, 150),
+        ({"vl_arbiter": "table_slow", "allocator": "islip"}, THREE_TO_ONE, 150),
+    ],
+)
+def test_shares_at_full_rate_follow_arbiter_weights_and_limit(traffic, changes, tables, share):
+    """50 frames, within 1% of 200 flits; once VL 0 has ended, VL 1 has every cycle."""
+    order = crossbar_order(traffic, FULL_RATE.replace(**changes), tables)[8:208]
+    assert abs(order.count(0) - share) <= 2
+
+
+def test_weights_at_full_rate_are_those_of_the_output_vl(traffic):
+    """Both packets come on VL 0; the map gives the first one VL 2 and the second one VL 1."""
+    config = FULL_RATE.replace(
+        vl_arbiter="table_fast", vl_selection="service_level", service_level_map=(2, 1) * 8
+    )
+    order = crossbar_order(traffic, config, {"low": ((2, 3), (1, 1))})[8:208]
+    assert abs(order.count(2) - 150) <= 2
+
+
+@pytest.mark.parametrize(("arbiter", "heavy"), [("table_fast", 150), ("table_slow", 150), ("deficit", 120)])
+def test_a_vl_between_packets_keeps_its_turn_and_share(traffic, arbiter, heavy):
+    """With packets of 40 flits VL 0 does not ask in the two cycles between them, and VL 1 has them. Without its
+    turn and share kept it would have 62%, 60% and 47%."""
+    config = CONFIG.replace(vl_arbiter=arbiter)
+    order = crossbar_order(
+        traffic, config, {"low": ((0, heavy), (1, heavy // 3))}, flits=(40, 40), packets=10
+    )[40:440]
+    # Of 42 cycles in its turn it uses 40.
+    assert 0.75 * 40 / 42 - 0.02 <= order.count(0) / len(order) <= 0.76
 
 
 @pytest.mark.parametrize("favoured", [0, 1])
