@@ -1,46 +1,61 @@
-"""The experiments that can be run: a new one is a module beside this one and a line here."""
+"""The experiments that can be run: a new one is a module beside this one and a line here.
+
+A module is imported when its experiment is asked for, so that running one does not pay for the others' imports.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 
 from ..errors import UserError
 from ..published import CONSTANTS, source, tables
 from .base import Experiment
-from .fair_queueing import FairQueueing
-from .idt_sweep import IdtSweep
-from .incoming_rate import IncomingRate
-from .network_load import NetworkLoad
-from .rate_overhead import RateOverhead
-from .rate_table import RateTable
-from .share_bidir import ShareBidir
-from .share_receiver import ShareReceiver
-from .share_senders import ShareSenders
-from .transfer import Transfer
-from .vl_isolation import VlIsolation
-from .wrr_shares import WrrShares
 
 __all__ = ["EXPERIMENTS", "Listed", "find", "listing"]
 
-EXPERIMENTS: Mapping[str, Experiment] = {
-    experiment.name: experiment
-    for experiment in (
-        FairQueueing(),
-        IdtSweep(),
-        IncomingRate(),
-        NetworkLoad(),
-        RateOverhead(),
-        RateTable(),
-        ShareBidir(),
-        ShareReceiver(),
-        ShareSenders(),
-        Transfer(),
-        VlIsolation(),
-        WrrShares(),
-    )
+_CLASSES = {
+    "fair-queueing": "fair_queueing:FairQueueing",
+    "idt-sweep": "idt_sweep:IdtSweep",
+    "incoming-rate": "incoming_rate:IncomingRate",
+    "network-load": "network_load:NetworkLoad",
+    "rate-overhead": "rate_overhead:RateOverhead",
+    "rate-table": "rate_table:RateTable",
+    "share-bidir": "share_bidir:ShareBidir",
+    "share-receiver": "share_receiver:ShareReceiver",
+    "share-senders": "share_senders:ShareSenders",
+    "transfer": "transfer:Transfer",
+    "vl-isolation": "vl_isolation:VlIsolation",
+    "wrr-shares": "wrr_shares:WrrShares",
 }
+"""Name -> module and class of every experiment that is built."""
+
+
+@cache
+def _load(name: str) -> Experiment:
+    module, _, class_name = _CLASSES[name].partition(":")
+    experiment: Experiment = getattr(import_module(f".{module}", __package__), class_name)()
+    assert experiment.name == name, (experiment.name, name)
+    return experiment
+
+
+class _Experiments(Mapping[str, Experiment]):
+    """The built experiments by name, each made when it is first asked for."""
+
+    def __getitem__(self, name: str) -> Experiment:
+        return _load(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_CLASSES)
+
+    def __len__(self) -> int:
+        return len(_CLASSES)
+
+
+EXPERIMENTS: Mapping[str, Experiment] = _Experiments()
 """Every experiment that is built, by name."""
 
 

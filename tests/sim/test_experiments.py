@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import multiprocessing
 import pickle
@@ -22,6 +23,7 @@ from lanikai.sim.experiments.registry import EXPERIMENTS, find, listing
 from lanikai.sim.experiments.share_senders import ShareSenders, round_counts
 from lanikai.sim.published import CONSTANTS, table, tables
 from lanikai.sim.results import Report, RunFolder
+from lanikai.sim.session import load_coroutine
 
 HERE = Path(__file__).parent
 
@@ -74,8 +76,7 @@ OWN = {"transfer", "network-load", "vl-isolation", "wrr-shares"}
 def test_an_experiment_says_what_it_is(experiment):
     assert experiment.asks.endswith("?")
     assert experiment.name in tables() or experiment.name in OWN
-    module, _, coroutine = experiment.entry.partition(":")
-    assert module == type(experiment).__module__ and coroutine
+    assert inspect.iscoroutinefunction(load_coroutine(experiment.entry))
     for name, field in experiment.Parameters.model_fields.items():
         assert field.description, name
 
