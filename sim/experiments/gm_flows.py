@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import SimulationError
 from ..published import table
 from ..units import mb_per_s
+from .base import Claim, Outcome, within
 
 if TYPE_CHECKING:
     from ..cluster import Cluster
@@ -41,6 +42,7 @@ __all__ = [
     "bandwidths",
     "ideal_mb_per_s",
     "idt_ticks",
+    "inverse_idt_claims",
     "proportions",
     "shares",
     "start_flows",
@@ -75,6 +77,24 @@ def proportions(idts: Sequence[float]) -> list[float]:
     """The 1/IDT proportions of flows, which add up to 1."""
     total = sum(1 / idt for idt in idts)
     return [1 / idt / total for idt in idts]
+
+
+def inverse_idt_claims(outcomes: Sequence[Outcome]) -> list[Claim]:
+    """The claim of thesis 5.4 on every setting that was run, published or not: the `share` of each result against
+    the point's `idt_over_T`."""
+    return [
+        Claim(
+            text="bandwidth is shared in the inverse ratio of the IDT values (shares within 1%)",
+            holds=all(
+                within(
+                    outcome.results["share"],
+                    proportions(outcome.point.parameters["idt_over_T"]),
+                    SHARE_TOLERANCE,
+                )
+                for outcome in outcomes
+            ),
+        )
+    ]
 
 
 def shares(bandwidths_mb_per_s: Sequence[float]) -> list[float]:

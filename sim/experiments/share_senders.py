@@ -20,7 +20,7 @@ from pydantic import Field, FiniteFloat, model_validator
 
 from ..published import source, table
 from ..units import KB, mb_per_s
-from .base import Claim, Experiment, Outcome, Point, Size, within
+from .base import Claim, Experiment, Outcome, Point, Size
 from .charts import bandwidth_bars
 from .gm_flows import (
     BANDWIDTH_TOLERANCE,
@@ -29,6 +29,7 @@ from .gm_flows import (
     Flow,
     RoundWindow,
     idt_ticks,
+    inverse_idt_claims,
     proportions,
     start_flows,
 )
@@ -184,19 +185,7 @@ class ShareSenders(Experiment):
 
     def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
         """The section's claim, on every setting that was run, published or not."""
-        return [
-            Claim(
-                text="bandwidth is shared in the inverse ratio of the IDT values (shares within 1%)",
-                holds=all(
-                    within(
-                        outcome.results["share"],
-                        proportions(outcome.point.parameters["idt_over_T"]),
-                        SHARE_TOLERANCE,
-                    )
-                    for outcome in outcomes
-                ),
-            )
-        ]
+        return inverse_idt_claims(outcomes)
 
     def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
         """A group of bars a setting: each flow's bandwidth, the published one as a line across it."""
