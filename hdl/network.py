@@ -15,7 +15,6 @@ from pydantic import Field, model_validator
 from .config import ConfigError, Part, RouterConfig
 from .emit import to_verilog
 from .network_checks import check_coordinates, check_tables, find_cycle
-from .network_verilog import network_verilog
 from .packet import HEADER_LAYOUT
 from .router.router import Router
 from .router.routing import routing_class
@@ -261,6 +260,9 @@ class Network(Part):
         for every router r that has one (`has_agent`) `router{r}_agent__request` and `router{r}_agent__response`,
         the port of its agent (`PROCESSOR_REQUEST`, `PROCESSOR_RESPONSE`).
         """
+        # Here, not above: only a build needs it, and it brings the routers' registers and their compiler along.
+        from .network_verilog import network_verilog
+
         return "\n".join(network_verilog(self, name)) + "\n"
 
 

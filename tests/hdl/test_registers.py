@@ -34,6 +34,23 @@ def test_fields_say_who_may_do_what():
     assert load(FOLDER / "host.rdl")["HOST_IMR"].fields["mask"].stored
 
 
+def test_what_is_kept_is_what_the_file_says(tmp_path):
+    """Compiled once, read back the same; a changed file is compiled anew; a damaged copy is not believed."""
+    path = tmp_path / "nic.rdl"
+    path.write_text((FOLDER / "nic.rdl").read_text())
+    load.cache_clear()
+    first = load(path)
+    (kept,) = (tmp_path / "__pycache__").iterdir()
+    load.cache_clear()
+    assert load(path) == first == load(FOLDER / "nic.rdl")
+    kept.write_text("[{")
+    load.cache_clear()
+    assert load(path) == first
+    path.write_text(path.read_text().replace("TIMER @", "ALARM @"))
+    load.cache_clear()
+    assert list(load(path)) == [{"TIMER": "ALARM"}.get(name, name) for name in first]
+
+
 def test_pack_and_unpack():
     register = load(FOLDER / "nic.rdl")["SEND_CONTROL"]
     word = register.pack(bytes=0x1234, vl=5)
