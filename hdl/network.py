@@ -13,10 +13,8 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from .config import ConfigError, Part, RouterConfig
-from .emit import to_verilog
 from .network_checks import check_coordinates, check_tables, find_cycle
 from .packet import HEADER_LAYOUT
-from .router.router import Router
 from .router.routing import routing_class
 from .router.routing.dimension_order import DimensionOrderRouting
 from .router.routing.function import COORDINATE_BITS
@@ -245,6 +243,10 @@ class Network(Part):
 
     def block_verilog(self) -> dict[str, str]:
         """The Verilog of each of `blocks`, made once however many routers there are."""
+        # Here, not above, as in `verilog`: who only wants to know routes waits for neither.
+        from .emit import to_verilog
+        from .router.router import Router
+
         return {
             name: to_verilog(Router(self.router, credit_flits=depths), name=name)
             for name, depths in self.blocks.items()
@@ -260,7 +262,6 @@ class Network(Part):
         for every router r that has one (`has_agent`) `router{r}_agent__request` and `router{r}_agent__response`,
         the port of its agent (`PROCESSOR_REQUEST`, `PROCESSOR_RESPONSE`).
         """
-        # Here, not above: only a build needs it, and it brings the routers' registers and their compiler along.
         from .network_verilog import network_verilog
 
         return "\n".join(network_verilog(self, name)) + "\n"
