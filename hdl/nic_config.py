@@ -1,0 +1,90 @@
+"""Configuration of the network interface card."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from .link_config import HEADER_BITS, LinkConfig
+from .part import Part
+
+__all__ = ["NicConfig"]
+
+
+class NicConfig(Part):
+    """The LANai-style network interface card (gulati-thesis-2001 4.1, nagar-thesis-2001 4.2, 5.2)."""
+
+    link: LinkConfig = Field(default_factory=LinkConfig, description="the network link")
+    clock_hz: int = Field(
+        33_000_000, ge=1, description="frequency of the NIC clock (and of the host bus), Hz"
+    )
+    bus_bits: Literal[32, 64] = Field(32, description="data width of the AXI4 master (DMA), bits")
+    burst_beats: int = Field(64, ge=1, le=256, description="longest AXI4 burst, beats")
+    sram_bytes: int = Field(262144, ge=1024, le=1 << 20, description="SRAM, bytes")
+    channels: int = Field(8, ge=1, le=1024, description="doorbell channels, a 4096-byte page each")
+    doorbell: Literal["polled", "queue"] = Field(
+        "polled", description="a word a channel that firmware looks at, or one hardware queue"
+    )
+    doorbell_queue_entries: int = Field(
+        16, ge=2, le=4096, description="entries of the hardware doorbell queue"
+    )
+    flows: int = Field(16, ge=1, le=16, description="flows of the rate control unit")
+    rtc_bits: int = Field(32, ge=8, le=32, description="width of the real-time clock, bits")
+    rtc_cycles_num: int = Field(33, ge=1, le=65535, description="NIC cycles of an RTC tick: numerator")
+    rtc_cycles_den: int = Field(2, ge=1, le=65535, description="NIC cycles of an RTC tick: denominator")
+    mtu_bytes: int = Field(4096, ge=8, le=16384, description="longest payload of a packet, bytes")
+    input_buffer_flits: int = Field(10, ge=2, le=1024, description="receive buffer of each VL, flits")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.bus_bits > self.link.flit_bits:
+            raise ValueError(
+                f"bus_bits = {self.bus_bits}: at most link.flit_bits = {self.link.flit_bits} "
+                "(the SRAM's word)"
+            )
+        if self.sram_bytes & (self.sram_bytes - 1):
+            raise ValueError(f"sram_bytes = {self.sram_bytes}: a power of two")
+        if self.mtu_bytes % self.link.flit_bytes:
+            raise ValueError(
+                f"mtu_bytes = {self.mtu_bytes}: a multiple of the flit's {self.link.flit_bytes} bytes"
+            )
+        if self.rtc_cycles_den > self.rtc_cycles_num:
+            raise ValueError(
+                f"rtc_cycles_num/rtc_cycles_den = {self.rtc_cycles_num}/{self.rtc_cycles_den}: "
+                "a tick is at least one cycle"
+            )
+        return self
+
+    @cached_property
+    def word_bytes(self) -> int:
+        """Bytes of an SRAM word: a flit, so that the link DMA engines move a flit an access."""
+        return self.link.flit_bytes
+
+    @cached_property
+    def sram_words(self) -> int:
+        """Words of the SRAM."""
+        return self.sram_bytes // self.word_bytes
+
+    @cached_property
+    def tick_cycles(self) -> Fraction:
+        """NIC cycles of an RTC tick, exactly."""
+        return Fraction(self.rtc_cycles_num, self.rtc_cycles_den)
+
+    @cached_property
+    def tick_seconds(self) -> Fraction:
+        """Length of an RTC tick in seconds, exactly."""
+        return self.tick_cycles / self.clock_hz
+
+    @cached_property
+    def packet_bytes(self) -> int:
+        """SRAM bytes of the longest packet: header and payload, the payload in whole words."""
+        return HEADER_BITS // 8 + -(-self.mtu_bytes // self.word_bytes) * self.word_bytes
+
+    @cached_property
+    def max_idt_ticks(self) -> int:
+        """Largest inter-packet dispatch time: a quarter of the clock's range, so that NDT + IDT compares
+        right."""
+        return (1 << (self.rtc_bits - 2)) - 1
