@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,13 +58,14 @@ def run(
     progress: Progress | None = None,
     name: str = "simulation",
     edges: bool = False,
+    timeout_seconds: float | None = None,
 ) -> RunResult:
     """Run `entry` ("package.module:coroutine", called with a `Session`) in `model`.
 
     `spec` (JSON values) becomes `session.spec`; the coroutine returns JSON values. Files are
     `out_dir/NAME.log` and, for a traced model, `out_dir/NAME.fst`. `edges` lets coroutines wait for the
-    clock's own edges, which third-party bus models need. Raises SimulationError, MissingTool; interrupted, it
-    leaves no process.
+    clock's own edges, which third-party bus models need. After `timeout_seconds` of wall-clock time the run is
+    ended. Raises SimulationError, MissingTool; interrupted, it leaves no process.
     """
     out_dir = out_dir.resolve()
     out_dir.mkdir(parents=True, exist_ok=True)
@@ -102,7 +104,7 @@ def run(
             os.close(write_end)
             raise
         os.close(write_end)
-        with _ended(child), os.fdopen(read_end, "rb") as lines:
+        with _ended(child, timeout_seconds) as timed_out, os.fdopen(read_end, "rb") as lines:
             for line in lines:
                 message = json.loads(line)
                 if "progress" not in message:
@@ -121,15 +123,32 @@ def run(
     if "error" in final:
         kind = "" if final["type"] == SimulationError.__name__ else f"{final['type']}: "
         raise SimulationError(f"{kind}{final['error']} (log: {log})")
+    if timed_out.is_set():
+        raise SimulationError(f"not done after {timeout_seconds:g} s (log: {log})")
     raise SimulationError(f"the simulator ended with status {status} and no result (log: {log})")
 
 
 @contextlib.contextmanager
-def _ended(child: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Whatever happens inside, the child's process group is gone afterwards."""
+def _ended(child: subprocess.Popen[bytes], timeout_seconds: float | None) -> Iterator[threading.Event]:
+    """Whatever happens inside, the child's process group is gone afterwards; it goes at the latest when the
+    time is up, and the event says so."""
+    timed_out = threading.Event()
+
+    def end() -> None:
+        timed_out.set()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+
+    timer = None if timeout_seconds is None else threading.Timer(timeout_seconds, end)
+    if timer:
+        timer.daemon = True
+        timer.start()
     try:
-        yield
+        yield timed_out
     finally:
+        if timer:
+            timer.cancel()
+            timer.join()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
         child.wait()

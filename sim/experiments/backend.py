@@ -45,13 +45,15 @@ class System(Protocol):
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """One point to run: the `system` that it runs on, the coroutine (`entry`, `module:name`), its `spec`,
-    the `seed`, and the `folder` for what the simulation writes."""
+    the `seed`, and the `folder` for what the simulation writes. After `timeout_seconds` of wall-clock time it
+    is ended."""
 
     system: Any
     entry: str
     spec: Mapping[str, Any]
     seed: int
     folder: Path
+    timeout_seconds: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +91,16 @@ class Simulator:
         from ..run import run
 
         entry, spec = job.system.job(job.entry, job.spec)
-        done = run(model, entry, spec, out_dir=job.folder, seed=job.seed, progress=progress, name="point")
+        done = run(
+            model,
+            entry,
+            spec,
+            out_dir=job.folder,
+            seed=job.seed,
+            progress=progress,
+            name="point",
+            timeout_seconds=job.timeout_seconds,
+        )
         return Measured(
             values=done.value,
             cycles=done.cycles,

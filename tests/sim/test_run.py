@@ -63,6 +63,15 @@ def test_errors(counter, tmp_path, entry, message):
         assert "FAIL=1" in text and "lanikai_run passed" not in text
 
 
+def test_timeout(counter, tmp_path):
+    """A run that takes too long is ended, and says so; one that does not is not."""
+    with pytest.raises(SimulationError) as caught:
+        run(counter, "counter_points:forever", {}, out_dir=tmp_path, timeout_seconds=3)
+    assert str(caught.value) == f"not done after 3 s (log: {tmp_path / 'simulation.log'})"
+    assert not simulators(tmp_path)
+    assert run(counter, "counter_points:count", {}, out_dir=tmp_path, timeout_seconds=60).cycles == 8
+
+
 def test_many_at_once(counter, tmp_path):
     """Runs beside each other have their own results."""
 
