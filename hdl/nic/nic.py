@@ -15,6 +15,7 @@ from .doorbell import Doorbell
 from .host_dma import HostDma
 from .host_port import HostPort
 from .interrupt import InterruptStatus
+from .optional import active_registers
 from .packet_interface import PacketInterface
 from .ports import NicSignature
 from .processor_port import ProcessorPort
@@ -113,8 +114,12 @@ class Nic(wiring.Component):
         m.submodules.doorbell = self._doorbell = doorbell = Doorbell(config)
         m.submodules.rtc = self._rtc = rtc = Rtc(config)
         m.submodules.rate = self._rate = RateControl(config)
-        m.submodules.registers = self._registers = registers = RegisterBank(NIC_REGISTERS)
-        m.submodules.host_registers = self._host_registers = host_registers = RegisterBank(HOST_REGISTERS)
+        m.submodules.registers = self._registers = registers = RegisterBank(
+            active_registers(NIC_REGISTERS, config)
+        )
+        m.submodules.host_registers = self._host_registers = host_registers = RegisterBank(
+            active_registers(HOST_REGISTERS, config)
+        )
 
         connect(m, flipped(self.host), host.host)
         connect(m, flipped(self.processor), processor.processor)
@@ -229,9 +234,9 @@ class Nic(wiring.Component):
     def _join_events(self, m: Module) -> Signal:
         """Interrupt status, clock and timer. Returns the processor's event line."""
         r, rtc = self._registers, self._rtc
-        fields = NIC_REGISTERS["ISR"].fields
+        fields = self._registers.registers["ISR"].fields
         m.submodules.status = status = InterruptStatus(
-            width=len(fields),
+            width=1 + max(field.low for field in fields.values()),
             levels=sum(field.mask for field in fields.values() if not field.write_one_clears),
         )
         sources = {

@@ -1,0 +1,45 @@
+"""Registers, and bits of registers, that a card has only where its configuration asks for them.
+
+The `.rdl` files declare what any card may have. A card without a feature has neither its registers nor its
+event bits: they read as zero, and leave no logic behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from ..config import NicConfig
+from ..registers import Register
+
+__all__ = ["OPTIONAL", "active_registers"]
+
+OPTIONAL: Mapping[str, Callable[[NicConfig], bool]] = {}
+"""Which cards have a register (by its name) or a field (`REGISTER.field`); what is not named here all have."""
+
+
+def active_registers(registers: Mapping[str, Register], config: NicConfig) -> dict[str, Register]:
+    """What `config`'s card has of the `registers` of a declaration, by name, in the same order. The mask of
+    events is as wide as the highest event bit that is left."""
+
+    def has(name: str) -> bool:
+        return name not in OPTIONAL or OPTIONAL[name](config)
+
+    found = {}
+    for name, register in registers.items():
+        if has(name):
+            fields = {
+                part: field for part, field in register.fields.items() if has(part_name(register, part))
+            }
+            found[name] = replace(register, fields=fields)
+    for mask, status in (("IMR", "ISR"), ("HOST_IMR", "HOST_ISR")):
+        if mask in found:
+            width = 1 + max(field.low for field in found[status].fields.values())
+            fields = {"mask": replace(found[mask].fields["mask"], width=width)}
+            found[mask] = replace(found[mask], fields=fields)
+    return found
+
+
+def part_name(register: Register, field: str) -> str:
+    """The name of a field in `OPTIONAL`."""
+    return f"{register.name}.{field}"
