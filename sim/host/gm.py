@@ -3,7 +3,7 @@ a port."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from lanikai.firmware.gm.config import GmConfig
 from lanikai.firmware.gm.layout import Counts, Layout
@@ -52,6 +52,7 @@ class Gm:
         self.memory = PageAllocator(bus.memory)
         self._ports: dict[int, GmPort] = {}
         self._flows: set[FlowName] = set()
+        self._closed: list[Callable[[int], None]] = []
         self.advanced_cycle = 0
         # What has been posted to each port since the firmware started: it outlives closing and opening.
         self.counts = [Counts() for _ in range(self.gm.ports)]
@@ -94,6 +95,19 @@ class Gm:
             raise
         return port
 
+    def port(self, number: int) -> GmPort:
+        """The open port `number`, for the bandwidth manager, which sets the IDTs of other programs' flows. Raises
+        ClosedPortError."""
+        port = self._ports.get(number)
+        if port is None or not port.is_open:
+            raise ClosedPortError(f"port {number} of node {self.node} is not open: open it first")
+        return port
+
+    def when_closed(self, callback: Callable[[int], None]) -> None:
+        """Have `callback` called with a port's number whenever a port has been closed: by its program, or by the
+        driver, which closes the ports of a program that has died."""
+        self._closed.append(callback)
+
     async def spend(self, nanoseconds: int) -> None:
         """Let host CPU time pass."""
         cycles = self.host.cycles(nanoseconds, self.nic)
@@ -133,3 +147,5 @@ class Gm:
         """A port is closed: its flows' places are free."""
         del self._ports[port]
         self._flows = {flow for flow in self._flows if flow[0] != port}
+        for callback in self._closed:
+            callback(port)

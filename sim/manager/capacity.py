@@ -1,0 +1,212 @@
+"""What nodes and switch ports can carry (gulati-thesis-2001 3.3.1, 5.3): the right-hand sides of the admission
+criteria. All bandwidths are whole payload bytes a second, so that counters add up exactly.
+
+The mixed capacity of a node, how much it can send while it receives at a given rate, is measured: it is the curve of
+the experiment incoming-rate, kept in `node_curve.toml` beside this module. To make it anew after a change of the
+cards or of their firmware:
+
+    lanikai run incoming-rate --full --out curve
+    python -m lanikai.sim.manager.capacity curve/results.json
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from lanikai.firmware.costs import GM_COSTS
+from lanikai.hdl.config import NicConfig
+from lanikai.hdl.network import Network, Place
+from lanikai.hdl.packet import packet_flits
+
+from ..published import table
+from ..units import MB
+
+__all__ = [
+    "CURVE_FILE",
+    "ClusterCapacity",
+    "NodeCapacity",
+    "Pace",
+    "cluster_capacity",
+    "measured_curve",
+    "node_capacity",
+]
+
+CURVE_FILE = Path(__file__).with_name("node_curve.toml")
+SHARED_MB_PER_S = 78.0
+"""What a node sends in all when it has several flows: every run of 5.6 adds up to it (40 + 38, 40 + 20 + 18, 39 + 39,
+20 + 29 + 29). On the card here it is what is left when three destinations come in the worst order, in which every
+packet turns the connection queue by two entries: 4096 bytes in 1584 + 2 * 68 cycles of 33 MHz are 78.6 MB/s."""
+
+Curve = Sequence[tuple[int, int]]
+"""Points (incoming, most outgoing beside it), by rising incoming."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """Rates as inter-packet dispatch times: a packet of `mtu_bytes` each IDT, in ticks, of which there are
+    `ticks_per_s`; a lone flow's packets leave every `peak_ticks` (T)."""
+
+    mtu_bytes: int
+    ticks_per_s: int
+    peak_ticks: int
+
+    @classmethod
+    def of(cls, nic: NicConfig) -> Pace:
+        """Of a card, with the thesis' T (5.3)."""
+        ticks_per_s = nic.clock_hz * nic.rtc_cycles_den // nic.rtc_cycles_num
+        return cls(
+            mtu_bytes=nic.mtu_bytes, ticks_per_s=ticks_per_s, peak_ticks=table("rtc")["peak_interval_ticks"]
+        )
+
+    @property
+    def peak(self) -> int:
+        """B_max: the most that a lone flow achieves."""
+        return self.mtu_bytes * self.ticks_per_s // self.peak_ticks
+
+    def premium_idt(self, rate: int) -> int:
+        """IDT = T * B_max / B_req (3.3.1), in whole ticks: rounded down, so that a flow never gets less than it
+        asked for; what it gets more is less than 1 part in T."""
+        return max(self.peak_ticks, self.mtu_bytes * self.ticks_per_s // rate)
+
+    def best_effort_idt(self, rate: int, *, longest: int) -> int:
+        """The same for what a best-effort flow may have: rounded up, so that it never takes more; 0, not regulated,
+        for the peak (to the rounding of `sharing`); the `longest` IDT that the card knows for nothing."""
+        if rate + 256 > self.peak:
+            return 0
+        return min(longest, -(-self.mtu_bytes * self.ticks_per_s // rate)) if rate else longest
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeCapacity:
+    """One node. `peak`: B_max of a lone flow; `shared`: the most that several flows send together; `curve`: the most
+    that goes out beside what comes in, from (0, `peak`) to the most that may come in.
+
+    Each further destination costs: in the worst order every packet turns the connection queue by all entries but its
+    own, `turn_cycles` each, beside the `packet_cycles` of a lone flow's packet.
+    """
+
+    peak: int
+    shared: int
+    curve: tuple[tuple[int, int], ...]
+    packet_cycles: int
+    turn_cycles: int
+
+    def __post_init__(self) -> None:
+        if self.curve[0] != (0, self.peak) or any(
+            a[0] >= b[0] or a[1] < b[1] for a, b in pairwise(self.curve)
+        ):
+            raise ValueError(
+                "a node's curve begins at (0, peak), rises in what comes in, falls in what goes out"
+            )
+
+    def most_outgoing(self, incoming: int, *, flows: int, destinations: int) -> int:
+        """The most that `flows` flows to `destinations` nodes may send together beside `incoming`; -1 if so much
+        may not come in."""
+        if incoming > self.curve[-1][0]:
+            return -1
+        most = self._on_curve(incoming)
+        if flows > 1:
+            turns = self.packet_cycles + self.turn_cycles * max(0, destinations - 1)
+            most = min(self.shared, most * self.packet_cycles // turns)
+        return most
+
+    def fits(self, *, incoming: int, outgoing: int, flows: int, destinations: int) -> bool:
+        """Whether a node carries that; `flows` and `destinations` count what goes out."""
+        return outgoing <= self.most_outgoing(incoming, flows=flows, destinations=destinations)
+
+    def _on_curve(self, incoming: int) -> int:
+        """Between two measured points: on the straight line, rounded down."""
+        for (x0, y0), (x1, y1) in pairwise(self.curve):
+            if incoming <= x1:
+                return y0 - -(-(y0 - y1) * (incoming - x0) // (x1 - x0))
+        return self.curve[-1][1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterCapacity:
+    """A cluster: its number of `nodes`, the capacity of each `node`, of a switch output `port`, and the `path` of
+    a flow from a node to another: the switch output ports it traverses, (switch, port)."""
+
+    nodes: int
+    node: NodeCapacity
+    port: int
+    path: Callable[[int, int], Sequence[Place]]
+
+
+def node_capacity(
+    nic: NicConfig, *, curve: Curve | None = None, shared_mb_per_s: float = SHARED_MB_PER_S
+) -> NodeCapacity:
+    """A node with the card `nic`, the measured curve (or another one) and the cost table of the GM firmware."""
+    pace = Pace.of(nic)
+    points = measured_curve() if curve is None else curve
+    return NodeCapacity(
+        peak=pace.peak,
+        shared=round(shared_mb_per_s * MB),
+        curve=((0, pace.peak), *((_at_peak(x, pace), min(y, pace.peak)) for x, y in points)),
+        packet_cycles=pace.peak_ticks * nic.rtc_cycles_num // nic.rtc_cycles_den,
+        turn_cycles=GM_COSTS.cycles("sdma_turn"),
+    )
+
+
+def _at_peak(rate: int, pace: Pace) -> int:
+    """A measured rate; what is within 1% of the peak (a packet more or less in a window, which incoming-rate calls
+    almost the same) is the peak."""
+    return pace.peak if rate * 100 > pace.peak * 99 else rate
+
+
+def cluster_capacity(network: Network, nic: NicConfig, node: NodeCapacity | None = None) -> ClusterCapacity:
+    """The nodes and switch ports of a network. A port carries a link's rate less headers and checksums of full
+    packets."""
+    link = nic.link
+    raw = nic.clock_hz * link.flit_bits // 8 * link.rate_num // link.rate_den
+    on_wire = packet_flits(nic.mtu_bytes, link) * link.flit_bits // 8
+
+    @cache
+    def path(source: int, target: int) -> tuple[Place, ...]:
+        return tuple(network.path(source, target))
+
+    return ClusterCapacity(
+        nodes=len(network.nodes),
+        node=node_capacity(nic) if node is None else node,
+        port=raw * nic.mtu_bytes // on_wire,
+        path=path,
+    )
+
+
+@cache
+def measured_curve() -> tuple[tuple[int, int], ...]:
+    """The curve of `CURVE_FILE`."""
+    with CURVE_FILE.open("rb") as file:
+        points = tomllib.load(file)["curve"]
+    return tuple((round(one["incoming"] * MB), round(one["outgoing"] * MB)) for one in points)
+
+
+def _curve_file(results: Mapping[str, Any]) -> str:
+    """The text of `CURVE_FILE` for the results of a run of incoming-rate. What comes in is what flow 1 has alone,
+    the bandwidth it would be promised."""
+    if results["experiment"] != "incoming-rate":
+        raise ValueError(f"these are results of {results['experiment']}, not of incoming-rate")
+    points = sorted(
+        (one["results"]["incoming_alone_mb_per_s"], one["results"]["peak_outgoing_mb_per_s"])
+        for one in results["points"]
+    )
+    lines = [
+        "# How much a node can send (MB/s) while it receives: measured by the experiment incoming-rate",
+        "# (gulati-thesis-2001 5.3, figure 5.4). Made by `python -m lanikai.sim.manager.capacity`; see there.",
+        "curve = [",
+        *(f"  {{ incoming = {x:.3f}, outgoing = {y:.3f} }}," for x, y in points),
+        "]",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    CURVE_FILE.write_text(_curve_file(json.loads(Path(sys.argv[1]).read_text())))

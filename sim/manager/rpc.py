@@ -1,0 +1,181 @@
+"""Calls between managers over a network that may lose, repeat and delay messages: each is served at most once.
+
+A manager has one call at a time to each other manager. It goes out again after `answer_ticks` without an answer,
+`tries` times in all; `WORKING` from the other side starts the count anew. The other side remembers the last call of
+each manager: it serves a newer one, answers the same one from memory, and ignores an older one, whose caller has given
+it up. A call of a manager that has been started again (a later incarnation) is newer than all of its former self.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from lanikai.firmware.lock import Lock
+from lanikai.firmware.ports import Flag, Scheduler
+
+from .wire import Answer, Envelope, Kind, Reply, Status
+
+__all__ = ["Calls", "Post", "SilentError"]
+
+
+class SilentError(Exception):
+    """The manager of `node` does not answer: whether it has served the call is not known."""
+
+    def __init__(self, node: int) -> None:
+        super().__init__(f"the manager of node {node} does not answer")
+        self.node = node
+
+
+class Post(Protocol):
+    """Takes a message to another node's manager, or to one's own; it may get lost."""
+
+    async def send(self, node: int, message: bytes) -> None:
+        """Hand a message over. Returns without waiting for its arrival."""
+
+
+Serve = Callable[[Envelope], Awaitable[Answer]]
+"""Serves a call. Raises ValueError for one that it does not understand."""
+
+
+@dataclass
+class _Served:
+    """The last call of a manager: its answer once there is one."""
+
+    incarnation: int
+    sequence: int
+    answer: bytes | None = None
+
+
+@dataclass
+class _Waiting:
+    """The call that waits for an answer from a node."""
+
+    kind: Kind
+    sequence: int
+    flag: Flag
+    answer: bytes | None = None
+    working: bool = False
+
+
+class Calls:
+    """The calls of the manager of `node`, in both directions.
+
+    `post` takes messages, `serve` serves calls, `restarted` is told the node of a manager that calls in a new
+    incarnation, before its call is served. `answer_cycles`, `tries`: see above.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        *,
+        node: int,
+        post: Post,
+        serve: Serve,
+        restarted: Callable[[int], Awaitable[None]],
+        answer_cycles: int,
+        tries: int,
+    ) -> None:
+        self._scheduler = scheduler
+        self._node = node
+        self._post, self._serve, self._restarted = post, serve, restarted
+        self._answer_cycles, self._tries = answer_cycles, tries
+        self.incarnation = scheduler.cycle & 0xFFFFFFFF
+        self._locks: dict[int, Lock] = {}
+        self._sequences: dict[int, int] = {}
+        self._waiting: dict[int, _Waiting] = {}
+        self._served: dict[int, _Served] = {}
+
+    async def call(self, node: int, kind: Kind, body: bytes = b"") -> Answer:
+        """Have another manager do something. Raises SilentError: it may have done it."""
+        lock = self._locks.setdefault(node, Lock(self._scheduler.flag))
+        async with lock:
+            sequence = self._sequences[node] = self._sequences.get(node, 0) + 1
+            waiting = self._waiting[node] = _Waiting(kind, sequence, self._scheduler.flag())
+            message = self._envelope(kind, Reply.CALL, self.incarnation, sequence, body)
+            tries = 0
+            try:
+                while tries < self._tries:
+                    tries += 1
+                    await self._post.send(node, message)
+                    await self._wait(waiting)
+                    if waiting.answer is not None:
+                        return Answer.unpack(waiting.answer)
+                    if waiting.working:
+                        waiting.working, tries = False, 0
+            finally:
+                del self._waiting[node]
+        raise SilentError(node)
+
+    async def _wait(self, waiting: _Waiting) -> None:
+        """Until the answer comes, or long enough."""
+        if waiting.answer is not None:
+            return  # it came while the message was being handed over
+
+        async def alarm(flag: Flag) -> None:
+            await self._scheduler.sleep(self._answer_cycles)
+            flag.set()
+
+        # A flag of its own for each wait: an alarm that is still to ring wakes nobody later.
+        waiting.flag = self._scheduler.flag()
+        self._scheduler.spawn(alarm(waiting.flag), f"manager[{self._node}].alarm")
+        await waiting.flag.wait()
+
+    async def take(self, message: bytes) -> None:
+        """A message has come. What is none is ignored."""
+        try:
+            envelope = Envelope.unpack(message)
+        except ValueError:
+            return
+        if envelope.reply is Reply.CALL:
+            await self._called(envelope)
+            return
+        waiting = self._waiting.get(envelope.sender)
+        mine = (self.incarnation, waiting and waiting.sequence, waiting and waiting.kind)
+        if waiting is None or (envelope.incarnation, envelope.sequence, envelope.kind) != mine:
+            return
+        if envelope.reply is Reply.WORKING:
+            waiting.working = True
+        elif waiting.answer is None:
+            waiting.answer = envelope.body
+            waiting.flag.set()
+
+    async def _called(self, call: Envelope) -> None:
+        """Serve a new call, answer an old one again."""
+        node = call.sender
+        last = self._served.get(node)
+        if last is not None and (call.incarnation, call.sequence) <= (last.incarnation, last.sequence):
+            if (call.incarnation, call.sequence) == (last.incarnation, last.sequence):
+                reply = Reply.WORKING if last.answer is None else Reply.ANSWER
+                await self._reply(call, reply, last.answer or b"")
+            return
+        served = self._served[node] = _Served(call.incarnation, call.sequence)
+        again = last is not None and last.incarnation != call.incarnation
+        self._scheduler.spawn(self._work(call, served, again), f"manager[{self._node}].serve[{node}]")
+
+    async def _work(self, call: Envelope, served: _Served, again: bool) -> None:
+        if again:
+            await self._restarted(call.sender)
+        try:
+            answer = await self._serve(call)
+        except ValueError:
+            answer = Answer(status=Status.BAD)
+        served.answer = answer.pack()
+        if self._served[call.sender] is served:
+            await self._reply(call, Reply.ANSWER, served.answer)
+
+    async def _reply(self, call: Envelope, reply: Reply, body: bytes) -> None:
+        await self._post.send(
+            call.sender, self._envelope(call.kind, reply, call.incarnation, call.sequence, body)
+        )
+
+    def _envelope(self, kind: Kind, reply: Reply, incarnation: int, sequence: int, body: bytes) -> bytes:
+        return Envelope(
+            kind=kind,
+            reply=reply,
+            sender=self._node,
+            incarnation=incarnation,
+            sequence=sequence,
+            body=body,
+        ).pack()
