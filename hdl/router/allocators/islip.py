@@ -15,8 +15,9 @@ __all__ = ["IslipAllocator"]
 
 class IslipAllocator(Allocator):
     """iSLIP (McKeown, IEEE/ACM Trans. Networking 7(2), 1999) on inputs and outputs, whatever the VLs, with
-    `RouterConfig.allocator_iterations` iterations; then the VL arbiter of each input picks among the VLs that
-    ask for the output that the input was given.
+    `RouterConfig.allocator_iterations` iterations; then each input picks, in turn, among the VLs that ask for the
+    output that it was given. Every input and output has turns of its own: with one turn for all outputs a VL could
+    be passed by for ever, since those of other outputs would move it.
 
     In an iteration every free output grants to one of the free inputs that ask for it, and every input
     accepts one of the grants, each in turn. The turns move on, to the number after the partner's, only by
@@ -31,15 +32,17 @@ class IslipAllocator(Allocator):
     by the VL arbiters, and the iterations match what they leave, as in the `WavefrontAllocator`: what is given
     beyond the choices is not charged in the tables. Bounds are then those of the separable allocator.
 
-    Longest wait with round robin, control VL aside, of an input that asks an output without a break: the output
-    is granted to the input once at most P - 1 others have been served by it, and each keeps its grant until
-    the input accepts, which takes the input at most P + 1 matches: at most P (P + 1) cycles in all.
+    Longest wait with round robin, control VL aside, of an input that asks an output without a break: an output
+    that grants to an input does so until the input accepts, which takes it at most P + 1 matches, and then the
+    others come first: P (P + 1) cycles. In addition each of the P - 1 others may begin to ask when the one before
+    has nearly been accepted, which costs that one its P cycles: 2 P^2 cycles in all. Of the VLs of the input that
+    ask for the output at most `vls - 1` go first, so that a VL whose request stays waits at most 2 P^2 `vls`.
     """
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         size, ports, control_vl = self._ports, range(self._ports), self._config.control_vl
-        schedulers, grants, goes = self._first_choices(m) if self._by_vl else (self._schedulers(m), [], [])
+        schedulers, grants, goes = self._first_choices(m) if self._by_vl else ([], [], [])
         asks = [Cat(*(self.request[i][p].any() for i in ports)) for p in ports]
         control = None
         if control_vl is not None:
@@ -110,19 +113,31 @@ class IslipAllocator(Allocator):
                 filled.append(row)
             self._answer(m, schedulers, grants, goes, filled)
             return m
+        lanes = self._vls
+        data_vls = (1 << lanes) - 1
+        if control_vl is not None:
+            data_vls &= ~(1 << control_vl)
         for i in ports:
-            match = Signal(size + 1, name=f"match_{i}")
+            match, asking = Signal(size + 1, name=f"match_{i}"), Signal(lanes, name=f"vls_asking_{i}")
+            # Bits above the VL that went last, of each output: turns of VLs for one output do not pass by those
+            # for another.
+            after_vl = [Signal(lanes, name=f"after_vl_{i}_{p}") for p in range(size + 1)]
+            wants = [*self.request[i], self.alone[i]]
             m.d.comb += [
                 match.eq(reduce(or_, matched[i])),
-                schedulers[i].requests.eq(
-                    reduce(
-                        or_,
-                        (Mux(match[p], self.request[i][p], 0) for p in ports),
-                        Mux(match[size], self.alone[i], 0),
-                    )
-                ),
-                schedulers[i].advance.eq(match.any()),
-                self.select[i].eq(schedulers[i].grant),
+                asking.eq(reduce(or_, (Mux(match[p], want, 0) for p, want in enumerate(wants)))),
+            ]
+            turn_of = reduce(or_, (Mux(match[p], after, 0) for p, after in enumerate(after_vl)))
+            pick = rotating_pick(m, asking & data_vls, turn_of, f"vl_{i}")
+            select: Value = pick
+            if control_vl is not None:
+                select = Mux(asking[control_vl], 1 << control_vl, pick)
+            with m.If(select[:lanes] == pick):
+                for p, after in enumerate(after_vl):
+                    with m.If(match[p]):
+                        m.d.sync += after.eq(~(pick << 1) + 1)
+            m.d.comb += [
+                self.select[i].eq(select),
                 self.accepted[i].eq(match.any()),
                 *(self.grant[p][i].eq(match[p]) for p in ports),
             ]

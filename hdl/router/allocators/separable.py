@@ -22,9 +22,10 @@ class SeparableAllocator(Allocator):
     came for. If all inputs come for random ones of P outputs, 1 - (1 - 1/P)^P of the outputs are used: 0.67
     with 5, 0.66 with 8.
 
-    Longest wait with round robin, for a VL whose request stays: at most `vls - 1` other VLs of its input go
-    first, and an input that asks is accepted within `vls * ports` cycles (its choice can move nearer at most
-    `vls - 1` times, and each waits for at most `ports - 1` other inputs).
+    Longest wait with round robin, control VL aside: an input's choice is followed after at most P - 1 other inputs,
+    and can move to a VL that is nearer in turn at most `vls - 1` times, whenever one begins to ask: so an input
+    that asks is accepted within `vls` (P - 1) + 1 cycles. A VL whose request stays lets each other VL of its input
+    go first once, and each of them may come to be the choice that late: `vls` P + (`vls` - 1) (P - 1) cycles.
     """
 
     def elaborate(self, platform: object) -> Module:

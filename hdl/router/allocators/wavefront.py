@@ -29,8 +29,8 @@ class WavefrontAllocator(Allocator):
     Priorities and waits are the separable allocator's: what is given beyond it was asked for by no first
     choice, it takes no arbiter's turn and is not charged in the tables of the VL arbiters, as a share that
     others leave is not. So the bounds of the separable allocator hold as they stand: a first choice is never
-    turned down for the sake of the others. With round robin an input that asks is accepted within
-    `vls * ports` cycles, and at most `vls - 1` first choices of its input go before a VL whose request stays.
+    turned down for the sake of the others. With round robin an input that asks is accepted
+    within `vls` (P - 1) + 1 cycles, a VL whose request stays within `vls` P + (`vls` - 1) (P - 1).
 
     Cost: a path of 2 P - 1 cells behind the separable allocator's, then the exchange's.
     """

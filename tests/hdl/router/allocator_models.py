@@ -102,7 +102,7 @@ class IslipModel:
         self.ports, self.vls, self.control, self.iterations = ports, vls, control, iterations
         self.last_input = [ports - 1] * ports
         self.last_output = [ports] * ports
-        self.last_vl = [vls - 1] * ports
+        self.last_vl = {}  # (input, output): the VL that went last
 
     def step(self, wants):
         ports = range(self.ports)
@@ -134,6 +134,7 @@ class IslipModel:
             if self.control in asking:
                 vl = self.control
             else:
-                vl = self.last_vl[i] = in_turn(asking, self.last_vl[i], self.vls)
+                vl = in_turn(asking, self.last_vl.get((i, output), self.vls - 1), self.vls)
+                self.last_vl[i, output] = vl
             moves[i] = vl, output
         return moves

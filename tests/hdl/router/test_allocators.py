@@ -181,7 +181,9 @@ def test_outputs_choose_the_vl_that_their_vl_arbiter_picks(name, size, random):
 def bound(config):
     """Cycles within which a VL that asks is served, as the docstrings have it."""
     ports, vls = config.ports, config.link.vls
-    return vls * (ports * (ports + 1) if config.allocator == "islip" else ports)
+    if config.allocator == "islip":
+        return 2 * vls * ports * ports
+    return vls * ports + (vls - 1) * (ports - 1)
 
 
 @pytest.mark.parametrize("name", sorted(ALLOCATORS))

@@ -1,0 +1,241 @@
+"""Proofs of the switch allocators: a matching of what was asked, for ever and from any state; and what each docstring
+promises beyond: nothing left over, no first choice turned down, a bound on waiting. With mutants of each."""
+
+import inspect
+from functools import reduce
+from operator import or_
+
+import pytest
+from amaranth import Cat, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cover
+from lanikai.hdl.config import LinkConfig, RouterConfig
+from lanikai.hdl.router.allocators.allocator import Allocator
+from lanikai.hdl.router.allocators.islip import IslipAllocator
+from lanikai.hdl.router.allocators.separable import SeparableAllocator
+from lanikai.hdl.router.allocators.wavefront import WavefrontAllocator
+
+from .harness import Spec, mutate, prove
+
+COMPONENTS = {"separable": SeparableAllocator, "islip": IslipAllocator, "wavefront": WavefrontAllocator}
+
+
+def configuration(name, ports=3, vls=2, **changes):
+    """As many iterations as ports: iSLIP's matching is maximal then."""
+    link = LinkConfig(vls=vls, hop_bits=2)
+    return RouterConfig(link=link, ports=ports, allocator=name, allocator_iterations=ports, **changes)
+
+
+class Play:
+    """`spec` with an allocator `dut` in it whose VLs want what they like: `wants[i][v]` is an output, the number of
+    ports for a flit to be thrown away, or more for nothing. `served[i][v]`: that VL goes in this cycle."""
+
+    def __init__(self, component, config, *others):
+        self.spec, self.config = Spec(), config
+        m, self.ports, vls = self.spec.m, range(config.ports), config.link.vls
+        self.duts = [made(config) for made in (component, *others)]
+        self.dut = self.duts[0]
+        top = config.ports
+        self.wants = [[self.spec.free(3, f"want_{i}_{v}") for v in range(vls)] for i in self.ports]
+        tails = [self.spec.free(1, f"tail_{i}") for i in self.ports]
+        for number, dut in enumerate(self.duts):
+            m.submodules[f"dut_{number}"] = dut
+            for i in self.ports:
+                m.d.comb += [
+                    *(dut.request[i][p].eq(Cat(want == p for want in self.wants[i])) for p in self.ports),
+                    dut.alone[i].eq(Cat(want == top for want in self.wants[i])),
+                    dut.tail[i].eq(tails[i]),
+                ]
+                if config.vl_arbiter != "round_robin":
+                    # Every VL keeps its number, and has one owner at an output.
+                    m.d.comb += dut.offer_vl[i].eq(dut.offer[i])
+        if config.vl_arbiter != "round_robin":
+            for v in range(vls):
+                for p in self.ports:
+                    owners = Cat(self.wants[i][v] == p for i in self.ports)
+                    m.d.comb += Assume((owners & (owners - 1)) == 0)
+        accepted, select = self.dut.accepted, self.dut.select
+        self.served = [[accepted[i] & select[i][v] for v in range(vls)] for i in self.ports]
+
+    def given(self, i, dut=None):
+        """The outputs that input i is given."""
+        return Cat((dut or self.dut).grant[p][i] for p in self.ports)
+
+
+def matching(component, config):
+    """At most one input an output, one output and one VL an input; only to those who asked; never idle."""
+    play = Play(component, config)
+    m, dut = play.spec.m, play.dut
+    for p in play.ports:
+        m.d.comb += Assert((dut.grant[p] & (dut.grant[p] - 1)) == 0)
+    for i in play.ports:
+        given, select = play.given(i), dut.select[i]
+        asked = [(dut.request[i][p] & select).any() for p in play.ports]
+        m.d.comb += [
+            Assert((given & (given - 1)) == 0),
+            Assert((select & (select - 1)) == 0),
+            *(Assert(~given[p] | asked[p]) for p in play.ports),
+            Assert(dut.accepted[i] == (given.any() | (dut.accepted[i] & (select & dut.alone[i]).any()))),
+            Assert(~given.any() | dut.accepted[i]),
+        ]
+    asks = Cat(reduce(or_, dut.request[i]).any() | dut.alone[i].any() for i in play.ports)
+    m.d.comb += Assert(Cat(dut.accepted).any() == asks.any())
+    return play.spec
+
+
+def maximal(component, config):
+    """No input that goes nowhere asks for an output that is given to nobody."""
+    play = Play(component, config)
+    m, dut = play.spec.m, play.dut
+    for i in play.ports:
+        for p in play.ports:
+            left = ~dut.accepted[i] & ~dut.grant[p].any() & dut.request[i][p].any()
+            m.d.comb += Assert(~left)
+    return play.spec
+
+
+def keeps_first_choices(component, config):
+    """What the separable allocator gives is given too, with the same VL."""
+    play = Play(component, config, SeparableAllocator)
+    dut, separable = play.duts
+    for i in play.ports:
+        same = (play.given(i, dut) == play.given(i, separable)) & (dut.select[i] == separable.select[i])
+        play.spec.m.d.comb += Assert(~separable.accepted[i] | (dut.accepted[i] & same))
+    return play.spec
+
+
+def patient(component, config, *, cycles, passes=None):
+    """Requests that stay until they are served. For any input, VL and output, `cycles` has the most cycles, the last
+    one included, that the input may ask ("input"), ask that output ("pair"), or that VL ask ("vl"). `passes`: how
+    often at most the input sends another VL to the output that the VL asks for."""
+    play = Play(component, config)
+    m, dut, none, vls = play.spec.m, play.dut, config.ports, config.link.vls
+    constants = {"input": range(none), "vl": range(vls), "output": range(none)}
+    late_i, late_v, late_p = (play.spec.constant(size, f"late_{name}") for name, size in constants.items())
+    m.d.comb += Assume((late_i < none) & (late_v < vls) & (late_p < none))
+    waits = {name: Signal(name=f"{name}_waits") for name in ("input", "pair", "vl")}
+    passed_by = Signal()
+    for i in play.ports:
+        here = late_i == i
+        asks = [want <= none for want in play.wants[i]]
+        stays = [ask & ~served for ask, served in zip(asks, play.served[i], strict=True)]
+        for v, want in enumerate(play.wants[i]):
+            before, waited = Signal.like(want, name=f"before_{i}_{v}"), Signal(name=f"waited_{i}_{v}")
+            m.d.sync += [before.eq(want), waited.eq(stays[v])]
+            m.d.comb += Assume(~waited | (want == before))
+            with m.If(here & (late_v == v)):
+                m.d.comb += [
+                    waits["vl"].eq(stays[v]),
+                    passed_by.eq(stays[v] & Cat(dut.grant[p][i] & (want == p) for p in play.ports).any()),
+                ]
+        with m.If(here):
+            m.d.comb += waits["input"].eq(Cat(asks).any() & ~dut.accepted[i])
+            for p in play.ports:
+                with m.If(late_p == p):
+                    m.d.comb += waits["pair"].eq(dut.request[i][p].any() & ~dut.grant[p][i])
+    for name, most in cycles.items():
+        count = Signal(range(most + 2), name=f"{name}_cycles")
+        m.d.sync += count.eq(Mux(waits[name], count + 1, 0))
+        m.d.comb += [Assert(~waits[name] | (count < most - 1)), Cover(waits[name] & (count == most - 2))]
+    if passes is not None:
+        count = Signal(range(passes + 2))
+        m.d.sync += count.eq(Mux(waits["vl"], count + passed_by, 0))
+        m.d.comb += Assert(~passed_by | (count < passes))
+    return play.spec
+
+
+@pytest.mark.parametrize("arbiter", ["round_robin", "fixed_priority"])
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_answers_are_a_matching(name, arbiter, tmp_path):
+    prove(matching(COMPONENTS[name], configuration(name, vl_arbiter=arbiter)), tmp_path, depth=2)
+
+
+def test_islip_leaves_nothing(tmp_path):
+    prove(maximal(IslipAllocator, configuration("islip")), tmp_path, depth=2)
+
+
+def test_wavefront_leaves_nothing(tmp_path):
+    """For 6 cycles: its first diagonal, all that matters, has come round twice."""
+    prove(maximal(WavefrontAllocator, configuration("wavefront")), tmp_path, mode="bmc", depth=6)
+
+
+def test_separable_leaves_something(tmp_path):
+    spec = maximal(SeparableAllocator, configuration("separable"))
+    prove(spec, tmp_path, mode="bmc", depth=2, expect="fail")
+
+
+def test_wavefront_keeps_first_choices(tmp_path):
+    spec = keeps_first_choices(WavefrontAllocator, configuration("wavefront"))
+    prove(spec, tmp_path, mode="bmc", depth=6)
+
+
+def waiting(component, name, ports, vls):
+    """The bounds of `name` as its docstring has them, and a depth to look for what exceeds them."""
+    config = configuration(name, ports, vls)
+    if name == "islip":
+        return patient(
+            component, config, cycles={"pair": 2 * ports * ports}, passes=vls - 1
+        ), 2 * ports**2 + 5
+    own, lane = vls * (ports - 1) + 1, vls * (2 * ports - 1) - ports + 1
+    return patient(component, config, cycles={"input": own, "vl": lane}), lane + 4
+
+
+@pytest.mark.parametrize(
+    ("name", "ports", "vls"), [("separable", 3, 2), ("wavefront", 3, 2), ("islip", 2, 3)]
+)
+def test_nobody_waits_longer_than_the_bound(name, ports, vls, tmp_path):
+    """From every state that a few cycles lead to."""
+    spec, depth = waiting(COMPONENTS[name], name, ports, vls)
+    prove(spec, tmp_path, mode="bmc", depth=depth)
+
+
+def test_waits_as_long_as_the_bound_happen(tmp_path):
+    spec = patient(SeparableAllocator, configuration("separable"), cycles={"input": 5})
+    prove(spec, tmp_path, mode="cover", depth=12)
+
+
+def on_mutant(component, old, new):
+    """`component` on a mutant of the class that all allocators stand on."""
+    own = {name: value for name, value in vars(component).items() if inspect.isfunction(value)}
+    return type(component.__name__, (mutate(Allocator, old, new),), own)
+
+
+MATCHING = [
+    # An output for an input that came for another one; two outputs for an input; an output for two inputs.
+    (on_mutant, "separable", "arbiter.requests.eq(first)", "arbiter.requests.eq(-1)"),
+    (mutate, "islip", "~Cat(*(matched[i][turn].any() for i in ports))", "~Value.cast(0)"),
+    (mutate, "wavefront", "cells[d] & inputs", "cells[d]"),
+    (mutate, "wavefront", "~Cat(*(grant.any() for grant in grants))", "-1"),
+]
+
+
+@pytest.mark.parametrize(("change", "name", "old", "new"), MATCHING)
+def test_proof_of_matching_catches_mutant(change, name, old, new, tmp_path):
+    spec = matching(change(COMPONENTS[name], old, new), configuration(name))
+    prove(spec, tmp_path, mode="bmc", depth=4, expect="fail")
+
+
+def test_proofs_of_what_is_left_catch_mutants(tmp_path):
+    early = mutate(WavefrontAllocator, "if step < size else ~late[d]", "if step < size else late[d]")
+    prove(maximal(early, configuration("wavefront")), tmp_path / "early", mode="bmc", depth=6, expect="fail")
+    # What is given beyond the first choices takes a turn.
+    turns = on_mutant(
+        WavefrontAllocator, "scheduler.advance.eq(won)", "scheduler.advance.eq(self.accepted[i])"
+    )
+    spec = keeps_first_choices(turns, configuration("wavefront"))
+    prove(spec, tmp_path / "turns", mode="bmc", depth=6, expect="fail")
+
+
+WAITING = [
+    # Outputs that always prefer the first input; inputs that give up a VL that has lost; turns of VLs that those
+    # for another output move; turns that are taken without a match.
+    (on_mutant, "separable", 3, 2, "arbiter.advance.eq(1)", "arbiter.advance.eq(0)"),
+    (on_mutant, "separable", 3, 2, "scheduler.advance.eq(won)", "scheduler.advance.eq(1)"),
+    (mutate, "islip", 2, 3, "with m.If(match[p]):", "if True:"),
+    (mutate, "islip", 2, 3, "after_input[i].eq(~(accepted << 1) + 1)", "after_input[i].eq(0)"),
+]
+
+
+@pytest.mark.parametrize(("change", "name", "ports", "vls", "old", "new"), WAITING)
+def test_proof_of_waits_catches_mutant(change, name, ports, vls, old, new, tmp_path):
+    spec, depth = waiting(change(COMPONENTS[name], old, new), name, ports, vls)
+    prove(spec, tmp_path, mode="bmc", depth=depth + 8, expect="fail")
