@@ -18,9 +18,11 @@ from .base import Experiment
 __all__ = ["EXPERIMENTS", "Listed", "find", "listing"]
 
 _CLASSES = {
+    "best-effort": "best_effort:BestEffortExperiment",
     "fair-queueing": "fair_queueing:FairQueueing",
     "idt-sweep": "idt_sweep:IdtSweep",
     "incoming-rate": "incoming_rate:IncomingRate",
+    "mpi-idt": "mpi_idt:MpiIdt",
     "network-load": "network_load:NetworkLoad",
     "rate-overhead": "rate_overhead:RateOverhead",
     "rate-table": "rate_table:RateTable",
