@@ -43,6 +43,7 @@ __all__ = [
     "ideal_mb_per_s",
     "idt_ticks",
     "inverse_idt_claims",
+    "prepare_flows",
     "proportions",
     "shares",
     "start_flows",
@@ -221,6 +222,11 @@ class Sender:
         self._stopping = False
         self._ended = cluster.clock.flag()
 
+    @property
+    def port(self) -> GmPort:
+        """The port that it sends from."""
+        return self._port
+
     def start(self) -> None:
         """Begin to send."""
         self._stopping = False
@@ -257,8 +263,18 @@ class Sender:
 async def start_flows(
     cluster: Cluster, hosts: Sequence[Gm], flows: Sequence[Flow], deliver: Deliver
 ) -> list[Sender]:
-    """Set all flows up, each with random bytes of its own, then start them; their senders. Flows to one port
-    would take each other's buffers, so a target port has one flow only."""
+    """`prepare_flows`, then start them all."""
+    senders = await prepare_flows(cluster, hosts, flows, deliver)
+    for sender in senders:
+        sender.start()
+    return senders
+
+
+async def prepare_flows(
+    cluster: Cluster, hosts: Sequence[Gm], flows: Sequence[Flow], deliver: Deliver
+) -> list[Sender]:
+    """Set all flows up, each with random bytes of its own; their senders. Flows to one port would take each
+    other's buffers, so a target port has one flow only."""
     ports: dict[tuple[int, int], GmPort] = {}
 
     async def port_of(node: int, number: int) -> GmPort:
@@ -277,8 +293,6 @@ async def start_flows(
         if flow.idt_ticks is not None:
             await port.set_idt(node=flow.target, port=flow.target_port, ticks=flow.idt_ticks)
         senders.append(Sender(cluster, hosts[flow.source], port, buffer, flow, f"flow {number}"))
-    for sender in senders:
-        sender.start()
     return senders
 
 

@@ -1,0 +1,427 @@
+"""best-effort: flows without a reservation have what premium flows leave, and follow as these come and go.
+
+gulati-thesis-2001 5.6, figures 5.11 and 5.12: one node sends; its best-effort flows have joined the bandwidth
+manager (`lanikai.sim.manager`), premium flows ask it for 40 and 20 MB/s, send for some time, and end. As in the
+thesis, the bandwidth is read off the packet dispatch frequency: the clock at which the control program chooses
+each packet. The requests travel over the same network as the packets, to a master on a node that also receives.
+
+Two more points hold the thesis' way of sharing, "sub-optimal in terms of overall network utilization" (4.3), against
+weighted max-min sharing: of two best-effort flows of a node one goes to a node that a premium flow of another node
+leaves 15 MB/s.
+
+**The stages.** A point is a list of stages. In each, flows that end stop sending and give back what they hold; flows
+that begin get it and start to send. After `SETTLE_CYCLES` a window is measured: each flow from its first dispatch in
+the window to its last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from lanikai.hdl.config import Part
+from pydantic import Field
+
+from ..published import source, table
+from ..units import KB, MB, mb_per_s
+from .base import Claim, Experiment, Outcome, Point, Size, within
+from .best_effort_plot import draw
+from .gm_flows import BANDWIDTH_TOLERANCE, SHARE_TOLERANCE, T_TICKS, Flow, ideal_mb_per_s, prepare_flows
+
+if TYPE_CHECKING:
+    from lanikai.firmware.gm import GmProgram
+    from matplotlib.figure import Figure
+
+    from ..cluster import Cluster
+
+__all__ = ["BestEffortExperiment", "BestEffortParameters"]
+
+PolicyName = Literal["set_aside", "max_min"]
+
+PUBLISHED = table("best-effort")
+PREMIUM_TOLERANCE = 0.02
+"""Relative: how far a premium flow may be from what it was promised."""
+GAIN = 1.25
+"""By how much, at least, max-min sharing must raise what best-effort flows get in all, in the point that is made for
+it: the flow that is held to 15 MB/s leaves 24 of the 39 MB/s that 4.3 sets aside for it."""
+RATES, ALLOWED = "_mb_per_s", "_allowed_mb_per_s"
+MASTER = 3
+WINDOW_CYCLES = {"quick": 150_000, "full": 1_000_000}
+"""In the shorter one 20 packets of the slowest flow (409 ticks = 6750 cycles each) go out, each early or late by at
+most a packet of another flow, 1600 cycles: 1.1%."""
+SETTLE_CYCLES = 20_000
+"""A packet of the slowest flow that was dispatched under the old IDT, and some; then arrears are served."""
+BIN_TICKS = {"quick": 1000, "full": 2000}
+"""Ticks of a point of the plot."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Flow:
+    """A flow of a point: `mb_per_s` is what it asks for, None of a best-effort flow."""
+
+    name: str
+    source: int = 0
+    target: int
+    mb_per_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Stage:
+    """A stage: flows (by place in the list) that end, then flows that begin."""
+
+    name: str
+    ends: tuple[int, ...] = ()
+    begins: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Case:
+    """A point: what it is, its flows and stages, how best-effort flows share."""
+
+    name: str
+    label: str
+    flows: tuple[_Flow, ...]
+    stages: tuple[_Stage, ...]
+    policy: PolicyName = "set_aside"
+    published: Mapping[str, Any] = field(default_factory=dict)
+
+
+ONE, TWO = PUBLISHED["one_best_effort"], PUBLISHED["two_best_effort"]
+PEAK_MB_PER_S = ideal_mb_per_s(T_TICKS)
+P1, P2 = ONE["premium_mb_per_s"]
+ALONE, BESIDE_ONE, BESIDE_TWO = (
+    PEAK_MB_PER_S,
+    *(ONE["best_effort_mb_per_s"][key] for key in ("first", "both")),
+)
+EACH, EACH_BESIDE = (TWO["best_effort_each_mb_per_s"][key] for key in ("none", "premium"))
+SHARING: tuple[tuple[PolicyName, str], ...] = (
+    ("set_aside", "sharing as in 4.3"),
+    ("max_min", "max-min sharing"),
+)
+CASES = (
+    _Case(
+        name="one",
+        label="figure 5.11: one best-effort flow",
+        flows=(
+            _Flow(name="best effort", target=1),
+            _Flow(name="premium 1", target=2, mb_per_s=P1),
+            _Flow(name="premium 2", target=3, mb_per_s=P2),
+        ),
+        stages=(
+            _Stage(name="none", begins=(0,)),
+            _Stage(name="first", begins=(1,)),
+            _Stage(name="both", begins=(2,)),
+            _Stage(name="second", ends=(1,)),
+            _Stage(name="none_again", ends=(2,)),
+        ),
+        # Of the flows in their order; 0: not active.
+        published={
+            "none_mb_per_s": [ALONE, 0.0, 0.0],
+            "first_mb_per_s": [BESIDE_ONE, P1, 0.0],
+            "both_mb_per_s": [BESIDE_TWO, P1, P2],
+            "packets_per_1000_ticks_first": ONE["packets_per_1000_ticks_first"],
+        },
+    ),
+    _Case(
+        name="two",
+        label="figure 5.12: two best-effort flows",
+        flows=(
+            _Flow(name="best effort 1", target=1),
+            _Flow(name="best effort 2", target=2),
+            _Flow(name="premium", target=3, mb_per_s=TWO["premium_mb_per_s"][0]),
+        ),
+        stages=(
+            _Stage(name="uncontended", begins=(0,)),
+            _Stage(name="none", begins=(1,)),
+            _Stage(name="premium", begins=(2,)),
+            _Stage(name="none_again", ends=(2,)),
+            _Stage(name="uncontended_again", ends=(0,)),
+        ),
+        published={
+            "uncontended_mb_per_s": [ALONE, 0.0, 0.0],
+            "none_mb_per_s": [EACH, EACH, 0.0],
+            "premium_mb_per_s": [EACH_BESIDE, EACH_BESIDE, TWO["premium_mb_per_s"][0]],
+        },
+    ),
+    *(
+        _Case(
+            name=policy,
+            label=label,
+            policy=policy,
+            flows=(
+                _Flow(name="best effort, held", target=1),
+                _Flow(name="best effort", target=2),
+                _Flow(name="premium", source=3, target=1, mb_per_s=70.0),
+            ),
+            stages=(_Stage(name="premium", begins=(2, 0, 1)),),
+        )
+        for policy, label in SHARING
+    ),
+)
+
+
+class BestEffortParameters(Part):
+    """Parameters of best-effort."""
+
+    message_bytes: int = Field(16 * KB, ge=1, le=64 * KB, description="bytes of a message")
+
+
+class BestEffortExperiment(Experiment):
+    """Best-effort flows beside premium flows that come and go."""
+
+    name = "best-effort"
+    asks = "Do best-effort flows get what premium flows leave, as these come and go?"
+    source = source("best-effort")
+    entry = "lanikai.sim.experiments.best_effort:measure"
+    Parameters = BestEffortParameters
+
+    def points(self, parameters: BestEffortParameters, size: Size) -> list[Point]:
+        """A point a case."""
+        return [self._point(case, parameters, size) for case in CASES]
+
+    def _point(self, case: _Case, parameters: BestEffortParameters, size: Size) -> Point:
+        published = dict(case.published) if parameters.message_bytes % 4096 == 0 else {}
+        return Point(
+            label=case.label,
+            parameters={
+                "case": case.name,
+                "policy": case.policy,
+                "message_bytes": parameters.message_bytes,
+            },
+            spec={
+                "case": case.name,
+                "message_bytes": parameters.message_bytes,
+                "window_cycles": WINDOW_CYCLES[size],
+                "bin_ticks": BIN_TICKS[size],
+            },
+            published=published or None,
+            tolerance=dict.fromkeys(published, BANDWIDTH_TOLERANCE) or None,
+        )
+
+    def cluster(self, parameters: BestEffortParameters) -> Any:
+        """A sender and three receivers."""
+        from .gm_hosts import gm_cluster
+
+        return gm_cluster()
+
+    def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
+        """Of every stage: bandwidth of every flow, and what its node's manager said that it may have (None without a
+        standing); counters of the master that are not zero at the end."""
+        hz, mtu = measured["clock_hz"], measured["mtu_bytes"]
+        found: dict[str, Any] = {}
+        for stage in measured["stages"]:
+            found[stage["name"] + RATES] = [
+                mb_per_s(mtu * (count - 1), cycles, hz) if count > 1 else 0.0
+                for count, cycles in zip(stage["packets"], stage["cycles"], strict=True)
+            ]
+            found[stage["name"] + ALLOWED] = list(stage["allowed_mb_per_s"])
+        found["counters_left"] = measured["counters_left"]
+        if "first" + RATES in found:
+            packets_per_s = found["first" + RATES][0] * MB / mtu
+            found["packets_per_1000_ticks_first"] = packets_per_s * 1000 * measured["tick_cycles"] / hz
+        best_effort = [n for n, flow in enumerate(_case(point).flows) if flow.mb_per_s is None]
+        last = _case(point).stages[-1].name
+        found["best_effort_sum_mb_per_s"] = sum(found[last + RATES][n] for n in best_effort)
+        return found
+
+    def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
+        """The section's claims, on every stage of every point; then the gain of max-min sharing."""
+        stages = [(_case(outcome.point).flows, stage) for outcome in outcomes for stage in _stages(outcome)]
+        one, two, aside, max_min = (outcome.results for outcome in outcomes)
+        gain = max_min["best_effort_sum_mb_per_s"] / aside["best_effort_sum_mb_per_s"]
+        return [
+            Claim(
+                text=f"a premium flow has what it was promised (within {PREMIUM_TOLERANCE:.0%}), whoever comes "
+                "or goes",
+                holds=all(
+                    within(achieved, flow.mb_per_s, PREMIUM_TOLERANCE)
+                    for flows, (rates, allowed) in stages
+                    for flow, achieved, may in zip(flows, rates, allowed, strict=True)
+                    if flow.mb_per_s is not None and may is not None
+                ),
+            ),
+            Claim(
+                text="the packet rate of a best-effort flow follows the status of the premium flows (within "
+                f"{BANDWIDTH_TOLERANCE:.0%} of what the manager allows)",
+                holds=all(
+                    within(achieved, may, BANDWIDTH_TOLERANCE)
+                    for flows, (rates, allowed) in stages
+                    for flow, achieved, may in zip(flows, rates, allowed, strict=True)
+                    if flow.mb_per_s is None and may is not None
+                ),
+            ),
+            Claim(
+                text="an uncontended best-effort flow sends at peak rate, before and after (within "
+                f"{SHARE_TOLERANCE:.0%})",
+                holds=all(
+                    within(rate, PEAK_MB_PER_S, SHARE_TOLERANCE)
+                    for rate in (
+                        one["none" + RATES][0],
+                        one["none_again" + RATES][0],
+                        two["uncontended" + RATES][0],
+                        two["uncontended_again" + RATES][1],
+                    )
+                ),
+            ),
+            Claim(
+                text="what is not allocated to premium flows is shared equally by two best-effort flows (within "
+                f"{SHARE_TOLERANCE:.0%})",
+                holds=all(
+                    within(two[name + RATES][0], two[name + RATES][1], SHARE_TOLERANCE)
+                    for name in ("none", "premium", "none_again")
+                ),
+            ),
+            Claim(
+                text=f"after the premium flow's end the best-effort flows have what they had (within "
+                f"{SHARE_TOLERANCE:.0%})",
+                holds=within(two["none_again" + RATES][:2], two["none" + RATES][:2], SHARE_TOLERANCE),
+            ),
+            Claim(
+                text="nothing is held at the end",
+                holds=not any(outcome.results["counters_left"] for outcome in outcomes),
+            ),
+            Claim(
+                text=f"beyond the thesis: max-min sharing gives best-effort flows {gain - 1:.0%} more (at least "
+                f"{GAIN - 1:.0%}) where one of them is held elsewhere, and none less (within "
+                f"{PREMIUM_TOLERANCE:.0%})",
+                holds=gain >= GAIN
+                and all(
+                    b >= (1 - PREMIUM_TOLERANCE) * a
+                    for a, b in zip(aside["premium" + RATES], max_min["premium" + RATES], strict=True)
+                ),
+            ),
+        ]
+
+    def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
+        """Packets per 1000 ticks over time, a panel a point."""
+        draw(figure, [(o, [flow.name for flow in _case(o.point).flows]) for o in outcomes])
+
+
+def _case(point: Point) -> _Case:
+    return _by_name(point.parameters["case"])
+
+
+def _by_name(name: str) -> _Case:
+    return next(case for case in CASES if case.name == name)
+
+
+def _stages(outcome: Outcome) -> list[tuple[list[float], list[float | None]]]:
+    """Of each stage: what the flows achieved, and what they might have."""
+    found = outcome.results
+    return [(found[stage.name + RATES], found[stage.name + ALLOWED]) for stage in _case(outcome.point).stages]
+
+
+async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Run one point."""
+    from ..manager.client import BandwidthClient
+    from ..manager.config import ManagerConfig
+    from ..manager.start import start_managers
+    from .gm_hosts import start_gm
+
+    case = _by_name(spec["case"])
+    clock, nic = cluster.clock, cluster.config.nic
+    dispatched: list[list[int]] = [[] for _ in case.flows]
+
+    def record(program: GmProgram) -> None:
+        mine = {number: cycles for number, cycles in enumerate(dispatched)}
+
+        def choose(cycle: int, node: int, key: Any) -> None:
+            flow = case.flows[key.source_port] if key.source_port < len(case.flows) else None
+            if flow is not None and (flow.source, flow.target) == (program.node, node):
+                mine[key.source_port].append(cycle)
+
+        program.dispatched = choose
+
+    hosts = start_gm(cluster, started=record)
+    config = ManagerConfig(master=MASTER, best_effort=case.policy)
+    managers = await start_managers(hosts, cluster.network, config)
+    # Flow n has port n at both ends: so every port has one flow.
+    flows = [
+        Flow(
+            source=flow.source,
+            source_port=number,
+            target=flow.target,
+            target_port=number,
+            message_bytes=spec["message_bytes"],
+            idt_ticks=None,
+        )
+        for number, flow in enumerate(case.flows)
+    ]
+    senders = await prepare_flows(cluster, hosts, flows, lambda flow, length: None)
+    clients = [
+        BandwidthClient(managers[flow.source], sender.port)
+        for flow, sender in zip(flows, senders, strict=True)
+    ]
+    held: dict[int, Any] = {}
+
+    async def begin(number: int) -> None:
+        rate, flow = case.flows[number].mb_per_s, flows[number]
+        if rate is None:
+            held[number] = await clients[number].join(flow.target, flow.target_port)
+        else:
+            held[number] = await clients[number].request(flow.target, flow.target_port, rate)
+        senders[number].start()
+
+    async def end(number: int) -> None:
+        await senders[number].stop()
+        if case.flows[number].mb_per_s is None:
+            await clients[number].leave(held.pop(number))
+        else:
+            await clients[number].release(held.pop(number))
+
+    stages: list[dict[str, Any]] = []
+    changes: list[int] = []
+    started = clock.cycle
+    for place, stage in enumerate(case.stages):
+        changes.append(clock.cycle - started)
+        for number in stage.ends:
+            await end(number)
+        for number in stage.begins:
+            await begin(number)
+        await clock.sleep(SETTLE_CYCLES)
+        opened = clock.cycle
+        await clock.sleep(spec["window_cycles"])
+        windows = [[cycle for cycle in cycles if cycle >= opened] for cycles in dispatched]
+        stages.append(
+            {
+                "name": stage.name,
+                "packets": [len(window) for window in windows],
+                "cycles": [window[-1] - window[0] if window else 0 for window in windows],
+                "allowed_mb_per_s": [
+                    clients[number].rate(flow.target, flow.target_port) for number, flow in enumerate(flows)
+                ],
+            }
+        )
+        cluster.progress((place + 1) / len(case.stages), stage.name)
+    finished = clock.cycle
+    for number in list(held):
+        await end(number)
+    master = managers[MASTER].master
+    assert master is not None
+    bins = int((finished - started) / nic.tick_cycles) // spec["bin_ticks"]
+    return {
+        "stages": stages,
+        "counters_left": len(master.ledger.counters()),
+        "clock_hz": nic.clock_hz,
+        "tick_cycles": float(nic.tick_cycles),
+        "mtu_bytes": nic.mtu_bytes,
+        "series": {
+            "bin_ticks": spec["bin_ticks"],
+            "packets": [
+                _binned(cycles, started, float(nic.tick_cycles) * spec["bin_ticks"], bins)
+                for cycles in dispatched
+            ],
+            "stage_ticks": [cycle / float(nic.tick_cycles) for cycle in changes],
+        },
+    }
+
+
+def _binned(cycles: Sequence[int], start: int, width: float, bins: int) -> list[int]:
+    """How many of `cycles` are in each of `bins` stretches of `width` cycles from `start`."""
+    counts = [0] * bins
+    for cycle in cycles:
+        place = int((cycle - start) / width)
+        if 0 <= place < bins:
+            counts[place] += 1
+    return counts
