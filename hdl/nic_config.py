@@ -23,6 +23,31 @@ class NicConfig(Part):
     )
     bus_bits: Literal[32, 64] = Field(32, description="data width of the AXI4 master (DMA), bits")
     burst_beats: int = Field(64, ge=1, le=256, description="longest AXI4 burst, beats")
+    dma_alignment_bytes: Literal[1, 4] = Field(
+        4, description="alignment of host DMA at both ends, bytes; 1 costs wider shifters"
+    )
+    host_dma_bursts: int = Field(
+        2, ge=1, le=4, description="AXI4 bursts of the host DMA engine under way at once"
+    )
+    host_dma_queue_entries: int = Field(
+        0, ge=0, le=64, description="entries of the descriptor queue of the host DMA engine; 0: no queue"
+    )
+    host_dma_queue_order: Literal["arrival", "timestamp"] = Field(
+        "arrival", description="order of the host DMA engine's queue; timestamp: the smallest stamp first"
+    )
+    send_queue_entries: int = Field(
+        0, ge=0, le=64, description="entries of the descriptor queue of the send engine; 0: no queue"
+    )
+    send_queue_order: Literal["arrival", "timestamp"] = Field(
+        "arrival", description="order of the send engine's queue; timestamp: the smallest stamp first"
+    )
+    receive_queue_entries: int = Field(
+        0,
+        ge=0,
+        le=2,
+        description="buffers queued for the receive engine, behind the one that it fills; 0: no queue. At most 2, as "
+        "each takes SRAM for a whole packet (nagar-thesis-2001 4.3.7)",
+    )
     sram_bytes: int = Field(262144, ge=1024, le=1 << 20, description="SRAM, bytes")
     channels: int = Field(8, ge=1, le=1024, description="doorbell channels, a 4096-byte page each")
     doorbell: Literal["polled", "queue"] = Field(

@@ -6,38 +6,39 @@ It is the card's third engine, "responsible for moving data between SRAM and hos
 
 from __future__ import annotations
 
-from amaranth import C, Cat, Module, Mux, Signal
+from amaranth import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..axi import Axi4Signature
 from ..config import NicConfig
-from .realigner import LANE_BITS, Realigner
+from .realigner import Realigner
 from .sram import SramPortSignature
 
 __all__ = ["HOST_DMA_COMMAND", "HostDma"]
 
 HOST_DMA_COMMAND = data.StructLayout({"host_address": 32, "sram_address": 20, "bytes": 16, "to_host": 1})
-"""A transfer: byte addresses, both multiples of 4 (their two low bits are ignored); `bytes` to move, 1 to
-65535 (0 moves nothing and is done at once); `to_host`: 1 for SRAM to host memory, 0 for host memory to
-SRAM."""
+"""A transfer: byte addresses, both multiples of the configuration's `dma_alignment_bytes` (4: their two low bits
+are ignored); `bytes` to move, 1 to 65535 (0 moves nothing and is done at once); `to_host`: 1 for SRAM to host
+memory, 0 for host memory to SRAM."""
 
 PAGE_BYTES = 4096
 """No burst crosses a boundary of this many bytes (ARM IHI 0022, A3.4.1)."""
-MAX_BURSTS = 2
-"""Bursts under way at once: the next address is out before the burst's last beat has been answered."""
 
 
 class HostDma(wiring.Component):
-    """The host DMA engine: one transfer at a time, in INCR bursts of at most `burst_beats` beats.
+    """The host DMA engine: transfers in INCR bursts of at most `burst_beats` beats, of which `host_dma_bursts`
+    are under way at once: the next addresses are out before a burst's last beat has been answered.
 
     Members:
 
-    - `start` (in, stream of `HOST_DMA_COMMAND`): ready when idle.
-    - `busy` (out): a transfer is under way. `done` (out): it ends in this cycle: the data is in its place
-      (the last SRAM write was granted, or the last write response has come).
-    - `error` (out): the last transfer saw an error response and ended after the bursts under way; cleared by
-      `start`.
+    - `start` (in, stream of `HOST_DMA_COMMAND`): ready when idle. Behind a queue (`host_dma_queue_entries`)
+      one transfer may follow another closely: ready too when the transfer under way has put all its addresses
+      out (and, to host memory, all its data), the new one goes the same way, and no third is there.
+    - `busy` (out): a transfer is under way. `done` (out): the oldest ends in this cycle: its data is in its
+      place (the last SRAM write was granted, or the last write response has come). They end in their order.
+    - `error` (out): the transfer that ended last (of this cycle, if `done`) saw an error response; it ended
+      after the bursts under way. Without a queue it is up before `done`, and cleared by `start`.
     - `moved` (out): a beat of data moves on the bus in this cycle.
     - `axi` (out, `Axi4Signature`), ID 0. Addresses are whole bus words; read beats may carry bytes before and
       after those asked for, which are dropped. Only bytes of the transfer are written, in host memory and in
@@ -45,10 +46,12 @@ class HostDma(wiring.Component):
     - `sram` (out, `SramPortSignature`). Addresses past the SRAM's end wrap.
 
     Throughput: one bus beat a cycle as long as bus and SRAM are ready, at any alignment, with no idle cycle
-    between bursts if the bus takes the next address early. Latency from `start` to the address on the bus: 2
-    cycles; to the first write data: 4 if the SRAM grants at once. From the last read beat to `done`: 2
-    cycles; from the last write response: 1. `wvalid` never waits for `awready`, nor `bready` and `rready` for
-    anything but the SRAM. No bus output depends on an input of the same cycle. Reset: idle, no error.
+    between bursts if the bus takes the next address early, and 2 (from host memory) or 3 (to it) between
+    transfers that follow closely, whatever the latency of the bus if `host_dma_bursts` bursts cover it. Latency
+    from `start` to the address on the bus: 2 cycles; to the first write data: 4 if the SRAM grants at once.
+    From the last read beat to `done`: 2 cycles; from the last write response: 1. `wvalid` never waits for
+    `awready`, nor `bready` and `rready` for anything but the SRAM. No bus output depends on an input of the
+    same cycle. Reset: idle, no error.
     """
 
     def __init__(self, config: NicConfig) -> None:
@@ -69,11 +72,16 @@ class HostDma(wiring.Component):
         m = Module()
         config, axi, sram, command = self.config, self.axi, self.sram, self.start.payload
         bus_bytes, word_bytes = config.bus_bits // 8, config.word_bytes
-        bus_lanes, word_lanes = config.bus_bits // LANE_BITS, config.link.flit_bits // LANE_BITS
+        lane = config.dma_alignment_bytes
+        bus_lanes, word_lanes = bus_bytes // lane, word_bytes // lane
 
-        m.submodules.to_sram = to_sram = Realigner(lanes_in=bus_lanes, lanes_out=word_lanes, ahead=0)
+        m.submodules.to_sram = to_sram = Realigner(
+            lanes_in=bus_lanes, lanes_out=word_lanes, ahead=0, lane_bytes=lane
+        )
         # A word of the SRAM is under way in the cycle in which the next is asked for.
-        m.submodules.to_bus = to_bus = Realigner(lanes_in=word_lanes, lanes_out=bus_lanes, ahead=1)
+        m.submodules.to_bus = to_bus = Realigner(
+            lanes_in=word_lanes, lanes_out=bus_lanes, ahead=1, lane_bytes=lane
+        )
 
         begin = Signal()
         to_host = Signal()
@@ -81,28 +89,59 @@ class HostDma(wiring.Component):
         beats_left = Signal(range((1 << 16) // bus_bytes + 2))  # not in a burst yet
         word = Signal.like(sram.address)
         words_left = Signal(range((1 << 16) // word_bytes + 2))  # not read from the SRAM yet
-        bursts = Signal(range(MAX_BURSTS + 1))  # not answered yet
+        most = config.host_dma_bursts
+        bursts = Signal(range(most + 1))  # of the oldest transfer, not answered yet
+        data_left = Signal(
+            range(config.burst_beats + 1)
+        )  # write beats of the planned burst, not on their way yet
+
+        # A transfer that follows closely: its addresses go out (`behind`) while the oldest one's data and answers still
+        # come. Without a queue there is none, and nothing of this.
+        follows = config.host_dma_queue_entries > 0
+        error = Signal(name="failing") if follows else self.error
+        may_begin = ~self.busy
+        planned = beats_left == 0
+        all_bursts: Value = bursts
+        plan_error: Value = error
+        begin_data, data_command = begin, command  # when the realigners turn to a transfer, and to which
+        if follows:
+            behind, later = Signal(), Signal.like(bursts)
+            waits = Signal(HOST_DMA_COMMAND)
+            data_command = Signal(HOST_DMA_COMMAND)
+            begin_data, promote = Signal(), Signal()
+            may_begin |= (
+                ~behind & ~self.done & planned & (command.to_host == to_host) & (~to_host | (data_left == 0))
+            )
+            planned |= behind
+            all_bursts = bursts + later
+            plan_error &= ~behind
+            m.d.comb += [
+                promote.eq(self.done & behind),
+                begin_data.eq((begin & (~self.busy | to_host)) | promote & ~to_host),
+                data_command.eq(Mux(promote, waits, command)),
+            ]
+            with m.If(begin):
+                m.d.sync += [waits.eq(command), behind.eq(self.busy)]
+            with m.Elif(promote):
+                m.d.sync += behind.eq(0)
 
         m.d.comb += [
-            self.start.ready.eq(~self.busy),
-            begin.eq(self.start.valid & ~self.busy),
-            self.done.eq(
-                self.busy
-                & (bursts == 0)
-                & Mux(self.error, ~to_sram.out_valid, (beats_left == 0) & to_sram.idle)
-            ),
+            self.start.ready.eq(may_begin),
+            begin.eq(self.start.valid & may_begin),
+            self.done.eq(self.busy & (bursts == 0) & Mux(error, ~to_sram.out_valid, planned & to_sram.idle)),
         ]
-        bus_lane = command.host_address[2:][: bus_lanes.bit_length() - 1]
-        word_lane = command.sram_address[2:][: word_lanes.bit_length() - 1]
+        bus_lane = _lane(command.host_address, lane, bus_lanes)
+        data_bus_lane = _lane(data_command.host_address, lane, bus_lanes)
+        word_lane = _lane(data_command.sram_address, lane, word_lanes)
         m.d.comb += [
-            to_sram.start.eq(begin),
-            to_sram.skip.eq(bus_lane),
+            to_sram.start.eq(begin_data),
+            to_sram.skip.eq(data_bus_lane),
             to_sram.place.eq(word_lane),
-            to_sram.bytes.eq(Mux(command.to_host, 0, command.bytes)),
-            to_bus.start.eq(begin),
+            to_sram.bytes.eq(Mux(data_command.to_host, 0, data_command.bytes)),
+            to_bus.start.eq(begin_data),
             to_bus.skip.eq(word_lane),
-            to_bus.place.eq(bus_lane),
-            to_bus.bytes.eq(Mux(command.to_host, command.bytes, 0)),
+            to_bus.place.eq(data_bus_lane),
+            to_bus.bytes.eq(Mux(data_command.to_host, data_command.bytes, 0)),
         ]
 
         # Bursts: as long as the transfer, the configuration and the page allow.
@@ -111,7 +150,6 @@ class HostDma(wiring.Component):
         longest = Mux(to_page < config.burst_beats, to_page, config.burst_beats)
         beats = Signal(range(config.burst_beats + 1))
         plan = Signal()
-        data_left = Signal.like(beats)  # write beats of the planned burst that are not on their way yet
         put = Signal()
         address_valid = Signal()
         address_ready = Mux(to_host, axi.awready, axi.arready)
@@ -122,9 +160,9 @@ class HostDma(wiring.Component):
             beats.eq(Mux(beats_left < longest, beats_left, longest)),
             plan.eq(
                 self.busy
-                & ~self.error
+                & ~plan_error
                 & (beats_left != 0)
-                & (bursts != MAX_BURSTS)
+                & (all_bursts != most)
                 & (~address_valid | address_ready)
                 & (~to_host | (data_left == 0) | ((data_left == 1) & put))
             ),
@@ -152,12 +190,23 @@ class HostDma(wiring.Component):
             ]
         with m.Elif(address_ready):
             m.d.sync += address_valid.eq(0)
-        m.d.sync += bursts.eq(bursts + plan - answered)
+        if follows:
+            with m.If(promote):
+                m.d.sync += [bursts.eq(later + plan - answered), later.eq(0)]
+            with m.Else():
+                m.d.sync += [
+                    bursts.eq(bursts + (plan & ~behind) - answered),
+                    later.eq(later + (plan & behind)),
+                ]
+        else:
+            m.d.sync += bursts.eq(bursts + plan - answered)
 
+        # Beats behind the oldest transfer's last are the next one's.
+        taking = self.busy & (bursts != 0) if follows else self.busy
         # Host memory to SRAM. After an error the rest of the bursts under way is taken and dropped.
         m.d.comb += [
-            axi.rready.eq(self.busy & ~to_host & to_sram.ready),
-            to_sram.valid.eq(axi.rvalid & axi.rready & ~axi.rresp[1] & ~self.error),
+            axi.rready.eq(taking & ~to_host & to_sram.ready),
+            to_sram.valid.eq(axi.rvalid & axi.rready & ~axi.rresp[1] & ~error),
             to_sram.data.eq(axi.rdata),
             to_sram.out_ready.eq(sram.ready & ~to_host),
         ]
@@ -195,23 +244,40 @@ class HostDma(wiring.Component):
         # SLVERR and DECERR have the high bit of the response.
         failed = Mux(to_host, axi.bvalid & axi.bresp[1], axi.rvalid & axi.rready & axi.rresp[1])
         with m.If(self.busy & failed):
-            m.d.sync += self.error.eq(1)
+            m.d.sync += error.eq(1)
         with m.If(self.done):
             m.d.sync += self.busy.eq(0)
+        if follows:
+            ended_error = Signal()
+            m.d.comb += self.error.eq(Mux(self.done, error, ended_error))
+            with m.If(self.done):
+                m.d.sync += [ended_error.eq(error), error.eq(behind & failed), self.busy.eq(behind)]
+        load = [
+            word.eq(data_command.sram_address // word_bytes),
+            words_left.eq(_chunks(data_command.bytes, word_lane, word_bytes, lane)),
+        ]
         with m.If(begin):
             m.d.sync += [
                 self.busy.eq(1),
-                self.error.eq(0),
+                *([] if follows else [error.eq(0)]),
                 to_host.eq(command.to_host),
                 address.eq(command.host_address[bus_bytes.bit_length() - 1 :] * bus_bytes),
-                beats_left.eq(_chunks(command.bytes, bus_lane, bus_bytes)),
-                word.eq(command.sram_address // word_bytes),
-                words_left.eq(_chunks(command.bytes, word_lane, word_bytes)),
+                beats_left.eq(_chunks(command.bytes, bus_lane, bus_bytes, lane)),
+                *([] if follows else load),
             ]
+        if follows:
+            with m.If(begin_data):
+                m.d.sync += load
         return m
 
 
-def _chunks(count: Signal, lane: Signal, chunk_bytes: int) -> Signal:
+def _lane(address: Value, lane_bytes: int, lanes: int) -> Value:
+    """The lane, of a chunk of `lanes`, that a byte address is in."""
+    return address[lane_bytes.bit_length() - 1 :][: lanes.bit_length() - 1]
+
+
+def _chunks(count: Value, lane: Value, chunk_bytes: int, lane_bytes: int) -> Value:
     """Chunks that `count` bytes touch from `lane` on; 0 for no bytes."""
     shift = chunk_bytes.bit_length() - 1
-    return Mux(count == 0, 0, (count + Cat(C(0, 2), lane) + chunk_bytes - 1)[shift:])
+    first = Cat(C(0, lane_bytes.bit_length() - 1), lane)
+    return Mux(count == 0, 0, (count + first + chunk_bytes - 1)[shift:])

@@ -6,16 +6,13 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["LANE_BITS", "Realigner"]
-
-LANE_BITS = 32
-"""A lane: 4 bytes, the alignment of both ends of a transfer."""
+__all__ = ["Realigner"]
 
 
 class Realigner(wiring.Component):
-    """A gearbox of 4-byte lanes: a string of `bytes` bytes that begins at lane `skip` of the first chunk in
-    leaves beginning at lane `place` of the first chunk out. Chunks in have `lanes_in` lanes, chunks out
-    `lanes_out`. `ahead` is how many chunks may be on their way while the next is asked for (0 or 1).
+    """A gearbox of lanes of `lane_bytes` bytes: a string of `bytes` bytes that begins at lane `skip` of the first
+    chunk in leaves beginning at lane `place` of the first chunk out. Chunks in have `lanes_in` lanes, chunks
+    out `lanes_out`. `ahead` is how many chunks may be on their way while the next is asked for (0 or 1).
 
     Members:
 
@@ -31,8 +28,9 @@ class Realigner(wiring.Component):
     sides go on. Outputs follow from registers alone, `ready` from `pending` too. Reset: idle.
     """
 
-    def __init__(self, *, lanes_in: int, lanes_out: int, ahead: int) -> None:
+    def __init__(self, *, lanes_in: int, lanes_out: int, ahead: int, lane_bytes: int = 4) -> None:
         self.lanes_in, self.lanes_out, self.ahead = lanes_in, lanes_out, ahead
+        self.lane_bytes = lane_bytes
         super().__init__(
             {
                 "start": In(1),
@@ -42,39 +40,40 @@ class Realigner(wiring.Component):
                 "pending": In(1),
                 "ready": Out(1),
                 "valid": In(1),
-                "data": In(LANE_BITS * lanes_in),
+                "data": In(8 * lane_bytes * lanes_in),
                 "out_valid": Out(1),
                 "out_ready": In(1),
-                "out_data": Out(LANE_BITS * lanes_out),
-                "out_mask": Out(4 * lanes_out),
+                "out_data": Out(8 * lane_bytes * lanes_out),
+                "out_mask": Out(lane_bytes * lanes_out),
                 "idle": Out(1),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        lanes_in, lanes_out = self.lanes_in, self.lanes_out
+        lanes_in, lanes_out, lane_bytes = self.lanes_in, self.lanes_out, self.lane_bytes
+        lane_bits, out_bytes = 8 * lane_bytes, lane_bytes * lanes_out
         # A chunk out waits while the chunks asked for come in: 2 * lanes_out - 1 lanes are the most that can
         # stand here without a whole chunk more than the one that leaves, so the pipe never runs dry.
         capacity = lanes_in * (1 + self.ahead) + 2 * lanes_out - 1
 
         # `held` has the next chunk out in its low lanes and zeros above the first `level` lanes.
-        held = Signal(LANE_BITS * capacity)
+        held = Signal(lane_bits * capacity)
         level = Signal(range(capacity + 1))
         skip = Signal.like(self.skip)
         place = Signal.like(self.place)
         # Bytes from lane 0 of the chunk out to the string's end: up to 65535 and the lanes before its begin.
-        left = Signal(range((1 << 16) + 4 * lanes_out))
+        left = Signal(range((1 << 16) + out_bytes))
         last = Signal()  # it ends within the chunk out
         taken = Signal()
         m.d.comb += [
-            last.eq(left < 4 * lanes_out),
+            last.eq(left < out_bytes),
             self.idle.eq(left == 0),
             self.ready.eq(level + Mux(self.pending, 2 * lanes_in, lanes_in) <= capacity),
-            self.out_valid.eq(Mux(last, (left != 0) & (level * 4 >= left), level >= lanes_out)),
+            self.out_valid.eq(Mux(last, (left != 0) & (level * lane_bytes >= left), level >= lanes_out)),
             self.out_data.eq(held),
             self.out_mask.eq(
-                Mux(last, (1 << left[: (4 * lanes_out - 1).bit_length()]) - 1, -1) & (-1 << (place * 4))
+                Mux(last, (1 << left[: (out_bytes - 1).bit_length()]) - 1, -1) & (-1 << (place * lane_bytes))
             ),
             taken.eq(self.out_valid & self.out_ready),
         ]
@@ -82,17 +81,17 @@ class Realigner(wiring.Component):
         stays = Signal.like(held)
         base = Signal.like(level)
         m.d.comb += [
-            stays.eq(Mux(taken, held >> LANE_BITS * lanes_out, held)),
+            stays.eq(Mux(taken, held >> lane_bits * lanes_out, held)),
             # The last chunk may leave with fewer lanes than a chunk has; `start` sets the level anew after
             # it.
             base.eq(Mux(taken, level - lanes_out, level)),
         ]
         with m.If(taken):
-            m.d.sync += [left.eq(Mux(last, 0, left - 4 * lanes_out)), place.eq(0)]
+            m.d.sync += [left.eq(Mux(last, 0, left - out_bytes)), place.eq(0)]
         with m.If(self.valid):
-            fresh = self.data >> (skip * LANE_BITS)
+            fresh = self.data >> (skip * lane_bits)
             m.d.sync += [
-                held.eq(stays | (fresh << (base * LANE_BITS))),
+                held.eq(stays | (fresh << (base * lane_bits))),
                 level.eq(base + lanes_in - skip),
                 skip.eq(0),
             ]
@@ -104,6 +103,6 @@ class Realigner(wiring.Component):
                 level.eq(self.place),
                 skip.eq(self.skip),
                 place.eq(self.place),
-                left.eq(Mux(self.bytes == 0, 0, self.bytes + 4 * self.place)),
+                left.eq(Mux(self.bytes == 0, 0, self.bytes + lane_bytes * self.place)),
             ]
         return m
