@@ -18,7 +18,6 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from lanikai.hdl.config import ConfigError
-from rich.console import Console
 
 from .errors import (
     EXIT_FAILED,
@@ -31,6 +30,8 @@ from .errors import (
     UserError,
 )
 from .paths import keep_caches_together
+from .screen import screen
+from .sweep_command import sweep
 from .synth_command import synth
 
 __all__ = ["app", "main"]
@@ -59,7 +60,7 @@ def list_experiments() -> None:
     from .experiments.display import list_table
     from .experiments.registry import listing
 
-    _console().print(list_table(listing()))
+    screen().print(list_table(listing()))
 
 
 @app.command()
@@ -113,7 +114,7 @@ def run(
         check_file(Path(json_file), "--json")
     # The folder is the last thing that the user can have got wrong, and the first that is made.
     folder = RunFolder(None if out is None else Path(out), experiment=name, size=size, seed=seed)
-    console = _console(stderr=json_file == "-")
+    console = screen(stderr=json_file == "-")
     try:
         Cache().check()
         doctor.require(doctor.WAVES if waves else doctor.RUN)
@@ -148,12 +149,6 @@ def run(
     raise typer.Exit(report.exit_status)
 
 
-def _console(*, stderr: bool = False) -> Console:
-    """Where to print: a terminal has its own width, a pipe or a file is given room for a row on a line."""
-    console = Console(stderr=stderr)
-    return console if console.is_terminal else Console(stderr=stderr, width=160)
-
-
 def _backend() -> Any:
     """What builds and runs; the tests of the command line put another in its place."""
     from .experiments.backend import Simulator
@@ -170,7 +165,7 @@ def doctor() -> None:
     from .paths import cache_dir
     from .results import versions
 
-    console = _console()
+    console = screen()
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("what", "", "where, or how to install it", "what for"):
         table.add_column(heading, no_wrap=heading in ("what", ""), overflow="fold")
@@ -216,6 +211,7 @@ def show_waves(
     raise typer.Exit(EXIT_FAILED if subprocess.run(command, cwd=folder).returncode else EXIT_OK)
 
 
+app.command("sweep")(sweep)
 app.command("synth")(synth)
 
 

@@ -84,6 +84,10 @@ def check(arguments: list[str], monkeypatch) -> None:
         monkeypatch.setattr("lanikai.sim.results.RunFolder", stop)
         with pytest.raises(Reached):
             cli.app(arguments, prog_name="lanikai", standalone_mode=False)
+    elif arguments[0] == "sweep":
+        monkeypatch.setattr("lanikai.sim.sweeps.store.SweepFolder", stop)
+        with pytest.raises(Reached):
+            cli.app(arguments, prog_name="lanikai", standalone_mode=False)
     else:
         with pytest.raises(SystemExit) as caught:
             cli.main(arguments)

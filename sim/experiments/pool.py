@@ -5,12 +5,13 @@ The order of what it returns is the order of the jobs, whatever order they ended
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import signal
 import sys
 import traceback
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -19,7 +20,7 @@ from typing import Any
 from ..errors import FULL, LanikaiError, SimulationError
 from .backend import Backend, Job, Measured
 
-__all__ = ["JobCrash", "run_jobs"]
+__all__ = ["JobCrash", "ended_jobs", "run_jobs"]
 
 END_SECONDS = 10.0
 """How long an interrupted job has to end its simulator before it is killed."""
@@ -43,12 +44,30 @@ def run_jobs(
     The first job that fails ends all. Raises the job's LanikaiError, or JobCrash. However it ends (an
     interrupt too), no process of it is left.
     """
+    measured: dict[int, Measured] = {}
+    with contextlib.closing(ended_jobs(backend, models, jobs, workers=workers, progress=progress)) as ended:
+        for index, what in ended:
+            if isinstance(what, Exception):
+                raise what
+            measured[index] = what
+    return [measured[index] for index in range(len(jobs))]
+
+
+def ended_jobs(
+    backend: Backend,
+    models: Sequence[Any],
+    jobs: Sequence[Job],
+    *,
+    workers: int,
+    progress: Callable[[int, float, str], None],
+) -> Generator[tuple[int, Measured | LanikaiError | JobCrash], None, None]:
+    """Run jobs as `run_jobs` does, and give each one's index, with what it measured or why it failed, as soon
+    as it ends. No process is left when the iterator is closed."""
     context = multiprocessing.get_context("spawn")
     # Started by the first process otherwise, which would unblock the SIGINT that the jobs are to have blocked.
     resource_tracker.ensure_running()
     waiting = deque(range(len(jobs)))
     running: dict[Connection, tuple[int, SpawnProcess]] = {}
-    measured: dict[int, Measured] = {}
     try:
         while waiting or running:
             while waiting and len(running) < workers:
@@ -70,21 +89,22 @@ def run_jobs(
                 assert isinstance(connection, Connection)
                 index, process = running[connection]
                 try:
-                    kind, *content = connection.recv()
+                    kind, content = connection.recv()
                 except EOFError:
                     process.join()
-                    raise SimulationError(
-                        f"the process of point {index} ended with status {process.exitcode} and no result"
-                    ) from None
+                    kind, content = (
+                        "error",
+                        SimulationError(
+                            f"the process of point {index} ended with status {process.exitcode} and no result"
+                        ),
+                    )
                 if kind == "progress":
                     progress(index, *content)
-                elif kind == "done":
-                    measured[index] = content[0]
-                    process.join()
-                    del running[connection]
-                    connection.close()
-                else:
-                    raise content[0]
+                    continue
+                process.join()
+                del running[connection]
+                connection.close()
+                yield index, content
     finally:
         for _, process in running.values():
             process.terminate()
@@ -94,7 +114,6 @@ def run_jobs(
                 process.kill()
                 process.join()
             connection.close()
-    return [measured[index] for index in range(len(jobs))]
 
 
 def _work(backend: Backend, model: Any, job: Job, connection: Connection) -> None:
@@ -103,7 +122,7 @@ def _work(backend: Backend, model: Any, job: Job, connection: Connection) -> Non
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         connection.send(
-            ("done", backend.run(model, job, lambda f, text: connection.send(("progress", f, text))))
+            ("done", backend.run(model, job, lambda f, text: connection.send(("progress", (f, text)))))
         )
     except LanikaiError as error:
         connection.send(("error", error))

@@ -1,0 +1,143 @@
+"""The grid of a sweep: which settings of an experiment are run, and which points that makes."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lanikai.hdl.config import Part
+
+from ..errors import UserError
+from ..experiments.base import Experiment, Point, Size
+from ..experiments.parameters import parse, shortened
+from ..experiments.runner import point_seed
+
+__all__ = ["SEED", "Case", "Task", "cases", "tasks"]
+
+SEED = "seed"
+"""Name that stands for the run's seed in a grid, beside the experiment's parameters."""
+MAX_SEED = 2**63 - 1
+MAX_CASES = 100_000
+"""More combinations than this are taken for a mistake."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One combination of a grid: the experiment's `parameters`, the run's `seed`, and its `points`: what
+    `lanikai run` with the same settings would run."""
+
+    parameters: Part
+    seed: int
+    points: Sequence[Point]
+
+    def settings(self) -> dict[str, Any]:
+        """Every parameter by name, and the seed, as JSON values."""
+        return self.parameters.model_dump(mode="json") | {SEED: self.seed}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One point of one case. `key`: the same for the same work, whatever else the grid holds; `seed`: the
+    seed that `lanikai run` gives the point."""
+
+    key: str
+    case: int
+    index: int
+    seed: int
+    label: str
+
+
+def cases(
+    experiment: Experiment, size: Size, *, grid: Sequence[str], settings: Sequence[str], seed: int
+) -> list[Case]:
+    """The combinations of `grid` (`key=a,b,c` each), the last key fastest, on top of `settings` (`key=value`).
+
+    Raises UserError for a grid that is not one, an unknown name, or a value that the experiment refuses in any
+    combination.
+    """
+    axes: dict[str, list[str]] = {}
+    for axis in grid:
+        key, equals, text = axis.partition("=")
+        key = key.strip()
+        if not equals or not key or not text.strip():
+            raise UserError(f"--grid {shortened(axis)!r}: not of the form key=a,b,c")
+        if key in axes:
+            raise UserError(f"--grid {shortened(axis)!r}: {shortened(key)!r} is in the grid twice")
+        values = _values(text)
+        if "" in values:
+            raise UserError(f"--grid {shortened(axis)!r}: a value is empty")
+        twice = [value for value, count in Counter(values).items() if count > 1]
+        if twice:
+            raise UserError(f"--grid {shortened(axis)!r}: the value {shortened(twice[0])!r} is given twice")
+        axes[key] = values
+    count = 1
+    for values in axes.values():
+        count *= len(values)
+    if count > MAX_CASES:
+        raise UserError(f"--grid: {count} combinations: at most {MAX_CASES}")
+    seeds = [_seed(value) for value in axes.pop(SEED)] if SEED in axes else [seed]
+    found = []
+    for choice in itertools.product(*axes.values()):
+        chosen = [f"{key}={value}" for key, value in zip(axes, choice, strict=True)]
+        parameters = parse(experiment, [*settings, *chosen])
+        points = experiment.points(parameters, size)
+        found += [Case(parameters=parameters, seed=number, points=points) for number in seeds]
+    return found
+
+
+def _seed(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > MAX_SEED:
+        raise UserError(f"--grid seed: {shortened(text)!r}: 0 to {MAX_SEED}")
+    return int(text)
+
+
+def _values(text: str) -> list[str]:
+    """`text` cut at its commas, except those in brackets, braces and quoted strings: values may be JSON."""
+    values, depth, quoted, escaped = [""], 0, False, False
+    for letter in text:
+        if quoted:
+            quoted = escaped or letter != '"'
+            escaped = letter == "\\" and not escaped
+        elif letter == '"':
+            quoted = True
+        elif letter in "[{":
+            depth += 1
+        elif letter in "]}":
+            depth -= 1
+        elif letter == "," and depth <= 0:
+            values.append("")
+            continue
+        values[-1] += letter
+    return [value.strip() for value in values]
+
+
+def tasks(experiment: Experiment, size: Size, found: Sequence[Case]) -> list[Task]:
+    """The points of all cases, in the grid's order. Raises UserError if two are the same work."""
+    settings = [case.settings() for case in found]
+    varied = [key for key in settings[0] if any(one[key] != settings[0][key] for one in settings)]
+    listed: dict[str, Task] = {}
+    for number, case in enumerate(found):
+        for index, point in enumerate(case.points):
+            seed = point_seed(case.seed, experiment.name, index)
+            task = Task(
+                key=_key(experiment.name, size, case.parameters, point.spec, index, seed),
+                case=number,
+                index=index,
+                seed=seed,
+                label=" ".join([*(f"{key}={settings[number][key]}" for key in varied), point.label]),
+            )
+            if task.key in listed:
+                raise UserError(f"--grid: two combinations are the same: {task.label}")
+            listed[task.key] = task
+    return list(listed.values())
+
+
+def _key(name: str, size: Size, parameters: Part, spec: Mapping[str, Any], index: int, seed: int) -> str:
+    """A name for the work, of 16 hexadecimal digits; it is also the name of its files."""
+    what = [name, size, parameters.model_dump(mode="json"), dict(spec), index, seed]
+    return hashlib.blake2b(json.dumps(what, sort_keys=True).encode(), digest_size=8).hexdigest()

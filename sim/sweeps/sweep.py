@@ -1,0 +1,193 @@
+"""Runs a sweep: the points that are not done yet, each failure once more, then the tables."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import EXIT_FAILED, EXIT_OK
+from ..experiments.backend import Backend
+from ..experiments.base import Experiment, Outcome
+from ..results import rows
+from .grid import Case, Task
+from .store import SweepFolder
+from .work import Done, Executor, Failure, Work
+
+__all__ = ["SweepReport", "run_sweep"]
+
+ATTEMPTS = 2
+"""A point that fails is run once more: machines of a cluster do fail."""
+SETTING = "set_"
+"""What the names of columns begin with that hold the experiment's parameters, as `--set` takes them."""
+
+Progress = Callable[[float, str], None]
+"""Told how many points are done (a fraction for one under way), and a line of text."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepReport:
+    """A whole sweep: how many `points` it has, how many of them `reused` from before, the `failures` that are
+    left (label, why), the `claims` that do not hold (label, text), points `outside` a tolerance, and the
+    `files` written."""
+
+    experiment: str
+    points: int
+    reused: int
+    failures: Sequence[tuple[str, str]]
+    broken_claims: Sequence[tuple[str, str]]
+    outside: int
+    files: Mapping[str, str]
+
+    @property
+    def exit_status(self) -> int:
+        """`EXIT_OK` if every point has a result. Tolerances and claims are for the published set-up, and a
+        sweep leaves it: they are reported, and do not count."""
+        return EXIT_FAILED if self.failures else EXIT_OK
+
+    def as_json(self) -> dict[str, Any]:
+        """The object that `--json` prints."""
+        return {
+            "experiment": self.experiment,
+            "points": self.points,
+            "reused": self.reused,
+            "failures": [{"point": label, "why": why} for label, why in self.failures],
+            "broken_claims": [{"case": label, "text": text} for label, text in self.broken_claims],
+            "outside": self.outside,
+            "files": dict(self.files),
+        }
+
+
+def run_sweep(
+    experiment: Experiment,
+    found: Sequence[Case],
+    listed: Sequence[Task],
+    *,
+    folder: SweepFolder,
+    executor: Executor,
+    backend: Backend,
+    timeout_seconds: float,
+    progress: Progress,
+    failed: Callable[[str, str, bool], None],
+) -> SweepReport:
+    """Run the points of `listed` that `folder` does not hold yet.
+
+    `failed` is told of each failure: the point, why, and whether it will be run again. The tables depend on
+    neither the executor nor the order in which points end. Raises LanikaiError if nothing can be run.
+    """
+    results = {task.key: done for task in listed if (done := folder.done(task.key))}
+    reused = len(results)
+    progress(reused, "")
+    failures: dict[str, Failure] = {}
+    by_key = {task.key: task for task in listed}
+    for attempt in range(ATTEMPTS):
+        missing = [
+            _work(experiment, found, task, timeout_seconds) for task in listed if task.key not in results
+        ]
+        if not missing:
+            break
+
+        def tell(fraction: float, text: str) -> None:
+            progress(len(results) + fraction, text)
+
+        with contextlib.closing(executor.run(backend, missing, tell)) as ended:
+            for work, what in ended:
+                folder.keep(work.key, what)
+                if isinstance(what, Failure):
+                    failures[work.key] = what
+                    failed(by_key[work.key].label, what.why, attempt + 1 < ATTEMPTS)
+                else:
+                    results[work.key] = what
+                    failures.pop(work.key, None)
+                progress(len(results), by_key[work.key].label)
+    return _tables(experiment, found, listed, results, failures, folder, reused)
+
+
+def _work(experiment: Experiment, found: Sequence[Case], task: Task, timeout_seconds: float) -> Work:
+    case = found[task.case]
+    point = case.points[task.index]
+    return Work(
+        key=task.key,
+        system=experiment.system(case.parameters, point),
+        entry=experiment.entry,
+        spec=dict(point.spec),
+        seed=task.seed,
+        timeout_seconds=timeout_seconds,
+    )
+
+
+def _tables(
+    experiment: Experiment,
+    found: Sequence[Case],
+    listed: Sequence[Task],
+    results: Mapping[str, Done],
+    failures: Mapping[str, Failure],
+    folder: SweepFolder,
+    reused: int,
+) -> SweepReport:
+    """Write the tables of all points that have a result."""
+    import polars
+
+    table: list[dict[str, Any]] = []
+    claims: list[dict[str, Any]] = []
+    outside = 0
+    for number, case in enumerate(found):
+        settings = {SETTING + key: _cell(value) for key, value in case.settings().items()}
+        mine = [task for task in listed if task.case == number and task.key in results]
+        outcomes = [_outcome(experiment, case, task, results[task.key]) for task in mine]
+        outside += sum(outcome.within is False for outcome in outcomes)
+        for row in rows(outcomes):
+            row["point"] = mine[row["point"]].index
+            table.append(settings | row)
+        if len(mine) == len(case.points):
+            claims += [
+                settings | {"claim": claim.text, "holds": claim.holds}
+                for claim in experiment.claims(case.parameters, outcomes)
+            ]
+    names = {
+        name: str(folder.path / name) for name in ("table.csv", "table.parquet", "claims.csv", "failures.csv")
+    }
+    frame = polars.DataFrame(table, infer_schema_length=None)
+    frame.write_csv(names["table.csv"])
+    frame.write_parquet(names["table.parquet"])
+    polars.DataFrame(claims, infer_schema_length=None).write_csv(names["claims.csv"])
+    left = [(task.label, failures[task.key].why) for task in listed if task.key in failures]
+    polars.DataFrame(left, schema={"point": polars.String, "why": polars.String}, orient="row").write_csv(
+        names["failures.csv"]
+    )
+    broken = [
+        (
+            " ".join(f"{key.removeprefix(SETTING)}={row[key]}" for key in row if key.startswith(SETTING)),
+            row["claim"],
+        )
+        for row in claims
+        if not row["holds"]
+    ]
+    return SweepReport(
+        experiment=experiment.name,
+        points=len(listed),
+        reused=reused,
+        failures=left,
+        broken_claims=broken,
+        outside=outside,
+        files=names,
+    )
+
+
+def _outcome(experiment: Experiment, case: Case, task: Task, done: Done) -> Outcome:
+    point = case.points[task.index]
+    return Outcome(
+        point=point,
+        results=experiment.results(case.parameters, point, done.values),
+        seed=task.seed,
+        cycles=done.cycles,
+        wall_seconds=done.wall_seconds,
+        series=done.values.get("series", {}),
+    )
+
+
+def _cell(value: Any) -> Any:
+    """A parameter as a table holds it: a list or an object as JSON."""
+    return json.dumps(value) if isinstance(value, list | dict) else value
