@@ -55,6 +55,7 @@ GM_COSTS = CostTable(
         "sdma_link": 1,
         "sdma_relink": 2,
         "sdma_turn": 68,
+        "packet_turn": 244,
         "sdma_packet": 288,
         "sdma_start": 4,
         "sdma_done": 10,
@@ -98,6 +99,21 @@ Change of connection (thesis 4.1: the queue is rotated after each packet):
   a lone one. That one sum is the fit. It says what the others must be: (10/3 T, 10/7 T) also turns by one
   entry a packet, since a flow that goes again turns past the other (published sum 81.84 MB/s); three
   destinations in the order A A B C turn by 5 entries in 4 packets, 81.0 MB/s (published 80.81).
+
+Change between sending and receiving packets:
+- `packet_turn` = 244: the host DMA engine moves a packet of RDMA after one of SDMA, or the other way round. That
+  mixing costs something follows from three statements of the thesis alone. Beside 16.37 MB/s that come in, 65.0 go
+  out (5.3, 5.4.3): of the 8250 cycles from one received packet to the next, 8250 * 65.0 / 85.33 = 6284 go into
+  packets sent, which leaves 1966 for the received one. A packet sent takes 1584. But a receive "is less" work (5.3),
+  and a card that does nothing else receives a packet every 1600 cycles (8.52 + 75.91 MB/s, 5.4.2). So a received
+  packet costs more between packets sent than among its like, and the rate "leads to higher net throughput" as packets
+  in a row become longer (5.3). What takes the time the thesis does not say. The fit is share-bidir's: 244 is the cost
+  with which its outgoing flows have 65.0 MB/s. Of 230 to 285 cycles all give the same point of incoming-rate, 65.6
+  MB/s, since the pattern of both flows locks at four packets sent to one received.
+- No cost of receiving does it. With `recv_data` raised in place of this, and SDMA choosing beside a transfer as well,
+  incoming-rate comes below 67 (65.0 + 3%) at 800 cycles (700: 69.6 MB/s), and share-receiver keeps its 81.9
+  (84.4 - 3%) up to 600 (700: 78.5; 800 to 950: 74.2 to 68.6). With the engine held as it is now (`gm/engine.py`), 450
+  to 550 cycles would do for both; but then a receive is more work than a send, and a lone flow has 83.3 MB/s.
 
 Beside the host DMA (about 1200 cycles), so not in a lone sender's interval:
 - `recv_rearm`, `recv_ack`: once a packet's acknowledgement; `send_ack` at the receiver.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import Self
 
 from .ports import Flag
 
@@ -43,8 +44,9 @@ class Lock:
         else:
             self.held = False
 
-    async def __aenter__(self) -> None:
+    async def __aenter__(self) -> Self:
         await self.acquire()
+        return self
 
     async def __aexit__(self, *_: object) -> None:
         self.release()

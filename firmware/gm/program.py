@@ -13,10 +13,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from lanikai.hdl.config import ConfigError, NicConfig
 
 from ..costs import GM_COSTS, CostTable
-from ..lock import Lock
 from ..ports import ProcessorPort
 from ..processor import Processor
 from .config import GmConfig
+from .engine import HostDma
 from .intake import Intake
 from .layout import Event, EventKind, Layout, Status
 from .queues import ConnectionQueue
@@ -64,8 +64,7 @@ class GmProgram:
         self.layout = Layout(nic, self.gm)
         self.routes = dict(routes)
         self.processor = Processor(port, costs)
-        # The one host DMA engine, which SDMA and RDMA take in the order of asking.
-        self.host_dma = Lock(port.flag)
+        self.host_dma = HostDma(port.flag)
         self.ports = [Port(number) for number in range(self.gm.ports)]
         self.connections: dict[int, Connection] = {}
         self.queue = ConnectionQueue(self.gm.discipline)

@@ -87,8 +87,10 @@ class Rdma:
         processor = self._processor
         done = processor.events["host_dma"]
         self.waits_for = "the host DMA engine"
-        async with self._program.host_dma:
+        async with self._program.host_dma as engine:
             async with processor.step(step):
+                if step == "rdma_data":
+                    await processor.spend(packet_turn=engine.turns("in"))
                 await processor.write("HOST_DMA_HOST", address=address)
                 await processor.write("HOST_DMA_SRAM", address=sram)
                 await processor.write("HOST_DMA_CONTROL", bytes=length, to_host=1)

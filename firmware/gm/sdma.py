@@ -84,22 +84,33 @@ class Sdma:
         program, processor = self._program, self._processor
         while True:
             self._wake.clear()
-            packet = None
-            if self.free_buffers:
-                async with processor.step("sdma_select"):
-                    packet = await self._select()
-                    if packet is not None:
-                        buffer = self.free_buffers.popleft()
-                        await self._prepare(packet, buffer)
-            if packet is None:
-                self.waits_for = "a flow that may send" if self.free_buffers else "a free transmit buffer"
+            if not self.free_buffers:
+                self.waits_for = "a free transmit buffer"
                 await self._wake.wait()
                 continue
-            if not packet.void and packet.length:
-                await self._fetch(packet, buffer)
-            program.send.submit(packet, buffer)
+            self.waits_for = "the host DMA engine"
+            async with program.host_dma:
+                packet = await self._fill()
+            if packet is None:
+                self.waits_for = "a flow that may send"
+                await self._wake.wait()
+                continue
+            program.send.submit(*packet)
             # A turn of the dispatch loop: SEND, woken now, goes before the next choice.
             await processor.port.sleep(1)
+
+    async def _fill(self) -> tuple[Packet, int] | None:
+        """The next packet, with its bytes, in a free transmit buffer; None if there is none. Holding the host DMA
+        engine: what is chosen goes at once, and no flow that becomes ready in the meantime is passed over."""
+        async with self._processor.step("sdma_select"):
+            packet = await self._select()
+            if packet is None:
+                return None
+            buffer = self.free_buffers.popleft()
+            await self._prepare(packet, buffer)
+        if not packet.void and packet.length:
+            await self._fetch(packet, buffer)
+        return packet, buffer
 
     async def _select(self) -> Packet | None:
         """The packet to send next, or none; inside a step."""
@@ -200,28 +211,26 @@ class Sdma:
         await program.timers.watch()
 
     async def _fetch(self, packet: Packet, buffer: int) -> None:
-        """The packet's bytes from host memory into the buffer. A bus error fails the message."""
+        """The packet's bytes from host memory into the buffer; holding the engine. A bus error fails the
+        message."""
         program, processor = self._program, self._processor
         done = processor.events["host_dma"]
-        self.waits_for = "the host DMA engine"
-        async with program.host_dma:
-            async with processor.step("sdma_start"):
-                await processor.write(
-                    "HOST_DMA_HOST", address=packet.token.descriptor.address + packet.offset
-                )
-                await processor.write("HOST_DMA_SRAM", address=buffer + HEADER_BYTES)
-                await processor.write("HOST_DMA_CONTROL", bytes=packet.length)
-            self.waits_for = "the host DMA engine to end"
-            await done.wait()
-            done.clear()
-            async with processor.step("sdma_done"):
-                status = await processor.read("HOST_DMA_STATUS")
-                if status["error"] and not packet.void:
-                    flow = packet.token.flow
-                    program.complete(packet.token, Status.HOST_BUS)
-                    self.look_at(flow)
-                if packet.void:
-                    await program.send.store_header(buffer, self._header(packet))
+        async with processor.step("sdma_start"):
+            await processor.spend(packet_turn=program.host_dma.turns("out"))
+            await processor.write("HOST_DMA_HOST", address=packet.token.descriptor.address + packet.offset)
+            await processor.write("HOST_DMA_SRAM", address=buffer + HEADER_BYTES)
+            await processor.write("HOST_DMA_CONTROL", bytes=packet.length)
+        self.waits_for = "the host DMA engine to end"
+        await done.wait()
+        done.clear()
+        async with processor.step("sdma_done"):
+            status = await processor.read("HOST_DMA_STATUS")
+            if status["error"] and not packet.void:
+                flow = packet.token.flow
+                program.complete(packet.token, Status.HOST_BUS)
+                self.look_at(flow)
+            if packet.void:
+                await program.send.store_header(buffer, self._header(packet))
 
     def _header(self, packet: Packet) -> Header:
         """The header of a packet, as things stand: its message may have failed."""

@@ -16,11 +16,10 @@ answer is the bandwidth of flow 2 in the trial with its smallest IDT that leaves
 Every trial starts both flows afresh: a flow that was held up keeps its arrears, and would go faster than its
 IDT in the next trial.
 
-**Where it departs.** Beside 16.37 MB/s the card here sends 74.7 MB/s, the thesis' sent 65.0. The published point
-leaves 8250 - 65.0 / 85.33 * 8250 = 1966 cycles for a received packet, more than the 1584 of a sent one, though
-the thesis says that a receive is less work; here it takes about 1030. Costs of receiving that reach the point
-(`recv_data` = 950 cycles: 65.3 MB/s) are more than a receiver of two flows has time for: of the 75.91 MB/s of
-share-receiver 60 are left. So the cost table is as the other experiments want it.
+**What the point says.** Beside 16.37 MB/s the thesis' card sends 65.0: that leaves 8250 - 65.0 / 85.33 * 8250 = 1966
+cycles for a received packet, more than the 1584 of a sent one, though a receive is less work. So a change between
+sending and receiving costs something: `packet_turn` of `firmware/costs.py`, which is fitted to share-bidir. What comes
+of it here is a prediction.
 """
 
 from __future__ import annotations

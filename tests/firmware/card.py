@@ -26,10 +26,11 @@ HEADER_BYTES = 16
 
 @dataclass
 class Delays:
-    """Cycles: host DMA = `dma_setup` + beats; link = flits at the link's rate; `hop` from sender to
-    receiver."""
+    """Cycles: host DMA = `dma_setup` + beats + `burst` for each burst; link = flits at the link's rate; `hop`
+    from sender to receiver."""
 
     dma_setup: int = 76
+    burst: int = 0
     hop: int = 12
 
 
@@ -189,7 +190,9 @@ class Card:
             self.raise_event("host_dma")
 
         beats = -(-bytes * 8 // self.nic.bus_bits)
-        self.world.at(self.world.cycle + self.delays.dma_setup + beats, done)
+        bursts = -(-beats // self.nic.burst_beats)
+        cycles = self.delays.dma_setup + beats + self.delays.burst * bursts
+        self.world.at(self.world.cycle + cycles, done)
 
     def _write_SEND_CONTROL(self, bytes: int, vl: int, busy: int) -> None:
         assert not self.busy["send"]
