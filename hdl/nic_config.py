@@ -11,7 +11,12 @@ from pydantic import Field, model_validator
 from .link_config import HEADER_BITS, LinkConfig
 from .part import Part
 
-__all__ = ["NicConfig"]
+__all__ = ["REGISTER_FLOWS", "SCAN_CYCLES", "NicConfig"]
+
+REGISTER_FLOWS = 16
+"""Most flows of a rate control unit of registers, whose area grows with them."""
+SCAN_CYCLES = 16
+"""Least cycles from one flow to the next of a tree's scan: longer than a command takes."""
 
 
 class NicConfig(Part):
@@ -56,7 +61,17 @@ class NicConfig(Part):
     doorbell_queue_entries: int = Field(
         16, ge=2, le=4096, description="entries of the hardware doorbell queue"
     )
-    flows: int = Field(16, ge=1, le=16, description="flows of the rate control unit")
+    flows: int = Field(16, ge=1, le=1024, description="flows of the rate control unit")
+    rate_structure: Literal["auto", "registers", "tree"] = Field(
+        "auto",
+        description="how the rate control unit decides: registers (up to 16 flows, in a cycle), a tree in memory "
+        "(smaller, in a few cycles); auto: registers up to 16 flows, a tree above",
+    )
+    rate_discipline: Literal["idt", "virtual_clock"] = Field(
+        "idt",
+        description="the rate control unit's order: IDT/NDT, which holds a flow back until its time, or VirtualClock, "
+        "which only orders",
+    )
     rtc_bits: int = Field(32, ge=8, le=32, description="width of the real-time clock, bits")
     rtc_cycles_num: int = Field(33, ge=1, le=65535, description="NIC cycles of an RTC tick: numerator")
     rtc_cycles_den: int = Field(2, ge=1, le=65535, description="NIC cycles of an RTC tick: denominator")
@@ -80,6 +95,16 @@ class NicConfig(Part):
             raise ValueError(
                 f"rtc_cycles_num/rtc_cycles_den = {self.rtc_cycles_num}/{self.rtc_cycles_den}: "
                 "a tick is at least one cycle"
+            )
+        if self.rate_structure == "registers" and self.flows > REGISTER_FLOWS:
+            raise ValueError(
+                f"flows = {self.flows}: at most {REGISTER_FLOWS} with rate_structure = 'registers'"
+            )
+        least = max(8, (SCAN_CYCLES * (self.flows + 2) - 1).bit_length() + 3)
+        if self.rate_tree and self.rtc_bits < least:
+            raise ValueError(
+                f"rtc_bits = {self.rtc_bits}: at least {least} for a tree of {self.flows} flows "
+                "(the scan comes to each in time)"
             )
         return self
 
@@ -113,3 +138,31 @@ class NicConfig(Part):
         """Largest inter-packet dispatch time: a quarter of the clock's range, so that NDT + IDT compares
         right."""
         return (1 << (self.rtc_bits - 2)) - 1
+
+    @cached_property
+    def rate_tree(self) -> bool:
+        """The rate control unit is a tree in memory, and not registers."""
+        if self.rate_structure == "auto":
+            return self.flows > REGISTER_FLOWS
+        return self.rate_structure == "tree"
+
+    @cached_property
+    def max_lag_ticks(self) -> int:
+        """Most ticks that the rate control unit keeps an NDT behind the RTC.
+
+        Any two NDTs must stay less than half the clock's range apart to compare right. The furthest ahead is
+        `max_idt_ticks`, a quarter of the range less one; so the furthest behind is a quarter, less the ticks
+        that pass until the unit's scan comes to a flow again (a tick is at least a cycle). Registers are
+        scanned in `flows` cycles; twice that is left, to be clear. For a tree half of the quarter is left: an
+        eighth of the range needs no comparison but three bits.
+        """
+        if self.rate_tree:
+            return 1 << (self.rtc_bits - 3)
+        return self.max_idt_ticks + 1 - 2 * self.flows
+
+    @cached_property
+    def rate_scan_cycles(self) -> int:
+        """A tree's scan comes to the next flow so many cycles later: a power of two, from `SCAN_CYCLES` to 256
+        as the clock's range allows."""
+        allowed = max(SCAN_CYCLES, (1 << (self.rtc_bits - 3)) // (self.flows + 2))
+        return min(256, 1 << (allowed.bit_length() - 1))

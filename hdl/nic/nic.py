@@ -17,9 +17,9 @@ from .host_port import HostPort
 from .interrupt import InterruptStatus
 from .optional import active_registers
 from .packet_interface import PacketInterface
-from .ports import NicSignature
+from .ports import REGISTER_BASE, NicSignature
 from .processor_port import ProcessorPort
-from .rate_control import RateControl
+from .rate_control import make_rate_control
 from .receive_engine import ReceiveEngine
 from .register_bank import RegisterBank
 from .rtc import Rtc
@@ -113,7 +113,7 @@ class Nic(wiring.Component):
         m.submodules.packets = packets = PacketInterface(config, downstream_flits=self.downstream_flits)
         m.submodules.doorbell = self._doorbell = doorbell = Doorbell(config)
         m.submodules.rtc = self._rtc = rtc = Rtc(config)
-        m.submodules.rate = self._rate = RateControl(config)
+        m.submodules.rate = self._rate = make_rate_control(config)
         m.submodules.registers = self._registers = registers = RegisterBank(
             active_registers(NIC_REGISTERS, config)
         )
@@ -122,7 +122,7 @@ class Nic(wiring.Component):
         )
 
         connect(m, flipped(self.host), host.host)
-        connect(m, flipped(self.processor), processor.processor)
+        self._join_processor(m, processor)
         connect(m, flipped(self.dma), dma.axi)
         connect(m, flipped(self.tx), packets.tx)
         connect(m, flipped(self.rx), packets.rx)
@@ -148,6 +148,28 @@ class Nic(wiring.Component):
         m.d.comb += processor.event.eq(self._join_events(m))
         self._join_host(m)
         return m
+
+    def _join_processor(self, m: Module, port: ProcessorPort) -> None:
+        """A rate control unit that takes its time holds accesses to its registers until it has acted on those before,
+        so that the processor sees no difference but time."""
+        inside, outside = port.processor, self.processor
+        if not self.config.rate_tree:
+            connect(m, flipped(outside), inside)
+            return
+        registers = [
+            REGISTER_BASE + r.offset for name, r in NIC_REGISTERS.items() if name.startswith("RATE_")
+        ]
+        held = Signal()
+        m.d.comb += [
+            held.eq(
+                Cat(outside.request.address[2:] == address >> 2 for address in registers).any()
+                & ~(self._rate.settled & self._rate.dispatched.ready)
+            ),
+            inside.request.eq(outside.request),
+            inside.request.valid.eq(outside.request.valid & ~held),
+            outside.response.eq(inside.response),
+            outside.response.ready.eq(inside.response.ready & ~held),
+        ]
 
     def _join_engines(self, m: Module) -> None:
         r, dma, send, receive = self._registers, self._dma, self._send, self._receive
@@ -227,6 +249,13 @@ class Nic(wiring.Component):
             rate.dispatched.payload.flow.eq(r.RATE_DISPATCH.w_data.flow),
             rate.dispatched.payload.last.eq(r.RATE_DISPATCH.w_data.last),
         ]
+        if self.config.rate_tree:
+            # Of a write that says both, `clear` is taken first.
+            again = Signal(name="enqueue_again")
+            with m.If(rate.enqueue.valid):
+                m.d.sync += again.eq(~rate.enqueue.ready)
+            with m.If(again):
+                m.d.comb += rate.enqueue.valid.eq(1)
         with m.If(r.RATE_IDT.w_stb & (r.RATE_IDT.w_data.ticks > self.config.max_idt_ticks)):
             m.d.comb += rate.write_ticks.eq(self.config.max_idt_ticks)
         self._watch(m, "watch_dispatch", Cat(rate.dispatch.valid, rate.dispatch.flow))

@@ -3,68 +3,34 @@
 from __future__ import annotations
 
 from amaranth import Array, Cat, Module, Mux, Signal, Value, signed, unsigned
-from amaranth.lib import data, memory, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib import memory, wiring
 
 from ..config import NicConfig
+from .rate_ports import RateControlSignature, flow_bits
+from .rate_tree import RateTree
 from .rtc import difference
 
-__all__ = ["DispatchSignature", "RateControl", "dispatched_layout", "flow_bits", "max_lag_ticks"]
+__all__ = ["RateControl", "make_rate_control"]
 
 
-def flow_bits(config: NicConfig) -> int:
-    """Width of a flow number, at least 1."""
-    return max(1, (config.flows - 1).bit_length())
-
-
-def max_lag_ticks(config: NicConfig) -> int:
-    """Most ticks that an NDT is kept behind the RTC.
-
-    Any two NDTs must stay less than half the clock's range apart to compare right. The furthest ahead is
-    `max_idt_ticks`, a quarter of the range less one; so the furthest behind is a quarter, less the ticks that
-    pass until the scan comes round to a flow again (a tick is at least a cycle, so `flows`; twice that, to be
-    clear).
-    """
-    return config.max_idt_ticks + 1 - 2 * config.flows
-
-
-def dispatched_layout(config: NicConfig) -> data.StructLayout:
-    """A packet of `flow` is dispatched; `last`: the flow has no sendable token left."""
-    return data.StructLayout({"flow": unsigned(flow_bits(config)), "last": 1})
-
-
-class DispatchSignature(wiring.Signature):
-    """The unit's decision. Members: `valid` (out): there is a flow to dispatch; `flow` (out): which.
-
-    Like a stream, but an offer may change: a flow with an earlier NDT may come. It is taken by
-    `RateControl.dispatched`.
-    """
-
-    def __init__(self, config: NicConfig) -> None:
-        super().__init__({"valid": Out(1), "flow": Out(flow_bits(config))})
+def make_rate_control(config: NicConfig) -> RateControl | RateTree:
+    """The rate control unit of the structure that `config.rate_structure` asks for."""
+    return RateTree(config) if config.rate_tree else RateControl(config)
 
 
 class RateControl(wiring.Component):
-    """Rate control unit of `config.flows` flows.
+    """Rate control unit of up to 16 flows, which decides in one cycle. `RateTree` is the one for more.
 
     A flow has an inter-packet dispatch time (IDT), a next dispatch time (NDT) and a valid bit (it has a token
     that may be sent). Of the valid flows the one with the smallest NDT is offered once NDT <= RTC, ties to
     the lower flow. (The thesis prints ">=" in 4.2.2; its figure 3.3 and table 3.1 show "<=".)
 
-    Members (all times are RTC values or ticks):
+    Members: `RateControlSignature`. What commands do:
 
-    - `rtc` (in, `rtc_bits`): the clock.
-    - `dispatch` (out, `DispatchSignature`): the offer.
-    - `dispatched` (in, stream of `dispatched_layout`): NDT += IDT; with `last` the flow becomes invalid.
-    - `enqueue` (in, stream of a flow): a flow that is not valid gets NDT = max(NDT, RTC) and becomes valid;
-      nothing changes for a valid one.
-    - `clear` (in, stream of a flow): the flow becomes invalid; its NDT stays.
-    - `select` (in, a flow), `idt`, `ndt` (out, `rtc_bits`), `valid` (out): the state of a flow, in the same
-      cycle.
-    - `write_idt`, `write_ndt` (in), `write_ticks` (in, `rtc_bits`): set that of the selected flow.
-
-    Commands for a flow that does not exist do nothing. `ready` of every stream is constantly high here; users
-    wait for it, so that a unit of many flows can take its time.
+    - `enqueue`: a flow that is not valid gets NDT = max(NDT, RTC) and becomes valid.
+    - `dispatched`: NDT += IDT; with `last` the flow becomes invalid.
+    - `idt`, `ndt`, `valid` show the selected flow in the same cycle: `settled` is constantly high. So is `ready`
+      of every stream here, and `write_ready`; users wait for them, so that a unit of many flows can take its time.
 
     Latency: one cycle from a command, or from the tick, to the offer that accounts for it: `dispatch` is a
     function of registers and `rtc`, a tree of `flows - 1` comparisons. A user must not rely on one cycle: a
@@ -77,41 +43,34 @@ class RateControl(wiring.Component):
     with NDT = max(NDT + IDT, RTC). A change of IDT leaves the NDT that stands: it acts from the next
     `dispatched` on. `dispatched` for a flow that was not on offer advances its NDT all the same.
 
+    **VirtualClock** (`config.rate_discipline`; nagar-thesis-2001 5.3.3). The same unit: the NDT is auxVC, the
+    stamp of the flow's first packet, and the IDT is Vtick. The difference: a stamp is the end of a packet's
+    Vtick and not its start, so it says in which order packets go, and nothing waits for it. That is, `enqueue`
+    makes it max(auxVC, RTC) + Vtick; `dispatched` adds a Vtick for the next packet (with `last` there is none);
+    the smallest is offered at once. Best effort's infinite Vtick is `config.max_idt_ticks`, the longest.
+
     Range: IDT is at most `config.max_idt_ticks`, a larger one is written as that. An NDT is kept between
-    `max_lag_ticks(config)` behind the RTC and `max_idt_ticks` ahead: a scan visits one flow a cycle, valid or
+    `config.max_lag_ticks` behind the RTC and `max_idt_ticks` ahead: a scan visits one flow a cycle, valid or
     not, and moves up an NDT that has fallen further behind, so one of any age is never taken for a future
     one. For a flow that is not valid this cannot be told from exact arithmetic, as `enqueue` takes the
     maximum. A valid flow that has waited longer (on `lanai4`, 537 s) forgets the part of its arrears beyond
-    that. Someone who moves the clock by hand must not move it by more than `max_idt_ticks` at once.
+    that; a flow of VirtualClock that has been given more than its rate forgets what it is ahead beyond the
+    other end. Someone who moves the clock by hand must not move it by more than `max_idt_ticks` at once.
 
     Reset: all flows invalid, IDT and NDT zero.
     """
 
     def __init__(self, config: NicConfig) -> None:
         self.config = config
-        flow = flow_bits(config)
-        super().__init__(
-            {
-                "rtc": In(config.rtc_bits),
-                "dispatch": Out(DispatchSignature(config)),
-                "dispatched": In(stream.Signature(dispatched_layout(config))),
-                "enqueue": In(stream.Signature(flow)),
-                "clear": In(stream.Signature(flow)),
-                "select": In(flow),
-                "idt": Out(config.rtc_bits),
-                "ndt": Out(config.rtc_bits),
-                "valid": Out(1),
-                "write_idt": In(1),
-                "write_ndt": In(1),
-                "write_ticks": In(config.rtc_bits),
-            }
-        )
+        super().__init__(RateControlSignature(config))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         flows, bits = self.config.flows, self.config.rtc_bits
-        most, least = self.config.max_idt_ticks, -max_lag_ticks(self.config)
+        most, least = self.config.max_idt_ticks, -self.config.max_lag_ticks
+        virtual_clock = self.config.rate_discipline == "virtual_clock"
         m.d.comb += [self.dispatched.ready.eq(1), self.enqueue.ready.eq(1), self.clear.ready.eq(1)]
+        m.d.comb += [self.write_ready.eq(1), self.settled.eq(1)]
 
         # NDTs are registers, since the decision reads all of them at once; IDTs are a memory.
         ndts = [Signal(bits, name=f"ndt_{i}") for i in range(flows)]
@@ -150,7 +109,12 @@ class RateControl(wiring.Component):
         is_dispatched = one_hot(self.dispatched.payload.flow, self.dispatched.valid)
         before = settled(ndt[self.dispatched.payload.flow], "before")
         after = Signal(bits)
-        m.d.comb += after.eq(before + idt_of_dispatched.data)
+        if virtual_clock:
+            # The last packet has its stamp already.
+            advance = Mux(self.dispatched.payload.last, 0, idt_of_dispatched.data)
+            m.d.comb += after.eq(before + advance)
+        else:
+            m.d.comb += after.eq(before + idt_of_dispatched.data)
         after = settled(after, "after")
 
         # enqueue: NDT = max(NDT, RTC), on what the cycle's other commands leave.
@@ -170,6 +134,16 @@ class RateControl(wiring.Component):
             m.d.comb += waiting.eq(ndt[self.enqueue.payload])
         enqueued = Signal(bits)
         m.d.comb += enqueued.eq(Mux(difference(waiting, self.rtc) < 0, self.rtc, waiting))
+        if virtual_clock:
+            idt_of_enqueued = idts.read_port(domain="comb")
+            vtick, stamp = Signal(bits - 2), Signal(bits)
+            is_new = idt_write.en & (self.select == self.enqueue.payload)
+            m.d.comb += [
+                idt_of_enqueued.addr.eq(self.enqueue.payload),
+                vtick.eq(Mux(is_new, idt_write.data, idt_of_enqueued.data)),
+                stamp.eq(enqueued + vtick),
+            ]
+            enqueued = settled(stamp, "stamp")
         m.d.sync += valid.eq(still_valid | is_enqueued)
 
         # The scan: one flow a cycle.
@@ -198,7 +172,9 @@ class RateControl(wiring.Component):
             round_ = winners + round_[2 * len(winners) :]
         is_valid, time, flow = round_[0]
         m.d.comb += [
-            self.dispatch.valid.eq(is_valid & (difference(self.rtc, time) >= 0)),
+            self.dispatch.valid.eq(
+                is_valid if virtual_clock else is_valid & (difference(self.rtc, time) >= 0)
+            ),
             self.dispatch.flow.eq(flow),
             self.ndt.eq(Mux(self.select < flows, ndt[self.select], 0)),
             self.valid.eq(one_hot(self.select, Value.cast(1)) & valid != 0),

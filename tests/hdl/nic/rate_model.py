@@ -8,38 +8,51 @@ class RateModel:
     """`flows` flows; times are integers without a width. `cycle` is one clock cycle of the RTL.
 
     `max_lead` and `max_lag` bound an NDT around the clock; a flow that waits is moved up when the scan visits
-    it.
+    it (`scan` is None: never; then `lags` says whether there is one that it would move). `virtual_clock`: the
+    discipline.
     """
 
     flows: int
     max_lead: int
     max_lag: int
+    virtual_clock: bool = False
     idt: list[int] = field(default_factory=list)
     ndt: list[int] = field(default_factory=list)
     valid: list[bool] = field(default_factory=list)
-    scan: int = 0
+    scan: int | None = 0
 
     def __post_init__(self):
         self.idt = [0] * self.flows
         self.ndt = [0] * self.flows
         self.valid = [False] * self.flows
 
+    def due(self, rtc):
+        """The flows that may be dispatched."""
+        return [
+            flow
+            for flow in range(self.flows)
+            if self.valid[flow] and (self.virtual_clock or self.ndt[flow] <= rtc)
+        ]
+
     def offer(self, rtc):
         """The flow to dispatch at clock value `rtc`, or None."""
-        waiting = [flow for flow in range(self.flows) if self.valid[flow]]
-        first = min(waiting, key=lambda flow: (self.ndt[flow], flow), default=None)
-        return first if first is not None and self.ndt[first] <= rtc else None
+        return min(self.due(rtc), key=lambda flow: (self.ndt[flow], flow), default=None)
+
+    def lags(self, flow, rtc):
+        """It has fallen further behind than the unit keeps."""
+        return self.ndt[flow] < rtc - self.max_lag
 
     def settle(self, time, rtc):
         return min(max(time, rtc - self.max_lag), rtc + self.max_lead)
 
     def cycle(self, rtc, *, dispatched=None, last=False, clear=None, ndt=None, idt=None, enqueue=None):
         """One cycle's commands: `ndt` and `idt` are (flow, ticks) writes."""
-        self.ndt[self.scan] = self.settle(self.ndt[self.scan], rtc)
-        self.scan = (self.scan + 1) % self.flows
+        if self.scan is not None:
+            self.ndt[self.scan] = self.settle(self.ndt[self.scan], rtc)
+            self.scan = (self.scan + 1) % self.flows
         if dispatched is not None:
-            sum_ = self.settle(self.ndt[dispatched], rtc) + self.idt[dispatched]
-            self.ndt[dispatched] = self.settle(sum_, rtc)
+            advance = 0 if self.virtual_clock and last else self.idt[dispatched]
+            self.ndt[dispatched] = self.settle(self.settle(self.ndt[dispatched], rtc) + advance, rtc)
             if last:
                 self.valid[dispatched] = False
         if clear is not None:
@@ -49,5 +62,6 @@ class RateModel:
         if idt is not None:
             self.idt[idt[0]] = min(idt[1], self.max_lead)
         if enqueue is not None and not self.valid[enqueue]:
-            self.ndt[enqueue] = max(self.ndt[enqueue], rtc)
+            stamp = max(self.ndt[enqueue], rtc) + (self.idt[enqueue] if self.virtual_clock else 0)
+            self.ndt[enqueue] = self.settle(stamp, rtc)
             self.valid[enqueue] = True

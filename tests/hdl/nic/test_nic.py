@@ -212,9 +212,10 @@ def test_a_bus_error_shows_in_the_status():
     card.run(script)
 
 
-def test_a_doorbell_starts_a_paced_send_and_an_interrupt_ends_it():
+@pytest.mark.parametrize("structure", ["registers", "tree"])
+def test_a_doorbell_starts_a_paced_send_and_an_interrupt_ends_it(structure):
     """Doorbell queue, rate control, timer and the host's interrupt, by the registers."""
-    config = preset(NicConfig, "tiny")
+    config = preset(NicConfig, "tiny", rate_structure=structure)
     card = Card(config)
 
     async def host(ctx, c):
@@ -263,6 +264,17 @@ def test_a_doorbell_starts_a_paced_send_and_an_interrupt_ends_it():
         await c.write(ctx, "RATE_IDT", ticks=0xFFFFFFFF)
         assert await c.read(ctx, "RATE_IDT") == {"ticks": config.max_idt_ticks}
         await c.write(ctx, "RATE_DISPATCH", flow=1, last=1)
+        assert not (await c.read(ctx, "RATE_COMMAND"))["valid"]
+        # Both at once: cleared, then valid, and not before the clock.
+        await c.write(ctx, "RATE_NDT", ticks=first)
+        await c.write(ctx, "RATE_COMMAND", enqueue=1)
+        assert (await c.read(ctx, "RATE_NDT"))["ticks"] > first
+        await c.write(ctx, "RATE_NDT", ticks=first)
+        await c.write(ctx, "RATE_COMMAND", enqueue=1, clear=1)
+        assert (await c.read(ctx, "RATE_COMMAND"))["valid"] and (await c.read(ctx, "RATE_NDT"))[
+            "ticks"
+        ] > first
+        await c.write(ctx, "RATE_COMMAND", clear=1)
         assert not (await c.read(ctx, "RATE_COMMAND"))["valid"]
         later = (await c.read(ctx, "RTC"))["ticks"] + 30
         await c.write(ctx, "TIMER", ticks=later)

@@ -1,0 +1,71 @@
+"""The rate control unit's interface, which both structures (`rate_control.py`, `rate_tree.py`) have."""
+
+from __future__ import annotations
+
+from amaranth import unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import NicConfig
+
+__all__ = ["DispatchSignature", "RateControlSignature", "dispatched_layout", "flow_bits"]
+
+
+def flow_bits(config: NicConfig) -> int:
+    """Width of a flow number, at least 1."""
+    return max(1, (config.flows - 1).bit_length())
+
+
+def dispatched_layout(config: NicConfig) -> data.StructLayout:
+    """A packet of `flow` is dispatched; `last`: the flow has no sendable token left."""
+    return data.StructLayout({"flow": unsigned(flow_bits(config)), "last": 1})
+
+
+class DispatchSignature(wiring.Signature):
+    """The unit's decision. Members: `valid` (out): there is a flow to dispatch; `flow` (out): which.
+
+    Like a stream, but an offer may change: a flow with an earlier NDT may come. It is taken by
+    `RateControlSignature.dispatched`.
+    """
+
+    def __init__(self, config: NicConfig) -> None:
+        super().__init__({"valid": Out(1), "flow": Out(flow_bits(config))})
+
+
+class RateControlSignature(wiring.Signature):
+    """A rate control unit, seen from inside. Members (all times are RTC values or ticks):
+
+    - `rtc` (in, `rtc_bits`): the clock.
+    - `dispatch` (out, `DispatchSignature`): the offer.
+    - `dispatched` (in, stream of `dispatched_layout`): a packet of the flow is dispatched.
+    - `enqueue` (in, stream of a flow): a flow that is not valid becomes so, with a token that may be sent;
+      nothing changes for a valid one.
+    - `clear` (in, stream of a flow): the flow becomes invalid; its NDT stays.
+    - `select` (in, a flow), `idt`, `ndt` (out, `rtc_bits`), `valid` (out): the state of a flow.
+    - `write_idt`, `write_ndt` (in), `write_ticks` (in, `rtc_bits`): set that of the selected flow. Taken as
+      `write_ready` (out) says.
+    - `settled` (out): the state shown is that of `select`, and every command that was taken has acted.
+
+    Commands for a flow that does not exist do nothing.
+    """
+
+    def __init__(self, config: NicConfig) -> None:
+        flow = flow_bits(config)
+        super().__init__(
+            {
+                "rtc": In(config.rtc_bits),
+                "dispatch": Out(DispatchSignature(config)),
+                "dispatched": In(stream.Signature(dispatched_layout(config))),
+                "enqueue": In(stream.Signature(flow)),
+                "clear": In(stream.Signature(flow)),
+                "select": In(flow),
+                "idt": Out(config.rtc_bits),
+                "ndt": Out(config.rtc_bits),
+                "valid": Out(1),
+                "write_idt": In(1),
+                "write_ndt": In(1),
+                "write_ticks": In(config.rtc_bits),
+                "write_ready": Out(1),
+                "settled": Out(1),
+            }
+        )
