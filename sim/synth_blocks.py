@@ -56,9 +56,9 @@ def _nic(config: NicConfig) -> wiring.Component:
 
 
 def _rate_control(config: NicConfig) -> wiring.Component:
-    from lanikai.hdl.nic.rate_control import RateControl
+    from lanikai.hdl.nic.rate_control import make_rate_control
 
-    return RateControl(config)
+    return make_rate_control(config)
 
 
 def _doorbell(config: NicConfig) -> wiring.Component:
@@ -93,7 +93,9 @@ BLOCKS: Mapping[str, Block] = {
         preset="lanai4",
         external=("sram",),
     ),
-    "rate-control": Block(about="the rate control unit", part=NicConfig, make=_rate_control, preset="lanai4"),
+    "rate-control": Block(
+        about="the rate control unit, up to 1024 flows", part=NicConfig, make=_rate_control, preset="lanai4"
+    ),
     "doorbell": Block(about="the doorbell unit", part=NicConfig, make=_doorbell, preset="lanai4"),
     "host-dma": Block(about="the host DMA engine", part=NicConfig, make=_host_dma, preset="lanai4"),
     "vl-arbiter/two-level": _vl_arbiter("table_fast"),
