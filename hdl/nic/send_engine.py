@@ -6,7 +6,7 @@ One of the two engines for "sending (receiving) packets to (from) the external n
 
 from __future__ import annotations
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
@@ -28,12 +28,14 @@ the queue's memory has 4 rows anyway."""
 
 
 class SendEngine(wiring.Component):
-    """The send engine: one packet at a time, `header_flits` of header, the payload and the CRC flit.
+    """The send engine: one packet after the other, `header_flits` of header, the payload and the CRC flit.
 
     Members:
 
-    - `start` (in, stream of `SEND_COMMAND`): ready when idle.
-    - `busy` (out): a packet is under way. `done` (out): its last flit is taken in this cycle.
+    - `start` (in, stream of `SEND_COMMAND`): ready when idle. Behind a queue (`send_queue_entries`) one packet
+      follows another closely: ready too when the last word of the packet before comes from the SRAM, unless two
+      packets are under way.
+    - `busy` (out): a packet is under way. `done` (out): the oldest's last flit is taken in this cycle.
     - `sram` (out, `SramPortSignature`): reads. Addresses past the SRAM's end wrap.
     - `flits` (out, stream of `FlitLayout`): the packet, `head` on its first flit and `tail` on the CRC's.
 
@@ -42,7 +44,7 @@ class SendEngine(wiring.Component):
 
     Throughput: a flit a cycle while the SRAM grants one read a cycle and the link takes a flit a cycle.
     Latency from `start` to the first flit: 3 cycles if the SRAM grants at once. The next packet can start in
-    the cycle after `done`. Reset: idle.
+    the cycle after `done`; one that follows closely leaves without a gap. Reset: idle.
     """
 
     def __init__(self, config: NicConfig) -> None:
@@ -64,7 +66,10 @@ class SendEngine(wiring.Component):
         shift = size.bit_length() - 1
         payload_flits = (command.bytes + size - 1)[shift:]
 
-        m.submodules.queue = queue = SyncFIFO(width=link.flit_bits + 2, depth=QUEUE_FLITS)
+        # A packet that follows closely is read while the end of the one before stands in the queue, each with its VL.
+        follows = self.config.send_queue_entries > 0
+        vl_bits = link.vl_bits if follows else 0
+        m.submodules.queue = queue = SyncFIFO(width=link.flit_bits + 2 + vl_bits, depth=QUEUE_FLITS)
         m.submodules.crc = crc = PacketCrc(link)
 
         vl = Signal(link.vl_bits)
@@ -78,9 +83,10 @@ class SendEngine(wiring.Component):
         close = Signal()  # the CRC is complete and goes in next
 
         # Room for this read means a place beyond the word on its way; the CRC needs none set aside, as it
-        # waits.
+        # waits, unless words of the next packet come behind it.
+        on_its_way = arriving + close if follows else arriving
         m.d.comb += [
-            sram.valid.eq((to_read != 0) & (queue.level + arriving < QUEUE_FLITS)),
+            sram.valid.eq((to_read != 0) & (queue.level + on_its_way < QUEUE_FLITS)),
             sram.address.eq(word),
         ]
         m.d.sync += arriving.eq(sram.valid & sram.ready)
@@ -88,6 +94,7 @@ class SendEngine(wiring.Component):
             m.d.sync += [to_read.eq(to_read - 1), word.eq(word + 1)]
 
         flit = Signal(link.flit_bits)
+        head = first & ~close if follows else first
         m.d.comb += flit.eq(sram.rdata)
         with m.If((to_come == 1) & (last_bytes != 0)):
             m.d.comb += flit.eq(sram.rdata & ((1 << last_bytes * 8) - 1))
@@ -96,8 +103,15 @@ class SendEngine(wiring.Component):
             crc.first.eq(first),
             crc.data.eq(flit),
             queue.w_en.eq(arriving | close),
-            queue.w_data.eq(Cat(Mux(close, crc.crc, flit), first, close)),
+            queue.w_data.eq(Cat(Mux(close, crc.crc, flit), head, close)),
         ]
+        flit_vl: Value = vl
+        if follows:
+            crc_vl = Signal.like(vl)
+            with m.If(arriving):
+                m.d.sync += crc_vl.eq(vl)
+            m.d.comb += queue.w_data[-vl_bits:].eq(Mux(close, crc_vl, vl))
+            flit_vl = queue.r_data[-vl_bits:]
         with m.If(arriving):
             m.d.sync += [to_come.eq(to_come - 1), first.eq(0), close.eq(to_come == 1)]
         with m.Elif(queue.w_rdy):
@@ -106,17 +120,24 @@ class SendEngine(wiring.Component):
         flits = self.flits
         m.d.comb += [
             Cat(flits.payload.data, flits.payload.head, flits.payload.tail).eq(queue.r_data),
-            flits.payload.vl.eq(vl),
+            flits.payload.vl.eq(flit_vl),
             flits.valid.eq(queue.r_rdy),
             queue.r_en.eq(flits.ready),
             self.done.eq(flits.valid & flits.ready & flits.payload.tail),
-            self.start.ready.eq(~self.busy),
         ]
-        with m.If(self.done):
-            m.d.sync += self.busy.eq(0)
-        with m.If(self.start.valid & self.start.ready):
+        begin = self.start.valid & self.start.ready
+        if follows:
+            packets = Signal(range(3))
+            all_read = (to_read == 0) & ((to_come == 0) | (arriving & (to_come == 1)))
+            m.d.comb += [self.start.ready.eq(all_read & (packets != 2)), self.busy.eq(packets != 0)]
+            m.d.sync += packets.eq(packets + begin - self.done)
+        else:
+            m.d.comb += self.start.ready.eq(~self.busy)
+            with m.If(self.done):
+                m.d.sync += self.busy.eq(0)
+        with m.If(begin):
             m.d.sync += [
-                self.busy.eq(1),
+                *([] if follows else [self.busy.eq(1)]),
                 first.eq(1),
                 vl.eq(command.vl),
                 word.eq(command.sram_address[shift:]),
