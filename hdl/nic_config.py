@@ -61,6 +61,35 @@ class NicConfig(Part):
     doorbell_queue_entries: int = Field(
         16, ge=2, le=4096, description="entries of the hardware doorbell queue"
     )
+    doorbell_classes: int = Field(
+        1, ge=1, le=8, description="priority classes of the hardware doorbell queue: a queue each"
+    )
+    receive_doorbells: Literal["none", "merged", "separate"] = Field(
+        "none",
+        description="a receive doorbell beside each channel's send doorbell: in the same queue, or in one of its own",
+    )
+    owners: int = Field(
+        0,
+        ge=0,
+        le=1024,
+        description="owners: a page of the host's window each, and what belongs to others is refused; 0: a page a "
+        "channel, and no checks",
+    )
+    completion_queues: int = Field(
+        0, ge=0, le=64, description="completion queues in host memory that the card writes; 0: none"
+    )
+    completion_batch: Literal[1, 2, 4, 8] = Field(
+        4, description="entries of a completion queue that may be collected to be written together"
+    )
+    regions: int = Field(
+        0,
+        ge=0,
+        le=256,
+        description="memory regions whose tags and owners the card checks; 0: none, no translation",
+    )
+    translation_entries: Literal[4, 8, 16, 32, 64, 128, 256] = Field(
+        32, description="page table entries that the card caches"
+    )
     flows: int = Field(16, ge=1, le=1024, description="flows of the rate control unit")
     rate_structure: Literal["auto", "registers", "tree"] = Field(
         "auto",
@@ -91,6 +120,18 @@ class NicConfig(Part):
             raise ValueError(
                 f"mtu_bytes = {self.mtu_bytes}: a multiple of the flit's {self.link.flit_bytes} bytes"
             )
+        for name in ("completion_queues", "regions"):
+            if getattr(self, name) and not self.owners:
+                raise ValueError(f"{name} = {getattr(self, name)}: needs owners, 1 at least")
+        if self.doorbell == "polled":
+            for name, value, only in (
+                ("doorbell_classes", self.doorbell_classes, 1),
+                ("receive_doorbells", self.receive_doorbells, "merged"),
+            ):
+                if value not in (only, "none"):
+                    raise ValueError(
+                        f"{name} = {value}: needs doorbell = queue; with polled words it is {only} at most"
+                    )
         if self.rtc_cycles_den > self.rtc_cycles_num:
             raise ValueError(
                 f"rtc_cycles_num/rtc_cycles_den = {self.rtc_cycles_num}/{self.rtc_cycles_den}: "

@@ -1,24 +1,44 @@
-"""Doorbells: words that host processes write, a page a channel, and how the firmware gets to see them."""
+"""Doorbells: words that host processes write into their pages, and how the firmware gets to see them."""
 
 from __future__ import annotations
 
-from amaranth import Module, Mux, Signal, unsigned
+from amaranth import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, fifo, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import NicConfig
 
-__all__ = ["CHANNEL_BITS", "RING_LAYOUT", "Doorbell", "queue_layout"]
+__all__ = [
+    "CHANNEL_BITS",
+    "CLASS_BITS",
+    "OWNER_BITS",
+    "Doorbell",
+    "assign_layout",
+    "queue_layout",
+    "ring_layout",
+]
 
 CHANNEL_BITS = 10
 """Width of a channel number, whatever the channels: as in `nic.rdl`, and the pages of the host's window."""
+OWNER_BITS = 10
+"""Width of an owner's number: that of the page which its process has been given."""
+CLASS_BITS = 3
+"""Width of a priority class."""
 WORD_BITS = 31
 """Bits of the host's word that a polled doorbell keeps: DOORBELL_WORD of `nic.rdl` needs one for `valid`."""
 QUEUE_WORD_BITS = 21
 """Bits of the host's word that the queue keeps: DOORBELL_QUEUE of `nic.rdl` holds the channel beside it."""
 
-RING_LAYOUT = data.StructLayout({"channel": unsigned(CHANNEL_BITS), "word": unsigned(WORD_BITS)})
-"""A doorbell write: the channel of its page and the low bits of its word."""
+
+def ring_layout(config: NicConfig) -> data.StructLayout:
+    """A doorbell write: channel and low bits of its word; whose page it came by, if there are owners; whether it
+    is a receive doorbell, if there are such."""
+    fields = {"channel": unsigned(CHANNEL_BITS), "word": unsigned(WORD_BITS)}
+    if config.receive_doorbells != "none":
+        fields["receive"] = unsigned(1)
+    if config.owners:
+        fields["owner"] = unsigned(OWNER_BITS)
+    return data.StructLayout(fields)
 
 
 def queue_layout() -> data.StructLayout:
@@ -26,22 +46,43 @@ def queue_layout() -> data.StructLayout:
     return data.StructLayout({"channel": unsigned(CHANNEL_BITS), "word": unsigned(QUEUE_WORD_BITS)})
 
 
+def assign_layout() -> data.StructLayout:
+    """What a channel is: `open` to the writes of `owner`, and of which priority `level`."""
+    return data.StructLayout({"channel": CHANNEL_BITS, "owner": OWNER_BITS, "level": CLASS_BITS, "open": 1})
+
+
 class Doorbell(wiring.Component):
-    """Doorbells of `config.channels` channels, polled or queued (nagar-thesis-2001 4.2.4, 5.2.1).
+    """Doorbells of `config.channels` channels, polled or queued (nagar-thesis-2001 4.2.4, 4.3.10, 5.2.1).
 
     Members:
 
-    - `ring` (in, stream of `RING_LAYOUT`): a write. Held off while the queue is full: the write waits on the
+    - `ring` (in, stream of `ring_layout`): a write. Held off while its queue is full: the write waits on the
       bus, so a doorbell is never lost, and order is that of arrival.
-    - `refused` (out): the channel of `ring` does not exist. Such a write is taken at once, counted and
-      forgotten. `refusals` (out, 32): how many, since reset, modulo 2^32.
+    - `refused` (out): the channel of `ring` does not exist, or is not open to the owner of the page that the
+      write came by. Such a write is taken at once, counted and forgotten. `refusals` (out, 32): how many,
+      since reset, modulo 2^32.
     - `pending` (out): a doorbell waits to be seen.
-    - `waiting` (out): how many: entries of the queue; polled, 1 if any.
+    - `waiting` (out): how many: entries of all queues; polled, 1 if any.
     - `head` (out, `queue_layout`), `head_valid` (out), `pop` (in): the queue's oldest entry; `pop` takes it
       at the end of the cycle (nothing happens if there is none). Polled: never valid.
     - `select` (in, 10), `word` (out, 31), `word_valid` (out), `take` (in): the word that the selected
       channel's host wrote last, and whether it came since the last `take`. A write in the cycle of a `take`
       stays valid: the taker got the word before it. Queued: never valid.
+
+    With `owners` or more than one of `doorbell_classes`:
+
+    - `assign` (in, `assign_layout`), `assigns` (in): from the next cycle on a channel is as `assign` says.
+      After power-up no channel is open and all are of level 0; a reset leaves this as it is.
+
+    With `receive_doorbells` each channel has two doorbells. "merged": both kinds are in one queue, and the
+    top bit of the entry's word says that it is a receive doorbell; polled, each has a word of its own, and
+    `select` an eleventh bit that chooses it. "separate": they have queues of their own, for two processors
+    that do not wait for each other; `receive_head`, `receive_head_valid`, `receive_pop` and `receive_pending`
+    are those of the receive queue, `head` to `pop` and `pending` of the send queue.
+
+    Priority classes (yum-2006 3.2, "a queue for each traffic class"): each level has a queue of
+    `doorbell_queue_entries`, and the head is that of the highest level that has one. Within a level, order is
+    that of arrival. A bus is in order too: a write that waits for its level's queue holds those behind it.
 
     Latency: `ring` to `pending`, `word_valid` one cycle; to `head_valid` two (the queue's memory is read
     synchronously). Throughput: a write and a pop a cycle; after a pop from a full queue a write is taken in
@@ -50,73 +91,138 @@ class Doorbell(wiring.Component):
 
     def __init__(self, config: NicConfig) -> None:
         self.config = config
-        super().__init__(
-            {
-                "ring": In(stream.Signature(RING_LAYOUT)),
-                "refused": Out(1),
-                "refusals": Out(32),
-                "pending": Out(1),
-                "waiting": Out(range(config.doorbell_queue_entries + 1)),
-                "head": Out(queue_layout()),
-                "head_valid": Out(1),
-                "pop": In(1),
-                "select": In(CHANNEL_BITS),
-                "word": Out(WORD_BITS),
-                "word_valid": Out(1),
-                "take": In(1),
+        self.separate = config.receive_doorbells == "separate"
+        self.words = 1 if config.receive_doorbells == "none" else 2
+        queues = config.doorbell_classes * (1 + self.separate)
+        members = {
+            "ring": In(stream.Signature(ring_layout(config))),
+            "refused": Out(1),
+            "refusals": Out(32),
+            "pending": Out(1),
+            "waiting": Out(range(config.doorbell_queue_entries * queues + 1)),
+            "head": Out(queue_layout()),
+            "head_valid": Out(1),
+            "pop": In(1),
+            "select": In(CHANNEL_BITS + self.words - 1),
+            "word": Out(WORD_BITS),
+            "word_valid": Out(1),
+            "take": In(1),
+        }
+        if config.owners or config.doorbell_classes > 1:
+            members |= {"assign": In(assign_layout()), "assigns": In(1)}
+        if self.separate:
+            members |= {
+                "receive_head": Out(queue_layout()),
+                "receive_head_valid": Out(1),
+                "receive_pop": In(1),
+                "receive_pending": Out(1),
             }
-        )
+        super().__init__(members)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         accepted = Signal()
+        refused: Value = self.ring.payload.channel >= self.config.channels
+        level: Value | int = 0
+        if hasattr(self, "assign"):
+            known = self._table(m)
+            level = known.level
+            if self.config.owners:
+                refused = refused | ~known.open | (known.owner != self.ring.payload.owner)
         m.d.comb += [
-            self.refused.eq(self.ring.payload.channel >= self.config.channels),
+            self.refused.eq(refused),
             accepted.eq(self.ring.valid & self.ring.ready & ~self.refused),
         ]
         with m.If(self.ring.valid & self.refused):
             m.d.sync += self.refusals.eq(self.refusals + 1)
         if self.config.doorbell == "queue":
-            self._queue(m, accepted)
+            self._queues(m, accepted, level)
         else:
             self._words(m, accepted)
         return m
 
-    def _queue(self, m: Module, accepted: Signal) -> None:
-        depth = self.config.doorbell_queue_entries
-        m.submodules.queue = queue = fifo.SyncFIFOBuffered(width=queue_layout().size, depth=depth)
-        entry = Signal(queue_layout())
+    def _table(self, m: Module) -> data.View:
+        """What the channel of `ring` is."""
+        fields = {name: field.width for name, field in assign_layout() if name != "channel"}
+        layout = data.StructLayout(fields)
+        m.submodules.table = table = memory.Memory(shape=layout, depth=self.config.channels, init=[])
+        write, read = table.write_port(), table.read_port(domain="comb")
         m.d.comb += [
-            self.ring.ready.eq(queue.w_rdy | self.refused),
-            entry.channel.eq(self.ring.payload.channel),
-            entry.word.eq(self.ring.payload.word),
-            queue.w_data.eq(entry),
-            queue.w_en.eq(accepted),
-            self.head.eq(queue.r_data),
-            self.head_valid.eq(queue.r_rdy),
-            queue.r_en.eq(self.pop),
-            self.waiting.eq(queue.level),
-            self.pending.eq(queue.level != 0),
+            write.addr.eq(self.assign.channel),
+            write.en.eq(self.assigns & (self.assign.channel < self.config.channels)),
+            read.addr.eq(self.ring.payload.channel),
         ]
+        m.d.comb += [write.data[name].eq(self.assign[name]) for name in fields]
+        return read.data
+
+    def _queues(self, m: Module, accepted: Signal, level: Value | int) -> None:
+        config, ring = self.config, self.ring.payload
+        entry = Signal(queue_layout())
+        m.d.comb += [entry.channel.eq(ring.channel), entry.word.eq(ring.word)]
+        if config.receive_doorbells == "merged":
+            m.d.comb += entry.word.eq(Cat(ring.word[: QUEUE_WORD_BITS - 1], ring.receive))
+        heads = [(self.head, self.head_valid, self.pop, self.pending)]
+        if self.separate:
+            receive = (self.receive_head, self.receive_head_valid, self.receive_pop, self.receive_pending)
+            heads.append(receive)
+        levels = config.doorbell_classes
+        waiting: list[Value] = []
+        room: Value | int = 0
+        for bank, (head, head_valid, pop, pending) in enumerate(heads):
+            queues: list[fifo.SyncFIFOBuffered] = []
+            higher: Value | int = 0  # a queue of a higher level has an entry
+            for i in reversed(range(levels)):
+                queue = fifo.SyncFIFOBuffered(width=queue_layout().size, depth=config.doorbell_queue_entries)
+                m.submodules["queue" if len(heads) * levels == 1 else f"queue_{bank}_{i}"] = queue
+                mine: Value | int = 1
+                if levels > 1:
+                    # A level that no queue has is the highest.
+                    mine = level >= i if i == levels - 1 else level == i
+                if self.separate:
+                    mine = mine & (ring.receive == bank)
+                room = room | (mine & queue.w_rdy)
+                m.d.comb += [
+                    queue.w_data.eq(entry),
+                    queue.w_en.eq(accepted & mine),
+                    queue.r_en.eq(pop & ~higher if queues else pop),
+                ]
+                with m.If(queue.r_rdy & ~higher if queues else queue.r_rdy):
+                    m.d.comb += head.eq(queue.r_data)
+                higher = higher | queue.r_rdy
+                queues.append(queue)
+            levels_used = [queue.level for queue in queues]
+            m.d.comb += [
+                head_valid.eq(higher),
+                pending.eq(Cat(levels_used).any()),
+            ]
+            waiting += levels_used
+        m.d.comb += [self.ring.ready.eq(room | self.refused), self.waiting.eq(sum(waiting))]
 
     def _words(self, m: Module, accepted: Signal) -> None:
         channels = self.config.channels
-        m.submodules.words = words = memory.Memory(shape=unsigned(WORD_BITS), depth=channels, init=[])
+        depth = channels * self.words
+        m.submodules.words = words = memory.Memory(shape=unsigned(WORD_BITS), depth=depth, init=[])
         write, read = words.write_port(), words.read_port(domain="comb")
-        # One flag a channel in one vector: `any` of them is a single operation.
-        valid = Signal(channels)
-        rung, taken = Signal(channels), Signal(channels)
-        exists = self.select < channels
+        # A channel's two words, if it has two, are neighbours.
+        rings: Value = self.ring.payload.channel
+        looks: Value = self.select
+        if self.words == 2:
+            rings = Cat(self.ring.payload.receive, self.ring.payload.channel)
+            looks = Cat(self.select[-1], self.select[:CHANNEL_BITS])
+        # One flag a word in one vector: `any` of them is a single operation.
+        valid = Signal(depth)
+        rung, taken = Signal(depth), Signal(depth)
+        exists = self.select[:CHANNEL_BITS] < channels
         m.d.comb += [
             self.ring.ready.eq(1),
-            write.addr.eq(self.ring.payload.channel),
+            write.addr.eq(rings),
             write.data.eq(self.ring.payload.word),
             write.en.eq(accepted),
-            read.addr.eq(self.select),
+            read.addr.eq(looks),
             self.word.eq(Mux(exists, read.data, 0)),
-            self.word_valid.eq(exists & valid.bit_select(self.select, 1)),
-            rung.eq(accepted << self.ring.payload.channel),
-            taken.eq((self.take & exists) << self.select),
+            self.word_valid.eq(exists & valid.bit_select(looks, 1)),
+            rung.eq(accepted << rings),
+            taken.eq((self.take & exists) << looks),
             self.pending.eq(valid.any()),
             self.waiting.eq(self.pending),
         ]

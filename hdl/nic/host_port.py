@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..axi import Axi4LiteSignature
 from ..config import NicConfig
-from .doorbell import RING_LAYOUT
+from .doorbell import ring_layout
 from .ports import DOORBELL_BASE, DOORBELL_PAGE_BYTES, HOST_ADDRESS_BITS, REGISTER_BASE
 from .processor_port import lane_bits
 from .register_bank import OFFSET_BITS, BankSignature
@@ -36,7 +36,7 @@ class HostPort(wiring.Component):
     - `host` (in, `Axi4LiteSignature`): the host's bus.
     - `registers` (out, `BankSignature`): the bank of `host.rdl`.
     - `sram` (out, `SramPortSignature`): the host's port of the SRAM; byte strobes are honoured.
-    - `ring` (out, stream of `RING_LAYOUT`), `refused` (in): doorbell writes, to `Doorbell`.
+    - `ring` (out, stream of `ring_layout`), `refused` (in): doorbell writes, to `Doorbell`.
     - `moved` (out): a transfer on one of the bus's channels in this cycle.
 
     Answers are OKAY, or SLVERR for an access that did nothing: an address with nothing behind it, a doorbell
@@ -58,7 +58,7 @@ class HostPort(wiring.Component):
                 "host": In(Axi4LiteSignature(address_bits=HOST_ADDRESS_BITS)),
                 "registers": Out(BankSignature()),
                 "sram": Out(SramPortSignature(config)),
-                "ring": Out(stream.Signature(RING_LAYOUT)),
+                "ring": Out(stream.Signature(ring_layout(config))),
                 "refused": In(1),
                 "moved": Out(1),
             }
