@@ -22,6 +22,8 @@ _CLASSES = {
     "fair-queueing": "fair_queueing:FairQueueing",
     "idt-sweep": "idt_sweep:IdtSweep",
     "incoming-rate": "incoming_rate:IncomingRate",
+    "mpi-idt": "mpi_idt:MpiIdt",
+    "mpi-share": "mpi_share:MpiShare",
     "network-load": "network_load:NetworkLoad",
     "rate-overhead": "rate_overhead:RateOverhead",
     "rate-table": "rate_table:RateTable",

@@ -1,0 +1,115 @@
+"""Flows of MPI messages between ranks, kept going, and their bandwidth: what mpi-idt and mpi-share measure with.
+
+As the thesis measures (5.1): one rank pumps messages, another receives them. `MESSAGES_IN_FLIGHT` sends and as many
+receives are always begun, so that a message's announcement does not wait for the message before. A flow's bandwidth
+is payload over time from one message's end to another's, at the receiver.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import SimulationError
+from ..units import mb_per_s
+
+if TYPE_CHECKING:
+    from ..cluster import Cluster
+    from ..host.mpi.communicator import Communicator
+
+__all__ = ["MESSAGES_IN_FLIGHT", "MpiFlow", "flow_bandwidths", "payload_share", "run_flows"]
+
+MESSAGES_IN_FLIGHT = 4
+TAG = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class MpiFlow:
+    """Messages of `message_bytes` from rank `source` to rank `target`, a packet every `idt_ticks`."""
+
+    source: int
+    target: int
+    message_bytes: int
+    idt_ticks: int
+
+
+def payload_share(message_bytes: int) -> float:
+    """The part of a flow's full packets that is payload of its messages, on the card of these experiments."""
+    from lanikai.firmware.gm.config import GmConfig
+    from lanikai.hdl.config import NicConfig, preset
+
+    from ..host.mpi.config import MpiConfig
+    from ..host.mpi.estimate import mpi_mb_per_s
+
+    nic = preset(NicConfig, "lanai4")
+    config = MpiConfig.for_gm(GmConfig.for_nic(nic), nic)
+    return mpi_mb_per_s(1.0, message_bytes, config, nic.mtu_bytes)
+
+
+async def run_flows(
+    cluster: Cluster,
+    worlds: Sequence[Communicator],
+    flows: Sequence[MpiFlow],
+    *,
+    warm_up_messages: int,
+    window_messages: int,
+) -> dict[str, Any]:
+    """Let the flows (of each rank at most one) go, and measure each from the end of its message `warm_up_messages`
+    to that of the one `window_messages` later. All go on until the last has been measured. Raises SimulationError if
+    a message is not what was sent."""
+    from ..host.mpi.world import idt_between
+
+    clock = cluster.clock
+    ends: list[list[int]] = [[] for _ in flows]
+    last = warm_up_messages + window_messages
+    done = clock.flag()
+
+    async def send(flow: MpiFlow, content: bytes) -> None:
+        world = worlds[flow.source]
+        begun: deque[Any] = deque()
+        while True:
+            if len(begun) == MESSAGES_IN_FLIGHT:
+                await world.wait(begun.popleft())
+            begun.append(await world.isend(content, flow.target, TAG))
+
+    async def receive(number: int, flow: MpiFlow, content: bytes) -> None:
+        world = worlds[flow.target]
+        begun: deque[Any] = deque()
+        for _ in range(MESSAGES_IN_FLIGHT):
+            buffer = bytearray(flow.message_bytes)
+            begun.append((await world.irecv(buffer, flow.source, TAG), buffer))
+        while True:
+            request, buffer = begun.popleft()
+            await world.wait(request)
+            ends[number].append(clock.cycle)
+            if buffer != content:
+                raise SimulationError(f"a message from rank {flow.source} did not arrive as it was sent")
+            whole = sum(min(len(one), last) for one in ends)
+            cluster.progress(whole / (last * len(flows)), f"{whole} of {last * len(flows)} messages")
+            if all(len(one) >= last for one in ends):
+                done.set()
+            buffer = bytearray(flow.message_bytes)
+            begun.append((await world.irecv(buffer, flow.source, TAG), buffer))
+
+    for flow in flows:
+        await idt_between(worlds[flow.source], flow.target, flow.idt_ticks)
+    for number, flow in enumerate(flows):
+        content = cluster.random.randbytes(flow.message_bytes)
+        clock.spawn(receive(number, flow, content), f"receiver of flow {number}")
+        clock.spawn(send(flow, content), f"sender of flow {number}")
+    await done.wait()
+    return {
+        "payload_bytes": [flow.message_bytes * window_messages for flow in flows],
+        "flow_cycles": [one[last - 1] - one[warm_up_messages - 1] for one in ends],
+        "clock_hz": cluster.config.nic.clock_hz,
+    }
+
+
+def flow_bandwidths(measured: Mapping[str, Any]) -> list[float]:
+    """MB/s of each flow, of what `run_flows` returns."""
+    return [
+        mb_per_s(payload, cycles, measured["clock_hz"])
+        for payload, cycles in zip(measured["payload_bytes"], measured["flow_cycles"], strict=True)
+    ]

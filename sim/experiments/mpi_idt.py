@@ -1,0 +1,204 @@
+"""mpi-idt: the bandwidth of a flow of MPI messages against its IDT, beside that of GM messages.
+
+gulati-thesis-2001 5.5.1, figure 5.9: one rank sends, another receives. The MPI layer's one fitted cost
+(`host/mpi/config.py`) is fitted on the knee of this curve. Each IDT and layer is one point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any
+
+from lanikai.hdl.config import Part
+from pydantic import Field
+
+from ..published import source, table
+from ..units import KB
+from .base import Claim, Experiment, Outcome, Point, Size, within
+from .gm_flows import (
+    BANDWIDTH_TOLERANCE,
+    IDT_RANGE,
+    MAX_IDT_TICKS,
+    T_TICKS,
+    Flow,
+    TimeWindow,
+    bandwidths,
+    ideal_mb_per_s,
+    start_flows,
+)
+from .mpi_flows import MpiFlow, flow_bandwidths, payload_share, run_flows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ..cluster import Cluster
+
+__all__ = ["KNEE_TICKS", "MpiIdt", "MpiIdtParameters"]
+
+PUBLISHED = table("mpi-idt")
+KNEE_TICKS = 140
+"""The IDT below which the MPI level's bandwidth is flat (5.5.1, and 5.5.2 again)."""
+LEVEL_MB_PER_S = 50.0
+ABOUT = 0.1
+"""Relative: "in the range of 50 MB/s" (5.5.1) is what rounds to 50 in tens, 45 to 55."""
+IDTS = {
+    "quick": [0, 96, 120, 140, 160, 250],
+    "full": [0, 24, 48, 72, *range(96, 200, 4), *range(200, 301, 20), 350, 400, 450, 500],
+}
+"""IDTs, ticks."""
+WARM_UP_MESSAGES = {"quick": 3, "full": 20}
+"""At the knee the host is but 1% faster than the flow: its packets take some messages to queue in the card."""
+WINDOW_MESSAGES = {"quick": 4, "full": 12}
+"""A flow is periodic, with the message as its period."""
+GM_WARM_UP_CYCLES = 40_000
+GM_WINDOW_CYCLES = {"quick": 100_000, "full": 300_000}
+Idt = Annotated[int, Field(ge=0, le=MAX_IDT_TICKS)]
+
+
+class MpiIdtParameters(Part):
+    """Parameters of mpi-idt."""
+
+    idt_ticks: list[Idt] = Field(
+        [],
+        max_length=256,
+        description="IDTs, ticks; empty: those of the size",
+        json_schema_extra={"range": f"list of IDTs, each {IDT_RANGE}"},
+    )
+    message_bytes: int = Field(
+        65536, ge=4096, le=256 * KB, multiple_of=4096, description="bytes of a message, whole packets"
+    )
+
+
+class MpiIdt(Experiment):
+    """A lone flow, of GM messages and of MPI messages, at one IDT after another."""
+
+    name = "mpi-idt"
+    asks = "Up to which IDT does a flow of MPI messages have all the bandwidth that the MPI layer can give?"
+    source = source("mpi-idt")
+    entry = "lanikai.sim.experiments.mpi_idt:measure"
+    Parameters = MpiIdtParameters
+
+    def points(self, parameters: MpiIdtParameters, size: Size) -> list[Point]:
+        """A point an IDT and layer."""
+        return [
+            Point(
+                label=f"{layer} IDT {idt}",
+                parameters={"layer": layer, "idt_ticks": idt, "message_bytes": parameters.message_bytes},
+                spec={
+                    "layer": layer,
+                    "idt_ticks": idt,
+                    "message_bytes": parameters.message_bytes,
+                    "warm_up_messages": WARM_UP_MESSAGES[size],
+                    "window_messages": WINDOW_MESSAGES[size],
+                    "window_cycles": GM_WINDOW_CYCLES[size],
+                },
+            )
+            for layer in ("GM", "MPI")
+            for idt in parameters.idt_ticks or IDTS[size]
+        ]
+
+    def cluster(self, parameters: MpiIdtParameters) -> Any:
+        """Two nodes, and two that stay idle."""
+        from .gm_hosts import gm_cluster
+
+        return gm_cluster()
+
+    def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
+        """Bandwidth of the flow over the window."""
+        found = bandwidths if point.parameters["layer"] == "GM" else flow_bandwidths
+        (one,) = found(measured)
+        return {"bandwidth_mb_per_s": one}
+
+    def claims(self, parameters: MpiIdtParameters, outcomes: Sequence[Outcome]) -> list[Claim]:
+        """The section's claims, each where there are points to judge it by."""
+        gm, mpi = _curve(outcomes, "GM"), _curve(outcomes, "MPI")
+        flat = {idt: one for idt, one in mpi.items() if idt < KNEE_TICKS}
+        share = payload_share(parameters.message_bytes)
+        claims = [
+            Claim(
+                text=f"for every IDT of {KNEE_TICKS} and more the MPI level has a packet every IDT: {share:.3f} of it "
+                f"is payload (within {BANDWIDTH_TOLERANCE:.0%})",
+                holds=all(
+                    within(one, ideal_mb_per_s(idt) * share, BANDWIDTH_TOLERANCE)
+                    for idt, one in mpi.items()
+                    if idt >= KNEE_TICKS
+                ),
+            )
+        ]
+        if flat:
+            claims += [
+                Claim(
+                    text=f"below IDT {KNEE_TICKS} the MPI level's bandwidth is flat (within {BANDWIDTH_TOLERANCE:.0%} "
+                    "of its mean)",
+                    holds=all(
+                        within(one, sum(flat.values()) / len(flat), BANDWIDTH_TOLERANCE)
+                        for one in flat.values()
+                    ),
+                ),
+                Claim(
+                    text=f"it is in the range of {LEVEL_MB_PER_S:.0f} MB/s (within {ABOUT:.0%})",
+                    holds=all(within(one, LEVEL_MB_PER_S, ABOUT) for one in flat.values()),
+                ),
+            ]
+        rising = [gm[idt] for idt in sorted(gm) if T_TICKS <= idt < KNEE_TICKS]
+        if flat and len(rising) > 1:
+            claims.append(
+                Claim(
+                    text=f"GM's goes on rising below IDT {KNEE_TICKS} to its peak, a packet every {T_TICKS} ticks",
+                    holds=all(one > other for one, other in pairwise(rising))
+                    and within(max(gm.values()), ideal_mb_per_s(T_TICKS), BANDWIDTH_TOLERANCE)
+                    and max(gm.values()) > max(flat.values()),
+                )
+            )
+        return claims
+
+    def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
+        """Both bandwidths against the IDT, the knee, the published level."""
+        axes = figure.add_subplot()
+        for layer in ("GM", "MPI"):
+            curve = sorted(_curve(outcomes, layer).items())
+            axes.plot(*zip(*curve, strict=True), "o-", markersize=4, label=f"{layer} level")
+        axes.hlines(
+            LEVEL_MB_PER_S, 0, KNEE_TICKS, colors="black", linestyles="dashed", label="MPI level, published"
+        )
+        axes.axvline(KNEE_TICKS, color="grey", linewidth=0.8)
+        axes.set_xlabel("IDT (ticks)")
+        axes.set_ylabel("bandwidth (MB/s)")
+        axes.set_ylim(bottom=0)
+        axes.set_title("Bandwidth of a lone flow against its IDT")
+        axes.legend()
+
+
+def _curve(outcomes: Sequence[Outcome], layer: str) -> dict[int, float]:
+    return {
+        one.point.parameters["idt_ticks"]: one.results["bandwidth_mb_per_s"]
+        for one in outcomes
+        if one.point.parameters["layer"] == layer
+    }
+
+
+async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Run one point: a flow from node 0 to node 1."""
+    from .gm_hosts import start_gm
+
+    hosts = start_gm(cluster)
+    size, idt = spec["message_bytes"], spec["idt_ticks"]
+    if spec["layer"] == "GM":
+        window = TimeWindow(cluster, flows=1)
+        flow = Flow(source=0, target=1, message_bytes=size, idt_ticks=idt)
+        await start_flows(cluster, hosts, [flow], window.deliver)
+        return await window.measure(warm_up_cycles=GM_WARM_UP_CYCLES, window_cycles=spec["window_cycles"])
+    from ..host.mpi.world import start_mpi
+
+    worlds = await start_mpi(hosts, [0, 1])
+    for world in worlds:
+        cluster.observe(world.process)
+    flows = [MpiFlow(source=0, target=1, message_bytes=size, idt_ticks=idt)]
+    return await run_flows(
+        cluster,
+        worlds,
+        flows,
+        warm_up_messages=spec["warm_up_messages"],
+        window_messages=spec["window_messages"],
+    )

@@ -1,0 +1,184 @@
+"""mpi-share: two flows of MPI messages from one node share in the inverse ratio of their IDTs.
+
+gulati-thesis-2001 5.5.2, figure 5.10: two ranks on node 0 send to a rank each on a node of its own. Each pair of IDTs
+is one point. Nothing is fitted here: the MPI layer's costs are those of mpi-idt.
+
+Two processes, not two flows of one: a rank's copies let 52 MB/s through, all its flows together, which is what one
+flow of IDT 140 takes; the thesis uses such IDTs for flows that share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+from lanikai.hdl.config import Part
+from pydantic import Field, model_validator
+
+from ..published import source
+from ..units import KB
+from .base import Claim, Experiment, Outcome, Point, Size, within
+from .charts import bandwidth_bars
+from .gm_flows import BANDWIDTH_TOLERANCE, MAX_IDT_TICKS, SHARE_TOLERANCE, ideal_mb_per_s, proportions, shares
+from .mpi_flows import MpiFlow, flow_bandwidths, payload_share, run_flows
+from .mpi_idt import KNEE_TICKS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ..cluster import Cluster
+
+__all__ = ["MpiShare", "MpiShareParameters"]
+
+SETTINGS = {
+    "quick": [[140, 420], [210, 210], [200, 300]],
+    "full": [
+        [140, 420],
+        [140, 560],
+        [150, 300],
+        [160, 320],
+        [210, 210],
+        [200, 300],
+        [200, 800],
+        [280, 280],
+        [300, 700],
+    ],
+}
+"""Pairs of IDTs, ticks: of 140 and more, together no more than the card of the sending node can dispatch."""
+WARM_UP_MESSAGES = {"quick": 3, "full": 10}
+WINDOW_MESSAGES = {"quick": 3, "full": 10}
+"""Of each flow; a flow is periodic, with the message as its period."""
+TOGETHER_TICKS = 101
+"""Two destinations in turn take the card 50.06 us a packet (figure 5.5)."""
+Idt = Annotated[int, Field(ge=1, le=MAX_IDT_TICKS)]
+
+
+class MpiShareParameters(Part):
+    """Parameters of mpi-share."""
+
+    idt_ticks: list[list[Idt]] = Field(
+        [],
+        max_length=64,
+        description="settings, IDTs of the two flows each, ticks; empty: those of the size",
+        json_schema_extra={"range": f"list of settings, each a list of 2 IDTs, each 1 to {MAX_IDT_TICKS}"},
+    )
+    message_bytes: int = Field(
+        65536, ge=4096, le=256 * KB, multiple_of=4096, description="bytes of a message, whole packets"
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for number, setting in enumerate(self.idt_ticks):
+            if len(setting) != 2:
+                raise ValueError(f"idt_ticks[{number}] has {len(setting)} IDTs: a setting is two flows")
+        return self
+
+
+class MpiShare(Experiment):
+    """Two flows of MPI messages that leave one node."""
+
+    name = "mpi-share"
+    asks = "Do two MPI flows of one node share its bandwidth in the inverse ratio of their IDTs?"
+    source = source("mpi-share")
+    entry = "lanikai.sim.experiments.mpi_share:measure"
+    Parameters = MpiShareParameters
+
+    def points(self, parameters: MpiShareParameters, size: Size) -> list[Point]:
+        """A point a setting."""
+        return [
+            Point(
+                label=f"IDT {setting[0]} {setting[1]}",
+                parameters={"idt_ticks": list(setting), "message_bytes": parameters.message_bytes},
+                spec={
+                    "idt_ticks": list(setting),
+                    "message_bytes": parameters.message_bytes,
+                    "warm_up_messages": WARM_UP_MESSAGES[size],
+                    "window_messages": WINDOW_MESSAGES[size],
+                },
+            )
+            for setting in parameters.idt_ticks or SETTINGS[size]
+        ]
+
+    def cluster(self, parameters: MpiShareParameters) -> Any:
+        """Three nodes, and one that stays idle."""
+        from .gm_hosts import gm_cluster
+
+        return gm_cluster()
+
+    def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
+        """Bandwidth and share of each flow."""
+        found = flow_bandwidths(measured)
+        return {"bandwidth_mb_per_s": found, "share": shares(found)}
+
+    def claims(self, parameters: MpiShareParameters, outcomes: Sequence[Outcome]) -> list[Claim]:
+        """The section's claim on every setting with IDTs of 140 and more, and what the mapping of 4.4.2 says of the
+        bandwidths of those that the card can dispatch."""
+        payload = payload_share(parameters.message_bytes)
+        judged = [one for one in outcomes if min(one.point.parameters["idt_ticks"]) >= KNEE_TICKS]
+        fitting = [
+            one
+            for one in judged
+            if sum(1 / idt for idt in one.point.parameters["idt_ticks"]) <= 1 / TOGETHER_TICKS
+        ]
+        claims = []
+        if judged:
+            claims.append(
+                Claim(
+                    text=f"two MPI flows of one node share in the inverse ratio of their IDTs, for IDTs of "
+                    f"{KNEE_TICKS} and more (shares within {SHARE_TOLERANCE:.0%})",
+                    holds=all(
+                        within(
+                            one.results["share"],
+                            proportions(one.point.parameters["idt_ticks"]),
+                            SHARE_TOLERANCE,
+                        )
+                        for one in judged
+                    ),
+                )
+            )
+        if fitting:
+            claims.append(
+                Claim(
+                    text=f"each has a packet every IDT, {payload:.3f} of it payload (within {BANDWIDTH_TOLERANCE:.0%})",
+                    holds=all(
+                        within(
+                            one.results["bandwidth_mb_per_s"],
+                            [ideal_mb_per_s(idt) * payload for idt in one.point.parameters["idt_ticks"]],
+                            BANDWIDTH_TOLERANCE,
+                        )
+                        for one in fitting
+                    ),
+                )
+            )
+        return claims
+
+    def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
+        """A group of bars a setting."""
+        bandwidth_bars(
+            figure,
+            outcomes,
+            [", ".join(map(str, one.point.parameters["idt_ticks"])) for one in outcomes],
+            x_label="IDT of the flows (ticks)",
+            title="Two MPI flows of one node share in the inverse ratio of their IDTs",
+        )
+
+
+async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Run one point: ranks 0 and 1 on node 0 send to ranks 2 and 3 on nodes 1 and 2."""
+    from ..host.mpi.world import start_mpi
+    from .gm_hosts import start_gm
+
+    worlds = await start_mpi(start_gm(cluster), [0, 0, 1, 2])
+    for world in worlds:
+        cluster.observe(world.process)
+    flows = [
+        MpiFlow(source=number, target=2 + number, message_bytes=spec["message_bytes"], idt_ticks=idt)
+        for number, idt in enumerate(spec["idt_ticks"])
+    ]
+    return await run_flows(
+        cluster,
+        worlds,
+        flows,
+        warm_up_messages=spec["warm_up_messages"],
+        window_messages=spec["window_messages"],
+    )

@@ -1,0 +1,78 @@
+"""Errors of the MPI layer: one line that says what is wrong, where, and what would be right."""
+
+from __future__ import annotations
+
+from ...errors import UserError
+
+__all__ = [
+    "AttributeKeyError",
+    "BufferKindError",
+    "CollectiveError",
+    "CommunicatorError",
+    "LengthError",
+    "MpiError",
+    "QosError",
+    "RankBusyError",
+    "RankError",
+    "RequestError",
+    "TagError",
+    "TraceError",
+    "TransportError",
+    "TruncationError",
+]
+
+
+class MpiError(UserError):
+    """An MPI call failed. A call that is refused for its arguments has changed nothing."""
+
+
+class RankError(MpiError):
+    """The communicator has no such rank."""
+
+
+class TagError(MpiError):
+    """No such tag can be sent, or asked for."""
+
+
+class CommunicatorError(MpiError):
+    """The communicator cannot be used: it has been freed, or the ranks do not agree on it."""
+
+
+class LengthError(MpiError):
+    """A length that a buffer does not have, or that a message cannot have."""
+
+
+class BufferKindError(MpiError):
+    """An object that is no buffer of bytes, or one that cannot be written."""
+
+
+class TruncationError(MpiError):
+    """The message that matched is longer than the receive's buffer, which holds its first bytes now."""
+
+
+class RequestError(MpiError):
+    """A request of another rank, or none at all."""
+
+
+class AttributeKeyError(MpiError):
+    """The attribute is not set, or cannot be set to that."""
+
+
+class CollectiveError(MpiError):
+    """Ranks gave a collective operation arguments that do not go together."""
+
+
+class QosError(AttributeKeyError):
+    """A bandwidth that cannot be asked for."""
+
+
+class RankBusyError(MpiError):
+    """A rank is one thread (gulati-thesis-2001 4.4.1): it is inside another MPI call already."""
+
+
+class TransportError(MpiError):
+    """A message was lost below the MPI layer; it says how."""
+
+
+class TraceError(MpiError):
+    """A trace file with a bad line: the file, the line, what is wrong with it."""

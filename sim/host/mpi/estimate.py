@@ -1,0 +1,55 @@
+"""What a message is on the wire and what it costs: the mapping between MPI's bandwidths and GM's.
+
+A flow's IDT is time between *packets*, whatever they hold, and GM's bandwidth B stands for packets of a full MTU every
+MTU / B. A message of the MPI layer takes packets that are not full (its announcement, the header and the end of a
+fragment), so its flow needs a higher raw bandwidth than its payload's (gulati-thesis-2001 4.4.2: "the requested
+bandwidth is mapped to the corresponding raw GM bandwidth").
+"""
+
+from __future__ import annotations
+
+from ...units import MB
+from ..config import HostConfig
+from .config import MpiConfig, MpiCosts
+from .envelope import HEADER_BYTES
+
+__all__ = ["fragments", "host_ns", "mpi_mb_per_s", "packets", "peak_mb_per_s", "raw_mb_per_s"]
+
+
+def fragments(message_bytes: int, config: MpiConfig) -> list[int]:
+    """Bytes, header included, of every GM message that a message is, from the sender's side."""
+    if message_bytes <= config.eager_bytes:
+        return [HEADER_BYTES + message_bytes]
+    full, rest = divmod(message_bytes, config.payload_bytes)
+    return [
+        HEADER_BYTES,
+        *[config.fragment_bytes] * full,
+        *([HEADER_BYTES + rest] if rest else []),
+    ]
+
+
+def packets(message_bytes: int, config: MpiConfig, mtu_bytes: int) -> int:
+    """Packets of the flow that a message is."""
+    return sum(-(-one // mtu_bytes) for one in fragments(message_bytes, config))
+
+
+def raw_mb_per_s(mpi: float, message_bytes: int, config: MpiConfig, mtu_bytes: int) -> float:
+    """GM's bandwidth for messages of `message_bytes` (at least 1) to flow at `mpi` MB/s."""
+    return mpi * packets(message_bytes, config, mtu_bytes) * mtu_bytes / message_bytes
+
+
+def mpi_mb_per_s(raw: float, message_bytes: int, config: MpiConfig, mtu_bytes: int) -> float:
+    """The inverse: MB/s of messages in a flow whose raw bandwidth is `raw`."""
+    return raw * message_bytes / (packets(message_bytes, config, mtu_bytes) * mtu_bytes)
+
+
+def host_ns(message_bytes: int, costs: MpiCosts, config: MpiConfig, host: HostConfig) -> int:
+    """Nanoseconds of its CPU that a rank needs to receive a message: for each GM message look at the header and give
+    the buffer back, and copy the payload. GM's event loop runs beside it."""
+    messages = len(fragments(message_bytes, config))
+    return costs.copy_ns(message_bytes) + messages * (costs.message_ns + host.receive_buffer_ns)
+
+
+def peak_mb_per_s(message_bytes: int, costs: MpiCosts, config: MpiConfig, host: HostConfig) -> float:
+    """MB/s of messages of `message_bytes` (at least 1) that a rank's CPU lets through, whatever the network does."""
+    return message_bytes * 1e9 / host_ns(message_bytes, costs, config, host) / MB

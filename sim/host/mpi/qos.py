@@ -1,0 +1,142 @@
+"""Bandwidth for the messages of a communicator, by MPI's attributes (gulati-thesis-2001 4.4.2).
+
+    await world.set_attribute(QOS, QosRequest(destination=1, mb_per_s=20.0))
+    if not world.get_attribute(QOS).granted: ...
+    await world.delete_attribute(QOS)                   # gives the bandwidth back
+
+Setting the attribute QOS asks the bandwidth manager for every destination in turn, and returns when it has answered;
+getting it tells whether all was granted. If one destination is refused, those before it are given back: all or
+nothing. Ranks become GM nodes and ports, and MPI's bandwidth the raw one that it takes (`estimate`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ...manager.errors import BandwidthError, RefusedError
+from .attributes import Keyval
+from .errors import QosError, RankError
+from .estimate import peak_mb_per_s, raw_mb_per_s
+from .gm_transport import GmTransport
+
+if TYPE_CHECKING:
+    from .communicator import Communicator
+
+__all__ = ["QOS", "Bandwidth", "QosAnswer", "QosFlow", "QosRequest", "attach_bandwidth"]
+
+
+class Bandwidth(Protocol):
+    """What `lanikai.sim.manager.client.BandwidthClient` is to this layer."""
+
+    async def request(self, node: int, port: int, mb_per_s: float, *, priority: int = 0) -> Any:
+        """Reserve raw bandwidth for the flow from the rank's port; what `release` is given. Raises RefusedError, other
+        BandwidthErrors."""
+
+    async def release(self, grant: Any) -> Any:
+        """Give it back."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QosRequest:
+    """`mb_per_s` of payload for messages to rank `destination` of the communicator, of `message_bytes` each: shorter
+    ones take more packets for their payload than was asked for, and get less."""
+
+    destination: int
+    mb_per_s: float
+    message_bytes: int = 65536
+
+
+@dataclass(frozen=True, kw_only=True)
+class QosFlow:
+    """A granted `request`: the `raw_mb_per_s` reserved for it, and the manager's `grant`."""
+
+    request: QosRequest
+    raw_mb_per_s: float
+    grant: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class QosAnswer:
+    """The value of QOS: whether all was `granted`; then the `flows`, else none, and the `reason` in the manager's
+    words."""
+
+    granted: bool
+    flows: tuple[QosFlow, ...] = ()
+    reason: str = ""
+
+
+def attach_bandwidth(world: Communicator, client: Bandwidth) -> None:
+    """Give a rank the bandwidth manager's client of its port, which QOS uses on all its communicators."""
+    world.process.bandwidth = client
+
+
+async def _store(communicator: Communicator, value: Any) -> QosAnswer:
+    requests = (
+        [value] if isinstance(value, QosRequest) else list(value) if isinstance(value, Sequence) else []
+    )
+    client = communicator.process.bandwidth
+    if client is None:
+        raise QosError(
+            f"QOS on {communicator.name}: rank {communicator.rank} has no bandwidth manager; attach_bandwidth first"
+        )
+    raw = [_check(communicator, requests, place) for place in range(len(requests))]
+    if not requests:
+        raise QosError(f"QOS on {communicator.name}: set it to a QosRequest or a list of them")
+    transport = _transport(communicator)
+    granted: list[QosFlow] = []
+    try:
+        for request, mb_per_s in zip(requests, raw, strict=True):
+            place = transport.places[communicator.group[request.destination]]
+            grant = await client.request(place.node, place.port, mb_per_s)
+            granted.append(QosFlow(request=request, raw_mb_per_s=mb_per_s, grant=grant))
+    except BandwidthError as error:
+        for flow in granted:
+            await client.release(flow.grant)
+        if not isinstance(error, RefusedError):
+            raise
+        return QosAnswer(granted=False, reason=str(error))
+    return QosAnswer(granted=True, flows=tuple(granted))
+
+
+async def _delete(communicator: Communicator, value: QosAnswer) -> None:
+    for flow in value.flows:
+        await communicator.process.bandwidth.release(flow.grant)
+
+
+def _check(communicator: Communicator, requests: Sequence[Any], place: int) -> float:
+    """The raw bandwidth of a request that can be asked for. Raises QosError, RankError."""
+    request = requests[place]
+    where = f"QOS on {communicator.name}"
+    if not isinstance(request, QosRequest):
+        raise QosError(f"{where}: {type(request).__name__} is no QosRequest")
+    to = request.destination
+    if not 0 <= to < communicator.size:
+        raise RankError(f"{where}: destination = {to}: ranks are 0 to {communicator.size - 1}")
+    transport = _transport(communicator)
+    if transport.places[communicator.group[to]].node == transport.places[transport.rank].node:
+        raise QosError(f"{where}: rank {to} is on this rank's node; messages to it do not use the network")
+    if to in [other.destination for other in requests[:place]]:
+        raise QosError(f"{where}: rank {to} is asked for twice")
+    if request.message_bytes < 1:
+        raise QosError(f"{where}: message_bytes = {request.message_bytes}: 1 or more")
+    process = communicator.process
+    peak = peak_mb_per_s(request.message_bytes, process.costs, process.config, transport.gm.host)
+    if not 0 < request.mb_per_s <= peak:
+        raise QosError(
+            f"{where}: {request.mb_per_s:g} MB/s to rank {to}: above 0 and at most {peak:.1f}, which is what a rank "
+            f"can do with messages of {request.message_bytes} bytes"
+        )
+    return raw_mb_per_s(request.mb_per_s, request.message_bytes, process.config, transport.gm.nic.mtu_bytes)
+
+
+def _transport(communicator: Communicator) -> GmTransport:
+    transport = communicator.process.transport
+    if not isinstance(transport, GmTransport):
+        raise QosError(f"QOS on {communicator.name}: its messages do not go over GM")
+    return transport
+
+
+QOS = Keyval("QOS", delete=_delete, store=_store)
+"""The key of the attribute: set it to a QosRequest or a list of them, get a QosAnswer."""
