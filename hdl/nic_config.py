@@ -75,6 +75,9 @@ class NicConfig(Part):
         description="owners: a page of the host's window each, and what belongs to others is refused; 0: a page a "
         "channel, and no checks",
     )
+    shadow_windows: bool = Field(
+        False, description="a window of each owner's page onto bytes of the SRAM, for descriptors"
+    )
     completion_queues: int = Field(
         0, ge=0, le=64, description="completion queues in host memory that the card writes; 0: none"
     )
@@ -120,7 +123,7 @@ class NicConfig(Part):
             raise ValueError(
                 f"mtu_bytes = {self.mtu_bytes}: a multiple of the flit's {self.link.flit_bytes} bytes"
             )
-        for name in ("completion_queues", "regions"):
+        for name in ("shadow_windows", "completion_queues", "regions"):
             if getattr(self, name) and not self.owners:
                 raise ValueError(f"{name} = {getattr(self, name)}: needs owners, 1 at least")
         if self.doorbell == "polled":

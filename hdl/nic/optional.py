@@ -11,10 +11,29 @@ from dataclasses import replace
 
 from ..config import NicConfig
 from ..registers import Register
+from .owned_registers import OWNED
 
 __all__ = ["OPTIONAL", "active_registers"]
 
-OPTIONAL: Mapping[str, Callable[[NicConfig], bool]] = {}
+QUEUES: Mapping[str, Callable[[NicConfig], bool]] = {
+    "HOST_DMA": lambda config: config.host_dma_queue_entries > 0,
+    "SEND": lambda config: config.send_queue_entries > 0,
+    "RECEIVE": lambda config: config.receive_queue_entries > 0,
+}
+"""Which cards have a queue before an engine, by the beginning of the names of its registers."""
+
+OPTIONAL: Mapping[str, Callable[[NicConfig], bool]] = {
+    **OWNED,
+    **{f"{name}_{part}": has for name, has in QUEUES.items() for part in ("TAG", "QUEUE", "FINISHED")},
+    **dict.fromkeys(
+        ("HOST_DMA_STAMP", "HOST_DMA_PROTECT"),
+        lambda config: config.host_dma_queue_entries > 0 and config.host_dma_queue_order == "timestamp",
+    ),
+    **dict.fromkeys(
+        ("SEND_STAMP", "SEND_PROTECT"),
+        lambda config: config.send_queue_entries > 0 and config.send_queue_order == "timestamp",
+    ),
+}
 """Which cards have a register (by its name) or a field (`REGISTER.field`); what is not named here all have."""
 
 
