@@ -6,7 +6,7 @@ Any graph can be described; `single_router`, `mesh`, `chain` and `tree` make the
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Self
 
@@ -286,16 +286,23 @@ def single_router(nodes: int, *, router: RouterConfig, node_buffer_flits: int = 
     return Network(router=router, nodes=places, node_buffer_flits=node_buffer_flits)
 
 
-def chain(count: int, *, router: RouterConfig, node_buffer_flits: int = 10) -> Network:
-    """`count` routers in a row, a node on each: port 0 to the node, 1 to the next router, 2 to the one
-    before; with management each port is one higher."""
-    base = _first_port(router)
-    _enough_ports(router, base + 3, "a chain")
+def chain(
+    count: int, *, router: RouterConfig, node_buffer_flits: int = 10, nodes: Sequence[int] = ()
+) -> Network:
+    """`count` routers in a row, `nodes` on each of them (by default one): ports from 0 to the nodes, then one to
+    the next router and one to the one before; with management each port is one higher. Nodes are numbered router
+    by router. Raises ConfigError if `nodes` are not `count` numbers, or for too few ports."""
+    nodes = nodes or [1] * count
+    if len(nodes) != count:
+        raise ConfigError(f"chain: nodes = {list(nodes)}: a number of nodes for each of {count} routers")
+    base, most = _first_port(router), max(nodes)
+    following = base + most
+    _enough_ports(router, following + 2, "a chain" if most == 1 else f"a chain with {most} nodes on a router")
     return Network(
         router=router,
         routers=count,
-        nodes=tuple((i, base) for i in range(count)),
-        links=tuple(((i, base + 1), (i + 1, base + 2)) for i in range(count - 1)),
+        nodes=tuple((i, base + port) for i, number in enumerate(nodes) for port in range(number)),
+        links=tuple(((i, following), (i + 1, following + 1)) for i in range(count - 1)),
         node_buffer_flits=node_buffer_flits,
     )
 

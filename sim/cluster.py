@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn, Self
 
 from lanikai.hdl.config import ConfigError, NicConfig, Part, RouterConfig, preset
-from lanikai.hdl.network import Network, single_router
+from lanikai.hdl.network import Network, chain, single_router
 from pydantic import Field, model_validator
 
 from . import kernel, stall
@@ -38,13 +38,19 @@ __all__ = [
 
 
 class ClusterConfig(Part):
-    """Nodes on one router, each with a host, a NIC and its firmware's processor. Default: profile
-    `lanai4`."""
+    """Nodes on one router or a chain of routers, each with a host, a NIC and its firmware's processor. Default:
+    profile `lanai4`."""
 
-    nodes: int = Field(3, ge=1, le=64, description="nodes; node i is at the router's port i")
+    nodes: int = Field(3, ge=1, le=64, description="nodes; on one router node i is at port i")
+    chain: tuple[int, ...] = Field(
+        (),
+        max_length=16,
+        description="nodes on each router of a chain of routers, numbered router by router; empty: one router "
+        "with all of them",
+    )
     router: RouterConfig = Field(
         default_factory=lambda: preset(RouterConfig, "lanai4"),
-        description="the router; it gets a port for every node if `ports` is less",
+        description="the router; it gets a port for every node, and for its neighbours, if `ports` is less",
     )
     nic: NicConfig = Field(
         default_factory=lambda: preset(NicConfig, "lanai4"), description="every node's network interface card"
@@ -73,6 +79,8 @@ class ClusterConfig(Part):
     def _check(self) -> Self:
         if self.router.link != self.nic.link:
             raise ValueError("router.link and nic.link differ: both ends of a link are configured alike")
+        if self.chain and sum(self.chain) != self.nodes:
+            raise ValueError(f"chain = {list(self.chain)}: {sum(self.chain)} nodes, but nodes = {self.nodes}")
         assert self.network
         return self
 
@@ -86,7 +94,14 @@ class ClusterConfig(Part):
 
     @cached_property
     def network(self) -> Network:
-        """Router and links."""
+        """Routers and links."""
+        if self.chain:
+            return chain(
+                len(self.chain),
+                router=self.router.replace(ports=max(self.router.ports, max(self.chain) + 2)),
+                node_buffer_flits=self.nic.input_buffer_flits,
+                nodes=self.chain,
+            )
         ports = max(self.router.ports, self.nodes)
         return single_router(
             self.nodes,
@@ -130,7 +145,8 @@ def build_cluster(
         return cluster_design(config)
 
     # The watchdog's limit is an input of the design; the other limits are none of it.
-    text = config.replace(watchdog_cycles=0).model_dump_json(exclude={"delivery_cycles", "limit_cycles"})
+    none_of_it = {"delivery_cycles", "limit_cycles"} | (set() if config.chain else {"chain"})
+    text = config.replace(watchdog_cycles=0).model_dump_json(exclude=none_of_it)
     here = Path(__file__).parent
     made_by = tuple(
         here / f"{name}.py"

@@ -33,8 +33,13 @@ def walk(network, source, route):
 
 @pytest.mark.parametrize(
     "network",
-    [single_router(3, router=TINY), chain(5, router=TINY), mesh(4, 3, router=FIVE)],
-    ids=["single_router", "chain", "mesh"],
+    [
+        single_router(3, router=TINY),
+        chain(5, router=TINY),
+        chain(3, router=FIVE, nodes=(2, 1, 3)),
+        mesh(4, 3, router=FIVE),
+    ],
+    ids=["single_router", "chain", "chain_of_several_nodes", "mesh"],
 )
 def test_every_route_ends_at_its_node(network):
     for source in range(len(network.nodes)):
@@ -99,6 +104,19 @@ def test_a_route_too_long_for_the_header_is_refused():
         "Network: node 0 to node 8 is 9 routers; a route of 32-bit flits with link.hop_bits = 3 holds 8"
     )
     assert walk(network, 1, network.source_route(1, 8)) == (8, 8)
+
+
+def test_a_chain_numbers_its_nodes_router_by_router():
+    network = chain(3, router=FIVE, nodes=(2, 1, 3))
+    assert network.nodes == ((0, 0), (0, 1), (1, 0), (2, 0), (2, 1), (2, 2))
+    # From node 1 through every router to node 5: the port to the next router comes behind the most nodes' ports.
+    assert network.path(1, 5) == [(0, 3), (1, 3), (2, 2)]
+    with pytest.raises(
+        ConfigError, match=r"^chain: nodes = \[2, 1\]: a number of nodes for each of 3 routers$"
+    ):
+        chain(3, router=FIVE, nodes=(2, 1))
+    with pytest.raises(ConfigError, match=r"ports = 5: a chain with 4 nodes on a router needs at least 6$"):
+        chain(2, router=FIVE, nodes=(4, 1))
 
 
 def test_unknown_nodes_and_too_few_ports_are_refused():

@@ -27,12 +27,21 @@ def test_config_errors():
         ClusterConfig(memory_bytes=5000)
     with pytest.raises(ConfigError, match=r"raise link.hop_bits$"):
         ClusterConfig(nodes=17)
+    with pytest.raises(ConfigError, match=r"^ClusterConfig: chain = \[2, 2\]: 4 nodes, but nodes = 3$"):
+        ClusterConfig(chain=(2, 2))
 
 
 def test_router_has_a_port_for_every_node():
     """More nodes than the router's ports raise their number; fewer do not lower it."""
     assert ClusterConfig(nodes=9).network.router.ports == 9
     assert ClusterConfig(nodes=2).network.router.ports == 4
+
+
+def test_a_chain_of_routers_has_ports_for_nodes_and_neighbours():
+    network = ClusterConfig(nodes=7, chain=(3, 4)).network
+    assert network.routers == 2 and network.router.ports == 6
+    assert [place[0] for place in network.nodes] == [0, 0, 0, 1, 1, 1, 1]
+    assert len(network.path(0, 6)) == 2 and len(network.path(0, 2)) == 1
 
 
 def test_second_build_is_instant(tiny, tiny_config):
