@@ -36,12 +36,18 @@ _TINY_LINK = LinkConfig(flit_bits=32, vls=2, hop_bits=3)
 # 1.28 Gbit/s (nagar-thesis-2001 3.1) over 64-bit flits at 33 MHz: 1280 / (33 * 64) = 20/33 flits a cycle.
 _LANAI4_LINK = LinkConfig(flit_bits=64, vls=1, rate_num=20, rate_den=33)
 
+_YUM2006 = RouterConfig(link=LinkConfig(flit_bits=128, vls=16, hop_bits=3), ports=5)
+
 _PRESETS: dict[type[Part], dict[str, Part]] = {
     LinkConfig: {"tiny": _TINY_LINK, "lanai4": _LANAI4_LINK},
     RouterConfig: {
         "tiny": RouterConfig(link=_TINY_LINK, ports=3, input_buffer_flits=2, output_buffer_flits=2),
         # Buffers of 10 flits: [router] of published.toml (yum-2006 6.1).
         "lanai4": RouterConfig(link=_LANAI4_LINK, ports=4),
+        # The router of yum-2006 3.1 and 6.1, as a mesh needs it, and the same with the switch allocator that accepts
+        # most: 0.93 instead of 0.66 flits a port and cycle of uniform traffic (docs/network-load.md).
+        "yum2006": _YUM2006,
+        "high_throughput": _YUM2006.replace(allocator="wavefront"),
     },
     NicConfig: {
         "tiny": NicConfig(

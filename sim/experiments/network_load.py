@@ -13,28 +13,39 @@ window's length.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from lanikai.hdl.config import ConfigError, LinkConfig, Part, RouterConfig
-from lanikai.hdl.network import Network, chain, mesh, single_router
+from lanikai.hdl.arbiter.vl_registry import VL_ARBITERS
+from lanikai.hdl.config import ConfigError, Part, RouterConfig, preset
 from lanikai.hdl.router.allocators import ALLOCATORS
 from lanikai.hdl.traffic.setup import ClassSetup
 from pydantic import Field, FiniteFloat, model_validator
 
 from ..network.config import NetworkBenchConfig
 from .base import Claim, Experiment, Outcome, Point, Size
+from .named_networks import NETWORKS, named_network
 from .traffic_results import ACCEPTED, MEASURE, OFFERED, traffic_results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["NetworkLoad", "NetworkLoadParameters", "named_network"]
+__all__ = ["NetworkLoad", "NetworkLoadParameters"]
 
-NETWORKS = "router2 to router64, mesh1x2 to mesh8x8, chain2 to chain16"
-PATTERNS = Literal["uniform", "transpose", "bit_complement", "bit_reverse", "shuffle", "neighbour", "tornado"]
+PATTERNS = Literal[
+    "uniform",
+    "hot_spot",
+    "table",
+    "transpose",
+    "bit_complement",
+    "bit_reverse",
+    "shuffle",
+    "neighbour",
+    "tornado",
+]
+ROUTER = "yum2006"
+"""The preset of the routers. With the allocator `wavefront` it is `high_throughput`."""
 LOADS = {
     "quick": [0.2, 0.5, 0.7, 1.0],
     "full": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0],
@@ -55,31 +66,14 @@ TARGET_SETTINGS = {
     "buffer_flits": 10,
     "packet_flits": 40,
     "class_shares": [1.0],
+    "class_packet_flits": [],
+    "class_patterns": [],
+    "vl_arbiter": "round_robin",
+    "process": "random",
 }
 SAME = 0.03
 """Relative: what an unsaturated network accepts in the window against what was born in it. Packets under way
 at its ends make the difference."""
-
-
-def named_network(name: str, router: RouterConfig) -> Network:
-    """The network `name`: `router8`, `mesh4x4`, `chain3`. `router.ports` is replaced by what it needs. Raises
-    ConfigError for an unknown name."""
-    found = re.fullmatch(r"(router|chain)(\d+)|(mesh)(\d+)x(\d+)", name)
-    if not found:
-        raise ConfigError(f"network = {name!r}: one of {NETWORKS}")
-    kind, count, _, width, height = found.groups()
-    nodes = int(count) if kind else int(width) * int(height)
-    if not 2 <= nodes <= (64 if kind else 1024):
-        raise ConfigError(f"network = {name!r}: one of {NETWORKS}")
-    ports = nodes if kind == "router" else 3 if kind == "chain" else 5
-    link = router.link.replace(hop_bits=max(1, (ports - 1).bit_length()))
-    router = router.replace(link=link, ports=ports)
-    buffer = router.input_buffer_flits
-    if kind == "router":
-        return single_router(nodes, router=router, node_buffer_flits=buffer)
-    if kind == "chain":
-        return chain(nodes, router=router, node_buffer_flits=buffer)
-    return mesh(int(width), int(height), router=router, node_buffer_flits=buffer)
 
 
 class NetworkLoadParameters(Part):
@@ -93,6 +87,14 @@ class NetworkLoadParameters(Part):
         "separable,wavefront",
         description="switch allocators to compare",
         json_schema_extra={"range": f"one or more of {', '.join(sorted(ALLOCATORS))}, separated by commas"},
+    )
+    vl_arbiter: str = Field(
+        "round_robin",
+        description="of links, crossbar outputs and inputs; all VLs have equal weights, earlier classes the lower VLs",
+        json_schema_extra={"range": f"one of {', '.join(sorted(VL_ARBITERS))}"},
+    )
+    routing: Literal["source", "dimension_order"] = Field(
+        "source", description="who knows the way: the source, or on a mesh the routers"
     )
     vls: int = Field(16, ge=1, le=16, description="virtual lanes; of 16 the last one is for control packets")
     buffer_flits: int = Field(10, ge=2, le=1024, description="input and output buffer of each VL, flits")
@@ -116,7 +118,38 @@ class NetworkLoadParameters(Part):
         description="classes: the share of the load of each; each has an equal number of VLs to itself",
         json_schema_extra={"range": "list of 1 to 4 shares above 0, whose sum is 1"},
     )
-    process: Literal["random", "periodic"] = Field("random", description="how packets are born")
+    class_packet_flits: list[int] = Field(
+        [],
+        max_length=4,
+        description="packet length of each class, flits; empty: `packet_flits` for all",
+        json_schema_extra={"range": "list of lengths, each 1 to 1023"},
+    )
+    class_patterns: list[PATTERNS] = Field(
+        [],
+        max_length=4,
+        description="pattern of each class; empty: `pattern` for all",
+        json_schema_extra={"range": "list of patterns"},
+    )
+    hot_node: int = Field(0, ge=0, le=1023, description="pattern `hot_spot`: the node")
+    hot_fraction: float = Field(
+        0.1,
+        ge=0,
+        le=1,
+        description="pattern `hot_spot`: packets that go to that node; the others are uniform",
+    )
+    destinations: list[int] = Field(
+        [],
+        max_length=1024,
+        description="pattern `table`: the destination of each node",
+        json_schema_extra={"range": "list of nodes"},
+    )
+    process: Literal["random", "periodic", "on_off"] = Field("random", description="how packets are born")
+    on_cycles: int = Field(
+        1000, ge=1, le=(1 << 24) - 1, description="process `on_off`: mean ON period, cycles"
+    )
+    off_cycles: int = Field(
+        1000, ge=1, le=(1 << 24) - 1, description="process `on_off`: mean OFF period, cycles"
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -128,12 +161,24 @@ class NetworkLoadParameters(Part):
         for name in self.allocators:
             if name not in ALLOCATORS:
                 raise ValueError(f"allocator = {self.allocator!r}: some of {', '.join(sorted(ALLOCATORS))}")
+        if self.vl_arbiter not in VL_ARBITERS:
+            raise ValueError(f"vl_arbiter = {self.vl_arbiter!r}: one of {', '.join(sorted(VL_ARBITERS))}")
+        for name, given in (("packet_flits", self.class_packet_flits), ("patterns", self.class_patterns)):
+            if given and len(given) != len(self.class_shares):
+                raise ValueError(f"class_{name} has {len(given)} entries: one for each of class_shares")
         if len(set(self.allocators)) < len(self.allocators):
             raise ValueError(f"allocator = {self.allocator!r}: one is named twice")
         bench = self.bench(self.allocators[0])
-        # The longest way of all networks that have names, which must fit a source route.
-        bench.network.source_route(0, bench.traffic.nodes - 1)
-        for load in self.loads or [1.0]:
+        # The longest way of all networks that have names, or any of another, must fit a source route.
+        last = bench.traffic.nodes - 1
+        pairs = [(0, last)]
+        if self.network.endswith(".json"):
+            pairs = [(a, b) for a in range(last + 1) for b in range(last + 1)]
+        for source, destination in pairs:
+            bench.network.source_route(source, destination)
+        if self.hot_node >= bench.traffic.nodes:
+            raise ValueError(f"hot_node = {self.hot_node}: nodes are 0 to {bench.traffic.nodes - 1}")
+        for load in self.loads or [self.duty]:
             for setup in self.classes(load):
                 for node in range(bench.traffic.nodes):
                     setup.words(node, bench.traffic)
@@ -144,10 +189,23 @@ class NetworkLoadParameters(Part):
         """The names in `allocator`."""
         return [name.strip() for name in self.allocator.split(",")]
 
+    @cached_property
+    def duty(self) -> float:
+        """The largest mean load of the process: that of `on_off` is 1 while it is ON."""
+        return self.on_cycles / (self.on_cycles + self.off_cycles) if self.process == "on_off" else 1.0
+
+    @cached_property
+    def longest_packet_flits(self) -> int:
+        """Of all classes."""
+        return max(self.class_packet_flits, default=self.packet_flits)
+
     def bench(self, allocator: str) -> NetworkBenchConfig:
         """The network with one of the allocators, and its traffic nodes. Raises ConfigError."""
-        router = RouterConfig(
-            link=LinkConfig(flit_bits=self.flit_bits, vls=self.vls),  # type: ignore[arg-type]
+        base = preset(RouterConfig, ROUTER)
+        router = base.replace(
+            link=base.link.replace(flit_bits=self.flit_bits, vls=self.vls),
+            vl_arbiter=self.vl_arbiter,
+            routing=self.routing,
             input_buffer_flits=self.buffer_flits,
             output_buffer_flits=self.buffer_flits,
             allocator=allocator,
@@ -171,12 +229,21 @@ class NetworkLoadParameters(Part):
     def classes(self, load: float) -> list[ClassSetup]:
         """The classes of every node at a load; class c has service level c. Raises ConfigError."""
         lanes = self._lanes(self.bench(self.allocators[0]).network.router)
+        if load > self.duty * (1 + 1e-9):
+            raise ConfigError(
+                f"loads: {load:g}: at most {self.duty:g}, all of the time that the sources are ON"
+            )
         return [
             ClassSetup(
                 mode=self.process,
-                load=load * share,
-                packet_flits=self.packet_flits,
-                pattern=self.pattern,
+                load=min(1.0, load * share / self.duty),
+                packet_flits=(self.class_packet_flits or [self.packet_flits] * 4)[number],
+                pattern=(self.class_patterns or [self.pattern] * 4)[number],
+                node=self.hot_node,
+                hot_fraction=self.hot_fraction,
+                table=tuple(self.destinations),
+                on_cycles=self.on_cycles,
+                off_cycles=self.off_cycles,
                 vl_first=number * lanes,
                 vl_count=lanes,
                 service_level=number,
@@ -209,11 +276,11 @@ class NetworkLoad(Experiment):
                     "classes": [setup.model_dump(mode="json") for setup in parameters.classes(load)],
                     "warmup_cycles": warmup,
                     "window_cycles": window,
-                    "limit_cycles": (warmup + window) // 20 + DRAIN_PACKETS * parameters.packet_flits,
+                    "limit_cycles": (warmup + window) // 20 + DRAIN_PACKETS * parameters.longest_packet_flits,
                 },
             )
             for allocator in parameters.allocators
-            for load in parameters.loads or LOADS[size]
+            for load in parameters.loads or [round(load * parameters.duty, 6) for load in LOADS[size]]
         ]
 
     def system(self, parameters: NetworkLoadParameters, point: Point) -> NetworkBenchConfig:

@@ -19,7 +19,7 @@ from pydantic import Field, model_validator
 
 from ..network.config import NetworkBenchConfig
 from .base import Claim, Experiment, Outcome, Point, Size
-from .network_load import NETWORKS, named_network
+from .named_networks import NETWORKS, named_network
 from .traffic_results import ACCEPTED, MEASURE, OFFERED, traffic_results
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from pydantic import Field, model_validator
 
 from ..network.config import NetworkBenchConfig
 from .base import Claim, Experiment, Outcome, Point, Size
-from .network_load import named_network
+from .named_networks import named_network
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

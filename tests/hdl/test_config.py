@@ -40,7 +40,7 @@ from lanikai.hdl.config import ConfigError, LinkConfig, NicConfig, RouterConfig,
         ),
         (
             lambda: preset(RouterConfig, "lanai5"),
-            "RouterConfig: unknown preset 'lanai5'; valid presets: tiny, lanai4",
+            "RouterConfig: unknown preset 'lanai5'; valid presets: tiny, lanai4, yum2006, high_throughput",
         ),
     ],
 )
@@ -75,7 +75,7 @@ def test_derived_values():
 
 @pytest.mark.parametrize("part", [LinkConfig, RouterConfig, NicConfig])
 def test_presets_are_there_and_can_be_changed(part):
-    assert preset_names(part) == ["tiny", "lanai4"]
+    assert preset_names(part)[:2] == ["tiny", "lanai4"]
     for name in preset_names(part):
         assert isinstance(preset(part, name), part)
     assert preset(RouterConfig, "lanai4", ports=8).ports == 8

@@ -1,11 +1,14 @@
 """Results of network experiments from counts, and the networks and parameters that have names."""
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lanikai.hdl.config import ConfigError, RouterConfig
+from lanikai.hdl.config import ConfigError, RouterConfig, preset
 from lanikai.sim.errors import UserError
-from lanikai.sim.experiments.network_load import NetworkLoad, named_network
+from lanikai.sim.experiments.named_networks import named_network
+from lanikai.sim.experiments.network_load import NetworkLoad
 from lanikai.sim.experiments.parameters import parse
 from lanikai.sim.experiments.traffic_results import percentile, traffic_results
 
@@ -67,17 +70,85 @@ def test_percentile_is_the_nearest_rank(values, percent):
 
 @pytest.mark.parametrize(
     ("name", "nodes", "routers", "ports"),
-    [("router8", 8, 1, 8), ("mesh3x2", 6, 6, 5), ("chain4", 4, 4, 3), ("router2", 2, 1, 2)],
+    [
+        ("router8", 8, 1, 8),
+        ("mesh3x2", 6, 6, 5),
+        ("mesh8x8", 64, 64, 5),
+        ("chain4", 4, 4, 3),
+        ("router2", 2, 1, 2),
+        ("tree2x3", 8, 7, 3),
+    ],
 )
 def test_named_networks(name, nodes, routers, ports):
     network = named_network(name, RouterConfig())
     assert (len(network.nodes), network.routers, network.router.ports) == (nodes, routers, ports)
 
 
-@pytest.mark.parametrize("name", ["ring4", "mesh4", "router1", "router65", "mesh1x1", "mesh4x4x4", ""])
+@pytest.mark.parametrize(
+    "name", ["ring4", "mesh4", "router1", "router65", "mesh1x1", "mesh4x4x4", "tree20x2", "mesh17x16", ""]
+)
 def test_networks_without_a_name(name):
-    with pytest.raises(ConfigError, match="one of router2 to router64, mesh1x2 to mesh8x8"):
+    with pytest.raises(ConfigError) as caught:
         named_network(name, RouterConfig())
+    assert str(caught.value) == (
+        f"network = {name!r}: one of router2 to router64, mesh1x2 to mesh16x16, chain2 to chain16, tree2x2 to tree8x2, "
+        "or FILE.json"
+    )
+
+
+TRIANGLE = {
+    "routers": 3,
+    "nodes": [[0, 0], [1, 0], [2, 0]],
+    "links": [[[0, 1], [1, 2]], [[1, 1], [2, 2]], [[2, 1], [0, 2]]],
+}
+
+
+def test_a_network_of_the_users_own(tmp_path):
+    path = tmp_path / "triangle.json"
+    path.write_text(json.dumps(TRIANGLE))
+    parameters = parse(NetworkLoad(), [f"network={path}", "vls=2", "loads=[0.1]"])
+    network = parameters.bench("wavefront").network
+    assert (network.routers, network.router.ports, network.router.link.hop_bits) == (3, 3, 2)
+    assert network.path(0, 2) == [(0, 2), (2, 0)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"links": TRIANGLE["links"][:1]}, "Network: router 2: no port of it is connected"),
+        (
+            {"links": TRIANGLE["links"][:1]},
+            "Network: node 2 cannot be reached from node 0: a link is missing",
+        ),
+        (
+            {"links": [*TRIANGLE["links"], [[0, 1], [1, 3]]]},
+            "Network: link 3: port 1 of router 0 is taken by link 0",
+        ),
+        ({"nodes": [[0, 0], [1, 0], [3, 0]]}, "Network: node 2: there is no router 3; routers are 0 to 2"),
+        ({"speed": 1}, "unknown key 'speed'; valid keys: routers, nodes, links, tables"),
+        (
+            {"nodes": [[0], [1, 0]]},
+            "nodes are [router, port] each, links [[router, port], [router, port]] each",
+        ),
+    ],
+)
+def test_a_network_that_cannot_be_names_the_element(changes, text, tmp_path):
+    path = tmp_path / "bad.json"
+    values = TRIANGLE | changes
+    if text.endswith("connected"):
+        values["nodes"] = values["nodes"][:2]
+    path.write_text(json.dumps(values))
+    with pytest.raises(UserError) as caught:
+        parse(NetworkLoad(), [f"network={path}"])
+    assert text in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_none(tmp_path):
+    with pytest.raises(UserError, match=r"none\.json': No such file or directory"):
+        parse(NetworkLoad(), [f"network={tmp_path}/none.json"])
+    (tmp_path / "text.json").write_text("ring")
+    with pytest.raises(UserError, match=r"text\.json': not JSON: Expecting value"):
+        parse(NetworkLoad(), [f"network={tmp_path}/text.json"])
 
 
 @pytest.mark.parametrize(
@@ -86,6 +157,15 @@ def test_networks_without_a_name(name):
         ("network=mesh9x9", "17 routers; a route of 128-bit flits with link.hop_bits = 3 holds 16"),
         ("allocator=fast", "allocator = 'fast': some of islip, separable, wavefront"),
         ("allocator=islip,islip", "one is named twice"),
+        (
+            "vl_arbiter=fair",
+            "vl_arbiter = 'fair': one of deficit, fcfs, fcfs_packet, fixed_priority, round_robin, ",
+        ),
+        ("pattern=spiral", "pattern"),
+        ("hot_node=16", "hot_node = 16: nodes are 0 to 15"),
+        ("class_packet_flits=[10,40]", "class_packet_flits has 2 entries: one for each of class_shares"),
+        ("class_packet_flits=[0]", "ClassSetup.packet_flits = 0: "),
+        ("pattern=table", "ClassSetup.table has 0 destinations: one for each of 16 nodes"),
         ("loads=[0.5,1.5]", "loads: 1.5: above 0 and at most 1"),
         ("class_shares=[0.5,0.4]", "each above 0, their sum 1"),
         ("flit_bits=12", "LinkConfig.flit_bits = 12: Input should be 32, 64 or 128"),
@@ -95,6 +175,46 @@ def test_bad_parameters_are_named(setting, text):
     with pytest.raises(UserError) as caught:
         parse(NetworkLoad(), [setting])
     assert text in str(caught.value)
+
+
+def test_loads_of_sources_that_pause():
+    """A mean load is what they make over ON and OFF periods."""
+    on_off = ["process=on_off", "on_cycles=100", "off_cycles=300"]
+    parameters = parse(NetworkLoad(), on_off)
+    points = NetworkLoad().points(parameters, "quick")
+    assert [point.parameters["load"] for point in points][:4] == [0.05, 0.125, 0.175, 0.25]
+    assert points[1].spec["classes"][0]["load"] == 0.5
+    with pytest.raises(
+        UserError, match=r"loads: 0\.3: at most 0\.25, all of the time that the sources are ON"
+    ):
+        parse(NetworkLoad(), [*on_off, "loads=[0.3]"])
+
+
+def test_classes_of_their_own_kind():
+    settings = [
+        "class_shares=[0.25,0.75]",
+        "class_packet_flits=[10,40]",
+        'class_patterns=["uniform","hot_spot"]',
+    ]
+    parameters = parse(
+        NetworkLoad(), [*settings, "hot_node=5", "hot_fraction=0.5", "vl_arbiter=fixed_priority"]
+    )
+    small, large = parameters.classes(0.4)
+    assert (small.load, small.packet_flits, small.pattern, small.vl_first, small.vl_count) == (
+        0.1,
+        10,
+        "uniform",
+        0,
+        7,
+    )
+    assert (large.packet_flits, large.pattern, large.node, large.hot_fraction) == (40, "hot_spot", 5, 0.5)
+    assert parameters.bench("separable").network.router.vl_arbiter == "fixed_priority"
+
+
+def test_the_architectures_compared_are_the_presets():
+    parameters = parse(NetworkLoad(), ["network=mesh2x2"])
+    for allocator, name in (("separable", "yum2006"), ("wavefront", "high_throughput")):
+        assert parameters.bench(allocator).network.router == preset(RouterConfig, name)
 
 
 def test_a_point_for_each_allocator_and_load():
