@@ -90,7 +90,8 @@ class NodeCapacity:
     that goes out beside what comes in, from (0, `peak`) to the most that may come in.
 
     Each further destination costs: in the worst order every packet turns the connection queue by all entries but its
-    own, `turn_cycles` each, beside the `packet_cycles` of a lone flow's packet.
+    own, `turn_cycles` each, beside the `packet_cycles` of a lone flow's packet. Beside incoming packets two
+    destinations share what one flow has by the curve (5.4.3); further ones cost the same there.
     """
 
     peak: int
@@ -114,9 +115,13 @@ class NodeCapacity:
             return -1
         most = self._on_curve(incoming)
         if flows > 1:
-            turns = self.packet_cycles + self.turn_cycles * max(0, destinations - 1)
-            most = min(self.shared, most * self.packet_cycles // turns)
+            alone = self._turning(self.peak, destinations - 1)
+            most = min(self.shared, alone, self._turning(most, destinations - 2))
         return most
+
+    def _turning(self, rate: int, entries: int) -> int:
+        """What is left of a rate when every packet turns the connection queue by so many entries."""
+        return rate * self.packet_cycles // (self.packet_cycles + self.turn_cycles * max(0, entries))
 
     def fits(self, *, incoming: int, outgoing: int, flows: int, destinations: int) -> bool:
         """Whether a node carries that; `flows` and `destinations` count what goes out."""

@@ -57,12 +57,14 @@ def max_min(ledger: Ledger) -> dict[FlowId, int]:
         beyond = still | _at(rising, level + 1, peak)
         full = [place for place in places if not _fits(place, beyond, ledger)]
         held = {flow for flow in rising if rates[flow] == peak}
-        # At a full place only what makes it fuller has to stop: a node that can send no more may well receive more.
+        # At a full place only what makes it fuller has to stop: a node that can receive no more may well send more.
+        # Tried with as much as all flows would get together by the next level, so that no rounding hides it.
+        step = sum(rising.values())
         at_full = {flow for place in full for flow in places[place] if flow in rising}
         held |= {
             flow
             for flow in at_full
-            if not all(_fits(place, {**rates, flow: beyond[flow]}, ledger) for place in full)
+            if not all(_fits(place, {**rates, flow: rates[flow] + step}, ledger) for place in full)
         }
         for flow in held or at_full or set(rising):
             still[flow] = rates[flow]
