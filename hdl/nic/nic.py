@@ -12,6 +12,7 @@ from amaranth.lib.wiring import connect, flipped
 from ..config import ConfigError, NicConfig
 from ..registers import Register, load
 from .doorbell import Doorbell
+from .engine_queues import host_dma_front, receive_front, send_front
 from .host_dma import HostDma
 from .host_port import HostPort
 from .interrupt import InterruptStatus
@@ -87,9 +88,10 @@ class Nic(wiring.Component):
        if HOST_IMR lets it.
 
     SRAM ports, by round robin: host, processor, host DMA, send, receive. Starting an engine that is busy (or
-    armed) does nothing. Commands for a flow or channel that does not exist do nothing, and its registers read
-    as zero. Latency of each step is in its block's docstring. Reset: everything idle, no buffer armed,
-    nothing enabled.
+    armed) does nothing; before an engine with a queue (`DmaQueue`) a start is put into the queue, and does
+    nothing but be counted if that is full. Commands for a flow or channel that does not exist do nothing,
+    and its registers read as zero. Latency of each step is in its block's docstring. Reset: everything idle,
+    no buffer armed, nothing enabled.
 
     Raises ConfigError if `downstream_flits` is less than 2.
     """
@@ -173,23 +175,26 @@ class Nic(wiring.Component):
 
     def _join_engines(self, m: Module) -> None:
         r, dma, send, receive = self._registers, self._dma, self._send, self._receive
+        self._dma_front = move = host_dma_front(m, self.config, r, dma)
+        self._send_front = out = send_front(m, self.config, r, send)
+        self._receive_front = room = receive_front(m, self.config, r, receive)
         m.d.comb += [
-            dma.start.valid.eq(r.HOST_DMA_CONTROL.w_stb),
-            dma.start.payload.host_address.eq(r.HOST_DMA_HOST.value.address),
-            dma.start.payload.sram_address.eq(r.HOST_DMA_SRAM.value.address),
-            dma.start.payload.bytes.eq(r.HOST_DMA_CONTROL.w_data.bytes),
-            dma.start.payload.to_host.eq(r.HOST_DMA_CONTROL.w_data.to_host),
-            r.HOST_DMA_CONTROL.r_data.busy.eq(dma.busy),
+            move.valid.eq(r.HOST_DMA_CONTROL.w_stb),
+            move.command.host_address.eq(r.HOST_DMA_HOST.value.address),
+            move.command.sram_address.eq(r.HOST_DMA_SRAM.value.address),
+            move.command.bytes.eq(r.HOST_DMA_CONTROL.w_data.bytes),
+            move.command.to_host.eq(r.HOST_DMA_CONTROL.w_data.to_host),
+            r.HOST_DMA_CONTROL.r_data.busy.eq(move.busy),
             r.HOST_DMA_STATUS.r_data.error.eq(dma.error),
-            send.start.valid.eq(r.SEND_CONTROL.w_stb),
-            send.start.payload.sram_address.eq(r.SEND_ADDRESS.value.address),
-            send.start.payload.bytes.eq(r.SEND_CONTROL.w_data.bytes),
-            send.start.payload.vl.eq(r.SEND_CONTROL.w_data.vl),
-            r.SEND_CONTROL.r_data.busy.eq(send.busy),
-            receive.start.valid.eq(r.RECEIVE_CONTROL.w_stb),
-            receive.start.payload.sram_address.eq(r.RECEIVE_ADDRESS.value.address),
-            receive.start.payload.bytes.eq(r.RECEIVE_CONTROL.w_data.bytes),
-            r.RECEIVE_CONTROL.r_data.armed.eq(receive.armed),
+            out.valid.eq(r.SEND_CONTROL.w_stb),
+            out.command.sram_address.eq(r.SEND_ADDRESS.value.address),
+            out.command.bytes.eq(r.SEND_CONTROL.w_data.bytes),
+            out.command.vl.eq(r.SEND_CONTROL.w_data.vl),
+            r.SEND_CONTROL.r_data.busy.eq(out.busy),
+            room.valid.eq(r.RECEIVE_CONTROL.w_stb),
+            room.command.sram_address.eq(r.RECEIVE_ADDRESS.value.address),
+            room.command.bytes.eq(r.RECEIVE_CONTROL.w_data.bytes),
+            r.RECEIVE_CONTROL.r_data.armed.eq(room.busy),
             r.RECEIVE_STATUS.r_data.bytes.eq(receive.bytes),
             r.RECEIVE_STATUS.r_data.vl.eq(receive.vl),
             r.CRC_ERRORS.r_data.packets.eq(receive.crc_errors),
@@ -269,9 +274,9 @@ class Nic(wiring.Component):
             levels=sum(field.mask for field in fields.values() if not field.write_one_clears),
         )
         sources = {
-            "host_dma": self._dma.done,
-            "send": self._send.done,
-            "receive": self._receive.done,
+            "host_dma": self._dma_front.ended,
+            "send": self._send_front.ended,
+            "receive": self._receive_front.ended,
             "doorbell": self._doorbell.pending,
             "dispatch": self._rate.dispatch.valid,
             "timer": rtc.fired,
