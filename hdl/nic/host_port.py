@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data as data_layouts
 from amaranth.lib import stream, wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from ..axi import Axi4LiteSignature
 from ..config import NicConfig
-from .doorbell import ring_layout
+from .completion_layout import CONSUME_LAYOUT, OWNER_BITS, QUEUE_BITS
+from .doorbell import CHANNEL_BITS, ring_layout
 from .ports import DOORBELL_BASE, DOORBELL_PAGE_BYTES, HOST_ADDRESS_BITS, REGISTER_BASE
 from .processor_port import lane_bits
 from .register_bank import OFFSET_BITS, BankSignature
 from .sram import SramPortSignature
 
-__all__ = ["HostPort", "Resp"]
+__all__ = ["SHADOW_LAYOUT", "HostPort", "Resp"]
+
+PART_BITS = 10
+"""An owner's page has four parts of 2^10 bytes: send doorbells, receive doorbells, completion queues, shadow window."""
+SHADOW_LAYOUT = data_layouts.StructLayout({"owner": OWNER_BITS, "address": 20, "bytes": PART_BITS + 1})
+"""A shadow window: `bytes` of the SRAM from `address` (bytes, a multiple of 4) on, which `owner` may write."""
 
 
 class Resp(IntEnum):
@@ -39,8 +48,23 @@ class HostPort(wiring.Component):
     - `ring` (out, stream of `ring_layout`), `refused` (in): doorbell writes, to `Doorbell`.
     - `moved` (out): a transfer on one of the bus's channels in this cycle.
 
+    In a card without owners a page of the doorbell window is a channel's, and a write anywhere in it rings its
+    doorbell (with receive doorbells: in the upper half, its receive doorbell). With `owners` page `i` is that
+    of owner `i`, and the operating system maps it into one process: so a page says who writes
+    (nagar-thesis-2001 4.2.3: "the protection domain is a process", and all its doorbells are on one page).
+    Its parts, of 1024 bytes, take a word each wherever it is written:
+
+    - 0: send doorbell; bits 9:0 channel, 31:10 the doorbell's word. 1: receive doorbell, in cards that have
+      them.
+    - 2: completion queue (5:0): bit 15 arms, 31:16 is the index before which all is consumed. To `consume`
+      (out, stream of `CONSUME_LAYOUT`), and refused if `consume_refused` (in) is up.
+    - 3: shadow window: the bytes of it that `shadow` (in, `SHADOW_LAYOUT`; written when `shadows` is up) has
+      given to the owner, and which the write cannot leave. After power-up none has any.
+
+    The SRAM window and the registers are for the driver: they are on no page that is mapped into a process.
+
     Answers are OKAY, or SLVERR for an access that did nothing: an address with nothing behind it, a doorbell
-    of a channel that does not exist (counted by `Doorbell`), a doorbell read, a register or doorbell write
+    that is refused (counted by `Doorbell`), a doorbell read, a register or doorbell write
     without all four strobes. A write to a register that software may only read is OKAY and does nothing.
 
     Latency: one write and one read at a time, beside each other. `awready` and `wready` are up until their
@@ -62,7 +86,17 @@ class HostPort(wiring.Component):
                 "refused": In(1),
                 "moved": Out(1),
             }
+            | self._page_members(config)
         )
+
+    @staticmethod
+    def _page_members(config: NicConfig) -> dict[str, wiring.Member]:
+        members: dict[str, wiring.Member] = {}
+        if config.completion_queues:
+            members |= {"consume": Out(stream.Signature(CONSUME_LAYOUT)), "consume_refused": In(1)}
+        if config.shadow_windows:
+            members |= {"shadow": In(SHADOW_LAYOUT), "shadows": In(1)}
+        return members
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -70,18 +104,20 @@ class HostPort(wiring.Component):
         lanes = self.config.word_bytes // 4
         low = 2 + lane_bits(self.config)
         write_address, write_data, write_mask = Signal.like(host.awaddr), Signal(32), Signal(4)
+        # Where in the SRAM a write goes.
+        self._write_at = Signal.like(host.awaddr) if self.config.shadow_windows else write_address
         read_address = Signal.like(host.araddr)
         write_sram, read_sram = Signal(), Signal()
         self._write(m, write_address, write_data, write_mask, write_sram)
         self._read(m, read_address, read_sram, write_sram)
 
-        address = Mux(write_sram, write_address, read_address)
+        address = Mux(write_sram, self._write_at, read_address)
         m.d.comb += [
             sram.valid.eq(write_sram | read_sram),
             sram.write.eq(write_sram),
             sram.address.eq(address[low:]),
             sram.data.eq(write_data.replicate(lanes)),
-            sram.mask.eq(write_mask << (write_address[2:low] << 2)),
+            sram.mask.eq(write_mask << (self._write_at[2:low] << 2)),
             self.moved.eq(
                 Cat(
                     host.awvalid & host.awready,
@@ -116,15 +152,31 @@ class HostPort(wiring.Component):
             go.eq(have_address & have_data & ~host.bvalid),
             bank.write_offset.eq(address[2:OFFSET_BITS] << 2),
             bank.write_data.eq(data),
-            ring.payload.channel.eq(address[(DOORBELL_PAGE_BYTES - 1).bit_length() :]),
-            ring.payload.word.eq(data),
         ]
+        page = address[(DOORBELL_PAGE_BYTES - 1).bit_length() :]
+        part = address[PART_BITS : (DOORBELL_PAGE_BYTES - 1).bit_length()]
+        if self.config.owners:
+            m.d.comb += [
+                ring.payload.channel.eq(data[:CHANNEL_BITS]),
+                ring.payload.word.eq(data[CHANNEL_BITS:]),
+                ring.payload.owner.eq(page),
+            ]
+        else:
+            m.d.comb += [ring.payload.channel.eq(page), ring.payload.word.eq(data)]
+        if self.config.receive_doorbells != "none":
+            m.d.comb += ring.payload.receive.eq(part[0] if self.config.owners else part[1])
+        if self.config.shadow_windows:
+            m.d.comb += self._write_at.eq(address)
         with m.If(self._in_sram(address)):
             m.d.comb += [sram.eq(go), done.eq(self.sram.ready), good.eq(1)]
         with m.Elif(self._in_registers(address) & mask.all()):
             m.d.comb += [bank.write.eq(go), done.eq(1), good.eq(bank.write_mapped)]
         with m.Elif((address >= DOORBELL_BASE) & mask.all()):
-            m.d.comb += [ring.valid.eq(go), done.eq(ring.ready), good.eq(~self.refused)]
+            rings = [ring.valid.eq(go), done.eq(ring.ready), good.eq(~self.refused)]
+            if not self.config.owners:
+                m.d.comb += rings
+            else:
+                self._owner_page(m, page, address, data, go, rings, (sram, done, good))
         with m.Else():
             m.d.comb += done.eq(1)
         with m.If(host.bready):
@@ -136,6 +188,57 @@ class HostPort(wiring.Component):
                 host.bvalid.eq(1),
                 host.bresp.eq(Mux(good, Resp.OKAY, Resp.SLVERR)),
             ]
+
+    def _owner_page(
+        self,
+        m: Module,
+        page: Value,
+        address: Signal,
+        data: Signal,
+        go: Signal,
+        rings: list[Any],
+        ends: tuple[Signal, Signal, Signal],
+    ) -> None:
+        """A write into the page of an owner. `rings`: what rings a doorbell. `ends`: an SRAM write is wanted, the
+        write is done, and it did something."""
+        sram, done, good = ends
+        m.d.comb += done.eq(1)
+        with m.Switch(address[PART_BITS : (DOORBELL_PAGE_BYTES - 1).bit_length()]):
+            with m.Case(*range(1 if self.config.receive_doorbells == "none" else 2)):
+                m.d.comb += rings
+            if self.config.completion_queues:
+                with m.Case(2):
+                    consume = self.consume.payload
+                    m.d.comb += [
+                        self.consume.valid.eq(go),
+                        consume.queue.eq(data[:QUEUE_BITS]),
+                        consume.arm.eq(data[15]),
+                        consume.index.eq(data[16:]),
+                        consume.owner.eq(page),
+                        done.eq(self.consume.ready),
+                        good.eq(~self.consume_refused),
+                    ]
+            if self.config.shadow_windows:
+                fields = {name: field.width for name, field in SHADOW_LAYOUT if name != "owner"}
+                m.submodules.windows = windows = Memory(
+                    shape=data_layouts.StructLayout(fields), depth=self.config.owners, init=[]
+                )
+                write, read = windows.write_port(), windows.read_port(domain="comb")
+                m.d.comb += [
+                    write.addr.eq(self.shadow.owner),
+                    write.en.eq(self.shadows & (self.shadow.owner < self.config.owners)),
+                    write.data.address.eq(self.shadow.address),
+                    write.data.bytes.eq(self.shadow.bytes),
+                    read.addr.eq(page),
+                ]
+                offset = address[:PART_BITS]
+                with m.Case(3), m.If((page < self.config.owners) & (offset < read.data.bytes)):
+                    m.d.comb += [
+                        self._write_at.eq(read.data.address + offset),
+                        sram.eq(go),
+                        done.eq(self.sram.ready),
+                        good.eq(1),
+                    ]
 
     def _read(self, m: Module, address: Signal, sram: Signal, sram_taken: Signal) -> None:
         """`sram_taken`: a write has the SRAM port in this cycle."""
