@@ -41,11 +41,11 @@ def experiments_page() -> str:
 
 
 def registers_page() -> str:
-    """Every register of card and router, from the one declaration in SystemRDL."""
+    """Every register of card, router and traffic system, from the one declaration in SystemRDL."""
     lines = [
         "# Registers",
         "",
-        "*Made by `docs/generate.py` from `hdl/nic/*.rdl` and `hdl/router/router.rdl`.*",
+        "*Made by `docs/generate.py` from `hdl/nic/*.rdl`, `hdl/router/router.rdl` and `hdl/traffic/*.rdl`.*",
         "",
     ]
     folder = Path(lanikai.hdl.registers.__file__).parent
@@ -53,6 +53,10 @@ def registers_page() -> str:
         ("The NIC processor's", "nic/nic.rdl"),
         ("The host's", "nic/host.rdl"),
         ("A router's", "router/router.rdl"),
+        ("A traffic node's", "traffic/node.rdl"),
+        ("A traffic class'", "traffic/class.rdl"),
+        ("The statistics'", "traffic/statistics.rdl"),
+        ("The measurement's", "traffic/measurement.rdl"),
     ):
         lines += [f"## {title} registers (`hdl/{name}`)", ""]
         lines += ["| offset | register | bits | field | access | what it does |", "|---|---|---|---|---|---|"]

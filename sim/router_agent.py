@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lanikai.hdl.config import RouterConfig
+from lanikai.hdl.arbiter.vl import WEIGHT_BITS
+from lanikai.hdl.config import ConfigError, RouterConfig
 from lanikai.hdl.nic.ports import PROCESSOR_REQUEST, PROCESSOR_RESPONSE
 from lanikai.hdl.router.agent import RECEIVE_BASE, ROUTER_REGISTERS, SEND_BASE
 
@@ -12,9 +13,51 @@ from . import kernel
 from .clock import Clock
 from .fields import Fields
 
-__all__ = ["RouterAgent"]
+__all__ = ["RouterAgent", "check_forwarding_table", "check_tables"]
 
 _REQUEST, _RESPONSE = Fields(PROCESSOR_REQUEST), Fields(PROCESSOR_RESPONSE)
+
+
+MAX_WEIGHT = (1 << WEIGHT_BITS) - 1
+MAX_LIMIT = 255
+
+
+def check_tables(
+    config: RouterConfig,
+    *,
+    high: Sequence[tuple[int, int]],
+    low: Sequence[tuple[int, int]],
+    limit: int = MAX_LIMIT,
+    port: int | None = None,
+) -> None:
+    """VL arbitration tables for a router of `config`, rows of (VL, weight), and the port that they are for. Raises
+    ConfigError, naming the row."""
+    if port is not None and not 0 <= port < config.ports:
+        raise ConfigError(f"VL tables: port {port}: ports are 0 to {config.ports - 1}")
+    if not 0 <= limit <= MAX_LIMIT:
+        raise ConfigError(f"VL tables: limit = {limit}: 0 to {MAX_LIMIT}")
+    for name, rows in (("high", high), ("low", low)):
+        if len(rows) > config.vl_table_entries:
+            raise ConfigError(f"VL tables: {name} has {len(rows)} entries: at most {config.vl_table_entries}")
+        for entry, (vl, weight) in enumerate(rows):
+            place = f"VL tables: {name}, entry {entry}"
+            if vl == config.control_vl:
+                raise ConfigError(f"{place}: VL {vl} carries control packets alone, and is in no table")
+            if not 0 <= vl < config.data_vls:
+                raise ConfigError(f"{place}: VL {vl}: VLs are 0 to {config.data_vls - 1}")
+            if not 0 <= weight <= MAX_WEIGHT:
+                raise ConfigError(f"{place}: weight {weight}: 0 to {MAX_WEIGHT}")
+
+
+def check_forwarding_table(config: RouterConfig, ports: Sequence[int]) -> None:
+    """The port of each node, -1 for none. Raises ConfigError, naming the row."""
+    if len(ports) > config.forwarding_entries:
+        raise ConfigError(f"forwarding table has {len(ports)} rows: at most {config.forwarding_entries}")
+    for node, port in enumerate(ports):
+        if not -1 <= port < config.ports:
+            raise ConfigError(
+                f"forwarding table, node {node}: port {port}: ports are 0 to {config.ports - 1}, -1 for none"
+            )
 
 
 class RouterAgent:
@@ -67,16 +110,21 @@ class RouterAgent:
         crossbar: bool = False,
     ) -> None:
         """VL arbitration tables, rows of (VL, weight), of one port's link or crossbar input, or (`port` None)
-        of all; they take effect at the next frame's start."""
+        of all; they take effect at the next frame's start. Raises ConfigError (`check_tables`) before anything is
+        written. With `deficit`, whose rows are quanta of VLs, VLs that are not given keep theirs."""
+        check_tables(self._config, high=high, low=low, limit=limit, port=port)
+        rest = 0 if self._config.vl_arbiter == "deficit" else self._config.vl_table_entries
         await self.write("SELECT", port=port or 0, crossbar=crossbar, everywhere=port is None)
         for is_high, rows in ((1, high), (0, low)):
-            for entry in range(self._config.vl_table_entries):
+            for entry in range(max(len(rows), rest)):
                 vl, weight = rows[entry] if entry < len(rows) else (0, 0)
                 await self.write("VL_TABLE_ENTRY", high=is_high, entry=entry, vl=vl, weight=weight)
         await self.write("VL_TABLE_COMMIT", limit=limit)
 
     async def write_forwarding_table(self, ports: Sequence[int]) -> None:
-        """The port of each node (`Network.forwarding_table`); -1 for a node that cannot be reached."""
+        """The port of each node (`Network.forwarding_table`); -1 for a node that cannot be reached. Raises
+        ConfigError before anything is written."""
+        check_forwarding_table(self._config, ports)
         for node, port in enumerate(ports):
             await self.write("ROUTE_SELECT", node=node)
             await self.write("ROUTE_PORT", port=max(port, 0), known=port >= 0)
