@@ -4,6 +4,9 @@ A manager has one call at a time to each other manager. It goes out again after 
 `tries` times in all; `WORKING` from the other side starts the count anew. The other side remembers the last call of
 each manager: it serves a newer one, answers the same one from memory, and ignores an older one, whose caller has given
 it up. A call of a manager that has been started again (a later incarnation) is newer than all of its former self.
+
+Calls to a master and calls from one are apart (`Kind.to_master`): while a manager waits for the master, the master may
+have to call it, and both may be on one node.
 """
 
 from __future__ import annotations
@@ -37,6 +40,10 @@ class Post(Protocol):
 
 Serve = Callable[[Envelope], Awaitable[Answer]]
 """Serves a call. Raises ValueError for one that it does not understand."""
+
+
+Line = tuple[int, bool]
+"""The other manager's node, and whether calls go to its master or come from it."""
 
 
 @dataclass
@@ -82,17 +89,19 @@ class Calls:
         self._post, self._serve, self._restarted = post, serve, restarted
         self._answer_cycles, self._tries = answer_cycles, tries
         self.incarnation = scheduler.cycle & 0xFFFFFFFF
-        self._locks: dict[int, Lock] = {}
-        self._sequences: dict[int, int] = {}
-        self._waiting: dict[int, _Waiting] = {}
-        self._served: dict[int, _Served] = {}
+        self._locks: dict[Line, Lock] = {}
+        self._sequences: dict[Line, int] = {}
+        self._waiting: dict[Line, _Waiting] = {}
+        self._served: dict[Line, _Served] = {}
+        self._incarnations: dict[int, int] = {}
 
     async def call(self, node: int, kind: Kind, body: bytes = b"") -> Answer:
         """Have another manager do something. Raises SilentError: it may have done it."""
-        lock = self._locks.setdefault(node, Lock(self._scheduler.flag))
+        line = node, kind.to_master
+        lock = self._locks.setdefault(line, Lock(self._scheduler.flag))
         async with lock:
-            sequence = self._sequences[node] = self._sequences.get(node, 0) + 1
-            waiting = self._waiting[node] = _Waiting(kind, sequence, self._scheduler.flag())
+            sequence = self._sequences[line] = self._sequences.get(line, 0) + 1
+            waiting = self._waiting[line] = _Waiting(kind, sequence, self._scheduler.flag())
             message = self._envelope(kind, Reply.CALL, self.incarnation, sequence, body)
             tries = 0
             try:
@@ -105,7 +114,7 @@ class Calls:
                     if waiting.working:
                         waiting.working, tries = False, 0
             finally:
-                del self._waiting[node]
+                del self._waiting[line]
         raise SilentError(node)
 
     async def _wait(self, waiting: _Waiting) -> None:
@@ -131,7 +140,7 @@ class Calls:
         if envelope.reply is Reply.CALL:
             await self._called(envelope)
             return
-        waiting = self._waiting.get(envelope.sender)
+        waiting = self._waiting.get((envelope.sender, envelope.kind.to_master))
         mine = (self.incarnation, waiting and waiting.sequence, waiting and waiting.kind)
         if waiting is None or (envelope.incarnation, envelope.sequence, envelope.kind) != mine:
             return
@@ -143,16 +152,20 @@ class Calls:
 
     async def _called(self, call: Envelope) -> None:
         """Serve a new call, answer an old one again."""
-        node = call.sender
-        last = self._served.get(node)
+        line = call.sender, call.kind.to_master
+        last = self._served.get(line)
         if last is not None and (call.incarnation, call.sequence) <= (last.incarnation, last.sequence):
             if (call.incarnation, call.sequence) == (last.incarnation, last.sequence):
                 reply = Reply.WORKING if last.answer is None else Reply.ANSWER
                 await self._reply(call, reply, last.answer or b"")
             return
-        served = self._served[node] = _Served(call.incarnation, call.sequence)
-        again = last is not None and last.incarnation != call.incarnation
-        self._scheduler.spawn(self._work(call, served, again), f"manager[{self._node}].serve[{node}]")
+        known = self._incarnations.get(call.sender, call.incarnation)
+        if call.incarnation < known:
+            return
+        self._incarnations[call.sender] = call.incarnation
+        served = self._served[line] = _Served(call.incarnation, call.sequence)
+        again = call.incarnation > known
+        self._scheduler.spawn(self._work(call, served, again), f"manager[{self._node}].serve[{call.sender}]")
 
     async def _work(self, call: Envelope, served: _Served, again: bool) -> None:
         if again:
@@ -162,7 +175,7 @@ class Calls:
         except ValueError:
             answer = Answer(status=Status.BAD)
         served.answer = answer.pack()
-        if self._served[call.sender] is served:
+        if self._served[call.sender, call.kind.to_master] is served:
             await self._reply(call, Reply.ANSWER, served.answer)
 
     async def _reply(self, call: Envelope, reply: Reply, body: bytes) -> None:

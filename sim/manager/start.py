@@ -16,7 +16,7 @@ from .master import Master
 from .post import GmPost
 from .rpc import Calls
 from .sharing import POLICIES
-from .wire import Answer, Envelope, Kind, Status
+from .wire import Answer, Envelope, Status
 
 __all__ = ["Manager", "start_manager", "start_managers"]
 
@@ -68,7 +68,7 @@ class Manager(NodeManager):
             await self.calls.take(message)
 
     async def _serve(self, call: Envelope) -> Answer:
-        if call.kind in (Kind.VOTE, Kind.UPDATE):
+        if not call.kind.to_master:
             return await self.serve(call)
         if self.master is None:
             return Answer(status=Status.NO_MASTER)

@@ -49,6 +49,11 @@ class Kind(IntEnum):
     UPDATE = 5
     """From the master: IDTs of this node's best-effort flows (`Update`)."""
 
+    @property
+    def to_master(self) -> bool:
+        """Whether it is the master that serves such calls."""
+        return self not in (Kind.VOTE, Kind.UPDATE)
+
 
 class Reply(IntEnum):
     """`Envelope.reply`."""
