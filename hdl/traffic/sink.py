@@ -129,7 +129,6 @@ class Sink(wiring.Component):
     ) -> Signal:
         """SINK and the error registers; returns the word read in the cycle before."""
         access, address = self.access, self.access.address
-        m.d.comb += []
         hold, stall = Signal(), Signal(8)
         m.d.comb += [credits.hold.eq(hold), credits.stall.eq(stall)]
         sink = NODE["SINK"].fields
