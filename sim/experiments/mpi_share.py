@@ -45,8 +45,8 @@ SETTINGS = {
     ],
 }
 """Pairs of IDTs, ticks: of 140 and more, together no more than the card of the sending node can dispatch."""
-WARM_UP_MESSAGES = {"quick": 3, "full": 10}
-WINDOW_MESSAGES = {"quick": 3, "full": 10}
+WARM_UP_MESSAGES = {"quick": 3, "full": 6}
+WINDOW_MESSAGES = {"quick": 3, "full": 8}
 """Of each flow; a flow is periodic, with the message as its period."""
 TOGETHER_TICKS = 101
 """Two destinations in turn take the card 50.06 us a packet (figure 5.5)."""

@@ -23,6 +23,7 @@ _CLASSES = {
     "idt-sweep": "idt_sweep:IdtSweep",
     "incoming-rate": "incoming_rate:IncomingRate",
     "mpi-idt": "mpi_idt:MpiIdt",
+    "mpi-replay": "mpi_replay:MpiReplay",
     "mpi-share": "mpi_share:MpiShare",
     "network-load": "network_load:NetworkLoad",
     "rate-overhead": "rate_overhead:RateOverhead",
@@ -32,6 +33,7 @@ _CLASSES = {
     "share-senders": "share_senders:ShareSenders",
     "transfer": "transfer:Transfer",
     "vl-isolation": "vl_isolation:VlIsolation",
+    "wormhole-unfairness": "wormhole_unfairness:WormholeUnfairness",
     "wrr-shares": "wrr_shares:WrrShares",
 }
 """Name -> module and class of every experiment that is built."""

@@ -28,6 +28,10 @@ async def _null_delete(communicator: Communicator, value: Any) -> None:
     return None
 
 
+def _accept(communicator: Communicator, value: Any) -> None:
+    return None
+
+
 async def _store(communicator: Communicator, value: Any) -> Any:
     return value
 
@@ -38,13 +42,16 @@ class Keyval:
 
     - `copy`: at `dup`, the value for the new communicator, or NOT_COPIED (by default).
     - `delete`: the attribute is deleted or replaced, or its communicator freed.
-    - `store`: the attribute is set: what is kept as its value. MPI has no such function; here it is how QoS
+    - `check`: the attribute is to be set: raises an AttributeKeyError for a value that cannot be, before anything
+      changes.
+    - `store`: the attribute is set: what is kept as its value. MPI has neither of these two; here they are how QoS
       attributes ask the bandwidth manager (gulati-thesis-2001 4.4.2).
     """
 
     name: str
     copy: Callable[[Communicator, Any], Awaitable[Any]] = _null_copy
     delete: Callable[[Communicator, Any], Awaitable[None]] = _null_delete
+    check: Callable[[Communicator, Any], None] = _accept
     store: Callable[[Communicator, Any], Awaitable[Any]] = _store
 
 

@@ -61,7 +61,7 @@ async def allreduce(
 ) -> np.ndarray[Any, Any]:
     """Recursive doubling among the largest power of two of ranks; each rank above gives its values to one of these
     before, and gets the result after. Raises CollectiveError if lengths differ."""
-    mine = np.ascontiguousarray(values)
+    mine = np.array(values, order="C")
     theirs = np.empty_like(mine)
     power = 1 << comm.size.bit_length() - 1
     extra = comm.size - power
@@ -94,7 +94,7 @@ async def allreduce(
 async def allgather(comm: Communicator, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A ring: in every step a rank passes on what it got in the step before. size - 1 steps. Raises CollectiveError if
     lengths differ."""
-    mine = np.ascontiguousarray(values)
+    mine = np.array(values, order="C")
     everybody = np.zeros((comm.size, *mine.shape), mine.dtype)
     everybody[comm.rank] = mine
     right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size

@@ -202,11 +202,12 @@ class Communicator:
     # -- attributes ----------------------------------------------------------------------------------------------
 
     async def set_attribute(self, keyval: Keyval, value: Any) -> None:
-        """Set an attribute; one that it had under that key is deleted first. With a QoS key (`qos.Qos`) it asks for
-        bandwidth, and returns when the manager has answered. Raises AttributeKeyError."""
+        """Set an attribute, once its key has found the value possible; one that it had there is deleted first. With
+        the key `qos.QOS` it asks for bandwidth, and returns when the manager has answered. Raises AttributeKeyError."""
         self._check_usable("set_attribute")
         if keyval is TAG_UB:
             raise AttributeKeyError(f"set_attribute on {self.name}: TAG_UB is not to be set")
+        keyval.check(self, value)
         if keyval in self._attributes:
             await self.delete_attribute(keyval)
         self._attributes[keyval] = await keyval.store(self, value)

@@ -10,7 +10,7 @@ does. While it computes, what arrives waits in its receive buffers; a call first
   to their places.
 - *Credits*: every fragment (EAGER, ANNOUNCE, DATA) uses one of the credits that the receiver has given the sender, one
   for each buffer it keeps for it, so none arrives without a buffer. Freed buffers are told of in the header of
-  anything that goes there, or by a CREDIT once half of them are.
+  anything that goes there, or by a CREDIT once a quarter of them are.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Process:
         credits = self.config.credits(transport.size)
         self._credits = [credits] * transport.size
         self._owed = [0] * transport.size
-        self._owed_most = max(1, credits // 2)
+        self._owed_most = max(1, credits // 4)
         self._control: deque[tuple[int, Envelope]] = deque()
         self._announced: list[deque[_Send]] = [deque() for _ in range(transport.size)]
         self._granted: list[deque[_Send]] = [deque() for _ in range(transport.size)]

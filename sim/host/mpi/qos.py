@@ -72,22 +72,37 @@ def attach_bandwidth(world: Communicator, client: Bandwidth) -> None:
     world.process.bandwidth = client
 
 
-async def _store(communicator: Communicator, value: Any) -> QosAnswer:
-    requests = (
-        [value] if isinstance(value, QosRequest) else list(value) if isinstance(value, Sequence) else []
+def _requests(value: Any) -> list[Any]:
+    return (
+        [value] if isinstance(value, QosRequest) else list(value) if isinstance(value, list | tuple) else []
     )
-    client = communicator.process.bandwidth
-    if client is None:
+
+
+def _check(communicator: Communicator, value: Any) -> None:
+    """Raises QosError, RankError for what cannot be asked for."""
+    if communicator.process.bandwidth is None:
         raise QosError(
             f"QOS on {communicator.name}: rank {communicator.rank} has no bandwidth manager; attach_bandwidth first"
         )
-    raw = [_check(communicator, requests, place) for place in range(len(requests))]
+    requests = _requests(value)
     if not requests:
         raise QosError(f"QOS on {communicator.name}: set it to a QosRequest or a list of them")
+    for place, request in enumerate(requests):
+        _check_one(communicator, request, [one.destination for one in requests[:place]])
+
+
+async def _store(communicator: Communicator, value: Any) -> QosAnswer:
+    client = communicator.process.bandwidth
     transport = _transport(communicator)
     granted: list[QosFlow] = []
     try:
-        for request, mb_per_s in zip(requests, raw, strict=True):
+        for request in _requests(value):
+            mb_per_s = raw_mb_per_s(
+                request.mb_per_s,
+                request.message_bytes,
+                communicator.process.config,
+                transport.gm.nic.mtu_bytes,
+            )
             place = transport.places[communicator.group[request.destination]]
             grant = await client.request(place.node, place.port, mb_per_s)
             granted.append(QosFlow(request=request, raw_mb_per_s=mb_per_s, grant=grant))
@@ -105,9 +120,7 @@ async def _delete(communicator: Communicator, value: QosAnswer) -> None:
         await communicator.process.bandwidth.release(flow.grant)
 
 
-def _check(communicator: Communicator, requests: Sequence[Any], place: int) -> float:
-    """The raw bandwidth of a request that can be asked for. Raises QosError, RankError."""
-    request = requests[place]
+def _check_one(communicator: Communicator, request: Any, before: Sequence[int]) -> None:
     where = f"QOS on {communicator.name}"
     if not isinstance(request, QosRequest):
         raise QosError(f"{where}: {type(request).__name__} is no QosRequest")
@@ -117,7 +130,7 @@ def _check(communicator: Communicator, requests: Sequence[Any], place: int) -> f
     transport = _transport(communicator)
     if transport.places[communicator.group[to]].node == transport.places[transport.rank].node:
         raise QosError(f"{where}: rank {to} is on this rank's node; messages to it do not use the network")
-    if to in [other.destination for other in requests[:place]]:
+    if to in before:
         raise QosError(f"{where}: rank {to} is asked for twice")
     if request.message_bytes < 1:
         raise QosError(f"{where}: message_bytes = {request.message_bytes}: 1 or more")
@@ -128,7 +141,6 @@ def _check(communicator: Communicator, requests: Sequence[Any], place: int) -> f
             f"{where}: {request.mb_per_s:g} MB/s to rank {to}: above 0 and at most {peak:.1f}, which is what a rank "
             f"can do with messages of {request.message_bytes} bytes"
         )
-    return raw_mb_per_s(request.mb_per_s, request.message_bytes, process.config, transport.gm.nic.mtu_bytes)
 
 
 def _transport(communicator: Communicator) -> GmTransport:
@@ -138,5 +150,5 @@ def _transport(communicator: Communicator) -> GmTransport:
     return transport
 
 
-QOS = Keyval("QOS", delete=_delete, store=_store)
+QOS = Keyval("QOS", delete=_delete, check=_check, store=_store)
 """The key of the attribute: set it to a QosRequest or a list of them, get a QosAnswer."""

@@ -89,7 +89,7 @@ async def finalize(world: Communicator) -> None:
 
     After the first barrier every rank has all its messages, after the second nobody sends any more. In the second no
     credit is returned, or one might find its port closed; there is one for its messages, since before it every buffer
-    was given back but fewer than half of a peer's.
+    was given back but fewer than a quarter of a peer's.
     """
     async with world._call("finalize"):
         process = world.process

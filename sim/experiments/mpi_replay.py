@@ -1,0 +1,266 @@
+"""mpi-replay: a recorded MPI program, alone and beside a competing flow, without and with reserved bandwidth.
+
+The program is sweep3d on 2 x 2 ranks (`host/mpi/trace.py`), a wavefront: a rank receives 36 KB from each neighbour
+before it, computes, and sends to those behind it. Another program's flow from one node to another shares card, host
+bus and switch port with it. A reservation asks the bandwidth manager for every flow of the program that the trace
+uses, by MPI's attributes (gulati-thesis-2001 4.4.2); the competing flow is then one of best effort (3.3.2).
+
+The trace's machine computed 26 ms a step and communicated for less than 1 ms, so that no flow could slow it by more
+than a few percent. `compute_scale` shortens the computing until the program waits for its messages most of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from lanikai.hdl.config import Part
+from pydantic import Field, model_validator
+
+from ..errors import UserError
+from ..units import KB, mb_per_s, microseconds
+from .base import Claim, Experiment, Outcome, Point, Size
+from .gm_hosts import NODES
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ..cluster import Cluster
+    from ..host.mpi.communicator import Communicator
+    from ..host.mpi.trace import Trace
+
+__all__ = ["MpiReplay", "MpiReplayParameters"]
+
+MESSAGES = {"quick": 5, "full": 0}
+"""First messages from each rank to each other that are played; 0: all."""
+SLOWER = 0.10
+"""Relative: what a competing flow slows the program by, at least."""
+RESTORED = 0.05
+"""Relative: how much longer than alone it takes with a reservation beside the competing flow, at most."""
+COMPETING_PORT = 5
+"""Of both nodes. MPI has port 0, the managers port 7."""
+COMPETING_BYTES = 64 * KB
+WARM_UP_CYCLES = 20_000
+"""The competing flow is under way when the program starts."""
+CASES = {
+    "alone": (False, False),
+    "reserved": (False, True),
+    "competing": (True, False),
+    "competing, reserved": (True, True),
+}
+"""Points: whether there is a competing flow, and a reservation."""
+
+
+class MpiReplayParameters(Part):
+    """Parameters of mpi-replay."""
+
+    traces: list[Path] = Field(
+        [],
+        max_length=NODES,
+        description="trace files, one a rank; empty: the excerpt of sweep3d that comes with the package",
+        json_schema_extra={"range": "list of files"},
+    )
+    messages: int = Field(
+        0, ge=0, description="first messages from each rank to each other; 0: those of the size"
+    )
+    compute_scale: float = Field(
+        0.01, ge=0, le=10, description="computing takes so many times the recorded time"
+    )
+    competing: list[int] = Field(
+        [3, 2],
+        min_length=2,
+        max_length=2,
+        description="nodes that the competing flow goes from and to",
+        json_schema_extra={"range": f"list of 2 different nodes, each 0 to {NODES - 1}"},
+    )
+    reserve_mb_per_s: float = Field(
+        26.0, gt=0, le=80, description="bandwidth reserved for each flow of the program, MB/s of its messages"
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        source, target = self.competing
+        if source == target or not {source, target} <= set(range(NODES)):
+            raise ValueError(f"competing = {self.competing}: two different nodes of 0 to {NODES - 1}")
+        # A bad file is refused here, before anything is built; its error names file and line.
+        if len(_read(self.traces, 0)) > NODES:
+            raise UserError(f"mpi-replay: the trace has more ranks than there are nodes, {NODES}")
+        return self
+
+
+def _read(paths: Sequence[Path | str], messages: int) -> list[Trace]:
+    """The traces, cut. Raises TraceError."""
+    from ..host.mpi.trace import cut, example_traces, read_traces
+
+    traces = read_traces([Path(path) for path in paths] or example_traces())
+    return cut(traces, messages) if messages else traces
+
+
+class MpiReplay(Experiment):
+    """A recorded MPI program beside a competing flow."""
+
+    name = "mpi-replay"
+    asks = "How much does another program's flow slow an MPI program, and does a reservation undo it?"
+    source = "gulati-thesis-2001 4.4.2 and 1.1; a trace of sweep3d on 2 x 2 ranks"
+    entry = "lanikai.sim.experiments.mpi_replay:measure"
+    Parameters = MpiReplayParameters
+
+    def points(self, parameters: MpiReplayParameters, size: Size) -> list[Point]:
+        """Alone and beside the competing flow, without and with a reservation."""
+        messages = parameters.messages or MESSAGES[size]
+        return [
+            Point(
+                label=label,
+                parameters={
+                    "competing": competing,
+                    "reserved": reserved,
+                    "messages": messages,
+                    "compute_scale": parameters.compute_scale,
+                    "reserve_mb_per_s": parameters.reserve_mb_per_s if reserved else 0.0,
+                },
+                spec={
+                    "traces": [str(path.resolve()) for path in parameters.traces],
+                    "messages": messages,
+                    "compute_scale": parameters.compute_scale,
+                    "competing": parameters.competing if competing else None,
+                    "reserve_mb_per_s": parameters.reserve_mb_per_s if reserved else None,
+                },
+            )
+            for label, (competing, reserved) in CASES.items()
+        ]
+
+    def cluster(self, parameters: MpiReplayParameters) -> Any:
+        """A rank on each node."""
+        from .gm_hosts import gm_cluster
+
+        return gm_cluster()
+
+    def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
+        """Time of the program, how much of it its ranks were inside MPI, what the competing flow got."""
+        hz = measured["clock_hz"]
+        return {
+            "replay_us": microseconds(measured["replay_cycles"], hz),
+            "inside_mpi_share": [inside / measured["replay_cycles"] for inside in measured["call_cycles"]],
+            "messages": measured["messages"],
+            "competing_mb_per_s": mb_per_s(measured["competing_bytes"], measured["replay_cycles"], hz),
+        }
+
+    def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
+        """What a competing flow does, and what a reservation is good for."""
+        time = {one.point.label: one.results["replay_us"] for one in outcomes}
+        messages = {one.results["messages"] for one in outcomes}
+        return [
+            Claim(
+                text=f"a competing flow slows the program, by {SLOWER:.0%} at least",
+                holds=time["competing"] >= (1 + SLOWER) * time["alone"],
+            ),
+            Claim(
+                text=f"with a reservation it takes what it takes alone, at most {RESTORED:.0%} more, beside the "
+                "same flow",
+                holds=time["competing, reserved"] <= (1 + RESTORED) * time["alone"],
+            ),
+            Claim(text="the same messages are sent every time", holds=len(messages) == 1),
+        ]
+
+    def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
+        """Time of the program in each case, as a multiple of what it takes alone."""
+        axes = figure.add_subplot()
+        alone = outcomes[0].results["replay_us"]
+        for place, one in enumerate(outcomes):
+            ratio = one.results["replay_us"] / alone
+            axes.bar(place, ratio, color=f"C{place}")
+            axes.text(
+                place,
+                ratio / 2,
+                f"{one.results['replay_us'] / 1000:.1f} ms\n"
+                f"competing flow:\n{one.results['competing_mb_per_s']:.1f} MB/s",
+                ha="center",
+                va="center",
+                color="white",
+            )
+        axes.axhline(1, color="black", linewidth=0.8)
+        axes.axhline(1 + RESTORED, color="black", linewidth=0.8, linestyle="dashed")
+        axes.set_xticks(range(len(outcomes)), [one.point.label for one in outcomes])
+        axes.set_ylabel("time of the program, alone = 1")
+        axes.set_title("A replayed MPI program beside a competing flow")
+
+
+async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Run one point."""
+    from ..host.mpi.gm_transport import GmTransport
+    from ..host.mpi.qos import attach_bandwidth
+    from ..host.mpi.replay import replay
+    from ..host.mpi.world import run_ranks, start_mpi
+    from ..manager.client import BandwidthClient
+    from ..manager.start import start_managers
+    from .gm_flows import Flow, prepare_flows
+    from .gm_hosts import start_gm
+
+    traces = _read(spec["traces"], spec["messages"])
+    clock = cluster.clock
+    hosts = start_gm(cluster)
+    managers = await start_managers(hosts, cluster.network)
+    worlds = await start_mpi(hosts[: len(traces)])
+    for world in worlds:
+        cluster.observe(world.process)
+        transport = world.process.transport
+        assert isinstance(transport, GmTransport)
+        attach_bandwidth(world, BandwidthClient(managers[world.rank], transport.port))
+        if spec["reserve_mb_per_s"] is not None:
+            await _reserve(world, traces[world.rank], spec["reserve_mb_per_s"])
+    competing_bytes = 0
+    running = False
+
+    def deliver(flow: int, length: int) -> None:
+        nonlocal competing_bytes
+        if running:
+            competing_bytes += length
+
+    if spec["competing"] is not None:
+        source, target = spec["competing"]
+        flow = Flow(
+            source=source,
+            source_port=COMPETING_PORT,
+            target=target,
+            target_port=COMPETING_PORT,
+            message_bytes=COMPETING_BYTES,
+        )
+        (sender,) = await prepare_flows(cluster, hosts, [flow], deliver)
+        if spec["reserve_mb_per_s"] is not None:
+            client = BandwidthClient(managers[source], sender.port)
+            await client.join(target, COMPETING_PORT)
+        sender.start()
+    await clock.sleep(WARM_UP_CYCLES)
+    running = True
+    began = clock.cycle
+    played = await run_ranks(
+        clock, worlds, lambda world: replay(world, traces[world.rank], spec["compute_scale"]), ending=False
+    )
+    running = False
+    return {
+        "replay_cycles": clock.cycle - began,
+        "call_cycles": [one.call_cycles for one in played],
+        "messages": sum(one.messages for one in played),
+        "competing_bytes": competing_bytes,
+        "clock_hz": cluster.config.nic.clock_hz,
+    }
+
+
+async def _reserve(world: Communicator, trace: Trace, mb_per_s: float) -> None:
+    """Ask for bandwidth for all flows of a rank. Raises UserError if it is refused."""
+    from ..host.mpi.qos import QOS, QosRequest
+
+    longest: dict[int, int] = {}
+    for call in trace.calls:
+        if call.name == "MPI_Send":
+            longest[call.peer] = max(1, call.length, longest.get(call.peer, 0))
+    requests = [
+        QosRequest(destination=peer, mb_per_s=mb_per_s, message_bytes=length)
+        for peer, length in sorted(longest.items())
+    ]
+    if requests:
+        await world.set_attribute(QOS, requests)
+        answer = world.get_attribute(QOS)
+        if not answer.granted:
+            raise UserError(f"mpi-replay: rank {world.rank}: {answer.reason}; reserve_mb_per_s is too high")

@@ -1,0 +1,181 @@
+"""Collective operations and communicators, for every number of ranks from 1 to 7."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from fake import Ranks
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lanikai.sim.host.mpi.communicator import UNDEFINED
+from lanikai.sim.host.mpi.errors import CollectiveError, CommunicatorError
+from lanikai.sim.host.mpi.ops import LAND, LOR, MAX, MIN, PROD, SUM
+from lanikai.sim.host.mpi.request import Status
+
+SIZES = range(1, 8)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_nobody_leaves_a_barrier_before_all_are_there(size) -> None:
+    ranks = Ranks(size, seed=size)
+
+    async def main(world) -> tuple[int, int]:
+        await ranks.world.sleep(1 + 3000 * ((world.rank * 3 + 1) % size))
+        came = ranks.world.cycle
+        await world.barrier()
+        return came, ranks.world.cycle
+
+    times = ranks.run(main)
+    assert min(left for _, left in times) >= max(came for came, _ in times)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_broadcast_from_every_root(size) -> None:
+    ranks = Ranks(size, seed=size)
+
+    async def main(world) -> list[bytes]:
+        got = []
+        for root in range(size):
+            for length in (0, 5, 700):
+                mine = bytes([root + 1]) * length
+                buffer = mine if world.rank == root else bytearray(length)
+                await world.broadcast(buffer, root)
+                got.append(bytes(buffer))
+        return got
+
+    expected = [bytes([root + 1]) * length for root in range(size) for length in (0, 5, 700)]
+    assert ranks.run(main) == [expected] * size
+
+
+OPERATIONS = {SUM: np.sum, PROD: np.prod, MIN: np.min, MAX: np.max, LAND: np.all, LOR: np.any}
+
+
+@given(
+    st.sampled_from(SIZES),
+    st.sampled_from(list(OPERATIONS)),
+    st.integers(0, 40),
+    st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=40, deadline=None)
+def test_allreduce_is_what_numpy_says(size, operation, length, seed) -> None:
+    ranks = Ranks(size, seed=seed)
+    low, high = (0, 2) if operation in (LAND, LOR) else (-4, 5)
+    everybody = np.random.default_rng(seed).integers(low, high, (size, length))
+
+    async def main(world) -> np.ndarray:
+        return await world.allreduce(everybody[world.rank], operation)
+
+    expected = OPERATIONS[operation](everybody, axis=0)
+    for result in ranks.run(main):
+        assert (result == expected).all() and result.dtype == everybody.dtype
+
+
+def test_allreduce_of_floats_is_equal_to_the_bit_everywhere_and_leaves_its_argument() -> None:
+    ranks = Ranks(7, seed=1)
+    values = np.random.default_rng(1).normal(size=(7, 50)) * 10.0 ** np.arange(50)
+
+    async def main(world) -> bytes:
+        mine = values[world.rank].copy()
+        result = await world.allreduce(mine)
+        assert (mine == values[world.rank]).all()
+        return result.tobytes()
+
+    assert len(set(ranks.run(main))) == 1
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_allgather(size) -> None:
+    ranks = Ranks(size, seed=size)
+
+    async def main(world) -> list:
+        scalars = await world.allgather(np.array(world.rank * 10))
+        rows = await world.allgather([world.rank, world.rank + 0.5])
+        return [scalars.tolist(), rows.tolist()]
+
+    assert ranks.run(main) == [[[r * 10 for r in range(size)], [[r, r + 0.5] for r in range(size)]]] * size
+
+
+def test_arguments_that_do_not_go_together() -> None:
+    ranks = Ranks(2)
+
+    async def main(world) -> None:
+        with pytest.raises(CollectiveError) as caught:
+            await world.allreduce(np.zeros(3 + world.rank))
+        mine, theirs = (24, 32) if world.rank == 0 else (32, 24)
+        assert str(caught.value) == (
+            f"allreduce on world: rank {1 - world.rank} gave {theirs} bytes, rank {world.rank} has {mine}"
+        )
+
+    ranks.run(main, ending=False)
+
+
+def test_messages_of_a_communicator_stay_in_it() -> None:
+    """Same ranks, same tag, wildcards; and a collective operation between."""
+    ranks = Ranks(2)
+
+    async def main(world) -> list[bytes]:
+        first = await world.dup()
+        second = await first.dup()
+        got = []
+        if world.rank == 0:
+            await second.send(b"second", 1, 0)
+            await world.send(b"world", 1, 0)
+            await first.send(b"first", 1, 0)
+            await second.barrier()
+        else:
+            await second.barrier()  # its messages are not what these receives are given
+            for comm in (first, world, second):
+                buffer = bytearray(10)
+                status = await comm.receive(buffer)
+                got.append(bytes(buffer[: status.length]))
+        return got
+
+    assert ranks.run(main)[1] == [b"first", b"world", b"second"]
+
+
+def test_split_orders_by_key_then_by_rank_and_leaves_out() -> None:
+    ranks = Ranks(6, seed=2)
+    colors = [0, 1, 0, UNDEFINED, 1, 0]
+    keys = [5, 0, 5, 0, 0, -1]
+
+    async def main(world) -> tuple | None:
+        part = await world.split(colors[world.rank], keys[world.rank])
+        if part is None:
+            return None
+        total = await part.allreduce([world.rank])
+        buffer = bytearray(1)
+        status = await part.sendrecv(
+            bytes([world.rank]), (part.rank + 1) % part.size, buffer, (part.rank - 1) % part.size
+        )
+        assert status == Status((part.rank - 1) % part.size, 0, 1)
+        assert buffer[0] == part.group[status.source]
+        again = await part.dup()  # of parts that know nothing of one another
+        await again.barrier()
+        return part.group, part.rank, int(total[0])
+
+    assert ranks.run(main) == [
+        ((5, 0, 2), 1, 7),
+        ((1, 4), 0, 5),
+        ((5, 0, 2), 2, 7),
+        None,
+        ((1, 4), 1, 5),
+        ((5, 0, 2), 0, 7),
+    ]
+
+
+def test_a_wrong_colour_and_a_freed_communicator() -> None:
+    ranks = Ranks(2)
+
+    async def main(world) -> None:
+        with pytest.raises(CommunicatorError) as caught:
+            await world.split(-7)
+        assert str(caught.value) == "split of world: color = -7: 0 or more, or UNDEFINED"
+        copy = await world.dup()
+        await copy.barrier()
+        await copy.free()
+        for call in (copy.barrier(), copy.send(b"", 1), copy.free(), copy.dup()):
+            with pytest.raises(CommunicatorError, match=r"on world.dup: the communicator has been freed$"):
+                await call
+        await world.barrier()
+
+    ranks.run(main)

@@ -1,0 +1,206 @@
+"""What is refused, before anything is sent, and in which words; attributes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from fake import SMALL, Ranks
+from lanikai.hdl.config import ConfigError
+from lanikai.sim.host.mpi.attributes import TAG_UB, Keyval, dup_fn
+from lanikai.sim.host.mpi.config import MpiConfig, MpiCosts
+from lanikai.sim.host.mpi.envelope import Envelope, Kind
+from lanikai.sim.host.mpi.errors import (
+    AttributeKeyError,
+    BufferKindError,
+    LengthError,
+    MpiError,
+    RankBusyError,
+    RankError,
+    RequestError,
+    TagError,
+)
+
+
+def test_wrong_arguments() -> None:
+    ranks = Ranks(3)
+
+    async def main(world) -> None:
+        if world.rank:
+            return
+        sent = len(ranks.transports[0].sent)
+        frozen = b"1234"
+
+        async def check(kind: type[MpiError], message: str, call: Any) -> None:
+            with pytest.raises(kind) as caught:
+                await call
+            assert str(caught.value) == message
+            assert isinstance(caught.value, MpiError) and caught.value.exit_status == 2
+            assert len(ranks.transports[0].sent) == sent
+
+        await check(RankError, "send on world: destination = 3: ranks are 0 to 2", world.send(b"", 3))
+        await check(RankError, "isend on world: destination = -1: ranks are 0 to 2", world.isend(b"", -1))
+        await check(
+            RankError, "receive on world: source = 7: ranks are 0 to 2", world.receive(bytearray(), 7)
+        )
+        await check(RankError, "irecv on world: source = -5: ranks are 0 to 2", world.irecv(bytearray(), -5))
+        await check(RankError, "broadcast on world: root = 3: ranks are 0 to 2", world.broadcast(b"", 3))
+        await check(RankError, "probe on world: source = 3: ranks are 0 to 2", world.probe(3))
+        await check(TagError, "send on world: tag = -1: 0 to 2147483647", world.send(b"", 1, -1))
+        await check(TagError, f"send on world: tag = {2**31}: 0 to 2147483647", world.send(b"", 1, 2**31))
+        await check(
+            TagError,
+            "receive on world: tag = -2: 0 to 2147483647, or ANY_TAG",
+            world.receive(bytearray(), 1, -2),
+        )
+        await check(
+            LengthError,
+            "send to rank 1, tag 0, on world: length = -1: 0 to the buffer's 4 bytes",
+            world.send(frozen, 1, length=-1),
+        )
+        await check(
+            LengthError,
+            "receive from any rank, any tag, on world: length = 5: 0 to the buffer's 4 bytes",
+            world.receive(bytearray(4), length=5),
+        )
+        await check(
+            BufferKindError,
+            "receive from rank 1, tag 2, on world: the buffer cannot be written; give a bytearray or a numpy "
+            "array",
+            world.receive(frozen, 1, 2),
+        )
+        await check(
+            BufferKindError,
+            "send to rank 1, tag 0, on world: str is no buffer; give bytes, a bytearray or a numpy array",
+            world.send("text", 1),
+        )
+        await check(
+            BufferKindError,
+            "send to rank 1, tag 0, on world: the buffer is not contiguous; give a copy of it",
+            world.send(np.arange(8)[::2], 1),
+        )
+        await check(RequestError, "wait: int is no request; isend and irecv return them", world.wait(5))
+        theirs = await ranks.worlds[1].irecv(bytearray(1))
+        await check(
+            RequestError,
+            "wait on rank 0 of the world: the request is another rank's",
+            world.wait(theirs),
+        )
+        await check(
+            RankError,
+            "sendrecv on world: destination = 9: ranks are 0 to 2",
+            world.sendrecv(b"", 9, bytearray()),
+        )
+        assert not world.process._matcher.waiting  # the receive of that sendrecv has not begun
+
+    ranks.run(main, ending=False)
+
+
+def test_a_rank_is_one_thread() -> None:
+    ranks = Ranks(2)
+
+    async def main(world) -> None:
+        if world.rank == 0:
+            ranks.world.spawn(world.receive(bytearray(1)), "first")
+            await ranks.world.sleep(100)
+            with pytest.raises(RankBusyError) as caught:
+                await world.barrier()
+            assert str(caught.value) == (
+                "barrier on world on rank 0 of the world, which is inside receive on world: a rank is one thread; "
+                "await one call after the other"
+            )
+            await ranks.world.sleep(5000)
+            await world.send(b"", 1)  # the first call has ended
+        else:
+            await ranks.world.sleep(1000)
+            await world.send(b"x", 0)
+            await world.receive(bytearray())
+
+    ranks.run(main)
+
+
+def test_a_rank_that_waits_says_for_what() -> None:
+    ranks = Ranks(2)
+    process = ranks.worlds[1].process
+
+    async def main(world) -> None:
+        if world.rank == 0:
+            await ranks.world.sleep(1000)
+            assert process.pending and process.waiting() == ["rank 1: receive from rank 0, tag 4, on world"]
+            state = "\n".join(process.state())
+            assert "inside receive on world" in state and "1 receives without a message" in state
+            await world.send(b"", 1, 4)
+        else:
+            await world.receive(bytearray(), 0, 4)
+        assert not world.process.pending
+
+    ranks.run(main)
+
+
+def test_attributes_are_set_got_deleted_copied_and_freed() -> None:
+    ranks = Ranks(2)
+    deleted = []
+
+    async def delete(communicator, value) -> None:
+        deleted.append((communicator.rank, communicator.name, value))
+
+    kept, private = Keyval("kept", copy=dup_fn, delete=delete), Keyval("private", delete=delete)
+
+    async def main(world) -> None:
+        assert world.get_attribute(TAG_UB) == 2**31 - 1
+        with pytest.raises(AttributeKeyError) as caught:
+            world.get_attribute(kept)
+        assert str(caught.value) == "world has no attribute kept: set it first"
+        for call in (world.set_attribute(TAG_UB, 5), world.delete_attribute(TAG_UB)):
+            with pytest.raises(AttributeKeyError, match="TAG_UB is not to be"):
+                await call
+        await world.set_attribute(kept, 1)
+        await world.set_attribute(kept, 2)  # deletes what was there
+        await world.set_attribute(private, "p")
+        assert world.get_attribute(kept) == 2
+        copy = await world.dup()
+        assert copy.get_attribute(kept) == 2 and copy.get_attribute(TAG_UB) == 2**31 - 1
+        with pytest.raises(AttributeKeyError):
+            copy.get_attribute(private)
+        part = await world.split(0)
+        with pytest.raises(AttributeKeyError):
+            part.get_attribute(kept)
+        await copy.free()
+        await world.delete_attribute(private)
+        with pytest.raises(AttributeKeyError):
+            world.get_attribute(private)
+
+    ranks.run(main)
+    mine = [(name, value) for rank, name, value in deleted if rank == 0]
+    assert mine == [("world", 1), ("world.dup", 2), ("world", "p")]
+
+
+def test_a_header_is_its_32_bytes() -> None:
+    envelope = Envelope(
+        kind=Kind.DATA,
+        credits=3,
+        context=4,
+        source=5,
+        tag=2**31 - 1,
+        length=2**32 - 1,
+        offset=6,
+        send=7,
+        receive=8,
+    )
+    assert len(envelope.pack()) == 32 and Envelope.unpack(envelope.pack() + b"payload") == envelope
+    assert [kind.control for kind in Kind] == [False, False, True, False, True]
+
+
+def test_sizes_that_do_not_fit() -> None:
+    with pytest.raises(ConfigError) as caught:
+        MpiConfig(fragment_bytes=1024, eager_bytes=993)
+    assert str(caught.value) == "MpiConfig: eager_bytes = 993: at most 992, a fragment's payload"
+    assert MpiConfig(fragment_bytes=1024, eager_bytes=992).payload_bytes == 992
+    assert [SMALL.credits(ranks) for ranks in (1, 2, 5, 9, 100)] == [8, 8, 2, 1, 1]
+
+
+def test_costs_are_rounded_up() -> None:
+    costs = MpiCosts(copy_ns_per_kb=1000, reduce_ns_per_kb=2000)
+    assert [costs.copy_ns(length) for length in (0, 1, 1024, 1025)] == [0, 1, 1000, 1001]
+    assert costs.reduce_ns(512) == 1000

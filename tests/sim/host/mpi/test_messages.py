@@ -1,0 +1,306 @@
+"""Messages between ranks on a plain transport: whole, in order, each to the receive that it belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from fake import SMALL, Ranks
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lanikai.sim.host.mpi.communicator import PROC_NULL
+from lanikai.sim.host.mpi.errors import TruncationError
+from lanikai.sim.host.mpi.matching import ANY_SOURCE, ANY_TAG
+from lanikai.sim.host.mpi.request import Status
+
+ALL_BUFFERS = SMALL.payload_bytes * SMALL.data_receives
+SIZES = [0, 1, SMALL.eager_bytes, SMALL.eager_bytes + 1, 64, ALL_BUFFERS + 1, 3 * ALL_BUFFERS]
+
+
+@dataclass(frozen=True)
+class Message:
+    source: int
+    target: int
+    second: bool  # in the second communicator
+    tag: int
+    size: int
+
+
+@st.composite
+def programs(draw) -> tuple[int, list[Message], int]:
+    size = draw(st.integers(2, 4))
+    message = st.builds(
+        Message,
+        source=st.integers(0, size - 1),
+        target=st.integers(0, size - 1),
+        second=st.booleans(),
+        tag=st.integers(0, 2),
+        size=st.sampled_from(SIZES),
+    )
+    return size, draw(st.lists(message, max_size=25)), draw(st.integers(0, 2**32))
+
+
+WILD = ["exact", "any source", "any tag", "any"]
+
+
+def receives_of(messages: list[Message], how: str, rng) -> list[tuple[int, int]]:
+    """Source and tag of receives that take all of these messages, whatever the order in which they come."""
+    asked = [
+        (
+            ANY_SOURCE if how in ("any source", "any") else one.source,
+            ANY_TAG if how in ("any tag", "any") else one.tag,
+        )
+        for one in messages
+    ]
+    rng.shuffle(asked)
+    return asked
+
+
+@given(programs(), st.lists(st.sampled_from(WILD), min_size=8, max_size=8))
+@settings(max_examples=120, deadline=None)
+def test_each_receive_gets_the_oldest_message_that_suits_it(program, hows) -> None:
+    size, messages, seed = program
+    ranks = Ranks(size, seed=seed)
+
+    def content(number: int) -> bytes:
+        return bytes((number * 37 + place) % 251 for place in range(messages[number].size))
+
+    async def main(world) -> dict[bool, list[tuple[tuple[int, int], Status, bytes]]]:
+        rng = ranks.random
+        comms = {False: world, True: await world.dup()}
+        mine = [n for n, one in enumerate(messages) if one.source == world.rank]
+        steps: list[tuple[str, Any]] = [("send", number) for number in mine]
+        for second in (False, True):
+            to_me = [m for m in messages if m.target == world.rank and m.second == second]
+            how = hows[world.rank * 2 + second]
+            receives = [("receive", (second, *one)) for one in receives_of(to_me, how, rng)]
+            for receive in receives:  # anywhere among the sends, the order of each kind kept
+                steps.insert(rng.randint(0, len(steps)), receive)
+        sends = iter(mine)
+        steps = [("send", next(sends)) if kind == "send" else (kind, what) for kind, what in steps]
+        requests, posted = [], {False: [], True: []}
+        for kind, what in steps:
+            if rng.random() < 0.3:
+                await ranks.world.sleep(rng.choice((1, 50, 2000)))  # so that messages come unexpected
+            if kind == "send":
+                one = messages[what]
+                buffer = bytearray(content(what))
+                request = await comms[one.second].isend(buffer, one.target, one.tag)
+                requests.append(request)
+                if request.done:
+                    buffer[:] = b"\xaa" * len(buffer)  # the buffer is the caller's again
+            else:
+                second, source, tag = what
+                buffer = bytearray(max(SIZES))
+                request = await comms[second].irecv(buffer, source, tag)
+                requests.append(request)
+                posted[second].append(((source, tag), request, buffer))
+        await world.wait_all(requests)
+        return {
+            second: [(asked, r.status, bytes(b[: r.status.length])) for asked, r, b in posts]
+            for second, posts in posted.items()
+        }
+
+    received = ranks.run(main)
+    for rank in range(size):
+        for second in (False, True):
+            left = [n for n, one in enumerate(messages) if one.target == rank and one.second == second]
+            for (source, tag), status, data in received[rank][second]:
+                assert source in (status.source, ANY_SOURCE) and tag in (status.tag, ANY_TAG)
+                # Of those that the sender sent and nobody has received yet, the oldest that suits.
+                suiting = [
+                    n
+                    for n in left
+                    if messages[n].source == status.source and tag in (messages[n].tag, ANY_TAG)
+                ]
+                assert (status.tag, data) == (messages[suiting[0]].tag, content(suiting[0]))
+                left.remove(suiting[0])
+            assert not left
+
+
+@pytest.mark.parametrize("late", ["receiver", "sender"])
+@pytest.mark.parametrize("size", SIZES)
+def test_a_message_of_any_size_expected_or_not(size, late) -> None:
+    ranks = Ranks(2)
+    data = bytes(place % 251 for place in range(size))
+
+    async def main(world) -> Status | None:
+        if (world.rank == 1) == (late == "receiver"):
+            await ranks.world.sleep(5000)
+        if world.rank == 0:
+            await world.send(data, 1, 9)
+            return None
+        buffer = bytearray(size + 3)
+        status = await world.receive(buffer, 0, 9)
+        assert buffer == data + b"\0\0\0"
+        return status
+
+    assert ranks.run(main) == [None, Status(0, 9, size)]
+
+
+def test_a_short_message_does_not_overtake_a_long_one() -> None:
+    ranks = Ranks(2)
+
+    async def main(world) -> Any:
+        if world.rank == 0:
+            first = await world.isend(b"L" * 1000, 1, 5)
+            second = await world.isend(b"s", 1, 5)
+            return await world.wait_all([first, second])
+        await ranks.world.sleep(3000)
+        buffer = bytearray(1000)
+        lengths = [(await world.receive(buffer, ANY_SOURCE, ANY_TAG)).length for _ in range(2)]
+        return lengths
+
+    assert ranks.run(main)[1] == [1000, 1]
+
+
+def test_eager_sends_end_before_their_receives_begin_and_long_ones_do_not() -> None:
+    ranks = Ranks(2)
+    ended = {}
+
+    async def main(world) -> None:
+        if world.rank == 0:
+            for name, size in (("eager", SMALL.eager_bytes), ("rendezvous", SMALL.eager_bytes + 1)):
+                await world.send(bytes(size), 1)
+                ended[name] = ranks.world.cycle
+        else:
+            await ranks.world.sleep(10_000)
+            for _ in range(2):
+                await world.receive(bytearray(100))
+
+    ranks.run(main)
+    assert ended["eager"] < 1000 and ended["rendezvous"] > 10_000
+
+
+def test_more_messages_than_the_receiver_has_buffers_wait_at_the_sender() -> None:
+    ranks = Ranks(2)
+
+    async def main(world) -> Any:
+        if world.rank == 0:
+            requests = [await world.isend(bytes([n]), 1, n) for n in range(30)]
+            assert not requests[-1].done
+            await world.wait_all(requests)
+        else:
+            await ranks.world.sleep(10_000)
+            buffer = bytearray(1)
+            got = []
+            for n in reversed(range(30)):  # all but the last one come unexpected
+                await world.receive(buffer, 0, n)
+                got.append(buffer[0])
+            return got
+
+    assert ranks.run(main)[1] == list(reversed(range(30)))
+
+
+@pytest.mark.parametrize("size", [SMALL.eager_bytes, 200])
+def test_a_message_that_is_too_long_fills_the_buffer_and_says_so(size) -> None:
+    ranks = Ranks(2)
+
+    async def main(world) -> None:
+        if world.rank == 0:
+            await world.send(bytes([7]) * size, 1, 3)
+            await world.send(b"next", 1, 3)
+        else:
+            for room in (10, 0):
+                buffer = bytearray(room)
+                if room:
+                    with pytest.raises(TruncationError) as caught:
+                        await world.receive(buffer, 0, 3)
+                    assert str(caught.value) == (
+                        "receive from rank 0, tag 3, on world: the message from rank 0 with tag 3 has "
+                        f"{size} bytes, the buffer 10"
+                    )
+                    assert buffer == bytes([7]) * 10
+            buffer = bytearray(4)
+            assert (await world.receive(buffer, 0, 3)).length == 4 and buffer == b"next"
+
+    ranks.run(main)
+
+
+def test_a_long_message_into_nothing() -> None:
+    ranks = Ranks(2)
+
+    async def main(world) -> None:
+        if world.rank == 0:
+            await world.send(bytes(500), 1)
+        else:
+            with pytest.raises(TruncationError, match="500 bytes, the buffer 0"):
+                await world.receive(bytearray())
+
+    ranks.run(main)
+
+
+def test_two_ranks_that_send_long_messages_to_each_other_with_sendrecv() -> None:
+    ranks = Ranks(3)
+
+    async def main(world) -> bytes:
+        buffer = bytearray(3 * ALL_BUFFERS)
+        mine = bytes([world.rank]) * len(buffer)
+        right, left = (world.rank + 1) % 3, (world.rank - 1) % 3
+        status = await world.sendrecv(mine, right, buffer, left, send_tag=1, receive_tag=1)
+        assert status == Status(left, 1, len(buffer))
+        return bytes(buffer)
+
+    assert ranks.run(main) == [bytes([(rank - 1) % 3]) * 3 * ALL_BUFFERS for rank in range(3)]
+
+
+def test_to_oneself_and_to_nobody() -> None:
+    ranks = Ranks(1)
+
+    async def main(world) -> None:
+        early = bytearray(1000)
+        request = await world.irecv(early, 0, 1)
+        await world.send(b"a" * 1000, 0, 1)
+        assert (await world.wait(request)).length == 1000 and early == b"a" * 1000
+        await world.send(b"b" * 1000, 0, 2)  # buffered: it is received later
+        late = bytearray(1000)
+        await world.receive(late, 0, 2)
+        assert late == b"b" * 1000
+        await world.send(b"x", PROC_NULL)
+        assert await world.receive(bytearray(1), PROC_NULL) == Status(PROC_NULL, ANY_TAG, 0)
+
+    ranks.run(main)
+
+
+def test_numpy_arrays_parts_of_buffers_test_and_probe() -> None:
+    ranks = Ranks(2)
+
+    async def main(world) -> None:
+        if world.rank == 0:
+            await world.send(np.arange(10.0), 1, 1)
+            await world.send(b"abcdef", 1, 2, length=3)
+            request = await world.irecv(bytearray(1), 1)
+            assert await world.test(request) is None
+            await world.send(b"", 1, 4)
+            while await world.test(request) is None:
+                await ranks.world.sleep(10)
+            assert request.status.length == 0
+        else:
+            status = await world.probe(ANY_SOURCE, 1)
+            values = np.empty(status.length // 8)
+            await world.receive(values, status.source, status.tag)
+            assert list(values) == list(range(10))
+            buffer = bytearray(8)
+            assert (await world.receive(buffer, 0, 2, length=5)).length == 3 and buffer[:3] == b"abc"
+            await world.receive(bytearray(), 0, 4)
+            await world.send(b"", 0)
+
+    ranks.run(main)
+
+
+def test_the_same_seed_gives_the_same_cycles() -> None:
+    def once() -> int:
+        ranks = Ranks(4, seed=5)
+
+        async def main(world) -> None:
+            for step in range(1, 4):
+                await world.sendrecv(
+                    bytes(200), (world.rank + step) % 4, bytearray(200), (world.rank - step) % 4
+                )
+
+        ranks.run(main)
+        return ranks.world.cycle
+
+    assert once() == once()
