@@ -119,6 +119,15 @@ _PRESETS: Mapping[str, ClusterConfig] = {
         watchdog_cycles=20_000,
     ),
     "lanai4": ClusterConfig(),
+    # Every bus is the profile's: as wide as the card's `bus_bits`, at its clock.
+    **{
+        name: ClusterConfig(
+            router=preset(RouterConfig, name),
+            nic=preset(NicConfig, name),
+            pci=PciTiming.at(preset(NicConfig, name).clock_hz),
+        )
+        for name in ("lanai7", "iba")
+    },
 }
 
 

@@ -32,6 +32,10 @@ __all__ = [
 
 TARGET_INITIAL_LATENCY_CYCLES = 16
 """A target completes the first data phase within 16 clocks of FRAME#, or retries (PCI 2.1, 3.5.1.1)."""
+DRAM_ROW_NS = 60
+"""A row access of the host's memory, nanoseconds: assumption, as `read_wait_cycles` says."""
+BRIDGE_READ_CYCLES = 6
+"""Clocks of the bridge before and after that."""
 OKAY, SLVERR, DECERR = 0, 2, 3
 """AXI responses (ARM IHI 0022, A3.4.4)."""
 INCR = 1
@@ -101,6 +105,13 @@ class PciTiming(Part):
         description="clocks for which a retried master leaves the bus to others. Specification: REQ# is "
         "deasserted for two at least (3.3.3.2.2); assumption: no longer",
     )
+
+    @classmethod
+    def at(cls, clock_hz: int, **changes: int) -> PciTiming:
+        """The defaults, which are for 33 MHz, on a bus of `clock_hz`: what is a time becomes more clocks on a faster
+        bus (the DRAM's row access), what is a number of clocks stays (the protocol, the bridge's pipeline)."""
+        row_cycles = -(-DRAM_ROW_NS * clock_hz // 1_000_000_000)
+        return cls(**{"read_wait_cycles": row_cycles + BRIDGE_READ_CYCLES} | changes)
 
     @model_validator(mode="after")
     def _check(self) -> Self:

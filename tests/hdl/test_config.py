@@ -40,7 +40,8 @@ from lanikai.hdl.config import ConfigError, LinkConfig, NicConfig, RouterConfig,
         ),
         (
             lambda: preset(RouterConfig, "lanai5"),
-            "RouterConfig: unknown preset 'lanai5'; valid presets: tiny, lanai4, yum2006, high_throughput",
+            "RouterConfig: unknown preset 'lanai5'; valid presets: tiny, lanai4, yum2006, high_throughput, lanai7, "
+            "iba",
         ),
     ],
 )
@@ -71,6 +72,20 @@ def test_derived_values():
     assert nic.tick_seconds == Fraction(1, 2_000_000)
     assert nic.sram_words * nic.word_bytes == nic.sram_bytes
     assert nic.packet_bytes == 16 + 4096
+
+
+@pytest.mark.parametrize(
+    ("name", "clock_hz", "bus_bits", "gbit_per_s"),
+    [("lanai4", 33_000_000, 32, "1.28"), ("lanai7", 66_000_000, 64, "1.28"), ("iba", 66_000_000, 64, "1.6")],
+)
+def test_profiles_have_the_speeds_of_their_documents(name, clock_hz, bus_bits, gbit_per_s):
+    nic = preset(NicConfig, name)
+    assert (nic.clock_hz, nic.bus_bits) == (clock_hz, bus_bits)
+    assert nic.link.rate * nic.link.flit_bits * nic.clock_hz == Fraction(gbit_per_s) * 10**9
+    assert nic.tick_seconds == Fraction(1, 2_000_000)
+    assert nic.link == preset(RouterConfig, name).link == preset(LinkConfig, name)
+    queued = nic.host_dma_queue_entries, nic.send_queue_entries, nic.receive_queue_entries
+    assert queued == ((0, 0, 0) if name == "lanai4" else (32, 32, 2))
 
 
 @pytest.mark.parametrize("part", [LinkConfig, RouterConfig, NicConfig])

@@ -164,6 +164,13 @@ def test_read_timing():
     bench.run(body)
 
 
+def test_a_faster_bus_waits_more_clocks_for_the_same_memory():
+    """60 ns of DRAM are 2 clocks at 33 MHz, the default, and 4 at 66; 6 are the bridge's at any speed."""
+    assert PciTiming.at(33_000_000) == PciTiming() and PciTiming().read_wait_cycles == 2 + 6
+    assert PciTiming.at(66_000_000) == PciTiming(read_wait_cycles=4 + 6)
+    assert PciTiming.at(66_000_000, idle_cycles=2).idle_cycles == 2
+
+
 def test_write_timing():
     """Arbitration 2, address 1, wait 2, then a word a cycle; the response a cycle after the last."""
     bench = Bench()
