@@ -18,7 +18,8 @@ from ..published import source, table
 from ..units import mb_per_s
 from .base import Claim, Experiment, Outcome, Point, Size, within
 from .charts import bandwidth_bars
-from .gm_flows import SHARE_TOLERANCE, Flow, RoundWindow, shares, start_flows
+from .gm_flows import SHARE_TOLERANCE, Flow, measure_rounds, shares
+from .gm_hosts import gm_cluster, start_gm
 
 if TYPE_CHECKING:
     from lanikai.firmware.gm import GmProgram
@@ -99,8 +100,6 @@ class FairQueueing(Experiment):
 
     def cluster(self, parameters: FairQueueingParameters) -> Any:
         """A sender, and a receiver for each flow."""
-        from .gm_hosts import gm_cluster
-
         return gm_cluster()
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,8 +149,6 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point: flow f goes from node 0 to node f + 1."""
     from lanikai.firmware.gm import GmConfig
 
-    from .gm_hosts import start_gm
-
     order: list[str] = []
 
     def record(program: GmProgram) -> None:
@@ -161,12 +158,6 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     nic = cluster.config.nic
     gm = GmConfig.for_nic(nic, **DISCIPLINES[spec["discipline"]])
     hosts = start_gm(cluster, gm, record)
-    window = RoundWindow(
-        cluster,
-        flows=len(spec["message_packets"]),
-        warm_up_packets=spec["warm_up_packets"],
-        window_packets=spec["window_packets"],
-    )
     flows = [
         Flow(
             source=0,
@@ -177,12 +168,6 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
         )
         for number, packets in enumerate(spec["message_packets"])
     ]
-    await start_flows(cluster, hosts, flows, window.deliver)
-    await window.done.wait()
+    measured = await measure_rounds(cluster, hosts, flows, spec)
     first = spec["warm_up_packets"]
-    return {
-        "payload_bytes": window.payload_bytes,
-        "window_cycles": window.cycles,
-        "clock_hz": nic.clock_hz,
-        "order": "".join(order[first : first + ORDER_PACKETS]),
-    }
+    return measured | {"order": "".join(order[first : first + ORDER_PACKETS])}

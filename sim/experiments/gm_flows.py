@@ -20,6 +20,7 @@ from ..errors import SimulationError
 from ..published import table
 from ..units import mb_per_s
 from .base import Claim, Outcome, within
+from .gm_hosts import start_gm
 
 if TYPE_CHECKING:
     from ..cluster import Cluster
@@ -43,6 +44,8 @@ __all__ = [
     "ideal_mb_per_s",
     "idt_ticks",
     "inverse_idt_claims",
+    "measure_rounds",
+    "measure_window",
     "prepare_flows",
     "proportions",
     "shares",
@@ -201,6 +204,34 @@ class TimeWindow:
             ],
             "clock_hz": self._cluster.config.nic.clock_hz,
         }
+
+
+async def measure_window(cluster: Cluster, flows: Sequence[Flow], spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Start GM everywhere and all flows; what a `TimeWindow` of the spec's `warm_up_cycles` and `window_cycles`
+    measures."""
+    window = TimeWindow(cluster, flows=len(flows))
+    await start_flows(cluster, start_gm(cluster), flows, window.deliver)
+    return await window.measure(warm_up_cycles=spec["warm_up_cycles"], window_cycles=spec["window_cycles"])
+
+
+async def measure_rounds(
+    cluster: Cluster, hosts: Sequence[Gm], flows: Sequence[Flow], spec: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Start all flows between `hosts`; what a `RoundWindow` of the spec's `warm_up_packets` and `window_packets`
+    measures: `payload_bytes` of each flow, `window_cycles`, `clock_hz`."""
+    window = RoundWindow(
+        cluster,
+        flows=len(flows),
+        warm_up_packets=spec["warm_up_packets"],
+        window_packets=spec["window_packets"],
+    )
+    await start_flows(cluster, hosts, flows, window.deliver)
+    await window.done.wait()
+    return {
+        "payload_bytes": window.payload_bytes,
+        "window_cycles": window.cycles,
+        "clock_hz": cluster.config.nic.clock_hz,
+    }
 
 
 def bandwidths(measured: Mapping[str, Any]) -> list[float]:

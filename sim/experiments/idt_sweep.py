@@ -21,11 +21,11 @@ from .gm_flows import (
     MAX_IDT_TICKS,
     T_TICKS,
     Flow,
-    TimeWindow,
     bandwidths,
     ideal_mb_per_s,
-    start_flows,
+    measure_window,
 )
+from .gm_hosts import gm_cluster
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,8 +105,6 @@ class IdtSweep(Experiment):
 
     def cluster(self, parameters: IdtSweepParameters) -> Any:
         """Two nodes, and two that stay idle."""
-        from .gm_hosts import gm_cluster
-
         return gm_cluster()
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
@@ -160,9 +158,5 @@ class IdtSweep(Experiment):
 
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point: a flow from node 0 to node 1."""
-    from .gm_hosts import start_gm
-
-    window = TimeWindow(cluster, flows=1)
     flow = Flow(source=0, target=1, message_bytes=spec["message_bytes"], idt_ticks=spec["idt_ticks"])
-    await start_flows(cluster, start_gm(cluster), [flow], window.deliver)
-    return await window.measure(warm_up_cycles=spec["warm_up_cycles"], window_cycles=spec["window_cycles"])
+    return await measure_window(cluster, [flow], spec)

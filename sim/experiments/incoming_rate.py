@@ -44,6 +44,7 @@ from .gm_flows import (
     bandwidths,
     start_flows,
 )
+from .gm_hosts import gm_cluster, start_gm
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -118,8 +119,6 @@ class IncomingRate(Experiment):
 
     def cluster(self, parameters: IncomingRateParameters) -> Any:
         """Three nodes, and one that stays idle."""
-        from .gm_hosts import gm_cluster
-
         return gm_cluster()
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
@@ -207,8 +206,6 @@ async def smallest_harmless(harmless: Callable[[int], Awaitable[bool]], *, step_
 
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point: the whole search, in one simulation."""
-    from .gm_hosts import start_gm
-
     hosts = start_gm(cluster)
     size = spec["message_bytes"]
     window = TimeWindow(cluster, flows=2)

@@ -21,13 +21,13 @@ from .gm_flows import (
     MAX_IDT_TICKS,
     SHARE_TOLERANCE,
     Flow,
-    TimeWindow,
     bandwidths,
     ideal_mb_per_s,
+    measure_window,
     proportions,
     shares,
-    start_flows,
 )
+from .gm_hosts import gm_cluster
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -108,8 +108,6 @@ class ShareBidir(Experiment):
 
     def cluster(self, parameters: ShareBidirParameters) -> Any:
         """The node in the middle, and three others."""
-        from .gm_hosts import gm_cluster
-
         return gm_cluster()
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,8 +156,6 @@ class ShareBidir(Experiment):
 
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point."""
-    from .gm_hosts import start_gm
-
     size = spec["message_bytes"]
     # The receiving port of the node in the middle is none of its sending ones.
     ways = [(IN_NODE, 0, MIDDLE, len(OUT_NODES), spec["in_idt_ticks"])]
@@ -171,6 +167,4 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
         Flow(source=node, source_port=port, target=to, target_port=to_port, message_bytes=size, idt_ticks=idt)
         for node, port, to, to_port, idt in ways
     ]
-    window = TimeWindow(cluster, flows=len(flows))
-    await start_flows(cluster, start_gm(cluster), flows, window.deliver)
-    return await window.measure(warm_up_cycles=spec["warm_up_cycles"], window_cycles=spec["window_cycles"])
+    return await measure_window(cluster, flows, spec)

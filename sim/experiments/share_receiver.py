@@ -23,15 +23,14 @@ from .gm_flows import (
     SHARE_TOLERANCE,
     T_TICKS,
     Flow,
-    TimeWindow,
     bandwidths,
     idt_ticks,
     inverse_idt_claims,
+    measure_window,
     proportions,
     shares,
-    start_flows,
 )
-from .gm_hosts import NODES
+from .gm_hosts import NODES, gm_cluster
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -115,8 +114,6 @@ class ShareReceiver(Experiment):
 
     def cluster(self, parameters: ShareReceiverParameters) -> Any:
         """The receiver and as many senders as there can be."""
-        from .gm_hosts import gm_cluster
-
         return gm_cluster()
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,8 +138,6 @@ class ShareReceiver(Experiment):
 
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point: flow f goes from node f + 1 to port f of the receiver."""
-    from .gm_hosts import start_gm
-
     flows = [
         Flow(
             source=number + 1,
@@ -153,6 +148,4 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
         )
         for number, idt in enumerate(spec["idt_ticks"])
     ]
-    window = TimeWindow(cluster, flows=len(flows))
-    await start_flows(cluster, start_gm(cluster), flows, window.deliver)
-    return await window.measure(warm_up_cycles=spec["warm_up_cycles"], window_cycles=spec["window_cycles"])
+    return await measure_window(cluster, flows, spec)

@@ -27,12 +27,12 @@ from .gm_flows import (
     SHARE_TOLERANCE,
     T_TICKS,
     Flow,
-    RoundWindow,
     idt_ticks,
     inverse_idt_claims,
+    measure_rounds,
     proportions,
-    start_flows,
 )
+from .gm_hosts import NODES, start_gm
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -159,7 +159,6 @@ class ShareSenders(Experiment):
     def cluster(self, parameters: ShareSendersParameters) -> Any:
         """The sender and as many receivers as the setting with the most flows has; some may stay idle."""
         from ..cluster import cluster_preset
-        from .gm_hosts import NODES
 
         config = cluster_preset("lanai4")
         nodes = max(NODES, 1 + max(map(len, parameters.idt_over_T)))
@@ -180,7 +179,7 @@ class ShareSenders(Experiment):
             ],
             "share": [flow / sum(delivered) for flow in delivered],
             "window_cycles": measured["window_cycles"],
-            "window_packets": measured["window_packets"],
+            "window_packets": point.spec["window_packets"],
         }
 
     def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
@@ -200,15 +199,7 @@ class ShareSenders(Experiment):
 
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point: flow f goes from node 0 to node f + 1."""
-    from .gm_hosts import start_gm
-
     hosts = start_gm(cluster)
-    window = RoundWindow(
-        cluster,
-        flows=len(spec["idt_ticks"]),
-        warm_up_packets=spec["warm_up_packets"],
-        window_packets=spec["window_packets"],
-    )
     flows = [
         Flow(
             source=0,
@@ -219,11 +210,4 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
         )
         for number, idt in enumerate(spec["idt_ticks"])
     ]
-    await start_flows(cluster, hosts, flows, window.deliver)
-    await window.done.wait()
-    return {
-        "payload_bytes": window.payload_bytes,
-        "window_cycles": window.cycles,
-        "window_packets": spec["window_packets"],
-        "clock_hz": cluster.config.nic.clock_hz,
-    }
+    return await measure_rounds(cluster, hosts, flows, spec)

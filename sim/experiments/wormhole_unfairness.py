@@ -1,0 +1,199 @@
+"""wormhole-unfairness: a flow that crosses two switches gets less than its neighbours, until those are regulated.
+
+gulati-thesis-2001 2.3 and 3.2, figures 2.4 and 3.2. Two routers in a row:
+
+    B, C, D -> router 0 ====> router 1 -> B's and A's receiver
+                         A ->          -> C's receiver, D's receiver
+
+B, C and D contend for the link between the routers, A and B for the port to their receiver. Both routers serve
+their inputs in turn, packet by packet, but B waits twice, and while its packet waits at router 1 it holds the
+link. All four want the same bandwidth. Then C and D are regulated to half of it; nothing in the routers changes.
+
+The figures have no numbers, so these are choices of this experiment:
+
+- *Links.* A card of the profile sends up to 85 MB/s and receives some 110. On its own links of 1280 Mbit/s, 160 MB/s,
+  A and B would meet the limit of their receiver's card before that of the port. So links have 640 Mbit/s, the slower
+  of Myrinet's two speeds. `link_mbit_per_s` sets them.
+- *Demand.* Every flow wants `demand` = 0.45 of a link. Three of them are more than a link, and B + C / 2 + D / 2 as
+  well as A + B are 0.9 of one, so that what each wants after is there. With sources that know no bounds (`demand=1`)
+  the effect before is larger, and regulating C and D is not enough: behind C's or D's packet B's next one comes to
+  router 1 just after A's, which never leaves a gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal
+
+from lanikai.hdl.config import NicConfig, Part, preset
+from lanikai.hdl.packet import packet_flits
+from pydantic import Field, FiniteFloat
+
+from ..published import source
+from ..units import KB, MB
+from .base import Claim, Experiment, Outcome, Point, Size, within
+from .charts import bandwidth_bars
+from .gm_flows import BANDWIDTH_TOLERANCE, Flow, bandwidths, measure_window
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ..cluster import Cluster
+
+__all__ = ["WormholeUnfairness", "WormholeUnfairnessParameters"]
+
+FLOWS = "ABCD"
+NEAR, FAR = 3, 4
+"""Nodes on the router of B, C and D, and on the router of A and all receivers."""
+WAYS = ((3, 4), (0, 4), (1, 5), (2, 6))
+"""Source and target node of A, B, C and D."""
+SUFFERS = 0.9
+"""B suffers if it has less than this part of what A has."""
+WARM_UP_CYCLES = 120_000
+"""A message of 64 KB over a third of a link takes 80 000 cycles."""
+WINDOW_CYCLES = {"quick": 400_000, "full": 3_000_000}
+"""The shorter one holds 30 packets of a regulated flow."""
+
+
+class WormholeUnfairnessParameters(Part):
+    """Parameters of wormhole-unfairness."""
+
+    link_mbit_per_s: Literal[640, 1280] = Field(
+        640,
+        description="speed of every link, Mbit/s",
+        json_schema_extra={"range": "640 or 1280"},
+    )
+    demand: FiniteFloat = Field(
+        0.45,
+        ge=0.3,
+        le=1.0,
+        description="bandwidth that every flow wants, as a part of a link's",
+        json_schema_extra={"range": "0.3 to 1"},
+    )
+    message_bytes: int = Field(64 * KB, ge=1, le=256 * KB, description="bytes of a message")
+
+
+def link_rate(parameters: WormholeUnfairnessParameters) -> Fraction:
+    """Flits a cycle."""
+    nic = preset(NicConfig, "lanai4")
+    return Fraction(parameters.link_mbit_per_s * 1_000_000, nic.link.flit_bits * nic.clock_hz)
+
+
+def packet_cycles(parameters: WormholeUnfairnessParameters) -> Fraction:
+    """Cycles that a packet of an MTU takes on a link."""
+    nic = preset(NicConfig, "lanai4")
+    return packet_flits(nic.mtu_bytes, nic.link) / link_rate(parameters)
+
+
+class WormholeUnfairness(Experiment):
+    """Four flows over two routers, before and after two of them are regulated."""
+
+    name = "wormhole-unfairness"
+    asks = (
+        "Does a flow over two switches get its share of the ports, and does regulating its neighbours help?"
+    )
+    source = source("wormhole-unfairness")
+    entry = "lanikai.sim.experiments.wormhole_unfairness:measure"
+    Parameters = WormholeUnfairnessParameters
+
+    def points(self, parameters: WormholeUnfairnessParameters, size: Size) -> list[Point]:
+        """Before, and after C and D are regulated."""
+        ticks = packet_cycles(parameters) / preset(NicConfig, "lanai4").tick_cycles
+        idt = round(float(ticks) / parameters.demand)
+        return [
+            Point(
+                label=label,
+                parameters={
+                    "regulated": label == "after",
+                    "idt_ticks": idts,
+                    "message_bytes": parameters.message_bytes,
+                },
+                spec={
+                    "idt_ticks": idts,
+                    "message_bytes": parameters.message_bytes,
+                    "warm_up_cycles": WARM_UP_CYCLES,
+                    "window_cycles": WINDOW_CYCLES[size],
+                },
+            )
+            for label, idts in (("before", [idt] * 4), ("after", [idt, idt, 2 * idt, 2 * idt]))
+        ]
+
+    def cluster(self, parameters: WormholeUnfairnessParameters) -> Any:
+        """Two routers in a row."""
+        from ..cluster import cluster_preset
+
+        config, rate = cluster_preset("lanai4"), link_rate(parameters)
+        link = config.nic.link.replace(rate_num=rate.numerator, rate_den=rate.denominator)
+        return config.replace(
+            nodes=NEAR + FAR,
+            chain=(NEAR, FAR),
+            nic=config.nic.replace(link=link),
+            router=config.router.replace(link=link),
+        )
+
+    def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
+        """Bandwidth of A, B, C and D; payload on the link between the routers, and at A's and B's port; both as
+        parts of what a link carries."""
+        found = bandwidths(measured)
+        nic = preset(NicConfig, "lanai4")
+        full = nic.mtu_bytes * nic.clock_hz / float(packet_cycles(parameters)) / MB
+        return {
+            "bandwidth_mb_per_s": found,
+            "middle_link_use": sum(found[1:]) / full,
+            "shared_port_use": sum(found[:2]) / full,
+        }
+
+    def claims(self, parameters: WormholeUnfairnessParameters, outcomes: Sequence[Outcome]) -> list[Claim]:
+        """What the two figures say."""
+        before, after = (one.results["bandwidth_mb_per_s"] for one in outcomes)
+        return [
+            Claim(
+                text="before: the router serves B, C and D in turn, they get the same (within 3%)",
+                holds=within(before[1:], [sum(before[1:]) / 3] * 3, BANDWIDTH_TOLERANCE),
+            ),
+            Claim(
+                text=f"before: B suffers behind two routers, it has less than {SUFFERS:.0%} of what A has: "
+                f"{before[1] / before[0]:.0%}",
+                holds=before[1] < SUFFERS * before[0],
+            ),
+            Claim(
+                text=f"after: B does not suffer, it has what A has (within 3%): {before[1]:.1f} MB/s before, "
+                f"{after[1]:.1f} after",
+                holds=within(after[1], after[0], BANDWIDTH_TOLERANCE) and after[1] > before[1],
+            ),
+            Claim(
+                text="after: C and D have half of what B has (within 3%)",
+                holds=within(after[2:], [after[1] / 2] * 2, BANDWIDTH_TOLERANCE),
+            ),
+        ]
+
+    def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
+        """A group of bars before, and one after."""
+        bandwidth_bars(
+            figure,
+            outcomes,
+            [
+                f"{one.point.label}\nIDTs {', '.join(map(str, one.point.parameters['idt_ticks']))}"
+                for one in outcomes
+            ],
+            x_label="before and after C and D are regulated; IDTs in ticks",
+            title="Unfairness of a wormhole network, eased by rate control",
+            flow_names=FLOWS,
+        )
+
+
+async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Run one point."""
+    flows = [
+        # A and B have a port each at their receiver.
+        Flow(
+            source=way[0],
+            target=way[1],
+            target_port=number,
+            message_bytes=spec["message_bytes"],
+            idt_ticks=idt,
+        )
+        for number, (way, idt) in enumerate(zip(WAYS, spec["idt_ticks"], strict=True))
+    ]
+    return await measure_window(cluster, flows, spec)
