@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from lanikai.hdl.config import NicConfig, Part, preset
 from lanikai.hdl.packet import packet_flits
@@ -59,11 +59,7 @@ WINDOW_CYCLES = {"quick": 400_000, "full": 3_000_000}
 class WormholeUnfairnessParameters(Part):
     """Parameters of wormhole-unfairness."""
 
-    link_mbit_per_s: Literal[640, 1280] = Field(
-        640,
-        description="speed of every link, Mbit/s",
-        json_schema_extra={"range": "640 or 1280"},
-    )
+    link_mbit_per_s: int = Field(640, ge=100, le=2112, description="speed of every link, Mbit/s")
     demand: FiniteFloat = Field(
         0.45,
         ge=0.3,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from lanikai.sim.experiments.incoming_rate import smallest_harmless
 from lanikai.sim.experiments.parameters import parse
 from lanikai.sim.experiments.rate_overhead import PROGRAMS
 from lanikai.sim.experiments.registry import find
+from lanikai.sim.experiments.wormhole_unfairness import WAYS
 from matplotlib.figure import Figure
 
 CLOCK_HZ = 33_000_000
@@ -25,6 +27,7 @@ NAMES = (
     "rate-table",
     "share-bidir",
     "share-receiver",
+    "wormhole-unfairness",
 )
 
 
@@ -144,6 +147,38 @@ def test_shares_and_bandwidths_are_judged(name, measured):
 
 def test_share_bidir_notices_a_slow_incoming_flow():
     assert judge("share-bidir", lambda point: flows(16.1, 32.6, 32.6)) == ([True], [True, False])
+
+
+def test_wormhole_unfairness_judges_before_and_after():
+    def measured(before: tuple[float, ...], after: tuple[float, ...]):
+        return lambda point: flows(*(after if point.parameters["regulated"] else before))
+
+    good = (36, 24, 24, 24), (36, 36, 18, 18)
+    assert judge("wormhole-unfairness", measured(*good)) == ([None, None], [True] * 4)
+    for number, (before, after) in enumerate(
+        [
+            ((36, 24, 27, 21), good[1]),  # the router prefers C
+            ((25, 24, 24, 24), good[1]),  # B has what A has
+            (good[0], (36, 34, 17, 17)),  # regulating C and D is not enough
+            (good[0], (36, 36, 18, 24)),  # D is not regulated
+        ]
+    ):
+        claims = judge("wormhole-unfairness", measured(before, after))[1]
+        assert claims == [claim != number for claim in range(4)]
+    # It has no more than it had: nothing was gained.
+    assert judge("wormhole-unfairness", measured((27, 24, 24, 24), (23, 23, 11.5, 11.5)))[1][2] is False
+
+
+def test_wormhole_unfairness_asks_for_less_of_c_and_d_alone():
+    experiment = find("wormhole-unfairness")
+    parameters = parse(experiment, ["demand=0.5"])
+    before, after = (point.parameters["idt_ticks"] for point in experiment.points(parameters, "quick"))
+    # A packet of 4096 bytes is 512 + 3 flits of 64 bits: at 640 Mbit/s 1699.5 cycles, 103 ticks of 16.5.
+    assert before == [206] * 4 and after == [206, 206, 412, 412]
+    config = experiment.cluster(parameters)
+    assert config.nic.link.rate == Fraction(640, 64 * 33)
+    network = config.network
+    assert [len(network.path(source, target)) for source, target in WAYS] == [1, 2, 2, 2]
 
 
 def incoming(out: dict[int, float], kept: float = 1.0):
@@ -275,6 +310,8 @@ def test_fair_queueing_measures_whole_rounds():
         ("rate-table", "idt_over_T=[0]", "idt_over_T.0 = 0"),
         ("rate-overhead", "message_bytes=[0]", "message_bytes.0 = 0"),
         ("fair-queueing", "message_packets=[3]", "message_packets = [3]"),
+        ("wormhole-unfairness", "demand=0.1", "demand = 0.1"),
+        ("wormhole-unfairness", "link_mbit_per_s=4000", "link_mbit_per_s = 4000"),
     ],
 )
 def test_a_bad_setting_is_refused(name, setting, message):

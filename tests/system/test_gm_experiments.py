@@ -30,6 +30,7 @@ def run(name: str, *settings: str, folder) -> tuple[int, dict]:
         pytest.param("fair-queueing", marks=pytest.mark.full),
         pytest.param("idt-sweep", marks=pytest.mark.full),
         pytest.param("rate-overhead", marks=pytest.mark.full),
+        pytest.param("wormhole-unfairness", marks=pytest.mark.full),
     ],
 )
 def test_an_experiment_reproduces_what_was_published(name, tmp_path):
