@@ -8,6 +8,7 @@ from amaranth import Module, Mux, Value
 from amaranth.lib import data, wiring
 
 from ..config import NicConfig
+from .dma_gate import DmaGate
 from .dma_queue import DmaQueue
 from .host_dma import HOST_DMA_COMMAND, HostDma
 from .receive_engine import RECEIVE_COMMAND, ReceiveEngine
@@ -28,7 +29,7 @@ class EngineFront:
     ended: Value
 
 
-def host_dma_front(m: Module, config: NicConfig, r: RegisterBank, engine: HostDma) -> EngineFront:
+def host_dma_front(m: Module, config: NicConfig, r: RegisterBank, engine: HostDma | DmaGate) -> EngineFront:
     """The host DMA engine's. A transfer's result is its error flag."""
     if not config.host_dma_queue_entries:
         return EngineFront(

@@ -165,7 +165,9 @@ class HostPort(wiring.Component):
             m.d.comb += [ring.payload.channel.eq(page), ring.payload.word.eq(data)]
         if self.config.receive_doorbells != "none":
             m.d.comb += ring.payload.receive.eq(part[0] if self.config.owners else part[1])
+        window = None
         if self.config.shadow_windows:
+            window = self._windows(m, page[:OWNER_BITS])
             m.d.comb += self._write_at.eq(address)
         with m.If(self._in_sram(address)):
             m.d.comb += [sram.eq(go), done.eq(self.sram.ready), good.eq(1)]
@@ -176,7 +178,7 @@ class HostPort(wiring.Component):
             if not self.config.owners:
                 m.d.comb += rings
             else:
-                self._owner_page(m, page, address, data, go, rings, (sram, done, good))
+                self._owner_page(m, page[:OWNER_BITS], address, data, go, rings, window, (sram, done, good))
         with m.Else():
             m.d.comb += done.eq(1)
         with m.If(host.bready):
@@ -197,9 +199,12 @@ class HostPort(wiring.Component):
         data: Signal,
         go: Signal,
         rings: list[Any],
+        window: data_layouts.View | None,
         ends: tuple[Signal, Signal, Signal],
     ) -> None:
-        """A write into the page of an owner. `rings`: what rings a doorbell. `ends`: an SRAM write is wanted, the
+        """A write into the page of an owner.
+
+        `rings`: what rings a doorbell; `window`: the owner's shadow window; `ends`: an SRAM write is wanted, the
         write is done, and it did something."""
         sram, done, good = ends
         m.d.comb += done.eq(1)
@@ -218,27 +223,31 @@ class HostPort(wiring.Component):
                         done.eq(self.consume.ready),
                         good.eq(~self.consume_refused),
                     ]
-            if self.config.shadow_windows:
-                fields = {name: field.width for name, field in SHADOW_LAYOUT if name != "owner"}
-                m.submodules.windows = windows = Memory(
-                    shape=data_layouts.StructLayout(fields), depth=self.config.owners, init=[]
-                )
-                write, read = windows.write_port(), windows.read_port(domain="comb")
-                m.d.comb += [
-                    write.addr.eq(self.shadow.owner),
-                    write.en.eq(self.shadows & (self.shadow.owner < self.config.owners)),
-                    write.data.address.eq(self.shadow.address),
-                    write.data.bytes.eq(self.shadow.bytes),
-                    read.addr.eq(page),
-                ]
+            if window is not None:
                 offset = address[:PART_BITS]
-                with m.Case(3), m.If((page < self.config.owners) & (offset < read.data.bytes)):
+                with m.Case(3), m.If((page < self.config.owners) & (offset < window.bytes)):
                     m.d.comb += [
-                        self._write_at.eq(read.data.address + offset),
+                        self._write_at.eq(window.address + offset),
                         sram.eq(go),
                         done.eq(self.sram.ready),
                         good.eq(1),
                     ]
+
+    def _windows(self, m: Module, page: Value) -> data_layouts.View:
+        """The shadow window of the owner of `page`."""
+        fields = {name: field.width for name, field in SHADOW_LAYOUT if name != "owner"}
+        m.submodules.windows = windows = Memory(
+            shape=data_layouts.StructLayout(fields), depth=self.config.owners, init=[]
+        )
+        write, read = windows.write_port(), windows.read_port(domain="comb")
+        m.d.comb += [
+            write.addr.eq(self.shadow.owner),
+            write.en.eq(self.shadows & (self.shadow.owner < self.config.owners)),
+            write.data.address.eq(self.shadow.address),
+            write.data.bytes.eq(self.shadow.bytes),
+            read.addr.eq(page),
+        ]
+        return read.data
 
     def _read(self, m: Module, address: Signal, sram: Signal, sram_taken: Signal) -> None:
         """`sram_taken`: a write has the SRAM port in this cycle."""

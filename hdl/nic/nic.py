@@ -11,12 +11,15 @@ from amaranth.lib.wiring import connect, flipped
 
 from ..config import ConfigError, NicConfig
 from ..registers import Register, load
+from .completion import Completion
+from .dma_gate import DmaGate
 from .doorbell import Doorbell
 from .engine_queues import host_dma_front, receive_front, send_front
 from .host_dma import HostDma
 from .host_port import HostPort
 from .interrupt import InterruptStatus
 from .optional import active_registers
+from .owner_blocks import join_completion, join_doorbell_owners, join_managers, join_protection
 from .packet_interface import PacketInterface
 from .ports import REGISTER_BASE, NicSignature
 from .processor_port import ProcessorPort
@@ -125,7 +128,7 @@ class Nic(wiring.Component):
 
         connect(m, flipped(self.host), host.host)
         self._join_processor(m, processor)
-        connect(m, flipped(self.dma), dma.axi)
+        self._join_owners(m, host)
         connect(m, flipped(self.tx), packets.tx)
         connect(m, flipped(self.rx), packets.rx)
         connect(m, host.sram, sram.port_0)
@@ -173,9 +176,30 @@ class Nic(wiring.Component):
             outside.response.ready.eq(inside.response.ready & ~held),
         ]
 
+    def _join_owners(self, m: Module, host: HostPort) -> None:
+        """What cards with owners have, where the configuration asks for it; and the host's bus, which is the DMA
+        engine's alone in cards that have not."""
+        r, config, dma = self._registers, self.config, self._dma
+        self._more_events = join_doorbell_owners(m, config, r, self._doorbell, host)
+        self._host_engine: HostDma | DmaGate = dma
+        self._completion: Completion | None = None
+        managers = [dma.axi]
+        if config.completion_queues:
+            self._completion, events = join_completion(m, config, r, self._host_registers, host, dma)
+            self._more_events |= events
+            managers.append(self._completion.axi)
+        if config.regions:
+            self._host_engine, translation, events = join_protection(m, config, r, dma)
+            self._more_events |= events
+            managers.append(translation.axi)
+        if len(managers) > 1:
+            join_managers(m, self.dma, managers)
+        else:
+            connect(m, flipped(self.dma), dma.axi)
+
     def _join_engines(self, m: Module) -> None:
         r, dma, send, receive = self._registers, self._dma, self._send, self._receive
-        self._dma_front = move = host_dma_front(m, self.config, r, dma)
+        self._dma_front = move = host_dma_front(m, self.config, r, self._host_engine)
         self._send_front = out = send_front(m, self.config, r, send)
         self._receive_front = room = receive_front(m, self.config, r, receive)
         m.d.comb += [
@@ -227,6 +251,8 @@ class Nic(wiring.Component):
             r.DOORBELL_WORD.r_data.valid.eq(doorbell.word_valid),
             doorbell.take.eq(r.DOORBELL_WORD.r_stb),
         ]
+        if doorbell.words == 2 and not doorbell.separate:
+            m.d.comb += doorbell.select[-1].eq(r.DOORBELL_SELECT.value.receive)
         self._watch(m, "watch_doorbells", doorbell.waiting)
 
     def _join_rate_control(self, m: Module) -> None:
@@ -280,7 +306,7 @@ class Nic(wiring.Component):
             "doorbell": self._doorbell.pending,
             "dispatch": self._rate.dispatch.valid,
             "timer": rtc.fired,
-        }
+        } | self._more_events
         m.d.comb += [status.set[fields[name].low].eq(source) for name, source in sources.items()]
         m.d.comb += [
             status.clear.eq(Mux(r.ISR.w_stb, r.ISR.w_data.as_value(), 0)),
@@ -297,18 +323,26 @@ class Nic(wiring.Component):
 
     def _join_host(self, m: Module) -> None:
         r = self._host_registers
-        m.submodules.host_status = status = InterruptStatus(width=1)
+        completion = self._completion
+        m.submodules.host_status = status = InterruptStatus(
+            width=1 if completion is None else 2, levels=0 if completion is None else 0b10
+        )
         m.d.comb += [
             r.ID.r_data.magic.eq(ID_MAGIC),
             r.ID.r_data.version.eq(ID_VERSION),
-            status.set.eq(self._registers.HOST_INTERRUPT.w_stb),
+            status.set[0].eq(self._registers.HOST_INTERRUPT.w_stb),
             status.clear.eq(r.HOST_ISR.w_stb & r.HOST_ISR.w_data.firmware),
             status.mask.eq(r.HOST_IMR.value.mask),
-            r.HOST_ISR.r_data.firmware.eq(status.status),
+            r.HOST_ISR.r_data.firmware.eq(status.status[0]),
             r.HOST_VECTOR.r_data.vector.eq(self._registers.HOST_INTERRUPT.value.vector),
             r.DOORBELLS_REFUSED.r_data.writes.eq(self._doorbell.refusals),
             self.interrupt.eq(status.event),
         ]
+        if completion is not None:
+            m.d.comb += [
+                status.set[1].eq(completion.event),
+                r.HOST_ISR.r_data.completion.eq(status.status[1]),
+            ]
 
     def _watch(self, m: Module, name: str, value: Value) -> None:
         assert name in WATCHED
