@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lanikai.hdl.config import LinkConfig
 from lanikai.hdl.traffic.config import TrafficConfig
-from lanikai.hdl.traffic.packet import Identity, check_of, key_of, synthetic_words
+from lanikai.hdl.traffic.packet import CHECK_OFFSET, Identity, check_of, key_of, synthetic_words
 from lanikai.hdl.traffic.ports import NODE, histogram_address, statistics_address
 from lanikai.hdl.traffic.sink import Sink
 from lanikai.hdl.traffic.statistics import bin_of
@@ -237,6 +237,22 @@ def test_kinds_of_errors(link):
     if link.header_flits > 1:
         short = [*good[:-3], good[-3] | {"tail": True}]
         assert play(config, short) == {"structure": 1}
+
+
+@pytest.mark.parametrize("link", LINKS, ids=lambda link: str(link.flit_bits))
+def test_order_goes_on_from_the_last_good_packet(link):
+    """What a bad packet says of its number is not believed."""
+    bad = lone(link, sequence=5)
+    bad[-1]["data"] ^= 1
+    assert play(config_of(link), lone(link) + bad + lone(link, sequence=1)) == {"integrity": 1}
+
+
+@pytest.mark.parametrize("link", LINKS, ids=lambda link: str(link.flit_bits))
+def test_a_packet_of_another_kind_is_wrong_though_its_check_is_right(link):
+    packet = lone(link)
+    packet[0]["data"] ^= 1
+    packet[CHECK_OFFSET // link.flit_bits]["data"] ^= 1 << CHECK_OFFSET % link.flit_bits
+    assert play(config_of(link), packet) == {"integrity": 1}
 
 
 def test_a_bad_packet_counts_nowhere():
