@@ -6,6 +6,7 @@ machine is not the one that is simulated. What is sent are zeroes; what a messag
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,8 +30,10 @@ class Replayed:
     messages: int
 
 
-async def replay(world: Communicator, trace: Trace, compute_scale: float) -> Replayed:
-    """Play `trace` as `world`'s rank, which it must be."""
+async def replay(
+    world: Communicator, trace: Trace, compute_scale: float, played: Callable[[], None] = lambda: None
+) -> Replayed:
+    """Play `trace` as `world`'s rank, which it must be; `played` is called after each call."""
     assert (world.rank, world.size) == (trace.rank, trace.size)
     transport = world.process.transport
     longest = max((call.length for call in trace.calls), default=0)
@@ -46,6 +49,7 @@ async def replay(world: Communicator, trace: Trace, compute_scale: float) -> Rep
         start = transport.cycle
         await _call(world, call, buffer[: call.length])
         inside += transport.cycle - start
+        played()
     sent = sum(call.name == "MPI_Send" for call in trace.calls)
     return Replayed(transport.cycle - began, inside, sent)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fake import Ranks
+from fake_transport import Ranks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lanikai.sim.host.mpi.communicator import UNDEFINED

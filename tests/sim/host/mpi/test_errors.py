@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake import SMALL, Ranks
+from fake_transport import SMALL, Ranks
 from lanikai.hdl.config import ConfigError
 from lanikai.sim.host.mpi.attributes import TAG_UB, Keyval, dup_fn
 from lanikai.sim.host.mpi.config import MpiConfig, MpiCosts

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake import SMALL, Ranks
+from fake_transport import SMALL, Ranks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lanikai.sim.host.mpi.communicator import PROC_NULL

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from fake import Ranks
+from fake_transport import Ranks
 from lanikai.sim.errors import UserError
 from lanikai.sim.experiments.parameters import parse
 from lanikai.sim.experiments.registry import find
