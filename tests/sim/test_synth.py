@@ -154,6 +154,13 @@ def test_settings_reach_block_and_link():
     assert configure("router", ["preset=tiny"]).ports == 3
 
 
+def test_the_architectures_that_are_compared_can_be_chosen():
+    documents, better = (configure("router", [f"preset={name}"]) for name in ("yum2006", "high_throughput"))
+    assert (documents.ports, documents.link.vls, documents.link.flit_bits) == (5, 16, 128)
+    assert (documents.allocator, better.allocator) == ("separable", "wavefront")
+    assert configure("router", ["preset=yum2006", "vls=4", "flit_bits=64"]).link.vls == 4
+
+
 @pytest.mark.parametrize(
     ("block", "setting", "message"),
     [
