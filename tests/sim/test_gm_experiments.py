@@ -252,21 +252,34 @@ def overhead(changes: dict[str, tuple[float, float]]):
     return answer
 
 
-def test_rate_overhead_judges_means_worst_and_every_cycle():
-    assert judge("rate-overhead", overhead({}))[1] == [True] * 4
-    both = "without unit", "rate-controlled"
-    assert judge("rate-overhead", overhead(dict.fromkeys(both, (1.02, 1.0))))[1] == [False, True, True, True]
-    assert judge("rate-overhead", overhead(dict.fromkeys(both, (1.0, 1.02))))[1] == [True, False, True, True]
-    assert judge("rate-overhead", overhead(dict.fromkeys(both, (1.0, 1.05))))[1] == [True, False, False, True]
-    assert judge("rate-overhead", overhead({"rate-controlled": (1.0005, 1.0)}))[1] == [
-        True,
-        True,
-        True,
-        False,
-    ]
-    assert len(
-        find("rate-overhead").points(parse(find("rate-overhead"), ["message_bytes=[8]"]), "quick")
-    ) == len(PROGRAMS)
+@pytest.mark.parametrize(
+    ("changes", "broken"),
+    [
+        ({}, {4}),  # nowhere is the rate-controlled one the faster
+        ({"unmodified": (1.001, 1.0)}, set()),
+        (dict.fromkeys(("without unit", "rate-controlled"), (1.02, 1.0)), {0, 4}),
+        (dict.fromkeys(("without unit", "rate-controlled"), (1.0, 1.02)), {1, 4}),
+        (dict.fromkeys(("without unit", "rate-controlled"), (1.0, 1.05)), {1, 2, 4}),
+        ({"rate-controlled": (1.0005, 1.0)}, {3, 4}),
+        ({"rate-controlled": (1.0, 1.0005)}, {3, 4}),
+    ],
+)
+def test_rate_overhead_judges_means_worst_and_every_cycle(changes, broken):
+    claims = judge("rate-overhead", overhead(changes))[1]
+    assert {number for number, holds in enumerate(claims) if not holds} == broken and len(claims) == 5
+
+
+def test_rate_overhead_takes_sizes_beside_the_range_for_the_unit_alone():
+    def uneven(program: str):
+        slow = overhead({program: (1.3, 1.3)})
+        return lambda point: (overhead({}) if point.parameters["in_range"] else slow)(point)
+
+    assert judge("rate-overhead", uneven("unmodified"))[1] == [True] * 5
+    assert judge("rate-overhead", uneven("without unit"))[1] == [True, True, True, False, False]
+    named = ("message_bytes=[8]",)
+    assert len(judge("rate-overhead", overhead({}), named)[0]) == len(PROGRAMS)
+    # A size that the user names is the range.
+    assert judge("rate-overhead", uneven("unmodified"), named)[1] == [True] * 4
 
 
 def test_fair_queueing_judges_both_disciplines():
