@@ -142,7 +142,7 @@ def test_order_with_more_seeds(config, seed):
     assert sorted(order_run(config, seed, transfers=100)) == list(range(100))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 1 << 30), wide=st.booleans(), log2=st.integers(1, 3), batch=st.integers(1, 4))
 def test_a_consumer_that_arms_and_sleeps_sees_every_entry(seed, wide, log2, batch):
     """Posts at random moments, more than the ring holds, with a bus as slow as it likes; the queue stalls."""
@@ -191,7 +191,7 @@ def test_a_consumer_that_arms_and_sleeps_sees_every_entry(seed, wide, log2, batc
     assert lists == {queue: list(range(queue, posts, 2)) for queue in (0, 1)}
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 1 << 30), log2=st.integers(1, 3), early=st.integers(0, 12))
 def test_a_slow_consumer_gets_an_overrun_and_no_garbage(seed, log2, early):
     """`early` entries are consumed while they come, then none: what fits follows, then OVERRUN, then nothing."""
@@ -266,7 +266,7 @@ def test_entries_are_collected_but_no_longer_than_the_lag(config, batch, lag):
 
     async def bench(ctx):
         await hand(ctx, dut.setup, queue=1, base=0x1000, entries_log2=4, batch=batch, lag_cycles=lag, stall=1)
-        for number in range(5):
+        for number in range(6):
             await hand(ctx, dut.post, queue=1, descriptor=number, entry=1)
             waited = 0
             while not memory[0x1000 + 8 * number + 7]:
@@ -274,17 +274,18 @@ def test_entries_are_collected_but_no_longer_than_the_lag(config, batch, lag):
                 waited += 1
                 if waited == 2 * lag + 100:
                     break
-            bound = (lag if batch > 1 and number % 2 == 0 else 0) + config.completion_queues + 12
-            assert waited <= bound, (number, waited, bound)
-            if batch > 1 and number % 2 == 0:
-                assert waited >= lag
+            # Each is alone: it waits for others, but where the entries reach a multiple of what may be collected.
+            alone = batch > 1 and (number + 1) % config.completion_batch
+            assert waited <= (lag if alone else 0) + config.completion_queues + 12, number
+            assert waited >= lag or not alone
         # Two at once are one burst.
         before = len(axi.bursts)
-        await hand(ctx, dut.post, queue=1, descriptor=5, entry=1)
-        await hand(ctx, dut.post, queue=1, descriptor=6, entry=1)
-        await ctx.tick().repeat(lag + 60)
+        for number in (6, 7):
+            await hand(ctx, dut.post, queue=1, descriptor=number, entry=1)
+        await ctx.tick().repeat(30)
+        assert memory[0x1000 + 8 * 7 + 7]
         if batch == 2 and lag:
-            assert len(axi.bursts) - before <= 2
+            assert len(axi.bursts) - before == 1
 
     simulator.add_testbench(bench)
     simulator.run()

@@ -1,0 +1,39 @@
+"""What a process writes into its pages changes nothing of another's, and hangs nothing: on the whole card."""
+
+from pathlib import Path
+
+import pytest
+from lanikai.hdl.config import NicConfig, preset
+from lanikai.sim.cluster import ENTRY, cluster_preset, cluster_spec
+from lanikai.sim.run import run
+
+pytestmark = pytest.mark.xdist_group("owners")
+NIC = preset(
+    NicConfig,
+    "tiny",
+    owners=2,
+    doorbell_classes=2,
+    shadow_windows=True,
+    completion_queues=2,
+    completion_batch=2,
+    regions=2,
+    translation_entries=4,
+)
+CONFIG = cluster_preset("tiny", nic=NIC, memory_bytes=65536, watchdog_cycles=20_000)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return CONFIG.build()
+
+
+@pytest.mark.parametrize("accesses", [2_000, pytest.param(100_000, marks=pytest.mark.full)])
+def test_a_stranger_changes_nothing(model, accesses, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    spec = cluster_spec(CONFIG, "owner_isolation:isolation", {"accesses": accesses})
+    found = run(model, ENTRY, spec, out_dir=tmp_path, seed=accesses).value
+    assert found["accesses"] == accesses
+    # It did try: doorbells that were served, writes and accesses that were refused.
+    assert found["served"] > accesses / 20 and found["refused"] > accesses / 4
+    assert found["violations"] > accesses / 100 and found["doorbells_refused"] > accesses / 20
+    assert found["messages_of_b"] >= 10
