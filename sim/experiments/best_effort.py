@@ -7,7 +7,8 @@ each packet. The requests travel over the same network as the packets, to a mast
 
 Two more points hold the thesis' way of sharing, "sub-optimal in terms of overall network utilization" (4.3), against
 weighted max-min sharing: of two best-effort flows of a node one goes to a node that a premium flow of another node
-leaves 15 MB/s.
+leaves 15 MB/s. In the last point premium flows have all that a node carries both ways, which the manager's refusal
+tells, and a best-effort flow beside them has nothing.
 
 **The stages.** A point is a list of stages. In each, flows that end stop sending and give back what they hold; flows
 that begin get it and start to send. After `SETTLE_CYCLES` a window is measured: each flow from its first dispatch in
@@ -17,29 +18,27 @@ the window to its last one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from lanikai.hdl.config import Part
 from pydantic import Field
 
-from ..published import source, table
+from ..published import source
 from ..units import KB, MB, mb_per_s
 from .base import Claim, Experiment, Outcome, Point, Size, within
+from .best_effort_cases import CASES, PEAK_MB_PER_S, REST, Case, case_named
 from .best_effort_plot import draw
-from .gm_flows import BANDWIDTH_TOLERANCE, SHARE_TOLERANCE, T_TICKS, Flow, ideal_mb_per_s, prepare_flows
+from .gm_flows import BANDWIDTH_TOLERANCE, SHARE_TOLERANCE, Flow, prepare_flows
 
 if TYPE_CHECKING:
     from lanikai.firmware.gm import GmProgram
+    from lanikai.firmware.gm.wire import FlowKey
     from matplotlib.figure import Figure
 
     from ..cluster import Cluster
 
 __all__ = ["BestEffortExperiment", "BestEffortParameters"]
 
-PolicyName = Literal["set_aside", "max_min"]
-
-PUBLISHED = table("best-effort")
 PREMIUM_TOLERANCE = 0.02
 """Relative: how far a premium flow may be from what it was promised."""
 GAIN = 1.25
@@ -54,111 +53,6 @@ SETTLE_CYCLES = 20_000
 """A packet of the slowest flow that was dispatched under the old IDT, and some; then arrears are served."""
 BIN_TICKS = {"quick": 1000, "full": 2000}
 """Ticks of a point of the plot."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Flow:
-    """A flow of a point: `mb_per_s` is what it asks for, None of a best-effort flow."""
-
-    name: str
-    source: int = 0
-    target: int
-    mb_per_s: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Stage:
-    """A stage: flows (by place in the list) that end, then flows that begin."""
-
-    name: str
-    ends: tuple[int, ...] = ()
-    begins: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Case:
-    """A point: what it is, its flows and stages, how best-effort flows share."""
-
-    name: str
-    label: str
-    flows: tuple[_Flow, ...]
-    stages: tuple[_Stage, ...]
-    policy: PolicyName = "set_aside"
-    published: Mapping[str, Any] = field(default_factory=dict)
-
-
-ONE, TWO = PUBLISHED["one_best_effort"], PUBLISHED["two_best_effort"]
-PEAK_MB_PER_S = ideal_mb_per_s(T_TICKS)
-P1, P2 = ONE["premium_mb_per_s"]
-ALONE, BESIDE_ONE, BESIDE_TWO = (
-    PEAK_MB_PER_S,
-    *(ONE["best_effort_mb_per_s"][key] for key in ("first", "both")),
-)
-EACH, EACH_BESIDE = (TWO["best_effort_each_mb_per_s"][key] for key in ("none", "premium"))
-SHARING: tuple[tuple[PolicyName, str], ...] = (
-    ("set_aside", "sharing as in 4.3"),
-    ("max_min", "max-min sharing"),
-)
-CASES = (
-    _Case(
-        name="one",
-        label="figure 5.11: one best-effort flow",
-        flows=(
-            _Flow(name="best effort", target=1),
-            _Flow(name="premium 1", target=2, mb_per_s=P1),
-            _Flow(name="premium 2", target=3, mb_per_s=P2),
-        ),
-        stages=(
-            _Stage(name="none", begins=(0,)),
-            _Stage(name="first", begins=(1,)),
-            _Stage(name="both", begins=(2,)),
-            _Stage(name="second", ends=(1,)),
-            _Stage(name="none_again", ends=(2,)),
-        ),
-        # Of the flows in their order; 0: not active.
-        published={
-            "none_mb_per_s": [ALONE, 0.0, 0.0],
-            "first_mb_per_s": [BESIDE_ONE, P1, 0.0],
-            "both_mb_per_s": [BESIDE_TWO, P1, P2],
-            "packets_per_1000_ticks_first": ONE["packets_per_1000_ticks_first"],
-        },
-    ),
-    _Case(
-        name="two",
-        label="figure 5.12: two best-effort flows",
-        flows=(
-            _Flow(name="best effort 1", target=1),
-            _Flow(name="best effort 2", target=2),
-            _Flow(name="premium", target=3, mb_per_s=TWO["premium_mb_per_s"][0]),
-        ),
-        stages=(
-            _Stage(name="uncontended", begins=(0,)),
-            _Stage(name="none", begins=(1,)),
-            _Stage(name="premium", begins=(2,)),
-            _Stage(name="none_again", ends=(2,)),
-            _Stage(name="uncontended_again", ends=(0,)),
-        ),
-        published={
-            "uncontended_mb_per_s": [ALONE, 0.0, 0.0],
-            "none_mb_per_s": [EACH, EACH, 0.0],
-            "premium_mb_per_s": [EACH_BESIDE, EACH_BESIDE, TWO["premium_mb_per_s"][0]],
-        },
-    ),
-    *(
-        _Case(
-            name=policy,
-            label=label,
-            policy=policy,
-            flows=(
-                _Flow(name="best effort, held", target=1),
-                _Flow(name="best effort", target=2),
-                _Flow(name="premium", source=3, target=1, mb_per_s=70.0),
-            ),
-            stages=(_Stage(name="premium", begins=(2, 0, 1)),),
-        )
-        for policy, label in SHARING
-    ),
-)
 
 
 class BestEffortParameters(Part):
@@ -180,7 +74,7 @@ class BestEffortExperiment(Experiment):
         """A point a case."""
         return [self._point(case, parameters, size) for case in CASES]
 
-    def _point(self, case: _Case, parameters: BestEffortParameters, size: Size) -> Point:
+    def _point(self, case: Case, parameters: BestEffortParameters, size: Size) -> Point:
         published = dict(case.published) if parameters.message_bytes % 4096 == 0 else {}
         return Point(
             label=case.label,
@@ -228,14 +122,15 @@ class BestEffortExperiment(Experiment):
     def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
         """The section's claims, on every stage of every point; then the gain of max-min sharing."""
         stages = [(_case(outcome.point).flows, stage) for outcome in outcomes for stage in _stages(outcome)]
-        one, two, aside, max_min = (outcome.results for outcome in outcomes)
+        found = {outcome.point.parameters["case"]: outcome.results for outcome in outcomes}
+        one, two, aside, max_min = (found[name] for name in ("one", "two", "set_aside", "max_min"))
         gain = max_min["best_effort_sum_mb_per_s"] / aside["best_effort_sum_mb_per_s"]
         return [
             Claim(
                 text=f"a premium flow has what it was promised (within {PREMIUM_TOLERANCE:.0%}), whoever comes "
                 "or goes",
                 holds=all(
-                    within(achieved, flow.mb_per_s, PREMIUM_TOLERANCE)
+                    within(achieved, may if flow.mb_per_s == REST else flow.mb_per_s, PREMIUM_TOLERANCE)
                     for flows, (rates, allowed) in stages
                     for flow, achieved, may in zip(flows, rates, allowed, strict=True)
                     if flow.mb_per_s is not None and may is not None
@@ -298,12 +193,8 @@ class BestEffortExperiment(Experiment):
         draw(figure, [(o, [flow.name for flow in _case(o.point).flows]) for o in outcomes])
 
 
-def _case(point: Point) -> _Case:
-    return _by_name(point.parameters["case"])
-
-
-def _by_name(name: str) -> _Case:
-    return next(case for case in CASES if case.name == name)
+def _case(point: Point) -> Case:
+    return case_named(point.parameters["case"])
 
 
 def _stages(outcome: Outcome) -> list[tuple[list[float], list[float | None]]]:
@@ -316,20 +207,19 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point."""
     from ..manager.client import BandwidthClient
     from ..manager.config import ManagerConfig
+    from ..manager.errors import RefusedError
     from ..manager.start import start_managers
     from .gm_hosts import start_gm
 
-    case = _by_name(spec["case"])
+    case = case_named(spec["case"])
     clock, nic = cluster.clock, cluster.config.nic
     dispatched: list[list[int]] = [[] for _ in case.flows]
 
     def record(program: GmProgram) -> None:
-        mine = {number: cycles for number, cycles in enumerate(dispatched)}
-
-        def choose(cycle: int, node: int, key: Any) -> None:
-            flow = case.flows[key.source_port] if key.source_port < len(case.flows) else None
-            if flow is not None and (flow.source, flow.target) == (program.node, node):
-                mine[key.source_port].append(cycle)
+        def choose(cycle: int, node: int, key: FlowKey) -> None:
+            # The managers' messages come from a port that no flow has.
+            if key.source_port < len(case.flows) and case.flows[key.source_port].source == program.node:
+                dispatched[key.source_port].append(cycle)
 
         program.dispatched = choose
 
@@ -360,8 +250,17 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
         if rate is None:
             held[number] = await clients[number].join(flow.target, flow.target_port)
         else:
+            if rate == REST:
+                rate = await left(number)
             held[number] = await clients[number].request(flow.target, flow.target_port, rate)
         senders[number].start()
+
+    async def left(number: int) -> float:
+        try:
+            await clients[number].request(flows[number].target, flows[number].target_port, PEAK_MB_PER_S)
+        except RefusedError as refusal:
+            return refusal.left_mb_per_s
+        raise AssertionError("a point that asks for what is left leaves less than the peak")
 
     async def end(number: int) -> None:
         await senders[number].stop()
@@ -395,7 +294,8 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
         )
         cluster.progress((place + 1) / len(case.stages), stage.name)
     finished = clock.cycle
-    for number in list(held):
+    # Premium flows first: a best-effort flow that they leave nothing could not end.
+    for number in sorted(held, key=lambda number: case.flows[number].mb_per_s is None):
         await end(number)
     master = managers[MASTER].master
     assert master is not None
@@ -421,7 +321,7 @@ def _binned(cycles: Sequence[int], start: int, width: float, bins: int) -> list[
     """How many of `cycles` are in each of `bins` stretches of `width` cycles from `start`."""
     counts = [0] * bins
     for cycle in cycles:
-        place = int((cycle - start) / width)
+        place = int((cycle - start) // width)
         if 0 <= place < bins:
             counts[place] += 1
     return counts

@@ -7,7 +7,7 @@ import random
 
 import pytest
 from fake_gm import WIRE_CYCLES, FakeCluster
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lanikai.sim.manager.config import ManagerConfig
 from lanikai.sim.manager.errors import (
@@ -278,7 +278,7 @@ ACTIONS = st.tuples(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(ACTIONS, min_size=4, max_size=14),
     st.integers(0, 1 << 30),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lanikai.hdl.config import NicConfig, RouterConfig, preset
 from lanikai.hdl.network import chain, single_router
@@ -51,7 +51,7 @@ steps = st.lists(
 
 
 @pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_no_order_of_requests_breaks_a_criterion(network, data):
     """A rate of 0 is a release (to best-effort with a weight, or to nothing). Admitted is just what the plain model

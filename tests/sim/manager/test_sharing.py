@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lanikai.sim.manager.flows import FlowId
 from lanikai.sim.manager.ledger import Ledger
@@ -28,7 +28,7 @@ def filled(network, premium_flows, best_effort) -> Ledger:
 
 
 @pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(premium_flows=premium, best_effort=members)
 def test_each_gets_the_least_of_its_fair_parts_of_the_surplus(network, premium_flows, best_effort):
     ledger, model = filled(network, premium_flows, best_effort), plain(network)
@@ -54,7 +54,7 @@ def test_each_gets_the_least_of_its_fair_parts_of_the_surplus(network, premium_f
 
 
 @pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(premium_flows=premium, best_effort=members)
 def test_by_either_policy_all_is_carried_and_max_min_gives_nobody_less(network, premium_flows, best_effort):
     ledger, model = filled(network, premium_flows, best_effort), plain(network)
@@ -69,7 +69,7 @@ def test_by_either_policy_all_is_carried_and_max_min_gives_nobody_less(network, 
 
 
 @pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(premium_flows=premium, best_effort=members)
 def test_max_min_is_max_min(network, premium_flows, best_effort):
     """No flow can have more but at the cost of one that has no more for each unit of its weight: a flow below the
