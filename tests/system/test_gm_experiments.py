@@ -27,6 +27,7 @@ def run(name: str, *settings: str, folder) -> tuple[int, dict]:
         "rate-table",
         "share-receiver",
         "share-bidir",
+        pytest.param("best-effort", marks=pytest.mark.full),
         pytest.param("fair-queueing", marks=pytest.mark.full),
         pytest.param("idt-sweep", marks=pytest.mark.full),
         pytest.param("rate-overhead", marks=pytest.mark.full),
