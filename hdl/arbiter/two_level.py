@@ -267,6 +267,8 @@ class TwoLevelArbiter(VlArbiter):
             charge=charge,
             served=served,
             served_high=served_high,
+            served_tail=served_tail,
+            underway=underway,
             high=high,
             left=left,
             sent=sent,

@@ -1,4 +1,5 @@
-"""Proofs of the two-level arbiter: for any tables, any traffic, and for ever.
+"""Proofs of the two-level arbiter, with weights in flits and in InfiniBand's units: for any tables, any traffic, and
+for ever.
 
 The tables are any sums that the proof likes, and come anew whenever it likes (`AnyTables`); that `VlTables` adds
 its entries up is proved on its own.
@@ -20,6 +21,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable
 
 VLS = 3
 SHARE_BITS = 3
+PACKET = 3
+"""Longest packet, flits, where a bound depends on it."""
+IBA = {"pointer": "slow", "units": "iba"}
 
 
 class AnyTables(wiring.Component):
@@ -58,7 +62,7 @@ class AnyTables(wiring.Component):
         return m
 
 
-def scheduler(component, **parameters):
+def scheduler(component, *, waits=True, **parameters):
     """The arbiter with any tables, and beside it the exact account of what each VL has left of a frame."""
     made = []
 
@@ -88,49 +92,87 @@ def scheduler(component, **parameters):
             m.d.sync += before.eq(sums[i][v])
             m.d.comb += [tables.sums[i][v].eq(sums[i][v]), Assume(swapped | (sums[i][v] == before))]
 
+    unit, by_packet = dut.weight_flits, dut.by_packet
+    shares = [[sums[i][v] << (unit.bit_length() - 1) for v in range(VLS)] for i in range(2)]
+
+    def charged(before, tail):
+        """What is left after a flit; a packet is charged in whole units, what it takes beyond is forgiven."""
+        less = Mux(before == 0, 0, before - 1)
+        return Mux(tail, less & ~(unit - 1), less)[: len(before)]
+
     m.d.comb += [
         Assert((dut.grant & (dut.grant - 1)) == 0),
         Assert((dut.grant & ~dut.requests) == 0),
         Assert(dut.grant.any() == dut.requests.any()),
     ]
-    left = [[Signal(SHARE_BITS, name=f"left_{i}_{v}") for v in range(VLS)] for i in range(2)]
+    left = [[Signal(len(shares[i][v]), name=f"left_{i}_{v}") for v in range(VLS)] for i in range(2)]
+    in_frame = [
+        Signal(VLS, name=f"in_frame_{i}") for i in range(2)
+    ]  # VLs that have share, or a packet to end
     asks = [Cat(dut.requests[v] & (sums[i][v] != 0) for v in range(VLS)) for i in range(2)]
-    can = [Cat(asks[i][v] & (left[i][v] != 0) for v in range(VLS)) for i in range(2)]
+    can = [asks[i] & in_frame[i] for i in range(2)]
     level = state.high
+    tail = (dut.grant & dut.tails).any() if by_packet else Const(1)
+    goes = dut.advance & dut.requests.any()
+    # A packet that was begun goes on while it asks.
+    begun, begun_level = Signal(VLS), Signal()
+    with m.If(goes):
+        m.d.sync += [begun.eq(Mux(tail | ~(asks[0] | asks[1]).any(), 0, dut.grant)), begun_level.eq(level)]
+    continues = (begun & Mux(begun_level, asks[1], asks[0])).any()
     # High goes first unless it has sent its limit while low asks; a VL in no table goes last.
-    sent = Signal(8)
-    due = (tables.limit != 255) & (sent != 0) & (sent >= tables.limit)
+    fraction = dut.limit_flits.bit_length() - 1
+    sent = Signal(8 + fraction)
+    due = (tables.limit != 255) & (sent != 0) & (sent[fraction:] >= tables.limit)
     m.d.comb += [
-        Assert(level == (asks[1].any() & ~(due & asks[0].any()))),
+        Assert(~continues | ((level == begun_level) & (dut.grant == begun))),
+        Assert(continues | (level == (asks[1].any() & ~(due & asks[0].any())))),
         Assert(~(asks[0] | asks[1]).any() | (dut.grant & Mux(level, asks[1], asks[0])).any()),
         # While anybody who asks has share left in the frame, one who has goes.
         Assert(~Mux(level, can[1], can[0]).any() | (dut.grant & Mux(level, can[1], can[0])).any()),
+        Assert(state.underway == begun.any()),
+        Assert(~begun.any() | ((state.served == begun) & (state.served_high == begun_level))),
+        Assert(~begun.any() | (Mux(begun_level, state.mask[1], state.mask[0]) == (~begun + 1)[:VLS])),
+        # It has its place in the frame, unless none has begun with these tables.
+        *(Assert((begun_level != i) | ~in_frame[i].any() | (begun & ~in_frame[i] == 0)) for i in range(2)),
     ]
-    goes = dut.advance & dut.requests.any()
     with m.If(goes):
-        m.d.sync += sent.eq(Mux(level, sent + (sent != 255), 0))
+        m.d.sync += sent.eq(Mux(level, sent + ~sent.all(), 0))
     for i in range(2):
-        row_ports = []
         for v in range(VLS):
+            begins = ~can[i].any()
+            base = Mux(begins, shares[i][v], left[i][v])
             with m.If(tables.swap):
-                m.d.sync += left[i][v].eq(0)
+                m.d.sync += [left[i][v].eq(0), in_frame[i][v].eq(0)]
             with m.Elif(goes & asks[i].any() & (level == i)):
-                base = Mux(can[i].any(), left[i][v], sums[i][v])
-                m.d.sync += left[i][v].eq(base - dut.grant[v])
+                m.d.sync += [
+                    left[i][v].eq(Mux(dut.grant[v], charged(base, tail), base)),
+                    in_frame[i][v].eq(
+                        Mux(begins, sums[i][v] != 0, in_frame[i][v]) & ~(dut.grant[v] & tail & (base <= unit))
+                    ),
+                ]
             # What ties the arbiter's registers to that account.
             port = state.left.read_port(domain="comb")
-            row_ports.append(port)
             late = state.charge & state.served[v] & (state.served_high == i)
-            some = left[i][v] != 0
+            some, kept = in_frame[i][v], Mux(state.whole[i][v], shares[i][v], port.data)[: len(left[i][v])]
             m.d.comb += [
                 port.addr.eq(v + 4 * i),
-                Assert(state.has_share[i][v] == some),
-                Assert(left[i][v] <= sums[i][v]),
-                Assert(~some | ((state.last_unit[i][v] | (late & state.near)) == (left[i][v] == 1))),
-                Assert(~some | ~state.whole[i][v] | (left[i][v] + late == sums[i][v])),
-                Assert(~some | state.whole[i][v] | (port.data[:SHARE_BITS] == left[i][v] + late)),
+                Assert((state.has_share[i][v] == some) & (~some | (sums[i][v] != 0))),
+                Assert(left[i][v] <= shares[i][v]),
+                Assert(~some | ((state.last_unit[i][v] | (late & state.near)) == (left[i][v] <= unit))),
+                Assert(~some | (Mux(late, charged(kept, state.served_tail), kept) == left[i][v])),
+                Assert(some | (left[i][v] == 0)),
             ]
-    wait(spec, dut, tables, left, sums, level, goes)
+            if not by_packet:
+                m.d.comb += [Assert(~some | (left[i][v] != 0)), Assert(begun == 0)]
+    if waits:
+        wait(spec, dut, tables, left, in_frame, shares, level, goes, begun)
+    m.d.comb += [
+        Assert((state.served & (state.served - 1)) == 0),
+        Assert(state.sent == sent),
+        Cover(tables.swap & (dut.requests == 7) & ~swapped),
+    ]
+    if by_packet:
+        return spec
     low_asks = asks[0].any()
     run = Signal(8)  # flits of high since low began to ask, or had its turn
     with m.If(~low_asks | (goes & ~level) | tables.swap):
@@ -147,17 +189,16 @@ def scheduler(component, **parameters):
             | (run <= sent) & ~low_asks
         ),
         Assert(run <= sent),
-        Assert((state.served & (state.served - 1)) == 0),
-        Assert(state.sent == sent),
-        Cover(tables.swap & (dut.requests == 7) & ~swapped),
     ]
     return spec
 
 
-def wait(spec, dut, tables, left, sums, level, goes):
+def wait(spec, dut, tables, left, in_frame, shares, level, goes, begun):
     """The bound on waiting, 2 S flits of others of its level, for anyone that keeps asking: while it has share left
-    the others can send at most what they have left, and before that at most the rest of their old frame."""
-    m = spec.m
+    the others can send at most what they have left, and before that at most the rest of their old frame. In
+    InfiniBand's units with a packet's rest each, and for VLs in one table each."""
+    m, by_packet = spec.m, dut.by_packet
+    over = PACKET - 1 if by_packet else 0
     who, on_level = spec.constant(VLS, "patient"), spec.constant(1, "patient_level")
     waited = Signal(8)
     with m.If(tables.swap):
@@ -165,20 +206,46 @@ def wait(spec, dut, tables, left, sums, level, goes):
     with m.Elif(goes & (level == on_level)):
         m.d.sync += waited.eq(Mux((dut.grant & who).any(), 0, waited + 1))
     m.d.comb += [Assume((who & (who - 1)) == 0), Assume(who != 0), Assert(waited < 128)]
+    places = [
+        Signal(range(PACKET), name=f"place_{v}") for v in range(VLS)
+    ]  # flits of the packet that have gone
+    if by_packet:
+        for v, place in enumerate(places):
+            m.d.comb += [
+                Assert((place <= over) & (~begun[v] | (place != 0))),
+                Assume((place != over) | dut.tails[v]),
+                Assume((shares[0][v] == 0) | (shares[1][v] == 0)),
+                *(Assert(~in_frame[i][v] | (left[i][v] != 0) | (place != 0)) for i in range(2)),
+            ]
+            with m.If(goes & dut.grant[v]):
+                m.d.sync += place.eq(Mux(dut.tails[v], 0, place + 1))
     for v in range(VLS):
         for i in range(2):
             with m.If(who[v] & (on_level == i)):
-                others = sum((sums[i][u] for u in range(VLS) if u != v), Const(0))
-                rest = sum((left[i][u] for u in range(VLS) if u != v), Const(0))
+                others = sum(
+                    (shares[i][u] + Mux(shares[i][u], over, 0) for u in range(VLS) if u != v), Const(0)
+                )
+                rests = [Mux(left[i][u] == 0, PACKET - places[u], left[i][u] + over) for u in range(VLS)]
+                rest = sum((Mux(in_frame[i][u], rests[u], 0) for u in range(VLS) if u != v), Const(0))
                 m.d.comb += [
-                    Assume(dut.requests[v] & (sums[i][v] != 0)),
-                    Assert(waited + rest <= Mux(left[i][v] != 0, 2 * others, others)),
+                    Assume(dut.requests[v] & (shares[i][v] != 0)),
+                    Assert(waited + rest <= Mux(in_frame[i][v], 2 * others, others)),
                 ]
 
 
 @pytest.mark.parametrize("pointer", ["fast", "slow"])
 def test_frames_and_levels_are_proved(pointer, tmp_path):
     prove(scheduler(TwoLevelArbiter, pointer=pointer), tmp_path, depth=3)
+
+
+def test_frames_and_levels_in_packets_are_proved(tmp_path):
+    prove(scheduler(TwoLevelArbiter, waits=False, **IBA), tmp_path, depth=2)
+
+
+@pytest.mark.full
+def test_waits_in_packets_are_bounded(tmp_path):
+    """For 8 cycles after reset; minutes."""
+    prove(scheduler(TwoLevelArbiter, **IBA), tmp_path, mode="bmc", depth=8, timeout_s=1200)
 
 
 def test_tables_can_change_under_full_load(tmp_path):
@@ -204,6 +271,23 @@ MUTANTS = [
 def test_proof_catches_mutant(old, new, depth, tmp_path):
     spec = scheduler(mutate(TwoLevelArbiter, old, new))
     prove(spec, tmp_path, mode="bmc", depth=depth, expect="fail")
+
+
+IBA_MUTANTS = [
+    (
+        "if self.by_packet:\n            with m.If(underway",
+        "if False:\n            with m.If(underway",
+    ),  # cut off
+    ("grant & base, 0)", "Mux(begins, 0, grant & base), 0)"),  # a short share that never ends
+    ("level & tail, grant & base", "level, grant & base"),  # a packet that ends with its share
+    ("less[:rounding] & ~tail.replicate(rounding)", "less[:rounding]"),  # charged flit by flit
+]
+
+
+@pytest.mark.parametrize(("old", "new"), IBA_MUTANTS)
+def test_proof_in_packets_catches_mutant(old, new, tmp_path):
+    spec = scheduler(mutate(TwoLevelArbiter, old, new), waits=False, **IBA)
+    prove(spec, tmp_path, mode="bmc", depth=12, expect="fail")
 
 
 def tables_spec(component):
