@@ -23,8 +23,9 @@ class DeficitRoundRobinVlArbiter(VlArbiter):
     A VL that stops asking ends its turn: an unused rest is lost, a debt stays. It finishes its packet in its
     next turn.
 
-    Quanta are written through `table` (`vl`, `weight`; 0 counts as 1; `high`, `entry`, `limit` and `commit`
-    mean nothing here) and act from the VL's next turn on; they are always `ready`. Reset: every quantum is 1.
+    Quanta are written through `table` (`vl`, `weight`; a row of weight 0 is not used and changes nothing; `high`,
+    `entry`, `limit` and `commit` mean nothing here) and act from the VL's next turn on; they are always `ready`.
+    Reset: every quantum is 1.
 
     Memory: quantum and debt of each VL in small memories, one counter, and two bits a VL. Longest wait:
     `wait_bound`.
@@ -49,13 +50,14 @@ class DeficitRoundRobinVlArbiter(VlArbiter):
         set_quantum, quantum_read = quanta.write_port(), quanta.read_port(domain="comb")
         set_debt, debt_read = debts.write_port(), debts.read_port(domain="comb")
         written, owing = Signal(vls), Signal(vls)  # a memory has no reset: which rows mean anything
+        writes = self.table.write & self.table.weight.any()
         m.d.comb += [
             self.table.ready.eq(1),
-            set_quantum.en.eq(self.table.write),
+            set_quantum.en.eq(writes),
             set_quantum.addr.eq(self.table.vl),
             set_quantum.data.eq(self.table.weight),
         ]
-        with m.If(self.table.write):
+        with m.If(writes):
             m.d.sync += written.eq(written | 1 << self.table.vl)
 
         # The turn: `holder` has it while it asks, `left` is what it may still send; negative, what it owes.
@@ -74,7 +76,7 @@ class DeficitRoundRobinVlArbiter(VlArbiter):
         m.d.comb += [
             quantum_read.addr.eq(vl),
             debt_read.addr.eq(vl),
-            quantum.eq(Mux((written & grant).any() & quantum_read.data.any(), quantum_read.data, 1)),
+            quantum.eq(Mux((written & grant).any(), quantum_read.data, 1)),
             limit.eq(quantum - 1),
             debt.eq(Mux((owing & grant).any(), Mux(debt_read.data < limit, debt_read.data, limit), 0)),
             allowed.eq(Mux(goes_on, left, quantum - debt)),

@@ -90,6 +90,15 @@ def test_deficit_round_robin_is_its_model_with_quanta(quanta, data):
     play(DeficitRoundRobinVlArbiter(vls=4), stimulus, check)
 
 
+def test_a_row_that_is_not_used_leaves_the_quantum():
+    """An agent fills a table up with rows of weight 0, which name VL 0."""
+    seen = []
+    unused = (0, 0, 0, {"write": 1, "vl": 0, "weight": 0})
+    stimulus = [*quanta_writes([3, 2]), unused, *[(0b11, 0b11, 1)] * 10]
+    play(DeficitRoundRobinVlArbiter(vls=2), stimulus, lambda *cycle: seen.append(cycle[-1]))
+    assert seen[3:] == [1, 1, 1, 2, 2] * 2
+
+
 @settings(max_examples=3, deadline=None, derandomize=True)
 @given(st.data())
 def test_deficit_round_robin_shares_follow_quanta_whatever_the_packets(data):
