@@ -31,6 +31,11 @@ class RouterConfig(Part):
         description="of the links, crossbar outputs and crossbar inputs: name in `lanikai.hdl.arbiter.VL_ARBITERS`",
     )
     vl_table_entries: int = Field(64, ge=1, le=64, description="entries of each VL arbitration table")
+    header_lookahead: bool | None = Field(
+        None,
+        description="route the next header of a VL, and find its output VL, while the packet before it still crosses: "
+        "no gap between packets; None: where packets keep their VL and `vl_arbiter` is not round_robin",
+    )
     vl_selection: Literal["same", "service_level", "any"] = Field(
         "same",
         description="output VL of a packet: its input VL; by its service level; any free one of its class",
@@ -61,6 +66,11 @@ class RouterConfig(Part):
             raise ValueError(
                 f"ports = {self.ports}: a hop of {self.link.hop_bits} bits names at most "
                 f"{1 << self.link.hop_bits} ports; raise link.hop_bits"
+            )
+        if self.header_lookahead and self.vl_selection != "same":
+            raise ValueError(
+                f"header_lookahead = True: vl_selection = {self.vl_selection!r}: only with 'same', where the output VL "
+                "of a packet is known before one is free"
             )
         if self.management and self.control_vl is None:
             raise ValueError(
@@ -97,6 +107,14 @@ class RouterConfig(Part):
     def control_vl(self) -> int | None:
         """The VL of control packets, alone on it and always first: 15 if there are 16, else None."""
         return 15 if self.link.vls == 16 else None
+
+    @cached_property
+    def looks_ahead(self) -> bool:
+        """Whether headers are looked at before the packet ahead of them has left: `header_lookahead`, or what None
+        stands for. Where weights share out a link, a VL that is not there between two packets has no share."""
+        if self.header_lookahead is not None:
+            return self.header_lookahead
+        return self.vl_selection == "same" and self.vl_arbiter != "round_robin"
 
     @cached_property
     def data_vls(self) -> int:

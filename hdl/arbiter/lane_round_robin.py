@@ -20,6 +20,8 @@ class LaneRoundRobin(wiring.Component):
     - `requests` (in): `requests[i]`, the lanes that requester i asks for.
     - `grant` (out): `grant[i]`, the lanes that it is given, in the same cycle: every lane that is asked for
       goes to exactly one of those who ask.
+    - `open` (in), a vector of lanes, only if `gated`: the lanes that are given in this cycle; on the others nobody has
+      a grant, and the turns stay as they are. It may come late: it passes one gate, not the choice.
 
     Algorithm: for each lane, among the requesters with a number above that of the last one served there, the
     lowest; if there is none, the lowest of all. Memory: `size - 1` bits a lane. Longest wait: a requester
@@ -30,9 +32,10 @@ class LaneRoundRobin(wiring.Component):
     no more than one. Reset: requester 0 is the first on every lane.
     """
 
-    def __init__(self, *, size: int, lanes: int) -> None:
-        self._size, self._lanes = size, lanes
-        super().__init__({"requests": In(lanes).array(size), "grant": Out(lanes).array(size)})
+    def __init__(self, *, size: int, lanes: int, gated: bool = False) -> None:
+        self._size, self._lanes, self._gated = size, lanes, gated
+        gates = {"open": In(lanes)} if gated else {}
+        super().__init__({"requests": In(lanes).array(size), "grant": Out(lanes).array(size)} | gates)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -44,11 +47,17 @@ class LaneRoundRobin(wiring.Component):
         taken: Value = Signal(self._lanes, name="taken_0")
         served = Signal(self._lanes)
         for i in range(self._size):
-            m.d.comb += self.grant[i].eq(self.requests[i] & (above[i] | ~early) & ~taken)
+            won = Signal(self._lanes, name=f"won_{i}") if self._gated else self.grant[i]
+            m.d.comb += won.eq(self.requests[i] & (above[i] | ~early) & ~taken)
+            if self._gated:
+                m.d.comb += self.grant[i].eq(won & self.open)
             if i > 0:
-                m.d.sync += above[i].eq((above[i] & ~served) | taken)
+                following = (above[i] & ~served) | taken
+                if self._gated:
+                    following = (above[i] & ~self.open) | (following & self.open)
+                m.d.sync += above[i].eq(following)
             after = Signal(self._lanes, name=f"taken_{i + 1}")
-            m.d.comb += after.eq(taken | self.grant[i])
+            m.d.comb += after.eq(taken | won)
             taken = after
         m.d.comb += served.eq(taken)
         return m

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Module, Signal
+from amaranth import Module, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -22,14 +22,21 @@ class ReceiveStage(wiring.Component):
     - `rx` (in, `LinkSignature`): the link. A credit goes out in the cycle after its flit has left the buffer.
     - `arrived` (out): a flit stands in the link register.
     - `non_empty`, `read_select`, `read_vl`, `flit`, `pop`: the buffer's read side (`VlBuffer`).
-    - `header_select` (in, `vls`), `header` (out, `RouteLayout`): the buffer's second reader, for stage 2.
+    - `header_select` (in, `vls`), `header` (out, `RouteLayout`): what stage 2 sees of one VL's header: the front of its
+      buffer, or with `RouterConfig.looks_ahead` the oldest one that was not yet taken.
+    - `headers` (out), `header_take` (in), only with `looks_ahead`: VLs that have one; the one that is seen is taken.
 
     Latency: a flit on the link in cycle t is in the link register in t + 1 and in its buffer from t + 2 on.
+
+    Without look-ahead the header is read at the front of the buffer, by a second reader. With it, first flits of
+    packets go into a queue of their own as well, as wide as stage 2 looks (`RouteLayout`) and as deep as the buffer, so
+    that it never fills up; the second reader and its copy of those bits are left out.
     """
 
     def __init__(self, config: RouterConfig) -> None:
         self._config = config
         vls = config.link.vls
+        ahead = {"headers": Out(vls), "header_take": In(1)} if config.looks_ahead else {}
         super().__init__(
             {
                 "rx": In(LinkSignature(config.link)),
@@ -42,14 +49,16 @@ class ReceiveStage(wiring.Component):
                 "header_select": In(vls),
                 "header": Out(RouteLayout(config)),
             }
+            | ahead
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        link = self._config.link
+        link, depth = self._config.link, self._config.input_buffer_flits
         layout, route = BufferedFlitLayout(link), RouteLayout(self._config)
+        ahead = self._config.looks_ahead
         m.submodules.buffer = buffer = VlBuffer(
-            shape=layout, vls=link.vls, depth=self._config.input_buffer_flits, peek=slice(0, route.size)
+            shape=layout, vls=link.vls, depth=depth, peek=None if ahead else slice(0, route.size)
         )
         arrival: data.View = Signal(FlitLayout(link))
         m.d.sync += [arrival.eq(self.rx.payload), self.arrived.eq(self.rx.valid)]
@@ -64,8 +73,23 @@ class ReceiveStage(wiring.Component):
             self.read_vl.eq(buffer.read_vl),
             self.flit.eq(buffer.read_data),
             buffer.pop.eq(self.pop),
-            buffer.peek_select.eq(self.header_select),
-            self.header.eq(buffer.peek_data),
         ]
+        if ahead:
+            m.submodules.headers = headers = VlBuffer(shape=route, vls=link.vls, depth=depth)
+            # VLs whose next flit is the first of a packet, a head or not: stage 2 throws away what is none.
+            between = Signal(link.vls, init=(1 << link.vls) - 1)
+            with m.If(self.arrived):
+                m.d.sync += between.bit_select(arrival.vl, 1).eq(arrival.tail)
+            m.d.comb += [
+                headers.write_valid.eq(self.arrived & between.bit_select(arrival.vl, 1)),
+                headers.write_vl.eq(arrival.vl),
+                headers.write_data.eq(Value.cast(buffer.write_data)[: route.size]),
+                self.headers.eq(headers.non_empty),
+                headers.read_select.eq(self.header_select),
+                self.header.eq(headers.read_data),
+                headers.pop.eq(self.header_take),
+            ]
+        else:
+            m.d.comb += [buffer.peek_select.eq(self.header_select), self.header.eq(buffer.peek_data)]
         m.d.sync += [self.rx.credit_valid.eq(self.pop), self.rx.credit_vl.eq(buffer.read_vl)]
         return m

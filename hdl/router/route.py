@@ -6,7 +6,7 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from amaranth import Module, Mux, Signal
+from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -20,7 +20,8 @@ __all__ = ["RouteStage"]
 
 
 class RouteStage(wiring.Component):
-    """Route registers of one input: for each VL, where the packet at the front of its buffer wants to go.
+    """Route registers of one input: for each VL, where the packet at the front of its buffer wants to go, or with
+    `RouterConfig.looks_ahead` the one behind it if that one is on its way.
 
     The output port is what the routing function says (`RouterConfig.routing`). Marked to be dropped whole are
     packets that do not begin with a head flit; whose port does not exist or is not connected; that bring data
@@ -33,15 +34,14 @@ class RouteStage(wiring.Component):
     Members (vectors of VLs are `vls` wide):
 
     - `connected` (in, P): ports that lead somewhere.
-    - `non_empty` (in): VLs with a flit in the buffer. `held` (in): VLs whose packet has its output VL.
-    - `header_select` (out), `header` (in, `RouteLayout`): reads the front of one VL's buffer, in the same
-      cycle.
+    - `non_empty` (in): VLs with a flit at the front of the buffer, or with look-ahead those with a header that was not
+      routed yet (`ReceiveStage.headers`). `held` (in): VLs whose packet has its output VL.
+    - `header_select` (out), `header` (in, `RouteLayout`): reads one VL's header, in the same cycle.
     - `found` (out), `found_port` (out, P), `service_level` (out): the VL whose packet is routed in this
       cycle, one-hot or 0, its port and level. `refused` (in): it is to be dropped.
     - `want` (out, P): `want[p]`, VLs that wait for their output VL at port p. Registers.
     - `taken` (in): VLs that are given their output VL in this cycle; they stop waiting.
-    - `drop` (out): VLs whose packet is thrown away. A register. `done` (in): VLs whose tail leaves the
-      buffer.
+    - `drop` (out): VLs whose packet at the front is thrown away. `done` (in): VLs whose tail leaves the buffer.
     - `position` (in, `POSITION`), `table` (in, `TableWriteSignature`): if the routing function has them.
 
     Latency: a header at the front of its buffer in cycle t is in `want` or `drop` in t + 1; one VL a cycle,
@@ -84,8 +84,14 @@ class RouteStage(wiring.Component):
         if self._routing.uses_table:
             wiring.connect(m, wiring.flipped(self.table), routing.table)
         routed, asking, chosen = Signal(vls), Signal(vls), Signal(vls)
+        doomed: Value = self.drop
+        if config.looks_ahead:
+            # A packet behind one that still crosses is thrown away only then.
+            doomed = Signal(vls, name="doomed")
+            m.d.comb += [self.drop.eq(doomed & ~self.held), routed.eq(reduce(or_, self.want) | doomed)]
+        else:
+            m.d.comb += routed.eq(reduce(or_, self.want) | self.held | self.drop)
         m.d.comb += [
-            routed.eq(reduce(or_, self.want) | self.held | self.drop),
             asking.eq(self.non_empty & ~routed),
             arbiter.requests.eq(asking),
             arbiter.advance.eq(1),
@@ -128,5 +134,5 @@ class RouteStage(wiring.Component):
         lost = Signal(vls)
         with m.If(~known):
             m.d.comb += lost.eq(chosen)
-        m.d.sync += self.drop.eq((self.drop & ~self.done) | lost)
+        m.d.sync += doomed.eq((doomed & ~(self.done & self.drop if config.looks_ahead else self.done)) | lost)
         return m

@@ -60,8 +60,11 @@ class Router(wiring.Component):
     one a cycle.
 
     Throughput: a flit a cycle and link. Between two packets on one VL of one input the crossbar is free for 2
-    cycles (route and output VL of the second), for other VLs to use. A credit comes back to the sender's
-    counter 6 + 2 `delay_cycles` cycles after a header and 4 + 2 `delay_cycles` after a body flit that finds
+    cycles (route and output VL of the second), for other VLs to use, and an output VL is free for 1 cycle from input to
+    input. With `RouterConfig.looks_ahead` stages 2 and 3 of a header overlap with what is left of the packet before
+    it: an output VL goes from a tail to the next header without a gap, whichever input it comes from, and 1 cycle is
+    left where a VL of an input goes on to another output, or with packets of one flit. A credit comes back to the
+    sender's counter 6 + 2 `delay_cycles` cycles after a header and 4 + 2 `delay_cycles` after a body flit that finds
     its buffer empty; so one VL streams at min(1, `input_buffer_flits` / (4 + 2 `delay_cycles`)) flits a cycle
     between routers: 1/2 with 2 flits, the full rate from 4 (6 to have no gap after the header). Output
     buffers of 2 flits suffice for the full rate.
@@ -71,7 +74,7 @@ class Router(wiring.Component):
     For a debugger or watchdog, four vectors of P x C bits say what waits where, port 0's VL 0 in bit 0
     (`public_signals`).
 
-    Departures from the paper: output VLs go round the inputs; by default a packet keeps its VL.
+    Departures from the paper: output VLs go round the inputs; by default a packet keeps its VL; look-ahead.
     """
 
     def __init__(self, config: RouterConfig, *, credit_flits: Sequence[int] | None = None) -> None:
@@ -129,7 +132,7 @@ class Router(wiring.Component):
             m.d.comb += [
                 # Stage 1 to 2.
                 route.connected.eq(connected),
-                route.non_empty.eq(receive.non_empty),
+                route.non_empty.eq(receive.headers if config.looks_ahead else receive.non_empty),
                 receive.header_select.eq(route.header_select),
                 route.header.eq(receive.header),
                 # Stage 2 to 3.
@@ -171,6 +174,8 @@ class Router(wiring.Component):
                 ]
                 if weighs_outputs(config):
                     m.d.comb += crossbar.offer_vl[i].eq(crossbar.offer[i])
+            if config.looks_ahead:
+                m.d.comb += receive.header_take.eq(route.header_select.any())
             if self._routing.uses_position:
                 m.d.comb += route.position.eq(self.position)
         moved = Signal()

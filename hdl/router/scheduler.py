@@ -36,8 +36,9 @@ def has_tables(config: RouterConfig) -> bool:
 
 
 def weighs_outputs(config: RouterConfig) -> bool:
-    """Whether crossbar outputs choose by VL, with a VL arbiter each. With plain round robin they go round the
-    inputs: a VL arbiter would cost area and change nothing that anybody has asked for."""
+    """Whether crossbar outputs choose by VL, with a VL arbiter each (before the inputs do, if packets keep their VL:
+    `Allocator`). With plain round robin they go round the inputs: a VL arbiter would cost area and change nothing that
+    anybody has asked for."""
     return config.vl_arbiter != "round_robin"
 
 

@@ -24,13 +24,20 @@ class VlAllocationStage(wiring.Component):
     - `taken` (out, P): VLs of input i that are given theirs in this cycle.
     - `holds` (out, P x P): `holds[i][p]`, VLs of input i that own that VL of output p. Registers.
     - `held` (out, P): VLs of input i that own an output VL anywhere.
-    - `done` (in, P): VLs of input i whose tail crosses in this cycle: the output VL is free in the next.
+    - `done` (in, P): VLs of input i whose tail crosses in this cycle: the output VL is free in the next, or with
+      `RouterConfig.looks_ahead` already has its next owner then.
 
     An output VL that is free goes to the inputs that wait for it in turn, packet by packet (`LaneRoundRobin`,
     whatever `RouterConfig.arbiter` says, which schedules flits): a packet waits for at most one packet of
     each other input. All output VLs are given in parallel.
 
     Latency: `want` in cycle t is `holds` in t + 1.
+
+    With look-ahead a VL may want an output VL for its next packet while it owns one. It takes part in the choice once
+    its header is at the front of its buffer, or if it is the same output VL that it owns: no packet ever owns an
+    output VL that the packet before it could keep it from using. So look-ahead adds nothing to what can wait for what.
+    Whose turn is next is worked out at any time, and comes to pass when the output VL is free or its tail crosses: the
+    late `done` opens it, and does not pass the choice.
 
     Who owns what is kept once, in `holds`; that an output VL is busy is derived from it. So a release and a
     new grant can meet in any cycle, and neither can be lost.
@@ -54,11 +61,20 @@ class VlAllocationStage(wiring.Component):
         vls, ports = self._config.link.vls, range(self._config.ports)
         given: list[list[Value]] = [[] for _ in ports]
         for p in ports:
-            m.submodules[f"turns_{p}"] = turns = LaneRoundRobin(size=self._config.ports, lanes=vls)
+            ahead = self._config.looks_ahead
+            turns = LaneRoundRobin(size=self._config.ports, lanes=vls, gated=ahead)
+            m.submodules[f"turns_{p}"] = turns
             busy = Signal(vls, name=f"busy_{p}")
             m.d.comb += busy.eq(reduce(or_, [self.holds[i][p] for i in ports]))
+            if ahead:
+                m.d.comb += turns.open.eq(
+                    ~busy | reduce(or_, [self.holds[i][p] & self.done[i] for i in ports])
+                )
             for i in ports:
-                m.d.comb += turns.requests[i].eq(self.want[i][p] & ~busy)
+                asks = self.want[i][p] & ~busy
+                if ahead:
+                    asks = self.want[i][p] & (~self.held[i] | self.holds[i][p])
+                m.d.comb += turns.requests[i].eq(asks)
                 m.d.sync += self.holds[i][p].eq((self.holds[i][p] & ~self.done[i]) | turns.grant[i])
                 given[i].append(turns.grant[i])
         for i in ports:

@@ -7,11 +7,13 @@ from lanikai.sim import kernel
 FLITS = (1, 10, 40)
 
 
-def network(flit_bits, delay_cycles):
+def network(flit_bits, delay_cycles, ahead):
     """Small buffers: 6 flits are what a stream without a gap needs, 2 more a register of the wire."""
     link = LinkConfig(flit_bits=flit_bits, hop_bits=3, delay_cycles=delay_cycles)
     depth = 6 + 2 * delay_cycles
-    router = RouterConfig(link=link, ports=5, input_buffer_flits=depth, output_buffer_flits=2)
+    router = RouterConfig(
+        link=link, ports=5, input_buffer_flits=depth, output_buffer_flits=2, header_lookahead=ahead
+    )
     return mesh(4, 4, router=router, node_buffer_flits=depth)
 
 
@@ -19,7 +21,7 @@ async def every_path(session):
     """Sends a packet of each length from every node to every node, itself included. Returns the list of
     (source, destination, flits, cycles to the head, cycles to the tail), from the cycle in which the head is
     on the first link."""
-    net = network(session.spec["flit_bits"], session.spec["delay_cycles"])
+    net = network(session.spec["flit_bits"], session.spec["delay_cycles"], session.spec["ahead"])
     bits = net.router.link.flit_bits
     nodes = range(len(net.nodes))
     signal = {

@@ -28,6 +28,8 @@ def _mesh(**changes):
 
 NETWORKS = {
     "source_same": _mesh(),
+    # Weights, and with them headers that are looked at ahead.
+    "source_weighed": _mesh(vl_arbiter="table_slow", vl_table_entries=4),
     "dimension_order_any": _mesh(
         link=_LINK.replace(vls=4),
         routing="dimension_order",
@@ -117,7 +119,8 @@ async def agent(session, network, router, counts):
             await port.send(packet_words(header, b"", network.router.link))
             counts["reported"] += 1
         elif has_tables(network.router) and chance.random() < 0.5:
-            rows = [[(chance.randrange(DATA_VLS), chance.randint(0, 9)) for _ in range(4)] for _ in range(2)]
+            vls = min(network.router.data_vls, DATA_VLS)
+            rows = [[(chance.randrange(vls), chance.randint(0, 9)) for _ in range(4)] for _ in range(2)]
             await port.write_tables(high=rows[0], low=rows[1], limit=chance.choice((0, 3, 255)))
             counts["tables"] += 1
     if network.router.management:

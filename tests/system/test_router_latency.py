@@ -20,13 +20,18 @@ def latency(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("flit_bits", "delay"),
-    [(32, 0), pytest.param(128, 1, marks=pytest.mark.full), pytest.param(64, 0, marks=pytest.mark.full)],
+    ("flit_bits", "delay", "ahead"),
+    [
+        (32, 0, False),
+        pytest.param(128, 1, True, marks=pytest.mark.full),
+        pytest.param(64, 0, False, marks=pytest.mark.full),
+        pytest.param(64, 0, True, marks=pytest.mark.full),
+    ],
 )
-def test_every_path_takes_what_the_formula_says(latency, tmp_path, flit_bits, delay):
+def test_every_path_takes_what_the_formula_says(latency, tmp_path, flit_bits, delay, ahead):
     """((D + 1) S - 1) + N cycles to the tail, (D + 1) S to the head, with S = 5 and the wire's registers, D
     hops between D + 1 routers, N flits: [router] of published.toml, with nothing to wait for."""
-    network = latency.network(flit_bits, delay)
+    network = latency.network(flit_bits, delay, ahead)
     public = [Public("mesh", "activity")]
     for node in range(16):
         for end, inputs in (("rx", ("payload", "valid")), ("tx", ("credit_vl", "credit_valid"))):
@@ -36,7 +41,7 @@ def test_every_path_takes_what_the_formula_says(latency, tmp_path, flit_bits, de
     blocks = network.block_verilog()
     sources = {f"{name}.v": text for name, text in blocks.items()} | {"mesh.v": network.verilog("mesh")}
     design = Design(top="mesh", sources=sources, public=tuple(public), no_inline=tuple(blocks))
-    spec = {"flit_bits": flit_bits, "delay_cycles": delay}
+    spec = {"flit_bits": flit_bits, "delay_cycles": delay, "ahead": ahead}
     result = run(build(design), "router_latency:every_path", spec, out_dir=tmp_path, seed=1)
     rows = result.value["rows"]
     assert len(rows) == 16 * 16 * len(latency.FLITS)

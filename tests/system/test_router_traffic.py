@@ -25,6 +25,7 @@ def traffic(monkeypatch):
     "name",
     [
         "source_same",
+        "source_weighed",
         "dimension_order_any",
         "table_service_level",
         pytest.param("everything", marks=pytest.mark.full),

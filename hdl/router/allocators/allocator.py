@@ -37,7 +37,8 @@ class Allocator(wiring.Component):
     - `accepted` (out, P): `accepted[i]`: the VL of `select[i]` may go.
     - `offer` (out, P): one-hot, the VL that the VL arbiter of input i picks, or 0. `offer_vl` (in, P): one-hot,
       its output VL; may depend on `offer`. Only if outputs choose by VL (`weighs_outputs`). VLs that ask for
-      one output have output VLs of their own there.
+      one output have output VLs of their own there. Where packets keep their VL (`vl_selection`) `offer_vl` is not
+      looked at.
     - `table`, `output_table` (in, P x `TableSignature`), only if the VL arbiter has tables: those of each input,
       and of each output.
 
@@ -87,7 +88,11 @@ class Allocator(wiring.Component):
         output VLs that come: each has one owner, so the VL says the input. An arbiter takes its turn only if
         its choice is followed. Inputs that come with the control VL go before all others at an output. Returns
         the schedulers, for each output the inputs' one-hot, for each input whether its choice goes.
+
+        Outputs that choose by VL do so before the inputs if packets keep their VL: `_outputs_first`.
         """
+        if self._by_vl and self._config.vl_selection == "same":
+            return self._outputs_first(m)
         ports = range(self._ports)
         schedulers = self._schedulers(m)
         for i, scheduler in enumerate(schedulers):
@@ -100,7 +105,7 @@ class Allocator(wiring.Component):
         grants: list[Value] = []
         for p in ports:
             if self._by_vl:
-                grants.append(self._pick_vl(m, p, schedulers))
+                grants.append(self._inputs_first(m, p, schedulers))
                 continue
             arbiter = self._arbiter(size=self._ports)
             m.submodules[f"output_{p}"] = arbiter
@@ -127,43 +132,91 @@ class Allocator(wiring.Component):
             goes.append(won)
         return schedulers, grants, goes
 
-    def _pick_vl(self, m: Module, p: int, schedulers: list[VlArbiter]) -> Signal:
-        """The inputs' one-hot at output p: the owner of the VL that the output's VL arbiter picks.
+    def _outputs_first(self, m: Module) -> tuple[list[VlArbiter], list[Value], list[Value]]:
+        """Every output picks one of the VLs that ask for it, then every input one of those picked VLs, as
+        `_first_choices` has it. An output sees all its VLs, whatever else their inputs have to send, so that its
+        frames are as if it were alone; an output whose VL is not followed keeps it for the next cycle."""
+        ports, vls = range(self._ports), self._vls
+        schedulers = self._schedulers(m)
+        picked = [[Signal(vls, name=f"picked_{i}_{p}") for p in ports] for i in ports]
+        weighed = []
+        for p in ports:
+            ready = Signal(vls, name=f"ready_{p}")
+            m.d.comb += ready.eq(reduce(or_, (self.request[i][p] for i in ports)))
+            chosen, goes, ends = self._weighed(m, p, ready)
+            weighed.append((goes, ends))
+            m.d.comb += [picked[i][p].eq(self.request[i][p] & chosen) for i in ports]
+        won: list[Value] = []
+        for i, scheduler in enumerate(schedulers):
+            m.d.comb += [
+                scheduler.requests.eq(reduce(or_, picked[i], self.alone[i])),
+                scheduler.advance.eq(1),
+                self.offer[i].eq(scheduler.grant),
+            ]
+            won.append(scheduler.requests.any())
+        grants: list[Value] = []
+        for p, (goes, ends) in zip(ports, weighed, strict=True):
+            granted = Signal(self._ports, name=f"granted_{p}")
+            m.d.comb += [
+                granted.eq(Cat((picked[i][p] & schedulers[i].grant).any() for i in ports)),
+                goes.eq(granted.any()),
+                ends.eq((granted & Cat(*self.tail)).any()),
+            ]
+            grants.append(granted)
+        return schedulers, grants, won
 
-        A VL does not ask in the `PAUSE_CYCLES` after a tail, though the next packet may be waiting. To lose neither
-        its turn nor its share of the frame it asks the arbiter on; if it is picked all the same, another VL goes
-        in its place, in turn and uncharged.
+    def _inputs_first(self, m: Module, p: int, schedulers: list[VlArbiter]) -> Signal:
+        """The inputs' one-hot at output p: the owner of the VL that the output's VL arbiter picks among those that
+        come."""
+        ports = range(self._ports)
+        asking, granted = Signal(self._ports, name=f"asking_{p}"), Signal(self._ports, name=f"granted_{p}")
+        ready = Signal(self._vls, name=f"ready_{p}")
+        chosen, goes, ends = self._weighed(m, p, ready)
+        m.d.comb += [
+            asking.eq(Cat((self.request[i][p] & schedulers[i].grant).any() for i in ports)),
+            ready.eq(reduce(or_, (Mux(asking[i], self.offer_vl[i], 0) for i in ports))),
+            granted.eq(asking & Cat((self.offer_vl[i] & chosen).any() for i in ports)),
+            # What an output picks crosses, and the select of its input is its first choice.
+            goes.eq(1),
+            ends.eq((granted & Cat(*self.tail)).any()),
+        ]
+        return granted
+
+    def _weighed(self, m: Module, p: int, ready: Signal) -> tuple[Signal, Signal, Signal]:
+        """The VL arbiter of output p: the VL of `ready` that it picks, one-hot or 0; and two signals to be driven: what
+        it picked goes, and is a tail.
+
+        Without look-ahead a VL does not ask in the `PAUSE_CYCLES` after a tail, though the next packet may be waiting.
+        To lose neither its turn nor its share of the frame it asks the arbiter on; if it is picked all the same,
+        another VL goes in its place, in turn and uncharged.
         """
-        vls, ports = self._vls, range(self._ports)
+        vls = self._vls
         arbiter = vl_scheduler(self._config)
         m.submodules[f"output_{p}"] = arbiter
         if arbiter.has_tables:
             wiring.connect(m, wiring.flipped(self.output_table[p]), arbiter.table)
-        asking, granted = Signal(self._ports, name=f"asking_{p}"), Signal(self._ports, name=f"granted_{p}")
-        ready, chosen, above, ended, pausing = (
-            Signal(vls, name=f"{name}_{p}") for name in ("ready", "chosen", "above", "ended", "pausing")
+        goes, ends = Signal(name=f"goes_{p}"), Signal(name=f"ends_{p}")
+        m.d.comb += arbiter.tails.eq(ends.replicate(vls))
+        if self._config.looks_ahead:
+            m.d.comb += [arbiter.requests.eq(ready), arbiter.advance.eq(goes)]
+            return arbiter.grant, goes, ends
+        chosen, above, ended, pausing = (
+            Signal(vls, name=f"{name}_{p}") for name in ("chosen", "above", "ended", "pausing")
         )
         in_turn = Signal(name=f"in_turn_{p}")
         m.d.comb += [
-            asking.eq(Cat((self.request[i][p] & schedulers[i].grant).any() for i in ports)),
-            ready.eq(reduce(or_, (Mux(asking[i], self.offer_vl[i], 0) for i in ports))),
             arbiter.requests.eq(ready | pausing),
             in_turn.eq((arbiter.grant & ready).any()),
-            # What an output picks crosses, and the select of its input is its first choice.
-            arbiter.advance.eq(in_turn),
+            arbiter.advance.eq(in_turn & goes),
         ]
         stopgap = rotating_pick(m, ready, above, f"stopgap_{p}")
-        m.d.comb += [
-            chosen.eq(Mux(in_turn, arbiter.grant, stopgap)),
-            granted.eq(asking & Cat((self.offer_vl[i] & chosen).any() for i in ports)),
-            arbiter.tails.eq((granted & Cat(*self.tail)).any().replicate(vls)),
-        ]
-        with m.If(asking.any() & ~in_turn):
+        m.d.comb += chosen.eq(Mux(in_turn, arbiter.grant, stopgap))
+        with m.If(ready.any() & goes & ~in_turn):
             m.d.sync += above.eq(~(stopgap << 1) + 1)
         data_vls = (1 << vls) - 1
         if self._config.control_vl is not None:
             data_vls &= ~(1 << self._config.control_vl)
-        with m.If(arbiter.tails.any()):
+        with m.If(ends):
             m.d.comb += ended.eq(chosen & data_vls)
         recent: list[Value] = [ended]
         for age in range(PAUSE_CYCLES):
@@ -171,7 +224,7 @@ class Allocator(wiring.Component):
             m.d.sync += later.eq(recent[-1])
             recent.append(later)
         m.d.comb += pausing.eq(reduce(or_, recent[1:]))
-        return granted
+        return chosen, goes, ends
 
     def _answer(
         self,

@@ -13,7 +13,9 @@ class SeparableAllocator(Allocator):
     """Every input picks one of its VLs, then every output one of the inputs that come for it.
 
     An input picks by its VL arbiter (`RouterConfig.vl_arbiter`), an output by `RouterConfig.arbiter` or, with any
-    `vl_arbiter` but round robin, by a VL arbiter of its own among the output VLs that the inputs come with. An
+    `vl_arbiter` but round robin, by a VL arbiter of its own among the output VLs that the inputs come with. If packets
+    keep their VL, that order is turned round: every output picks among all VLs that ask for it, then every input among
+    those that were picked. Shares of an output are then exact, whatever else its inputs have to send. An
     arbiter takes its turn only if its choice is followed, so with round robin an input that lost at an output
     comes with the same VL again until it wins. Inputs that come with the control VL go before all others at an
     output.

@@ -3,6 +3,7 @@
 from random import Random
 
 import pytest
+from amaranth import ClockDomain, Module
 from amaranth.sim import Simulator
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -69,7 +70,11 @@ def play(config, cycles, next_wants, check):
             check(wants, moves)
             await ctx.tick()
 
-    simulator = Simulator(dut)
+    # Some have no register, and so no clock domain of their own.
+    top = Module()
+    top.domains.sync = ClockDomain()
+    top.submodules.dut = dut
+    simulator = Simulator(top)
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()
@@ -142,12 +147,14 @@ def test_wavefront_exchanges_follow_the_model():
 
 
 @pytest.mark.parametrize("name", sorted(ALLOCATORS))
+@pytest.mark.parametrize("selection", ["same", "service_level"])
 @settings(max_examples=4, deadline=None, derandomize=True)
 @given(size=st.sampled_from(SIZES), random=st.randoms(use_true_random=False))
-def test_outputs_choose_the_vl_that_their_vl_arbiter_picks(name, size, random):
-    """By fixed priority: of the VLs that the inputs offer, each its first one, an output gives way to the first. What
-    the wavefront adds leaves no pair."""
-    config = configuration(name, *size).replace(vl_arbiter="fixed_priority")
+def test_outputs_choose_the_vl_that_their_vl_arbiter_picks(name, selection, size, random):
+    """By fixed priority. Where packets keep their VL, every output picks the first VL that asks for it, and then every
+    input the first of those that were picked; elsewhere every input offers its first VL, and every output picks the
+    first of those. What the wavefront adds leaves no pair."""
+    config = configuration(name, *size).replace(vl_arbiter="fixed_priority", vl_selection=selection)
     draw, control = random_wants(random, config), config.control_vl
 
     def owned(moves):
@@ -164,7 +171,23 @@ def test_outputs_choose_the_vl_that_their_vl_arbiter_picks(name, size, random):
     def first(vls):
         return min(vls, key=lambda vl: (vl != control, vl))
 
+    def outputs_first(wants, moves):
+        picked = {
+            p: first(vls) for p in range(config.ports) if (vls := {v for w in wants for v in w if w[v] == p})
+        }
+        for want, move in zip(wants, moves, strict=True):
+            if won := [vl for vl, output in want.items() if output == THROW or picked[output] == vl]:
+                assert move == (first(won), want[first(won)])
+
     def check(wants, moves):
+        if selection == "same":
+            outputs_first(wants, moves)
+        else:
+            inputs_first(wants, moves)
+        if name == "wavefront":
+            assert not left_over(wants, moves)
+
+    def inputs_first(wants, moves):
         offers = {i: first(want) for i, want in enumerate(wants) if want}
         for p in (THROW, *range(config.ports)):
             coming = {vl: i for i, vl in offers.items() if wants[i][vl] == p}
@@ -172,8 +195,6 @@ def test_outputs_choose_the_vl_that_their_vl_arbiter_picks(name, size, random):
                 assert all(moves[i] == (vl, THROW) for i, vl in offers.items() if wants[i][vl] == THROW)
             elif coming:
                 assert moves[coming[first(coming)]] == (first(coming), p)
-        if name == "wavefront":
-            assert not left_over(wants, moves)
 
     play(config, 60, owned, check)
 

@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import pytest
+from amaranth.sim import Simulator
 from lanikai.hdl.config import ConfigError, LinkConfig, RouterConfig
 from lanikai.hdl.router.router import Router
 
@@ -164,16 +165,58 @@ def test_weights_at_full_rate_are_those_of_the_output_vl(traffic):
     assert abs(order.count(2) - 150) <= 2
 
 
+@pytest.mark.parametrize("arbiter", ["table_fast", "table_slow", "deficit"])
+@pytest.mark.parametrize("flits", [2, 7, 40])
+def test_packets_leave_no_gap_in_the_shares(traffic, arbiter, flits):
+    """VLs of different inputs, packets of all lengths, 3:1 by turns of whole packets: the next header has its output
+    VL when the tail has crossed, so that over whole frames the shares are exact at a link's full rate."""
+    config = CONFIG.replace(vl_arbiter=arbiter)
+    turn = 3 * flits * (40 // flits)
+    packets = 8 * turn // flits
+    order = crossbar_order(
+        traffic, config, {"low": ((0, turn), (1, turn // 3))}, flits=(flits, flits), packets=packets
+    )
+    frame = turn + turn // 3
+    middle = order[frame : 5 * frame]
+    assert abs(middle.count(0) - 3 * frame) <= 0.01 * len(middle)
+
+
 @pytest.mark.parametrize(("arbiter", "heavy"), [("table_fast", 150), ("table_slow", 150), ("deficit", 120)])
 def test_a_vl_between_packets_keeps_its_turn_and_share(traffic, arbiter, heavy):
-    """With packets of 40 flits VL 0 does not ask in the two cycles between them, and VL 1 has them. Without its
-    turn and share kept it would have 62%, 60% and 47%."""
-    config = CONFIG.replace(vl_arbiter=arbiter)
+    """Without look-ahead and with packets of 40 flits VL 0 does not ask in the two cycles between them, and VL 1 has
+    them. Without its turn and share kept it would have 62%, 60% and 47%."""
+    config = CONFIG.replace(vl_arbiter=arbiter, header_lookahead=False)
     order = crossbar_order(
         traffic, config, {"low": ((0, heavy), (1, heavy // 3))}, flits=(40, 40), packets=10
     )[40:440]
     # Of 42 cycles in its turn it uses 40.
     assert 0.75 * 40 / 42 - 0.02 <= order.count(0) / len(order) <= 0.76
+
+
+@pytest.mark.parametrize("arbiter", ["table_fast", "table_slow", "table_iba", "deficit"])
+def test_an_output_chooses_among_all_vls_of_its_inputs(traffic, arbiter):
+    """One input has VLs 0 and 1, another VL 2, all for one output. The first offers its VLs in any order: the shares
+    are those of the output's table, also of VLs that share an input."""
+    config = CONFIG.replace(vl_arbiter=arbiter, vl_table_entries=3, input_buffer_flits=16)
+    # 16 flits of 32 bits are the 64 bytes of a unit.
+    unit = {"deficit": 16, "table_iba": 1}.get(arbiter, 1)
+    weights = {"low": ((0, unit), (1, 4 * unit), (2, 3 * unit))}
+    router = Router(config)
+    packets = [
+        traffic.Packet(number=n, source=0 if n % 3 < 2 else 1, hops=[2], end=2, vl=n % 3, flits=16)
+        for n in range(90)
+    ]
+
+    async def before(ctx):
+        await write_tables(traffic, ctx, router, **weights)
+
+    result = traffic.run_packets(
+        router, ends_of(router), LINK, packets, buffer_flits=16, sink_flits=10, before=before
+    )
+    frame = 8 * (16 if arbiter in ("deficit", "table_iba") else 1)
+    middle = result.order[2][128 : 128 + (400 // frame) * frame]
+    for vl, weight in enumerate((1, 4, 3)):
+        assert abs(middle.count(vl) / len(middle) - weight / 8) <= 0.01, (vl, middle.count(vl), len(middle))
 
 
 @pytest.mark.parametrize("favoured", [0, 1])
@@ -220,6 +263,57 @@ def test_output_vl_and_class_change_who_waits(traffic):
     assert difference(vl_selection="service_level", service_level_map=(1, 2) * 8) <= 3
     assert difference(vl_selection="any", vl_classes=(0, 1, 2), service_level_map=(0,) * 16) >= 19
     assert difference(vl_selection="any", vl_classes=(0, 0, 1), service_level_map=(0,) * 16) <= 3
+
+
+def finished(traffic, config, packets, buffer_flits=10):
+    """The cycle of the last flit."""
+    router = Router(config)
+    result = traffic.run_packets(
+        router, ends_of(router), config.link, packets, buffer_flits=buffer_flits, sink_flits=10
+    )
+    return max(tail for _, tail in result.seen.values())
+
+
+def test_the_number_of_table_entries_bounds_what_can_be_weighted(traffic):
+    """The third row of a table of two does not exist."""
+    for entries, share in ((2, 30), (3, 10)):
+        config = CONFIG.replace(vl_arbiter="table_fast", vl_table_entries=entries)
+        order = link_order(traffic, config, low=((0, 3), (1, 1), (1, 8))[:entries])
+        assert abs(order.count(0) - share) <= 2
+
+
+def test_buffers_rate_and_look_ahead_change_how_long_it_takes(traffic):
+    """Input buffers below the credit loop slow a VL down, as does a slower link; look-ahead closes the gaps of 2 cycles
+    between packets."""
+    stream = [traffic.Packet(number=n, source=0, hops=[2], end=2, vl=0, flits=8) for n in range(5)]
+    base = finished(traffic, CONFIG, stream)
+    assert finished(traffic, CONFIG.replace(input_buffer_flits=2), stream, buffer_flits=2) >= base + 15
+    half = CONFIG.replace(link=LINK.replace(rate_num=1, rate_den=2))
+    assert finished(traffic, half, stream) >= base + 25
+    assert finished(traffic, CONFIG.replace(header_lookahead=True), stream) == base - 2 * 4
+
+
+def test_output_buffers_hold_what_a_receiver_does_not_take(traffic):
+    """Flits that are out of the input's buffer when the receiver takes none: its credits, and the output's buffer."""
+    for depth in (2, 10):
+        router = Router(CONFIG.replace(output_buffer_flits=depth), credit_flits=[3] * 3)
+
+        async def bench(ctx, router=router, depth=depth):
+            credits, crossed, turn = 10, 0, 0
+            for _ in range(60):
+                credits += bool(ctx.get(router.rx[0].credit_valid))
+                crossed += bool(ctx.get(router.rx[0].credit_valid))
+                ctx.set(router.rx[0].valid, credits > 0)
+                ctx.set(router.rx[0].payload, {"data": 2 << 8, "vl": 0, "head": turn == 0, "tail": 0})
+                turn += credits > 0
+                credits -= credits > 0
+                await ctx.tick()
+            assert crossed == 3 + depth
+
+        simulator = Simulator(router)
+        simulator.add_clock(1e-6)
+        simulator.add_testbench(bench)
+        simulator.run()
 
 
 def test_an_unknown_arbiter_is_refused_by_name():

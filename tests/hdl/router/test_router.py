@@ -31,13 +31,23 @@ def chain(config, count):
 
 @pytest.mark.parametrize("flits", [1, 10, 40])
 @pytest.mark.parametrize(
-    ("flit_bits", "delay", "routers"),
-    [(32, 0, 1), (64, 1, 1), (128, 0, 1), (32, 1, 2), (128, 1, 2), (64, 0, 2), (32, 0, 3)],
+    ("flit_bits", "delay", "routers", "ahead"),
+    [
+        (32, 0, 1, False),
+        (64, 1, 1, True),
+        (128, 0, 1, False),
+        (32, 1, 2, True),
+        (128, 1, 2, False),
+        (64, 0, 2, False),
+        (32, 0, 3, True),
+    ],
 )
-def test_zero_load_latency_is_the_formula(traffic, flits, flit_bits, delay, routers):
+def test_zero_load_latency_is_the_formula(traffic, flits, flit_bits, delay, routers, ahead):
     """((D + 1) * S - 1) + N cycles from the head on the first link to the tail on the last, S = 5 + delay."""
     link = LinkConfig(flit_bits=flit_bits, vls=2, delay_cycles=delay, hop_bits=2)
-    config = RouterConfig(link=link, ports=2, input_buffer_flits=10, output_buffer_flits=3)
+    config = RouterConfig(
+        link=link, ports=2, input_buffer_flits=10, output_buffer_flits=3, header_lookahead=ahead
+    )
     top, ends = chain(config, routers)
     packet = traffic.Packet(number=3, source=0, hops=[1] * routers, end=1, vl=1, flits=flits, start=2)
     seen = traffic.run_packets(top, ends, link, [packet], buffer_flits=10)
@@ -48,8 +58,9 @@ def test_zero_load_latency_is_the_formula(traffic, flits, flit_bits, delay, rout
     assert tail - start == (routers * step - 1) + flits
 
 
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=10, deadline=None, derandomize=True)
 @given(
+    ahead=st.booleans(),
     seed=st.integers(0, 2**16),
     stall=st.sampled_from([0.0, 0.3, 0.8]),
     gap=st.sampled_from([0.0, 0.4]),
@@ -57,11 +68,11 @@ def test_zero_load_latency_is_the_formula(traffic, flits, flit_bits, delay, rout
     delay=st.sampled_from([0, 2]),
     shapes=st.lists(st.integers(1, 7), min_size=10, max_size=24),
 )
-def test_delivers_every_packet_whole_and_in_order(traffic, seed, stall, gap, depth, delay, shapes):
+def test_delivers_every_packet_whole_and_in_order(traffic, ahead, seed, stall, gap, depth, delay, shapes):
     """Random traffic of all ports and VLs, some of it to ports that do not exist, under random stalls; then
     every output must hold exactly its credits."""
     link = TINY.link.replace(delay_cycles=delay)
-    config = TINY.replace(link=link, input_buffer_flits=depth)
+    config = TINY.replace(link=link, input_buffer_flits=depth, header_lookahead=ahead)
     router = Router(config, credit_flits=[3] * config.ports)
     chance = random.Random(seed)
     packets = []
@@ -108,12 +119,13 @@ def test_delivers_every_packet_whole_and_in_order(traffic, seed, stall, gap, dep
     )
 
 
+@pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.parametrize("offset", range(9))
 @pytest.mark.parametrize("flits", [1, 4])
-def test_tail_and_next_header_meet_in_any_cycle(traffic, offset, flits):
+def test_tail_and_next_header_meet_in_any_cycle(traffic, offset, flits, ahead):
     """The output VL is released and asked for again in the same cycle, or near it: from another input, from
     the same one, and with another VL in between. An early router lost the release when they met, and hung."""
-    router = Router(TINY.replace(input_buffer_flits=10))
+    router = Router(TINY.replace(input_buffer_flits=10, header_lookahead=ahead))
     tail = 10 + flits - 1
     packets = [
         traffic.Packet(number=0, source=0, hops=[2], end=2, vl=1, flits=flits, start=10),
@@ -245,6 +257,46 @@ def test_wrong_parameters_are_one_line():
         Router(TINY, credit_flits=[2, 2])
     with pytest.raises(ConfigError, match=r"^Router: credit_flits\[1\] = 1: at least 2$"):
         Router(TINY, credit_flits=[2, 1, 2])
+
+
+@pytest.mark.parametrize("inputs", [1, 3])
+@pytest.mark.parametrize(("flits", "gap"), [(2, 0), (3, 0), (5, 0), (1, 1)])
+def test_look_ahead_leaves_no_gap_on_a_lane(traffic, inputs, flits, gap):
+    """Packets of one VL leave back to back, from one input and from several; of one input and of a single flit each,
+    every other cycle. Without look-ahead there would be 2 cycles, or 1 from input to input."""
+    router = Router(TINY.replace(input_buffer_flits=10, header_lookahead=True))
+    packets = [
+        traffic.Packet(number=n, source=n % inputs, hops=[2], end=2, vl=1, flits=flits) for n in range(12)
+    ]
+    cycles = traffic.run_packets(router, ends_of(router), TINY.link, packets, buffer_flits=10).busy[2]
+    step = 1 if inputs > 1 else 1 + gap
+    assert cycles == list(range(cycles[0], cycles[0] + 12 * flits * step, step))
+
+
+def test_look_ahead_keeps_no_lane_from_others(traffic):
+    """Behind a packet that cannot go on, the next one of its VL waits for another port. It must not be given the output
+    VL there: another input's packet takes it and leaves at once. Else output VLs could wait for each other."""
+    router = Router(TINY.replace(input_buffer_flits=10, header_lookahead=True), credit_flits=[2] * 3)
+
+    async def bench(ctx):
+        seen = []
+        for cycle in range(60):
+            # 10 flits to port 1, whose receiver gives no credit back: 4 leave the input. Then 2 flits to port 2.
+            ctx.set(router.rx[0].valid, cycle < 12)
+            port = 1 if cycle < 10 else 2
+            ends = {"head": cycle in (0, 10), "tail": cycle in (9, 11)}
+            ctx.set(router.rx[0].payload, {"data": port << 8, "vl": 1, **ends})
+            ctx.set(router.rx[1].valid, cycle == 30)
+            ctx.set(router.rx[1].payload, {"data": 2 << 8, "vl": 1, "head": 1, "tail": 1})
+            if ctx.get(router.tx[2].valid):
+                seen.append(cycle)
+            await ctx.tick()
+        assert seen == [35]
+
+    simulator = Simulator(router)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
 
 
 @pytest.mark.parametrize("flits", [1, 2, 3, 5])

@@ -247,6 +247,11 @@ def test_owners_are_never_two_and_nobody_waits_for_ever(seed, config):
             "RouterConfig: service_level_map[0] = 15: VL 15 carries control packets alone",
         ),
         (
+            {"vl_selection": "any", "header_lookahead": True},
+            "RouterConfig: header_lookahead = True: vl_selection = 'any': only with 'same', where the output VL of a "
+            "packet is known before one is free",
+        ),
+        (
             {"management": True},
             "RouterConfig: management = True: link.vls = 4: must be 16, since control packets have VL 15",
         ),
