@@ -5,8 +5,12 @@ becomes a weight W_v (`lanikai.hdl.weights`: yum-2006 3.3, with its truncation) 
 router's agent writes them, of idle VLs too, before the traffic starts. Flits that reach node 0 in a window of
 whole frames are counted by VL.
 
-**Link rate.** Below a flit a cycle the crossbar is faster than the link, so that all active VLs have flits in the
-link's buffers at all times, which is what weights are about: then the shares are those of the link's arbiter alone.
+Beside sets of VLs that send all the time there are points in which something happens under load, before the window:
+the heaviest VL stops (`leaves`), or stops and starts again (`returns`), or the agent writes the weights in reverse
+order (`rewritten`).
+
+**Link rate.** At a flit a cycle what crosses is what leaves, so the shares are those of the crossbar outputs; on a
+slower link VLs pile up behind it, and the shares are those of the link's arbiter.
 """
 
 from __future__ import annotations
@@ -57,6 +61,13 @@ COUNTED_PACKETS = 200
 """Least packets of a VL in the window where turns end with packets: one is 0.5%."""
 WARMUP_CYCLES = 3000
 """Before the window, besides two frames: buffers and source queues fill."""
+EVENTS = ("leaves", "returns", "rewritten")
+"""What may happen under load, with all VLs active before."""
+RETURN_CYCLES = 400
+"""From the event `returns` to the window: setting the class of every node takes up to 200 cycles, the first flits some
+20 more. No longer, so that what a VL might make up for, or lose, falls into the window."""
+REWRITE_CYCLES = 3000
+"""To write and commit a table everywhere: 128 entries of some cycles each, and twice `TABLE_CYCLES`."""
 TABLE_CYCLES = 400
 """From the commit of a table to its use, where nobody asks: two walks over entries and sums (`VlTables`) take less."""
 FLIT_BITS = 32
@@ -94,7 +105,7 @@ class WrrSharesParameters(Part):
     )
     buffer_flits: int = Field(16, ge=2, le=1024, description="input and output buffer of each VL, flits")
     link_rate: str = Field(
-        "1/2",
+        "1",
         description="rate of all links, flits a cycle",
         json_schema_extra={"range": "a fraction above 0 and at most 1"},
     )
@@ -174,13 +185,12 @@ class WrrSharesParameters(Part):
             return [ceil(weight / units) * self.packet_flits for weight in weights]
         return weights
 
-    def table(self, variant: str, size: Size) -> list[tuple[int, int]]:
-        """Rows (VL, weight) to write."""
-        if variant != "deficit":
-            return table_entries(self.weights(variant, size))
-        quanta = list(enumerate(self.frame(variant, size)))
-        # Here a row is a write to its VL, also one that is left empty.
-        return quanta + quanta[-1:] * (TABLE_ENTRIES - len(quanta))
+    def table(self, variant: str, size: Size, *, backwards: bool = False) -> list[tuple[int, int]]:
+        """Rows (VL, weight) to write; `backwards`: with the weights of the VLs in reverse order."""
+        order = -1 if backwards else 1
+        if variant == "deficit":
+            return list(enumerate(self.frame(variant, size)[::order]))
+        return table_entries(self.weights(variant, size)[::order])
 
     def subsets(self, size: Size) -> list[tuple[int, ...]]:
         """Sets of active VLs: in the quick size all, all but the last, the first and the last, and the last."""
@@ -200,17 +210,33 @@ class WrrShares(Experiment):
     Parameters = WrrSharesParameters
 
     def points(self, parameters: WrrSharesParameters, size: Size) -> list[Point]:
-        """A point for each variant and set of active VLs."""
+        """A point for each variant and set of active VLs, and for each event."""
         return [
-            self._point(parameters, variant, active, size)
+            self._point(parameters, variant, active, size, event)
             for variant in parameters.names
-            for active in parameters.subsets(size)
+            for active, event in [
+                *((some, None) for some in parameters.subsets(size)),
+                *((tuple(range(len(parameters.bandwidths))), event) for event in EVENTS),
+            ]
         ]
 
     @staticmethod
-    def _point(parameters: WrrSharesParameters, variant: str, active: Sequence[int], size: Size) -> Point:
-        whole = parameters.frame(variant, size)
+    def _point(
+        parameters: WrrSharesParameters, variant: str, active: Sequence[int], size: Size, event: str | None
+    ) -> Point:
+        whole = parameters.frame(variant, size)[:: -1 if event == "rewritten" else 1]
+        leaver = whole.index(max(whole))
+        senders = sorted(active, key=lambda vl: (bool(event) and vl != leaver, vl))
+        if event == "leaves":
+            active = [vl for vl in active if vl != leaver]
         frame = [flits if vl in active else 0 for vl, flits in enumerate(whole)]
+        settled = WARMUP_CYCLES + ceil(2 * sum(whole) / parameters.rate)
+        warmup = {
+            None: settled,
+            "leaves": 2 * settled,
+            "returns": 2 * settled + RETURN_CYCLES,
+            "rewritten": 2 * settled + REWRITE_CYCLES,
+        }[event]
         least = COUNTED_PACKETS * parameters.packet_flits if variant in BY_PACKET else COUNTED_FLITS
         frames = max(parameters.frames, ceil(least / min(flits for flits in frame if flits)))
         classes = [
@@ -218,22 +244,26 @@ class WrrShares(Experiment):
                 mode="periodic", load=1.0, packet_flits=parameters.packet_flits, pattern="fixed", node=0,
                 vl_first=vl,
             )
-            for vl in active
+            for vl in senders
         ]  # fmt: skip
         return Point(
-            label=f"{variant}, VL {' '.join(map(str, active))}",
+            label=f"{variant}, {event or 'VL ' + ' '.join(map(str, active))}",
             parameters={
                 **parameters.model_dump(mode="json", exclude={"variants", "large_frame_flits"}),
                 "variant": variant,
-                "weights": parameters.weights(variant, size),
+                "event": event,
+                "weights": parameters.weights(variant, size)[:: -1 if event == "rewritten" else 1],
                 "active_vls": list(active),
                 "frame_flits": frame,
                 "frames": frames,
             },
             spec={
                 "table": parameters.table(variant, size),
+                "event": event,
+                "new_table": parameters.table(variant, size, backwards=True),
+                "settled_cycles": settled,
                 "classes": [one.model_dump(mode="json") for one in classes],
-                "warmup_cycles": WARMUP_CYCLES + ceil(2 * sum(frame) / parameters.rate),
+                "warmup_cycles": warmup,
                 "window_cycles": ceil(frames * sum(frame) / parameters.rate),
             },
         )
@@ -250,10 +280,12 @@ class WrrShares(Experiment):
         `largest_error` (relative, of `share` against `weight_share`) and `link_use` (accepted, of what the link can
         carry)."""
         active, frame = point.parameters["active_vls"], point.parameters["frame_flits"]
-        accepted = [0] * len(frame)
-        for vl, flits in zip(active, measured["accepted_flits"], strict=False):
-            accepted[vl] = flits
-        bandwidths = [one if vl in active else 0 for vl, one in enumerate(parameters.bandwidths)]
+        accepted = [measured["accepted_flits"].get(str(vl), 0) for vl in range(len(frame))]
+        backwards = point.parameters["event"] == "rewritten"
+        bandwidths = [
+            one if vl in active else 0
+            for vl, one in enumerate(parameters.bandwidths[:: -1 if backwards else 1])
+        ]
         total = sum(accepted)
         share, weight_share, bandwidth_share = (
             [one / (sum(many) or 1) for one in many] for many in (accepted, frame, bandwidths)
@@ -271,7 +303,8 @@ class WrrShares(Experiment):
         """That every variant keeps to its weights, and that idle VLs waste nothing."""
         claims = [
             Claim(
-                text=f"{variant}: with every set of active VLs the shares are within {WITHIN:.0%} of the weights",
+                text=f"{variant}: with every set of active VLs, and when one leaves or returns or the weights change, "
+                f"the shares are within {WITHIN:.0%} of the weights",
                 holds=all(
                     one.results["largest_error"] <= WITHIN
                     for one in outcomes
@@ -308,16 +341,37 @@ class WrrShares(Experiment):
 
 
 async def measure(bench: NetworkBench, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one point: what node 0 accepted of each class in the window, flits, and the window's cycles."""
+    """Run one point: what node 0 accepted of each VL in the window (flits, by the VL's number as text), and the
+    window's cycles."""
     await bench.start_nodes()
     await bench.agent(0).write_tables(high=[], low=[tuple(row) for row in spec["table"]])
     await bench.clock.sleep(TABLE_CYCLES)
-    await bench.set_classes([ClassSetup(**setup) for setup in spec["classes"]])
+    classes = [ClassSetup(**setup) for setup in spec["classes"]]
+    await bench.set_classes(classes)
+    if spec["event"]:
+        bench.clock.spawn(_change(bench, spec, classes[0]), spec["event"])
     # Sources that flood never drain: what counts is the window.
     measured = await bench.measure(
         warmup_cycles=spec["warmup_cycles"], window_cycles=spec["window_cycles"], limit_cycles=1
     )
     return {
-        "accepted_flits": [one.accepted_flits for one in measured.counts[0]],
+        "accepted_flits": {
+            str(setup.vl_first): one.accepted_flits
+            for setup, one in zip(classes, measured.counts[0], strict=False)
+        },
         "window_cycles": measured.window_cycles,
     }
+
+
+async def _change(bench: NetworkBench, spec: Mapping[str, Any], leaver: ClassSetup) -> None:
+    """The event, when all VLs have sent for a while."""
+    await bench.clock.sleep(bench.config.traffic.clear_cycles + spec["settled_cycles"])
+    if spec["event"] == "rewritten":
+        await bench.agent(0).write_tables(high=[], low=[tuple(row) for row in spec["new_table"]])
+        return
+    for node in range(1, bench.config.traffic.nodes):
+        # A class that would send to its own node is off.
+        await bench.set_classes([leaver.replace(node=node)], nodes=[node])
+    if spec["event"] == "returns":
+        await bench.clock.sleep(spec["settled_cycles"])
+        await bench.set_classes([leaver])
