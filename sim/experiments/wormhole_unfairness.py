@@ -52,8 +52,8 @@ SUFFERS = 0.9
 """B suffers if it has less than this part of what A has."""
 WARM_UP_CYCLES = 120_000
 """A message of 64 KB over a third of a link takes 80 000 cycles."""
-WINDOW_CYCLES = {"quick": 400_000, "full": 3_000_000}
-"""The shorter one holds 30 packets of a regulated flow."""
+WINDOW_CYCLES = {"quick": 400_000, "full": 1_200_000}
+"""The shorter one holds 26 packets of a regulated flow."""
 
 
 class WormholeUnfairnessParameters(Part):
