@@ -255,6 +255,21 @@ def test_a_packet_of_another_kind_is_wrong_though_its_check_is_right(link):
     assert play(config_of(link), packet) == {"integrity": 1}
 
 
+def test_the_first_error_is_kept():
+    """With its kind, VL, source and cycle, whatever comes after it."""
+    link = LINKS[0]
+    bad = lone(link, source=4, vl=1)
+    bad[-1]["data"] ^= 1
+
+    async def check(read, cycles, credits):
+        first = NODE["FIRST_ERROR"].unpack(await read(NODE["FIRST_ERROR"].offset))
+        assert first == {"kinds": 1 << KINDS.index("integrity"), "vl": 1, "source": 4}
+        assert await read(NODE["FIRST_ERROR_CYCLE"].offset) == cycles[len(bad) - 1]
+
+    stream = bad + lone(link, source=3, sequence=9)
+    assert play(config_of(link), stream, check=check) == {"integrity": 1, "order": 1}
+
+
 def test_a_bad_packet_counts_nowhere():
     link = LINKS[2]
     config = config_of(link)
