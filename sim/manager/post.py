@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
-from ..host.errors import ClosedPortError, NoTokensError
+from ..host.errors import ClosedPortError, GmError
 from ..host.gm import Gm
 from ..host.gm_message import SendHandle
 from ..host.gm_port import GmPort
@@ -49,25 +49,30 @@ class GmPost:
             return
         self._under_way[node] += 1
         try:
-            buffer = self._free.pop() if self._free else await self._port.dma_malloc(MESSAGE_BYTES)
-            buffer.write(message)
+            if not self._free:
+                self._free.append(await self._port.dma_malloc(MESSAGE_BYTES))
+            buffer = self._free.pop()
+        except GmError:
+            self._drop(node)
+            return
+        buffer.write(message)
 
-            def ended(handle: SendHandle) -> None:
-                # A message that failed (the other manager's port is not open) is one that got lost.
-                self._under_way[node] -= 1
-                self._free.append(buffer)
-
-            await self._port.send(
-                buffer,
-                len(message),
-                node=node,
-                port=self._port.number,
-                priority=PRIORITY,
-                callback=ended,
-            )
-        except (ClosedPortError, NoTokensError):
+        def ended(handle: SendHandle) -> None:
+            # A message that failed (the other manager's port is not open) is one that got lost.
             self._under_way[node] -= 1
-            self.dropped += 1
+            self._free.append(buffer)
+
+        try:
+            await self._port.send(
+                buffer, len(message), node=node, port=self._port.number, priority=PRIORITY, callback=ended
+            )
+        except GmError:  # no token is free, or the port is closed: the network might have lost it, too
+            self._free.append(buffer)
+            self._drop(node)
+
+    def _drop(self, node: int) -> None:
+        self._under_way[node] -= 1
+        self.dropped += 1
 
     async def _loop_back(self, message: bytes) -> None:
         if self._port.is_open:
