@@ -263,6 +263,20 @@ def test_separable_leaves_outputs_that_the_wavefront_gives():
     assert used["islip"] > 0.85
 
 
+def test_more_iterations_of_islip_match_more():
+    used = []
+    for iterations in (1, 3):
+        counts = []
+        play(
+            configuration("islip", 5, 4, iterations),
+            150,
+            lasting_wants(Random(5), configuration("islip", 5, 4), 0.5),
+            lambda wants, moves, counts=counts: counts.append(sum(move is not None for move in moves)),
+        )
+        used.append(sum(counts) / len(counts) / 5)
+    assert used[1] > used[0] + 0.05, used
+
+
 def test_unknown_allocator():
     with pytest.raises(ConfigError) as caught:
         Router(configuration("best", 4, 1))
