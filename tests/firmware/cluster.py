@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from card import Card, Delays, Host, Network
@@ -15,8 +15,8 @@ from scheduler import World
 
 
 class Cluster:
-    """`nodes` nodes; `routes` are node numbers, as the Python network has no routers. `run(main)` runs a
-    coroutine."""
+    """`nodes` nodes; `routes` are node numbers, as the Python network has no routers. `each`: changes of the GM
+    configuration of each node, if they differ. `run(main)` runs a coroutine."""
 
     def __init__(
         self,
@@ -27,6 +27,7 @@ class Cluster:
         delays: Delays | None = None,
         costs: CostTable = GM_COSTS,
         nic: dict[str, Any] | None = None,
+        each: Sequence[dict[str, Any]] = (),
         **gm: Any,
     ) -> None:
         self.nic = preset(NicConfig, preset_name, **(nic or {}))
@@ -35,12 +36,16 @@ class Cluster:
         self.network = Network(self.world, drop)
         self.cards = [Card(self.network, node, self.nic, delays) for node in range(nodes)]
         routes = {node: node for node in range(nodes)}
+        configs = [self.gm_config.replace(**changes) for changes in each or [{}] * nodes]
         self.programs: list[GmProgram] = [
-            start(card, node=card.node, nic=self.nic, routes=routes, gm=self.gm_config, costs=costs)
-            for card in self.cards
+            start(card, node=card.node, nic=self.nic, routes=routes, gm=config, costs=costs)
+            for card, config in zip(self.cards, configs, strict=True)
         ]
         self.hosts = [Host(card) for card in self.cards]
-        self.gms = [Gm(host, nic=self.nic, nodes=routes, gm=self.gm_config) for host in self.hosts]
+        self.gms = [
+            Gm(host, nic=self.nic, nodes=routes, gm=config)
+            for host, config in zip(self.hosts, configs, strict=True)
+        ]
 
     def run(self, main: Any, limit: int = 50_000_000) -> Any:
         return self.world.run(main, limit)

@@ -104,6 +104,18 @@ def test_every_message_arrives_whole_and_in_order(wanted, seed, doorbell, rate_c
 
 
 @quick
+@given(messages(), st.integers(0, 9))
+def test_different_programs_side_by_side_understand_each_other(wanted, seed) -> None:
+    """An unmodified node, a rate-controlled one, and one that serves messages in turn."""
+    each = [
+        {"rate_controlled": False, "segmentation": "equal"},
+        {"rate_controlled": True},
+        {"rate_controlled": False, "discipline": "message"},
+    ]
+    exchange(Cluster(NODES, nic={"flows": 16}, each=each), wanted, seed)
+
+
+@quick
 @given(
     messages(), st.integers(0, 999), st.sampled_from(["mtu", "equal"]), st.sampled_from(["packet", "message"])
 )

@@ -49,6 +49,15 @@ def test_the_rate_control_unit_costs_an_unregulated_flow_no_cycle(tmp_path):
     assert len(set(cycles[:3])) == len(set(cycles[3:])) == 1 and len(cycles) == 6
 
 
+def test_a_node_sends_what_was_published_while_it_receives(tmp_path):
+    """The point of figure 5.4 that 5.4.3 gives: predicted, as `packet_turn` is fitted to share-bidir."""
+    status, found = run("incoming-rate", "idt_ticks=[500]", folder=tmp_path)
+    (point,) = found["points"]
+    assert status == 0 and point["within"], point
+    # Flow 2 leaves flow 1 alone though it is not regulated.
+    assert point["results"]["outgoing_idt_ticks"] == 0
+
+
 @pytest.mark.full
 def test_what_a_node_sends_falls_as_it_receives_more(tmp_path):
     _, found = run("incoming-rate", "idt_ticks=[96, 300]", folder=tmp_path)
