@@ -56,9 +56,9 @@ async def run_flows(
     warm_up_messages: int,
     window_messages: int,
 ) -> dict[str, Any]:
-    """Let the flows (of each rank at most one) go, and measure each from the end of its message `warm_up_messages`
-    to that of the one `window_messages` later. All go on until the last has been measured. Raises SimulationError if
-    a message is not what was sent."""
+    """Let the flows (of each rank at most one) go until each has had `warm_up_messages` and `window_messages` more.
+    Each is measured from the end of its message `warm_up_messages` to that of its last one, so that a fast flow is
+    measured for as long as a slow one. Raises SimulationError if a message is not what was sent."""
     from ..host.mpi.world import idt_between
 
     clock = cluster.clock
@@ -101,8 +101,10 @@ async def run_flows(
         clock.spawn(send(flow, content), f"sender of flow {number}")
     await done.wait()
     return {
-        "payload_bytes": [flow.message_bytes * window_messages for flow in flows],
-        "flow_cycles": [one[last - 1] - one[warm_up_messages - 1] for one in ends],
+        "payload_bytes": [
+            flow.message_bytes * (len(one) - warm_up_messages) for flow, one in zip(flows, ends, strict=True)
+        ],
+        "flow_cycles": [one[-1] - one[warm_up_messages - 1] for one in ends],
         "clock_hz": cluster.config.nic.clock_hz,
     }
 

@@ -86,7 +86,7 @@ class MpiReplayParameters(Part):
         json_schema_extra={"range": "list of [sender, receiver], ranks of the trace"},
     )
     reserve_mb_per_s: float = Field(
-        52.0, gt=0, le=80, description="bandwidth reserved for each of them, MB/s of its messages"
+        52.0, gt=0, le=100, description="bandwidth reserved for each of them, MB/s of its messages"
     )
 
     @model_validator(mode="after")
@@ -103,6 +103,12 @@ class MpiReplayParameters(Part):
             if tuple(flow) not in longest:
                 used = ", ".join(str(list(one)) for one in longest)
                 raise ValueError(f"reserve: the program sends nothing from rank to rank {flow}, but {used}")
+            peak = _peak_mb_per_s(longest[flow[0], flow[1]])
+            if self.reserve_mb_per_s > peak:
+                raise ValueError(
+                    f"reserve_mb_per_s = {self.reserve_mb_per_s:g}: at most {peak:.1f}, which is what a rank can do "
+                    f"with the messages from {flow[0]} to {flow[1]}"
+                )
         return self
 
     @property
@@ -117,6 +123,15 @@ def _read(paths: Sequence[Path | str], messages: int) -> list[Trace]:
 
     traces = read_traces([Path(path) for path in paths] or example_traces())
     return cut(traces, messages) if messages else traces
+
+
+def _peak_mb_per_s(message_bytes: int) -> float:
+    """What a rank of these experiments can do with messages of such a length."""
+    from ..host.config import HostConfig
+    from ..host.mpi.config import MpiConfig, MpiCosts
+    from ..host.mpi.estimate import peak_mb_per_s
+
+    return peak_mb_per_s(message_bytes, MpiCosts(), MpiConfig(), HostConfig())
 
 
 def _longest(traces: Sequence[Trace]) -> dict[tuple[int, int], int]:

@@ -164,6 +164,10 @@ def test_mpi_replay_refuses_flows_that_are_not_there() -> None:
             "reserve: the program sends nothing from rank to rank [1, 2], but [0, 2], [1, 0], [1, 3], [2, 0], "
             "[3, 1], [3, 2]",
         ),
+        (
+            ["reserve_mb_per_s=60"],
+            "reserve_mb_per_s = 60: at most 53.6, which is what a rank can do with the messages from 3 to 2",
+        ),
         (["reserve=[[3, 2], [0, 9]]"], "reserve: the program sends nothing from rank to rank [0, 9], but "),
     ):
         with pytest.raises(UserError) as caught:

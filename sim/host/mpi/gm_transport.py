@@ -52,6 +52,7 @@ class GmTransport:
         self._inbox: deque[Incoming | GmError] = deque()
         self._happened = gm.bus.flag()
         self._closing = False
+        self._memory: list[Buffer] = []
         self.in_flight = 0
 
     @property
@@ -74,6 +75,7 @@ class GmTransport:
         ):
             step = -(-size // 4) * 4  # a DMA address is a multiple of 4
             whole = await self.port.dma_malloc((sends + receives) * step)
+            self._memory.append(whole)
             buffers = [
                 Buffer(whole.start + start, size, whole.data[start : start + size])
                 for start in range(0, whole.length, step)
@@ -156,9 +158,11 @@ class GmTransport:
         await self.gm.spend(nanoseconds)
 
     async def close(self) -> None:
-        """Close the port."""
+        """Close the port and give its memory back."""
         self._closing = True
         await self.port.close()
+        for buffer in self._memory:
+            self.gm.memory.release(buffer)
 
     async def _receive(self) -> None:
         while True:

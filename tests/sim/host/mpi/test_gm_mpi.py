@@ -28,6 +28,8 @@ LANAI4 = MpiConfig()
 def run(cluster: Cluster, main: Any, nodes: list[int] | None = None, **options: Any) -> list[Any]:
     """Run `main(world)` as a rank on every node; all tokens, buffers and ports come home."""
 
+    free = [gm.memory.free_bytes for gm in cluster.gms]
+
     async def everything() -> list[Any]:
         worlds = await start_mpi(cluster.gms, nodes, **options)
         results = await run_ranks(cluster.world, worlds, main)
@@ -38,6 +40,7 @@ def run(cluster: Cluster, main: Any, nodes: list[int] | None = None, **options: 
     cluster.assert_home()
     for gm in cluster.gms:
         assert not gm._ports
+    assert [gm.memory.free_bytes for gm in cluster.gms] == free
     return results
 
 
