@@ -7,7 +7,9 @@ from lanikai.hdl.nic.nic import HOST_REGISTERS, NIC_REGISTERS
 from lanikai.hdl.nic.optional import active_registers
 from lanikai.hdl.nic.ports import DOORBELL_BASE, REGISTER_BASE
 
+from . import test_nic
 from .completion_bench import Consumer
+from .reordering_memory import ReorderingMemory
 from .test_nic import Card
 
 CONFIG = preset(
@@ -194,6 +196,64 @@ def test_an_access_is_done_for_its_owner_and_for_nobody_else():
         assert c.memory[0x1800:0x1808] == content[:8]
 
     card.run(script)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_who_sees_a_completion_sees_its_data_and_may_use_its_buffer(seed, monkeypatch):
+    """Data goes both ways through the card to a memory that reorders; a host looks at its ring in every cycle."""
+
+    def memory(bus, content, *, data_bits, rng, **_):
+        return ReorderingMemory(bus, content, data_bits=data_bits, rng=rng, delay=30)
+
+    monkeypatch.setattr(test_nic, "AxiMemory", memory)
+    card = Card(CONFIG, seed=seed)
+    rounds, seen = 10, []
+    contents = [card.rng.randbytes(60) for _ in range(rounds)]
+
+    def buffer(number):
+        return 0x2000 + 0x80 * number
+
+    async def words(ctx, c, at, content=None):
+        """Bytes of the SRAM, read, or written by the processor."""
+        if content is None:
+            found = [await c.access(ctx, at + 4 * i) for i in range(15)]
+            return b"".join(word.to_bytes(4, "little") for word in found)
+        for i in range(15):
+            await c.access(ctx, at + 4 * i, int.from_bytes(content[4 * i : 4 * i + 4], "little"))
+
+    async def firmware(ctx, c):
+        await c.write(ctx, "COMPLETION_RING", address=0x1000)
+        await c.write(ctx, "COMPLETION_SETUP", queue=0, entries_log2=4, batch=2, owner=A)
+        for number, content in enumerate(contents):
+            sends = number % 2
+            if sends:
+                c.memory[buffer(number) : buffer(number) + 60] = content
+            else:
+                await words(ctx, c, 0x300, content)
+            await c.dma(ctx, host=buffer(number), sram=0x300, size=60, to_host=1 - sends)
+            await c.write(ctx, "COMPLETION_OF", work_queue=0, descriptor=number)
+            await c.write(ctx, "COMPLETION_POST", queue=0, entry=1)
+            while (await c.read(ctx, "COMPLETION_POST"))["busy"]:
+                pass
+            if sends:
+                while number not in seen:
+                    await ctx.tick()
+                assert await words(ctx, c, 0x300) == content, "poison would have been sent"
+
+    async def host(ctx, c):
+        consumer = Consumer(c.memory, 0x1000, 4)
+        while len(seen) < rounds:
+            if (entry := consumer.look()) is not None:
+                number = entry["descriptor"]
+                place = slice(buffer(number), buffer(number) + 60)
+                assert c.memory[place] == contents[number], "a completion before its data"
+                c.memory[place] = bytes(60)
+                seen.append(number)
+                consumer.take()
+            await ctx.tick()
+
+    card.run(firmware, host)
+    assert seen == list(range(rounds))
 
 
 def test_cards_that_do_not_ask_have_none_of_it():
