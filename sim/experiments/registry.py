@@ -19,6 +19,7 @@ __all__ = ["EXPERIMENTS", "Listed", "find", "listing"]
 
 _CLASSES = {
     "best-effort": "best_effort:BestEffortExperiment",
+    "doorbell-latency": "doorbell_latency:DoorbellLatency",
     "fair-queueing": "fair_queueing:FairQueueing",
     "idt-sweep": "idt_sweep:IdtSweep",
     "incoming-rate": "incoming_rate:IncomingRate",
