@@ -19,7 +19,8 @@ class GmConfig(Part):
     )
     discipline: Literal["packet", "message"] = Field(
         "packet",
-        description="head rotation after each packet, or after each message (thesis 2.2, figure 2.3)",
+        description="head rotation after each packet, or after each message (thesis 2.2, figure 2.3); the rate "
+        "control unit chooses packet by packet",
     )
     segmentation: Literal["mtu", "equal"] = Field(
         "mtu",
@@ -42,6 +43,11 @@ class GmConfig(Part):
 
     @model_validator(mode="after")
     def _check(self) -> GmConfig:
+        if self.rate_controlled and self.discipline == "message":
+            raise ValueError(
+                "discipline = 'message': the rate control unit chooses packet by packet; messages in turn need "
+                "rate_controlled = False"
+            )
         # An event ring must hold every event that can be unread at once, and its count is compared by
         # equality.
         if self.event_entries > 128:

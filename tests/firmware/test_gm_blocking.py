@@ -15,8 +15,9 @@ def content(length: int, salt: int) -> bytes:
     return bytes((i * 7 + salt * 13) & 255 for i in range(length))
 
 
-@pytest.mark.parametrize("rate_controlled", [False, True])
-@pytest.mark.parametrize("discipline", ["packet", "message"])
+@pytest.mark.parametrize(
+    ("rate_controlled", "discipline"), [(False, "packet"), (False, "message"), (True, "packet")]
+)
 def test_a_port_without_tokens_does_not_block_the_others(rate_controlled, discipline) -> None:
     """Once all messages of the priority to the node waited behind the first that found no token."""
     cluster = Cluster(2, rate_controlled=rate_controlled, discipline=discipline)

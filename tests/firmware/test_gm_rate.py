@@ -10,6 +10,8 @@ import pytest
 from card import Delays
 from cluster import Cluster
 from lanikai.firmware.costs import GM_COSTS
+from lanikai.firmware.gm import GmConfig
+from lanikai.hdl.config import ConfigError
 
 MESSAGE = 65536
 
@@ -54,13 +56,13 @@ def saturate(
     return log
 
 
-@pytest.mark.parametrize("rate_controlled", [False, True])
-@pytest.mark.parametrize(("discipline", "pattern"), [("packet", [1, 2]), ("message", [1, 1, 1, 2])])
+@pytest.mark.parametrize(
+    ("rate_controlled", "discipline", "pattern"),
+    [(False, "packet", [1, 2]), (True, "packet", [1, 2]), (False, "message", [1, 1, 1, 2])],
+)
 def test_interleaving_of_figure_2_3(rate_controlled, discipline, pattern) -> None:
     """A (to node 1) has messages of three packets, B (to node 2) of one: a) round robin of messages serves A
     thrice as often, b) of packets serves both alike."""
-    if rate_controlled and discipline == "message":
-        pytest.skip("the rate control unit chooses packet by packet")
     cluster = Cluster(3, rate_controlled=rate_controlled, discipline=discipline)
     log = saturate(cluster, [(1, 3 * 128, 0), (2, 128, 0)], 60_000)
     nodes = [node for _, node in log][20 : -len(pattern)]
@@ -68,6 +70,15 @@ def test_interleaving_of_figure_2_3(rate_controlled, discipline, pattern) -> Non
     nodes = nodes[start:]
     repeats = len(nodes) // len(pattern)
     assert repeats > 10 and nodes[: repeats * len(pattern)] == pattern * repeats
+
+
+def test_messages_in_turn_are_not_for_the_rate_control_unit() -> None:
+    with pytest.raises(ConfigError) as error:
+        GmConfig(discipline="message")
+    assert str(error.value) == (
+        "GmConfig: discipline = 'message': the rate control unit chooses packet by packet; messages in turn need "
+        "rate_controlled = False"
+    )
 
 
 def test_dispatch_follows_1_over_idt() -> None:

@@ -117,9 +117,12 @@ def test_different_programs_side_by_side_understand_each_other(wanted, seed) -> 
 
 @quick
 @given(
-    messages(), st.integers(0, 999), st.sampled_from(["mtu", "equal"]), st.sampled_from(["packet", "message"])
+    messages(),
+    st.integers(0, 999),
+    st.sampled_from(["mtu", "equal"]),
+    st.sampled_from([(True, "packet"), (False, "packet"), (False, "message")]),
 )
-def test_lost_packets_are_sent_again(wanted, seed, segmentation, discipline) -> None:
+def test_lost_packets_are_sent_again(wanted, seed, segmentation, program) -> None:
     """Data, acknowledgements of either kind: any packet may be lost."""
     rng = random.Random(seed)
 
@@ -131,7 +134,8 @@ def test_lost_packets_are_sent_again(wanted, seed, segmentation, discipline) -> 
         drop=drop,
         nic={"flows": 16},
         segmentation=segmentation,
-        discipline=discipline,
+        rate_controlled=program[0],
+        discipline=program[1],
         window_packets=4,
     )
     exchange(cluster, wanted, seed)
