@@ -10,6 +10,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from amaranth import Signal
+
 __all__ = ["AxiMemory"]
 
 OKAY, SLVERR = 0, 2
@@ -27,7 +29,9 @@ class AxiMemory:
     `stall` is the chance (0 to 1) that a channel waits in a cycle; `rng` decides. `latency` is in cycles: a
     read's first beat stands on the bus `latency` cycles after its address was taken, a write's answer as long
     after its last beat. `fails(address)` says whether a beat at this byte address answers with SLVERR.
-    `data_first` holds `awready` until the burst's write data has been taken.
+    `data_first` holds `awready` until the burst's write data has been taken. `reset`: a signal that, in a cycle in
+    which it is up, makes the other side forget all that is under way, and asks of the master that no valid be up
+    in the next.
 
     Add `process` to the simulator as a background testbench. It raises AssertionError for a payload that
     changes or a valid that falls before ready, a burst that crosses 4 KB or is longer than `max_beats`, a
@@ -47,10 +51,11 @@ class AxiMemory:
         max_beats: int = 256,
         data_first: bool = False,
         fails: Callable[[int], bool] = lambda address: False,
+        reset: Any = None,
     ) -> None:
         self.bus, self.memory, self.bytes = bus, memory, data_bits // 8
         self.rng, self.stall, self.latency, self.max_beats = rng, stall, latency, max_beats
-        self.data_first, self.fails = data_first, fails
+        self.data_first, self.fails, self.reset = data_first, fails, reset
         self.bursts: list[tuple[str, int, int]] = []
         self.reads: deque[tuple[int, int, bool, int]] = deque()  # address, id, last, earliest cycle
         self.writes: deque[tuple[int, int, int]] = deque()  # address, beats, id: addresses without their data
@@ -69,7 +74,9 @@ class AxiMemory:
         inputs = [name for channel, names in CHANNELS.items() for name in (f"{channel}valid", *names)]
         inputs += ["rready", "bready"]
         waiting: dict[str, tuple[int, ...]] = {}
-        read_shown = answer_shown = False
+        read_shown = answer_shown = fresh = False
+        if self.reset is None:
+            self.reset = Signal()
         while True:
             ready = {channel: self.rng.random() >= self.stall for channel in CHANNELS}
             if self.data_first and len([beat for beat in self.beats if beat[2]]) <= len(self.writes):
@@ -97,9 +104,18 @@ class AxiMemory:
             if answer_shown:
                 ctx.set(bus.bid, self.answers[0][0])
                 ctx.set(bus.bresp, self.answers[0][1])
-            _, _, *values = await ctx.tick().sample(*(getattr(bus, name) for name in inputs))
+            _, _, reset, *values = await ctx.tick().sample(
+                self.reset, *(getattr(bus, name) for name in inputs)
+            )
             seen = dict(zip(inputs, values, strict=True))
             self.now += 1
+            assert not (fresh and any(seen[f"{channel}valid"] for channel in CHANNELS)), "valid after a reset"
+            fresh = bool(reset)
+            if reset:
+                for queue in (self.reads, self.writes, self.beats, self.answers, self.begun, waiting):
+                    queue.clear()
+                read_shown = answer_shown = False
+                continue
             for channel, names in CHANNELS.items():
                 payload = tuple(seen[name] for name in names)
                 if channel in waiting:
