@@ -234,6 +234,10 @@ class Layout:
                 f"GmConfig.ports = {self.gm.ports}: a port is a doorbell channel, the card has "
                 f"{self.nic.channels}"
             )
+        if self.nic.owners:
+            raise ConfigError(
+                f"NicConfig.owners = {self.nic.owners}: GM has a doorbell page a port, and none an owner; 0 for GM"
+            )
         if self.bytes > self.nic.sram_bytes:
             raise ConfigError(
                 f"NicConfig.sram_bytes = {self.nic.sram_bytes}: GM needs {self.bytes} bytes; fewer tokens, "

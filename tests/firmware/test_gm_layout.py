@@ -52,6 +52,10 @@ def test_a_card_that_is_too_small_is_refused() -> None:
         ConfigError, match=r"^GmConfig.ports = 5: a port is a doorbell channel, the card has 4$"
     ):
         Layout(nic, GmConfig.for_nic(nic, ports=5))
+    owned = nic.replace(owners=2)
+    message = r"^NicConfig.owners = 2: GM has a doorbell page a port, and none an owner; 0 for GM$"
+    with pytest.raises(ConfigError, match=message):
+        Layout(owned, GmConfig.for_nic(owned))
 
 
 @given(WORD, WORD, st.integers(0, 1023), st.integers(0, 31), st.integers(0, 1), st.integers(0, 63))
