@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from amaranth import Array, Cat, Const, Module, Mux, Signal, Value, signed, unsigned
+from amaranth import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import data, memory, wiring
 
 from ..config import NicConfig
@@ -77,7 +77,7 @@ class RateTree(wiring.Component):
     - An NDT is kept at most an eighth of the clock's range behind it (`NicConfig.max_lag_ticks`).
 
     **Structure.** A node's row holds, for each of its children, the flow that goes first below it (valid bit, NDT,
-    flow). A command reads its flow's row and reckons the new NDT (4 cycles); then it goes up the tree, a level a
+    flow). A command reads its flow's NDT and reckons the new one (4 cycles); then it goes up the tree, a level a
     cycle: what came up from below, against the best of the node's other children. That one has been found
     meanwhile, since the rows are known from the start. So one set of comparators, one for each child of a node,
     serves all levels, and a row is a word of block RAM.
@@ -101,8 +101,8 @@ class RateTree(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         shape, top = self.shape, len(self.shape.levels) - 1
-        # 0: idle, a command is taken. 1: its flow's row is there. 2: lead. 3: sum. 4: the new NDT. Then a level a
-        # cycle.
+        # 0: idle, a command is taken. 1: its flow's NDT and IDT are there. 2: lead. 3: sum. 4: the new NDT. Then a
+        # level a cycle.
         self._stage = stage = Signal(range(self.decision_cycles))
         self._taken = Signal()
         target = self._take(m)
@@ -113,7 +113,7 @@ class RateTree(wiring.Component):
         # Rows. Level k is read so early that its rival is there when level k - 1 has been decided.
         address, write_address = Signal(range(shape.rows)), Signal(range(shape.rows))
         masked, column = Signal(shape.radix_bits), Signal(shape.radix_bits)
-        climbing = Signal()
+        self._climbing = climbing = Signal()
         m.d.comb += address.eq(shape.row(target, 0))
         with m.Switch(stage):
             for k in range(top + 1):
@@ -147,7 +147,7 @@ class RateTree(wiring.Component):
             ]
             children.append(read.data)
 
-        old = self._show(m, children, target)
+        old = self._flow_memories(m, target, carried)
         lead_too_low, new = self._reckon(m, old)
         rival, rival_column = self._rival(m, children, masked)
 
@@ -161,7 +161,7 @@ class RateTree(wiring.Component):
             m.d.sync += [carried.eq(new), carried.flow.eq(flow)]
         with m.Else():
             m.d.sync += carried.eq(first)
-        root = Signal(self._entry)
+        self._root = root = Signal(self._entry)
         with m.If(stage == 5 + top):
             m.d.sync += root.eq(first)
 
@@ -188,7 +188,7 @@ class RateTree(wiring.Component):
         """What is done: kept from stage 0 on. Returns the flow, in that stage; in idle cycles it is `select`."""
         # A look at the next flow, now and then: it settles its NDT.
         pace = Signal(range(self.config.rate_scan_cycles))
-        look, scan = Signal(), Signal(range(self.config.flows))
+        self._look, self._scan = look, scan = Signal(), Signal(range(self.config.flows))
         idle = self._stage == 0
         m.d.sync += pace.eq(pace + 1)
         with m.If(pace == 0):
@@ -233,18 +233,27 @@ class RateTree(wiring.Component):
             ]
         return target
 
-    def _show(self, m: Module, children: list[Any], target: Signal) -> Any:
-        """Reads IDT and leaf of `target`, which are there from stage 2 on. Returns the leaf; sets the outputs."""
+    def _flow_memories(self, m: Module, target: Signal, carried: Any) -> Any:
+        """Each flow's IDT, NDT and valid bit: those of `target` are there from stage 2 on. Returns the two last; sets
+        the outputs. (The tree's lowest rows hold the NDTs too, but one of them would have to be chosen.)"""
         bits, most = self.config.rtc_bits - 2, self.config.max_idt_ticks
-        m.submodules.idts = idts = memory.Memory(shape=unsigned(bits), depth=self.config.flows, init=[])
-        read, write = idts.read_port(), idts.write_port()
+        numbers, leaf = 1 << self.shape.flow_width, data.StructLayout({"time": bits + 2, "valid": 1})
+        m.submodules.idts = idts = memory.Memory(shape=unsigned(bits), depth=numbers, init=[])
+        m.submodules.leaves = leaves = memory.Memory(shape=leaf, depth=numbers, init=[])
+        idt, idt_write = idts.read_port(), idts.write_port()
+        read, write = leaves.read_port(), leaves.write_port()
         m.d.comb += [
+            idt.addr.eq(target),
+            idt_write.addr.eq(self.select),
+            idt_write.data.eq(Mux(self.write_ticks > most, most, self.write_ticks)),
+            idt_write.en.eq(self.write_idt & self.write_ready & self._exists(self.select)),
             read.addr.eq(target),
-            write.addr.eq(self.select),
-            write.data.eq(Mux(self.write_ticks > most, most, self.write_ticks)),
-            write.en.eq(self.write_idt & self.write_ready & self._exists(self.select)),
+            write.addr.eq(carried.flow),
+            write.data.time.eq(carried.time),
+            write.data.valid.eq(carried.valid),
+            write.en.eq(self._stage == 5),
         ]
-        old, self._idt = Signal(self._entry), Signal(bits)
+        old, self._idt = Signal(leaf), Signal(bits)
         reading, shown = Signal.like(target), Signal.like(target)
         fresh = Signal(2)
         m.d.sync += [
@@ -253,7 +262,7 @@ class RateTree(wiring.Component):
             fresh.eq(Mux((self._stage == 0) & ~self._taken, Cat(Const(1), fresh[0]), 0)),
         ]
         with m.If(self._stage <= 1):
-            m.d.sync += [old.eq(Array(children)[self.shape.column(reading, 0)]), self._idt.eq(read.data)]
+            m.d.sync += [old.eq(read.data), self._idt.eq(idt.data)]
         exists = self._exists(self.select)
         m.d.comb += [
             self.settled.eq(fresh.all() & (shown == self.select)),
