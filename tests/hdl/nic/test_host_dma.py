@@ -378,3 +378,39 @@ def test_the_longest_transfer(to_host: bool) -> None:
     rig.run(bench)
     assert rig.host.memory == host and rig.sram.memory == sram
     assert rig.moved == 65536 // 8 + 1
+
+
+@pytest.mark.parametrize("to_host", [False, True], ids=["to-sram", "to-host"])
+@pytest.mark.parametrize("align", [4, 1])
+def test_transfers_that_follow_closely_keep_a_slow_bus_busy(to_host: bool, align: int) -> None:
+    """Transfers of 4096 bytes between odd places, 64-bit bus, 20 cycles to the first word and to an answer: 98% of the
+    bus's peak, a beat a cycle, from the end of the first to the end of the last. A transfer touches 513 words."""
+    config = preset(
+        NicConfig,
+        "lanai4",
+        bus_bits=64,
+        host_dma_bursts=4,
+        host_dma_queue_entries=1,
+        dma_alignment_bytes=align,
+        burst_beats=16,
+    )
+    rig = Rig(config, seed=1, host_bytes=1 << 15, latency=20)
+    dut, count = rig.dut, 4
+    ends: list[int] = []
+
+    async def bench(ctx: Any) -> None:
+        begun = 0
+        for cycle in range(4000):
+            command = {"host_address": begun * 4096 + align, "sram_address": begun * 4096, "bytes": 4096}
+            ctx.set(dut.start.payload, command | {"to_host": to_host})
+            ctx.set(dut.start.valid, begun < count)
+            _, _, ready, done = await ctx.tick().sample(dut.start.ready, dut.done)
+            begun += bool(ready and begun < count)
+            if done:
+                ends.append(cycle)
+            if len(ends) == count:
+                return
+
+    rig.run(bench)
+    beats = (count - 1) * 513
+    assert len(ends) == count and beats >= 0.98 * (ends[-1] - ends[0])
