@@ -46,7 +46,7 @@ GAIN = 1.25
 it: the flow that is held to 15 MB/s leaves 24 of the 39 MB/s that 4.3 sets aside for it."""
 RATES, ALLOWED = "_mb_per_s", "_allowed_mb_per_s"
 MASTER = 3
-WINDOW_CYCLES = {"quick": 150_000, "full": 1_000_000}
+WINDOW_CYCLES = {"quick": 150_000, "full": 600_000}
 """In the shorter one 20 packets of the slowest flow (409 ticks = 6750 cycles each) go out, each early or late by at
 most a packet of another flow, 1600 cycles: 1.1%."""
 SETTLE_CYCLES = 20_000

@@ -39,11 +39,7 @@ class Plain:
             if len(out) > 1:
                 # A packet takes 1584 cycles, and 68 more for each entry of the queue that is turned past.
                 others = len({flow[2] for flow in out}) - 1
-                most = min(
-                    self.shared,
-                    self.points[0][1] * 1584 / (1584 + 68 * others),
-                    most * 1584 / (1584 + 68 * max(0, others - 1)),
-                )
+                most = min(self.shared, most * 1584 / (1584 + 68 * others))
             found[node] = sum(out.values()) - most
         for flow, rate in rates.items():
             for place in self.network.path(flow[0], flow[2]):
