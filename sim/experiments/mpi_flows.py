@@ -27,10 +27,11 @@ TAG = 1
 
 @dataclass(frozen=True, kw_only=True)
 class MpiFlow:
-    """Messages of `message_bytes` from rank `source` to rank `target`, a packet every `idt_ticks`."""
+    """Messages of `message_bytes` from a rank, given by its communicator `source`, to another one of the same program,
+    `target`; a packet every `idt_ticks`."""
 
-    source: int
-    target: int
+    source: Communicator
+    target: Communicator
     message_bytes: int
     idt_ticks: int
 
@@ -50,7 +51,6 @@ def payload_share(message_bytes: int) -> float:
 
 async def run_flows(
     cluster: Cluster,
-    worlds: Sequence[Communicator],
     flows: Sequence[MpiFlow],
     *,
     warm_up_messages: int,
@@ -67,34 +67,36 @@ async def run_flows(
     done = clock.flag()
 
     async def send(flow: MpiFlow, content: bytes) -> None:
-        world = worlds[flow.source]
+        world = flow.source
         begun: deque[Any] = deque()
         while True:
             if len(begun) == MESSAGES_IN_FLIGHT:
                 await world.wait(begun.popleft())
-            begun.append(await world.isend(content, flow.target, TAG))
+            begun.append(await world.isend(content, flow.target.rank, TAG))
 
     async def receive(number: int, flow: MpiFlow, content: bytes) -> None:
-        world = worlds[flow.target]
+        world = flow.target
         begun: deque[Any] = deque()
         for _ in range(MESSAGES_IN_FLIGHT):
             buffer = bytearray(flow.message_bytes)
-            begun.append((await world.irecv(buffer, flow.source, TAG), buffer))
+            begun.append((await world.irecv(buffer, flow.source.rank, TAG), buffer))
         while True:
             request, buffer = begun.popleft()
             await world.wait(request)
             ends[number].append(clock.cycle)
             if buffer != content:
-                raise SimulationError(f"a message from rank {flow.source} did not arrive as it was sent")
+                raise SimulationError(f"a message from {flow.source} did not arrive as it was sent")
             whole = sum(min(len(one), last) for one in ends)
             cluster.progress(whole / (last * len(flows)), f"{whole} of {last * len(flows)} messages")
             if all(len(one) >= last for one in ends):
                 done.set()
             buffer = bytearray(flow.message_bytes)
-            begun.append((await world.irecv(buffer, flow.source, TAG), buffer))
+            begun.append((await world.irecv(buffer, flow.source.rank, TAG), buffer))
 
     for flow in flows:
-        await idt_between(worlds[flow.source], flow.target, flow.idt_ticks)
+        cluster.observe(flow.source.process)
+        cluster.observe(flow.target.process)
+        await idt_between(flow.source, flow.target.rank, flow.idt_ticks)
     for number, flow in enumerate(flows):
         content = cluster.random.randbytes(flow.message_bytes)
         clock.spawn(receive(number, flow, content), f"receiver of flow {number}")

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MpiReplay", "MpiReplayParameters"]
 
-MESSAGES = {"quick": 5, "full": 0}
-"""First messages from each rank to each other that are played; 0: all."""
+MESSAGES = {"quick": 5, "full": 15}
+"""First messages from each rank to each other that are played; the excerpt has 30 or 60 of each flow."""
 SLOWER = 0.10
 """Relative: what a competing flow slows the program by, at least."""
 RESTORED = 0.05
