@@ -14,6 +14,12 @@ from lanikai.hdl.nic.event_flags import EventFlags
 
 from .harness import Spec, mutate, prove
 
+
+def mutants(*found, quick=1):
+    """Parameters of mutants, of which `make test` has only the first."""
+    return [pytest.param(*one, marks=[] if i < quick else [pytest.mark.full]) for i, one in enumerate(found)]
+
+
 LOG2 = 1
 CONFIG = preset(
     NicConfig,
@@ -79,12 +85,12 @@ def test_fence_waits_for_all_that_was_under_way(tmp_path):
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [
+    mutants(
         ("Mux(self.mark, now,", "Mux(self.mark, under_way,"),
         ("& (answer_id == i)", ""),
         ("valid & ~seen &", "valid & ready &"),
         ("now.eq(under_way +", "now.eq(0 +"),
-    ],
+    ),
 )
 def test_proof_of_fence_catches_mutant(old, new, tmp_path):
     prove(fence_spec(mutate(BusFence, old, new)), tmp_path, mode="bmc", depth=9, expect="fail")
@@ -124,11 +130,11 @@ def test_flags_stay_until_acknowledged_and_get_their_turn(tmp_path):
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [
+    mutants(
         ("((flags & ~taken) | self.set)", "((flags | self.set) & ~taken)"),
         ("Mux(later.any(), first_later, first)", "first"),
         ("taken.eq(1 << self.index)", "taken.eq(~0)"),
-    ],
+    ),
 )
 def test_proof_of_flags_catches_mutant(old, new, tmp_path):
     prove(flags_spec(mutate(EventFlags, old, new)), tmp_path, mode="bmc", depth=10, expect="fail")
@@ -300,10 +306,7 @@ MUTANTS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("stall", "old", "new"),
-    [pytest.param(*mutant, marks=[pytest.mark.full] if i > 1 else []) for i, mutant in enumerate(MUTANTS)],
-)
+@pytest.mark.parametrize(("stall", "old", "new"), mutants(*MUTANTS))
 def test_proof_of_completion_catches_mutant(stall, old, new, tmp_path):
     spec = completion_spec(mutate(Completion, old, new), stall=stall)
     prove(spec, tmp_path, mode="bmc", depth=24, expect="fail", timeout_s=600)
