@@ -96,6 +96,10 @@ class Nic(wiring.Component):
     and its registers read as zero. Latency of each step is in its block's docstring. Reset: everything idle,
     no buffer armed, nothing enabled.
 
+    Where the configuration asks for it there are also, for owners of doorbell pages (`HostPort`): `Completion`,
+    on the host's bus beside the DMA engine (`AxiJoin`); `Protection`, `Translation` and `CheckedDma`, before the
+    engine (`DmaGate`).
+
     Raises ConfigError if `downstream_flits` is less than 2.
     """
 
