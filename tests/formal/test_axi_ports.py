@@ -1,0 +1,276 @@
+"""Proofs of the AXI rules (ARM IHI 0022) on both bus ports: valids that stay and payloads that hold, bursts, the last
+beat, strobes, responses. Against any other side that keeps its own rules."""
+
+from itertools import pairwise
+from operator import add
+
+import pytest
+from amaranth import Cat, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cover
+from lanikai.hdl.config import NicConfig, preset
+from lanikai.hdl.nic.host_dma import HostDma
+from lanikai.hdl.nic.host_port import HostPort
+
+from .harness import Spec, mutate, prove
+
+BEATS = 2
+PLAIN = preset(NicConfig, "tiny", burst_beats=BEATS)
+CONFIGS = {
+    "plain": PLAIN,
+    "follows": PLAIN.replace(host_dma_queue_entries=1, host_dma_bursts=3),
+    "bytes": PLAIN.replace(dma_alignment_bytes=1),
+}
+ADDRESS = ("id", "addr", "len", "size", "burst")
+MOST_BYTES = 20
+
+
+def held(m, valid, ready, payload, check):
+    """A valid that has been shown stays until it is taken, with the same payload. `check`: Assert, or Assume."""
+    before, waits = Signal.like(payload), Signal()
+    m.d.sync += [waits.eq(valid & ~ready), before.eq(payload)]
+    m.d.comb += check(~waits | (valid & (payload == before)))
+
+
+def vector(*values):
+    """All of them in one signal's worth of bits."""
+    return Cat(*values)
+
+
+def kept(m, valid, ready, *values, check=Assert):
+    payload = Signal(len(vector(*values)))
+    m.d.comb += payload.eq(vector(*values))
+    held(m, valid, ready, payload, check)
+
+
+def counter(m, event, name, bits=4):
+    count = Signal(bits, name=name)
+    m.d.sync += count.eq(count + event)
+    return count
+
+
+def master_spec(component, config, *, to_host):
+    """The host DMA engine in one direction, with transfers of a few bytes at a page's end and elsewhere. Answers come
+    at any time after what they answer, and are good."""
+    spec = Spec()
+    m = spec.m
+    m.submodules.dut = dut = component(config)
+    axi, command = dut.axi, dut.start.payload
+    names = (
+        "start.valid",
+        "start.payload",
+        "axi.awready",
+        "axi.wready",
+        "axi.arready",
+        "axi.bvalid",
+        "axi.rvalid",
+    )
+    spec.inputs(dut, *names, "axi.rdata", "axi.rlast", "sram.ready", "sram.rdata")
+    m.d.comb += [
+        Assume(command.to_host == to_host),
+        Assume(command.bytes <= MOST_BYTES),
+        # Around the end of the first page, and where addresses are small.
+        Assume(
+            (command.host_address < 16) | ((command.host_address >= 4084) & (command.host_address < 4104))
+        ),
+    ]
+    bus_bytes = config.bus_bits // 8
+    for channel in ("aw", "ar"):
+        valid, ready = getattr(axi, f"{channel}valid"), getattr(axi, f"{channel}ready")
+        payload = {name: getattr(axi, f"{channel}{name}") for name in ADDRESS}
+        kept(m, valid, ready, *payload.values())
+        first = payload["addr"][:12]
+        m.d.comb += Assert(
+            ~valid
+            | (
+                (payload["burst"] == 1)
+                & (payload["size"] == bus_bytes.bit_length() - 1)
+                & (payload["len"] < BEATS)
+                & (payload["addr"][: bus_bytes.bit_length() - 1] == 0)
+                & (first + (payload["len"] + 1) * bus_bytes <= 4096)
+            )
+        )
+    kept(m, axi.wvalid, axi.wready, axi.wdata, axi.wstrb, axi.wlast)
+
+    # Every burst's beats, by the lengths that addresses have told, oldest first. Data may come before its address, so
+    # each burst of data is held against its address when both are there: of one burst, any.
+    which = spec.constant(3, "which")
+    taken = {
+        "aw": axi.awvalid & axi.awready,
+        "ar": axi.arvalid & axi.arready,
+        "w": axi.wvalid & axi.wready,
+        "b": axi.bvalid & axi.bready,
+        "r": axi.rvalid & axi.rready,
+    }
+    addresses = counter(m, taken["aw"], "addresses")
+    data_bursts = counter(m, taken["w"] & axi.wlast, "data_bursts")
+    answers = counter(m, taken["b"], "answers")
+    asked = counter(m, taken["ar"], "asked")
+    read_bursts = counter(m, taken["r"] & axi.rlast, "read_bursts")
+    beat = Signal(4)
+    with m.If(taken["w"]):
+        m.d.sync += beat.eq(Mux(axi.wlast, 0, beat + 1))
+    told, told_there, wrote, wrote_there = Signal(4), Signal(), Signal(4), Signal()
+    with m.If(taken["aw"] & (addresses == which)):
+        m.d.sync += [told.eq(axi.awlen), told_there.eq(1)]
+    with m.If(taken["w"] & axi.wlast & (data_bursts == which)):
+        m.d.sync += [wrote.eq(beat), wrote_there.eq(1)]
+    most = config.host_dma_bursts
+    m.d.comb += [
+        Assert(~(told_there & wrote_there) | (told == wrote)),
+        Assert(~axi.wvalid | (beat < BEATS)),
+        # No data for which there is not even an address on the bus.
+        Assert(~axi.wvalid | (data_bursts < addresses + axi.awvalid)),
+        Assert(addresses + axi.awvalid - answers <= most),
+        Assert(asked + axi.arvalid - read_bursts <= most),
+        # The other side: an answer after the address and all data, read data for what was asked alone.
+        Assume(~axi.bvalid | ((answers < addresses) & (answers < data_bursts))),
+        Assume(~axi.rvalid | (read_bursts < asked)),
+    ]
+    # Read beats end bursts as their addresses said: of the oldest three under way.
+    lengths = [Signal(4, name=f"length_{i}") for i in range(most)]
+    level = Signal(range(most + 1))
+    shifts = taken["r"] & axi.rlast
+    read_beat = Signal(4)
+    m.d.comb += Assume(~axi.rvalid | (axi.rlast == (read_beat == lengths[0])))
+    with m.If(taken["r"]):
+        m.d.sync += read_beat.eq(Mux(axi.rlast, 0, read_beat + 1))
+    with m.If(shifts):
+        m.d.sync += [a.eq(b) for a, b in pairwise(lengths)]
+    for i in range(most):
+        with m.If(taken["ar"] & (level - shifts == i)):
+            m.d.sync += lengths[i].eq(axi.arlen)
+    m.d.sync += level.eq(level + taken["ar"] - shifts)
+
+    # Exactly the bytes asked for are strobed, in one run of a beat's bytes.
+    bits = [axi.wstrb[i] for i in range(bus_bytes)]
+    strobed = sum(bits[1:], start=add(bits[0], 0))
+    wanted, written = Signal(8), Signal(8)
+    begun = dut.start.valid & dut.start.ready
+    m.d.sync += [
+        wanted.eq(wanted + Mux(begun & command.to_host, command.bytes, 0)),
+        written.eq(written + Mux(taken["w"], strobed, 0)),
+    ]
+    idle = ~dut.busy
+    m.d.comb += [
+        Assert(~axi.wvalid | (axi.wstrb != 0)),
+        Assert(written <= wanted),
+        Assert(~idle | (wanted == written)),
+        Assert(~idle | (~axi.awvalid & ~axi.wvalid & ~axi.arvalid)),
+        Assert(~idle | ((addresses == answers) & (asked == read_bursts) & (data_bursts == addresses))),
+    ]
+    ended = counter(m, dut.done, "ended")
+    m.d.comb += Cover((ended == 1) & ((addresses == 2) | (asked == 2)))
+    return spec
+
+
+DEPTH = 10
+
+
+@pytest.mark.parametrize("to_host", [0, 1], ids=["reads", "writes"])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name == "follows" else pytest.mark.full) for name in CONFIGS],
+)
+def test_the_master_port_keeps_the_rules(name, to_host, tmp_path):
+    spec = master_spec(HostDma, CONFIGS[name], to_host=to_host)
+    prove(spec, tmp_path / "bmc", mode="bmc", depth=DEPTH)
+    if name == "follows":
+        spec = master_spec(HostDma, CONFIGS[name], to_host=to_host)
+        prove(spec, tmp_path / "cover", mode="cover", depth=16)
+
+
+@pytest.mark.parametrize(
+    ("to_host", "old", "new"),
+    [
+        (0, "Mux(to_page < config.burst_beats, to_page, config.burst_beats)", "C(config.burst_beats)"),
+        pytest.param(0, "bus_length.eq(beats - 1)", "bus_length.eq(beats)", marks=pytest.mark.full),
+        pytest.param(0, "& (~address_valid | address_ready)", "", marks=pytest.mark.full),
+        pytest.param(0, "& (all_bursts != most)", "", marks=pytest.mark.full),
+        (1, "axi.wlast.eq(data_left == 1)", "axi.wlast.eq(data_left == 2)"),
+        (
+            1,
+            "put.eq(to_bus.out_valid & (data_left != 0) & (~axi.wvalid | axi.wready))",
+            "put.eq(to_bus.out_valid)",
+        ),
+        (1, "axi.wstrb.eq(to_bus.out_mask)", "axi.wstrb.eq(-1)"),
+    ],
+)
+def test_proof_of_the_master_port_catches_mutant(to_host, old, new, tmp_path):
+    spec = master_spec(mutate(HostDma, old, new), CONFIGS["plain"], to_host=to_host)
+    prove(spec, tmp_path, mode="bmc", depth=DEPTH, expect="fail")
+
+
+def subordinate_spec(component):
+    """The host's port before an SRAM, registers and doorbells that answer whenever they like, or at once."""
+    spec = Spec()
+    m = spec.m
+    config = preset(NicConfig, "tiny")
+    m.submodules.dut = dut = component(config)
+    host = dut.host
+    spec.inputs(
+        dut, *(f"host.{name}" for name in ("awaddr", "awvalid", "wdata", "wstrb", "wvalid", "bready")),
+        "host.araddr", "host.arvalid", "host.rready", "sram.ready", "sram.rdata", "ring.ready", "refused",
+        "registers.read_data", "registers.read_mapped", "registers.write_mapped",
+    )  # fmt: skip
+    kept(m, host.awvalid, host.awready, host.awaddr, check=Assume)
+    kept(m, host.wvalid, host.wready, host.wdata, host.wstrb, check=Assume)
+    kept(m, host.arvalid, host.arready, host.araddr, check=Assume)
+    kept(m, host.bvalid, host.bready, host.bresp)
+    kept(m, host.rvalid, host.rready, host.rdata, host.rresp)
+    addresses = counter(m, host.awvalid & host.awready, "addresses")
+    words = counter(m, host.wvalid & host.wready, "words")
+    answers = counter(m, host.bvalid & host.bready, "answers")
+    asked = counter(m, host.arvalid & host.arready, "asked")
+    told = counter(m, host.rvalid & host.rready, "told")
+    # What a write does is done once: by the SRAM, by a register or by a doorbell, with both of its halves there.
+    acts = (
+        (dut.sram.valid & dut.sram.write & dut.sram.ready)
+        | dut.registers.write
+        | (dut.ring.valid & dut.ring.ready)
+    )
+    done = counter(m, acts, "done")
+    complete = Mux(addresses < words, addresses, words)
+    m.d.comb += [
+        Assert(~host.bvalid | ((answers < addresses) & (answers < words))),
+        Assert(~host.rvalid | (told < asked)),
+        Assert((host.bresp == 0) | (host.bresp == 2)),
+        Assert((host.rresp == 0) | (host.rresp == 2)),
+        Assert(asked - told <= 1),
+        Assert(addresses - answers <= 2),
+        Assert(words - answers <= 2),
+        Assert(~acts | (done < complete)),
+        Cover((answers == 2) & (told == 2)),
+    ]
+    # Where nothing makes it wait, it answers: a write 2 cycles after its later half or the answer before, a read 3
+    # after its address, and one later if a write has the SRAM.
+    eager = spec.constant(1, "eager")
+    ready = host.bready & host.rready & dut.sram.ready & dut.ring.ready
+    m.d.comb += Assume(~eager | ready)
+    for name, waits, answered, limit in (
+        ("write", answers != complete, host.bvalid & host.bready, 2),
+        ("read", told != asked, host.rvalid & host.rready, 4),
+    ):
+        waited = Signal(4, name=f"{name}_waited")
+        m.d.sync += waited.eq(Mux(waits & ~answered, waited + 1, 0))
+        m.d.comb += Assert(~eager | (waited <= limit))
+    return spec
+
+
+def test_the_subordinate_port_keeps_the_rules(tmp_path):
+    prove(subordinate_spec(HostPort), tmp_path / "bmc", mode="bmc", depth=12)
+    prove(subordinate_spec(HostPort), tmp_path / "cover", mode="cover", depth=14)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("with m.If(host.bready):", "with m.If(1):"),
+        ("have_address & have_data & ~host.bvalid", "have_address & ~host.bvalid"),
+        ("have_address & have_data & ~host.bvalid", "have_address & have_data"),
+        ("host.arready.eq(~host.rvalid)", "host.arready.eq(1)"),
+        ("host.wready.eq(~have_data)", "host.wready.eq(1)"),
+        ("with m.If(host.rvalid & host.rready):", "with m.If(host.rvalid):"),
+    ],
+)
+def test_proof_of_the_subordinate_port_catches_mutant(old, new, tmp_path):
+    prove(subordinate_spec(mutate(HostPort, old, new)), tmp_path, mode="bmc", depth=12, expect="fail")
