@@ -27,6 +27,7 @@ _CLASSES = {
     "mpi-replay": "mpi_replay:MpiReplay",
     "mpi-share": "mpi_share:MpiShare",
     "network-load": "network_load:NetworkLoad",
+    "rate-accuracy": "rate_accuracy:RateAccuracy",
     "rate-overhead": "rate_overhead:RateOverhead",
     "rate-table": "rate_table:RateTable",
     "share-bidir": "share_bidir:ShareBidir",
