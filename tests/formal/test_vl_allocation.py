@@ -5,7 +5,7 @@ come and end in any cycle, also in the one in which others are given theirs.
 """
 
 import pytest
-from amaranth import Cat, Mux, Signal
+from amaranth import Cat, Const, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover
 from lanikai.hdl.arbiter.lane_round_robin import LaneRoundRobin
 from lanikai.hdl.config import LinkConfig, RouterConfig
@@ -16,24 +16,30 @@ from .harness import Spec, mutate, prove
 
 PORTS, VLS = 3, 2
 CONFIG = RouterConfig(link=LinkConfig(vls=VLS, hop_bits=2), ports=PORTS)
+AHEAD = CONFIG.replace(header_lookahead=True)
 
 
-def ownership(component, *, waits):
-    """`waits`: also that a packet waits for at most one packet of each other input (from reset; not by induction)."""
+def ownership(component, *, waits=False, config=CONFIG):
+    """`waits`: also that a packet waits for at most one packet of each other input (from reset; not by induction). With
+    look-ahead a packet may come while the one before it has its output VL, and is given its own in the cycle in which
+    a tail leaves."""
     spec = Spec()
     m, ports = spec.m, range(PORTS)
-    m.submodules.dut = dut = component(CONFIG)
+    m.submodules.dut = dut = component(config)
     waiting, owning = ([Signal(VLS, name=f"{name}_{i}") for i in ports] for name in ("waiting", "owning"))
+    ahead = Const(config.looks_ahead)
+    owned = [[Signal(range(PORTS), name=f"owned_{i}_{v}") for v in range(VLS)] for i in ports]
     outputs = [[Signal(range(PORTS), name=f"output_{i}_{v}") for v in range(VLS)] for i in ports]
     for i in ports:
         comes, ends = spec.free(VLS, f"comes_{i}"), spec.free(VLS, f"ends_{i}")
         goal = [spec.free(range(PORTS), f"goal_{i}_{v}") for v in range(VLS)]
         m.d.comb += [
-            # A packet comes where there is none, and ends where it has its output VL.
-            Assume((comes & (waiting[i] | owning[i])) == 0),
+            # A packet comes where none waits, and ends where it has its output VL.
+            Assume((comes & (waiting[i] | Mux(ahead, 0, owning[i]))) == 0),
             Assume((ends & ~owning[i]) == 0),
             dut.done[i].eq(ends),
-            Assert((waiting[i] & owning[i]) == 0),
+            Assert((dut.taken[i] & owning[i] & ~ends) == 0),
+            Assert(ahead | ((waiting[i] & owning[i]) == 0)),
             Assert((dut.taken[i] & ~waiting[i]) == 0),
             Assert(dut.held[i] == owning[i]),
         ]
@@ -45,11 +51,12 @@ def ownership(component, *, waits):
             m.d.comb += [Assume(goal[v] < PORTS), Assert(outputs[i][v] < PORTS)]
             with m.If(comes[v]):
                 m.d.sync += outputs[i][v].eq(goal[v])
+            with m.If(dut.taken[i][v]):
+                m.d.sync += owned[i][v].eq(outputs[i][v])
         for p in ports:
-            here = Cat(outputs[i][v] == p for v in range(VLS))
             m.d.comb += [
-                dut.want[i][p].eq(waiting[i] & here),
-                Assert(dut.holds[i][p] == (owning[i] & here)),
+                dut.want[i][p].eq(waiting[i] & Cat(output == p for output in outputs[i])),
+                Assert(dut.holds[i][p] == (owning[i] & Cat(output == p for output in owned[i]))),
             ]
     who, lane, place = (
         spec.constant(range(PORTS), "who"),
@@ -70,14 +77,17 @@ def ownership(component, *, waits):
     for p in ports:
         for v in range(VLS):
             owners = Cat(dut.holds[i][p][v] for i in ports)
-            wanted = Cat(dut.want[i][p][v] for i in ports)
+            # Who has another output VL waits until that packet has gone.
+            wanted = Cat(dut.want[i][p][v] & (~owning[i][v] | dut.holds[i][p][v]) for i in ports)
+            ended = (owners & Cat(dut.done[i][v] for i in ports)).any()
             given = Cat(dut.want[i][p][v] & dut.taken[i][v] for i in ports)
             m.d.comb += [
                 Assert((owners & (owners - 1)) == 0),
                 Assert((given & (given - 1)) == 0),
-                # A free output VL is given in the cycle in which it is asked for.
-                Assert(owners.any() | (given.any() == wanted.any())),
-                Cover((owners & Cat(dut.done[i][v] for i in ports)).any() & wanted.any()),
+                # A free output VL, with look-ahead one that is set free now, is given in the cycle in which it is
+                # asked for.
+                Assert((owners.any() & ~(ended & ahead)) | (given.any() == wanted.any())),
+                Cover(ended & wanted.any()),
             ]
             with m.If((place == p) & (lane == v)):
                 m.d.comb += given_now.eq(given.any())
@@ -87,9 +97,10 @@ def ownership(component, *, waits):
     return spec
 
 
-def test_an_output_vl_has_one_owner_from_head_to_tail(tmp_path):
-    prove(ownership(VlAllocationStage, waits=False), tmp_path / "ever", depth=2)
-    prove(ownership(VlAllocationStage, waits=False), tmp_path / "cover", mode="cover", depth=6)
+@pytest.mark.parametrize("config", [CONFIG, AHEAD], ids=["plain", "look-ahead"])
+def test_an_output_vl_has_one_owner_from_head_to_tail(config, tmp_path):
+    prove(ownership(VlAllocationStage, config=config), tmp_path / "ever", depth=2)
+    prove(ownership(VlAllocationStage, config=config), tmp_path / "cover", mode="cover", depth=6)
 
 
 def test_a_packet_waits_for_one_of_each_other_input(tmp_path):
@@ -111,7 +122,20 @@ def test_a_packet_waits_for_one_of_each_other_input(tmp_path):
 def test_proof_of_ownership_catches_mutant(old, new, tmp_path):
     component = mutate(VlAllocationStage, old, new)
     component.elaborate.__globals__["Mux"] = Mux  # the third mutant has one
-    prove(ownership(component, waits=False), tmp_path, mode="bmc", depth=8, expect="fail")
+    prove(ownership(component), tmp_path, mode="bmc", depth=8, expect="fail")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # Two output VLs at a time; one that is given while its owner goes on.
+        ("self.want[i][p] & (~self.held[i] | self.holds[i][p])", "self.want[i][p]"),
+        ("self.holds[i][p] & self.done[i] for i in ports", "self.holds[i][p] for i in ports"),
+    ],
+)
+def test_proof_of_look_ahead_catches_mutant(old, new, tmp_path):
+    component = mutate(VlAllocationStage, old, new)
+    prove(ownership(component, config=AHEAD), tmp_path, mode="bmc", depth=8, expect="fail")
 
 
 @pytest.mark.parametrize(
