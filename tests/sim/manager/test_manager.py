@@ -289,19 +289,25 @@ def test_a_port_that_is_closed_during_its_request_holds_nothing(delay):
 
 
 def test_calls_made_at_once_are_all_answered():
-    """Fifteen requests of 20 MB/s from all nodes: just what fits is granted."""
+    """Sixteen requests of 20 MB/s from all nodes: just what fits is granted."""
 
     async def main(cluster):
+        refused = []
+
         async def ask(node, port):
             client = await cluster.client(node, port)
+            flow = FlowId(node, port, (node + 1 + port % 3) % 4, port)
             try:
-                return await client.request((node + 1 + port % 3) % 4, port, 20.0)
+                return await client.request(flow.target, port, 20.0)
             except RefusedError as error:
                 assert error.left_mb_per_s < 20.0
-                return None
+                refused.append(flow)
 
         grants = await cluster.world.gather(*(ask(node, port) for node in range(4) for port in range(4)))
         held = [grant for grant in grants if grant is not None]
-        assert cluster.master.ledger.premium == {grant.flow: 20_000_000 for grant in held} and len(held) >= 8
+        ledger = cluster.master.ledger
+        assert ledger.premium == {grant.flow: 20_000_000 for grant in held}
+        assert held and refused and len(held) + len(refused) == 16
+        assert all(ledger.check(flow, 20_000_000) is not None for flow in refused)
 
     FakeCluster().run(main)
