@@ -289,7 +289,7 @@ def test_entries_come_whole_in_order_after_their_data_and_wake_who_waits(stall, 
 @pytest.mark.full
 @pytest.mark.parametrize("stall", [0, 1])
 def test_completion_in_more_cycles(stall, tmp_path):
-    prove(completion_spec(Completion, stall=stall), tmp_path / "bmc", mode="bmc", depth=24, timeout_s=3600)
+    prove(completion_spec(Completion, stall=stall), tmp_path / "bmc", mode="bmc", depth=20, timeout_s=3600)
     prove(completion_spec(Completion, stall=stall), tmp_path / "cover", mode="cover", depth=30, timeout_s=600)
 
 

@@ -185,20 +185,17 @@ async def attack(process, accesses, refused):
         elif part == 2:
             word = word & 0xFFFF0000 if rng.random() < 0.5 else rng.randrange(16) << 16
             word |= rng.choice([0, 1, 1, 2, 63]) | rng.getrandbits(1) << 15
-        elif rng.random() < 0.9:
-            word = rng.choice(
-                [
-                    rng.randrange(LONGEST + 8) & ~3 | rng.getrandbits(1) << 16,
-                    KEY[A] << 8 | A,
-                    KEY[B] << 8 | B,
-                    KEY[A] << 8 | B,
-                    VIRTUAL + rng.randrange(0x2100) & ~3,
-                    FRAMES[B][0] << 12,
-                ]
-            )
         offset = part << 10 | rng.randrange(0x400) & ~3
         if part == 3 and rng.random() < 0.7:
             offset = 0xC00 | rng.randrange(SHADOW_BYTES) & ~3
+        if part == 3 and rng.random() < 0.9:
+            # What the word is in a descriptor: control, tag, address.
+            word = [
+                rng.randrange(LONGEST + 8) & ~3 | rng.getrandbits(1) << 16,
+                rng.choice([KEY[A] << 8 | A, KEY[B] << 8 | B, KEY[A] << 8 | B, KEY[B] << 8 | A]),
+                rng.choice([VIRTUAL + rng.randrange(0x2100) & ~3, FRAMES[B][0] << 12]),
+                word,
+            ][offset >> 2 & 3]
         refused.append(not await process.write(offset, word))
 
 
