@@ -26,6 +26,8 @@ ENTRY = "lanikai.sim.rate_bench:run_point"
 TOP = "rate_server"
 SETUP_CYCLES = 64
 """Longer than a flow's three commands take (a decision each, and a look of the scan)."""
+SETUP_TRIES = 20
+"""So many of them: longer than a tree of 1024 flows takes to clear its memories."""
 
 
 class RateBenchConfig(Part):
@@ -79,9 +81,11 @@ class RateBench:
         self._toggle ^= 1
         word = self._setup.pack(toggle=self._toggle, flow=flow, idt=idt_ticks, ndt=ndt_ticks)
         kernel.signal("setup").set(word)
-        await self.clock.sleep(SETUP_CYCLES)
-        if kernel.signal("set_up").get() != self._toggle:
-            raise SimulationError(f"flow {flow}: the rate control unit has not taken its IDT")
+        for _ in range(SETUP_TRIES):
+            await self.clock.sleep(SETUP_CYCLES)
+            if kernel.signal("set_up").get() == self._toggle:
+                return
+        raise SimulationError(f"flow {flow}: the rate control unit has not taken its IDT")
 
     async def measure(
         self, flows: Sequence[int], *, service_cycles: int, warmup_cycles: int, window_cycles: int

@@ -57,7 +57,7 @@ class RateControl(wiring.Component):
     that; a flow of VirtualClock that has been given more than its rate forgets what it is ahead beyond the
     other end. Someone who moves the clock by hand must not move it by more than `max_idt_ticks` at once.
 
-    Reset: all flows invalid, IDT and NDT zero.
+    Reset: all flows invalid, NDTs zero. IDTs are zero after power-on and stay over a reset.
     """
 
     def __init__(self, config: NicConfig) -> None:

@@ -82,7 +82,8 @@ class RateTree(wiring.Component):
     meanwhile, since the rows are known from the start. So one set of comparators, one for each child of a node,
     serves all levels, and a row is a word of block RAM.
 
-    Reset: all flows invalid, IDT and NDT zero, as after power-on. (Memories keep what they hold over a reset.)
+    Reset: all flows invalid, IDT and NDT zero. It takes a cycle a flow, of a power of two, to write that into the
+    memories; until then no command is taken.
     """
 
     def __init__(self, config: NicConfig, *, radix_bits: int = RADIX_BITS) -> None:
@@ -105,6 +106,7 @@ class RateTree(wiring.Component):
         # level a cycle.
         self._stage = stage = Signal(range(self.decision_cycles))
         self._taken = Signal()
+        self._clear_memories(m)
         target = self._take(m)
         flow = Signal.like(target)
         with m.If(stage == 0):
@@ -141,9 +143,9 @@ class RateTree(wiring.Component):
             read, write = rows.read_port(), rows.write_port()
             m.d.comb += [
                 read.addr.eq(address),
-                write.addr.eq(write_address),
+                write.addr.eq(Mux(self._clearing, self._clear_row, write_address)),
                 write.data.eq(carried),
-                write.en.eq(climbing & (column == child)),
+                write.en.eq(self._clearing | (climbing & (column == child))),
             ]
             children.append(read.data)
 
@@ -157,7 +159,9 @@ class RateTree(wiring.Component):
             ~carried.valid | (difference(Cat(rival_column, rival.time), Cat(column, carried.time)) < 0)
         )
         m.d.comb += first.eq(Mux(goes_up, rival, carried))
-        with m.If(stage == 4):
+        with m.If(self._clearing):
+            m.d.sync += carried.eq(0)
+        with m.Elif(stage == 4):
             m.d.sync += [carried.eq(new), carried.flow.eq(flow)]
         with m.Else():
             m.d.sync += carried.eq(first)
@@ -181,6 +185,14 @@ class RateTree(wiring.Component):
         ]
         return m
 
+    def _clear_memories(self, m: Module) -> None:
+        """After reset: a row of each a cycle. What is written is zero, as `carried` is."""
+        self._clearing, self._clear_row = Signal(init=1), Signal(self.shape.flow_width)
+        with m.If(self._clearing):
+            m.d.sync += self._clear_row.eq(self._clear_row + 1)
+        with m.If(self._clear_row.all()):
+            m.d.sync += self._clearing.eq(0)
+
     def _exists(self, flow: Value) -> Value:
         return flow < self.config.flows
 
@@ -189,7 +201,7 @@ class RateTree(wiring.Component):
         # A look at the next flow, now and then: it settles its NDT.
         pace = Signal(range(self.config.rate_scan_cycles))
         self._look, self._scan = look, scan = Signal(), Signal(range(self.config.flows))
-        idle = self._stage == 0
+        idle = (self._stage == 0) & ~self._clearing
         m.d.sync += pace.eq(pace + 1)
         with m.If(pace == 0):
             m.d.sync += look.eq(1)
@@ -244,22 +256,24 @@ class RateTree(wiring.Component):
         read, write = leaves.read_port(), leaves.write_port()
         m.d.comb += [
             idt.addr.eq(target),
-            idt_write.addr.eq(self.select),
+            idt_write.addr.eq(Mux(self._clearing, self._clear_row, self.select)),
             idt_write.data.eq(Mux(self.write_ticks > most, most, self.write_ticks)),
             idt_write.en.eq(self.write_idt & self.write_ready & self._exists(self.select)),
             read.addr.eq(target),
-            write.addr.eq(carried.flow),
+            write.addr.eq(Mux(self._clearing, self._clear_row, carried.flow)),
             write.data.time.eq(carried.time),
             write.data.valid.eq(carried.valid),
-            write.en.eq(self._stage == 5),
+            write.en.eq((self._stage == 5) | self._clearing),
         ]
+        with m.If(self._clearing):
+            m.d.comb += [idt_write.data.eq(0), idt_write.en.eq(1)]
         old, self._idt = Signal(leaf), Signal(bits)
         reading, shown = Signal.like(target), Signal.like(target)
         fresh = Signal(2)
         m.d.sync += [
             reading.eq(target),
             shown.eq(reading),
-            fresh.eq(Mux((self._stage == 0) & ~self._taken, Cat(Const(1), fresh[0]), 0)),
+            fresh.eq(Mux((self._stage == 0) & ~self._taken & ~self._clearing, Cat(Const(1), fresh[0]), 0)),
         ]
         with m.If(self._stage <= 1):
             m.d.sync += [old.eq(read.data), self._idt.eq(idt.data)]

@@ -47,8 +47,9 @@ class RateBench:
         self.since = self.latency
         self.cycles = 0
 
-    def run(self, script):
-        simulator = Simulator(self.dut)
+    def run(self, script, design=None):
+        """Run `script(self)`; `design`: what the unit is in, if anything."""
+        simulator = Simulator(design or self.dut)
         simulator.add_clock(1e-6)
 
         async def bench(ctx):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import cycle, pairwise
 
 import pytest
-from amaranth.hdl import Fragment
+from amaranth.hdl import Fragment, ResetInserter, Signal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lanikai.hdl.config import ConfigError, NicConfig, preset
@@ -311,6 +311,38 @@ def test_tree_takes_a_command_every_decision_time_and_shows_its_state_two_cycles
         assert b.ctx.get(b.dut.settled)
 
     bench.run(script)
+
+
+@pytest.mark.parametrize("cycles", range(0, 9, 2))
+def test_reset_at_any_time_leaves_no_flow_behind(cycles):
+    """A reset in the middle of a command: a tree's memories keep what they hold, unless the unit clears them."""
+    bench = RateBench("tree of 4", small("tree of 4", 16))
+    reset = Signal()
+    dut = ResetInserter(reset)(bench.dut)
+
+    async def script(b):
+        for flow in (3, 9, 15):
+            await b.do(idt=(flow, 50))
+            await b.do(ndt=(flow, 100))
+            await b.do(enqueue=flow)
+        await b.decided()
+        b.ctx.set(b.dut.enqueue.payload, 5)
+        b.ctx.set(b.dut.enqueue.valid, 1)
+        for _ in range(cycles):
+            await b.ctx.tick()
+        b.ctx.set(reset, 1)
+        await b.ctx.tick()
+        b.ctx.set(reset, 0)
+        b.drive({}, 0)
+        b.model.idt, b.model.ndt, b.model.valid = [0] * 16, [0] * 16, [False] * 16
+        b.since = b.latency
+        for flow in range(16):
+            assert await b.state(flow) == (0, 0, 0)
+        await b.do(enqueue=9)
+        await b.decided()
+        assert b.offer == 9
+
+    bench.run(script, dut)
 
 
 def test_the_structure_follows_from_the_flows_or_the_field():
