@@ -101,7 +101,8 @@ class Protection(wiring.Component):
             m, "known", self.region, self.regions, "region", self.config.regions, asked.region, asks
         )
 
-        # Offsets in the region: of the first byte, and of the first one after the access.
+        # Offsets in the region: of the first byte, and of the first one after the access. Of an address before the
+        # region's start the borrow stays, in bit 32: that is beyond any region's end.
         first, after = Signal(33), Signal(34)
         status = Signal(CompletionStatus)
         m.d.comb += [first.eq(wanted.address - region.start), after.eq(first + wanted.bytes)]
@@ -115,7 +116,7 @@ class Protection(wiring.Component):
             m.d.comb += status.eq(CompletionStatus.NO_REGION)
         with m.Elif(region.owner != channel.owner):
             m.d.comb += status.eq(CompletionStatus.NOT_OWNER)
-        with m.Elif((wanted.address < region.start) | (after > region.bytes)):
+        with m.Elif(after > region.bytes):
             m.d.comb += status.eq(CompletionStatus.OUTSIDE)
         with m.Elif(wanted.write & ~region.writable):
             m.d.comb += status.eq(CompletionStatus.READ_ONLY)
