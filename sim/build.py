@@ -191,11 +191,11 @@ def _model(folder: Path, top: str, variant: Variant, key: str, *, cached: bool, 
 def _build_design(
     design: Design, variant: Variant, tell: Progress, store: Cache, tools: Mapping[str, str], started: float
 ) -> Model:
-    main = (_NATIVE / "main.cpp").read_text()
+    native = {name: (_NATIVE / name).read_text() for name in ("main.cpp", "skip.h")}
     sources = {
         name: compact_memories(text) if name.endswith(".v") else text for name, text in design.sources.items()
     }
-    sources |= {"main.cpp": main, "control.vlt": design.control_file(variant)}
+    sources |= native | {"control.vlt": design.control_file(variant)}
     flags = _VARIANT_FLAGS[variant]
     # JSON has no numbers for keys.
     enums = {end: {str(value): name for value, name in names.items()} for end, names in design.enums.items()}
@@ -209,7 +209,8 @@ def _build_design(
             (folder / name).write_text(text)
         (folder / ENUMS_FILE).write_text(json.dumps(enums))
         # The control file comes first, so that it holds for all that follows.
-        order = sorted(sources, key=lambda name: (not name.endswith(".vlt"), name.endswith(".cpp"), name))
+        given = [name for name in sources if not name.endswith(".h")]
+        order = sorted(given, key=lambda name: (not name.endswith(".vlt"), name.endswith(".cpp"), name))
         runtime = store.find("runtimes", runtime_key)
         tell(0.3, f"{design.top}: compiling")
         log = folder / "build.log"

@@ -19,6 +19,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from lanikai.hdl.config import ConfigError
 
+from .bench_command import bench
 from .errors import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
@@ -212,6 +213,7 @@ def show_waves(
 
 
 app.command("sweep")(sweep)
+app.command("bench")(bench)
 app.command("synth")(synth)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["LOG_RANGES", "Signal", "attach_memory", "cycle", "signal"]
+__all__ = ["LOG_RANGES", "Signal", "attach_memory", "bare_seconds", "cycle", "signal", "skip", "skipped"]
 
 LOG_RANGES = 256
 """Ranges in the log of watched writes (kLogRanges of hostmem.cpp)."""
@@ -31,6 +31,41 @@ def _function(name: str, result: Any, *arguments: Any) -> Any:
 def cycle() -> int:
     """Rising clock edges so far."""
     return int(_function("lanikai_cycle", ctypes.c_uint64)())
+
+
+def skip(
+    *, nodes: int, settle_cycles: int, num: int, den: int, bits: int, reach_ticks: int, horizon_cycles: int
+) -> None:
+    """Let time pass over cycles in which nothing happens (`native/skip.h`), in a cluster of `nodes` cards.
+
+    `settle_cycles`: quiet cycles after which no block has a pause of its own any more; a tick of the cards'
+    clocks, of `bits`, is `num` / `den` cycles; `reach_ticks`: most ticks passed over at once;
+    `horizon_cycles`: none is passed over from then on. Raises KeyError if the design has no ports for it.
+    """
+    start = _function(
+        "lanikai_skip",
+        ctypes.c_int,
+        ctypes.c_uint32,
+        ctypes.c_uint64,
+        ctypes.c_uint64,
+        ctypes.c_uint64,
+        ctypes.c_uint32,
+        ctypes.c_uint64,
+        ctypes.c_uint64,
+    )
+    if not start(nodes, settle_cycles, num, den, bits, reach_ticks, horizon_cycles):
+        raise KeyError("the design has no ports for passing over quiet cycles")
+
+
+def skipped() -> int:
+    """Cycles that time has passed over so far."""
+    return int(_function("lanikai_skipped", ctypes.c_uint64)())
+
+
+def bare_seconds(cycles: int) -> float:
+    """Run `cycles` of the model alone, without Python, VPI or simulated time; the wall-clock seconds it took.
+    Coroutines must not be waiting for the design meanwhile."""
+    return int(_function("lanikai_bare", ctypes.c_uint64, ctypes.c_uint64)(cycles)) / 1e9
 
 
 class Signal:

@@ -11,7 +11,8 @@ from lanikai.hdl.emit import to_verilog
 from lanikai.hdl.link import FlitLayout, LinkSignature
 from lanikai.hdl.nic.nic import Nic
 from lanikai.hdl.nic.nic import public_signals as nic_signals
-from lanikai.hdl.nic.ports import HOST_ADDRESS_BITS, PROCESSOR_REQUEST, PROCESSOR_RESPONSE
+from lanikai.hdl.nic.ports import HOST_ADDRESS_BITS, PROCESSOR_REQUEST, PROCESSOR_RESPONSE, due_layout
+from lanikai.hdl.nic.rtc import clock_layout
 from lanikai.hdl.packet import HEADER_LAYOUT
 from lanikai.hdl.router.router import DROPPED_BITS
 from lanikai.hdl.router.router import public_signals as router_signals
@@ -41,13 +42,15 @@ def cluster_design(config: ClusterConfig) -> Design:
     The top module's ports, besides `clk`: for every node i `nic{i}_command`, `nic{i}_answer`, `nic{i}_event`
     (`processor.py`), `nic{i}_interrupt`, `host{i}_command`, `host{i}_response`, `host{i}_done` (the
     response's toggle), `host{i}_write_event` (`pci.py`); `network_dropped`; `watchdog_limit`,
-    `watchdog_fired`. Instances: `nic{i}`, `mailbox{i}`, `host{i}`, `memory{i}`, `network`, `watchdog`. There
-    is no reset: registers start with their initial values.
+    `watchdog_fired`. For the main loop, which passes over cycles in which nothing happens (`native/main.cpp`):
+    `quiet`, `watchdog_left`, `skip`, `skipped`, `nic{i}_clock`, `nic{i}_clock_set`, `nic{i}_timer_due`,
+    `nic{i}_flow_due` (`hdl/nic/ports.py`). Instances: `nic{i}`, `mailbox{i}`, `host{i}`, `memory{i}`, `network`,
+    `watchdog`. There is no reset: registers start with their initial values.
     """
     network = config.network
     blocks = network.block_verilog()
     sources = {f"{name}.v": text for name, text in blocks.items()}
-    nic = Nic(config.nic, downstream_flits=config.router.input_buffer_flits)
+    nic = Nic(config.nic, downstream_flits=config.router.input_buffer_flits, skippable=True)
     host = PciHost(config.pci, data_bits=config.nic.bus_bits, memory_bytes=config.memory_bytes)
     sources |= {
         "nic.v": to_verilog(nic, name="nic"),
@@ -98,9 +101,18 @@ def _ports(config: ClusterConfig) -> Iterator[tuple[str, str, int]]:
         yield "output", f"host{node}_response", HOST_RESPONSE.size
         yield "output", f"host{node}_done", 1
         yield "output", f"host{node}_write_event", 1
+        clock, due = clock_layout(config.nic).size, due_layout(config.nic).size
+        yield "output", f"nic{node}_clock", clock
+        yield "input", f"nic{node}_clock_set", clock
+        yield "output", f"nic{node}_timer_due", due
+        yield "output", f"nic{node}_flow_due", due
     yield "output", "network_dropped", DROPPED_BITS
     yield "input", "watchdog_limit", WATCHDOG_BITS
     yield "output", "watchdog_fired", 1
+    yield "output", "watchdog_left", WATCHDOG_BITS
+    yield "output", "quiet", 1
+    yield "input", "skip", 1
+    yield "input", "skipped", WATCHDOG_BITS
 
 
 def _top(config: ClusterConfig) -> Iterator[str]:
@@ -113,7 +125,7 @@ def _top(config: ClusterConfig) -> Iterator[str]:
     yield "  wire network_activity;"
     # The number of the present cycle, for the eye alone: the time axis of a wave file counts steps.
     yield "  reg [39:0] cycle = 40'd0;"
-    yield "  always @(posedge clk) cycle <= cycle + 40'd1;"
+    yield "  always @(posedge clk) cycle <= cycle + 40'd1 + skipped;"
     for node in range(config.nodes):
         yield from _node(config, node, clock)
         for link, end in (("tx", "rx"), ("rx", "tx")):
@@ -121,10 +133,13 @@ def _top(config: ClusterConfig) -> Iterator[str]:
                 network_pins[f"node{node}_{end}__{member}"] = f"nic{node}_{link}__{member}"
     yield from instance("network", "network", network_pins)
     moving = [f"{kind}{node}_activity" for node in range(config.nodes) for kind in ("nic", "host")]
+    yield f"  assign quiet = ~({' | '.join(['network_activity', *moving])});"
     watchdog_pins = {
-        "activity": " | ".join(["network_activity", *moving]),
+        "activity": "~quiet",
         "limit": "watchdog_limit",
         "fired": "watchdog_fired",
+        "skipped": "skipped",
+        "left": "watchdog_left",
     }
     yield from instance("watchdog", "watchdog", clock | watchdog_pins)
     yield "endmodule"
@@ -162,7 +177,8 @@ def _node(config: ClusterConfig, node: int, clock: Mapping[str, str]) -> Iterato
     yield from instance(
         "nic",
         nic,
-        {**clock, "interrupt": f"{nic}_interrupt", "activity": f"{nic}_activity"}
+        {**clock, "interrupt": f"{nic}_interrupt", "activity": f"{nic}_activity", "set_clock": "skip"}
+        | {pin: f"{nic}_{pin}" for pin in ("clock", "clock_set", "timer_due", "flow_due")}
         | pins(tx=f"{nic}_tx", rx=f"{nic}_rx", dma=f"{nic}_dma", host=f"{nic}_host")
         | pins(processor=f"{nic}_processor"),
     )

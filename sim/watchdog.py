@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from amaranth import Module, Signal
+from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -21,11 +21,21 @@ class Watchdog(wiring.Component):
     """Counts the cycles in which nothing moved.
 
     Members: `activity` (in); `limit` (in, cycles; 0: off); `fired` (out): `limit` cycles in a row were
-    without activity; it stays set. `fired` rises in the cycle after the last of them. Reset: the count is 0.
+    without activity; it stays set. `fired` rises in the cycle after the last of them. `skipped` (in): so many
+    cycles more without activity are over with this one; not more than `left` (out): those that may pass until
+    `fired` rises (all ones if off). Reset: the count is 0.
     """
 
     def __init__(self) -> None:
-        super().__init__({"activity": In(1), "limit": In(WATCHDOG_BITS), "fired": Out(1)})
+        super().__init__(
+            {
+                "activity": In(1),
+                "limit": In(WATCHDOG_BITS),
+                "fired": Out(1),
+                "skipped": In(WATCHDOG_BITS),
+                "left": Out(WATCHDOG_BITS),
+            }
+        )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -33,9 +43,10 @@ class Watchdog(wiring.Component):
         with m.If(self.activity):
             m.d.sync += quiet.eq(0)
         with m.Elif(~self.fired):
-            m.d.sync += quiet.eq(quiet + 1)
-            with m.If((self.limit != 0) & (quiet + 1 == self.limit)):
+            m.d.sync += quiet.eq(quiet + 1 + self.skipped)
+            with m.If((self.limit != 0) & (quiet + 1 + self.skipped == self.limit)):
                 m.d.sync += self.fired.eq(1)
+        m.d.comb += self.left.eq(Mux((self.limit == 0) | self.fired, ~0, self.limit - quiet - 1))
         return m
 
 

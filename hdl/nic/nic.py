@@ -67,7 +67,8 @@ class Nic(wiring.Component):
     """The card (gulati-thesis-2001 4.1, nagar-thesis-2001 3.1, 4.2.4, 5.2). Members: `ports.NicSignature`.
 
     `downstream_flits`: buffer of each VL at the other end of `tx`, where the credits start (a router's
-    `input_buffer_flits`); by default that of a card like this one.
+    `input_buffer_flits`); by default that of a card like this one. `skippable`: with the ports for a simulator
+    that passes over cycles in which nothing happens.
 
     The life of a packet through it, with the block that does each step:
 
@@ -103,12 +104,15 @@ class Nic(wiring.Component):
     Raises ConfigError if `downstream_flits` is less than 2.
     """
 
-    def __init__(self, config: NicConfig, *, downstream_flits: int | None = None) -> None:
+    def __init__(
+        self, config: NicConfig, *, downstream_flits: int | None = None, skippable: bool = False
+    ) -> None:
         self.config = config
+        self.skippable = skippable
         self.downstream_flits = config.input_buffer_flits if downstream_flits is None else downstream_flits
         if self.downstream_flits < 2:
             raise ConfigError(f"Nic: downstream_flits = {downstream_flits}: at least 2")
-        super().__init__(NicSignature(config))
+        super().__init__(NicSignature(config, skippable=skippable))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -121,7 +125,7 @@ class Nic(wiring.Component):
         m.submodules.receive = self._receive = receive = ReceiveEngine(config)
         m.submodules.packets = packets = PacketInterface(config, downstream_flits=self.downstream_flits)
         m.submodules.doorbell = self._doorbell = doorbell = Doorbell(config)
-        m.submodules.rtc = self._rtc = rtc = Rtc(config)
+        m.submodules.rtc = self._rtc = rtc = Rtc(config, settable=self.skippable)
         m.submodules.rate = self._rate = make_rate_control(config)
         m.submodules.registers = self._registers = registers = RegisterBank(
             active_registers(NIC_REGISTERS, config)
@@ -323,6 +327,16 @@ class Nic(wiring.Component):
         self._watch(m, "watch_events", status.status)
         self._watch(m, "watch_enabled", r.IMR.value.mask)
         self._watch(m, "watch_rtc", rtc.ticks)
+        if self.skippable:
+            m.d.comb += [
+                self.clock.eq(rtc.state),
+                rtc.set.eq(self.set_clock),
+                rtc.set_state.eq(self.clock_set),
+                self.timer_due.valid.eq(rtc.armed),
+                self.timer_due.ticks.eq(rtc.time),
+                self.flow_due.valid.eq(self._rate.next_valid),
+                self.flow_due.ticks.eq(self._rate.next_ndt),
+            ]
         return status.event
 
     def _join_host(self, m: Module) -> None:

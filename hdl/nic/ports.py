@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 from ..axi import Axi4LiteSignature, Axi4Signature
 from ..config import NicConfig
 from ..link import LinkSignature
+from .rtc import clock_layout
 
 __all__ = [
     "DOORBELL_BASE",
@@ -19,6 +20,7 @@ __all__ = [
     "SRAM_BASE",
     "NicSignature",
     "ProcessorSignature",
+    "due_layout",
 ]
 
 SRAM_BASE = 0x000000
@@ -49,6 +51,11 @@ class ProcessorSignature(wiring.Signature):
         super().__init__({"request": Out(PROCESSOR_REQUEST), "response": In(PROCESSOR_RESPONSE)})
 
 
+def due_layout(config: NicConfig) -> data.StructLayout:
+    """An RTC value at which something happens, if `valid`."""
+    return data.StructLayout({"valid": 1, "ticks": config.rtc_bits})
+
+
 class NicSignature(wiring.Signature):
     """The whole card. Members:
 
@@ -58,9 +65,21 @@ class NicSignature(wiring.Signature):
     - `processor` (in, `ProcessorSignature`): the NIC processor's port.
     - `interrupt` (out): the host's interrupt line.
     - `activity` (out): something moved in this cycle (a flit, a bus beat, a processor access): for the watchdog.
+    - only if `skippable`, for a simulator that passes over cycles in which nothing happens: `clock` (out,
+      `rtc.clock_layout`), where the RTC stands; `set_clock` (in), `clock_set` (in, `rtc.clock_layout`): at the
+      end of the cycle it stands there; `timer_due`, `flow_due` (out, `due_layout`): when the card next does
+      something by itself, if `valid`.
     """
 
-    def __init__(self, config: NicConfig) -> None:
+    def __init__(self, config: NicConfig, *, skippable: bool = False) -> None:
+        clock, due = clock_layout(config), due_layout(config)
+        skipping = {
+            "clock": Out(clock),
+            "set_clock": In(1),
+            "clock_set": In(clock),
+            "timer_due": Out(due),
+            "flow_due": Out(due),
+        }
         super().__init__(
             {
                 "tx": Out(LinkSignature(config.link)),
@@ -71,4 +90,5 @@ class NicSignature(wiring.Signature):
                 "interrupt": Out(1),
                 "activity": Out(1),
             }
+            | (skipping if skippable else {})
         )

@@ -176,6 +176,8 @@ class RateControl(wiring.Component):
                 is_valid if virtual_clock else is_valid & (difference(self.rtc, time) >= 0)
             ),
             self.dispatch.flow.eq(flow),
+            self.next_valid.eq(is_valid),
+            self.next_ndt.eq(time),
             self.ndt.eq(Mux(self.select < flows, ndt[self.select], 0)),
             self.valid.eq(one_hot(self.select, Value.cast(1)) & valid != 0),
         ]

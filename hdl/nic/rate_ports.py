@@ -44,6 +44,7 @@ class RateControlSignature(wiring.Signature):
     - `select` (in, a flow), `idt`, `ndt` (out, `rtc_bits`), `valid` (out): the state of a flow.
     - `write_idt`, `write_ndt` (in), `write_ticks` (in, `rtc_bits`): set that of the selected flow. Taken as
       `write_ready` (out) says.
+    - `next_valid` (out), `next_ndt` (out, `rtc_bits`): the valid flow that goes first, dispatched or not yet.
     - `settled` (out): the state shown is that of `select`, and every command that was taken has acted.
 
     Commands for a flow that does not exist do nothing.
@@ -67,5 +68,7 @@ class RateControlSignature(wiring.Signature):
                 "write_ticks": In(config.rtc_bits),
                 "write_ready": Out(1),
                 "settled": Out(1),
+                "next_valid": Out(1),
+                "next_ndt": Out(config.rtc_bits),
             }
         )

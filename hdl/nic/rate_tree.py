@@ -182,6 +182,8 @@ class RateTree(wiring.Component):
         m.d.comb += [
             self.dispatch.valid.eq(root.valid & due & ~deciding),
             self.dispatch.flow.eq(root.flow),
+            self.next_valid.eq(root.valid),
+            self.next_ndt.eq(root.time),
         ]
         return m
 

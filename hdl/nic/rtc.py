@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from amaranth import Module, Signal, Value
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import NicConfig
 
-__all__ = ["Rtc", "difference", "reached"]
+__all__ = ["Rtc", "clock_layout", "difference", "reached"]
 
 
 def difference(a: Value, b: Value) -> Value:
@@ -25,8 +25,16 @@ def reached(now: Value, then: Value) -> Value:
     return ~difference(now, then)[-1]
 
 
+def clock_layout(config: NicConfig) -> data.StructLayout:
+    """Where a clock stands: `ticks`, and how far it is on the way to the next one, in units of
+    1/`rtc_cycles_num` tick (`phase`)."""
+    return data.StructLayout({"ticks": config.rtc_bits, "phase": range(config.rtc_cycles_num)})
+
+
 class Rtc(wiring.Component):
     """Real-time clock with a rational prescaler, and a timer.
+
+    `settable`: it can be set, by a simulator that passes over cycles in which nothing happens.
 
     Members:
 
@@ -38,13 +46,29 @@ class Rtc(wiring.Component):
       after `arm` if it has passed already). Right across the wrap for times less than half the clock's range
       away.
 
+    - `armed`, `time` (out): whether the timer is armed, and the time taken.
+    - only if `settable`: `state` (out, `clock_layout`); `set` (in): at the end of the cycle the clock stands at
+      `set_state` (in, `clock_layout`), whatever the prescaler says.
+
     Reset: 0 ticks, timer not armed. Source: gulati-thesis-2001 4.2.2 (RTC), 5.3 (its half-microsecond tick).
     """
 
-    def __init__(self, config: NicConfig) -> None:
+    def __init__(self, config: NicConfig, *, settable: bool = False) -> None:
         self._num, self._den = config.rtc_cycles_num, config.rtc_cycles_den
+        self._settable = settable
         bits = config.rtc_bits
-        super().__init__({"ticks": Out(bits), "compare": In(bits), "arm": In(1), "fired": Out(1)})
+        members = {
+            "ticks": Out(bits),
+            "compare": In(bits),
+            "arm": In(1),
+            "fired": Out(1),
+            "armed": Out(1),
+            "time": Out(bits),
+        }
+        if settable:
+            layout = clock_layout(config)
+            members |= {"state": Out(layout), "set": In(1), "set_state": In(layout)}
+        super().__init__(members)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -56,9 +80,12 @@ class Rtc(wiring.Component):
             m.d.sync += [phase.eq(advanced - self._num), self.ticks.eq(self.ticks + 1)]
         with m.Else():
             m.d.sync += phase.eq(advanced)
+        if self._settable:
+            m.d.comb += [self.state.ticks.eq(self.ticks), self.state.phase.eq(phase)]
+            with m.If(self.set):
+                m.d.sync += [self.ticks.eq(self.set_state.ticks), phase.eq(self.set_state.phase)]
 
-        armed = Signal()
-        time = Signal.like(self.compare)
+        armed, time = self.armed, self.time
         m.d.comb += self.fired.eq(armed & reached(self.ticks, time))
         with m.If(self.arm):
             m.d.sync += [armed.eq(1), time.eq(self.compare)]

@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <signal.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -20,6 +21,7 @@
 #include <string>
 
 #include "Vtop.h"
+#include "skip.h"
 #include "verilated.h"
 #include "verilated_sym_props.h"
 #include "verilated_vpi.h"
@@ -38,6 +40,7 @@ Vtop* top = nullptr;
 bool edges = false;
 bool poked = false;  // Python wrote a signal through its address
 uint64_t cycle = 0;
+Skipper skipper;
 #if VM_TRACE
 VerilatedFstC* trace = nullptr;
 // Write the present time step. Once a step, when it has settled: what changes later in it would be lost.
@@ -73,6 +76,7 @@ void evaluate() {
 
 // After Python has run: evaluate until nothing that it wrote is left to be seen.
 void settle(bool force) {
+    skipper.disturb();
     VerilatedVpi::doInertialPuts();
     if (force || poked || VerilatedVpi::evalNeeded()) evaluate();
     for (;;) {
@@ -121,6 +125,18 @@ void run() {
         bool ran = false;
         while (!ran && next < deadline && !context->gotFinish()) {
             const bool rising = next % kPeriod == 0;
+            if (rising && deadline != kNever) {
+                const uint64_t together = skipper.together((deadline - 1 - next) / kPeriod + 1, cycle);
+                if (together > 1) {
+                    skipper.begin(together);
+                    next += (together - 1) * kPeriod;
+                    cycle += together - 1;
+                    ran = toggle(next, rising);
+                    skipper.end();
+                    next += kFall;
+                    continue;
+                }
+            }
             ran = toggle(next, rising);
             next += rising ? kFall : kPeriod - kFall;
         }
@@ -149,6 +165,30 @@ void* lanikai_signal(const char* scope, const char* name, uint32_t* bits, uint32
     *bits = static_cast<uint32_t>(var->entBits());
     *bytes = static_cast<uint32_t>(var->entSize());
     return var->datap();
+}
+
+// Let time pass over cycles in which nothing happens (skip.h). Returns 0 if the design has no ports for it.
+int lanikai_skip(uint32_t nodes, uint64_t settle, uint64_t num, uint64_t den, uint32_t bits, uint64_t reach,
+                 uint64_t horizon) {
+    const VerilatedScope* const scope = context->scopeFind("TOP");
+    return scope && skipper.start(scope, nodes, settle, num, den, bits, reach, horizon);
+}
+
+// Cycles that time has passed over so far.
+uint64_t lanikai_skipped() { return skipper.total(); }
+
+// Run so many cycles with no thought of Python, and return the nanoseconds that took: what the model alone costs. Time
+// stands still meanwhile for whoever waits for it.
+uint64_t lanikai_bare(uint64_t cycles) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (uint64_t i = 0; i < cycles; ++i) {
+        top->clk = 1;
+        top->eval();
+        top->clk = 0;
+        top->eval();
+    }
+    const auto took = std::chrono::steady_clock::now() - begin;
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(took).count();
 }
 
 // Say that a signal was written through its address: the design is evaluated before time goes on.

@@ -135,6 +135,12 @@ def _top(config: NetworkBenchConfig) -> Iterator[str]:
     answers = ["measurement_response", *(f"node{i}_response" for i in nodes)]
     yield f"  assign response = {' | '.join(answers)};"
     moving = ["network_activity", *(f"node{i}_activity" for i in nodes)]
-    watched = {"activity": " | ".join(moving), "limit": "watchdog_limit", "fired": "watchdog_fired"}
+    watched = {
+        "activity": " | ".join(moving),
+        "limit": "watchdog_limit",
+        "fired": "watchdog_fired",
+        "skipped": f"{WATCHDOG_BITS}'d0",  # sources never rest: their random numbers go on
+        "left": "",
+    }
     yield from instance("watchdog", "watchdog", {**clock, **watched})
     yield "endmodule"

@@ -1,0 +1,96 @@
+"""What `lanikai bench` measures, and the speeds of an abstract simulator that it is held against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lanikai.hdl.config import RouterConfig, preset
+from lanikai.hdl.traffic.setup import ClassSetup
+
+from ..errors import UserError
+
+__all__ = ["CASES", "BenchCase", "find_cases"]
+
+LOADS = (0.1, 0.3, 0.5, 0.7)
+PACKET_FLITS = 40
+WARMUP_CYCLES = 5000
+BOOKSIM: Mapping[str, tuple[float, ...]] = {
+    "mesh4x4": (102e3, 40e3, 20e3, 12e3),
+    "mesh8x8": (7.0e3, 2.2e3, 1.6e3, 1.4e3),
+    "router8": (352e3, 151e3, 90e3, 79e3),
+}
+"""Cycles a second of BookSim 2.0 (input-queued, 16 VCs of 10 flits, packets of 40 flits, uniform traffic) at `LOADS`,
+measured on a 2-core machine with shared processors."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchCase:
+    """One model, at one load: `model` names the network or cluster, `load` is in flits a node and cycle (None: a
+    cluster at full rate), `cycles` the length of a stretch, `reference` the speed to be compared with, if there is
+    one."""
+
+    model: str
+    load: float | None
+    cycles: int
+    reference: float | None = None
+
+    @property
+    def name(self) -> str:
+        """`mesh4x4@0.3`."""
+        return self.model if self.load is None else f"{self.model}@{self.load:g}"
+
+    def system(self) -> Any:
+        """What it runs on (`experiments.backend.System`)."""
+        if self.load is None:
+            from ..experiments.gm_hosts import gm_cluster
+
+            return gm_cluster().replace(skip_quiet=False)
+        from ..experiments.network_load import named_network
+        from ..network.config import NetworkBenchConfig
+
+        base = preset(RouterConfig, "lanai4")
+        link = base.link.replace(flit_bits=128, vls=16, rate_num=1, rate_den=1)
+        router = base.replace(link=link, input_buffer_flits=10, output_buffer_flits=10)
+        return NetworkBenchConfig(network=named_network(self.model, router))
+
+    def job(self, runs: int) -> tuple[str, dict[str, Any]]:
+        """Entry and spec of its run."""
+        spec: dict[str, Any] = {"runs": runs, "cycles": self.cycles, "warmup_cycles": WARMUP_CYCLES}
+        if self.load is None:
+            spec["message_bytes"] = 65536
+            return "lanikai.sim.bench.points:cluster_rate", spec
+        setup = ClassSetup(load=self.load, packet_flits=PACKET_FLITS, vl_count=15)
+        spec["classes"] = [setup.model_dump(mode="json")]
+        return "lanikai.sim.bench.points:network_rate", spec
+
+
+def _network(model: str, cycles: int) -> list[BenchCase]:
+    references = BOOKSIM.get(model, (None,) * len(LOADS))
+    return [
+        BenchCase(model=model, load=load, cycles=cycles, reference=reference)
+        for load, reference in zip(LOADS, references, strict=True)
+    ]
+
+
+CASES: tuple[BenchCase, ...] = (
+    *_network("mesh4x4", 20_000),
+    *_network("mesh5x5", 12_000),
+    *_network("mesh8x8", 5_000),
+    *_network("router8", 40_000),
+    BenchCase(model="gm-cluster", load=None, cycles=100_000),
+)
+"""Everything; a stretch lasts about half a second."""
+
+
+def find_cases(names: list[str]) -> list[BenchCase]:
+    """The cases that `names` name, each a case or a model; all for no names. Raises UserError."""
+    found = []
+    for name in names:
+        mine = [case for case in CASES if name in (case.name, case.model)]
+        if not mine:
+            valid = ", ".join([*dict.fromkeys(case.model for case in CASES), CASES[0].name])
+            raise UserError(f"--case {name!r}: one of {valid} (a model, or a model at a load)")
+        found += [case for case in mine if case not in found]
+    return found or list(CASES)

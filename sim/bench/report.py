@@ -1,0 +1,146 @@
+"""What came of a bench: medians, ratios within a run, a comparison with an earlier one; JSON and table."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from ..errors import UserError
+from ..results import versions
+from .cases import BenchCase
+
+__all__ = ["BenchReport", "BenchResult", "earlier", "machine", "result"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchResult:
+    """One case: medians of cycles a second under cocotb and of the model alone (None for a cluster, whose model does
+    nothing by itself), the median of the pairs' ratios, of each run the two (`samples`), the ratio to the reference,
+    the build's seconds (None if it came from the cache), the size of the process."""
+
+    name: str
+    cycles_per_second: float
+    model_cycles_per_second: float | None
+    ratio_to_model: float | None
+    reference_cycles_per_second: float | None
+    ratio_to_reference: float | None
+    build_seconds: float | None
+    memory_bytes: int
+    samples: Sequence[Sequence[float]]
+
+
+def result(case: BenchCase, measured: Mapping[str, Any], build_seconds: float | None) -> BenchResult:
+    """The medians of what a case measured."""
+    samples = measured["samples"]
+    speed = statistics.median(pair[0] for pair in samples)
+    alone = ratio = None
+    if all(len(pair) == 2 for pair in samples):
+        alone = statistics.median(pair[1] for pair in samples)
+        ratio = statistics.median(pair[0] / pair[1] for pair in samples)
+    return BenchResult(
+        name=case.name,
+        cycles_per_second=speed,
+        model_cycles_per_second=alone,
+        ratio_to_model=ratio,
+        reference_cycles_per_second=case.reference,
+        ratio_to_reference=speed / case.reference if case.reference else None,
+        build_seconds=build_seconds,
+        memory_bytes=measured["memory_bytes"],
+        samples=samples,
+    )
+
+
+def machine() -> dict[str, Any]:
+    """What the numbers were measured on."""
+    model = platform.processor() or platform.machine()
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                model = line.partition(":")[2].strip()
+                break
+    except OSError:
+        pass
+    return {"processor": model, "cores": len(os.sched_getaffinity(0)), "system": platform.system()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchReport:
+    """All results, and those of an earlier report (`before`, as `earlier` gives it)."""
+
+    results: Sequence[BenchResult]
+    before: Mapping[str, Any] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The object that `--json` prints and `--compare` reads."""
+        found: dict[str, Any] = {
+            "bench": 1,
+            "machine": machine(),
+            "versions": versions(),
+            "results": [asdict(one) for one in self.results],
+        }
+        if self.before:
+            found["compared"] = {
+                "machine": self.before["machine"],
+                "versions": self.before["versions"],
+                "ratios": {
+                    one.name: ratio for one in self.results if (ratio := self._ratio(one)) is not None
+                },
+            }
+        return found
+
+    def _ratio(self, one: BenchResult) -> float | None:
+        """Speed now over speed before."""
+        assert self.before is not None
+        for other in self.before["results"]:
+            if other["name"] == one.name:
+                return one.cycles_per_second / float(other["cycles_per_second"])
+        return None
+
+    def table(self) -> Table:
+        """For reading."""
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        table.add_column("case", no_wrap=True)
+        headings = ["cycles/s", "model alone", "ratio", "reference", "faster by", "build (s)", "MB"]
+        for heading in headings + (["than before"] if self.before else []):
+            table.add_column(heading, justify="right", no_wrap=True)
+        for one in self.results:
+            cells = [
+                f"{one.cycles_per_second:.0f}",
+                _cell(one.model_cycles_per_second, ".0f"),
+                _cell(one.ratio_to_model, ".0%"),
+                _cell(one.reference_cycles_per_second, ".0f"),
+                _cell(one.ratio_to_reference, ".2f"),
+                "cached" if one.build_seconds is None else f"{one.build_seconds:.0f}",
+                f"{one.memory_bytes / 1e6:.0f}",
+            ]
+            if self.before:
+                cells.append(_cell(self._ratio(one), ".2f"))
+            table.add_row(one.name, *cells)
+        return table
+
+
+def _cell(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
+
+
+def earlier(path: Path) -> Mapping[str, Any]:
+    """A report that `--json` wrote. Raises UserError."""
+    try:
+        found = json.loads(path.read_text())
+    except OSError as error:
+        raise UserError(f"--compare {str(path)!r} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise UserError(f"--compare {str(path)!r}: no JSON; give a file that `bench --json` wrote") from None
+    if not isinstance(found, dict) or found.get("bench") != 1:
+        raise UserError(
+            f"--compare {str(path)!r}: no report of a bench; give a file that `bench --json` wrote"
+        )
+    return found

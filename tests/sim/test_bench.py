@@ -1,0 +1,98 @@
+"""`lanikai bench`: medians, ratios, comparison with an earlier report, wrong input; one real measurement."""
+
+import json
+from pathlib import Path
+
+import pytest
+from lanikai.hdl.config import LinkConfig, RouterConfig
+from lanikai.sim import cli
+from lanikai.sim.bench.cases import BOOKSIM, CASES, LOADS, BenchCase, find_cases
+from lanikai.sim.bench.report import BenchReport, earlier, result
+from lanikai.sim.network.config import NetworkBenchConfig
+
+CASE = BenchCase(model="router2", load=0.3, cycles=1000, reference=500.0)
+
+
+def test_medians():
+    """The ratio is the median of the pairs' ratios, not the ratio of medians of different moments."""
+    measured = {"samples": [[100.0, 200.0], [300.0, 310.0], [50.0, 100.0]], "memory_bytes": 7}
+    one = result(CASE, measured, 12.5)
+    assert (one.cycles_per_second, one.model_cycles_per_second, one.ratio_to_model) == (100.0, 200.0, 0.5)
+    assert one.ratio_to_reference == 0.2 and one.build_seconds == 12.5 and one.memory_bytes == 7
+    alone = result(CASE, {"samples": [[1.0], [3.0], [2.0]], "memory_bytes": 7}, None)
+    assert alone.cycles_per_second == 2.0 and alone.ratio_to_model is None
+
+
+def test_comparison(tmp_path):
+    """Ratios to an earlier report, with the machine that it was made on."""
+    measured = {"samples": [[100.0, 200.0]], "memory_bytes": 7}
+    first = BenchReport(results=[result(CASE, measured, None)]).as_json()
+    path = tmp_path / "before.json"
+    path.write_text(json.dumps(first))
+    faster = {"samples": [[150.0, 200.0]], "memory_bytes": 7}
+    other = BenchCase(model="mesh9x9", load=0.1, cycles=1)
+    report = BenchReport(
+        results=[result(CASE, faster, None), result(other, faster, None)], before=earlier(path)
+    )
+    assert report.as_json()["compared"]["ratios"] == {"router2@0.3": 1.5}
+    assert report.as_json()["compared"]["machine"] == first["machine"]
+    assert report.table().row_count == 2
+
+
+def test_cases():
+    """Four loads of four networks, and the cluster; a name is a model or a model at a load."""
+    assert len(CASES) == 4 * len(LOADS) + 1
+    assert [case.name for case in find_cases(["mesh4x4@0.3", "gm-cluster"])] == ["mesh4x4@0.3", "gm-cluster"]
+    assert len(find_cases(["mesh4x4", "mesh4x4@0.3"])) == 4 and find_cases([]) == list(CASES)
+    assert {case.reference for case in find_cases(["router8"])} == set(BOOKSIM["router8"])
+    for case in CASES:
+        assert case.system() and case.job(3)[1]["runs"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--case", "mesh3x3"], "--case 'mesh3x3': one of mesh4x4, mesh5x5, mesh8x8, router8, gm-cluster, mesh4x4@0.1"),
+        (["--compare", "nowhere.json"], "--compare 'nowhere.json' cannot be read: No such file or directory"),
+        (["--compare", "list.json"], "--compare 'list.json': no report of a bench"),
+        (["--compare", "text.json"], "--compare 'text.json': no JSON"),
+        (["--json", "absent/x.json"], "there is no folder 'absent'"),
+    ],
+)  # fmt: skip
+def test_wrong_input(arguments, message, tmp_path, monkeypatch, capsys):
+    """One line, and nothing is built."""
+    monkeypatch.chdir(tmp_path)
+    Path("list.json").write_text("[]")
+    Path("text.json").write_text("bench")
+    monkeypatch.setattr(BenchCase, "system", lambda self: pytest.fail("something is built"))
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["bench", *arguments])
+    error = capsys.readouterr().err
+    assert ended.value.code == 2 and message in error and error.count("\n") == 1
+
+
+def test_a_measurement(tmp_path, monkeypatch):
+    """A small network, for real: stretches under cocotb and by the model alone."""
+    from lanikai.sim.experiments.network_load import named_network
+
+    router = RouterConfig(
+        link=LinkConfig(flit_bits=32, vls=2), ports=2, input_buffer_flits=4, output_buffer_flits=4
+    )
+    config = NetworkBenchConfig(network=named_network("router2", router))
+    monkeypatch.setattr(BenchCase, "system", lambda self: config)
+    monkeypatch.setattr(
+        BenchCase, "job", lambda self, runs: ("lanikai.sim.bench.points:network_rate", spec | {"runs": runs})
+    )
+    from lanikai.hdl.traffic.setup import ClassSetup
+
+    setup = ClassSetup(load=0.3, packet_flits=8, vl_count=2)
+    spec = {"cycles": 2000, "warmup_cycles": 500, "classes": [setup.model_dump(mode="json")]}
+    path = tmp_path / "bench.json"
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["bench", "--case", "router8@0.3", "--runs", "3", "--json", str(path)])
+    assert ended.value.code == 0
+    (one,) = json.loads(path.read_text())["results"]
+    assert one["name"] == "router8@0.3" and len(one["samples"]) == 3
+    assert all(len(pair) == 2 and min(pair) > 0 for pair in one["samples"])
+    assert one["memory_bytes"] > 1e6
+    assert earlier(path)["results"] == [one]
