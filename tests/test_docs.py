@@ -84,6 +84,12 @@ def check(arguments: list[str], monkeypatch) -> None:
         monkeypatch.setattr("lanikai.sim.results.RunFolder", stop)
         with pytest.raises(Reached):
             cli.app(arguments, prog_name="lanikai", standalone_mode=False)
+    elif arguments[0] == "bench":
+        monkeypatch.setattr("lanikai.sim.bench.report.earlier", lambda path: {})
+        monkeypatch.setattr("lanikai.sim.bench.cases.BenchCase.system", stop)
+        monkeypatch.setattr("lanikai.sim.results.check_file", lambda path, what: None)
+        with pytest.raises(Reached):
+            cli.app(arguments, prog_name="lanikai", standalone_mode=False)
     elif arguments[0] == "sweep":
         monkeypatch.setattr("lanikai.sim.sweeps.store.SweepFolder", stop)
         with pytest.raises(Reached):
