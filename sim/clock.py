@@ -21,7 +21,7 @@ from cocotb.simtime import get_sim_time
 from cocotb.task import Task
 from cocotb.triggers import Event, Timer, ValueChange
 
-__all__ = ["DRIVE_STEPS", "PERIOD_STEPS", "SAMPLE_STEPS", "Clock", "EventFlag"]
+__all__ = ["DRIVE_STEPS", "PERIOD_STEPS", "SAMPLE_STEPS", "Clock", "Clocked", "EventFlag"]
 
 PERIOD_STEPS = 10
 """Steps of a cycle (kPeriod of main.cpp)."""
@@ -114,6 +114,30 @@ class Clock:
             await coroutine
         except Exception as error:
             self._on_failure(error)
+
+
+class Clocked:
+    """A part of a simulation that is a `lanikai.firmware.ports.Scheduler`, as its clock is."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    @property
+    def cycle(self) -> int:
+        """Clock cycles since the start."""
+        return self._clock.cycle
+
+    async def sleep(self, cycles: int) -> None:
+        """Return `cycles` (at least 1) later."""
+        await self._clock.sleep(cycles)
+
+    def flag(self) -> EventFlag:
+        """A new flag, not set."""
+        return self._clock.flag()
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None], name: str) -> None:
+        """Run a coroutine beside the caller; an exception in it ends the simulation with that exception."""
+        self._clock.spawn(coroutine, name)
 
 
 def _now() -> int:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
 from typing import Any
 
 import numpy as np
 
-from .clock import Clock, EventFlag
+from .clock import Clock, Clocked, EventFlag
 from .fields import Fields
 from .kernel import LOG_RANGES, Signal, attach_memory
 from .pci import HOST_COMMAND, HOST_RESPONSE
@@ -41,7 +40,7 @@ class SimulatedWatch:
             self._flag.set()
 
 
-class SimulatedHost:
+class SimulatedHost(Clocked):
     """`HostBus` of node `node`.
 
     `command`, `response`: the host's mailbox (`HOST_COMMAND`, `HOST_RESPONSE`); `done`, `write_event`: cocotb
@@ -60,7 +59,7 @@ class SimulatedHost:
         write_event: Any,
     ) -> None:
         self._node = node
-        self._clock = clock
+        super().__init__(clock)
         self._command, self._response, self._done = command, response, done
         self._write_event = write_event
         self._memory = np.zeros(memory_bytes, np.uint8)
@@ -81,23 +80,6 @@ class SimulatedHost:
     def memory(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """The host's memory, shared with the simulation."""
         return self._memory
-
-    @property
-    def cycle(self) -> int:
-        """Clock cycles since the start."""
-        return self._clock.cycle
-
-    async def sleep(self, cycles: int) -> None:
-        """Return `cycles` (at least 1) later."""
-        await self._clock.sleep(cycles)
-
-    def flag(self) -> EventFlag:
-        """A new flag, not set."""
-        return self._clock.flag()
-
-    def spawn(self, coroutine: Coroutine[Any, Any, None], name: str) -> None:
-        """Run a coroutine beside the caller."""
-        self._clock.spawn(coroutine, name)
 
     async def write(self, address: int, data: int) -> None:
         """Write a 32-bit word into the NIC's window; returns when the bus has taken it. Raises BusError if

@@ -6,7 +6,6 @@ until the NIC takes it, drops it by itself, and keeps the data that was read.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
 from typing import Any
 
 from amaranth import Module, Signal
@@ -15,7 +14,7 @@ from amaranth.lib.wiring import In, Out
 from lanikai.hdl.nic.ports import ProcessorSignature
 
 from . import kernel
-from .clock import Clock, EventFlag
+from .clock import Clock, Clocked
 from .fields import Fields
 
 __all__ = ["PROCESSOR_ANSWER", "PROCESSOR_COMMAND", "ProcessorMailbox", "SimulatedProcessor"]
@@ -70,7 +69,7 @@ class ProcessorMailbox(wiring.Component):
         return m
 
 
-class SimulatedProcessor:
+class SimulatedProcessor(Clocked):
     """`ProcessorPort` of one NIC. `command`, `answer`, `event`: the mailbox's ports, of which the last is
     `handle` too (a cocotb handle, to wait for its change)."""
 
@@ -83,26 +82,9 @@ class SimulatedProcessor:
         event: kernel.Signal,
         handle: Any,
     ) -> None:
-        self._clock = clock
+        super().__init__(clock)
         self._command, self._answer, self._event, self._handle = command, answer, event, handle
         self._toggle = 0
-
-    @property
-    def cycle(self) -> int:
-        """Clock cycles since the start."""
-        return self._clock.cycle
-
-    async def sleep(self, cycles: int) -> None:
-        """Return `cycles` (at least 1) later."""
-        await self._clock.sleep(cycles)
-
-    def flag(self) -> EventFlag:
-        """A new flag, not set."""
-        return self._clock.flag()
-
-    def spawn(self, coroutine: Coroutine[Any, Any, None], name: str) -> None:
-        """Run a coroutine beside the caller; an exception in it ends the simulation with that exception."""
-        self._clock.spawn(coroutine, name)
 
     async def write(self, address: int, data: int) -> None:
         """Write a 32-bit word at a byte address of the processor's map: 1 cycle, more if the SRAM is busy."""
