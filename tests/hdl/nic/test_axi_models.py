@@ -32,7 +32,7 @@ def model(request):
         yield build(block_design(Nic(CONFIG), name="card"))
 
 
-@pytest.mark.parametrize("stall", [0.0, 0.4])
+@pytest.mark.parametrize("stall", [pytest.param(0.0, marks=pytest.mark.full), 0.4])
 def test_the_master_port_moves_every_burst_length_at_every_alignment(model, stall, tmp_path):
     spec = {"stall": stall, "bus_bytes": CONFIG.bus_bits // 8, "burst_beats": CONFIG.burst_beats}
     found = run(model, "axi_points:master_port", spec, out_dir=tmp_path, seed=7, edges=True).value
@@ -41,7 +41,7 @@ def test_the_master_port_moves_every_burst_length_at_every_alignment(model, stal
     assert found["reads"] == found["writes"] == list(range(1, CONFIG.burst_beats + 1))
 
 
-@pytest.mark.parametrize("stall", [0.0, 0.4])
+@pytest.mark.parametrize("stall", [pytest.param(0.0, marks=pytest.mark.full), 0.4])
 def test_the_subordinate_port_keeps_bytes_and_refuses_what_it_must(model, stall, tmp_path):
     spec = {
         "stall": stall,
