@@ -107,7 +107,8 @@ def test_an_idle_channel_of_any_age_starts_from_the_clock(wraps):
             await b.tick()
         now = b.rtc
         found, cycles = await b.stamp(1)
-        assert found - (now + 40) % (1 << BITS) in range(5) and cycles == 3
+        # The scan may have been before it.
+        assert (found - now - 40) % (1 << BITS) in range(5) and cycles == 3
 
     Bench(4, 0).run(script)
 
