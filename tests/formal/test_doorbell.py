@@ -79,7 +79,7 @@ def doorbell_spec(component):
         Assert(~leaves | (left != nth) | (head.word == content[:3]) & (head.channel == content[3:])),
         # What waits is shown, and nothing lower before it.
         Assert(~(old & (count != 0)) | (valid & (head.word[1] >= chosen))),
-        Cover((count == ENTRIES) & leaves & enters),
+        Cover((count == ENTRIES) & leaves),
         Cover((left == 3) & (dut.refusals == 1)),
     ]
     return spec
