@@ -205,11 +205,11 @@ def test_reset_is_in_order_and_offers_are_reached(discipline, tmp_path):
 
 MUTANTS = [
     ("reached(self.rtc, root.time)", "(self.rtc >= root.time)", "idt"),  # wrong across the wrap
-    ("with m.If(enters & (lead < 0)):", "with m.If(Const(0)):", "idt"),
+    ("(stage != 0) & (acts |", "(stage > 4) & (acts |", "idt"),
 ]
 MORE_MUTANTS = [
     ("kept.valid.eq(child.valid & (masked != i))", "kept.valid.eq(child.valid)", "idt"),
-    ("(stage != 0) & (acts |", "(stage > 4) & (acts |", "idt"),
+    ("with m.If(enters & (lead < 0)):", "with m.If(Const(0)):", "idt"),
     ("reached(self.rtc, root.time)", "reached(self.rtc + 1, root.time)", "idt"),
     ("with m.If(enters & (lead < 0)):", "with m.If(enters):", "idt"),
     ("enters = self._enqueued & ~old.valid", "enters = self._enqueued", "idt"),
