@@ -28,7 +28,7 @@ class VirtualClock:
         self.max_vtick_ticks = (1 << (bits - 2)) - 1
         self._aux = [0] * channels
         self._vtick = [0] * channels
-        # The clock without its wrap: asked at least once in a range, it is exact.
+        # The clock without its wrap.
         self._now = 0
 
     def set_vtick(self, channel: int, ticks: int) -> None:
@@ -38,10 +38,14 @@ class VirtualClock:
             raise ValueError(f"ticks = {ticks}: 0 to {self.max_vtick_ticks}")
         self._vtick[channel] = ticks
 
+    def look(self, now_ticks: int) -> None:
+        """Note the clock's value. `stamp` does; where none is asked for, once in the clock's range keeps it exact."""
+        self._now += (now_ticks - self._now) % (1 << self.bits)
+
     def stamp(self, channel: int, now_ticks: int) -> int:
         """The stamp of the channel's next packet, at the clock value `now_ticks`; `bits` bits."""
         self._check(channel)
-        self._now += (now_ticks - self._now) % (1 << self.bits)
+        self.look(now_ticks)
         ahead = max(self._now, self._aux[channel]) + self._vtick[channel]
         self._aux[channel] = min(ahead, self._now + self.max_vtick_ticks)
         return self._aux[channel] % (1 << self.bits)

@@ -20,6 +20,11 @@ def test_no_auxvc_is_too_old_or_too_far_ahead():
     for _ in range(40):
         now += 100
         assert clock.stamp(0, now % 256) == (now + 5) % 256
+    # Longer than the clock's range without a stamp.
+    for _ in range(3):
+        now += 200
+        clock.look(now % 256)
+    assert clock.stamp(0, now % 256) == (now + 5) % 256
     clock.set_vtick(0, 63)
     assert [clock.stamp(0, now % 256) for _ in range(3)] == [(now + 63) % 256] * 3
 
