@@ -191,6 +191,29 @@ def test_a_consumer_that_arms_and_sleeps_sees_every_entry(seed, wide, log2, batc
     assert lists == {queue: list(range(queue, posts, 2)) for queue in (0, 1)}
 
 
+def burst_of_posts(component=Completion):
+    """Posts to one of many queues, as fast as they are taken: what its consumer finds."""
+    bench = Bench(NARROW.replace(completion_queues=8, completion_batch=2), component=component)
+    found = []
+
+    async def script(ctx):
+        consumer = await bench.setup(ctx, 5, log2=4, batch=2, lag=100)
+        for number in range(16):
+            await bench.post(ctx, 5, number)
+        for _ in range(600):
+            await ctx.tick()
+            while (entry := consumer.look()) is not None:
+                found.append(entry["descriptor"])
+                consumer.take()
+
+    bench.run(script)
+    return found
+
+
+def test_posts_to_one_queue_do_not_outrun_the_look_at_the_others():
+    assert burst_of_posts() == list(range(16))
+
+
 @settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 1 << 30), log2=st.integers(1, 3), early=st.integers(0, 12))
 def test_a_slow_consumer_gets_an_overrun_and_no_garbage(seed, log2, early):
