@@ -262,6 +262,10 @@ def test_transfers_that_follow_closely_end_in_order_each_with_its_own_error(
         command["sram"] = (command["sram"] % 400 // 4 * 4 + command["sram"] % 4) % 700 + i * 1300
         if command["to_host"] and bad is None:
             command["host"] = command["host"] % 1700 + i * 2040
+        elif command["to_host"]:
+            # Around the bad word, and no two in one word of the bus.
+            command["host"] = 4096 - 320 + 76 * i + command["host"] % 8
+            command["count"] = min(command["count"], 60)
         command.update(aligned(config, command))
     rig.run(bench)
     if bad is None:
