@@ -160,6 +160,7 @@ class Process:
 
     def __init__(self, cluster, number):
         self.number, self.host, self.rng = number, cluster.nodes[0].host, cluster.random
+        self.described = {}  # what it has put into its shadow window, by offset
 
     async def write(self, offset, word):
         """A word into the page; returns whether the card took it."""
@@ -171,6 +172,7 @@ class Process:
 
     async def describe(self, slot, *, size, address, region, to_host=0):
         words = (size | to_host << 16, KEY[region] << 8 | region, address, 0)
+        self.described |= {16 * slot + 4 * i: word for i, word in enumerate(words)}
         return all([await self.write(0xC00 + 16 * slot + 4 * i, word) for i, word in enumerate(words)])
 
 
@@ -262,7 +264,14 @@ async def isolation(cluster, spec):
         ended.append(True)
 
     cluster.clock.spawn(process_a(), "A")
-    messages = await work(Process(cluster, B), memory, receiver, lambda: bool(ended))
+    process_b = Process(cluster, B)
+    messages = await work(process_b, memory, receiver, lambda: bool(ended))
+    # What is left of A's doorbells is served; then the processor's port is free.
+    await cluster.clock.sleep(5_000)
+    # The SRAM behind A's window is B's, and then nobody's.
+    for offset in range(0, STAGING[A] - SHADOWS[B], 4):
+        word = await firmware.port.read(SRAM_BASE + SHADOWS[B] + offset)
+        assert word == process_b.described.get(offset, 0), f"SRAM has changed that is not A's, at {offset:#x}"
     # All but A's pages, A's ring and B's ring, which the card has written.
     for frame in FRAMES[A]:
         pages = slice(frame << 12, frame + 1 << 12)
