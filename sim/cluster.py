@@ -74,7 +74,7 @@ class ClusterConfig(Part):
     skip_quiet: bool = Field(
         True,
         description="time passes over cycles in which nothing can happen: the same results, sooner (not with "
-        "cards that have completion queues, or rate control by a tree)",
+        "cards that have completion queues or memory regions, or rate control by a tree)",
     )
     limit_cycles: int = Field(
         0, ge=0, description="cycles after which the simulation is ended, whatever moves; 0: never"
@@ -227,8 +227,10 @@ class Cluster:
         self._dut = session.dut
         self.nodes = [self._node(i) for i in range(config.nodes)]
         kernel.signal("watchdog_limit").set(config.watchdog_cycles)
-        # Entries of completion queues, and the scan of a rate control tree, have clocks that nothing outside sees.
-        if config.skip_quiet and not config.nic.completion_queues and not config.nic.rate_tree:
+        # What no port of the card shows: the age of completions, walks of page tables, the scan of a rate control
+        # tree.
+        hidden = config.nic.completion_queues or config.nic.regions or config.nic.rate_tree
+        if config.skip_quiet and not hidden:
             self._skip_quiet()
         self._observed: list[Observed] = []
         self.clock.spawn(self._watch(), "watchdog")
