@@ -205,13 +205,16 @@ class Network(Part):
     def _dependency_cycle(self) -> list[Place] | None:
         """A cycle of the channel dependency graph, whose channels are output ports (a packet keeps its VL, so
         that all VLs have the same graph), or None. A wormhole network whose graph has none cannot
-        deadlock."""
+        deadlock. With management every router's agent sends to nodes, too."""
         needs: dict[Place, set[Place]] = {}
+        sources = range(self.routers) if self.router.management else {router for router, _ in self.nodes}
         for destination in range(len(self.nodes)):
             walked: set[int] = set()
-            for source in range(len(self.nodes)):
+            for source in sources:
+                if self.tables and self.tables[source][destination] == -1:
+                    continue
                 before: Place | None = None
-                router = self.nodes[source][0]
+                router = source
                 while True:
                     channel = (router, self.next_port(router, destination))
                     if before is not None:

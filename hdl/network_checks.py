@@ -18,6 +18,10 @@ def check_coordinates(network: Network) -> None:
     to."""
     limit = (1 << COORDINATE_BITS) - 1
     base = DimensionOrderRouting.first_port(network.router)
+    if not network.coordinates:
+        raise ValueError(
+            "routing 'dimension_order' is for a mesh: routers of this network have no coordinates"
+        )
     if len(network.coordinates) != network.routers:
         raise ValueError(f"{len(network.coordinates)} coordinates: one for each of {network.routers} routers")
     at: dict[tuple[int, int], int] = {}

@@ -83,6 +83,26 @@ def test_tables_that_can_deadlock_are_refused_with_the_cycle():
         Network(**ring(straight))
 
 
+def test_what_agents_send_can_deadlock_too():
+    """A ring of 6 with nodes on every other router: from node to node three ways of two hops, which do not meet. The
+    agents of the routers between them go three hops, and close the ring."""
+    network = {
+        "router": SIX.replace(management=False),
+        "routers": 6,
+        "nodes": [(router, 3) for router in (0, 2, 4)],
+        "links": [((i, 1), ((i + 1) % 6, 2)) for i in range(6)],
+    }
+    Network(**network)
+    with pytest.raises(ConfigError) as error:
+        Network(**network | {"router": SIX})
+    ring_of_six = " -> ".join(f"router {router % 6} port 1" for router in range(7))
+    assert str(error.value) == f"Network: routes can deadlock, each waiting for the next: {ring_of_six}"
+    # A router without a row for a node sends it nothing.
+    links = (((0, 1), (1, 2)), ((0, 4), (2, 2)))
+    rows = ((3, 4), (-1, -1), (2, 3))
+    Network(router=SIX, routers=3, nodes=((0, 3), (2, 3)), links=links, tables=rows)
+
+
 @pytest.mark.parametrize(
     ("router", "node", "port", "message"),
     [
@@ -102,7 +122,11 @@ def test_a_table_that_leads_off_the_network_is_refused_by_name(router, node, por
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"coordinates": ()}, "0 coordinates: one for each of 4 routers"),
+        (
+            {"coordinates": ()},
+            "routing 'dimension_order' is for a mesh: routers of this network have no coordinates",
+        ),
+        ({"coordinates": ((0, 0), (1, 0))}, "2 coordinates: one for each of 4 routers"),
         ({"coordinates": ((0, 0), (1, 0), (0, 1), (40, 1))}, "router 3: coordinates 40, 1: 0 to 31"),
         (
             {"coordinates": ((0, 0), (1, 0), (0, 1), (1, 0))},
