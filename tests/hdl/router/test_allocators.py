@@ -199,6 +199,41 @@ def test_outputs_choose_the_vl_that_their_vl_arbiter_picks(name, selection, size
     play(config, 60, owned, check)
 
 
+@pytest.mark.parametrize("vl_arbiter", ["table_fast", "table_iba", "fcfs_packet"])
+def test_an_output_whose_choice_does_not_go_keeps_turn_and_share(vl_arbiter):
+    """Input 0 has VL 0 for output 0 and VL 1 for output 1, which both pick it in the same cycle: one of them waits.
+    Inputs 1 and 2 have another VL for each. All send packets of one flit, so that turns at each output are equal, and
+    the VL that was picked in vain is the next to go."""
+    config = configuration("separable", 3, 3).replace(vl_arbiter=vl_arbiter)
+    dut = allocator_class(config)(config)
+    wants = {(0, 0): 1 << 0, (0, 1): 1 << 1, (1, 0): 1 << 1, (2, 1): 1 << 2}
+    went = {0: [], 1: []}
+
+    async def bench(ctx):
+        for i in range(3):
+            ctx.set(dut.tail[i], 1)
+        # Without requests, until the tables have their weights of 1 each.
+        await ctx.tick().repeat(2 * config.vl_table_entries + 2)
+        for (i, p), vls in wants.items():
+            ctx.set(dut.request[i][p], vls)
+        for _ in range(60):
+            await ctx.delay(1e-8)
+            for p, order in went.items():
+                grant = ctx.get(dut.grant[p])
+                if grant:
+                    order.append(ctx.get(dut.select[grant.bit_length() - 1]))
+            await ctx.tick()
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+    for p, order in went.items():
+        assert len(order) >= 40
+        counts = [order.count(wants[i, p]) for i in range(3) if (i, p) in wants]
+        assert max(counts) - min(counts) <= 1, (p, order)
+
+
 def bound(config):
     """Cycles within which a VL that asks is served, as the docstrings have it."""
     ports, vls = config.ports, config.link.vls

@@ -250,6 +250,54 @@ def test_unconnected_port_drops_the_packet(traffic):
     traffic.run_packets(m, ends_of(router), TINY.link, packets, buffer_flits=2, after=counted)
 
 
+@pytest.mark.parametrize("ahead", [False, True])
+@pytest.mark.parametrize("flits", [1, 2, 9])
+def test_a_packet_behind_one_that_crosses_is_dropped_alone(traffic, flits, ahead):
+    """Two packets to nowhere between three to port 2, all on one VL: with look-ahead it is known that they are lost
+    while the one ahead of them still crosses, which must not be lost with them."""
+    router = Router(TINY.replace(input_buffer_flits=10, header_lookahead=ahead))
+    packets = [
+        traffic.Packet(
+            number=n, source=0, hops=[2 if n % 2 == 0 else 5], end=2 if n % 2 == 0 else None, flits=flits
+        )
+        for n in range(5)
+    ]
+
+    async def counted(ctx):
+        assert ctx.get(router.dropped) == 2
+
+    traffic.run_packets(
+        router, ends_of(router), TINY.link, packets, buffer_flits=10, limit=200, after=counted
+    )
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+@pytest.mark.parametrize("flits", [1, 3])
+def test_what_does_not_begin_with_a_head_is_dropped(traffic, flits, ahead):
+    """Flits without a head between two packets: gone, counted as one packet, and the next one passes."""
+    router = Router(TINY.replace(input_buffer_flits=10, header_lookahead=ahead))
+
+    async def bench(ctx):
+        # (head, tail) of each flit on VL 0 of input 0, all to port 2 by their first word.
+        packets = [(3, True), (flits, False), (2, True)]
+        flit_ends = [(whole and n == 0, n == count - 1) for count, whole in packets for n in range(count)]
+        came = []
+        for cycle in range(40):
+            head, tail = flit_ends[cycle] if cycle < len(flit_ends) else (0, 0)
+            ctx.set(router.rx[0].valid, cycle < len(flit_ends))
+            ctx.set(router.rx[0].payload, {"data": 2 << 8, "vl": 0, "head": head, "tail": tail})
+            if ctx.get(router.tx[2].valid):
+                came.append((ctx.get(router.tx[2].payload.head), ctx.get(router.tx[2].payload.tail)))
+            await ctx.tick()
+        assert came == [(1, 0), (0, 0), (0, 1), (1, 0), (0, 1)]
+        assert ctx.get(router.dropped) == 1
+
+    simulator = Simulator(router)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+
+
 def test_wrong_parameters_are_one_line():
     with pytest.raises(ConfigError, match=r"^RouterConfig\.arbiter = 'coin': one of round_robin$"):
         Router(TINY.replace(arbiter="coin"))
