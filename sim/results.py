@@ -107,7 +107,7 @@ def rows(outcomes: Sequence[Outcome]) -> Iterator[dict[str, Any]]:
             ):
                 for key, value in values.items():
                     if isinstance(value, list):
-                        value = value[flow] if len(value) == flows else json.dumps(value)
+                        value = value[flow] if flows and len(value) == flows else json.dumps(value)
                     row[prefix + key] = value
             yield row | {"within": outcome.within, "seed": outcome.seed, "cycles": outcome.cycles}
 

@@ -76,10 +76,13 @@ def test_the_csv_has_a_row_a_flow(tmp_path):
 
 
 def test_a_point_without_flows_is_one_row():
-    point = Point(label="", parameters={"file": "a"}, spec={})
+    """Also with lists among its parameters, and an empty one has no value for the flow that there is not."""
+    parameters = {"file": "a", "shares": [1.0], "lengths": []}
+    point = Point(label="", parameters=parameters, spec={})
     found = list(rows([Outcome(point=point, results={"x": 1.5}, seed=1, cycles=2, wall_seconds=1.0)]))
+    lists = {"shares": "[1.0]", "lengths": "[]"}
     assert found == [
-        {"point": 0, "flow": None, "file": "a", "x": 1.5, "within": None, "seed": 1, "cycles": 2}
+        {"point": 0, "flow": None, "file": "a", **lists, "x": 1.5, "within": None, "seed": 1, "cycles": 2}
     ]
 
 

@@ -103,6 +103,28 @@ def test_a_sweep_by_the_command_line(model, tmp_path):
     assert 0.75 < full["accepted_flits_per_node_per_cycle"] < 0.99
 
 
+@pytest.mark.full
+def test_one_class_by_the_command_line(tmp_path):
+    """As most people run it: no classes, so points without flows, and empty lists among the parameters."""
+    settings = [
+        "network=router2",
+        "allocator=separable",
+        "vls=1",
+        "packet_flits=10",
+        "flit_bits=32",
+        "loads=[0.5]",
+    ]
+    command = [sys.executable, "-c", "from lanikai.sim.cli import main; main()", "run", "network-load"]
+    command += [f"--set={setting}" for setting in settings]
+    done = subprocess.run(
+        [*command, "--json", "-", "--out", "r"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    (found,) = json.loads(done.stdout)["points"]
+    assert found["results"][ACCEPTED] == pytest.approx(0.5, rel=0.1)
+    assert (tmp_path / "r" / "results.csv").read_text().count("\n") == 2
+
+
 def test_counts_agree_with_each_other(model, tmp_path):
     found = point(model, tmp_path, load=0.5)
     assert not found["saturated"]
