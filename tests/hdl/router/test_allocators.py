@@ -234,6 +234,34 @@ def test_an_output_whose_choice_does_not_go_keeps_turn_and_share(vl_arbiter):
         assert max(counts) - min(counts) <= 1, (p, order)
 
 
+def test_stand_ins_of_a_vl_between_packets_take_turns_and_the_control_vl_has_none():
+    """By fixed priority, without look-ahead: in the two cycles after VL 0's tail VLs 2 and 5 go in turn, in its place;
+    after the control VL's, VL 2, as if nothing had been."""
+    config = configuration("separable", 3, 16).replace(
+        vl_arbiter="fixed_priority", vl_selection="service_level"
+    )
+    dut = allocator_class(config)(config)
+    # VL of input 1, whose flits are tails, and the input that goes; inputs 0 and 2 always have VL 2 and VL 5.
+    cycles = [(15, 1), (None, 0), (None, 0), (0, 1), (None, 0), (None, 2), (None, 0)]
+
+    async def bench(ctx):
+        ctx.set(dut.tail[1], 1)
+        for cycle, (vl, goes) in enumerate(cycles):
+            for i, mine in enumerate((2, vl, 5)):
+                ctx.set(dut.request[i][0], 0 if mine is None else 1 << mine)
+            await ctx.delay(1e-8)
+            for i in range(3):
+                ctx.set(dut.offer_vl[i], ctx.get(dut.offer[i]))
+            await ctx.delay(1e-8)
+            assert ctx.get(dut.grant[0]) == 1 << goes, cycle
+            await ctx.tick()
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+
+
 def bound(config):
     """Cycles within which a VL that asks is served, as the docstrings have it."""
     ports, vls = config.ports, config.link.vls
