@@ -53,7 +53,8 @@ class LocalManager(Protocol):
 class BandwidthClient:
     """Bandwidth for the flows of one open GM port: `manager` of the port's node, `port`.
 
-    All calls raise `BandwidthError`s (`errors.py`), after which everything is as it was before the call:
+    All calls raise `BandwidthError`s (`errors.py`), after which everything is as it was before the call (but for a
+    release or leave that the master does not answer: the flow has no standing then, and the master is told later):
     BadRequestError and NotHeldError at once, ManagerSilentError when a manager does not answer in time (there
     is a bound: no call waits for ever), MasterConflictError when there is no one master. ClosedPortError if
     the port is not open.

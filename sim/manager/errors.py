@@ -16,7 +16,8 @@ __all__ = [
 
 
 class BandwidthError(UserError):
-    """A call to the bandwidth manager failed. Nothing that the caller or anybody else held has changed."""
+    """A call to the bandwidth manager failed. Nothing that the caller or anybody else held has changed, but by a
+    release or leave that ends in ManagerSilentError."""
 
 
 class BadRequestError(BandwidthError):
@@ -41,8 +42,9 @@ class RefusedError(BandwidthError):
 
 
 class ManagerSilentError(BandwidthError):
-    """A manager that is needed does not answer. The request is not in force; what it may have left behind at
-    the master is taken back by the local manager as soon as the master answers again."""
+    """A manager that is needed does not answer. A request or join is not in force; what it may have left behind at
+    the master is taken back by the local manager as soon as the master answers again. After a release or leave the
+    flow has no standing, and the master is told later."""
 
 
 class MasterConflictError(BandwidthError):

@@ -142,6 +142,7 @@ class NodeManager:
             return Answer(
                 status=Status.OK if self._voted == (call.sender, call.incarnation) else Status.NO_MASTER,
                 vote=0 if self._voted is None else self._voted[0] + 1,
+                rate=self._calls.incarnation,
             )
         if call.kind is not Kind.UPDATE:
             return Answer(status=Status.NO_MASTER)  # for a master, which this manager is not

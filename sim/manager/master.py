@@ -19,7 +19,7 @@ from .capacity import Pace
 from .flows import MAX_WEIGHT, FlowId
 from .ledger import Ledger
 from .rpc import Calls, SilentError
-from .sharing import Policy
+from .sharing import Policy, carried
 from .wire import Answer, Envelope, Kind, Request, Stand, Status, Update
 
 __all__ = ["Master"]
@@ -30,9 +30,9 @@ Shares = dict[FlowId, int]
 class Master:
     """The master on node `node`. `ledger`: who holds what (it begins empty); `policy`: how best-effort flows share;
     `pace`, `longest_idt_ticks`: of the cards; `calls`: to the other managers; `decide` lets the time of a decision
-    pass.
+    pass; `retry_cycles`: rest before a node that did not answer is told again that flows of its may be faster.
 
-    `shares`: bytes a second of every best-effort flow.
+    `shares`: bytes a second of every best-effort flow. `ended`: set it to have nobody told any more.
     """
 
     def __init__(
@@ -46,13 +46,15 @@ class Master:
         longest_idt_ticks: int,
         calls: Calls,
         decide: Callable[[], Awaitable[None]],
+        retry_cycles: int,
     ) -> None:
         self._scheduler = scheduler
         self._node = node
         self.ledger = ledger
         self.shares: Shares = {}
         self._policy, self._pace, self._longest = policy, pace, longest_idt_ticks
-        self._calls, self._decide = calls, decide
+        self._calls, self._decide, self._retry_cycles = calls, decide, retry_cycles
+        self.ended = False
         self._nodes = range(ledger.capacity.nodes)
         # What each flow may have at most by what its manager has been told, whether it answered or not.
         self._possible: Shares = {}
@@ -61,7 +63,7 @@ class Master:
         self._told: dict[int, Lock] = {node: Lock(scheduler.flag) for node in self._nodes}
         self._versions = dict.fromkeys(self._nodes, 0)
         self._acknowledged = dict.fromkeys(self._nodes, 0)
-        self._unanswered = dict.fromkeys(self._nodes, 0)
+        self._telling: set[int] = set()
 
     @property
     def votes(self) -> frozenset[int]:
@@ -110,6 +112,7 @@ class Master:
         except SilentError:
             return
         if answer.status is Status.OK and answer.vote == self._node + 1:
+            self._calls.met(node, answer.rate)
             self._votes.add(node)
 
     async def _request(self, request: Request) -> Answer:
@@ -162,23 +165,33 @@ class Master:
         self, after: Ledger, *, joined: FlowId | None = None, force: bool = False
     ) -> int | None:
         """Put `after` in force. None, or the node whose manager should have slowed flows down, or told a flow that
-        has `joined` its share, and does not answer; then all is as before. With `force` the change is made
-        nevertheless, but no flow gets faster by it."""
+        has `joined` its share, and does not answer; then all is as before. With `force`, or if all is carried
+        with the flows of silent nodes as fast as they may be, the change is made nevertheless, but no flow gets
+        faster by it."""
         before, old, new = self.ledger, self.shares, self._policy(after)
         kept = {flow: min(rate, new[flow]) for flow, rate in old.items() if flow in new}
         self._share(kept)
         slower = {flow.source for flow, rate in kept.items() if self._possible.get(flow, 0) > rate}
-        silent = await self._tell(slower)
-        if silent is None or force:
+        silent, shares = await self._tell(slower), new
+        made = silent is None or force
+        if silent is not None:
+            shares = kept if joined is None else {joined: new[joined], **kept}
+            most = {flow: max(rate, self._possible.get(flow, 0)) for flow, rate in shares.items()}
+            made = made or carried(after, most)
+        if made:
             self.ledger = after
-        if silent is None:
-            self._share(new)
-            silent = None if joined is None else await self._tell({joined.source})
-        if silent is not None and not force:
+            self._share(shares)
+            silent = None
+            if joined is not None:
+                # Told also if its share is what it was: its node paid no heed to it when a join had been given up.
+                self._versions[joined.source] += 1
+                silent = await self._tell({joined.source})
+            made = silent is None
+        if not made:
             self.ledger = before
             self._share(old)
         self._tell_later()
-        return None if force else silent
+        return None if made else silent
 
     def _share(self, shares: Shares) -> None:
         """Note what best-effort flows have now, and which nodes have to be told."""
@@ -199,38 +212,52 @@ class Master:
         return next((node for node, done in zip(nodes, told, strict=True) if not done), None)
 
     def _tell_later(self) -> None:
-        """Tell every node that does not know, and has not been told in vain, without waiting."""
+        """Tell every node that does not know, without waiting."""
         for node in self._nodes:
-            if self._acknowledged[node] < self._versions[node] != self._unanswered[node]:
+            if self._acknowledged[node] < self._versions[node] and node not in self._telling:
+                self._telling.add(node)
                 self._scheduler.spawn(self._tell_quietly(node), f"master.tell[{node}]")
 
     async def _tell_quietly(self, node: int) -> None:
-        await self._tell_one(node)
+        """Until it knows: flows that may be faster and are not told would stay slow, or parked, for ever."""
+        while not await self._tell_one(node) and not self.ended:
+            await self._scheduler.sleep(self._retry_cycles)
+        self._telling.discard(node)
 
     async def _tell_one(self, node: int) -> bool:
         """Tell a node, if it does not know; whether it knows now."""
         async with self._told[node]:
-            version = self._versions[node]
-            if self._acknowledged[node] == version:
+            if self._acknowledged[node] == self._versions[node]:
                 return True
-            shares = self._of(node, self.shares)
+            if not await self._has_vote(node):
+                return False
+            version, shares = self._versions[node], self._of(node, self.shares)
             for flow, rate in shares.items():
                 self._possible[flow] = max(rate, self._possible.get(flow, 0))
-            idts = [
-                (flow, rate, self._pace.best_effort_idt(rate, longest=self._longest))
-                for flow, rate in shares.items()
-            ]
             try:
-                answer = await self._calls.call(node, Kind.UPDATE, Update(shares=idts).pack())
-                known = answer.status is Status.OK
+                answer = await self._calls.call(node, Kind.UPDATE, self._update(shares))
             except SilentError:
-                known = False
-            if not known:
-                self._unanswered[node] = version
+                return False
+            if answer.status is not Status.OK:
                 return False
             self._acknowledged[node] = version
             self._possible |= {flow: rate for flow, rate in shares.items() if flow in self.shares}
             return True
+
+    async def _has_vote(self, node: int) -> bool:
+        """Whether a node has voted. A node obeys none but the master that it has voted for, and most may have voted
+        without it: its vote was lost, or it has been started again."""
+        if node not in self._votes:
+            await self._ask_vote(node)
+        return node in self._votes
+
+    def _update(self, shares: Shares) -> bytes:
+        return Update(
+            shares=[
+                (flow, rate, self._pace.best_effort_idt(rate, longest=self._longest))
+                for flow, rate in shares.items()
+            ]
+        ).pack()
 
     async def _gather(self, jobs: Iterable[Awaitable[bool | None]]) -> list[bool | None]:
         """Run jobs side by side; their results."""

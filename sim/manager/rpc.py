@@ -117,6 +117,11 @@ class Calls:
                 del self._waiting[line]
         raise SilentError(node)
 
+    def met(self, node: int, incarnation: int) -> None:
+        """The manager of `node`, if it has not called yet, was seen in this incarnation: a call in a later one is of a
+        manager that has been started again."""
+        self._incarnations.setdefault(node, incarnation)
+
     async def _wait(self, waiting: _Waiting) -> None:
         """Until the answer comes, or long enough."""
         if waiting.answer is not None:
@@ -170,6 +175,8 @@ class Calls:
     async def _work(self, call: Envelope, served: _Served, again: bool) -> None:
         if again:
             await self._restarted(call.sender)
+            if self._served[call.sender, call.kind.to_master] is not served:
+                return  # its caller has given it up meanwhile; served now it would come after a newer one
         try:
             answer = await self._serve(call)
         except ValueError:

@@ -23,7 +23,7 @@ from lanikai.hdl.network import Place
 from .flows import FlowId
 from .ledger import Ledger
 
-__all__ = ["POLICIES", "Policy", "max_min", "set_aside"]
+__all__ = ["POLICIES", "Policy", "carried", "max_min", "set_aside"]
 
 Policy = Callable[[Ledger], dict[FlowId, int]]
 Rates = Mapping[FlowId, int]
@@ -74,6 +74,12 @@ def max_min(ledger: Ledger) -> dict[FlowId, int]:
 
 POLICIES: Mapping[str, Policy] = MappingProxyType({"set_aside": set_aside, "max_min": max_min})
 """By name: what `ManagerConfig.best_effort` chooses from."""
+
+
+def carried(ledger: Ledger, rates: Rates) -> bool:
+    """Whether every place that best-effort flows touch carries them at `rates`, bytes a second, beside the premium
+    flows."""
+    return all(_fits(place, rates, ledger) for place in _places(ledger))
 
 
 def _at(weights: Rates, level: int, peak: int) -> dict[FlowId, int]:

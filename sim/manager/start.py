@@ -49,6 +49,7 @@ class Manager(NodeManager):
                 longest_idt_ticks=gm.nic.max_idt_ticks,
                 calls=self.calls,
                 decide=lambda: gm.spend(config.decide_ns),
+                retry_cycles=int(config.retry_ticks * gm.nic.tick_cycles),
             )
 
     async def open(self) -> None:
@@ -61,6 +62,8 @@ class Manager(NodeManager):
     async def stop(self) -> None:
         """End the manager: its port is closed, it answers nobody, and calls of programs fail."""
         self.ended = True
+        if self.master is not None:
+            self.master.ended = True
         await self._port.close()
 
     async def _take(self, message: bytes) -> None:

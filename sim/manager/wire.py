@@ -191,7 +191,7 @@ class Update:
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     """How a call ended: `status`; a refusal's `where`, `place`, `port`; `rate` bytes a second, `idt_ticks`;
-    `vote`: 1 + the master voted for, 0 for none."""
+    `vote`: 1 + the master voted for, 0 for none, and with it `rate` is the incarnation of who votes."""
 
     status: Status
     where: int = 0

@@ -16,6 +16,7 @@ from lanikai.sim.host.memory import Buffer
 from lanikai.sim.manager.client import BandwidthClient
 from lanikai.sim.manager.config import ManagerConfig
 from lanikai.sim.manager.start import Manager, start_manager
+from lanikai.sim.manager.wire import Envelope, Kind, Reply
 from scheduler import World
 
 ROUTER = preset(RouterConfig, "lanai4")
@@ -23,6 +24,20 @@ WIRE_CYCLES = 500
 
 Fate = Callable[[int, int, bytes], list[int]]
 """Of a message from a node to a node: after how many cycles it arrives, each time that it does."""
+
+
+def lose(kind: Kind, reply: Reply, times: int) -> Fate:
+    """A network that loses the first so many messages of a kind."""
+    left = [times]
+
+    def fate(source: int, target: int, message: bytes) -> list[int]:
+        envelope = Envelope.unpack(message)
+        if (envelope.kind, envelope.reply) == (kind, reply) and left[0]:
+            left[0] -= 1
+            return []
+        return [WIRE_CYCLES]
+
+    return fate
 
 
 class FakeGm:

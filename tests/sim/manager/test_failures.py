@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from fake_gm import WIRE_CYCLES, FakeCluster
+from fake_gm import WIRE_CYCLES, FakeCluster, lose
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lanikai.sim.manager.config import ManagerConfig
@@ -31,20 +31,6 @@ SETTLED = 20_000_000
 def plain(cluster: FakeCluster) -> Plain:
     node = cluster.master.ledger.capacity.node
     return Plain(cluster.network, node.curve, node.shared, cluster.master.ledger.capacity.port)
-
-
-def lose(kind: Kind, reply: Reply, times: int):
-    """A network that loses the first so many messages of a kind."""
-    left = [times]
-
-    def fate(source, target, message):
-        envelope = Envelope.unpack(message)
-        if (envelope.kind, envelope.reply) == (kind, reply) and left[0]:
-            left[0] -= 1
-            return []
-        return [WIRE_CYCLES]
-
-    return fate
 
 
 @pytest.mark.parametrize("reply", [Reply.CALL, Reply.ANSWER])
@@ -355,6 +341,13 @@ def test_whatever_the_network_does_nothing_is_given_twice(actions, seed, loss_pe
         assert sorted(managers) == sorted(
             [*cluster.master.ledger.premium, *cluster.master.ledger.best_effort]
         )
+        # Every best-effort flow has been told what it may have by now.
+        assert cluster.master.shares == {
+            flow: share
+            for manager in cluster.managers
+            for flow, share in manager._shares.items()
+            if flow in manager._best_effort
+        }
         for gm in cluster.gms:
             for number in [number for number in gm.ports if number != 7]:
                 await gm.ports[number].close()
