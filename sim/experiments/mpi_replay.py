@@ -86,7 +86,11 @@ class MpiReplayParameters(Part):
         json_schema_extra={"range": "list of [sender, receiver], ranks of the trace"},
     )
     reserve_mb_per_s: float = Field(
-        52.0, gt=0, le=100, description="bandwidth reserved for each of them, MB/s of its messages"
+        52.0,
+        gt=0,
+        le=100,
+        description="bandwidth reserved for each of them, MB/s of its messages",
+        json_schema_extra={"range": "above 0, at most what a rank can do with these messages"},
     )
 
     @model_validator(mode="after")

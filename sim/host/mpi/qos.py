@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ...manager.errors import BandwidthError, RefusedError
+from ...manager.errors import BandwidthError, NotHeldError, RefusedError
 from .attributes import Keyval
 from .errors import QosError, RankError
 from .estimate import peak_mb_per_s, raw_mb_per_s
@@ -107,8 +107,7 @@ async def _store(communicator: Communicator, value: Any) -> QosAnswer:
             grant = await client.request(place.node, place.port, mb_per_s)
             granted.append(QosFlow(request=request, raw_mb_per_s=mb_per_s, grant=grant))
     except BandwidthError as error:
-        for flow in granted:
-            await client.release(flow.grant)
+        await _give_back(communicator, granted)
         if not isinstance(error, RefusedError):
             raise
         return QosAnswer(granted=False, reason=str(error))
@@ -116,8 +115,22 @@ async def _store(communicator: Communicator, value: Any) -> QosAnswer:
 
 
 async def _delete(communicator: Communicator, value: QosAnswer) -> None:
-    for flow in value.flows:
-        await communicator.process.bandwidth.release(flow.grant)
+    await _give_back(communicator, value.flows)
+
+
+async def _give_back(communicator: Communicator, flows: Sequence[QosFlow]) -> None:
+    """Release all, also when the manager does not answer one of the releases: it tells the master later. Raises the
+    first error after that; called again, it passes over what has been released."""
+    first: BandwidthError | None = None
+    for flow in flows:
+        try:
+            await communicator.process.bandwidth.release(flow.grant)
+        except NotHeldError:
+            pass
+        except BandwidthError as error:
+            first = first or error
+    if first is not None:
+        raise first
 
 
 def _check_one(communicator: Communicator, request: Any, before: Sequence[int]) -> None:

@@ -97,7 +97,8 @@ def read_trace(path: Path) -> Trace:
 
 def read_traces(paths: Sequence[Path]) -> list[Trace]:
     """The traces of all ranks of a program, by rank. Raises TraceError for a bad line, for ranks that are missing or
-    there twice, and for messages that are sent and not received or the other way round."""
+    there twice, for messages that are sent and not received or the other way round, or longer than their receives, and
+    for collective calls that do not go together."""
     traces = sorted((read_trace(path) for path in paths), key=lambda trace: trace.rank)
     if not traces:
         raise TraceError("no trace: give the file of every rank")
@@ -107,20 +108,31 @@ def read_traces(paths: Sequence[Path]) -> list[Trace]:
             raise TraceError(f"{trace.source}: {trace.size} ranks, but {traces[0].source} has {size}")
         if number and trace.rank == traces[number - 1].rank:
             raise TraceError(f"{trace.source}: rank {trace.rank}, as {traces[number - 1].source}")
-    missing = sorted(set(range(size)) - {trace.rank for trace in traces})
-    if missing:
-        raise TraceError(
-            f"no trace of rank {missing[0]} among {len(traces)} files of a program of {size} ranks"
-        )
+    ranks = {trace.rank for trace in traces}
+    missing = next((rank for rank in range(size) if rank not in ranks), None)
+    if missing is not None:
+        raise TraceError(f"no trace of rank {missing} among {len(traces)} files of a program of {size} ranks")
     sent, received = _channels(traces, "MPI_Send"), _channels(traces, "MPI_Recv")
     for channel in sorted({*sent, *received}):
-        if sent[channel] != received[channel]:
+        counts = len(sent.get(channel, ())), len(received.get(channel, ()))
+        if counts[0] != counts[1]:
             source, target, tag = channel
             raise TraceError(
-                f"{traces[source].source}: rank {source} sends {sent[channel]} messages with tag {tag} to rank "
-                f"{target}, which receives {received[channel]}"
+                f"{traces[source].source}: rank {source} sends {counts[0]} messages with tag {tag} to rank "
+                f"{target}, which receives {counts[1]}"
             )
-    collective = [[call.name for call in trace.calls if call.name in COLLECTIVE] for trace in traces]
+    for channel, lengths in sent.items():
+        for number, (length, room) in enumerate(zip(lengths, received[channel], strict=True), 1):
+            if length > room:
+                source, target, tag = channel
+                raise TraceError(
+                    f"{traces[source].source}: message {number} with tag {tag} from rank {source} to rank {target} has "
+                    f"{length} bytes, its receive {room}"
+                )
+    collective = [
+        [(call.name, call.length, call.peer) for call in trace.calls if call.name in COLLECTIVE]
+        for trace in traces
+    ]
     for trace, names in zip(traces, collective, strict=True):
         if names != collective[0]:
             raise TraceError(f"{trace.source}: its collective calls are not those of {traces[0].source}")
@@ -149,14 +161,15 @@ PEERS = {"MPI_Send": "destination", "MPI_Recv": "source", "MPI_Bcast": "root"}
 COLLECTIVE = ("MPI_Barrier", "MPI_Bcast", "MPI_Allreduce")
 
 
-def _channels(traces: Sequence[Trace], name: str) -> Counter[tuple[int, int, int]]:
-    """How many messages there are of each source, target and tag."""
-    return Counter(
-        (trace.rank, call.peer, call.tag) if name == "MPI_Send" else (call.peer, trace.rank, call.tag)
-        for trace in traces
-        for call in trace.calls
-        if call.name == name
-    )
+def _channels(traces: Sequence[Trace], name: str) -> dict[tuple[int, int, int], list[int]]:
+    """The lengths of the messages of each source, target and tag, in their order."""
+    lengths: dict[tuple[int, int, int], list[int]] = {}
+    for trace in traces:
+        for call in trace.calls:
+            if call.name == name:
+                ends = (trace.rank, call.peer) if name == "MPI_Send" else (call.peer, trace.rank)
+                lengths.setdefault((*ends, call.tag), []).append(call.length)
+    return lengths
 
 
 class _Bad(Exception):

@@ -179,3 +179,21 @@ def test_a_wrong_colour_and_a_freed_communicator() -> None:
         await world.barrier()
 
     ranks.run(main)
+
+
+def test_a_collective_operation_takes_no_message_of_a_later_communicator() -> None:
+    """Of two communicators made one after the other, the messages of the second are not in the first's second
+    context: a message of 3 bytes with the tag of collective operations waits for its own receive."""
+    ranks = Ranks(2)
+
+    async def main(world) -> bytes:
+        first, second = await world.dup(), await world.dup()
+        buffer = bytearray(3)
+        if world.rank == 0:
+            await second.send(b"abc", 1, 0)
+        await first.barrier()
+        if world.rank == 1:
+            await second.receive(buffer, 0, 0)
+        return bytes(buffer)
+
+    assert ranks.run(main)[1] == b"abc"

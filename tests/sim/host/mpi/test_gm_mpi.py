@@ -20,7 +20,7 @@ from lanikai.sim.host.mpi.gm_transport import Place, open_transports
 from lanikai.sim.host.mpi.matching import ANY_SOURCE, ANY_TAG
 from lanikai.sim.host.mpi.qos import QOS, QosRequest, attach_bandwidth
 from lanikai.sim.host.mpi.world import idt_between, run_ranks, start_mpi
-from lanikai.sim.manager.errors import ManagerSilentError, RefusedError
+from lanikai.sim.manager.errors import ManagerSilentError, NotHeldError, RefusedError
 
 LANAI4 = MpiConfig()
 
@@ -217,8 +217,12 @@ class Manager:
         return self.granted[-1]
 
     async def release(self, grant: Any) -> None:
+        if grant not in self.granted:
+            raise NotHeldError("not held")
         self.granted.remove(grant)
         self.left += grant[2]
+        if self.silent:  # as the manager has it: the flow has no standing, the master is told later
+            raise ManagerSilentError("the master, on node 0, does not answer")
 
 
 def test_bandwidth_by_attributes() -> None:
@@ -264,6 +268,15 @@ def test_bandwidth_by_attributes() -> None:
         with pytest.raises(AttributeKeyError):
             world.get_attribute(QOS)
         manager.silent = False
+        # One that falls silent between: all flows are released, whichever release is not answered.
+        await world.set_attribute(QOS, [ask(1, 4.0), ask(2, 2.0)])
+        manager.silent = True
+        with pytest.raises(ManagerSilentError):
+            await world.delete_attribute(QOS)
+        assert manager.granted == []
+        await world.delete_attribute(QOS)  # there is nothing left to release
+        with pytest.raises(AttributeKeyError):
+            world.get_attribute(QOS)
 
     cluster.run(main())
 

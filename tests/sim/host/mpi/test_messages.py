@@ -11,6 +11,7 @@ from fake_transport import SMALL, Ranks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lanikai.sim.host.mpi.communicator import PROC_NULL
+from lanikai.sim.host.mpi.envelope import Envelope, Kind
 from lanikai.sim.host.mpi.errors import TruncationError
 from lanikai.sim.host.mpi.matching import ANY_SOURCE, ANY_TAG
 from lanikai.sim.host.mpi.request import Status
@@ -230,6 +231,23 @@ def test_a_long_message_into_nothing() -> None:
                 await world.receive(bytearray())
 
     ranks.run(main)
+
+
+def test_long_messages_to_two_ranks_go_on_in_turn() -> None:
+    """Neither waits for the other's end: fragments to both alternate once both are granted. There are credits for
+    all of them, so that no lack of them makes the turns."""
+    ranks = Ranks(3, config=SMALL.replace(data_receives=3 * 64))
+
+    async def main(world) -> None:
+        if world.rank == 0:
+            await world.wait_all([await world.isend(bytes(40 * 32), peer) for peer in (1, 2)])
+        else:
+            await world.receive(bytearray(40 * 32), 0)
+
+    ranks.run(main)
+    sent = [peer for peer, data in ranks.transports[0].sent if Envelope.unpack(data).kind is Kind.DATA]
+    assert sent.count(1) == sent.count(2) == 40
+    assert abs(sent[:40].count(1) - sent[:40].count(2)) <= 8
 
 
 def test_two_ranks_that_send_long_messages_to_each_other_with_sendrecv() -> None:

@@ -135,6 +135,17 @@ def test_traces_that_do_not_go_together(tmp_path) -> None:
         text = example_traces()[2].read_text()
         barrier = next(line for line in text.splitlines() if line.startswith("MPI_Barrier"))
         read_traces(copies({2: (barrier + "\n", "")}))
+    with pytest.raises(TraceError) as caught:
+        read_traces(copies({2: (":4500:11,8,8:3:", ":0:11,8,8:3:")}))
+    assert str(caught.value) == (
+        f"{tmp_path}/sweep3d-2x2-rank-3.txt: message 1 with tag 3000 from rank 3 to rank 2 has 36000 bytes, its "
+        "receive 0"
+    )
+    # A size that no set of ranks should be made of: rank 1 is missing, at once.
+    with pytest.raises(
+        TraceError, match=r"^no trace of rank 0 among 1 files of a program of 99999999999 ranks$"
+    ):
+        read_traces([write(tmp_path, GOOD.replace("0,1,2:", "0,1,99999999999:"))])
     two = write(tmp_path, GOOD)
     with pytest.raises(TraceError, match=r"2 ranks, but .*rank-0.txt has 4$"):
         read_traces([example_traces()[0], two])
