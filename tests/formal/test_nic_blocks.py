@@ -140,9 +140,9 @@ def test_doorbell_queue_loses_nothing_and_keeps_order(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("self.ring.ready.eq(queue.w_rdy | self.refused)", "self.ring.ready.eq(1)"),
-        ("queue.w_en.eq(accepted)", "queue.w_en.eq(self.ring.valid)"),
-        ("entry.channel.eq(self.ring.payload.channel)", "entry.channel.eq(0)"),
+        ("self.ring.ready.eq(room | self.refused)", "self.ring.ready.eq(1)"),
+        ("queue.w_en.eq(accepted & mine)", "queue.w_en.eq(self.ring.valid & mine)"),
+        ("entry.channel.eq(ring.channel)", "entry.channel.eq(0)"),
     ],
 )
 def test_proof_of_doorbell_catches_mutant(old, new, tmp_path):

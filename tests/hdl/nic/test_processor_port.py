@@ -66,7 +66,7 @@ def test_back_to_back_accesses_agree_with_the_map(bits):
                 if write and address < config.sram_bytes:
                     memory[address] = data
                 elif write and address == IMR:
-                    mask = data & 0x3F
+                    mask = data & NIC["IMR"].fields["mask"].mask
                 elif not write:
                     due = mask if address == IMR else memory.get(address, 0)
             await ctx.tick()
