@@ -50,8 +50,8 @@ class DmaQueue(wiring.Component):
     - `finished` (out, `finished_layout`), `finished_valid` (out), `take` (in): the oldest transfer, or list, that
       asked for notice and has not been taken; `take` takes it at the end of the cycle (nothing happens without one).
 
-    A list ends with its last descriptor, whose tag and `notify` count; its result is the OR of its parts' results, all
-    of which are served.
+    A list ends with its last descriptor, whose tag and `notify` count; its result is the first of its parts' results
+    that is not zero. All parts are served, whatever came of those before them.
 
     The list of the finished holds `entries` + `IN_ENGINE` results. A transfer that asks for notice is not started
     before there is room for its result, so none is lost, and firmware that does not take them stops the engine.
@@ -133,7 +133,9 @@ class DmaQueue(wiring.Component):
 
         tag, notice, goes_on = inside.r_data[:TAG_BITS], inside.r_data[TAG_BITS], inside.r_data[TAG_BITS + 1]
         so_far = Signal.like(Value.cast(self.result))
-        whole = Value.cast(self.result) | so_far
+        whole = (
+            Mux(so_far.any(), so_far, Value.cast(self.result)) if len(so_far) > 1 else so_far | self.result
+        )
         m.d.comb += [
             self.ended.eq(self.done & ~goes_on),
             results.w_en.eq(self.ended & notice),

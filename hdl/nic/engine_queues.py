@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from amaranth import Module, Mux, Value
+from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 
 from ..config import NicConfig
+from .checked_dma import CheckedDma
 from .dma_gate import DmaGate
 from .dma_queue import DmaQueue
 from .host_dma import HOST_DMA_COMMAND, HostDma
 from .receive_engine import RECEIVE_COMMAND, ReceiveEngine
 from .register_bank import RegisterBank
 from .send_engine import SEND_COMMAND, SendEngine
+from .transfer_split import QUEUED_COMMAND, QUEUED_RESULT, TransferSplit
 
-__all__ = ["EngineFront", "host_dma_front", "receive_front", "send_front"]
+__all__ = ["EngineFront", "HostEngine", "host_dma_front", "receive_front", "send_front"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,30 +31,80 @@ class EngineFront:
     ended: Value
 
 
-def host_dma_front(m: Module, config: NicConfig, r: RegisterBank, engine: HostDma | DmaGate) -> EngineFront:
-    """The host DMA engine's. A transfer's result is its error flag."""
+@dataclass(frozen=True)
+class HostEngine:
+    """The host DMA engine as the firmware has it: `own`, for its own transfers; `checked`, for those that are checked,
+    if the card has regions."""
+
+    own: HostDma | DmaGate
+    checked: CheckedDma | None = None
+
+
+def host_dma_front(m: Module, config: NicConfig, r: RegisterBank, host_engine: HostEngine) -> EngineFront:
+    """The host DMA engine's; what ACCESS_CONTROL starts stands in the same queue. A transfer's result is its error
+    flag, in a card with regions its status too."""
+    engine, checked = host_engine.own, host_engine.checked
     if not config.host_dma_queue_entries:
+        if checked is not None:
+            _join_access(m, r, checked.start.payload.access, checked.start.payload.sram_address)
+            m.d.comb += [
+                checked.start.valid.eq(r.ACCESS_CONTROL.w_stb),
+                r.ACCESS_CONTROL.r_data.busy.eq(checked.busy),
+            ]
         return EngineFront(
             valid=engine.start.valid, command=engine.start.payload, busy=engine.busy, ended=engine.done
         )
     m.submodules.host_dma_queue = queue = DmaQueue(
-        HOST_DMA_COMMAND,
-        1,
+        HOST_DMA_COMMAND if checked is None else QUEUED_COMMAND,
+        1 if checked is None else QUEUED_RESULT,
         entries=config.host_dma_queue_entries,
         order=config.host_dma_queue_order,
         stamp_bits=config.rtc_bits,
     )
-    m.d.comb += [
-        queue.result.eq(engine.error),
-        queue.submit.payload.more.eq(r.HOST_DMA_TAG.value.more),
-        r.HOST_DMA_FINISHED.r_data.error.eq(queue.finished_valid & queue.finished.result),
-    ]
+    m.d.comb += queue.submit.payload.more.eq(r.HOST_DMA_TAG.value.more)
     if config.host_dma_queue_order == "timestamp":
         m.d.comb += [
             queue.submit.payload.stamp.eq(r.HOST_DMA_STAMP.value.ticks),
             queue.protect.eq(_at_most(r.HOST_DMA_PROTECT.value.entries, queue.entries)),
         ]
-    return _join(m, r, "HOST_DMA", queue, engine, engine.done)
+    finished = r.HOST_DMA_FINISHED.r_data
+    if checked is None:
+        m.d.comb += [
+            queue.result.eq(engine.error),
+            finished.error.eq(queue.finished_valid & queue.finished.result),
+        ]
+        return _join(m, r, "HOST_DMA", queue, engine.start, engine.done)
+    m.submodules.transfer_split = split = TransferSplit()
+    wiring.connect(m, split.plain, engine.start)
+    wiring.connect(m, split.checked, checked.start)
+    m.d.comb += [
+        split.plain_done.eq(engine.done),
+        split.plain_error.eq(engine.error),
+        split.checked_done.eq(checked.done),
+        split.checked_status.eq(checked.status),
+        queue.result.eq(split.result),
+        finished.error.eq(queue.finished_valid & queue.finished.result.error),
+        finished.status.eq(Mux(queue.finished_valid, queue.finished.result.status, 0)),
+    ]
+    front = _join(m, r, "HOST_DMA", queue, split.start, split.done)
+    # Two registers start a transfer: `own` is what the firmware's own one writes.
+    own, starts = Signal(HOST_DMA_COMMAND), Signal(name="host_dma_starts")
+    command = queue.submit.payload.command
+    m.d.comb += [
+        *(command[name].eq(own[name]) for name, _ in HOST_DMA_COMMAND),
+        queue.submit.valid.eq(starts | r.ACCESS_CONTROL.w_stb),
+        command.checked.eq(r.ACCESS_CONTROL.w_stb),
+        r.ACCESS_CONTROL.r_data.busy.eq(queue.busy),
+    ]
+    with m.If(r.ACCESS_CONTROL.w_stb):
+        m.d.comb += [
+            command.host_address.eq(r.ACCESS_ADDRESS.value.address),
+            command.sram_address.eq(r.ACCESS_SRAM.value.address),
+            command.bytes.eq(r.ACCESS_CONTROL.w_data.bytes),
+            command.to_host.eq(r.ACCESS_CONTROL.w_data.to_host),
+        ]
+    m.d.comb += [command[name].eq(r.ACCESS_TAG.value[name]) for name in ("channel", "region", "key")]
+    return replace(front, valid=starts, command=own)
 
 
 def send_front(m: Module, config: NicConfig, r: RegisterBank, engine: SendEngine) -> EngineFront:
@@ -73,7 +125,7 @@ def send_front(m: Module, config: NicConfig, r: RegisterBank, engine: SendEngine
             queue.submit.payload.stamp.eq(r.SEND_STAMP.value.ticks),
             queue.protect.eq(_at_most(r.SEND_PROTECT.value.entries, queue.entries)),
         ]
-    return _join(m, r, "SEND", queue, engine, engine.done)
+    return _join(m, r, "SEND", queue, engine.start, engine.done)
 
 
 def receive_front(m: Module, config: NicConfig, r: RegisterBank, engine: ReceiveEngine) -> EngineFront:
@@ -93,7 +145,18 @@ def receive_front(m: Module, config: NicConfig, r: RegisterBank, engine: Receive
         finished.bytes.eq(Mux(queue.finished_valid, queue.finished.result.bytes, 0)),
         finished.vl.eq(Mux(queue.finished_valid, queue.finished.result.vl, 0)),
     ]
-    return _join(m, r, "RECEIVE", queue, engine, engine.done)
+    return _join(m, r, "RECEIVE", queue, engine.start, engine.done)
+
+
+def _join_access(m: Module, r: RegisterBank, access: data.View, sram_address: Value) -> None:
+    """What ACCESS_CONTROL asks for, as it is written."""
+    m.d.comb += [
+        *(access[name].eq(r.ACCESS_TAG.value[name]) for name in ("channel", "region", "key")),
+        access.address.eq(r.ACCESS_ADDRESS.value.address),
+        access.bytes.eq(r.ACCESS_CONTROL.w_data.bytes),
+        access.write.eq(r.ACCESS_CONTROL.w_data.to_host),
+        sram_address.eq(r.ACCESS_SRAM.value.address),
+    ]
 
 
 def _at_most(value: Value, most: int) -> Value:
@@ -101,12 +164,12 @@ def _at_most(value: Value, most: int) -> Value:
 
 
 def _join(
-    m: Module, r: RegisterBank, name: str, queue: DmaQueue, engine: wiring.Component, done: Value
+    m: Module, r: RegisterBank, name: str, queue: DmaQueue, start: wiring.PureInterface, done: Value
 ) -> EngineFront:
-    """A queue between its registers, whose names begin with `name`, and its engine."""
+    """A queue between its registers, whose names begin with `name`, and its engine's `start` and `done`."""
     tag, status = getattr(r, f"{name}_TAG"), getattr(r, f"{name}_QUEUE").r_data
     finished = getattr(r, f"{name}_FINISHED")
-    wiring.connect(m, queue.start, engine.start)
+    wiring.connect(m, queue.start, start)
     m.d.comb += [
         queue.done.eq(done),
         queue.submit.payload.tag.eq(tag.value.tag),

@@ -12,9 +12,8 @@ from amaranth.lib.wiring import connect, flipped
 from ..config import ConfigError, NicConfig
 from ..registers import Register, load
 from .completion import Completion
-from .dma_gate import DmaGate
 from .doorbell import Doorbell
-from .engine_queues import host_dma_front, receive_front, send_front
+from .engine_queues import HostEngine, host_dma_front, receive_front, send_front
 from .host_dma import HostDma
 from .host_port import HostPort
 from .interrupt import InterruptStatus
@@ -189,7 +188,7 @@ class Nic(wiring.Component):
         engine's alone in cards that have not."""
         r, config, dma = self._registers, self.config, self._dma
         self._more_events = join_doorbell_owners(m, config, r, self._doorbell, host)
-        self._host_engine: HostDma | DmaGate = dma
+        self._host_engine = HostEngine(dma)
         self._completion: Completion | None = None
         managers = [dma.axi]
         if config.completion_queues:

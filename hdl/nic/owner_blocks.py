@@ -15,6 +15,7 @@ from .checked_dma import CheckedDma
 from .completion import Completion
 from .dma_gate import DmaGate
 from .doorbell import Doorbell
+from .engine_queues import HostEngine
 from .host_dma import HostDma
 from .host_port import HostPort
 from .protection import Protection
@@ -90,9 +91,9 @@ def join_completion(
 
 def join_protection(
     m: Module, config: NicConfig, r: RegisterBank, dma: HostDma
-) -> tuple[DmaGate, Translation, dict[str, Value]]:
+) -> tuple[HostEngine, Translation, dict[str, Value]]:
     """Regions, translation and checked transfers. Returns the engine as the firmware sees it, the translation,
-    and event sources."""
+    and event sources. What starts a checked transfer is joined by `engine_queues.host_dma_front`."""
     m.submodules.protection = protection = Protection(config)
     m.submodules.translation = translation = Translation(config)
     m.submodules.checked_dma = checked = CheckedDma()
@@ -100,10 +101,15 @@ def join_protection(
     connect(m, protection.lookup, translation.lookup)
     connect(m, translation.answer, protection.answer)
     connect(m, checked.access, protection.access)
-    connect(m, protection.segment, checked.segment)
     connect(m, checked.command, gate.checked)
     connect(m, gate.engine, dma.start)
+    # What is checked while the firmware's own transfer is under way (from a queue) ends after that, also if it is
+    # forbidden. Between its own pieces the engine is idle.
+    segment, free = protection.segment, ~dma.busy
     m.d.comb += [
+        checked.segment.payload.eq(segment.payload),
+        checked.segment.valid.eq(segment.valid & free),
+        segment.ready.eq(checked.segment.ready & free),
         gate.checked_busy.eq(checked.busy),
         gate.engine_busy.eq(dma.busy),
         gate.engine_done.eq(dma.done),
@@ -127,7 +133,6 @@ def join_protection(
     ]
     forget = r.TRANSLATION_INVALIDATE.w_data
     fields: dict[str, Value] = {name: forget[name] for name in ("page", "region", "scope")}
-    start, tag = checked.start.payload, r.ACCESS_TAG.value
     m.d.comb += [
         r.TRANSLATION_INVALIDATE.r_data.busy.eq(
             _held(m, "invalidate", r.TRANSLATION_INVALIDATE, translation.invalidate, fields)
@@ -135,18 +140,9 @@ def join_protection(
         r.TRANSLATION_HITS.r_data.pages.eq(translation.hits),
         r.TRANSLATION_MISSES.r_data.pages.eq(translation.misses),
         r.VIOLATIONS.r_data.accesses.eq(protection.violations),
-        checked.start.valid.eq(r.ACCESS_CONTROL.w_stb),
-        start.access.channel.eq(tag.channel),
-        start.access.region.eq(tag.region),
-        start.access.key.eq(tag.key),
-        start.access.address.eq(r.ACCESS_ADDRESS.value.address),
-        start.access.bytes.eq(r.ACCESS_CONTROL.w_data.bytes),
-        start.access.write.eq(r.ACCESS_CONTROL.w_data.to_host),
-        start.sram_address.eq(r.ACCESS_SRAM.value.address),
-        r.ACCESS_CONTROL.r_data.busy.eq(checked.busy),
         r.ACCESS_STATUS.r_data.status.eq(checked.status),
     ]
-    return gate, translation, {"access": checked.done, "violation": protection.violation}
+    return HostEngine(gate, checked), translation, {"access": checked.done, "violation": protection.violation}
 
 
 def join_managers(m: Module, port: Any, managers: list[Any]) -> None:

@@ -73,7 +73,7 @@ class Bench:
                 self.results.pop(0)
             if done:
                 gone = self.inside.pop(0)
-                self.so_far |= result
+                self.so_far = self.so_far or result
                 if ends:
                     self.ended += 1
                     if gone["notify"]:

@@ -145,7 +145,7 @@ class Bench:
         await self.write(ctx, "HOST_DMA_TAG", tag=7, notify=1)
         await self.dma(ctx, 0x1003, 0x210, 100, 0, 0)
         await self.idle(ctx, "HOST_DMA_CONTROL")
-        assert await self.read(ctx, "HOST_DMA_FINISHED") == {"tag": 7, "error": 0, "valid": 1}
+        assert await self.read(ctx, "HOST_DMA_FINISHED") == {"tag": 7, "error": 0, "status": 0, "valid": 1}
         await self.write(ctx, "SEND_ADDRESS", address=0x200)
         await self.write(ctx, "SEND_CONTROL", bytes=100, vl=1)
         await self.idle(ctx, "SEND_CONTROL")

@@ -71,12 +71,12 @@ def test_host_dma_by_a_queue_with_a_list_and_a_refused_start():
         # The list counts once.
         assert state == {"entries": 0, "room": 3, "ended": 3 + 2 - refused, "refused": refused}
         for tag in (10, 12, 13):
-            assert await c.read(ctx, "HOST_DMA_FINISHED") == {"tag": tag, "error": 0, "valid": 1}
-        assert await c.read(ctx, "HOST_DMA_FINISHED") == {"tag": 0, "error": 0, "valid": 0}
+            assert await c.read(ctx, "HOST_DMA_FINISHED") == {"tag": tag, "error": 0, "status": 0, "valid": 1}
+        assert await c.read(ctx, "HOST_DMA_FINISHED") == {"tag": 0, "error": 0, "status": 0, "valid": 0}
         # And back, in one.
         await enqueue(ctx, c, host=0x2803, sram=0x104, size=0x390, to_host=1, tag=9, notify=1)
         await until_idle(ctx, c, "HOST_DMA_CONTROL")
-        assert await c.read(ctx, "HOST_DMA_FINISHED") == {"tag": 9, "error": 0, "valid": 1}
+        assert await c.read(ctx, "HOST_DMA_FINISHED") == {"tag": 9, "error": 0, "status": 0, "valid": 1}
         assert c.axi.quiet()
 
     card.run(script)
