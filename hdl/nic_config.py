@@ -18,6 +18,9 @@ REGISTER_FLOWS = 16
 SCAN_CYCLES = 16
 """Least cycles from one flow to the next of a tree's scan: longer than a command takes."""
 
+MOST_VL_FLITS = 1024
+"""Most flits that a VL buffer holds, as in a router (`RouterConfig.output_buffer_flits`)."""
+
 
 class NicConfig(Part):
     """The LANai-style network interface card (gulati-thesis-2001 4.1, nagar-thesis-2001 4.2, 5.2)."""
@@ -93,6 +96,23 @@ class NicConfig(Part):
     translation_entries: Literal[4, 8, 16, 32, 64, 128, 256] = Field(
         32, description="page table entries that the card caches"
     )
+    processors: Literal[1, 2] = Field(
+        1,
+        description="processors of the card: one, or one to send and one to receive (nagar-thesis-2001 4.3.10)",
+    )
+    vl_packets: int = Field(
+        0,
+        ge=0,
+        le=16,
+        description="packet buffers of each VL at the port, where a VL arbiter shares out the link; at least 2; 0: "
+        "none, packets go one after the other, whatever their VL",
+    )
+    vl_arbiter: str = Field(
+        "round_robin", description="with vl_packets: of the link; name in `lanikai.hdl.arbiter.VL_ARBITERS`"
+    )
+    vl_table_entries: int = Field(
+        64, ge=1, le=64, description="with vl_packets: entries of each VL arbitration table"
+    )
     flows: int = Field(16, ge=1, le=1024, description="flows of the rate control unit")
     rate_structure: Literal["auto", "registers", "tree"] = Field(
         "auto",
@@ -135,6 +155,12 @@ class NicConfig(Part):
                     raise ValueError(
                         f"{name} = {value}: needs doorbell = queue; with polled words it is {only} at most"
                     )
+        if self.processors == 2 and not self.host_dma_queue_entries:
+            raise ValueError(
+                "processors = 2: needs host_dma_queue_entries, 1 at least: each processor has a queue"
+            )
+        if self.vl_packets:
+            self._check_vl_port()
         if self.rtc_cycles_den > self.rtc_cycles_num:
             raise ValueError(
                 f"rtc_cycles_num/rtc_cycles_den = {self.rtc_cycles_num}/{self.rtc_cycles_den}: "
@@ -151,6 +177,25 @@ class NicConfig(Part):
                 "(the scan comes to each in time)"
             )
         return self
+
+    def _check_vl_port(self) -> None:
+        """Raises ValueError for packet buffers that do not go with the rest."""
+        what = f"vl_packets = {self.vl_packets}"
+        if self.vl_packets == 1:
+            raise ValueError(f"{what}: 2 at least, or 0 for none")
+        if self.send_queue_entries < 2:
+            raise ValueError(f"{what}: needs send_queue_entries, 2 at least: each VL has a queue")
+        if self.send_queue_order != "arrival":
+            raise ValueError(f"{what}: needs send_queue_order = 'arrival': the order in each VL")
+        if self.input_buffer_flits < self.packet_flits:
+            raise ValueError(
+                f"{what}: needs input_buffer_flits, {self.packet_flits} at least: the longest packet, CRC included"
+            )
+        if self.vl_buffer_flits > MOST_VL_FLITS:
+            raise ValueError(
+                f"{what}: {self.vl_buffer_flits} flits a VL, with packets of {self.packet_flits}: "
+                f"at most {MOST_VL_FLITS}"
+            )
 
     @cached_property
     def word_bytes(self) -> int:
@@ -176,6 +221,16 @@ class NicConfig(Part):
     def packet_bytes(self) -> int:
         """SRAM bytes of the longest packet: header and payload, the payload in whole words."""
         return HEADER_BITS // 8 + -(-self.mtu_bytes // self.word_bytes) * self.word_bytes
+
+    @cached_property
+    def packet_flits(self) -> int:
+        """Flits of the longest packet on the link: header, payload and CRC."""
+        return self.packet_bytes // self.word_bytes + 1
+
+    @cached_property
+    def vl_buffer_flits(self) -> int:
+        """Flits that the port buffers for each VL towards the link: `vl_packets` of the longest packets."""
+        return self.vl_packets * self.packet_flits
 
     @cached_property
     def max_idt_ticks(self) -> int:

@@ -74,7 +74,7 @@ class ClusterConfig(Part):
     skip_quiet: bool = Field(
         True,
         description="time passes over cycles in which nothing can happen: the same results, sooner (not with "
-        "cards that have completion queues or memory regions, or rate control by a tree)",
+        "cards that have completion queues, memory regions or packet buffers of VLs, or rate control by a tree)",
     )
     limit_cycles: int = Field(
         0, ge=0, description="cycles after which the simulation is ended, whatever moves; 0: never"
@@ -228,8 +228,9 @@ class Cluster:
         self.nodes = [self._node(i) for i in range(config.nodes)]
         kernel.signal("watchdog_limit").set(config.watchdog_cycles)
         # What no port of the card shows: the age of completions, walks of page tables, the scan of a rate control
-        # tree.
-        hidden = config.nic.completion_queues or config.nic.regions or config.nic.rate_tree
+        # tree, VL tables that are taken up.
+        nic = config.nic
+        hidden = nic.completion_queues or nic.regions or nic.rate_tree or nic.vl_packets
         if config.skip_quiet and not hidden:
             self._skip_quiet()
         self._observed: list[Observed] = []

@@ -76,7 +76,7 @@ class DmaQueue(wiring.Component):
                 "submit": In(stream.Signature(submit_layout(command, stamp_bits))),
                 "refused": Out(8),
                 "protect": In(range(entries + 1)),
-                "level": Out(range(entries + 1)),
+                "level": Out(range(self._most_waiting() + 1)),
                 "room": Out(range(entries + 1)),
                 "start": Out(stream.Signature(command)),
                 "done": In(1),
@@ -88,13 +88,31 @@ class DmaQueue(wiring.Component):
                 "finished_valid": Out(1),
                 "take": In(1),
             }
+            | self._more_members()
         )
 
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
+    def _most_waiting(self) -> int:
+        """Descriptors that may wait."""
+        return self.entries
+
+    def _more_members(self) -> dict[str, wiring.Member]:
+        """Members of a queue that has more."""
+        return {}
+
+    def _make_queue(self, m: Module) -> Any:
+        """The queue in front of the engine: `DescriptorQueue`, or what has its members."""
         m.submodules.queue = queue = DescriptorQueue(
             self._queued, entries=self.entries, order=self.order, stamp_bits=self.stamp_bits
         )
+        return queue
+
+    def _room(self, queue: Any) -> Value:
+        """What `room` shows."""
+        return self.entries - queue.level
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        queue = self._make_queue(m)
         submit = self.submit.payload
         head = queue.head
         m.d.comb += [
@@ -105,7 +123,7 @@ class DmaQueue(wiring.Component):
             queue.push.payload.stamp.eq(submit.stamp),
             queue.protect.eq(self.protect),
             self.level.eq(queue.level),
-            self.room.eq(self.entries - queue.level),
+            self.room.eq(self._room(queue)),
         ]
         with m.If(self.submit.valid & ~self.submit.ready):
             m.d.sync += self.refused.eq(self.refused + 1)

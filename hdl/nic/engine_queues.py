@@ -12,10 +12,14 @@ from .checked_dma import CheckedDma
 from .dma_gate import DmaGate
 from .dma_queue import DmaQueue
 from .host_dma import HOST_DMA_COMMAND, HostDma
+from .lane_queue import LaneDmaQueue
+from .packet_interface import PacketInterface
 from .receive_engine import RECEIVE_COMMAND, ReceiveEngine
 from .register_bank import RegisterBank
 from .send_engine import SEND_COMMAND, SendEngine
 from .transfer_split import QUEUED_COMMAND, QUEUED_RESULT, TransferSplit
+from .vl_port import VlPort
+from .vl_registers import join_vl_port
 
 __all__ = ["EngineFront", "HostEngine", "host_dma_front", "receive_front", "send_front"]
 
@@ -107,8 +111,15 @@ def host_dma_front(m: Module, config: NicConfig, r: RegisterBank, host_engine: H
     return replace(front, valid=starts, command=own)
 
 
-def send_front(m: Module, config: NicConfig, r: RegisterBank, engine: SendEngine) -> EngineFront:
-    """The send engine's. A packet has no result."""
+def send_front(
+    m: Module, config: NicConfig, r: RegisterBank, engine: SendEngine, packets: PacketInterface
+) -> EngineFront:
+    """The send engine's. A packet has no result. With packet buffers each VL has a queue, whose packets start when
+    there is room in `packets`."""
+    if isinstance(packets, VlPort):
+        m.submodules.send_queue = lanes = LaneDmaQueue(vls=config.link.vls, entries=config.send_queue_entries)
+        join_vl_port(m, r, lanes, packets)
+        return _join(m, r, "SEND", lanes, engine.start, engine.done)
     if not config.send_queue_entries:
         return EngineFront(
             valid=engine.start.valid, command=engine.start.payload, busy=engine.busy, ended=engine.done
@@ -174,7 +185,7 @@ def _join(
         queue.done.eq(done),
         queue.submit.payload.tag.eq(tag.value.tag),
         queue.submit.payload.notify.eq(tag.value.notify),
-        status.entries.eq(queue.level),
+        status.entries.eq(_at_most(queue.level, 255) if len(queue.level) > 8 else queue.level),
         status.room.eq(queue.room),
         status.ended.eq(queue.ended_count),
         status.refused.eq(queue.refused),

@@ -28,6 +28,7 @@ from .register_bank import RegisterBank
 from .rtc import Rtc
 from .send_engine import SendEngine
 from .sram import Sram
+from .vl_port import VlPort
 
 __all__ = ["HOST_REGISTERS", "NIC_REGISTERS", "WATCHED", "Nic", "public_signals"]
 
@@ -98,7 +99,8 @@ class Nic(wiring.Component):
 
     Where the configuration asks for it there are also, for owners of doorbell pages (`HostPort`): `Completion`,
     on the host's bus beside the DMA engine (`AxiJoin`); `Protection`, `Translation` and `CheckedDma`, before the
-    engine (`DmaGate`).
+    engine (`DmaGate`). With `vl_packets` the packet interface has packet buffers for each VL and the router's VL
+    arbiter (`VlPort`), and the send engine a queue for each VL (`LaneDmaQueue`).
 
     Raises ConfigError if `downstream_flits` is less than 2.
     """
@@ -122,7 +124,8 @@ class Nic(wiring.Component):
         m.submodules.host_dma = self._dma = dma = HostDma(config)
         m.submodules.send = self._send = send = SendEngine(config)
         m.submodules.receive = self._receive = receive = ReceiveEngine(config)
-        m.submodules.packets = packets = PacketInterface(config, downstream_flits=self.downstream_flits)
+        port = VlPort if config.vl_packets else PacketInterface
+        m.submodules.packets = self._packets = packets = port(config, downstream_flits=self.downstream_flits)
         m.submodules.doorbell = self._doorbell = doorbell = Doorbell(config)
         m.submodules.rtc = self._rtc = rtc = Rtc(config, settable=self.skippable)
         m.submodules.rate = self._rate = make_rate_control(config)
@@ -207,7 +210,7 @@ class Nic(wiring.Component):
     def _join_engines(self, m: Module) -> None:
         r, dma, send, receive = self._registers, self._dma, self._send, self._receive
         self._dma_front = move = host_dma_front(m, self.config, r, self._host_engine)
-        self._send_front = out = send_front(m, self.config, r, send)
+        self._send_front = out = send_front(m, self.config, r, send, self._packets)
         self._receive_front = room = receive_front(m, self.config, r, receive)
         m.d.comb += [
             move.valid.eq(r.HOST_DMA_CONTROL.w_stb),
@@ -241,7 +244,10 @@ class Nic(wiring.Component):
         """What waits where, and whether all credits are home."""
         for name, flits in (("send", packets.send), ("receive", packets.receive)):
             held = flits.valid & ~flits.ready
-            self._watch(m, f"watch_{name}_held", (held << flits.payload.vl)[: self.config.link.vls])
+            vls = (held << flits.payload.vl)[: self.config.link.vls]
+            if name == "send" and isinstance(packets, VlPort):
+                vls = vls | packets.blocked
+            self._watch(m, f"watch_{name}_held", vls)
         out = Signal(range(self.config.link.vls * self.downstream_flits + 1))
         m.d.sync += out.eq(out + self.tx.valid - self.tx.credit_valid)
         self._watch(m, "watch_credits_out", out)

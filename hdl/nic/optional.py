@@ -11,7 +11,9 @@ from dataclasses import replace
 
 from ..config import NicConfig
 from ..registers import Register
+from ..router.scheduler import has_tables
 from .owned_registers import OWNED
+from .vl_port import port_config
 
 __all__ = ["OPTIONAL", "active_registers"]
 
@@ -33,6 +35,12 @@ OPTIONAL: Mapping[str, Callable[[NicConfig], bool]] = {
     **dict.fromkeys(
         ("SEND_STAMP", "SEND_PROTECT"),
         lambda config: config.send_queue_entries > 0 and config.send_queue_order == "timestamp",
+    ),
+    **dict.fromkeys(("ISR.peer", "LOCKS", "PEER"), lambda config: config.processors == 2),
+    **dict.fromkeys(("SEND_VLS", "RECEIVE_VLS"), lambda config: config.vl_packets > 0),
+    **dict.fromkeys(
+        ("VL_TABLE_ENTRY", "VL_TABLE_COMMIT"),
+        lambda config: config.vl_packets > 0 and has_tables(port_config(config)),
     ),
 }
 """Which cards have a register (by its name) or a field (`REGISTER.field`); what is not named here all have."""

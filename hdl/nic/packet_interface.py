@@ -54,7 +54,12 @@ class PacketInterface(wiring.Component):
                 "receive": Out(stream.Signature(FlitLayout(config.link))),
                 "moved": Out(1),
             }
+            | self._more_members()
         )
+
+    def _more_members(self) -> dict[str, wiring.Member]:
+        """Members of a port that has more."""
+        return {}
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -118,7 +123,9 @@ class PacketInterface(wiring.Component):
         m.submodules.arbiter = arbiter = RoundRobinArbiter(size=vls)
         taken = Signal()
         m.d.comb += [
-            arbiter.requests.eq(buffer.non_empty),
+            arbiter.requests.eq(
+                self._offers(m, buffer, arrived & arrival.tail, taken & receive.payload.tail)
+            ),
             arbiter.advance.eq(~current.any()),
             buffer.read_select.eq(Mux(current.any(), current, arbiter.grant)),
             receive.valid.eq((buffer.non_empty & buffer.read_select).any()),
@@ -133,3 +140,8 @@ class PacketInterface(wiring.Component):
         m.d.sync += current.eq(Mux(taken & receive.payload.tail, 0, buffer.read_select))
         m.d.sync += [rx.credit_valid.eq(taken), rx.credit_vl.eq(buffer.read_vl)]
         return arrived, taken
+
+    def _offers(self, m: Module, buffer: VlBuffer, comes: Value, goes: Value) -> Value:
+        """VLs whose next packet may begin. `comes`, `goes`: a packet's last flit is written into the buffer, is taken
+        out of it, in this cycle."""
+        return buffer.non_empty

@@ -38,11 +38,13 @@ class LinkTransmitter:
 
 class LinkReceiver:
     """Takes what the link `tx` of a block brings into buffers of `depth` flits a VL and frees a flit of a random VL
-    with the chance 1 - `stall` a cycle. `flits` and `cycles` record what came and when."""
+    with the chance 1 - `stall` a cycle; none of VLs that are `blocked`. `flits` and `cycles` record what came and
+    when."""
 
     def __init__(self, tx: Any, *, vls: int, depth: int, rng: random.Random, stall: float = 0.0) -> None:
         self.tx, self.rng, self.stall, self.depth = tx, rng, stall, depth
         self.held = [0] * vls
+        self.blocked: set[int] = set()
         self.flits: list[Flit] = []
         self.cycles: list[int] = []
         self.cycle = 0
@@ -50,7 +52,7 @@ class LinkReceiver:
     async def process(self, ctx: Any) -> None:
         """The receiver, forever; add it with `Simulator.add_testbench(..., background=True)`."""
         while True:
-            full = [vl for vl, count in enumerate(self.held) if count]
+            full = [vl for vl, count in enumerate(self.held) if count and vl not in self.blocked]
             free = bool(full) and self.rng.random() >= self.stall
             ctx.set(self.tx.credit_valid, free)
             if free:
