@@ -97,9 +97,9 @@ _PRESETS: dict[type[Part], dict[str, Part]] = {
         "lanai4": NicConfig(link=_LANAI4_LINK),
         "lanai7": _LANAI7,
         # The card of yum-2006 as far as this one goes: its link and lanes, packets of 40 flits (6.1: a header, 38 of
-        # payload, a CRC), VL buffers at its port with weighted round robin (3.2), one processor ("a RISC
-        # processor", 3.4), and the host's side of `lanai7`, of which that paper says nothing. Assumption: buffers of two packets a
-        # VL each way, so that one goes while the next one comes.
+        # payload, a CRC), VL buffers at its port with weighted round robin (3.2), one processor ("a RISC processor",
+        # 3.4), and the host's side of `lanai7`, of which that paper says nothing. Assumption: buffers of two packets
+        # a VL each way, so that one goes while the next one comes.
         "iba": _LANAI7.replace(
             link=_IBA_LINK,
             mtu_bytes=38 * 16,
