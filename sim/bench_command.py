@@ -37,7 +37,7 @@ def bench(
     """Measure how fast simulations are here: medians of several runs, one case at a time.
 
     `model alone` is the same model in the same state, run by a loop in C++ without Python; `ratio` is of
-    neighbouring stretches.
+    neighbouring stretches. With hosts in Python, a second table says where their time goes.
     """
     from . import doctor
     from .bench.cases import find_cases
@@ -69,6 +69,9 @@ def bench(
             results.append(result(case, done.value, seconds.get(case.model)))
     report = BenchReport(results=results, before=before)
     console.print(report.table())
+    if profiles := report.profiles():
+        console.print()
+        console.print(profiles)
     if before:
         console.print(f"before: {_machine(before)}", highlight=False)
     console.print(f"here: {_machine(report.as_json())}", highlight=False)

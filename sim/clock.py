@@ -13,7 +13,8 @@ registers is served with one wake-up. Nothing else in the project touches cocotb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections import Counter
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
 import cocotb
@@ -63,6 +64,14 @@ class Clock:
     def __init__(self, on_failure: Callable[[BaseException], None]) -> None:
         self._on_failure = on_failure
         self._tasks: set[Task[None]] = set()
+        self._wakeups: Counter[str] | None = None
+
+    def count_wakeups(self) -> Counter[str]:
+        """Count from now on how often each coroutine that is spawned later wakes, by its name: every time that it
+        goes on after it has waited, for whatever. Returns the counter, which goes on counting."""
+        if self._wakeups is None:
+            self._wakeups = Counter()
+        return self._wakeups
 
     @property
     def cycle(self) -> int:
@@ -104,16 +113,41 @@ class Clock:
 
     def spawn(self, coroutine: Coroutine[Any, Any, None], name: str) -> None:
         """Run a coroutine beside the caller; an exception in it ends the simulation with that exception."""
-        task = cocotb.start_soon(self._guarded(coroutine))
+        task = cocotb.start_soon(self._guarded(coroutine, name))
         task.set_name(name)
         # cocotb keeps no reference to a task that waits on a flag nobody holds.
         self._tasks.add(task)
 
-    async def _guarded(self, coroutine: Coroutine[Any, Any, None]) -> None:
+    async def _guarded(self, coroutine: Coroutine[Any, Any, None], name: str) -> None:
         try:
-            await coroutine
+            if self._wakeups is None:
+                await coroutine
+            else:
+                await _Counted(coroutine, self._wakeups, name)
         except Exception as error:
             self._on_failure(error)
+
+
+class _Counted:
+    """Awaits a coroutine and counts, under `name`, how often it goes on after a wait."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, None], wakeups: Counter[str], name: str) -> None:
+        self._coroutine, self._wakeups, self._name = coroutine, wakeups, name
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        steps = self._coroutine.__await__()
+        try:
+            awaited = steps.send(None)
+            while True:
+                try:
+                    answer = yield awaited
+                except BaseException as error:
+                    awaited = steps.throw(error)
+                else:
+                    self._wakeups[self._name] += 1
+                    awaited = steps.send(answer)
+        except StopIteration:
+            return
 
 
 class Clocked:

@@ -12,7 +12,18 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["LOG_RANGES", "Signal", "attach_memory", "bare_seconds", "cycle", "signal", "skip", "skipped"]
+__all__ = [
+    "LOG_RANGES",
+    "Signal",
+    "attach_commands",
+    "attach_events",
+    "attach_memory",
+    "bare_seconds",
+    "cycle",
+    "signal",
+    "skip",
+    "skipped",
+]
 
 LOG_RANGES = 256
 """Ranges in the log of watched writes (kLogRanges of hostmem.cpp)."""
@@ -126,3 +137,23 @@ def attach_memory(node: int, memory: np.ndarray, watched: np.ndarray, log: np.nd
         "lanikai_memory_attach", None, ctypes.c_uint32, pointer, ctypes.c_uint64, pointer, pointer
     )
     attach(node, memory.ctypes.data, memory.nbytes, watched.ctypes.data, log.ctypes.data)
+
+
+def attach_commands(node: int, entries: np.ndarray, control: np.ndarray) -> None:
+    """Give node `node` (`native/messages.cpp`) its ring of commands: `entries`, two 64-bit words each, and `control`:
+    entries put in, entries taken, not zero while room is waited for. The caller keeps the arrays alive."""
+    _attach_ring("lanikai_messages_commands", (ctypes.c_uint32,), (node,), entries, control)
+
+
+def attach_events(entries: np.ndarray, control: np.ndarray) -> None:
+    """Give the simulation its ring of all nodes' events (`native/messages.cpp`): `entries`, two 64-bit words each, and
+    `control`: entries put in, entries taken, events lost. The caller keeps the arrays alive."""
+    _attach_ring("lanikai_messages_events", (), (), entries, control)
+
+
+def _attach_ring(
+    name: str, types: tuple[Any, ...], values: tuple[int, ...], entries: np.ndarray, control: np.ndarray
+) -> None:
+    pointer = ctypes.c_void_p
+    attach = _function(name, None, *types, pointer, ctypes.c_uint64, pointer)
+    attach(*values, entries.ctypes.data, len(entries), control.ctypes.data)

@@ -15,6 +15,10 @@ __all__ = ["CASES", "BenchCase", "find_cases"]
 
 LOADS = (0.1, 0.3, 0.5, 0.7)
 PACKET_FLITS = 40
+VLS = 15
+"""VLs that packets are spread over; VL 15 is management's."""
+HOSTS = "hosts-"
+"""Before a network's name: every message by a host in Python."""
 WARMUP_CYCLES = 5000
 BOOKSIM: Mapping[str, tuple[float, ...]] = {
     "mesh4x4": (102e3, 40e3, 20e3, 12e3),
@@ -29,12 +33,18 @@ measured on a 2-core machine with shared processors."""
 class BenchCase:
     """One model, at one load: `model` names the network or cluster, `load` is in flits a node and cycle (None: a
     cluster at full rate), `cycles` the length of a stretch, `reference` the speed to be compared with, if there is
-    one."""
+    one. `hosts-mesh4x4`: the network `mesh4x4`, whose every message a coroutine in Python posts, and another
+    receives."""
 
     model: str
     load: float | None
     cycles: int
     reference: float | None = None
+
+    @property
+    def hosts(self) -> bool:
+        """Whether messages are posted and received in Python."""
+        return self.model.startswith(HOSTS)
 
     @property
     def name(self) -> str:
@@ -47,13 +57,17 @@ class BenchCase:
             from ..experiments.gm_hosts import gm_cluster
 
             return gm_cluster().replace(skip_quiet=False)
-        from ..experiments.network_load import named_network
+        from ..experiments.named_networks import named_network
         from ..network.config import NetworkBenchConfig
+        from ..network.host_config import HostNetworkConfig
 
         base = preset(RouterConfig, "lanai4")
         link = base.link.replace(flit_bits=128, vls=16, rate_num=1, rate_den=1)
         router = base.replace(link=link, input_buffer_flits=10, output_buffer_flits=10)
-        return NetworkBenchConfig(network=named_network(self.model, router))
+        network = named_network(self.model.removeprefix(HOSTS), router)
+        if self.hosts:
+            return HostNetworkConfig(network=network, ring_slots=1024)
+        return NetworkBenchConfig(network=network)
 
     def job(self, runs: int) -> tuple[str, dict[str, Any]]:
         """Entry and spec of its run."""
@@ -61,13 +75,16 @@ class BenchCase:
         if self.load is None:
             spec["message_bytes"] = 65536
             return "lanikai.sim.bench.points:cluster_rate", spec
-        setup = ClassSetup(load=self.load, packet_flits=PACKET_FLITS, vl_count=15)
+        if self.hosts:
+            spec |= {"load": self.load, "packet_flits": PACKET_FLITS, "vls": VLS}
+            return "lanikai.sim.bench.host_points:hosts_rate", spec
+        setup = ClassSetup(load=self.load, packet_flits=PACKET_FLITS, vl_count=VLS)
         spec["classes"] = [setup.model_dump(mode="json")]
         return "lanikai.sim.bench.points:network_rate", spec
 
 
 def _network(model: str, cycles: int) -> list[BenchCase]:
-    references = BOOKSIM.get(model, (None,) * len(LOADS))
+    references = BOOKSIM.get(model.removeprefix(HOSTS), (None,) * len(LOADS))
     return [
         BenchCase(model=model, load=load, cycles=cycles, reference=reference)
         for load, reference in zip(LOADS, references, strict=True)
@@ -79,6 +96,7 @@ CASES: tuple[BenchCase, ...] = (
     *_network("mesh5x5", 12_000),
     *_network("mesh8x8", 5_000),
     *_network("router8", 40_000),
+    *_network("hosts-mesh4x4", 20_000),
     BenchCase(model="gm-cluster", load=None, cycles=100_000),
 )
 """Everything; a stretch lasts about half a second."""

@@ -19,12 +19,24 @@ from .cases import BenchCase
 
 __all__ = ["BenchReport", "BenchResult", "earlier", "machine", "result"]
 
+HOST_COUNTS = ("messages", "wakeups_per_message", "mean_latency_cycles")
+"""What a bench of hosts counts besides (`host_points.hosts_rate`)."""
+PARTS = {
+    "model": "the model alone",
+    "main loop": "main loop, nobody waked",
+    "hosts": "hosts' own code",
+    "waking": "cocotb and VPI",
+}
+"""Headings of a profile's parts, in the order in which they add up to a whole cycle."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class BenchResult:
     """One case: medians of cycles a second under cocotb and of the model alone (None for a cluster, whose model does
     nothing by itself), the median of the pairs' ratios, of each run the two (`samples`), the ratio to the reference,
-    the build's seconds (None if it came from the cache), the size of the process."""
+    the build's seconds (None if it came from the cache), the size of the process. Of hosts in Python also
+    (else None): `profile`, the medians of microseconds a cycle by what took them, and `hosts`, what else was counted.
+    """
 
     name: str
     cycles_per_second: float
@@ -35,6 +47,8 @@ class BenchResult:
     build_seconds: float | None
     memory_bytes: int
     samples: Sequence[Sequence[float]]
+    profile: Mapping[str, float] | None = None
+    hosts: Mapping[str, float] | None = None
 
 
 def result(case: BenchCase, measured: Mapping[str, Any], build_seconds: float | None) -> BenchResult:
@@ -55,7 +69,14 @@ def result(case: BenchCase, measured: Mapping[str, Any], build_seconds: float | 
         build_seconds=build_seconds,
         memory_bytes=measured["memory_bytes"],
         samples=samples,
+        profile=_profile(case, measured["profile"]) if "profile" in measured else None,
+        hosts={name: measured[name] for name in HOST_COUNTS} if "profile" in measured else None,
     )
+
+
+def _profile(case: BenchCase, rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Medians of the parts of all rounds, microseconds a cycle."""
+    return {name: 1e6 / case.cycles * statistics.median(one[name] for one in rounds) for name in rounds[0]}
 
 
 def machine() -> dict[str, Any]:
@@ -124,6 +145,24 @@ class BenchReport:
             if self.before:
                 cells.append(_cell(self._ratio(one), ".2f"))
             table.add_row(one.name, *cells)
+        return table
+
+    def profiles(self) -> Table | None:
+        """Where time goes when messages pass through Python: microseconds a cycle; None without such a case."""
+        shown = [one for one in self.results if one.profile and one.hosts]
+        if not shown:
+            return None
+        table = Table(
+            box=None, pad_edge=False, header_style="bold", title="microseconds a cycle", title_justify="left"
+        )
+        table.add_column("case", no_wrap=True)
+        for heading in (*PARTS.values(), "messages", "wake-ups each"):
+            table.add_column(heading, justify="right")
+        for one in shown:
+            assert one.profile and one.hosts
+            parts = [f"{one.profile[name]:.2f}" for name in PARTS]
+            counts = [f"{one.hosts['messages']:.0f}", f"{one.hosts['wakeups_per_message']:.1f}"]
+            table.add_row(one.name, *parts, *counts)
         return table
 
 

@@ -5,12 +5,18 @@ from pathlib import Path
 
 import pytest
 from lanikai.hdl.config import LinkConfig, RouterConfig
+from lanikai.hdl.traffic.setup import ClassSetup
 from lanikai.sim import cli
 from lanikai.sim.bench.cases import BOOKSIM, CASES, LOADS, BenchCase, find_cases
 from lanikai.sim.bench.report import BenchReport, earlier, result
+from lanikai.sim.experiments.named_networks import named_network
 from lanikai.sim.network.config import NetworkBenchConfig
+from lanikai.sim.network.host_config import HostNetworkConfig
 
 CASE = BenchCase(model="router2", load=0.3, cycles=1000, reference=500.0)
+SMALL = RouterConfig(
+    link=LinkConfig(flit_bits=32, vls=2), ports=2, input_buffer_flits=4, output_buffer_flits=4
+)
 
 
 def test_medians():
@@ -40,11 +46,12 @@ def test_comparison(tmp_path):
 
 
 def test_cases():
-    """Four loads of four networks, and the cluster; a name is a model or a model at a load."""
-    assert len(CASES) == 4 * len(LOADS) + 1
+    """Four loads of four networks and of one with hosts, and the cluster; a name is a model or a model at a load."""
+    assert len(CASES) == 5 * len(LOADS) + 1
     assert [case.name for case in find_cases(["mesh4x4@0.3", "gm-cluster"])] == ["mesh4x4@0.3", "gm-cluster"]
     assert len(find_cases(["mesh4x4", "mesh4x4@0.3"])) == 4 and find_cases([]) == list(CASES)
     assert {case.reference for case in find_cases(["router8"])} == set(BOOKSIM["router8"])
+    assert {case.reference for case in find_cases(["hosts-mesh4x4"])} == set(BOOKSIM["mesh4x4"])
     for case in CASES:
         assert case.system() and case.job(3)[1]["runs"] == 3
 
@@ -52,7 +59,7 @@ def test_cases():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--case", "mesh3x3"], "--case 'mesh3x3': one of mesh4x4, mesh5x5, mesh8x8, router8, gm-cluster, mesh4x4@0.1"),
+        (["--case", "mesh3x3"], "one of mesh4x4, mesh5x5, mesh8x8, router8, hosts-mesh4x4, gm-cluster, mesh4x4@0.1"),
         (["--compare", "nowhere.json"], "--compare 'nowhere.json' cannot be read: No such file or directory"),
         (["--compare", "list.json"], "--compare 'list.json': no report of a bench"),
         (["--compare", "text.json"], "--compare 'text.json': no JSON"),
@@ -73,17 +80,11 @@ def test_wrong_input(arguments, message, tmp_path, monkeypatch, capsys):
 
 def test_a_measurement(tmp_path, monkeypatch):
     """A small network, for real: stretches under cocotb and by the model alone."""
-    from lanikai.sim.experiments.network_load import named_network
-
-    router = RouterConfig(
-        link=LinkConfig(flit_bits=32, vls=2), ports=2, input_buffer_flits=4, output_buffer_flits=4
-    )
-    config = NetworkBenchConfig(network=named_network("router2", router))
+    config = NetworkBenchConfig(network=named_network("router2", SMALL))
     monkeypatch.setattr(BenchCase, "system", lambda self: config)
     monkeypatch.setattr(
         BenchCase, "job", lambda self, runs: ("lanikai.sim.bench.points:network_rate", spec | {"runs": runs})
     )
-    from lanikai.hdl.traffic.setup import ClassSetup
 
     setup = ClassSetup(load=0.3, packet_flits=8, vl_count=2)
     spec = {"cycles": 2000, "warmup_cycles": 500, "classes": [setup.model_dump(mode="json")]}
@@ -96,3 +97,28 @@ def test_a_measurement(tmp_path, monkeypatch):
     assert all(len(pair) == 2 and min(pair) > 0 for pair in one["samples"])
     assert one["memory_bytes"] > 1e6
     assert earlier(path)["results"] == [one]
+
+
+def test_hosts_in_python(tmp_path, monkeypatch, capsys):
+    """A small network of hosts, for real: every message checked, and a profile whose parts are a whole cycle."""
+    config = HostNetworkConfig(network=named_network("router3", SMALL))
+    spec = {"cycles": 3000, "warmup_cycles": 500, "load": 0.2, "packet_flits": 8, "vls": 2}
+    monkeypatch.setattr(BenchCase, "system", lambda self: config)
+    entry = "lanikai.sim.bench.host_points:hosts_rate"
+    monkeypatch.setattr(BenchCase, "job", lambda self, runs: (entry, spec | {"runs": runs}))
+    path = tmp_path / "bench.json"
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["bench", "--case", "hosts-mesh4x4@0.3", "--runs", "1", "--json", str(path)])
+    assert ended.value.code == 0 and "microseconds a cycle" in capsys.readouterr().out
+    (one,) = json.loads(path.read_text())["results"]
+    ((whole, alone),) = one["samples"]
+    assert whole > 0 and alone > 0
+    # `cycles` of the case that was named, not of the small one.
+    (case,) = find_cases(["hosts-mesh4x4@0.3"])
+    assert sum(one["profile"].values()) * case.cycles == pytest.approx(3000 * 1e6 / whole)
+    # A load of 0.2 on three nodes is a message in about 13 cycles.
+    assert 150 < one["hosts"]["messages"] < 300
+    # The sender's, the event's, the receiver's; fewer where one serves for two.
+    assert 2 < one["hosts"]["wakeups_per_message"] <= 3
+    # Eight flits, a router of five cycles, registers and wires; queues besides.
+    assert 14 < one["hosts"]["mean_latency_cycles"] < 40

@@ -1,0 +1,53 @@
+// Rings of commands and events between message nodes and Python: arrays that Python owns, attached by address. An
+// entry is two words of 64 bits. A node has a ring of commands of its own; events of all nodes go to one.
+//
+// A ring's `control` has the entries put in so far, the entries taken out so far and, of commands, whether Python waits
+// for room; of events, how many were lost for want of it.
+
+#include <cstdint>
+#include <vector>
+
+namespace {
+struct Ring {
+    uint64_t* entries = nullptr;
+    uint64_t slots = 0;
+    uint64_t* control = nullptr;
+};
+enum { kPut, kTaken, kWaits, kLost = kWaits };
+constexpr unsigned char kCommand = 1, kRoom = 2;
+
+std::vector<Ring> commands;
+Ring events;
+}  // namespace
+
+extern "C" {
+void lanikai_messages_commands(uint32_t node, uint64_t* entries, uint64_t slots, uint64_t* control) {
+    if (commands.size() <= node) commands.resize(node + 1);
+    commands[node] = Ring{entries, slots, control};
+}
+
+void lanikai_messages_events(uint64_t* entries, uint64_t slots, uint64_t* control) {
+    events = Ring{entries, slots, control};
+}
+
+unsigned char lanikai_messages_take(unsigned int node, unsigned long long* low, unsigned long long* high) {
+    if (node >= commands.size()) return 0;
+    Ring& ring = commands[node];
+    if (!ring.slots || ring.control[kPut] == ring.control[kTaken]) return 0;
+    const uint64_t* const entry = ring.entries + 2 * (ring.control[kTaken]++ % ring.slots);
+    *low = entry[0], *high = entry[1];
+    if (!ring.control[kWaits]) return kCommand;
+    ring.control[kWaits] = 0;
+    return kCommand | kRoom;
+}
+
+void lanikai_messages_tell(unsigned long long low, unsigned long long high) {
+    if (!events.slots) return;
+    if (events.control[kPut] - events.control[kTaken] == events.slots) {
+        ++events.control[kLost];
+        return;
+    }
+    uint64_t* const entry = events.entries + 2 * (events.control[kPut]++ % events.slots);
+    entry[0] = low, entry[1] = high;
+}
+}
