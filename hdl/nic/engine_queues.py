@@ -14,6 +14,7 @@ from .dma_queue import DmaQueue
 from .host_dma import HOST_DMA_COMMAND, HostDma
 from .lane_queue import LaneDmaQueue
 from .packet_interface import PacketInterface
+from .processor_pair import PairedDmaQueue
 from .receive_engine import RECEIVE_COMMAND, ReceiveEngine
 from .register_bank import RegisterBank
 from .send_engine import SEND_COMMAND, SendEngine
@@ -27,7 +28,8 @@ __all__ = ["EngineFront", "HostEngine", "host_dma_front", "receive_front", "send
 @dataclass(frozen=True, kw_only=True)
 class EngineFront:
     """What the registers see of an engine, with or without a queue: `valid` and `command` start a transfer; `busy`:
-    one is under way or waits; `ended`: a transfer, or a list of them, ends in this cycle."""
+    one is under way or waits; `ended`: a transfer, or a list of them, ends in this cycle (a bit a processor, where
+    each has a queue)."""
 
     valid: Value
     command: data.View
@@ -58,7 +60,8 @@ def host_dma_front(m: Module, config: NicConfig, r: RegisterBank, host_engine: H
         return EngineFront(
             valid=engine.start.valid, command=engine.start.payload, busy=engine.busy, ended=engine.done
         )
-    m.submodules.host_dma_queue = queue = DmaQueue(
+    kind = DmaQueue if config.processors == 1 else PairedDmaQueue
+    m.submodules.host_dma_queue = queue = kind(
         HOST_DMA_COMMAND if checked is None else QUEUED_COMMAND,
         1 if checked is None else QUEUED_RESULT,
         entries=config.host_dma_queue_entries,
@@ -66,10 +69,15 @@ def host_dma_front(m: Module, config: NicConfig, r: RegisterBank, host_engine: H
         stamp_bits=config.rtc_bits,
     )
     m.d.comb += queue.submit.payload.more.eq(r.HOST_DMA_TAG.value.more)
+    if isinstance(queue, PairedDmaQueue):
+        m.d.comb += queue.who.eq(r.who)
     if config.host_dma_queue_order == "timestamp":
+        protects = [(queue.protect, r.HOST_DMA_PROTECT.value)]
+        if isinstance(queue, PairedDmaQueue):
+            protects = list(zip(queue.protect, r.each["HOST_DMA_PROTECT"], strict=True))
         m.d.comb += [
             queue.submit.payload.stamp.eq(r.HOST_DMA_STAMP.value.ticks),
-            queue.protect.eq(_at_most(r.HOST_DMA_PROTECT.value.entries, queue.entries)),
+            *(port.eq(_at_most(value.entries, queue.entries)) for port, value in protects),
         ]
     finished = r.HOST_DMA_FINISHED.r_data
     if checked is None:
@@ -175,7 +183,12 @@ def _at_most(value: Value, most: int) -> Value:
 
 
 def _join(
-    m: Module, r: RegisterBank, name: str, queue: DmaQueue, start: wiring.PureInterface, done: Value
+    m: Module,
+    r: RegisterBank,
+    name: str,
+    queue: DmaQueue | PairedDmaQueue,
+    start: wiring.PureInterface,
+    done: Value,
 ) -> EngineFront:
     """A queue between its registers, whose names begin with `name`, and its engine's `start` and `done`."""
     tag, status = getattr(r, f"{name}_TAG"), getattr(r, f"{name}_QUEUE").r_data

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
@@ -22,6 +23,7 @@ from .owner_blocks import join_completion, join_doorbell_owners, join_managers, 
 from .packet_interface import PacketInterface
 from .ports import REGISTER_BASE, NicSignature
 from .processor_port import ProcessorPort
+from .processors import banked_registers, join_events, join_registers, make_ports, next_timer
 from .rate_control import make_rate_control
 from .receive_engine import ReceiveEngine
 from .register_bank import RegisterBank
@@ -41,8 +43,8 @@ ID_VERSION = 1
 
 WATCHED: Mapping[str, str] = {
     "watch_doorbells": "doorbells that wait: entries of the queue; polled, 1 if any",
-    "watch_events": "ISR: host_dma, send, receive, doorbell, dispatch, timer, from bit 0",
-    "watch_enabled": "IMR, by the bits of ISR",
+    "watch_events": "ISR: host_dma, send, receive, doorbell, dispatch, timer, from bit 0; a second processor's above",
+    "watch_enabled": "IMR, by the bits of ISR; a second processor's above",
     "watch_host_dma_busy": "a host DMA is under way",
     "watch_send_busy": "a packet is being sent",
     "watch_receive_armed": "the receive engine waits for a packet's end",
@@ -91,16 +93,17 @@ class Nic(wiring.Component):
        then it writes status the same way, and HOST_INTERRUPT if the host sleeps: HOST_ISR raises `interrupt`
        if HOST_IMR lets it.
 
-    SRAM ports, by round robin: host, processor, host DMA, send, receive. Starting an engine that is busy (or
-    armed) does nothing; before an engine with a queue (`DmaQueue`) a start is put into the queue, and does
-    nothing but be counted if that is full. Commands for a flow or channel that does not exist do nothing,
-    and its registers read as zero. Latency of each step is in its block's docstring. Reset: everything idle,
-    no buffer armed, nothing enabled.
+    SRAM ports, by round robin: host, processor, host DMA, send, receive, second processor. Starting an engine
+    that is busy (or armed) does nothing; before an engine with a queue (`DmaQueue`) a start is put into the
+    queue, and does nothing but be counted if that is full. Commands for a flow or channel that does not exist
+    do nothing, and its registers read as zero. Latency of each step is in its block's docstring. Reset:
+    everything idle, no buffer armed, nothing enabled.
 
     Where the configuration asks for it there are also, for owners of doorbell pages (`HostPort`): `Completion`,
     on the host's bus beside the DMA engine (`AxiJoin`); `Protection`, `Translation` and `CheckedDma`, before the
     engine (`DmaGate`). With `vl_packets` the packet interface has packet buffers for each VL and the router's VL
-    arbiter (`VlPort`), and the send engine a queue for each VL (`LaneDmaQueue`).
+    arbiter (`VlPort`), and the send engine a queue for each VL (`LaneDmaQueue`). With two processors steps 2 and
+    3 to 5 are one's, 7 and 8 the other's, at the same time (`processors.py`).
 
     Raises ConfigError if `downstream_flits` is less than 2.
     """
@@ -118,9 +121,9 @@ class Nic(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self.config
-        m.submodules.sram = sram = Sram(config, ports=5)
+        m.submodules.sram = sram = Sram(config, ports=4 + config.processors)
         m.submodules.host_port = host = HostPort(config)
-        m.submodules.processor_port = processor = ProcessorPort(config)
+        ports = make_ports(m, config)
         m.submodules.host_dma = self._dma = dma = HostDma(config)
         m.submodules.send = self._send = send = SendEngine(config)
         m.submodules.receive = self._receive = receive = ReceiveEngine(config)
@@ -129,45 +132,51 @@ class Nic(wiring.Component):
         m.submodules.doorbell = self._doorbell = doorbell = Doorbell(config)
         m.submodules.rtc = self._rtc = rtc = Rtc(config, settable=self.skippable)
         m.submodules.rate = self._rate = make_rate_control(config)
+        active = active_registers(NIC_REGISTERS, config)
         m.submodules.registers = self._registers = registers = RegisterBank(
-            active_registers(NIC_REGISTERS, config)
+            active, banked=banked_registers(active, config)
         )
         m.submodules.host_registers = self._host_registers = host_registers = RegisterBank(
             active_registers(HOST_REGISTERS, config)
         )
 
         connect(m, flipped(self.host), host.host)
-        self._join_processor(m, processor)
+        for i, port in enumerate(ports):
+            self._join_processor(m, getattr(self, f"processor_{i}" if i else "processor"), port)
         self._join_owners(m, host)
         connect(m, flipped(self.tx), packets.tx)
         connect(m, flipped(self.rx), packets.rx)
         connect(m, host.sram, sram.port_0)
-        connect(m, processor.sram, sram.port_1)
+        connect(m, ports[0].sram, sram.port_1)
         connect(m, dma.sram, sram.port_2)
         connect(m, send.sram, sram.port_3)
         connect(m, receive.sram, sram.port_4)
+        if len(ports) == 2:
+            connect(m, ports[1].sram, sram.port_5)
         connect(m, send.flits, packets.send)
         connect(m, packets.receive, receive.flits)
         connect(m, host.ring, doorbell.ring)
         connect(m, host.registers, host_registers.bus)
-        connect(m, processor.registers, registers.bus)
+        join_registers(m, ports, registers)
         m.d.comb += [
             host.refused.eq(doorbell.refused),
-            self.activity.eq(Cat(packets.moved, dma.moved, processor.taken, host.moved).any()),
+            self.activity.eq(
+                Cat(packets.moved, dma.moved, *(port.taken for port in ports), host.moved).any()
+            ),
             self._rate.rtc.eq(rtc.ticks),
         ]
         self._join_engines(m)
         self._watch_link(m, packets)
         self._join_doorbell(m)
         self._join_rate_control(m)
-        m.d.comb += processor.event.eq(self._join_events(m))
+        self._join_events(m, ports)
         self._join_host(m)
         return m
 
-    def _join_processor(self, m: Module, port: ProcessorPort) -> None:
+    def _join_processor(self, m: Module, outside: Any, port: ProcessorPort) -> None:
         """A rate control unit that takes its time holds accesses to its registers until it has acted on those before,
         so that the processor sees no difference but time."""
-        inside, outside = port.processor, self.processor
+        inside = port.processor
         if not self.config.rate_tree:
             connect(m, flipped(outside), inside)
             return
@@ -304,14 +313,9 @@ class Nic(wiring.Component):
             m.d.comb += rate.write_ticks.eq(self.config.max_idt_ticks)
         self._watch(m, "watch_dispatch", Cat(rate.dispatch.valid, rate.dispatch.flow))
 
-    def _join_events(self, m: Module) -> Signal:
-        """Interrupt status, clock and timer. Returns the processor's event line."""
-        r, rtc = self._registers, self._rtc
-        fields = self._registers.registers["ISR"].fields
-        m.submodules.status = status = InterruptStatus(
-            width=1 + max(field.low for field in fields.values()),
-            levels=sum(field.mask for field in fields.values() if not field.write_one_clears),
-        )
+    def _join_events(self, m: Module, ports: list[ProcessorPort]) -> None:
+        """Interrupt status, clock and timers."""
+        rtc = self._rtc
         sources = {
             "host_dma": self._dma_front.ended,
             "send": self._send_front.ended,
@@ -320,29 +324,21 @@ class Nic(wiring.Component):
             "dispatch": self._rate.dispatch.valid,
             "timer": rtc.fired,
         } | self._more_events
-        m.d.comb += [status.set[fields[name].low].eq(source) for name, source in sources.items()]
-        m.d.comb += [
-            status.clear.eq(Mux(r.ISR.w_stb, r.ISR.w_data.as_value(), 0)),
-            status.mask.eq(r.IMR.value.mask),
-            r.ISR.r_data.as_value().eq(status.status),
-            r.RTC.r_data.ticks.eq(rtc.ticks),
-            rtc.compare.eq(r.TIMER.w_data.ticks),
-            rtc.arm.eq(r.TIMER.w_stb),
-        ]
-        self._watch(m, "watch_events", status.status)
-        self._watch(m, "watch_enabled", r.IMR.value.mask)
-        self._watch(m, "watch_rtc", rtc.ticks)
+        timers, events = join_events(
+            m, self.config, self._registers, ports, rtc, sources, lambda *what: self._watch(m, *what)
+        )
         if self.skippable:
+            armed, time = next_timer(m, timers)
             m.d.comb += [
                 self.clock.eq(rtc.state),
                 rtc.set.eq(self.set_clock),
                 rtc.set_state.eq(self.clock_set),
-                self.timer_due.valid.eq(rtc.armed),
-                self.timer_due.ticks.eq(rtc.time),
+                self.timer_due.valid.eq(armed),
+                self.timer_due.ticks.eq(time),
                 self.flow_due.valid.eq(self._rate.next_valid),
                 self.flow_due.ticks.eq(self._rate.next_ndt),
             ]
-        return status.event
+        m.d.comb += [port.event.eq(event) for port, event in zip(ports, events, strict=True)]
 
     def _join_host(self, m: Module) -> None:
         r = self._host_registers

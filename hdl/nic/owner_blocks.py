@@ -69,7 +69,9 @@ def join_completion(
     setup = r.COMPLETION_SETUP.w_data
     fields = {name: setup[name] for name in ("queue", "entries_log2", "batch", "stall", "owner")}
     fields |= {"base": r.COMPLETION_RING.value.address, "lag_cycles": r.COMPLETION_LAG.value.cycles}
-    m.d.comb += r.COMPLETION_SETUP.r_data.busy.eq(_held(m, "setup", r.COMPLETION_SETUP, block.setup, fields))
+    m.d.comb += r.COMPLETION_SETUP.r_data.busy.eq(
+        _held(m, "setup", r, r.COMPLETION_SETUP, block.setup, fields)
+    )
 
     post = r.COMPLETION_POST.w_data
     fields = {name: post[name] for name in ("bytes", "status", "queue", "write_back", "entry")}
@@ -79,7 +81,7 @@ def join_completion(
         "descriptor": r.COMPLETION_OF.value.descriptor,
     }
     m.d.comb += [
-        r.COMPLETION_POST.r_data.busy.eq(_held(m, "post", r.COMPLETION_POST, block.post, fields)),
+        r.COMPLETION_POST.r_data.busy.eq(_held(m, "post", r, r.COMPLETION_POST, block.post, fields)),
         r.COMPLETION_FAILED.r_data.queue.eq(block.failed_queue),
         r.COMPLETION_DROPPED.r_data.entries.eq(block.dropped),
         host_r.HOST_COMPLETION.r_data.queue.eq(Mux(block.event, block.event_queue, 0)),
@@ -135,7 +137,7 @@ def join_protection(
     fields: dict[str, Value] = {name: forget[name] for name in ("page", "region", "scope")}
     m.d.comb += [
         r.TRANSLATION_INVALIDATE.r_data.busy.eq(
-            _held(m, "invalidate", r.TRANSLATION_INVALIDATE, translation.invalidate, fields)
+            _held(m, "invalidate", r, r.TRANSLATION_INVALIDATE, translation.invalidate, fields)
         ),
         r.TRANSLATION_HITS.r_data.pages.eq(translation.hits),
         r.TRANSLATION_MISSES.r_data.pages.eq(translation.misses),
@@ -161,15 +163,35 @@ def join_managers(m: Module, port: Any, managers: list[Any]) -> None:
         m.d.comb += getattr(target, name).eq(getattr(source, name))
 
 
-def _held(m: Module, name: str, register: Any, stream: Any, fields: dict[str, Value]) -> Signal:
+def _held(
+    m: Module, name: str, r: RegisterBank, register: Any, stream: Any, fields: dict[str, Value]
+) -> Value:
     """A write of `register` is given to `stream`, with `fields` as they are then, and held until it is taken: as long
-    as the signal returned is up. A write before that does nothing."""
-    held = Signal(name=f"{name}_held")
-    kept = Signal(stream.payload.shape(), name=f"{name}_kept")
-    m.d.comb += [stream.valid.eq(held), stream.payload.eq(kept)]
-    with m.If(stream.ready):
-        m.d.sync += held.eq(0)
-    with m.If(register.w_stb & ~held):
-        m.d.sync += held.eq(1)
-        m.d.sync += [kept[field].eq(value) for field, value in fields.items()]
-    return held
+    as the value returned is up. A write before that does nothing. Two processors hold one each, and take turns."""
+    if not hasattr(r, "who"):
+        held = Signal(name=f"{name}_held")
+        kept = Signal(stream.payload.shape(), name=f"{name}_kept")
+        m.d.comb += [stream.valid.eq(held), stream.payload.eq(kept)]
+        with m.If(stream.ready):
+            m.d.sync += held.eq(0)
+        with m.If(register.w_stb & ~held):
+            m.d.sync += held.eq(1)
+            m.d.sync += [kept[field].eq(value) for field, value in fields.items()]
+        return held
+    both = [Signal(name=f"{name}_held_{i}") for i in range(2)]
+    kepts = [Signal(stream.payload.shape(), name=f"{name}_kept_{i}") for i in range(2)]
+    turn = Signal(name=f"{name}_turn")
+    m.d.comb += [
+        stream.valid.eq(Mux(turn, both[1], both[0])),
+        stream.payload.eq(Mux(turn, kepts[1].as_value(), kepts[0].as_value())),
+    ]
+    # The turn stays with one that is on offer.
+    with m.If(~stream.valid | stream.ready):
+        m.d.sync += turn.eq(~turn)
+    for i in range(2):
+        with m.If(stream.ready & (turn == i)):
+            m.d.sync += both[i].eq(0)
+        with m.If(register.w_stb & (r.who == i) & ~both[i]):
+            m.d.sync += both[i].eq(1)
+            m.d.sync += [kepts[i][field].eq(value) for field, value in fields.items()]
+    return Mux(r.who, both[1], both[0])

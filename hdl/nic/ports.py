@@ -62,7 +62,8 @@ class NicSignature(wiring.Signature):
     - `tx` (out, `LinkSignature`), `rx` (in, `LinkSignature`): the network link.
     - `dma` (out, `Axi4Signature`): AXI4 master onto host memory.
     - `host` (in, `Axi4LiteSignature`): registers, SRAM window and doorbell pages for the host.
-    - `processor` (in, `ProcessorSignature`): the NIC processor's port.
+    - `processor` (in, `ProcessorSignature`): the NIC processor's port. `processor_1`: the second one's, if there are
+      two.
     - `interrupt` (out): the host's interrupt line.
     - `activity` (out): something moved in this cycle (a flit, a bus beat, a processor access): for the watchdog.
     - only if `skippable`, for a simulator that passes over cycles in which nothing happens: `clock` (out,
@@ -90,5 +91,6 @@ class NicSignature(wiring.Signature):
                 "interrupt": Out(1),
                 "activity": Out(1),
             }
+            | ({"processor_1": In(ProcessorSignature())} if config.processors == 2 else {})
             | (skipping if skippable else {})
         )

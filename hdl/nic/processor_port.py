@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Module, Mux, Signal
+from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -20,7 +20,8 @@ def lane_bits(config: NicConfig) -> int:
 
 
 class ProcessorPort(wiring.Component):
-    """Decodes the processor's accesses (`ports.py` has the map).
+    """Decodes the processor's accesses (`ports.py` has the map). `shared`: another processor has its turns at the
+    registers (`BankJoin`).
 
     Members:
 
@@ -30,6 +31,7 @@ class ProcessorPort(wiring.Component):
       address.
     - `event` (in): shown as `response.event`.
     - `taken` (out): an access is taken in this cycle.
+    - only if `shared`: `bank_ready` (in): the access to `registers` is taken in this cycle; it is held until then.
 
     Latency: a register access is taken at once, an SRAM access when the SRAM grants it (at best in the same
     cycle); read data comes in the cycle after and stands for that cycle only. An access a cycle. Addresses
@@ -37,8 +39,9 @@ class ProcessorPort(wiring.Component):
     bits of an address are ignored.
     """
 
-    def __init__(self, config: NicConfig) -> None:
+    def __init__(self, config: NicConfig, *, shared: bool = False) -> None:
         self.config = config
+        self._shared = shared
         super().__init__(
             {
                 "processor": In(ProcessorSignature()),
@@ -47,6 +50,7 @@ class ProcessorPort(wiring.Component):
                 "event": In(1),
                 "taken": Out(1),
             }
+            | ({"bank_ready": In(1)} if shared else {})
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -71,15 +75,18 @@ class ProcessorPort(wiring.Component):
             sram.address.eq(request.address[low:]),
             sram.data.eq(request.data.replicate(lanes)),
             sram.mask.eq(0xF << (request.address[2:low] << 2)),
-            response.ready.eq(~in_sram | sram.ready),
+            response.ready.eq(self._ready(in_registers, in_sram)),
             response.event.eq(self.event),
             self.taken.eq(request.valid & response.ready),
         ]
         # Where the data of the read taken in the cycle before comes from.
         from_registers, from_sram = Signal(), Signal()
+        read_mapped = bank.read & bank.read_mapped
+        if self._shared:
+            read_mapped = read_mapped & self.bank_ready
         lane = Signal(range(lanes))
         m.d.sync += [
-            from_registers.eq(bank.read & bank.read_mapped),
+            from_registers.eq(read_mapped),
             from_sram.eq(sram.valid & sram.ready & ~sram.write),
             lane.eq(request.address[2:low]),
         ]
@@ -87,3 +94,8 @@ class ProcessorPort(wiring.Component):
             Mux(from_registers, bank.read_data, 0) | Mux(from_sram, sram.rdata.word_select(lane, 32), 0)
         )
         return m
+
+    def _ready(self, in_registers: Value, in_sram: Value) -> Value:
+        if self._shared:
+            return Mux(in_registers, self.bank_ready, ~in_sram | self.sram.ready)
+        return ~in_sram | self.sram.ready

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from amaranth import Module, Signal, Value, unsigned
+from amaranth import Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -80,7 +80,9 @@ def shown(register: Register, port: wiring.PureInterface) -> Value:
 class RegisterBank(wiring.Component):
     """The registers of one declaration, decoded.
 
-    Members: `bus` (in, `BankSignature`), and one of each register's name (out, `RegisterSignature`).
+    Members: `bus` (in, `BankSignature`), and one of each register's name (out, `RegisterSignature`). If there are
+    `banked` ones (names): `who` (in), which of two processors has the access of this cycle; the stored fields of those
+    registers are there twice, and `value` is that of `who`; `each` has both by the register's name.
 
     A field that software reads and writes and the hardware only sees is stored here; every other field is the
     hardware's, through `r_data` and `w_stb`. A field that software only writes reads as zero, and so do
@@ -89,10 +91,16 @@ class RegisterBank(wiring.Component):
     Latency: one cycle to read. Reset: stored fields are zero.
     """
 
-    def __init__(self, registers: Mapping[str, Register]) -> None:
+    def __init__(self, registers: Mapping[str, Register], *, banked: Collection[str] = ()) -> None:
         self.registers = registers
+        self._banked = frozenset(banked)
+        self.each = {
+            name: [Signal(register_layout(registers[name]), name=f"{name}_{i}") for i in range(2)]
+            for name in banked
+        }
         super().__init__(
             {"bus": In(BankSignature())}
+            | ({"who": In(1)} if banked else {})
             | {name: Out(RegisterSignature(register)) for name, register in registers.items()}
         )
 
@@ -119,7 +127,13 @@ class RegisterBank(wiring.Component):
             port = getattr(self, name)
             m.d.comb += port.w_data.eq(bus.write_data)
             for field_name, field in register.fields.items():
-                if field.stored:
+                if field.stored and name in self._banked:
+                    mine = [value[field_name] for value in self.each[name]]
+                    m.d.comb += port.value[field_name].eq(Mux(self.who, mine[1], mine[0]))
+                    for i in range(2):
+                        with m.If(port.w_stb & (self.who == i)):
+                            m.d.sync += mine[i].eq(port.w_data[field_name])
+                elif field.stored:
                     stored = Signal(field.width, name=f"{name}_{field_name}")
                     m.d.comb += port.value[field_name].eq(stored)
                     with m.If(port.w_stb):

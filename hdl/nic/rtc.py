@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import NicConfig
 
-__all__ = ["Rtc", "clock_layout", "difference", "reached"]
+__all__ = ["Rtc", "Timer", "clock_layout", "difference", "reached"]
 
 
 def difference(a: Value, b: Value) -> Value:
@@ -91,4 +91,31 @@ class Rtc(wiring.Component):
             m.d.sync += [armed.eq(1), time.eq(self.compare)]
         with m.Elif(self.fired):
             m.d.sync += armed.eq(0)
+        return m
+
+
+class Timer(wiring.Component):
+    """Another timer on a clock, as the one in `Rtc`: for a second processor. Members: `ticks` (in, `rtc_bits`): the
+    clock; `compare`, `arm`, `fired`, `armed`, `time`: as there. Reset: not armed."""
+
+    def __init__(self, config: NicConfig) -> None:
+        bits = config.rtc_bits
+        super().__init__(
+            {
+                "ticks": In(bits),
+                "compare": In(bits),
+                "arm": In(1),
+                "fired": Out(1),
+                "armed": Out(1),
+                "time": Out(bits),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.comb += self.fired.eq(self.armed & reached(self.ticks, self.time))
+        with m.If(self.arm):
+            m.d.sync += [self.armed.eq(1), self.time.eq(self.compare)]
+        with m.Elif(self.fired):
+            m.d.sync += self.armed.eq(0)
         return m
