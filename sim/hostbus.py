@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,23 +22,65 @@ class BusError(RuntimeError):
 
 
 class SimulatedWatch:
-    """`Watch` on `length` bytes of one host's memory from `start`."""
+    """`Watch` on `length` bytes of one host's memory from `start`; one coroutine at a time waits on it."""
 
-    def __init__(self, start: int, length: int) -> None:
+    def __init__(self, clock: Clock, start: int, length: int) -> None:
         self.first_word = start // 4
         self.end_word = -(-(start + length) // 4)
+        self._clock = clock
+        self._written = False  # since the last time that anybody looked
+        self._waits = False
+        self._look: Callable[[], int | None] | None = None
+        self._after_cycles = 0
         self._flag = EventFlag()
 
-    async def wait(self) -> None:
+    async def wait(self, look: Callable[[], int | None] | None = None, *, after_cycles: int = 0) -> None:
         """Return once a DMA write burst into the range has ended since the last `wait`; at once if one
-        has."""
-        await self._flag.wait()
+        has. With `look`: call it `after_cycles` after that; wait on if it gives None, else return so many cycles
+        later."""
+        self._look, self._after_cycles = look, after_cycles
         self._flag.clear()
+        self._waits = True
+        if self._written:
+            self._serve()
+        await self._flag.wait()
 
     def wake(self, first_word: int, end_word: int) -> None:
         """A burst has written the words from `first_word` to before `end_word`."""
         if first_word < self.end_word and end_word > self.first_word:
-            self._flag.set()
+            self._written = True
+            if self._waits:
+                self._serve()
+
+    def _serve(self) -> None:
+        self._written = self._waits = False
+        self._later(self._after_cycles, self._seen)
+
+    def _seen(self) -> None:
+        cycles = self._look() if self._look else 0
+        if cycles is not None:
+            self._later(cycles, self._flag.set)
+            return
+        self._waits = True
+        if self._written:
+            self._serve()
+
+    def _later(self, cycles: int, function: Callable[[], None]) -> None:
+        if cycles:
+            self._clock.call_later(cycles, function)
+        else:
+            function()
+
+
+class _Writes:
+    """Words on their way into the NIC's window: `left` of them, and whether the bus was `busy` when their turn was
+    to begin; `ended`: a flag, set then or when all are written or one was `refused`."""
+
+    def __init__(self, writes: Sequence[tuple[int, int]]) -> None:
+        self.left = list(reversed(writes))
+        self.busy = False
+        self.refused: int | None = None
+        self.ended = EventFlag()
 
 
 class SimulatedHost(Clocked):
@@ -91,27 +134,88 @@ class SimulatedHost(Clocked):
         """Read a 32-bit word of the NIC's window. Raises as `write` does."""
         return await self._access(address, 0, write=0)
 
-    async def _access(self, address: int, data: int, *, write: int) -> int:
-        if address % 4:
-            raise ValueError(f"address {address:#x}: a multiple of 4")
+    async def write_all(self, writes: Sequence[tuple[int, int]], *, after_cycles: int = 0) -> None:
+        """Write words, (address, data) each, one after the other, once `after_cycles` are over. Raises as `write`
+        does, after the first that is refused."""
+        for address, _ in writes:
+            self._check(address)
+        burst = _Writes(writes)
+        if after_cycles:
+            self._clock.call_later(after_cycles, lambda: self._begin(burst))
+        else:
+            await self._clock.drive_phase()
+            self._begin(burst)
+        await burst.ended.wait()
+        while burst.busy:
+            await self._my_turn()
+            burst.ended.clear()
+            self._begin(burst)
+            await burst.ended.wait()
+        if burst.refused is not None:
+            raise self._refused(burst.refused, write=1)
+
+    def _begin(self, burst: _Writes) -> None:
+        """The drive phase has come in which words may start, if nobody else has the bus."""
+        burst.busy = self._busy
+        if self._busy or not burst.left:
+            burst.ended.set()
+            return
+        self._busy = True
+        self._next(burst)
+
+    def _next(self, burst: _Writes) -> None:
+        """Write the next word."""
+        address, data = burst.left.pop()
+
+        def done() -> None:
+            if _RESPONSE.get(self._response.get(), "error"):
+                burst.refused = address
+            elif burst.left:
+                self._next(burst)
+                return
+            self._release()
+            burst.ended.set()
+
+        self._start(address, data, write=1)
+        self._clock.call_on_change(self._done, done)
+
+    def _start(self, address: int, data: int, *, write: int) -> None:
+        toggle = self._toggle ^ 1
+        self._command.set(_COMMAND.pack(toggle=toggle, write=write, address=address, data=data))
+        self._toggle = toggle
+
+    def _release(self) -> None:
+        self._busy = False
+        self._turn.set()
+
+    async def _my_turn(self) -> None:
         while self._busy:
             self._turn.clear()
             await self._turn.wait()
+
+    async def _access(self, address: int, data: int, *, write: int) -> int:
+        self._check(address)
+        await self._my_turn()
         self._busy = True
         try:
             await self._clock.drive_phase()
-            toggle = self._toggle ^ 1
-            self._command.set(_COMMAND.pack(toggle=toggle, write=write, address=address, data=data))
-            self._toggle = toggle
+            self._start(address, data, write=write)
             await self._clock.change(self._done)
             answer = self._response.get()
         finally:
-            self._busy = False
-            self._turn.set()
+            self._release()
         if _RESPONSE.get(answer, "error"):
-            what = "write to" if write else "read of"
-            raise BusError(f"node {self._node}: the NIC refused a {what} {address:#x}")
+            raise self._refused(address, write=write)
         return _RESPONSE.get(answer, "data")
+
+    @staticmethod
+    def _check(address: int) -> None:
+        if address % 4:
+            raise ValueError(f"address {address:#x}: a multiple of 4")
+
+    def _refused(self, address: int, *, write: int) -> BusError:
+        what = "write to" if write else "read of"
+        return BusError(f"node {self._node}: the NIC refused a {what} {address:#x}")
 
     def watch(self, start: int, length: int) -> SimulatedWatch:
         """A watch on `length` bytes of memory from `start`. Raises ValueError if they are not memory."""
@@ -119,19 +223,19 @@ class SimulatedHost(Clocked):
             raise ValueError(
                 f"watch on {length} bytes from {start:#x}: the memory has {self._memory.size} bytes"
             )
-        watch = SimulatedWatch(start, length)
+        watch = SimulatedWatch(self._clock, start, length)
         self._watched[watch.first_word : watch.end_word] = 1
         if not self._watches:
-            self._clock.spawn(self._serve_watches(), f"host{self._node}.watches")
+            self._clock.call_on_change(self._write_event, self._serve_watches)
         self._watches.append(watch)
         return watch
 
-    async def _serve_watches(self) -> None:
-        while True:
-            await self._clock.change(self._write_event)
-            used = int(self._log[0])
-            ranges = self._log[1 : 1 + 2 * used].tolist()
-            self._log[0] = 0
-            for first, end in zip(ranges[::2], ranges[1::2], strict=True):
-                for watch in self._watches:
-                    watch.wake(first, end)
+    def _serve_watches(self) -> None:
+        """Watched words were written: tell whom it concerns."""
+        self._clock.call_on_change(self._write_event, self._serve_watches)
+        used = int(self._log[0])
+        ranges = self._log[1 : 1 + 2 * used].tolist()
+        self._log[0] = 0
+        for first, end in zip(ranges[::2], ranges[1::2], strict=True):
+            for watch in self._watches:
+                watch.wake(first, end)

@@ -101,15 +101,14 @@ async def hosts_rate(network: HostNetwork, spec: Any) -> dict[str, Any]:
     messages = wakeups = 0
     for run in range(spec["runs"]):
         network.progress(run / spec["runs"], f"run {run + 1} of {spec['runs']}")
-        before = network.received, network.deliveries, network.sent
+        received, sent = network.received, network.sent
         traffic.seconds, network.delivery_seconds = 0.0, 0.0
         began = time.perf_counter()
         await alive(cycles)
         whole = time.perf_counter() - began
         python = traffic.seconds + network.delivery_seconds
-        received, sent = network.received - before[0], network.sent - before[2]
-        messages += received
-        wakeups += sent + received + network.deliveries - before[1]
+        messages += network.received - received
+        wakeups += network.received - received + network.sent - sent
 
         await traffic.prepare(cycles)
         network.deafen()

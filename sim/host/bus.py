@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,9 +17,13 @@ __all__ = ["HostBus", "Watch"]
 class Watch(Protocol):
     """Wakes host software when the NIC has written into a range of host memory."""
 
-    async def wait(self) -> Any:
+    async def wait(self, look: Callable[[], int | None] | None = None, *, after_cycles: int = 0) -> Any:
         """Return once a DMA write burst into the range has ended since the last `wait` (or since the watch
-        was made); at once if one has."""
+        was made); at once if one has.
+
+        With `look`: so many cycles after that it is called; if it gives None, wait for the next burst, else
+        return the cycles later that it gives. All that is one wake-up.
+        """
 
 
 class HostBus(Scheduler, Protocol):
@@ -36,6 +41,10 @@ class HostBus(Scheduler, Protocol):
     async def write(self, address: int, data: int) -> None:
         """Write a 32-bit word into the NIC's window (`lanikai.hdl.nic.ports`); returns when the bus has taken
         it. Raises BusError if the NIC refused it."""
+
+    async def write_all(self, writes: Sequence[tuple[int, int]], *, after_cycles: int = 0) -> None:
+        """Write words, (address, data) each, one after the other, once `after_cycles` are over. All that is one
+        wake-up. Raises as `write` does, after the first that is refused."""
 
     async def read(self, address: int) -> int:
         """Read a 32-bit word of the NIC's window. Raises BusError if the NIC refused it."""

@@ -110,9 +110,13 @@ class Gm:
 
     async def spend(self, nanoseconds: int) -> None:
         """Let host CPU time pass."""
-        cycles = self.host.cycles(nanoseconds, self.nic)
+        cycles = self.cycles(nanoseconds)
         if cycles:
             await self.bus.sleep(cycles)
+
+    def cycles(self, nanoseconds: int) -> int:
+        """The NIC's cycles of so much of the host CPU's time."""
+        return self.host.cycles(nanoseconds, self.nic)
 
     def check_target(self, port: int, node: int, target: int, priority: int) -> None:
         """Refuse a target that cannot be, and a flow that the rate control unit has no room for. Raises

@@ -200,12 +200,9 @@ class GmPort:
             address=address, length=length, node=node, port=port, priority=priority, token=token
         )
         async with self._turns:
-            await self._gm.spend(self._gm.host.send_ns)
-            await self._write(
-                self._gm.layout.send_descriptor(self.number, self._counts.sends), descriptor.words()
-            )
+            place = self._gm.layout.send_descriptor(self.number, self._counts.sends)
             self._counts.sends += 1
-            await self._ring_doorbell()
+            await self._post(place, descriptor.words(), self._gm.host.send_ns)
         return handle
 
     async def provide_receive_buffer(
@@ -231,11 +228,9 @@ class GmPort:
         self._buffers[token] = buffer
         descriptor = ReceiveDescriptor(address=buffer.start, length=length, priority=priority, token=token)
         async with self._turns:
-            await self._gm.spend(self._gm.host.receive_buffer_ns)
             place = self._gm.layout.receive_descriptor(self.number, self._counts.receives)
-            await self._write(place, descriptor.words())
             self._counts.receives += 1
-            await self._ring_doorbell()
+            await self._post(place, descriptor.words(), self._gm.host.receive_buffer_ns)
 
     async def receive(self) -> Received:
         """The next message; waits for it. Messages of a flow come in the order of their sending. Raises
@@ -292,14 +287,13 @@ class GmPort:
     async def _command(self, operation: Operation, first: int = 0, second: int = 0) -> None:
         """Ask the firmware something and wait for its answer."""
         async with self._turns:
-            await self._gm.spend(self._gm.host.command_ns)
             self._answer.clear()
             self._asked = operation
             self._asking = True
             command = Command(operation=operation, first=first, second=second)
-            await self._write(self._gm.layout.command(self.number), command.words())
             self._counts.commands += 1
-            await self._ring_doorbell()
+            place = self._gm.layout.command(self.number)
+            await self._post(place, command.words(), self._gm.host.command_ns)
             await self._answer.wait()
             self._asking = False
             status = self._status
@@ -307,32 +301,42 @@ class GmPort:
             what = f"{operation.name.lower()} on port {self.number} of node {self._gm.node}"
             raise self._error(status, what, self._gm.node, self.number)
 
-    async def _write(self, address: int, words: tuple[int, ...]) -> None:
-        for place, word in enumerate(words):
-            await self._bus.write(address + 4 * place, word)
-
-    async def _ring_doorbell(self) -> None:
-        await self._bus.write(DOORBELL_BASE + self.number * DOORBELL_PAGE_BYTES, self._counts.word())
+    async def _post(self, place: int, words: tuple[int, ...], nanoseconds: int) -> None:
+        """Write words to the NIC's SRAM, then ring the doorbell, after so much of the host's time."""
+        writes = [(place + 4 * i, word) for i, word in enumerate(words)]
+        writes.append((DOORBELL_BASE + self.number * DOORBELL_PAGE_BYTES, self._counts.word()))
+        await self._bus.write_all(writes, after_cycles=self._gm.cycles(nanoseconds))
 
     async def _watch_events(self) -> None:
         """The poll loop over the event ring, asleep while nothing is written there."""
         watch = self._bus.watch(self._ring.start, self._ring.length)
         words = self._ring.data.view("<u4").reshape(-1, EVENT_BYTES // 4)
+        poll_cycles, event_cycles = (
+            self._gm.cycles(ns) for ns in (self._gm.host.poll_ns, self._gm.host.event_ns)
+        )
+
+        def there() -> bool:
+            return int(words[self._events % len(words)][-1]) == self._events + 1
+
+        def look() -> int | None:
+            return event_cycles if there() else None
+
         while True:
-            await watch.wait()
-            await self._gm.spend(self._gm.host.poll_ns)
+            # The event's time is over when it is taken: one wake-up for both.
+            await watch.wait(look, after_cycles=poll_cycles)
             while True:
                 entry = words[self._events % len(words)]
-                if int(entry[-1]) != self._events + 1:
-                    break
                 self._events += 1
                 event = Event.unpack([int(word) for word in entry])
-                await self._gm.spend(self._gm.host.event_ns)
                 self._take(event)
                 if event.kind is EventKind.COMMAND and (
                     self._asked is Operation.CLOSE or (self._asked is Operation.OPEN and event.status)
                 ):
                     return
+                if not there():
+                    break
+                if event_cycles:
+                    await self._bus.sleep(event_cycles)
 
     def _take(self, event: Event) -> None:
         self._gm.advanced_cycle = self._bus.cycle

@@ -137,8 +137,8 @@ class HostNetwork:
 
     Ends the simulation with SimulationError when a node receives what is not its own, not whole, not what was sent
     or not in order, when an event is lost, and when nothing has moved for `config.watchdog_cycles` though messages
-    are under way. `cramped`: the hosts that wait for room in their rings; `deliveries`: wake-ups for events so far;
-    `delivery_seconds`: wall-clock time that handing them out took.
+    are under way. `cramped`: the hosts that wait for room in their rings; `deliveries`: cycles so far
+    whose events were handed out; `delivery_seconds`: wall-clock time that that took.
     """
 
     def __init__(self, config: HostNetworkConfig, session: Session) -> None:
@@ -148,14 +148,14 @@ class HostNetwork:
         self.cramped: set[MessageHost] = set()
         self.deliveries = 0
         self.delivery_seconds = 0.0
-        self._ahead, self._deaf, self._hears = 0, False, self.clock.flag()
+        self._ahead, self._deaf = 0, False
         self._dut = session.dut
         self._events = np.zeros((EVENT_SLOTS, 2), np.uint64)
         self._control = np.zeros(3, np.uint64)
         kernel.attach_events(self._events, self._control)
         self._bytes, self._state = self._events.data.cast("B"), self._control.data
         self.hosts = [MessageHost(node, self) for node in range(config.traffic.nodes)]
-        self.clock.spawn(self._serve(), "message events")
+        self._listen()
         self.clock.spawn(self._watch(), "watchdog")
 
     async def start(self) -> None:
@@ -217,28 +217,29 @@ class HostNetwork:
         return took
 
     def deafen(self) -> None:
-        """Let events wait in their ring from the next one on, without a wake-up for each."""
+        """Let events wait in their ring from the next one on, without Python being called for them."""
         self._deaf = True
-        self._hears.clear()
 
     def listen(self) -> None:
-        """Deliver all that has waited, and events as they come again."""
+        """Deliver all that has waited, and events as they come again. After `deafen`, once an event has come."""
         self._deaf = False
         self._deliver()
-        self._hears.set()
+        self._listen()
 
-    async def _serve(self) -> None:
-        while True:
-            await self.clock.change(self._dut.wake)
-            if self._deaf:
-                await self._hears.wait()
-                continue
-            began = time.perf_counter()
-            self._deliver()
-            self.deliveries += 1
-            self.delivery_seconds += time.perf_counter() - began
-            if self.cramped:
-                self.cramped = {host for host in self.cramped if not host.make_room()}
+    def _listen(self) -> None:
+        self.clock.call_on_change(self._dut.wake, self._serve)
+
+    def _serve(self) -> None:
+        """Some ring has something for Python: serve them all."""
+        if self._deaf:
+            return
+        self._listen()
+        began = time.perf_counter()
+        self._deliver()
+        self.deliveries += 1
+        self.delivery_seconds += time.perf_counter() - began
+        if self.cramped:
+            self.cramped = {host for host in self.cramped if not host.make_room()}
 
     def _deliver(self) -> None:
         """Hand all events in the ring to their hosts."""

@@ -296,14 +296,22 @@ class CardWatch:
     start: int
     length: int
     flag: Event
+    sleep: Any
 
     def written(self, start: int, length: int) -> None:
         if start < self.start + self.length and self.start < start + length:
             self.flag.set()
 
-    async def wait(self) -> None:
-        await self.flag.wait()
-        self.flag.clear()
+    async def wait(self, look=None, *, after_cycles=0) -> None:
+        cycles = None
+        while cycles is None:
+            await self.flag.wait()
+            self.flag.clear()
+            if after_cycles:
+                await self.sleep(after_cycles)
+            cycles = look() if look else 0
+        if cycles:
+            await self.sleep(cycles)
 
 
 class Host:
@@ -340,11 +348,17 @@ class Host:
             card.queue.append((channel, data))
         card.raise_event("doorbell")
 
+    async def write_all(self, writes, *, after_cycles=0) -> None:
+        if after_cycles:
+            await self.sleep(after_cycles)
+        for address, data in writes:
+            await self.write(address, data)
+
     async def read(self, address: int) -> int:
         await self.sleep(2 * self.WRITE_CYCLES)
         return int.from_bytes(self.card.sram[address - SRAM_BASE :][:4], "little")
 
     def watch(self, start: int, length: int) -> CardWatch:
-        watch = CardWatch(start, length, self.flag())
+        watch = CardWatch(start, length, self.flag(), self.sleep)
         self.card.watches.append(watch)
         return watch

@@ -123,6 +123,55 @@ async def bad_programmed_io(cluster, spec):
     await cluster.nodes[0].host.write(spec["address"], 1)
 
 
+async def words_together(cluster, spec):
+    """The same words one by one on one host and together on another, behind an access of somebody else's; what stands
+    there afterwards, cycles that both took, and what was refused."""
+    clock, (first, second) = cluster.clock, [node.host for node in cluster.nodes]
+    wakeups = clock.count_wakeups()
+    words = [(SRAM_BASE + 64 + 4 * place, 100 + place) for place in range(4)]
+    ended = {}
+    left = clock.flag()
+
+    def over(name):
+        ended[name] = clock.cycle
+        if len(ended) == 4:
+            left.set()
+
+    async def one_by_one():
+        await clock.sleep(10)
+        for address, word in words:
+            await first.write(address, word)
+        over("one by one")
+
+    async def together():
+        await second.write_all(words, after_cycles=10)
+        over("together")
+
+    async def elsewhere(host, name):
+        await clock.sleep(7)
+        await host.read(REGISTER_BASE)
+        over(name)
+
+    for coroutine in (one_by_one(), together(), elsewhere(first, "first"), elsewhere(second, "second")):
+        clock.spawn(coroutine, coroutine.__name__)
+    await left.wait()
+    refused = []
+    for writes in ([(SRAM_BASE, 1), (0x7FF000, 2), (SRAM_BASE, 3)], [(SRAM_BASE + 2, 1)]):
+        try:
+            await first.write_all(writes)
+        except (ValueError, RuntimeError) as error:
+            refused.append(str(error))
+    await first.write_all([])
+    read = [await host.read(address) for host in (first, second) for address, _ in words]
+    return {
+        "ended": ended,
+        "wakeups": wakeups["together"],
+        "read": read,
+        "refused": refused,
+        "before": await first.read(SRAM_BASE),
+    }
+
+
 async def idle(cluster, spec):
     """Simulate cycles in which nothing happens."""
     await cluster.clock.sleep(spec["count"])

@@ -118,7 +118,7 @@ def test_hosts_in_python(tmp_path, monkeypatch, capsys):
     assert sum(one["profile"].values()) * case.cycles == pytest.approx(3000 * 1e6 / whole)
     # A load of 0.2 on three nodes is a message in about 13 cycles.
     assert 150 < one["hosts"]["messages"] < 300
-    # The sender's, the event's, the receiver's; fewer where one serves for two.
-    assert 2 < one["hosts"]["wakeups_per_message"] <= 3
+    # The sender's and the receiver's; a few messages were posted before the stretch, or arrive after it.
+    assert 1.9 < one["hosts"]["wakeups_per_message"] < 2.1
     # Eight flits, a router of five cycles, registers and wires; queues besides.
     assert 14 < one["hosts"]["mean_latency_cycles"] < 40

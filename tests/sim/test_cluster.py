@@ -2,6 +2,7 @@
 
 import pytest
 from lanikai.hdl.config import ConfigError
+from lanikai.hdl.nic.ports import SRAM_BASE
 from lanikai.sim.cluster import ENTRY, ClusterConfig, build_cluster, cluster_preset, cluster_spec
 from lanikai.sim.errors import SimulationError
 from lanikai.sim.run import run
@@ -76,3 +77,18 @@ def test_refused_programmed_io(tiny, tiny_config, tmp_path):
         SimulationError, match=r"^BusError: node 0: the NIC refused a write to 0x7ff000 \(log: "
     ):
         point(tiny, tiny_config, "bad_programmed_io", tmp_path, {"address": 0x7FF000})
+
+
+def test_words_written_together(tiny, tiny_config, tmp_path):
+    """They take the cycles that they take one by one, also while somebody else has the bus, with three wake-ups at
+    most; the first that is refused ends them."""
+    ran = point(tiny, tiny_config, "words_together", tmp_path).value
+    assert ran["ended"]["together"] == ran["ended"]["one by one"]
+    assert ran["ended"]["first"] == ran["ended"]["second"] > 10
+    assert ran["wakeups"] <= 3
+    assert ran["read"] == [100, 101, 102, 103] * 2
+    assert ran["refused"] == [
+        "node 0: the NIC refused a write to 0x7ff000",
+        f"address {SRAM_BASE + 2:#x}: a multiple of 4",
+    ]
+    assert ran["before"] == 1

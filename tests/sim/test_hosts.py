@@ -37,7 +37,7 @@ def test_the_same_however_long_python_takes(play):
 
 def test_wakeups(play):
     """A message wakes its sender once (its gap is over; now and then again, for room in the ring) and its receiver
-    once; one coroutine of the network, which serves all, wakes at most once."""
+    once; events of a cycle are handed out together."""
     ran = play("workload", {"messages": 60, "gap_cycles": 60, "disturb": 0})
     messages = len(ran["found"])
     assert 0.9 * messages < ran["wakeups"]["send"] <= 1.2 * messages
