@@ -9,16 +9,13 @@ import numpy as np
 
 from .clock import Clock, Clocked, EventFlag
 from .fields import Fields
+from .host.bus import BusError
 from .kernel import LOG_RANGES, Signal, attach_memory
 from .pci import HOST_COMMAND, HOST_RESPONSE
 
 __all__ = ["BusError", "SimulatedHost", "SimulatedWatch"]
 
 _COMMAND, _RESPONSE = Fields(HOST_COMMAND), Fields(HOST_RESPONSE)
-
-
-class BusError(RuntimeError):
-    """The NIC refused programmed I/O; one line with the node, the access and its address."""
 
 
 class SimulatedWatch:
@@ -87,7 +84,8 @@ class SimulatedHost(Clocked):
     """`HostBus` of node `node`.
 
     `command`, `response`: the host's mailbox (`HOST_COMMAND`, `HOST_RESPONSE`); `done`, `write_event`: cocotb
-    handles of the one-bit signals that change when programmed I/O or a watched DMA write has ended.
+    handles of the one-bit signals that change when programmed I/O or a watched DMA write has ended. `interrupt`: the
+    NIC's interrupt line, of which `interrupt_handle` is the cocotb handle.
     """
 
     def __init__(
@@ -100,11 +98,14 @@ class SimulatedHost(Clocked):
         response: Signal,
         done: Any,
         write_event: Any,
+        interrupt: Signal,
+        interrupt_handle: Any,
     ) -> None:
         self._node = node
         super().__init__(clock)
         self._command, self._response, self._done = command, response, done
         self._write_event = write_event
+        self._interrupt, self._interrupt_handle = interrupt, interrupt_handle
         self._memory = np.zeros(memory_bytes, np.uint8)
         self._watched = np.zeros(memory_bytes // 4, np.uint8)
         self._log = np.zeros(1 + 2 * LOG_RANGES, np.uint32)
@@ -216,6 +217,11 @@ class SimulatedHost(Clocked):
     def _refused(self, address: int, *, write: int) -> BusError:
         what = "write to" if write else "read of"
         return BusError(f"node {self._node}: the NIC refused a {what} {address:#x}")
+
+    async def interrupt(self) -> None:
+        """Return in the first cycle in which the NIC's interrupt line is up; at once if it is."""
+        while not self._interrupt.get():
+            await self._clock.change(self._interrupt_handle)
 
     def watch(self, start: int, length: int) -> SimulatedWatch:
         """A watch on `length` bytes of memory from `start`. Raises ValueError if they are not memory."""

@@ -13,8 +13,9 @@ from amaranth.lib.wiring import In, Out
 
 from ..axi import Axi4LiteSignature
 from ..config import NicConfig
-from .completion_layout import CONSUME_LAYOUT, OWNER_BITS, QUEUE_BITS
-from .doorbell import CHANNEL_BITS, ring_layout
+from .completion_layout import CONSUME_LAYOUT, OWNER_BITS
+from .doorbell import ring_layout
+from .owner_page import CONSUME_WORD, DOORBELL_WORD, PART_BITS, PagePart
 from .ports import DOORBELL_BASE, DOORBELL_PAGE_BYTES, HOST_ADDRESS_BITS, REGISTER_BASE
 from .processor_port import lane_bits
 from .register_bank import OFFSET_BITS, BankSignature
@@ -22,8 +23,6 @@ from .sram import SramPortSignature
 
 __all__ = ["SHADOW_LAYOUT", "HostPort", "Resp"]
 
-PART_BITS = 10
-"""An owner's page has four parts of 2^10 bytes: send doorbells, receive doorbells, completion queues, shadow window."""
 SHADOW_LAYOUT = data_layouts.StructLayout({"owner": OWNER_BITS, "address": 20, "bytes": PART_BITS + 1})
 """A shadow window: `bytes` of the SRAM from `address` (bytes, a multiple of 4) on, which `owner` may write."""
 
@@ -156,9 +155,10 @@ class HostPort(wiring.Component):
         page = address[(DOORBELL_PAGE_BYTES - 1).bit_length() :]
         part = address[PART_BITS : (DOORBELL_PAGE_BYTES - 1).bit_length()]
         if self.config.owners:
+            rung = data_layouts.View(DOORBELL_WORD, data)
             m.d.comb += [
-                ring.payload.channel.eq(data[:CHANNEL_BITS]),
-                ring.payload.word.eq(data[CHANNEL_BITS:]),
+                ring.payload.channel.eq(rung.channel),
+                ring.payload.word.eq(rung.word),
                 ring.payload.owner.eq(page),
             ]
         else:
@@ -209,23 +209,22 @@ class HostPort(wiring.Component):
         sram, done, good = ends
         m.d.comb += done.eq(1)
         with m.Switch(address[PART_BITS : (DOORBELL_PAGE_BYTES - 1).bit_length()]):
-            with m.Case(*range(1 if self.config.receive_doorbells == "none" else 2)):
+            doorbells = [PagePart.SEND] + [PagePart.RECEIVE] * (self.config.receive_doorbells != "none")
+            with m.Case(*doorbells):
                 m.d.comb += rings
             if self.config.completion_queues:
-                with m.Case(2):
-                    consume = self.consume.payload
+                with m.Case(PagePart.COMPLETION):
+                    consume, said = self.consume.payload, data_layouts.View(CONSUME_WORD, data)
                     m.d.comb += [
                         self.consume.valid.eq(go),
-                        consume.queue.eq(data[:QUEUE_BITS]),
-                        consume.arm.eq(data[15]),
-                        consume.index.eq(data[16:]),
+                        *(consume[name].eq(said[name]) for name in ("queue", "arm", "index")),
                         consume.owner.eq(page),
                         done.eq(self.consume.ready),
                         good.eq(~self.consume_refused),
                     ]
             if window is not None:
                 offset = address[:PART_BITS]
-                with m.Case(3), m.If((page < self.config.owners) & (offset < window.bytes)):
+                with m.Case(PagePart.SHADOW), m.If((page < self.config.owners) & (offset < window.bytes)):
                     m.d.comb += [
                         self._write_at.eq(window.address + offset),
                         sram.eq(go),

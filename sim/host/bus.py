@@ -11,7 +11,11 @@ from typing import Any, Protocol
 import numpy as np
 from lanikai.firmware.ports import Scheduler
 
-__all__ = ["HostBus", "Watch"]
+__all__ = ["BusError", "HostBus", "Watch"]
+
+
+class BusError(RuntimeError):
+    """The NIC refused programmed I/O; one line with the node, the access and its address."""
 
 
 class Watch(Protocol):
@@ -48,6 +52,9 @@ class HostBus(Scheduler, Protocol):
 
     async def read(self, address: int) -> int:
         """Read a 32-bit word of the NIC's window. Raises BusError if the NIC refused it."""
+
+    async def interrupt(self) -> None:
+        """Return in the first cycle in which the NIC's interrupt line is up; at once if it is."""
 
     def watch(self, start: int, length: int) -> Watch:
         """A watch on `length` bytes of memory from `start`."""

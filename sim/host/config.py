@@ -7,7 +7,7 @@ from fractions import Fraction
 from lanikai.hdl.config import NicConfig, Part
 from pydantic import Field
 
-__all__ = ["HostConfig"]
+__all__ = ["HostConfig", "KitConfig", "cycles"]
 
 
 class HostConfig(Part):
@@ -34,5 +34,58 @@ class HostConfig(Part):
 
     def cycles(self, nanoseconds: int, nic: NicConfig) -> int:
         """NIC clock cycles of a time, rounded up; 0 stays 0."""
-        exact = Fraction(nanoseconds * nic.clock_hz, 1_000_000_000)
-        return -(-exact.numerator // exact.denominator)
+        return cycles(nanoseconds, nic)
+
+
+class KitConfig(Part):
+    """What the calls of the host kit cost, on the machine of `HostConfig`, a 300 MHz Pentium II.
+
+    No document has these numbers. What runs in the process is counted in instructions, one a cycle, as in `HostConfig`.
+    What enters the kernel is an assumption of the order of what is known of systems of that time: a system call 1 us,
+    an interrupt with its handler 5 us, a switch to another process 5 us. nagar-thesis-2001 only calls registering
+    memory "a costly system call" (4.1.2). Accesses to the card take their time on the simulated bus, beside these.
+    """
+
+    post_ns: int = Field(
+        200,
+        ge=0,
+        description="posting a descriptor: is there room, two words and a status; about 60 instructions",
+    )
+    look_ns: int = Field(
+        20,
+        ge=0,
+        description="a look at a completion queue, or at a status word, that finds nothing new: in the cache, compare",
+    )
+    miss_ns: int = Field(
+        150,
+        ge=0,
+        description="the first look at what the card has written: the line comes from memory, as `HostConfig.poll_ns`",
+    )
+    entry_ns: int = Field(
+        100, ge=0, description="taking an entry out of a completion queue; about 30 instructions"
+    )
+    system_call_ns: int = Field(1_000, ge=0, description="into the kernel and back. Assumption")
+    interrupt_ns: int = Field(
+        5_000, ge=0, description="an interrupt and its handler, without its accesses to the card. Assumption"
+    )
+    wake_ns: int = Field(
+        5_000, ge=0, description="from a process' being woken to its running again: a switch. Assumption"
+    )
+    register_ns: int = Field(
+        5_000,
+        ge=0,
+        description="registering or deregistering memory, beside the system call and the pages: bookkeeping, a word "
+        "with the card. Assumption, that of `HostConfig.command_ns`",
+    )
+    register_page_ns: int = Field(
+        500,
+        ge=0,
+        description="a page of it: find it, pin it, write its entry of the page table; about 150 instructions",
+    )
+    deregister_page_ns: int = Field(200, ge=0, description="a page: unpin it; about 60 instructions")
+
+
+def cycles(nanoseconds: int, nic: NicConfig) -> int:
+    """NIC clock cycles of a time, rounded up; 0 stays 0."""
+    exact = Fraction(nanoseconds * nic.clock_hz, 1_000_000_000)
+    return -(-exact.numerator // exact.denominator)

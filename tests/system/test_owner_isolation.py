@@ -3,23 +3,12 @@
 from pathlib import Path
 
 import pytest
-from lanikai.hdl.config import NicConfig, preset
-from lanikai.sim.cluster import ENTRY, cluster_preset, cluster_spec
+from lanikai.sim.cluster import ENTRY, cluster_spec
 from lanikai.sim.run import run
 
+from .owner_cluster import CONFIG
+
 pytestmark = pytest.mark.xdist_group("owners")
-NIC = preset(
-    NicConfig,
-    "tiny",
-    owners=2,
-    doorbell_classes=2,
-    shadow_windows=True,
-    completion_queues=2,
-    completion_batch=2,
-    regions=2,
-    translation_entries=4,
-)
-CONFIG = cluster_preset("tiny", nic=NIC, memory_bytes=65536, watchdog_cycles=20_000)
 
 
 @pytest.fixture(scope="module")

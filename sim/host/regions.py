@@ -1,0 +1,97 @@
+"""Registered memory: regions that the card lets a process' messages use, and their page tables."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lanikai.hdl.nic.protection import KEY_BITS
+from lanikai.hdl.nic.translation import Scope
+
+from .address_space import VirtualBuffer
+from .kit_errors import KitError, ResourceError
+from .memory import Buffer
+
+if TYPE_CHECKING:
+    from .driver import Driver
+
+__all__ = ["Region", "Regions"]
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """A buffer that is registered: region `number` of the card, with `key`, for `owner`."""
+
+    buffer: VirtualBuffer
+    number: int
+    key: int
+    owner: int
+    writable: bool
+
+    @property
+    def tag(self) -> int:
+        """What a descriptor says of it."""
+        return self.key << 8 | self.number
+
+
+class Regions:
+    """The driver's share in registered memory (nagar-thesis-2001 4.1.2: `VipRegisterMemory`; 4.2.1).
+
+    A region has a page table in host memory, made when it is registered: its pages are pinned, so entries never change.
+    A number that is used again gets another key, and what the card has cached of its pages is forgotten: a tag of
+    before is refused.
+    """
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._free = deque(range(driver.nic.regions))
+        self._keys = [0] * driver.nic.regions
+        self._tables: dict[int, tuple[Region, Buffer]] = {}
+
+    async def register(self, owner: int, buffer: VirtualBuffer, *, writable: bool = True) -> Region:
+        """Pin a buffer and tell the card. Costs a system call, `register_ns`, `register_page_ns` a page, and the words
+        with the card. Raises ResourceError if the card has no region left, MemoryUseError if the host has no memory for
+        the page table."""
+        driver, kit = self._driver, self._driver.kit
+        if not self._free:
+            raise ResourceError(
+                f"node {driver.bus.node}: all {driver.nic.regions} memory regions of the card are in use: "
+                "deregister one"
+            )
+        table = driver.pages.allocate(4 * len(buffer.pages))
+        number = self._free.popleft()
+        key = self._keys[number] = (self._keys[number] + 1) % (1 << KEY_BITS)
+        region = Region(buffer, number, key, owner, writable)
+        self._tables[number] = region, table
+        await driver.spend(kit.system_call_ns + kit.register_ns + kit.register_page_ns * len(buffer.pages))
+        for i, page in enumerate(buffer.pages):
+            table.write((page.start | 1).to_bytes(4, "little"), 4 * i)
+        await driver.set_up(
+            ("REGION_START", {"address": buffer.start}),
+            ("REGION_BYTES", {"bytes": buffer.length}),
+            ("REGION_TABLE", {"address": table.start}),
+            (
+                "REGION",
+                {"region": number, "key": key, "owner": owner, "writable": int(writable), "valid": 1},
+            ),
+        )
+        return region
+
+    async def deregister(self, region: Region) -> None:
+        """End a region, and unpin it when the card cannot use it any more. Raises KitError if it is none."""
+        driver, kit = self._driver, self._driver.kit
+        if self._tables.get(region.number, (None,))[0] is not region:
+            raise KitError(
+                f"node {driver.bus.node}: memory at {region.buffer.start:#x}, {region.buffer.length} bytes, is not "
+                "registered: register it first, and deregister it once"
+            )
+        _, table = self._tables.pop(region.number)
+        pages = len(region.buffer.pages)
+        await driver.spend(kit.system_call_ns + kit.register_ns + kit.deregister_page_ns * pages)
+        await driver.set_up(
+            ("REGION", {"region": region.number}),
+            ("TRANSLATION_INVALIDATE", {"region": region.number, "scope": Scope.REGION}),
+        )
+        driver.pages.release(table)
+        self._free.append(region.number)

@@ -1,0 +1,135 @@
+"""Work queues through host kit, firmware and card: the three ways of a descriptor, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+from lanikai.hdl.config import ConfigError
+from lanikai.sim.cluster import ENTRY, cluster_spec
+from lanikai.sim.errors import SimulationError
+from lanikai.sim.run import run
+
+from .owner_cluster import CONFIG
+
+pytestmark = pytest.mark.xdist_group("owners")
+BURST, BURSTS = 6, 3
+
+
+@pytest.fixture(scope="module")
+def model():
+    return CONFIG.build()
+
+
+def point(model, name, spec, folder, monkeypatch, seed=3):
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    return run(
+        model, ENTRY, cluster_spec(CONFIG, f"work_queue_points:{name}", spec), out_dir=folder, seed=seed
+    )
+
+
+def test_three_ways_of_a_descriptor_give_the_same_bytes_at_different_costs(model, tmp_path, monkeypatch):
+    """A burst of messages is posted with one doorbell. Both cards: every descriptor by a DMA of its own; one a burst,
+    the others with the data before them; none."""
+    found = {}
+    for way in ("fetched", "tailgated", "shadow"):
+        spec = {"descriptors": way, "bytes": 64, "burst": BURST, "bursts": BURSTS}
+        found[way] = point(model, "messages", spec, tmp_path, monkeypatch).value
+        assert found[way]["dropped"] == 0
+    assert len({values["sha256"] for values in found.values()}) == 1
+    count = BURST * BURSTS
+    assert found["fetched"]["operations"] == [{"descriptor": count, "data": count}] * 2
+    assert (
+        found["tailgated"]["operations"]
+        == [{"descriptor": BURSTS, "list": count - BURSTS, "data": BURSTS}] * 2
+    )
+    assert found["shadow"]["operations"] == [{"data": count}] * 2
+    # A shadow is two writes a descriptor, beside the doorbell and the consumer's index.
+    more = found["shadow"]["page_writes"] - found["fetched"]["page_writes"]
+    assert more == 2 * count and found["fetched"]["page_writes"] == found["tailgated"]["page_writes"]
+    # The first message of a burst: a tailgated descriptor comes with its data, and delays it; a shadow spares the DMA.
+    first = {way: values["latency_cycles"][BURST] for way, values in found.items()}
+    assert first["shadow"] < first["fetched"] < first["tailgated"]
+    # The last: descriptors that tailgate have been there before they were needed.
+    last = {way: values["latency_cycles"][-1] for way, values in found.items()}
+    assert last["shadow"] < last["tailgated"] < last["fetched"]
+
+
+def test_a_process_is_told_what_it_may_not_and_others_go_on(model, tmp_path, monkeypatch):
+    """Regions, channels, queues: each refusal by its own error or status, in these words."""
+    found = point(model, "refusals", {}, tmp_path, monkeypatch).value
+    assert found["statuses"] == {
+        "somebody else's region": "NOT_OWNER",
+        "a region that is gone": "NO_REGION",
+        "a write into a region that may only be read": "READ_ONLY",
+        "longer than a packet": "TOO_LONG",
+        "longer than the buffer": "TOO_LONG",
+        "the same region number registered anew": "NO_REGION",
+    }
+    assert found["errors"] == {
+        "foreign channel": "node 0, owner 2: the card refused the send doorbell of channel 1: it is not this owner's",
+        "foreign queue": "node 0, owner 2: the card refused index 0 of completion queue 0: it is not this owner's",
+        "shadow": "node 0, owner 1: byte 0x400 of the shadow window: its part of the page ends at 0x400",
+        "full": "node 0, channel 1: its queue to send has 2 of 2 descriptors free, 3 are asked for: wait for some to "
+        "end",
+        "none free": "node 0, channel 1: its queue to send has 0 of 2 descriptors free, 1 are asked for: wait for some "
+        "to end",
+        "outside": "9 bytes at 4089: the buffer has 4096 bytes",
+        "route": "node 0 has no route to node 7; it reaches 1",
+        "twice": "node 0: memory at 0x10001000, 100 bytes, is not registered: register it first, and deregister it "
+        "once",
+        "regions": "node 0: all 4 memory regions of the card are in use: deregister one",
+        "entries": "a completion queue of 12 entries: a power of two, 2 to 32768",
+        "old": "node 0, channel 1: descriptor 0: the queue has those from 6 to 7",
+        "closed": "node 0, owner 1: the card refused the send doorbell of channel 1: it is not this owner's",
+    }
+    assert found["intact"] and found["afterwards"]
+
+
+def test_a_slow_consumer_gets_an_error_and_can_begin_anew(model, tmp_path, monkeypatch):
+    found = point(model, "overrun", {}, tmp_path, monkeypatch).value
+    assert found["error"] == (
+        "node 0: completion queue 1 of 2 entries was overrun at entry 1: reap it more often, or make it longer"
+    )
+    assert found["seen_before"] == [0] and found["seen_after"] == [4]
+
+
+def test_both_ways_at_once_neither_card_waits_for_the_other(model, tmp_path, monkeypatch):
+    """Two cards that send to each other without a pause, each with one buffer to receive into."""
+    spec = {"messages": 12, "bytes": 128}
+    found = point(model, "both_ways", spec, tmp_path, monkeypatch).value
+    assert found == [spec["messages"]] * 2
+
+
+def test_a_driver_without_firmware_says_so(model, tmp_path, monkeypatch):
+    with pytest.raises(SimulationError) as error:
+        point(model, "no_firmware", {}, tmp_path, monkeypatch)
+    assert str(error.value).startswith(
+        "KitError: node 0: the card's firmware hears no doorbell after 6400 cycles: start a WorkQueueProgram on it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"regions": 0}, "NicConfig.regions = 0: at least 1 for work queues"),
+        (
+            {"receive_doorbells": "none"},
+            "NicConfig: work queues need doorbell = 'queue' and receive_doorbells = 'merged'",
+        ),
+        (
+            {"shadow_windows": False},
+            "NicConfig.shadow_windows = False: descriptors = 'shadow' needs them",
+        ),
+        (
+            {"sram_bytes": 2048},
+            "NicConfig.sram_bytes = 2048: work queues need 4704 bytes; fewer channels, or owners with shadow windows, "
+            "would fit",
+        ),
+    ],
+)
+def test_a_card_that_lacks_something_is_named(changes, message):
+    from lanikai.firmware.work_queue.config import WorkQueueConfig
+    from lanikai.firmware.work_queue.layout import Layout
+
+    with pytest.raises(ConfigError) as error:
+        Layout(CONFIG.nic.replace(**changes), WorkQueueConfig(descriptors="shadow"))
+    assert str(error.value) == message

@@ -1,0 +1,195 @@
+"""Work queues from process to process: coroutines of `test_work_queue.py`, run in the simulator."""
+
+import hashlib
+
+from lanikai.firmware.work_queue.config import WorkQueueConfig
+from lanikai.firmware.work_queue.layout import unpack_descriptor_number
+from lanikai.hdl.nic.completion_layout import CompletionStatus
+from lanikai.sim.experiments.kit_hosts import start_kit
+from lanikai.sim.host.driver import Driver
+from lanikai.sim.host.kit_errors import KitError, OverrunError
+from lanikai.sim.host.process import Process
+
+
+async def pair(drivers, *, entries=16, stall=False):
+    """A process on nodes 0 and 1 each, a completion queue of either, a channel between them."""
+    found = []
+    for driver in drivers[:2]:
+        process = await Process.open(driver)
+        queue = await process.completion_queue(entries, batch=2, lag_cycles=40, stall=stall)
+        found.append((process, queue, await process.channel(queue)))
+    for here, there in ((0, 1), (1, 0)):
+        await found[here][2].connect(node=there, channel=found[there][2].number)
+    return found
+
+
+async def messages(cluster, spec):
+    """`spec["bursts"]` bursts of `spec["burst"]` messages from 0 to 1, posted with one doorbell each burst, received
+    into buffers over page ends; the receiver blocks, the sender spins. Returns what it has cost."""
+    programs, drivers = start_kit(cluster, WorkQueueConfig(descriptors=spec["descriptors"]))
+    (sender, sent_queue, out), (receiver, arrived, into) = await pair(drivers)
+    size, burst, rng = spec["bytes"], spec["burst"], cluster.random
+    page = 4096
+    source = await sender.allocate(2 * page, writable=False)
+    target = await receiver.allocate(2 * page)
+    content = rng.randbytes(2 * page)
+    source.buffer.write(content)
+    writes = sender.page.writes
+    latency, got = [], hashlib.sha256()
+    for _ in range(spec["bursts"]):
+        # Some lie over the end of a page, whose neighbour is elsewhere in memory.
+        places = [
+            4 * rng.randrange(page // 2, page // 4 * 3) % (2 * page - size) // 4 * 4 for _ in range(burst)
+        ]
+        places[0] = page - size // 2 // 4 * 4
+        slots = [page - 20 + i * size for i in range(burst)]
+        await into.receive.post_all([(target, slot, size) for slot in slots])
+        start = cluster.clock.cycle
+        first = await out.send.post_all([(source, place, size) for place in places])
+        for i in range(burst):
+            told = await arrived.wait()
+            assert (told.status, told.bytes, told.work_queue) == (CompletionStatus.OK, size, into.number)
+            assert unpack_descriptor_number(told.descriptor) == (first[i], True)
+            latency.append(told.cycle - start)
+            data = target.buffer.read(size, slots[i])
+            assert data == content[places[i] : places[i] + size], f"message {first[i]} is not what was sent"
+            got.update(data)
+        for i in range(burst):
+            told = await sent_queue.spin()
+            assert unpack_descriptor_number(told.descriptor) == (first[i], False)
+            assert await out.send.done(first[i]) == (CompletionStatus.OK, size)
+    return {
+        "sha256": got.hexdigest(),
+        "latency_cycles": latency,
+        "operations": [dict(program.operations) for program in programs],
+        "page_writes": sender.page.writes - writes,
+        "interrupts": arrived.interrupts,
+        "dropped": programs[1].dropped,
+    }
+
+
+async def refusals(cluster, spec):
+    """What processes may not do, on node 0: A (owner 1) and B (owner 2)."""
+    _, drivers = start_kit(cluster, WorkQueueConfig(descriptors="shadow", queue_entries=2))
+    (a, told, out), (there, arrived, into) = await pair(drivers)
+    b = await Process.open(drivers[0])
+    secret = await b.allocate(64)
+    secret.buffer.write(b"secret" * 10)
+    before = secret.buffer.read()
+    source, gone = await a.allocate(4096, writable=False), await a.allocate(100)
+    target = await there.allocate(256)
+    target.buffer.write(bytes([0xEE]) * 256)
+    statuses, errors = {}, {}
+
+    async def send(region, length=None, *, room=128):
+        """Post a message and, unless `room` is None, a buffer for it. Returns how they ended."""
+        if room is not None:
+            await into.receive.post(target, length=room)
+        await out.send.post(region, length=length)
+        ended = await told.wait()
+        return ended.status, (await arrived.wait()).status if room is not None else None
+
+    async def refused(name, call):
+        try:
+            await call
+        except (KitError, ValueError) as error:
+            errors[name] = str(error)
+
+    statuses["somebody else's region"], _ = await send(secret, room=None)
+    await a.deregister(gone)
+    statuses["a region that is gone"], _ = await send(gone, room=None)
+    again = await a.register(gone.buffer)
+    assert again.number != gone.number or again.key != gone.key
+    statuses["the same region number registered anew"], _ = await send(gone, room=None)
+    await refused("regions", _three(a))
+    statuses["longer than a packet"], _ = await send(source, 129, room=None)
+    _, statuses["longer than the buffer"] = await send(source, 100, room=96)
+    intact = target.buffer.read() == bytes([0xEE]) * 256
+    read_only = await there.allocate(128, writable=False)
+    await into.receive.post(read_only)
+    await out.send.post(source, length=64)
+    await told.wait()
+    statuses["a write into a region that may only be read"] = (await arrived.wait()).status
+    intact = intact and read_only.buffer.read() == bytes(128) and secret.buffer.read() == before
+
+    await refused("foreign channel", b.page.ring(out.number, 1))
+    await refused("foreign queue", b.page.consume(told.number, 0))
+    await refused("shadow", a.page.shadow(0x3FC, (1, 2)))
+    await refused("outside", out.send.post(source, offset=4089, length=9))
+    await refused("route", out.connect(node=7, channel=1))
+    await refused("twice", a.deregister(gone))
+    await refused("entries", a.completion_queue(12))
+    # Two are under way; a third waits for one to end.
+    for _ in range(2):
+        await into.receive.post(target, length=128)
+    await refused("full", out.send.post_all([(source, 0, 128)] * 3))
+    await out.send.post_all([(source, 0, 128)] * 2)
+    await refused("none free", out.send.post(source, length=4))
+    for _ in range(2):
+        assert (await told.wait()).status == (await arrived.wait()).status == CompletionStatus.OK
+    await refused("old", out.send.done(0))
+    afterwards = target.buffer.read(128) == bytes(128)
+    await out.close()
+    await refused("closed", out.send.post(source, length=4))
+    names = {name: CompletionStatus(status).name for name, status in statuses.items()}
+    return {"statuses": names, "errors": errors, "intact": intact, "afterwards": afterwards}
+
+
+async def _three(process):
+    for _ in range(3):
+        await process.allocate(4)
+
+
+async def overrun(cluster, spec):
+    """A sender that looks at its completions too late."""
+    _, drivers = start_kit(cluster)
+    (a, _, _), (there, arrived, into) = await pair(drivers)
+    told = await a.completion_queue(2)
+    out = await a.channel(told)
+    await out.connect(node=1, channel=into.number)
+    source, target = await a.allocate(64), await there.allocate(64)
+    for _ in range(4):
+        await into.receive.post(target)
+        await out.send.post(source)
+        await arrived.wait()
+    seen = [[], []]
+    error = None
+    try:
+        while True:
+            seen[0].append(unpack_descriptor_number((await told.wait()).descriptor)[0])
+    except OverrunError as found:
+        error = str(found)
+    await told.remake()
+    await into.receive.post(target)
+    await out.send.post(source)
+    seen[1].append(unpack_descriptor_number((await told.wait()).descriptor)[0])
+    return {"error": error, "seen_before": seen[0], "seen_after": seen[1]}
+
+
+async def both_ways(cluster, spec):
+    """As many messages as the queues hold, both ways at once. Returns how many came to each."""
+    programs, drivers = start_kit(cluster, WorkQueueConfig(descriptors="tailgated", queue_entries=16))
+    ends = await pair(drivers, entries=32)
+    size, count = spec["bytes"], spec["messages"]
+    contents = [cluster.random.randbytes(size * count) for _ in ends]
+    buffers = []
+    for (process, _, channel), content in zip(ends, contents, strict=True):
+        source, target = await process.allocate(len(content)), await process.allocate(len(content))
+        source.buffer.write(content)
+        buffers.append((source, target))
+        await channel.receive.post_all([(target, size * i, size) for i in range(count)])
+    for (_, _, channel), (source, _) in zip(ends, buffers, strict=True):
+        await channel.send.post_all([(source, size * i, size) for i in range(count)])
+    for _, queue, _ in ends:
+        for _ in range(2 * count):
+            assert (await queue.wait()).status == CompletionStatus.OK
+    for (_, target), content in zip(buffers, reversed(contents), strict=True):
+        assert target.buffer.read() == content
+    return [program.received for program in programs]
+
+
+async def no_firmware(cluster, spec):
+    """A driver alone."""
+    node = cluster.nodes[0]
+    driver = Driver(node.host, nic=cluster.config.nic, routes={})
+    await (await Process.open(driver)).completion_queue(4)
