@@ -6,10 +6,10 @@ tests. Firmware itself knows no simulator: it awaits these and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, Protocol
 
-__all__ = ["Flag", "ProcessorPort", "Scheduler"]
+__all__ = ["CardPorts", "Flag", "ProcessorPort", "Scheduler"]
 
 
 class Flag(Protocol):
@@ -46,7 +46,8 @@ class Scheduler(Protocol):
 
 
 class ProcessorPort(Scheduler, Protocol):
-    """The register port of one NIC (`lanikai.hdl.nic.ports`). One access at a time; the caller serialises."""
+    """The register port of one NIC's processor (`lanikai.hdl.nic.ports`). One access at a time; the caller
+    serialises. With two processors on a card each has one: an access of one may wait for one of the other's."""
 
     async def write(self, address: int, data: int) -> None:
         """Write a 32-bit word at a byte address of the processor's map. Takes 1 cycle, more if the SRAM is
@@ -57,3 +58,11 @@ class ProcessorPort(Scheduler, Protocol):
 
     async def event(self) -> None:
         """Return in the first cycle in which `event` (ISR & IMR) is high; at once if it is."""
+
+
+class CardPorts(Protocol):
+    """A card, as far as firmware stands on it (`lanikai.sim.cluster.Node`)."""
+
+    @property
+    def processors(self) -> Sequence[ProcessorPort]:
+        """Ports of its processors: one, or one to send and one to receive."""

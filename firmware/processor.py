@@ -9,38 +9,62 @@ program, whose state machines run to completion (gulati-thesis-2001 4.1).
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from types import TracebackType
 
 from . import registers
 from .costs import CostTable
 from .lock import Lock
-from .ports import Flag, ProcessorPort
+from .ports import CardPorts, Flag, ProcessorPort
 
-__all__ = ["EVENT_ORDER", "Processor"]
+__all__ = ["EVENT_ORDER", "RECEIVE_EVENTS", "SEND_EVENTS", "Processor", "processors"]
 
 EVENT_ORDER = ("receive", "send", "host_dma", "timer", "doorbell", "dispatch")
 """Event bits of ISR in the order in which simultaneous ones wake their state machines: what holds the wire
 first."""
 
-LEVELS = frozenset({"doorbell", "dispatch"})
+SEND_EVENTS = ("send", "host_dma", "timer", "peer", "doorbell", "dispatch")
+"""The same for a processor that sends, on a card with two."""
+RECEIVE_EVENTS = ("receive", "host_dma", "timer", "peer", "receive_doorbell")
+"""And for one that receives."""
+
+LEVELS = frozenset({"doorbell", "receive_doorbell", "dispatch"})
 """Event bits that stay up, or come back at once, until their cause is served."""
 
 
-class Processor:
-    """The processor of one NIC.
+def processors(card: CardPorts, *costs: CostTable) -> tuple[Processor, ...]:
+    """The processors of a card: one with all events of `EVENT_ORDER` or, on a card with two, one that sends and one
+    that receives. `costs`: a table for all of them, or one each. Raises ValueError for another number of tables."""
+    ports = card.processors
+    if len(costs) not in (1, len(ports)):
+        raise ValueError(f"{len(costs)} cost tables for {len(ports)} processors: one for all, or one each")
+    tables = costs * len(ports) if len(costs) == 1 else costs
+    sources = (EVENT_ORDER,) if len(ports) == 1 else (SEND_EVENTS, RECEIVE_EVENTS)
+    return tuple(
+        Processor(port, table, sources=mine) for port, table, mine in zip(ports, tables, sources, strict=True)
+    )
 
-    `port`: the NIC's processor port; `costs`: cycles of each named step. Steps are granted in the order of
-    asking; state machines woken by the same interrupt status ask in `EVENT_ORDER`, so a run is deterministic.
+
+class Processor:
+    """A processor of one NIC.
+
+    `port`: its port on the NIC; `costs`: cycles of each named step; `sources`: the bits of ISR that it has flags
+    for. Steps are granted in the order of asking; state machines woken by the same interrupt status ask in the
+    order of `sources`, so a run is deterministic. Two processors of a card know nothing of each other but what the
+    card tells them: its registers, which take turns, `take_lock` and `tell`.
 
     `events[name]` is a flag a source of ISR, set by the idle loop; who waits on it clears it.
     `current`: the step that has the processor, None between steps.
     `cycles_spent[step]` and `steps_taken[step]` count what was charged, for break-ups.
     """
 
-    def __init__(self, port: ProcessorPort, costs: CostTable) -> None:
+    def __init__(
+        self, port: ProcessorPort, costs: CostTable, *, sources: Sequence[str] = EVENT_ORDER
+    ) -> None:
         self.port = port
         self.costs = costs
-        self.events: dict[str, Flag] = {name: port.flag() for name in EVENT_ORDER}
+        self.sources = tuple(sources)
+        self.events: dict[str, Flag] = {name: port.flag() for name in self.sources}
         self.cycles_spent: Counter[str] = Counter()
         self.steps_taken: Counter[str] = Counter()
         self.current: str | None = None
@@ -95,6 +119,23 @@ class Processor:
         """Inside a step: stop these ISR bits from raising the event, 1 cycle if that changes anything."""
         await self._set_mask(self._enabled - set(sources))
 
+    async def take_lock(self, lock: int) -> None:
+        """Inside a step, on a card with two processors: have lock `lock` (0 to 7) to itself. 3 cycles for each try;
+        the processor does nothing else until then, so the other one should hold it for a few accesses only."""
+        while True:
+            await self.write("LOCKS", mine=1 << lock)
+            if (await self.read("LOCKS"))["mine"] >> lock & 1:
+                return
+
+    async def free_lock(self, lock: int) -> None:
+        """Inside a step: give back a lock, 1 cycle."""
+        await self.write("LOCKS", free=1 << lock)
+
+    async def tell(self, word: int) -> None:
+        """Inside a step, on a card with two processors: a word for the other one, and its event `peer`; 1 cycle. It
+        finds the last such word in PEER."""
+        await self.write("PEER", word=word)
+
     async def idle_loop(self) -> None:
         """Sleep until an enabled event, read ISR, clear what was read, wake who waits for it. Never returns.
 
@@ -104,7 +145,7 @@ class Processor:
             await self.port.event()
             async with self.step("dispatch"):
                 status = await self.read("ISR")
-                seen = [name for name in EVENT_ORDER if status[name] and name in self._enabled]
+                seen = [name for name in self.sources if status[name] and name in self._enabled]
                 clear = {name: 1 for name in seen if name not in LEVELS}
                 if clear:
                     await self.write("ISR", **clear)

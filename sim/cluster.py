@@ -19,7 +19,7 @@ from .clock import Clock
 from .errors import SimulationError
 from .hostbus import SimulatedHost
 from .pci import PciTiming
-from .processor import SimulatedProcessor
+from .processor import SimulatedProcessor, processor_ends
 from .session import Session, load_coroutine
 from .stall import Observed
 from .watchdog import WATCHDOG_BITS, report, summary
@@ -198,12 +198,17 @@ async def run_point(session: Session) -> Any:
 
 @dataclass(frozen=True)
 class Node:
-    """One node: `number`; `processor` (`lanikai.firmware.ports.ProcessorPort`); `host`
-    (`lanikai.sim.host.bus.HostBus`)."""
+    """One node: `number`; `processors`, the ports of its card's processors, one or two
+    (`lanikai.firmware.ports.ProcessorPort`); `host` (`lanikai.sim.host.bus.HostBus`)."""
 
     number: int
-    processor: SimulatedProcessor
+    processors: tuple[SimulatedProcessor, ...]
     host: SimulatedHost
+
+    @property
+    def processor(self) -> SimulatedProcessor:
+        """The first, or only, processor's port."""
+        return self.processors[0]
 
 
 class Cluster:
@@ -242,12 +247,15 @@ class Cluster:
 
     def _node(self, i: int) -> Node:
         dut = self._dut
-        processor = SimulatedProcessor(
-            self.clock,
-            command=kernel.signal(f"nic{i}_command"),
-            answer=kernel.signal(f"nic{i}_answer"),
-            event=kernel.signal(f"nic{i}_event"),
-            handle=getattr(dut, f"nic{i}_event"),
+        processors = tuple(
+            SimulatedProcessor(
+                self.clock,
+                command=kernel.signal(f"nic{i}_command{end}"),
+                answer=kernel.signal(f"nic{i}_answer{end}"),
+                event=kernel.signal(f"nic{i}_event{end}"),
+                handle=getattr(dut, f"nic{i}_event{end}"),
+            )
+            for end in processor_ends(self.config.nic)
         )
         host = SimulatedHost(
             i,
@@ -257,10 +265,8 @@ class Cluster:
             response=kernel.signal(f"host{i}_response"),
             done=getattr(dut, f"host{i}_done"),
             write_event=getattr(dut, f"host{i}_write_event"),
-            interrupt=kernel.signal(f"nic{i}_interrupt"),
-            interrupt_handle=getattr(dut, f"nic{i}_interrupt"),
         )
-        return Node(i, processor, host)
+        return Node(i, processors, host)
 
     def _skip_quiet(self) -> None:
         config, nic = self.config, self.config.nic

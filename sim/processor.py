@@ -11,19 +11,33 @@ from typing import Any
 from amaranth import Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+from lanikai.hdl.config import NicConfig
 from lanikai.hdl.nic.ports import ProcessorSignature
 
 from . import kernel
 from .clock import Clock, Clocked
 from .fields import Fields
 
-__all__ = ["PROCESSOR_ANSWER", "PROCESSOR_COMMAND", "ProcessorMailbox", "SimulatedProcessor"]
+__all__ = [
+    "PROCESSOR_ANSWER",
+    "PROCESSOR_COMMAND",
+    "ProcessorMailbox",
+    "SimulatedProcessor",
+    "processor_ends",
+]
 
 PROCESSOR_COMMAND = data.StructLayout({"toggle": 1, "write": 1, "address": 24, "data": 32})
 """An access of the NIC's processor: a change of `toggle` starts it, when the one before has ended."""
 PROCESSOR_ANSWER = data.StructLayout({"taken": 1, "complete": 1, "data": 32})
 """`taken` follows the command's toggle in the cycle after the NIC took the access, `complete` a cycle later,
 when `data` is that of the last read."""
+
+
+def processor_ends(config: NicConfig) -> tuple[str, ...]:
+    """What the names of a card's processors end with, in a cluster's design: nothing for the first, `_1` for a second
+    one."""
+    return ("", "_1")[: config.processors]
+
 
 _COMMAND, _ANSWER = Fields(PROCESSOR_COMMAND), Fields(PROCESSOR_ANSWER)
 

@@ -20,7 +20,7 @@ from lanikai.hdl.router.router import public_signals as router_signals
 from .build import Design, Public
 from .gtkw import KIND_IDLE
 from .pci import HOST_COMMAND, HOST_RESPONSE, HostMemorySignature, PciHost, pci_signals
-from .processor import PROCESSOR_ANSWER, PROCESSOR_COMMAND, ProcessorMailbox
+from .processor import PROCESSOR_ANSWER, PROCESSOR_COMMAND, ProcessorMailbox, processor_ends
 from .states import state_names
 from .structural import instance, members, width
 from .watchdog import WATCHDOG_BITS, Probe, Watchdog
@@ -40,9 +40,10 @@ def cluster_design(config: ClusterConfig) -> Design:
     """The design of a whole cluster.
 
     The top module's ports, besides `clk`: for every node i `nic{i}_command`, `nic{i}_answer`, `nic{i}_event`
-    (`processor.py`), `nic{i}_interrupt`, `host{i}_command`, `host{i}_response`, `host{i}_done` (the
-    response's toggle), `host{i}_write_event` (`pci.py`); `network_dropped`; `watchdog_limit`,
-    `watchdog_fired`. For the main loop, which passes over cycles in which nothing happens (`native/main.cpp`):
+    (`processor.py`; with `_1` behind those of a second processor), `nic{i}_interrupt`, `host{i}_command`,
+    `host{i}_response`, `host{i}_done` (the response's toggle), `host{i}_write_event` (`pci.py`);
+    `network_dropped`; `watchdog_limit`, `watchdog_fired`. For the main loop, which passes over cycles in which
+    nothing happens (`native/main.cpp`):
     `quiet`, `watchdog_left`, `skip`, `skipped`, `nic{i}_clock`, `nic{i}_clock_set`, `nic{i}_timer_due`,
     `nic{i}_flow_due` (`hdl/nic/ports.py`). Instances: `nic{i}`, `mailbox{i}`, `host{i}`, `memory{i}`, `network`,
     `watchdog`. There is no reset: registers start with their initial values.
@@ -93,9 +94,10 @@ def probes(config: ClusterConfig) -> list[Probe]:
 def _ports(config: ClusterConfig) -> Iterator[tuple[str, str, int]]:
     """Direction, name and width of the top module's ports but the clock."""
     for node in range(config.nodes):
-        yield "input", f"nic{node}_command", PROCESSOR_COMMAND.size
-        yield "output", f"nic{node}_answer", PROCESSOR_ANSWER.size
-        yield "output", f"nic{node}_event", 1
+        for end in processor_ends(config.nic):
+            yield "input", f"nic{node}_command{end}", PROCESSOR_COMMAND.size
+            yield "output", f"nic{node}_answer{end}", PROCESSOR_ANSWER.size
+            yield "output", f"nic{node}_event{end}", 1
         yield "output", f"nic{node}_interrupt", 1
         yield "input", f"host{node}_command", HOST_COMMAND.size
         yield "output", f"host{node}_response", HOST_RESPONSE.size
@@ -154,7 +156,10 @@ def _node(config: ClusterConfig, node: int, clock: Mapping[str, str]) -> Iterato
         f"{nic}_rx": members(LinkSignature(config.nic.link)),
         f"{nic}_dma": members(Axi4Signature(data_bits=data_bits)),
         f"{nic}_host": members(Axi4LiteSignature(address_bits=HOST_ADDRESS_BITS)),
-        f"{nic}_processor": {"request": PROCESSOR_REQUEST.size, "response": PROCESSOR_RESPONSE.size},
+        **{
+            f"{nic}_processor{end}": {"request": PROCESSOR_REQUEST.size, "response": PROCESSOR_RESPONSE.size}
+            for end in processor_ends(config.nic)
+        },
         f"{host}_memory": members(HostMemorySignature(data_bits=data_bits)),
     }
     for group, widths in groups.items():
@@ -163,7 +168,8 @@ def _node(config: ClusterConfig, node: int, clock: Mapping[str, str]) -> Iterato
     yield f"  wire {nic}_activity;"
     yield f"  wire {host}_activity;"
     yield f"  assign {host}_done = {host}_response[0];"
-    yield from _held(f"{nic}_command", PROCESSOR_COMMAND.size)
+    for end in processor_ends(config.nic):
+        yield from _held(f"{nic}_command{end}", PROCESSOR_COMMAND.size)
     yield from _held(f"{host}_command", HOST_COMMAND.size)
     yield from _link_views(config, nic)
 
@@ -180,14 +186,16 @@ def _node(config: ClusterConfig, node: int, clock: Mapping[str, str]) -> Iterato
         {**clock, "interrupt": f"{nic}_interrupt", "activity": f"{nic}_activity", "set_clock": "skip"}
         | {pin: f"{nic}_{pin}" for pin in ("clock", "clock_set", "timer_due", "flow_due")}
         | pins(tx=f"{nic}_tx", rx=f"{nic}_rx", dma=f"{nic}_dma", host=f"{nic}_host")
-        | pins(processor=f"{nic}_processor"),
+        | pins(**{f"processor{end}": f"{nic}_processor{end}" for end in processor_ends(config.nic)}),
     )
-    yield from instance(
-        "mailbox",
-        f"mailbox{node}",
-        {**clock, "command": f"{nic}_command_held", "answer": f"{nic}_answer", "pending": f"{nic}_event"}
-        | pins(processor=f"{nic}_processor"),
-    )
+    for end in processor_ends(config.nic):
+        mailbox_pins = {"command": f"{nic}_command{end}_held", "answer": f"{nic}_answer{end}"}
+        yield from instance(
+            "mailbox",
+            f"mailbox{node}{end}",
+            {**clock, **mailbox_pins, "pending": f"{nic}_event{end}"}
+            | pins(processor=f"{nic}_processor{end}"),
+        )
     yield from instance(
         "pci_host",
         host,
