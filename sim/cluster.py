@@ -265,6 +265,8 @@ class Cluster:
             response=kernel.signal(f"host{i}_response"),
             done=getattr(dut, f"host{i}_done"),
             write_event=getattr(dut, f"host{i}_write_event"),
+            interrupt=kernel.signal(f"nic{i}_interrupt"),
+            interrupt_handle=getattr(dut, f"nic{i}_interrupt"),
         )
         return Node(i, processors, host)
 
