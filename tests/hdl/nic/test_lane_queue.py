@@ -186,7 +186,9 @@ def test_a_held_vl_holds_up_no_other_through_the_whole_card() -> None:
         for vl in (1, 2, 3):
             for number, size in enumerate(sizes):
                 await send(vl, number, size)
-                while not (await c.read(ctx, "SEND_VLS"))["room"] >> vl & 1:
+                for _ in range(300):
+                    if (await c.read(ctx, "SEND_VLS"))["room"] >> vl & 1:
+                        break
                     await receive()
         for _ in range(3000):
             await receive()

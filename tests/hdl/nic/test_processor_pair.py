@@ -131,8 +131,13 @@ def test_each_has_its_own_events_mask_and_timer():
         assert (await p.read(ctx, "RTC"))["ticks"] >= now + 60
         # The other's doorbell is in this status too, and neither clears the other's bits.
         assert (await p.read(ctx, "ISR"))["receive_doorbell"]
-        await p.write(ctx, "ISR", receive_doorbell=1)
         assert not (await p.read(ctx, "DOORBELL_QUEUE"))["valid"]
+        # What both are told, each clears for itself.
+        await p.write(ctx, "SEND_ADDRESS", address=0)
+        await p.write(ctx, "SEND_CONTROL", bytes=0)
+        await p.event(ctx, "send")
+        assert not (await p.read(ctx, "ISR"))["send"]
+        seen.append("sent")
 
     async def receive(ctx, p):
         now = (await p.read(ctx, "RTC"))["ticks"]
@@ -146,13 +151,14 @@ def test_each_has_its_own_events_mask_and_timer():
         await ctx.tick().repeat(300)
         assert (await p.read(ctx, "ISR"))["receive_doorbell"]
         assert (await p.read(ctx, "DOORBELL_RECEIVE_QUEUE")) == {"channel": 2, "value": 77, "valid": 1}
+        assert seen[-1] == "sent" and (await p.read(ctx, "ISR"))["send"]
 
     async def host(ctx, card):
         upper = DOORBELL_PAGE_BYTES // 2
         assert await card.host.write(ctx, DOORBELL_BASE + 2 * DOORBELL_PAGE_BYTES + upper, 77) == 0
 
     card.run_pair(send, receive, beside=[host])
-    assert seen == ["receive", "send"]
+    assert seen == ["receive", "send", "sent"]
 
 
 @pytest.mark.parametrize("start", [100, 65500])
