@@ -140,6 +140,8 @@ def test_each_has_its_own_events_mask_and_timer():
         seen.append("sent")
 
     async def receive(ctx, p):
+        await p.write(ctx, "RECEIVE_ADDRESS", address=0x200)
+        await p.write(ctx, "RECEIVE_CONTROL", bytes=64)
         now = (await p.read(ctx, "RTC"))["ticks"]
         await p.write(ctx, "TIMER", ticks=now + 30)
         await p.event(ctx, "timer", limit=500)
