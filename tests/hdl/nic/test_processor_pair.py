@@ -94,8 +94,8 @@ def test_accesses_of_both_agree_with_one_map():
                 assert sum(ready) == 1, "one of them goes"
             before, due = due, [None, None]
             for i, port in enumerate(ports):
-                if before[i] is not None:
-                    assert ctx.get(port.response.data) == before[i]
+                # The data of a read stand for the cycle after it, and nothing else is shown.
+                assert ctx.get(port.response.data) == (before[i] or 0)
                 if wanted[i] is None:
                     continue
                 if not ready[i]:
