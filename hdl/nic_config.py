@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from .link_config import HEADER_BITS, LinkConfig
 from .part import Part
 
-__all__ = ["REGISTER_FLOWS", "SCAN_CYCLES", "NicConfig"]
+__all__ = ["REGISTER_FLOWS", "SCAN_CYCLES", "NicConfig", "least_stamp_bits"]
 
 REGISTER_FLOWS = 16
 """Most flows of a rate control unit of registers, whose area grows with them."""
@@ -20,6 +20,12 @@ SCAN_CYCLES = 16
 
 MOST_VL_FLITS = 1024
 """Most flits that a VL buffer holds, as in a router (`RouterConfig.output_buffer_flits`)."""
+
+
+def least_stamp_bits(flows: int) -> int:
+    """Bits of a clock by which `flows` flows are stamped: less than a quarter of its range passes until the stamper's
+    scan, `SCAN_CYCLES` a flow, comes to a flow again."""
+    return max(6, (SCAN_CYCLES * (flows + 1)).bit_length() + 2)
 
 
 class NicConfig(Part):
@@ -48,6 +54,13 @@ class NicConfig(Part):
     )
     send_queue_order: Literal["arrival", "timestamp"] = Field(
         "arrival", description="order of the send engine's queue; timestamp: the smallest stamp first"
+    )
+    stamp_flows: int = Field(
+        0,
+        ge=0,
+        le=1024,
+        description="flows for which the card itself stamps what is put into queues in order of stamps (VirtualClock); "
+        "0: none, stamps are the program's",
     )
     receive_queue_entries: int = Field(
         0,
@@ -159,6 +172,8 @@ class NicConfig(Part):
             raise ValueError(
                 "processors = 2: needs host_dma_queue_entries, 1 at least: each processor has a queue"
             )
+        if self.stamp_flows:
+            self._check_stamps()
         if self.vl_packets:
             self._check_vl_port()
         if self.rtc_cycles_den > self.rtc_cycles_num:
@@ -178,6 +193,22 @@ class NicConfig(Part):
             )
         return self
 
+    def _check_stamps(self) -> None:
+        """Raises ValueError for stamps of the card's that no queue asks for, or that its clock is too short for."""
+        what = f"stamp_flows = {self.stamp_flows}"
+        if not (self.stamps_host_dma or self.stamps_send):
+            raise ValueError(
+                f"{what}: needs host_dma_queue_order or send_queue_order = 'timestamp', and entries"
+            )
+        if self.processors == 2:
+            raise ValueError(f"{what}: with processors = 2 each program stamps; 0")
+        least = least_stamp_bits(self.stamp_flows)
+        if self.rtc_bits < least:
+            raise ValueError(
+                f"rtc_bits = {self.rtc_bits}: at least {least} for stamps of {self.stamp_flows} flows "
+                "(the scan comes to each in time)"
+            )
+
     def _check_vl_port(self) -> None:
         """Raises ValueError for packet buffers that do not go with the rest."""
         what = f"vl_packets = {self.vl_packets}"
@@ -196,6 +227,17 @@ class NicConfig(Part):
                 f"{what}: {self.vl_buffer_flits} flits a VL, with packets of {self.packet_flits}: "
                 f"at most {MOST_VL_FLITS}"
             )
+
+    @cached_property
+    def stamps_host_dma(self) -> bool:
+        """The card stamps host DMAs."""
+        ordered = self.host_dma_queue_entries > 0 and self.host_dma_queue_order == "timestamp"
+        return self.stamp_flows > 0 and ordered
+
+    @cached_property
+    def stamps_send(self) -> bool:
+        """The card stamps packets."""
+        return self.stamp_flows > 0 and self.send_queue_entries > 0 and self.send_queue_order == "timestamp"
 
     @cached_property
     def word_bytes(self) -> int:

@@ -18,6 +18,7 @@ from .processor_pair import PairedDmaQueue
 from .receive_engine import RECEIVE_COMMAND, ReceiveEngine
 from .register_bank import RegisterBank
 from .send_engine import SEND_COMMAND, SendEngine
+from .stamped_queue import StampedDmaQueue
 from .transfer_split import QUEUED_COMMAND, QUEUED_RESULT, TransferSplit
 from .vl_port import VlPort
 from .vl_registers import join_vl_port
@@ -46,7 +47,9 @@ class HostEngine:
     checked: CheckedDma | None = None
 
 
-def host_dma_front(m: Module, config: NicConfig, r: RegisterBank, host_engine: HostEngine) -> EngineFront:
+def host_dma_front(
+    m: Module, config: NicConfig, r: RegisterBank, host_engine: HostEngine, rtc_ticks: Value
+) -> EngineFront:
     """The host DMA engine's; what ACCESS_CONTROL starts stands in the same queue. A transfer's result is its error
     flag, in a card with regions its status too."""
     engine, checked = host_engine.own, host_engine.checked
@@ -60,14 +63,16 @@ def host_dma_front(m: Module, config: NicConfig, r: RegisterBank, host_engine: H
         return EngineFront(
             valid=engine.start.valid, command=engine.start.payload, busy=engine.busy, ended=engine.done
         )
-    kind = DmaQueue if config.processors == 1 else PairedDmaQueue
-    m.submodules.host_dma_queue = queue = kind(
-        HOST_DMA_COMMAND if checked is None else QUEUED_COMMAND,
-        1 if checked is None else QUEUED_RESULT,
-        entries=config.host_dma_queue_entries,
-        order=config.host_dma_queue_order,
-        stamp_bits=config.rtc_bits,
-    )
+    layouts = (HOST_DMA_COMMAND, 1) if checked is None else (QUEUED_COMMAND, QUEUED_RESULT)
+    size = {"entries": config.host_dma_queue_entries, "stamp_bits": config.rtc_bits}
+    queue: DmaQueue | PairedDmaQueue | StampedDmaQueue
+    if config.stamps_host_dma:
+        queue = StampedDmaQueue(*layouts, flows=config.stamp_flows, **size)
+        _join_stamps(m, r, "HOST_DMA", queue, rtc_ticks)
+    else:
+        kind = DmaQueue if config.processors == 1 else PairedDmaQueue
+        queue = kind(*layouts, order=config.host_dma_queue_order, **size)
+    m.submodules.host_dma_queue = queue
     m.d.comb += queue.submit.payload.more.eq(r.HOST_DMA_TAG.value.more)
     if isinstance(queue, PairedDmaQueue):
         m.d.comb += queue.who.eq(r.who)
@@ -120,7 +125,12 @@ def host_dma_front(m: Module, config: NicConfig, r: RegisterBank, host_engine: H
 
 
 def send_front(
-    m: Module, config: NicConfig, r: RegisterBank, engine: SendEngine, packets: PacketInterface
+    m: Module,
+    config: NicConfig,
+    r: RegisterBank,
+    engine: SendEngine,
+    packets: PacketInterface,
+    rtc_ticks: Value,
 ) -> EngineFront:
     """The send engine's. A packet has no result. With packet buffers each VL has a queue, whose packets start when
     there is room in `packets`."""
@@ -132,13 +142,14 @@ def send_front(
         return EngineFront(
             valid=engine.start.valid, command=engine.start.payload, busy=engine.busy, ended=engine.done
         )
-    m.submodules.send_queue = queue = DmaQueue(
-        SEND_COMMAND,
-        0,
-        entries=config.send_queue_entries,
-        order=config.send_queue_order,
-        stamp_bits=config.rtc_bits,
-    )
+    size = {"entries": config.send_queue_entries, "stamp_bits": config.rtc_bits}
+    queue: DmaQueue | StampedDmaQueue
+    if config.stamps_send:
+        queue = StampedDmaQueue(SEND_COMMAND, 0, flows=config.stamp_flows, **size)
+        _join_stamps(m, r, "SEND", queue, rtc_ticks)
+    else:
+        queue = DmaQueue(SEND_COMMAND, 0, order=config.send_queue_order, **size)
+    m.submodules.send_queue = queue
     if config.send_queue_order == "timestamp":
         m.d.comb += [
             queue.submit.payload.stamp.eq(r.SEND_STAMP.value.ticks),
@@ -167,6 +178,22 @@ def receive_front(m: Module, config: NicConfig, r: RegisterBank, engine: Receive
     return _join(m, r, "RECEIVE", queue, engine.start, engine.done)
 
 
+def _join_stamps(m: Module, r: RegisterBank, name: str, queue: StampedDmaQueue, rtc_ticks: Value) -> None:
+    """What a queue stamps, and by which Vticks. A flow that is not there is another one of them."""
+    flow, vtick = getattr(r, f"{name}_FLOW").value, getattr(r, f"{name}_VTICK")
+    m.d.comb += [
+        queue.rtc.eq(rtc_ticks),
+        queue.stamped.eq(flow.stamped),
+        queue.flow.eq(flow.flow),
+        queue.vtick_flow.eq(flow.flow),
+        queue.vtick.eq(vtick.w_data.ticks),
+        queue.writes_vtick.eq(vtick.w_stb & (flow.flow < queue.flows)),
+    ]
+    # A longer Vtick than the clock holds is the longest.
+    with m.If(vtick.w_data.ticks >> queue.stamp_bits != 0):
+        m.d.comb += queue.vtick.eq(-1)
+
+
 def _join_access(m: Module, r: RegisterBank, access: data.View, sram_address: Value) -> None:
     """What ACCESS_CONTROL asks for, as it is written."""
     m.d.comb += [
@@ -186,7 +213,7 @@ def _join(
     m: Module,
     r: RegisterBank,
     name: str,
-    queue: DmaQueue | PairedDmaQueue,
+    queue: DmaQueue | PairedDmaQueue | StampedDmaQueue,
     start: wiring.PureInterface,
     done: Value,
 ) -> EngineFront:

@@ -218,8 +218,8 @@ class Nic(wiring.Component):
 
     def _join_engines(self, m: Module) -> None:
         r, dma, send, receive = self._registers, self._dma, self._send, self._receive
-        self._dma_front = move = host_dma_front(m, self.config, r, self._host_engine)
-        self._send_front = out = send_front(m, self.config, r, send, self._packets)
+        self._dma_front = move = host_dma_front(m, self.config, r, self._host_engine, self._rtc.ticks)
+        self._send_front = out = send_front(m, self.config, r, send, self._packets, self._rtc.ticks)
         self._receive_front = room = receive_front(m, self.config, r, receive)
         m.d.comb += [
             move.valid.eq(r.HOST_DMA_CONTROL.w_stb),

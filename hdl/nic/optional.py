@@ -28,6 +28,8 @@ OPTIONAL: Mapping[str, Callable[[NicConfig], bool]] = {
     **OWNED,
     **{f"{name}_{part}": has for name, has in QUEUES.items() for part in ("TAG", "QUEUE", "FINISHED")},
     "HOST_DMA_FINISHED.status": lambda config: config.host_dma_queue_entries > 0 and config.regions > 0,
+    **dict.fromkeys(("HOST_DMA_FLOW", "HOST_DMA_VTICK"), lambda config: config.stamps_host_dma),
+    **dict.fromkeys(("SEND_FLOW", "SEND_VTICK"), lambda config: config.stamps_send),
     **dict.fromkeys(
         ("HOST_DMA_STAMP", "HOST_DMA_PROTECT"),
         lambda config: config.host_dma_queue_entries > 0 and config.host_dma_queue_order == "timestamp",

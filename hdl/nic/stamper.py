@@ -7,6 +7,7 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import ConfigError
+from ..nic_config import SCAN_CYCLES, least_stamp_bits
 from .rtc import difference
 
 __all__ = ["Stamper"]
@@ -27,20 +28,17 @@ class Stamper(wiring.Component):
     Requests for a channel that does not exist are answered with a stamp of no meaning, and writes do nothing.
 
     An auxVC that the clock has passed is as good as the clock's own value: a scan sets it to that, so that one of any
-    age is never taken for a future one. It visits a channel every 16 cycles, before requests.
+    age is never taken for a future one. It visits a channel every `SCAN_CYCLES` (16) cycles, before requests.
 
     Latency: 3 cycles from `request` to `stamp`, 4 more if the scan is at it. Throughput: a stamp in 4 cycles. A stamp
     that is not taken holds up the scan too: not for a quarter of the clock's range. Reset: auxVC and Vtick zero, as
     after power-on. Raises ConfigError for less than 1 channel, and for a clock of too few bits for the scan.
     """
 
-    SCAN_CYCLES = 16
-
     def __init__(self, *, channels: int, bits: int = 32) -> None:
         if channels < 1:
             raise ConfigError(f"Stamper: channels = {channels}: at least 1")
-        # From the clock to an auxVC that the scan has yet to come to: less than a quarter of the range.
-        least = max(6, (self.SCAN_CYCLES * (channels + 1)).bit_length() + 2)
+        least = least_stamp_bits(channels)
         if bits < least:
             raise ConfigError(
                 f"Stamper: bits = {bits}: at least {least} for {channels} channels (the scan comes to each in time)"
@@ -74,7 +72,7 @@ class Stamper(wiring.Component):
 
         # 0: idle. 1: auxVC and Vtick are there. 2: by how much it is ahead. 3: the sum, and the stamp, until taken.
         stage = Signal(2)
-        pace, due, scan = Signal(range(self.SCAN_CYCLES)), Signal(), Signal(range(self.channels))
+        pace, due, scan = Signal(range(SCAN_CYCLES)), Signal(), Signal(range(self.channels))
         looks, channel, now = Signal(), Signal(self._width), Signal(bits)
         target = Signal(self._width)
         m.d.sync += pace.eq(pace + 1)
