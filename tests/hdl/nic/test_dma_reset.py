@@ -29,6 +29,15 @@ CONFIG = preset(
     send_queue_entries=2,
     receive_queue_entries=2,
 )
+PAIR = CONFIG.replace(
+    processors=2,
+    send_queue_order="arrival",
+    vl_packets=2,
+    vl_arbiter="table_fast",
+    vl_table_entries=2,
+    input_buffer_flits=CONFIG.packet_flits,
+)
+"""With two processors, and packet buffers of each VL."""
 STATUS = (
     "ISR", "IMR", "HOST_DMA_CONTROL", "HOST_DMA_STATUS", "HOST_DMA_QUEUE", "HOST_DMA_FINISHED", "HOST_DMA_TAG",
     "HOST_DMA_STAMP", "HOST_DMA_PROTECT", "SEND_CONTROL", "SEND_QUEUE", "SEND_FINISHED", "RECEIVE_CONTROL",
@@ -41,10 +50,12 @@ class Bench:
     """A card with its link looped back. A reset takes the bus's other end with it, as AXI has one reset for both
     (ARM IHI 0022, A3.1.2)."""
 
-    def __init__(self, *, seed: int) -> None:
+    def __init__(self, config: NicConfig, *, seed: int) -> None:
+        self.config = config
         self.rng = random.Random(seed)
         self.reset = Signal()
-        self.nic = nic = Nic(CONFIG)
+        self.nic = nic = Nic(config)
+        self.port = nic.processor
         m = Module()
         m.submodules.nic = ResetInserter(self.reset)(nic)
         connect(m, nic.tx, nic.rx)
@@ -52,11 +63,11 @@ class Bench:
         self.axi = AxiMemory(
             nic.dma,
             self.memory,
-            data_bits=CONFIG.bus_bits,
+            data_bits=config.bus_bits,
             rng=self.rng,
             stall=0.3,
             latency=4,
-            max_beats=CONFIG.burst_beats,
+            max_beats=config.burst_beats,
             reset=self.reset,
         )
         self.simulator = Simulator(m)
@@ -73,7 +84,7 @@ class Bench:
                 raise TimeoutError
 
     async def access(self, ctx: Any, address: int, data: int | None = None) -> int:
-        request, response = self.nic.processor.request, self.nic.processor.response
+        request, response = self.port.request, self.port.response
         ctx.set(request, {"valid": 1, "write": data is not None, "address": address, "data": data or 0})
         while not ctx.get(response.ready):
             await self.tick(ctx)
@@ -121,17 +132,51 @@ class Bench:
             await self.dma(
                 ctx, self.rng.randrange(8192), sram, size, self.rng.randrange(2), self.rng.randrange(999)
             )
+            if self.config.processors == 2:
+                await self.second(ctx, i)
         while True:
             await self.tick(ctx)
 
+    async def second(self, ctx: Any, i: int) -> None:
+        """The second processor's work, and what is held and written for the VLs."""
+        self.port = self.nic.processor_1
+        await self.write(ctx, "IMR", mask=7)
+        await self.write(ctx, "LOCKS", mine=1 << i % 8)
+        await self.write(ctx, "PEER", word=i + 1)
+        await self.write(ctx, "TIMER", ticks=20 * i)
+        await self.write(ctx, "HOST_DMA_TAG", tag=i, notify=1)
+        await self.dma(ctx, self.rng.randrange(8192), 0xE00, self.rng.randrange(1, 200), i % 2, 0)
+        await self.write(ctx, "VL_TABLE_ENTRY", entry=i % 2, vl=i % 2, weight=i)
+        await self.write(ctx, "VL_TABLE_COMMIT", limit=255)
+        await self.write(ctx, "RECEIVE_VLS", hold=i % 4)
+        self.port = self.nic.processor
+
     async def check(self, ctx: Any) -> None:
         """As after power-on; and everything works, with nothing of before in it."""
-        for name in STATUS:
+        names: tuple[str, ...] = STATUS
+        if self.config.processors == 2:
+            names += ("LOCKS", "PEER", "RECEIVE_VLS", "SEND_VLS")
+            self.port = self.nic.processor_1
+            for name in (
+                "ISR",
+                "IMR",
+                "HOST_DMA_CONTROL",
+                "HOST_DMA_QUEUE",
+                "HOST_DMA_FINISHED",
+                "LOCKS",
+                "PEER",
+            ):
+                found = await self.read(ctx, name)
+                assert found.pop("processor", 1) == 1 and found.pop("room", 3) == 3
+                assert not any(found.values()), (name, found)
+            self.port = self.nic.processor
+        for name in names:
             found = await self.read(ctx, name)
             room = found.pop("room", 0)
             assert not any(found.values()), (name, found)
-            entries = {"HOST_DMA_QUEUE": 3, "SEND_QUEUE": 2, "RECEIVE_QUEUE": 2}.get(name, 0)
-            assert room == entries, name
+            # With a queue a VL: each has room; which VLs have.
+            lanes = {"SEND_QUEUE": 1, "SEND_VLS": 0b11} if self.config.vl_packets else {"SEND_QUEUE": 2}
+            assert room == ({"HOST_DMA_QUEUE": 3, "RECEIVE_QUEUE": 2} | lanes).get(name, 0), name
         assert self.axi.quiet()
         rng, memory = self.rng, self.memory
         memory[:] = rng.randbytes(len(memory))
@@ -158,12 +203,13 @@ class Bench:
         assert await self.read(ctx, "CRC_ERRORS") == await self.read(ctx, "LENGTH_ERRORS") == {"packets": 0}
 
 
+@pytest.mark.parametrize("config", [CONFIG, PAIR], ids=["one", "pair and VLs"])
 @pytest.mark.parametrize(
     "seed", [1, pytest.param(2, marks=pytest.mark.full), pytest.param(3, marks=pytest.mark.full)]
 )
-def test_a_reset_in_any_cycle_leaves_nothing_behind(seed: int) -> None:
+def test_a_reset_in_any_cycle_leaves_nothing_behind(config: NicConfig, seed: int) -> None:
     """Resets at random times, a few in a row; after each the card is used from the beginning."""
-    bench = Bench(seed=seed)
+    bench = Bench(config, seed=seed)
 
     async def script(ctx: Any) -> None:
         await bench.check(ctx)
@@ -171,7 +217,7 @@ def test_a_reset_in_any_cycle_leaves_nothing_behind(seed: int) -> None:
             bench.stop = bench.rng.randrange(40, 450)
             with pytest.raises(TimeoutError):
                 await bench.load(ctx)
-            ctx.set(bench.nic.processor.request.valid, 0)
+            ctx.set(bench.port.request.valid, 0)
             ctx.set(bench.reset, 1)
             for _ in range(bench.rng.choice([1, 1, 3])):
                 await ctx.tick()
