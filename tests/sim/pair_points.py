@@ -235,3 +235,30 @@ async def count(cluster, spec):
         await cpus[0].tell(41)
     await answer(cpus[0])
     return {"total": total, "heard": heard}
+
+
+async def timers(cluster, spec):
+    """Both processors of both cards wait by their own timers, the one's time within the other's, and in silence. Gives
+    every cycle in which one woke, and how many cycles were passed over."""
+    woken, ends = [], []
+
+    async def wait(cpu, name, waits, end):
+        for ticks in waits:
+            async with cpu.step("start"):
+                now = (await cpu.read("RTC"))["ticks"]
+                await cpu.write("TIMER", ticks=(now + ticks) % (1 << cluster.config.nic.rtc_bits))
+                await cpu.enable("timer")
+            await cpu.events["timer"].wait()
+            cpu.events["timer"].clear()
+            woken.append([cluster.clock.cycle, *name, ticks])
+        end.set()
+
+    for node in cluster.nodes:
+        for i, cpu in enumerate(processors(node, COSTS)):
+            ends.append(cluster.clock.flag())
+            waits = [cluster.random.randrange(50, 3000) for _ in range(spec["times"])]
+            cluster.clock.spawn(cpu.idle_loop(), "idle")
+            cluster.clock.spawn(wait(cpu, (node.number, i), waits, ends[-1]), "timers")
+    for end in ends:
+        await end.wait()
+    return {"woken": woken, "skipped": cluster.skipped_cycles}

@@ -54,6 +54,19 @@ def test_a_lock_keeps_one_processors_accesses_together(tmp_path):
     assert total(False)["total"] < 60
 
 
+def test_timers_of_both_fire_in_their_cycle_when_time_is_passed_over(tmp_path):
+    """The same cycles, with and without passing over those in which nothing happens."""
+
+    def woken(skip_quiet):
+        config = CONFIG.replace(skip_quiet=skip_quiet)
+        spec = cluster_spec(config, "pair_points:timers", {"times": 12})
+        return run(build_cluster(config), ENTRY, spec, out_dir=tmp_path, seed=5).value
+
+    fast, slow = woken(True), woken(False)
+    assert fast["woken"] == slow["woken"] and len(fast["woken"]) == 48
+    assert slow["skipped"] == 0 < fast["skipped"]
+
+
 def test_a_table_for_all_processors_or_one_each():
     class Card:
         processors = (None, None)
