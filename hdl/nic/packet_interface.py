@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -120,7 +122,7 @@ class PacketInterface(wiring.Component):
         # The VL whose packet is on `receive`, one-hot; none between packets. Then every VL's first flit is a
         # head.
         current = Signal(vls)
-        m.submodules.arbiter = arbiter = RoundRobinArbiter(size=vls)
+        m.submodules.arbiter = arbiter = self._turns()
         taken = Signal()
         m.d.comb += [
             arbiter.requests.eq(
@@ -140,6 +142,10 @@ class PacketInterface(wiring.Component):
         m.d.sync += current.eq(Mux(taken & receive.payload.tail, 0, buffer.read_select))
         m.d.sync += [rx.credit_valid.eq(taken), rx.credit_vl.eq(buffer.read_vl)]
         return arrived, taken
+
+    def _turns(self) -> Any:
+        """Whose packet is next."""
+        return RoundRobinArbiter(size=self.config.link.vls)
 
     def _offers(self, m: Module, buffer: VlBuffer, comes: Value, goes: Value) -> Value:
         """VLs whose next packet may begin. `comes`, `goes`: a packet's last flit is written into the buffer, is taken

@@ -86,6 +86,13 @@ def test_profiles_have_the_speeds_of_their_documents(name, clock_hz, bus_bits, g
     assert nic.link == preset(RouterConfig, name).link == preset(LinkConfig, name)
     queued = nic.host_dma_queue_entries, nic.send_queue_entries, nic.receive_queue_entries
     assert queued == ((0, 0, 0) if name == "lanai4" else (32, 32, 2))
+    # VL buffers at the port are yum-2006's (3.2), with room for two packets of 40 flits (6.1).
+    assert (nic.vl_packets, nic.processors) == (2 if name == "iba" else 0, 1)
+    assert not nic.vl_packets or (nic.packet_flits, nic.vl_buffer_flits, nic.input_buffer_flits) == (
+        40,
+        80,
+        80,
+    )
 
 
 @pytest.mark.parametrize("part", [LinkConfig, RouterConfig, NicConfig])

@@ -224,6 +224,21 @@ def test_vls_that_are_held_wait_and_others_pass() -> None:
     rig.run(bench)
 
 
+def test_the_control_vl_comes_in_first() -> None:
+    rig = Rig(port_of(16), seed=1)
+    for vl in (*range(15), 15, 15):
+        rig.transmitter.waiting[vl].extend(rig.packet(vl, 4))
+
+    async def bench(ctx: Any) -> None:
+        ctx.set(rig.dut.hold, 0xFFFF)
+        await ctx.tick().repeat(100)
+        ctx.set(rig.dut.hold, 0)
+        await until(ctx, lambda: len(rig.sink.flits) == 68, "all")
+
+    rig.run(bench)
+    assert [flit.vl for flit in rig.sink.flits if flit.head] == [15, 15, *range(15)]
+
+
 def test_a_packet_that_is_too_long_passes_in_the_end() -> None:
     rig = Rig(port_of(2), seed=1)
     out, into = rig.packet(0, 40), rig.packet(1, 40)
