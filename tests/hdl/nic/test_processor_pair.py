@@ -13,6 +13,7 @@ from lanikai.hdl.nic.optional import active_registers
 from lanikai.hdl.nic.ports import DOORBELL_BASE, DOORBELL_PAGE_BYTES, REGISTER_BASE
 from lanikai.hdl.nic.processor_pair import PairedDmaQueue
 
+from .completion_bench import Consumer
 from .test_nic import Card
 
 CONFIG = preset(
@@ -275,6 +276,42 @@ def test_both_use_the_host_dma_engine_at_once(stall):
         assert [(t, e) for n, t, e in ended if n == number] == [(10 * number + i, 0) for i in range(count)]
     firsts = [number for number, _, _ in ended[:count]]
     assert abs(firsts.count(0) - firsts.count(1)) <= 4, "turns"
+
+
+def test_both_post_completions_to_one_queue():
+    """As fast as they are taken: none is lost, and each processor's come in its order, as it described them."""
+    config = CONFIG.replace(owners=2, completion_queues=1)
+    card = PairCard(config, seed=6, stall=0.2)
+    count, ready = 12, []
+
+    def script(number):
+        async def post(ctx, p):
+            if number == 0:
+                await p.write(ctx, "COMPLETION_RING", address=0x1000)
+                await p.write(ctx, "COMPLETION_SETUP", queue=0, entries_log2=5, batch=1, owner=1)
+                while (await p.read(ctx, "COMPLETION_SETUP"))["busy"]:
+                    pass
+                ready.append(True)
+            while not ready:
+                await ctx.tick()
+            for i in range(count):
+                await p.write(ctx, "COMPLETION_OF", work_queue=number, descriptor=i)
+                while (await p.read(ctx, "COMPLETION_POST"))["busy"]:
+                    pass
+                await p.write(ctx, "COMPLETION_POST", queue=0, bytes=100 * number + i, entry=1)
+            await ctx.tick().repeat(600)
+
+        return post
+
+    card.run_pair(script(0), script(1))
+    consumer, found = Consumer(card.memory, 0x1000, 5), {0: [], 1: []}
+    for _ in range(2 * count):
+        entry = consumer.look()
+        found[entry["work_queue"]].append((entry["descriptor"], entry["bytes"]))
+        consumer.take()
+    assert consumer.look() is None
+    for number in range(2):
+        assert found[number] == [(i, 100 * number + i) for i in range(count)]
 
 
 def test_two_queues_in_front_of_an_engine_against_lists():
