@@ -86,8 +86,7 @@ class WorkQueueProgram:
         self.processor.port.spawn(self._run(), f"work queues[{self.node}]")
 
     async def _run(self) -> None:
-        async with self.processor.step("dispatch"):
-            await self.processor.write("DOORBELL_CHANNEL", channel=DRIVER_CHANNEL, owner=DRIVER_OWNER, open=1)
+        await self._boot()
         await self._rearm()
         while True:
             seen = await self._wait("doorbell", "receive")
@@ -103,6 +102,18 @@ class WorkQueueProgram:
                 if await self._came("receive"):
                     await self._receive()
                 await self._take_doorbells()
+
+    async def _boot(self) -> None:
+        """Close all channels and regions, which a reset of the card leaves as they are; then open the driver's."""
+        processor = self.processor
+        async with processor.step("dispatch"):
+            for channel in range(self.nic.channels):
+                await processor.spend(set_up=1)
+                await processor.write("DOORBELL_CHANNEL", channel=channel)
+            for region in range(self.nic.regions):
+                await processor.spend(set_up=1)
+                await processor.write("REGION", region=region)
+            await processor.write("DOORBELL_CHANNEL", channel=DRIVER_CHANNEL, owner=DRIVER_OWNER, open=1)
 
     async def _wait(self, *sources: str) -> set[str]:
         """Sleep until one of these events; those that have come are cleared."""

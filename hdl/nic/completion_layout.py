@@ -45,6 +45,7 @@ class CompletionStatus(IntEnum):
     OUTSIDE = 10  # not all bytes are in the region
     READ_ONLY = 11  # a write into a region that may only be read
     NO_PAGE = 12  # a page of it has no translation
+    MISALIGNED = 13  # not at a multiple of what the host DMA engine moves from and to (`dma_alignment_bytes`)
     OVERRUN = 31  # the consumer was too slow: entries after this one are lost
 
 

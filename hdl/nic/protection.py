@@ -60,8 +60,9 @@ class Protection(wiring.Component):
 
     Checked in this order: the channel is open and the region's key is the tag's (NO_REGION), both are the
     same owner's (NOT_OWNER), all bytes are in the region (OUTSIDE), which may be written if they are
-    (READ_ONLY), and all pages have a translation (NO_PAGE). No segment is given before every check has been
-    passed, so an access is done as a whole or nothing of it is.
+    (READ_ONLY), the address is a multiple of `dma_alignment_bytes` (MISALIGNED), and all pages have a translation
+    (NO_PAGE). No segment is given before every check has been passed, so an access is done as a whole or nothing of it
+    is.
 
     Latency from `access` to the first segment: 3 cycles, and 4 for each page if it is cached; then a segment
     a cycle. Reset: no access is under way; channels and regions stay as they are, after power-up none is
@@ -120,6 +121,11 @@ class Protection(wiring.Component):
             m.d.comb += status.eq(CompletionStatus.OUTSIDE)
         with m.Elif(wanted.write & ~region.writable):
             m.d.comb += status.eq(CompletionStatus.READ_ONLY)
+        if self.config.dma_alignment_bytes > 1:
+            # The engine ignores these bits: it would move bytes that were not asked for, before the region's first too.
+            low = wanted.address[: (self.config.dma_alignment_bytes - 1).bit_length()]
+            with m.Elif(low != 0):
+                m.d.comb += status.eq(CompletionStatus.MISALIGNED)
 
         # Pages, counted from the access's first; their frames are kept until all are known.
         page, last = Signal(range(MOST_PAGES)), Signal(range(MOST_PAGES))

@@ -19,6 +19,7 @@ __all__ = ["EXPERIMENTS", "Listed", "find", "listing"]
 
 _CLASSES = {
     "best-effort": "best_effort:BestEffortExperiment",
+    "descriptor-fetch": "descriptor_fetch:DescriptorFetch",
     "dma-bandwidth": "dma_bandwidth:DmaBandwidth",
     "doorbell-latency": "doorbell_latency:DoorbellLatency",
     "fair-queueing": "fair_queueing:FairQueueing",

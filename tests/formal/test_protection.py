@@ -75,6 +75,7 @@ def protection_spec(component):
         & (wanted.address >= region.start)
         & (offset + wanted.bytes <= region.bytes)
         & (region.writable | ~wanted.write)
+        & (wanted.address[:2] == 0)
     )
     good = segment.status == CompletionStatus.OK
     at = wanted.address + given
@@ -131,6 +132,7 @@ MUTANTS = [
     ("& channel.open", ""),
     ("read.en.eq(asks)", "read.en.eq(1)"),
     ("last.eq((start_offset + ", "last.eq((0 + "),
+    ("with m.Elif(low != 0):", "with m.Elif(0):"),
 ]
 
 

@@ -60,6 +60,7 @@ def test_a_process_is_told_what_it_may_not_and_others_go_on(model, tmp_path, mon
         "somebody else's region": "NOT_OWNER",
         "a region that is gone": "NO_REGION",
         "a write into a region that may only be read": "READ_ONLY",
+        "not at a word": "MISALIGNED",
         "longer than a packet": "TOO_LONG",
         "longer than the buffer": "TOO_LONG",
         "the same region number registered anew": "NO_REGION",
@@ -78,7 +79,7 @@ def test_a_process_is_told_what_it_may_not_and_others_go_on(model, tmp_path, mon
         "once",
         "regions": "node 0: all 4 memory regions of the card are in use: deregister one",
         "entries": "a completion queue of 12 entries: a power of two, 2 to 32768",
-        "old": "node 0, channel 1: descriptor 0: the queue has those from 6 to 7",
+        "old": "node 0, channel 1: descriptor 0: the queue has those from 7 to 8",
         "closed": "node 0, owner 1: the card refused the send doorbell of channel 1: it is not this owner's",
     }
     assert found["intact"] and found["afterwards"]
@@ -103,7 +104,7 @@ def test_a_driver_without_firmware_says_so(model, tmp_path, monkeypatch):
     with pytest.raises(SimulationError) as error:
         point(model, "no_firmware", {}, tmp_path, monkeypatch)
     assert str(error.value).startswith(
-        "KitError: node 0: the card's firmware hears no doorbell after 6400 cycles: start a WorkQueueProgram on it"
+        "KitError: node 0: the card's firmware hears no doorbell after 51200 cycles: start a WorkQueueProgram on it"
     )
 
 

@@ -102,6 +102,8 @@ async def refusals(cluster, spec):
     assert again.number != gone.number or again.key != gone.key
     statuses["the same region number registered anew"], _ = await send(gone, room=None)
     await refused("regions", _three(a))
+    await out.send.post(source, offset=2, length=8)
+    statuses["not at a word"] = (await told.wait()).status
     statuses["longer than a packet"], _ = await send(source, 129, room=None)
     _, statuses["longer than the buffer"] = await send(source, 100, room=96)
     intact = target.buffer.read() == bytes([0xEE]) * 256

@@ -24,7 +24,7 @@ class Region:
     valid: bool = True
 
 
-def expected(regions, channels, memory, *, channel, region, key, address, size, write):
+def expected(regions, channels, memory, *, channel, region, key, address, size, write, alignment=4):
     """(status, pieces): pieces are (address, bytes) in host memory. `channels`: owner of each open channel."""
     found = regions.get(region)
     if found is None or not found.valid or found.key != key or channel not in channels:
@@ -35,6 +35,8 @@ def expected(regions, channels, memory, *, channel, region, key, address, size, 
         return CompletionStatus.OUTSIDE, []
     if write and not found.writable:
         return CompletionStatus.READ_ONLY, []
+    if address % alignment:
+        return CompletionStatus.MISALIGNED, []
     pieces = [(None, 0)] if size == 0 else []
     while size:
         at = found.table + 4 * (address // PAGE - found.start // PAGE)
