@@ -69,6 +69,7 @@ def test_every_table_of_the_published_numbers_is_listed_once():
 
 
 OWN = {
+    "descriptor-fetch",
     "dma-bandwidth",
     "doorbell-latency",
     "mpi-replay",
