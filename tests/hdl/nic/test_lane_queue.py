@@ -216,3 +216,48 @@ def test_a_held_vl_holds_up_no_other_through_the_whole_card() -> None:
         assert c.credits_out == 0 and c.flits == 4 * sum(packet_flits(size, LINK) for size in sizes)
 
     card.run(firmware)
+
+
+@pytest.mark.parametrize(("high", "limit"), [(0, 255), (1, 255), (1, 0)])
+def test_tables_written_by_the_registers_share_the_link(high: int, limit: int) -> None:
+    """VL 1 with weight 3 and VL 3 with weight 1, or VL 1 before it by the high table, without or with a limit."""
+    card = Card(CARD.replace(input_buffer_flits=63))
+    order: list[int] = []
+
+    async def watch(ctx: Any) -> None:
+        tx = card.nic.tx
+        async for _, _, valid, payload in ctx.tick().sample(tx.valid, tx.payload):
+            if valid:
+                order.append(payload.vl)
+
+    async def firmware(ctx: Any, c: Any) -> None:
+        while (await c.read(ctx, "VL_TABLE_COMMIT"))["busy"]:
+            pass
+        await c.write(ctx, "VL_TABLE_ENTRY", high=high, entry=2, vl=1, weight=3)
+        await c.write(ctx, "VL_TABLE_ENTRY", entry=3, vl=3, weight=1)
+        await c.write(ctx, "VL_TABLE_COMMIT", limit=limit)
+        for word, value in enumerate([Header(length=64).pack() >> 32 * i & 0xFFFFFFFF for i in range(4)]):
+            await c.access(ctx, 0x400 + 4 * word, value)
+        while (await c.read(ctx, "VL_TABLE_COMMIT"))["busy"]:
+            pass
+        await c.write(ctx, "SEND_ADDRESS", address=0x400)
+        await c.write(ctx, "RECEIVE_ADDRESS", address=0x800)
+        for _ in range(4):
+            for vl in (3, 1):
+                await c.write(ctx, "SEND_CONTROL", bytes=64, vl=vl)
+        while len(order) < 8 * 21:
+            if (await c.read(ctx, "RECEIVE_QUEUE"))["room"]:
+                await c.write(ctx, "RECEIVE_CONTROL", bytes=64)
+
+    card.simulator.add_process(watch)
+    card.run(firmware)
+    # While both have flits.
+    first = max(order.index(vl) for vl in (1, 3))
+    last = min(len(order) - order[::-1].index(vl) for vl in (1, 3))
+    both = order[first:last]
+    share = both.count(1) / len(both)
+    if (high, limit) == (1, 255):
+        assert share > 0.97
+    else:
+        # By the weights; and with limit 0 a flit of the low table for each of the high one.
+        assert abs(share - (0.5 if high else 0.75)) < 0.03
