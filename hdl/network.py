@@ -8,16 +8,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pydantic import Field, model_validator
 
 from .config import ConfigError, Part, RouterConfig
 from .network_checks import check_coordinates, check_tables, find_cycle
 from .packet import HEADER_LAYOUT
-from .router.routing import routing_class
+from .router.routing import POSITION, routing_class
 from .router.routing.dimension_order import DimensionOrderRouting
 from .router.routing.function import COORDINATE_BITS
+
+if TYPE_CHECKING:
+    from .router.router import Router
 
 __all__ = ["Network", "Place", "chain", "mesh", "single_router", "tree"]
 
@@ -248,12 +251,29 @@ class Network(Part):
         """The Verilog of each of `blocks`, made once however many routers there are."""
         # Here, not above, as in `verilog`: who only wants to know routes waits for neither.
         from .emit import to_verilog
+
+        return {name: to_verilog(router, name=name) for name, router in self.block_components().items()}
+
+    def block_components(self, *, skippable: bool = False) -> dict[str, Router]:
+        """The router of each of `blocks`; `skippable`: as for `Router`."""
         from .router.router import Router
 
         return {
-            name: to_verilog(Router(self.router, credit_flits=depths), name=name)
+            name: Router(self.router, credit_flits=depths, skippable=skippable)
             for name, depths in self.blocks.items()
         }
+
+    def connected(self, router: int) -> int:
+        """The ports of `router` that lead somewhere, as its input of that name."""
+        places = [*self.neighbours, *self.nodes]
+        return sum(1 << port for there, port in places if there == router)
+
+    def position(self, router: int) -> int:
+        """The router's `POSITION`, with dimension order, as a number."""
+        values = (*self.coordinates[router], *self.last)
+        return sum(
+            value << POSITION[name].offset for name, value in zip(POSITION.members, values, strict=True)
+        )
 
     def verilog(self, name: str) -> str:
         """The network's structural top module, `name`, made of instances `router{r}` of `blocks`.

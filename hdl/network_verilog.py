@@ -50,13 +50,12 @@ def network_verilog(network: Network, name: str) -> Iterator[str]:
                 for member, bits in (forward | back).items():
                     yield f"  {declare('wire', f'router{router}_tx{port}__{member}', bits)};"
     for router in range(network.routers):
-        connected = 0
         pins = ["clk(clk)", "rst(rst)", f"dropped(router{router}_dropped)"]
         pins.append(f"activity(router{router}_activity)")
         if agents:
             pins += [f"agent__{end}(router{router}_agent__{end})" for end in ("request", "response")]
         if routing_class(network.router).uses_position:
-            pins.append(f"position({POSITION.size}'d{_position(network, router)})")
+            pins.append(f"position({POSITION.size}'d{network.position(router)})")
         for port in range(network.router.ports):
             place = (router, port)
             if place in node_of:
@@ -71,10 +70,9 @@ def network_verilog(network: Network, name: str) -> Iterator[str]:
                 pins += [f"rx__{port}__{member}()" for member in back]
                 pins += [f"tx__{port}__{member}()" for member in forward]
                 continue
-            connected |= 1 << port
             pins += [f"rx__{port}__{member}({rx}__{member})" for member in forward | back]
             pins += [f"tx__{port}__{member}({tx}__{member})" for member in forward | back]
-        pins.append(f"connected({network.router.ports}'d{connected})")
+        pins.append(f"connected({network.router.ports}'d{network.connected(router)})")
         yield f"  {names[network.credit_flits[router]]} router{router} ("
         yield ",\n".join(f"    .{pin}" for pin in pins)
         yield "  );"
@@ -82,9 +80,3 @@ def network_verilog(network: Network, name: str) -> Iterator[str]:
     yield f"  assign dropped = {' + '.join(f'router{router}_dropped' for router in numbers)};"
     yield f"  assign activity = {' | '.join(f'router{router}_activity' for router in numbers)};"
     yield "endmodule"
-
-
-def _position(network: Network, router: int) -> int:
-    """The router's `POSITION` as a number."""
-    values = (*network.coordinates[router], *network.last)
-    return sum(value << POSITION[name].offset for name, value in zip(POSITION.members, values, strict=True))

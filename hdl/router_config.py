@@ -23,6 +23,11 @@ class RouterConfig(Part):
     ports: int = Field(4, ge=2, le=64, description="ports")
     input_buffer_flits: int = Field(10, ge=2, le=1024, description="input buffer of each VL, flits")
     output_buffer_flits: int = Field(10, ge=2, le=1024, description="output buffer of each VL, flits")
+    buffer_memory: Literal["auto", "distributed"] = Field(
+        "auto",
+        description="memory of the flit buffers: auto: block RAM where that is smaller on an FPGA; distributed: always "
+        "read at once, which takes more area and simulates faster. What a router does is the same",
+    )
     arbiter: str = Field("round_robin", description="name in `lanikai.hdl.arbiter.ARBITERS`")
     allocator: str = Field("separable", description="name in `lanikai.hdl.router.allocators.ALLOCATORS`")
     allocator_iterations: int = Field(3, ge=1, le=16, description="iterations of the allocator `islip`")

@@ -22,7 +22,8 @@ from amaranth.lib import wiring
 from lanikai.hdl.emit import to_verilog
 
 from .cache import Cache, content_key
-from .compiler import BuildError, make_model, require_trace_header, versions
+from .compiler import BuildError, make_library, make_model, require_trace_header, versions
+from .parts import Block, Composition
 from .verilog import compact_memories
 
 __all__ = ["Design", "Model", "Progress", "Public", "Recipe", "Variant", "block_design", "build"]
@@ -62,6 +63,7 @@ class Design:
       in the top module, so they should be ports of the top module.
     - `no_inline`: modules that are instantiated many times and are to be compiled once.
     - `enums`: names of the values of variables, by the end of their paths, for waves.
+    - `composition`: instances that are not in `sources` (`parts.py`); for the variant `fast` only.
     """
 
     top: str
@@ -69,6 +71,7 @@ class Design:
     public: tuple[Public, ...] = ()
     no_inline: tuple[str, ...] = ()
     enums: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    composition: Composition | None = None
 
     def control_file(self, variant: Variant) -> str:
         """The Verilator configuration (`.vlt`) that makes signals visible and keeps modules apart."""
@@ -191,7 +194,12 @@ def _model(folder: Path, top: str, variant: Variant, key: str, *, cached: bool, 
 def _build_design(
     design: Design, variant: Variant, tell: Progress, store: Cache, tools: Mapping[str, str], started: float
 ) -> Model:
-    native = {name: (_NATIVE / name).read_text() for name in ("main.cpp", "skip.h")}
+    composition = design.composition
+    headers = ("skip.h", "parts.h") if composition else ("skip.h",)
+    native = {name: (_NATIVE / name).read_text() for name in ("main.cpp", *headers)}
+    if composition:
+        native["composition.h"] = composition.header()
+    blocks = {block.name: _block_text(block) for block in composition.blocks} if composition else {}
     sources = {
         name: compact_memories(text) if name.endswith(".v") else text for name, text in design.sources.items()
     }
@@ -200,6 +208,8 @@ def _build_design(
     # JSON has no numbers for keys.
     enums = {end: {str(value): name for value, name in names.items()} for end, names in design.enums.items()}
     content = {"top": design.top, "sources": sources, "flags": flags, "tools": tools, "enums": enums}
+    if blocks:
+        content["blocks"] = blocks
     key = content_key(content)
     if variant == "waves" and not store.find("models", key):
         require_trace_header()
@@ -211,16 +221,22 @@ def _build_design(
         # The control file comes first, so that it holds for all that follows.
         given = [name for name in sources if not name.endswith(".h")]
         order = sorted(given, key=lambda name: (not name.endswith(".vlt"), name.endswith(".cpp"), name))
+        libraries = []
+        for block in composition.blocks if composition else ():
+            library = _build_block(block, blocks[block.name], tell, store, tools)
+            shutil.copytree(library, folder / "blocks" / block.name)
+            libraries.append(block.name)
         runtime = store.find("runtimes", runtime_key)
         tell(0.3, f"{design.top}: compiling")
         log = folder / "build.log"
         try:
-            make_model(folder, design.top, order, flags=flags, log=log, runtime=runtime)
+            make_model(folder, design.top, order, flags=flags, log=log, runtime=runtime, libraries=libraries)
         except BuildError as error:
             raise _kept(error, store, key) from None
         if runtime is None:
             store.make("runtimes", runtime_key, lambda target: _keep_runtime(folder / "build", target))
         shutil.rmtree(folder / "build")
+        shutil.rmtree(folder / "blocks", ignore_errors=True)
 
     runtime_key = content_key({"traced": variant == "waves", "tools": tools})
     tell(0.1, f"{design.top}: Verilog to C++")
@@ -231,6 +247,37 @@ def _build_design(
     folder, cached = store.make("models", key, fill, waiting)
     tell(1.0, f"{design.top}: built")
     return _model(folder, design.top, variant, key, cached=cached, started=started)
+
+
+def _block_text(block: Block) -> dict[str, str]:
+    """What a block's library is made of, by file name."""
+    texts = {
+        name: compact_memories(text) if name.endswith(".v") else text
+        for name, text in block.sources().items()
+    }
+    return {"control.vlt": block.control_file()} | texts
+
+
+def _build_block(
+    block: Block, texts: Mapping[str, str], tell: Progress, store: Cache, tools: Mapping[str, str]
+) -> Path:
+    """The folder with a block's headers and library, shared by all systems that hold the block."""
+    key = content_key({"block": block.name, "sources": texts, "tools": tools})
+
+    def fill(folder: Path) -> None:
+        tell(0.2, f"{block.name}: compiling")
+        for name, text in texts.items():
+            (folder / name).write_text(text)
+        log = folder / "build.log"
+        try:
+            make_library(folder, block.module, block.prefix, list(texts), log=log)
+        except BuildError as error:
+            raise _kept(error, store, key) from None
+
+    def waiting() -> None:
+        tell(0.2, f"{block.name}: waiting for another run that builds the same block")
+
+    return store.make("blocks", key, fill, waiting)[0]
 
 
 def _keep_runtime(build_folder: Path, target: Path) -> None:

@@ -11,7 +11,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,6 +27,7 @@ __all__ = [
     "Compiler",
     "MissingTool",
     "compiler",
+    "make_library",
     "make_model",
     "require_trace_header",
     "versions",
@@ -34,6 +36,8 @@ __all__ = [
 OPTIMIZE = ("-O2", "-march=native")
 """Flags of the hot code. The cache's key holds the processor's features, as `native` depends on them."""
 
+LIBRARY = "block.a"
+"""File name of what `make_library` makes."""
 
 SCRATCH = "lanikai-build-"
 """Beginning of the names of folders to build in, outside the cache; the number of their process follows."""
@@ -129,25 +133,59 @@ def versions() -> dict[str, str]:
 
 
 def make_model(
-    folder: Path, top: str, sources: Sequence[str], *, flags: Sequence[str], log: Path, runtime: Path | None
+    folder: Path,
+    top: str,
+    sources: Sequence[str],
+    *,
+    flags: Sequence[str],
+    log: Path,
+    runtime: Path | None,
+    libraries: Sequence[str] = (),
 ) -> None:
     """Compile the files `sources` in `folder` to the executable `folder/sim`.
 
-    `flags` are Verilator's. `runtime` is a folder with objects of Verilator's own library, compiled before
+    `flags` are Verilator's. `libraries`: folders in `folder/blocks` with headers and a library that `make_library`
+    made. `runtime` is a folder with objects of Verilator's own library, compiled before
     for the same flags; without it they are compiled too and stand in `folder/build` afterwards. Raises
     BuildError, MissingTool.
     """
-    cxx, make = compiler(), _require_make()
-    if " " in str(folder):
-        # make cannot work in a folder with a space in its name.
-        _sweep_scratch()
-        with tempfile.TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-") as other:
-            work = Path(other)
-            shutil.copytree(folder, work, dirs_exist_ok=True)
-            _compile(work, top, sources, flags=flags, log=log, runtime=runtime, cxx=cxx, make=make)
-            shutil.copytree(work, folder, dirs_exist_ok=True)
-    else:
-        _compile(folder, top, sources, flags=flags, log=log, runtime=runtime, cxx=cxx, make=make)
+    given = [*flags]
+    for name in libraries:
+        given += ["-CFLAGS", f"-I../blocks/{name}", "-LDFLAGS", f"../blocks/{name}/{LIBRARY}"]
+    arguments = [
+        *("--exe", "--prefix", "Vtop", "--top-module", top, "-o", "../sim"),
+        *("-LDFLAGS", "-rdynamic -L../cocotb -lcocotbvpi_verilator"),
+        *given,
+        *sources,
+    ]
+    with _without_spaces(folder) as work:
+        _compile(work, "Vtop", arguments, (), log=log, runtime=runtime)
+
+
+def make_library(folder: Path, top: str, prefix: str, sources: Sequence[str], *, log: Path) -> None:
+    """Compile the files `sources` in `folder` to a library of the model `prefix` (its class), `folder` / `LIBRARY`,
+    with its headers beside it. Raises BuildError, MissingTool."""
+    arguments = ["--prefix", prefix, "--top-module", top, *sources]
+    with _without_spaces(folder) as work:
+        _compile(work, prefix, arguments, (f"{prefix}__ALL.a",), log=log, runtime=None)
+        for header in (work / "build").glob("*.h"):
+            shutil.copyfile(header, work / header.name)
+        shutil.copyfile(work / "build" / f"{prefix}__ALL.a", work / LIBRARY)
+        shutil.rmtree(work / "build")
+
+
+@contextmanager
+def _without_spaces(folder: Path) -> Iterator[Path]:
+    """The folder, or a copy that is copied back: make cannot work in a folder with a space in its name."""
+    if " " not in str(folder):
+        yield folder
+        return
+    _sweep_scratch()
+    with tempfile.TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-") as other:
+        work = Path(other)
+        shutil.copytree(folder, work, dirs_exist_ok=True)
+        yield work
+        shutil.copytree(work, folder, dirs_exist_ok=True)
 
 
 def _sweep_scratch() -> None:
@@ -160,15 +198,15 @@ def _sweep_scratch() -> None:
 
 def _compile(
     folder: Path,
-    top: str,
-    sources: Sequence[str],
+    prefix: str,
+    arguments: Sequence[str],
+    targets: Sequence[str],
     *,
-    flags: Sequence[str],
     log: Path,
     runtime: Path | None,
-    cxx: Compiler,
-    make: str,
 ) -> None:
+    """Verilog to C++ to `targets` (default: all) in `folder/build`."""
+    cxx, make = compiler(), _require_make()
     # The tools by links, since their own folders may have a space in their names.
     root, libraries = folder / "verilator", folder / "cocotb"
     root.symlink_to(_verilator_root())
@@ -178,22 +216,9 @@ def _compile(
         environment.pop(name, None)
     verilate = [
         str(root / "bin" / "verilator_bin"),
-        *("--cc", "--exe", "--vpi", "-O3", "-Wno-fatal", "-Wno-lint", "-Wno-style", "-Wno-SYMRSVDWORD"),
-        *(
-            "--timescale",
-            "1ns/1ns",
-            "--prefix",
-            "Vtop",
-            "--top-module",
-            top,
-            "-Mdir",
-            "build",
-            "-o",
-            "../sim",
-        ),
-        *("-CFLAGS", "-std=gnu++17", "-LDFLAGS", f"-rdynamic -L{libraries} -lcocotbvpi_verilator"),
-        *flags,
-        *sources,
+        *("--cc", "--vpi", "-O3", "-Wno-fatal", "-Wno-lint", "-Wno-style", "-Wno-SYMRSVDWORD"),
+        *("--timescale", "1ns/1ns", "-Mdir", "build", "-CFLAGS", "-std=gnu++17"),
+        *arguments,
     ]
     try:
         with log.open("wb") as out:
@@ -201,7 +226,12 @@ def _compile(
                 raise BuildError("verilator", log)
             if runtime:
                 _reuse(runtime, folder / "build")
-            if run_guarded([make, *_make_variables(cxx)], cwd=folder / "build", env=environment, log=out):
+            if run_guarded(
+                [make, "-f", f"{prefix}.mk", *_make_variables(cxx), *targets],
+                cwd=folder / "build",
+                env=environment,
+                log=out,
+            ):
                 raise BuildError("the C++ compiler", log)
     finally:
         root.unlink()
@@ -234,4 +264,4 @@ def _make_variables(cxx: Compiler) -> list[str]:
         "VM_PARALLEL_BUILDS": "1",
     }
     jobs = len(os.sched_getaffinity(0))
-    return ["-f", "Vtop.mk", "-j", str(jobs), *(f"{name}={value}" for name, value in variables.items())]
+    return ["-j", str(jobs), *(f"{name}={value}" for name, value in variables.items())]

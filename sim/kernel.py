@@ -19,7 +19,9 @@ __all__ = [
     "attach_events",
     "attach_memory",
     "bare_seconds",
+    "check_quiet",
     "cycle",
+    "evaluated",
     "signal",
     "skip",
     "skipped",
@@ -77,6 +79,21 @@ def bare_seconds(cycles: int) -> float:
     """Run `cycles` of the model alone, without Python, VPI or simulated time; the wall-clock seconds it took.
     Coroutines must not be waiting for the design meanwhile."""
     return int(_function("lanikai_bare", ctypes.c_uint64, ctypes.c_uint64)(cycles)) / 1e9
+
+
+def check_quiet() -> None:
+    """Have every instance that is passed over evaluated all the same, and the simulation end with an error if a
+    register of it changes (`native/parts.h`). Raises KeyError if the design is not composed."""
+    if not _function("lanikai_check_quiet", ctypes.c_int)():
+        raise KeyError("the design is not composed of blocks that could be passed over")
+
+
+def evaluated() -> tuple[int, int]:
+    """Evaluations of the instances of a composed design so far, and how many there were without passing over any;
+    zeros if the design is not composed."""
+    total = ctypes.c_uint64()
+    count = _function("lanikai_evaluated", ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64))
+    return int(count(ctypes.byref(total))), int(total.value)
 
 
 class Signal:

@@ -57,8 +57,13 @@ class ReceiveStage(wiring.Component):
         link, depth = self._config.link, self._config.input_buffer_flits
         layout, route = BufferedFlitLayout(link), RouteLayout(self._config)
         ahead = self._config.looks_ahead
+        memory = self._config.buffer_memory
         m.submodules.buffer = buffer = VlBuffer(
-            shape=layout, vls=link.vls, depth=depth, peek=None if ahead else slice(0, route.size)
+            shape=layout,
+            vls=link.vls,
+            depth=depth,
+            peek=None if ahead else slice(0, route.size),
+            memory=memory,
         )
         arrival: data.View = Signal(FlitLayout(link))
         m.d.sync += [arrival.eq(self.rx.payload), self.arrived.eq(self.rx.valid)]
@@ -75,7 +80,7 @@ class ReceiveStage(wiring.Component):
             buffer.pop.eq(self.pop),
         ]
         if ahead:
-            m.submodules.headers = headers = VlBuffer(shape=route, vls=link.vls, depth=depth)
+            m.submodules.headers = headers = VlBuffer(shape=route, vls=link.vls, depth=depth, memory=memory)
             # VLs whose next flit is the first of a packet, a head or not: stage 2 throws away what is none.
             between = Signal(link.vls, init=(1 << link.vls) - 1)
             with m.If(self.arrived):

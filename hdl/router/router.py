@@ -27,7 +27,7 @@ from .transmit import TransmitStage
 from .vl_allocation import VlAllocationStage
 from .vl_selection import VlSelectionStage
 
-__all__ = ["DROPPED_BITS", "Router", "public_signals"]
+__all__ = ["DROPPED_BITS", "Router", "public_signals", "settle_cycles"]
 
 DROPPED_BITS = 32
 """Width of the counter of dropped packets."""
@@ -37,8 +37,8 @@ class Router(wiring.Component):
     """P ports, C virtual lanes, credits on both sides, wormhole switching.
 
     Parameters: `config`; `credit_flits`: for each port, the depth of the buffer at the other end of its
-    output link, flits a VL (default: the router's own `input_buffer_flits`). Raises ConfigError for a wrong
-    number of depths, a depth below 2, or an arbiter or allocator that does not exist.
+    output link, flits a VL (default: the router's own `input_buffer_flits`); `skippable`: has `quiet`. Raises
+    ConfigError for a wrong number of depths, a depth below 2, or an arbiter or allocator that does not exist.
 
     Members (Verilog: `rx__0__payload`, `tx__3__credit_vl`, ...):
 
@@ -46,6 +46,9 @@ class Router(wiring.Component):
     - `connected` (in, P, all set by default): ports that lead somewhere.
     - `dropped` (out, 32): packets thrown away since reset, since their route named no connected port.
     - `activity` (out): a flit moved in this cycle: for a watchdog.
+    - `quiet` (out), only if `skippable`: no flit is in a buffer or comes in, and no credit goes out. After
+      `settle_cycles(config)` such cycles in a row, while nothing comes in, no register changes any more: a
+      simulator may stop the clock of this router (`sim/native/parts.h`).
     - `agent` (in, `ProcessorSignature`), if there is anything to set or read (`has_agent`): registers and
       management port (`AgentPort`).
     - `position` (in, `POSITION`), if the routing function uses it: a constant of the instance.
@@ -77,8 +80,10 @@ class Router(wiring.Component):
     Departures from the paper: output VLs go round the inputs; by default a packet keeps its VL; look-ahead.
     """
 
-    def __init__(self, config: RouterConfig, *, credit_flits: Sequence[int] | None = None) -> None:
-        self.config = config
+    def __init__(
+        self, config: RouterConfig, *, credit_flits: Sequence[int] | None = None, skippable: bool = False
+    ) -> None:
+        self.config, self.skippable = config, skippable
         ports = config.ports
         depths = [config.input_buffer_flits] * ports if credit_flits is None else list(credit_flits)
         if len(depths) != ports:
@@ -99,6 +104,8 @@ class Router(wiring.Component):
             members["agent"] = In(ProcessorSignature())
         if self._routing.uses_position:
             members["position"] = In(POSITION)
+        if skippable:
+            members["quiet"] = Out(1)
         super().__init__(
             members
             | {
@@ -188,6 +195,12 @@ class Router(wiring.Component):
                 moved,
             ).any()
         )
+        if self.skippable:
+            busy = Cat(
+                *(Cat(receive.arrived, receive.rx.credit_valid, receive.non_empty) for receive in receivers),
+                *(transmit.non_empty for transmit in transmitters),
+            )
+            m.d.comb += self.quiet.eq(~busy.any())
         if has_agent(config):
             self._add_agent(m, receivers, routers, allocation, crossbar, transmitters, moved)
         for name, vectors in {
@@ -274,6 +287,16 @@ class Router(wiring.Component):
             ]
             for name in ("buffer_writes", "buffer_reads", "arbitrations", "crossbar_flits", "link_flits"):
                 m.d.comb += getattr(agent, name).eq(getattr(counters, name))
+
+
+def settle_cycles(config: RouterConfig) -> int:
+    """Quiet cycles after which nothing in a router changes by itself.
+
+    A flit or credit on a long wire takes `delay_cycles`; a link has carried its last flit after den / num; what an
+    arbiter writes down about the last grant, and what a buffer moves up, takes two cycles more.
+    """
+    link = config.link
+    return 2 + link.delay_cycles - (-link.rate_den // link.rate_num)
 
 
 def public_signals(config: RouterConfig, *, name: str = "router") -> list[tuple[str, str]]:

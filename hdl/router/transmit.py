@@ -61,7 +61,10 @@ class TransmitStage(wiring.Component):
         link = self._config.link
         layout = BufferedFlitLayout(link)
         m.submodules.buffer = buffer = VlBuffer(
-            shape=layout, vls=link.vls, depth=self._config.output_buffer_flits
+            shape=layout,
+            vls=link.vls,
+            depth=self._config.output_buffer_flits,
+            memory=self._config.buffer_memory,
         )
         m.submodules.credits = credits = Credits(vls=link.vls, depth=self._credit_flits)
         m.submodules.pacer = pacer = LinkPacer(link)

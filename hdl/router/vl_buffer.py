@@ -5,7 +5,7 @@ Input and output buffers of the router (yum-2006 3.1, stages 1 and 5) and the re
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from amaranth import Cat, Module, Signal, Value, unsigned
 from amaranth.hdl import ShapeLike
@@ -37,7 +37,8 @@ class VlBuffer(wiring.Component):
 
     Parameters: `shape`: of an item (a flit needs no `vl` in it: the queue that it stands in says it); `vls`:
     1 to 16; `depth`: items a VL, at least 2 (ConfigError below that); `peek`: a slice of the item's bits that
-    can be read by a second reader, None for no such port.
+    can be read by a second reader, None for no such port; `memory`: `auto`, or `distributed` for a memory that is read
+    at once at any size. What is seen at the members is the same.
 
     Members:
 
@@ -57,16 +58,27 @@ class VlBuffer(wiring.Component):
     Latency 1 cycle from write to read; throughput 1 item a cycle, at any depth, also with write and pop of
     one VL. Reset: all empty; the contents of the memory stay as they are, and cannot be reached.
 
-    Cost: one memory of `vls * 2^ceil(log2 depth)` items (from `BLOCK_RAM_ROWS` rows on and with more than one VL a
-    block RAM, and two rows a VL beside it: `VlStore`), two pointer memories of `vls` rows, 2 flags a VL.
+    Cost: one memory of `vls * 2^ceil(log2 depth)` items (with `auto` from `BLOCK_RAM_ROWS` rows on and with more than
+    one VL a block RAM, and two rows a VL beside it: `VlStore`), two pointer memories of `vls` rows, 2 flags a VL.
     The flags are vectors, for the sake of arbiters that take requests as a vector and of the simulator's
     speed.
     """
 
-    def __init__(self, *, shape: ShapeLike, vls: int, depth: int, peek: slice | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        shape: ShapeLike,
+        vls: int,
+        depth: int,
+        peek: slice | None = None,
+        memory: Literal["auto", "distributed"] = "auto",
+    ) -> None:
         if depth < 2:
             raise ConfigError(f"VlBuffer: depth = {depth}: at least 2")
         self._shape, self._vls, self._depth, self._peek = shape, vls, depth, peek
+        self._in_block_ram = (
+            memory == "auto" and vls > 1 and vls << (depth - 1).bit_length() >= BLOCK_RAM_ROWS
+        )
         self._vl_bits = max(1, (vls - 1).bit_length())
         members: dict[str, Any] = {
             "write_valid": In(1),
@@ -129,7 +141,7 @@ class VlBuffer(wiring.Component):
         if self._peek is not None:
             m.d.comb += peek_vl.eq(encode(self.peek_select, vl_bits))
         rows = vls << row_bits
-        if rows >= BLOCK_RAM_ROWS and vls > 1:
+        if self._in_block_ram:
             m.submodules.items = store = VlStore(shape=self._shape, vls=vls, rows=rows, peek=self._peek)
             m.d.comb += [
                 store.write.eq(self.write_valid),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -24,6 +24,9 @@ class TrafficConfig(Part):
         ge=2,
         le=4096,
         description="source queue of each VL, packets; a full one delays births, losing none",
+    )
+    queue_memory: Literal["auto", "distributed"] = Field(
+        "auto", description="memory of the source queues, as `RouterConfig.buffer_memory`"
     )
     credit_flits: int = Field(
         10,

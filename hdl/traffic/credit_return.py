@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import memory, wiring
-from amaranth.lib.wiring import In
+from amaranth.lib.wiring import In, Out
 
 from ..link import LinkSignature
 from .config import TrafficConfig
@@ -20,7 +20,7 @@ class CreditReturn(wiring.Component):
 
     Members: `rx` (in, `LinkSignature`): watched, and answered with credits; `hold` (in): give none; `stall`
     (in, 8): give none in so many of 256 cycles, at random; `load` (in), `word` (in, 32): state of these
-    random numbers.
+    random numbers. `idle` (out): no credit is owed or on the link, and the random numbers stand still.
 
     Latency: the credit of a flit in cycle t is on the link in t + 2. Throughput: one a cycle. Reset: none
     owed.
@@ -35,6 +35,7 @@ class CreditReturn(wiring.Component):
                 "stall": In(8),
                 "load": In(1),
                 "word": In(32),
+                "idle": Out(1),
             }
         )
 
@@ -67,6 +68,7 @@ class CreditReturn(wiring.Component):
             read.addr.eq(first),
             give.eq((first != last) & ~stalled),
         ]
+        m.d.comb += self.idle.eq((first == last) & ~self.rx.credit_valid & (self.stall == 0))
         m.d.sync += self.rx.credit_valid.eq(give)
         with m.If(self.rx.valid):
             m.d.sync += last.eq(last + 1)

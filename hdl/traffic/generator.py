@@ -47,6 +47,9 @@ class Generator(wiring.Component):
     - `birth` (out, `Birth`), `birth_vl` (out), `birth_valid` (out): a packet for the queue of its VL.
     - `full` (in, `vls`): queues that take none.
     - `behind` (out): a class has tagged packets yet to be born.
+    - `idle` (out): nothing is to be done in this cycle. Nor in one after it, before the `due` of a class that is
+      `waiting` and while `control`'s other fields, `full` and `access` stay as they are.
+    - `waiting` (out, a bit a class), `due` (out, 32 a class): the cycle in which the class's next packet is born.
 
     The processes, with time in cycles and a class's own settings (`class.rdl`), from the start on:
 
@@ -83,6 +86,9 @@ class Generator(wiring.Component):
                 "birth_valid": Out(1),
                 "full": In(link.vls),
                 "behind": Out(1),
+                "idle": Out(1),
+                "waiting": Out(config.classes),
+                "due": Out(32).array(config.classes),
             }
         )
 
@@ -124,6 +130,9 @@ class Generator(wiring.Component):
             random.load.eq(self.load),
             random.word.eq(self.word),
             self.behind.eq((enabled & (~primed | early)).any()),
+            self.idle.eq(~((enabled & (ahead | ready)) | fetching).any()),
+            self.waiting.eq(enabled & ~ahead),
+            *(due.eq(mine[SPACING_FRACTION:]) for due, mine in zip(self.due, dues, strict=True)),
         ]
         self._deferred(m, enabled & ready & blocked, settings)
 

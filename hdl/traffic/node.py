@@ -12,7 +12,7 @@ from .ports import ACCESS, CONTROL, NODE, REQUEST, RESPONSE
 from .sink import Sink
 from .source import Source
 
-__all__ = ["TrafficNode"]
+__all__ = ["TrafficNode", "settle_cycles"]
 
 
 class TrafficNode(wiring.Component):
@@ -28,7 +28,11 @@ class TrafficNode(wiring.Component):
     - `control` (in, `CONTROL`): from the measurement.
     - `born`, `done` (out): a tagged packet was born, has arrived. `behind` (out): tagged packets are yet to
       be born. For the measurement.
-    - `activity` (out): a flit is on its link, for a watchdog.
+    - `activity` (out): it sends a flit, for a watchdog.
+    - `quiet` (out): nothing is sent, checked or counted. After `settle_cycles(config)` such cycles in a row no register
+      changes any more until a flit or a request comes, a field of `control` other than `now` changes, or `now`
+      reaches the `due` (out, 32 a class) of a class that is `waiting` (out, a bit a class): a simulator may stop the
+      clock of this node (`sim/native/parts.h`).
     """
 
     def __init__(self, config: TrafficConfig) -> None:
@@ -45,6 +49,9 @@ class TrafficNode(wiring.Component):
                 "done": Out(1),
                 "behind": Out(1),
                 "activity": Out(1),
+                "quiet": Out(1),
+                "waiting": Out(config.classes),
+                "due": Out(32).array(config.classes),
             }
         )
 
@@ -94,5 +101,18 @@ class TrafficNode(wiring.Component):
         with m.Elif(self.response.valid):
             m.d.sync += self.response.data.eq(0)
         m.d.sync += [self.born.eq(source.born), self.done.eq(sink.done), self.behind.eq(source.behind)]
-        m.d.comb += self.activity.eq(self.tx.valid | self.rx.valid)
+        m.d.comb += [
+            self.activity.eq(self.tx.valid),
+            self.quiet.eq(source.idle & sink.idle & ~self.control.clear),
+            self.waiting.eq(source.waiting),
+            *(mine.eq(due) for mine, due in zip(self.due, source.due, strict=True)),
+        ]
         return m
+
+
+def settle_cycles(config: TrafficConfig) -> int:
+    """Quiet cycles after which nothing in a node changes by itself: a flit or credit on a long wire takes
+    `delay_cycles`, a link has carried its last flit after den / num, and a request has its answer, a flit is counted
+    and its packet reported within five."""
+    link = config.link
+    return 5 + link.delay_cycles - (-link.rate_den // link.rate_num)

@@ -29,6 +29,7 @@ class Sender(wiring.Component):
     - `birth`, `birth_vl`, `birth_valid` (in), `full` (out, `vls`): packets for the queues (`Generator`).
     - `tx` (out, `LinkSignature`): the link.
     - `sent_tail` (out): a packet's last flit is on the link, but for `delay_cycles`.
+    - `idle` (out): no packet is in a queue, and no flit in the link's register.
     - `injected`, `wait_packets`, `wait_sum`, `wait_max` (out, `TallySignature`): for the statistics.
 
     In each cycle in which the link's rate gives a slot, the arbiter picks a VL with a packet and a credit,
@@ -58,6 +59,7 @@ class Sender(wiring.Component):
                 "full": Out(link.vls),
                 "tx": Out(LinkSignature(link)),
                 "sent_tail": Out(1),
+                "idle": Out(1),
                 **tally,
             }
         )
@@ -65,7 +67,9 @@ class Sender(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config, link = self._config, self._config.link
-        m.submodules.queue = queue = VlBuffer(shape=Birth(config), vls=link.vls, depth=config.queue_packets)
+        m.submodules.queue = queue = VlBuffer(
+            shape=Birth(config), vls=link.vls, depth=config.queue_packets, memory=config.queue_memory
+        )
         m.submodules.credits = credits = Credits(vls=link.vls, depth=config.credit_flits)
         m.submodules.pacer = pacer = LinkPacer(link)
         m.submodules.arbiter = arbiter = arbiter_class(config.arbiter)(size=link.vls)
@@ -118,6 +122,7 @@ class Sender(wiring.Component):
                 self._delayed(m, Cat(self.tx.credit_valid, self.tx.credit_vl), "credit")
             ),
             self.sent_tail.eq(valid & flit.tail),
+            self.idle.eq(~queue.non_empty.any() & ~valid),
         ]
 
         # The head that is picked now is on the link in the next cycle.

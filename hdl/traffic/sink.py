@@ -23,7 +23,7 @@ class Sink(wiring.Component):
     Members: `node` (in): its number; `control` (in, `CONTROL`); `access` (in, `ACCESS`) and `answer` (out,
     32): statistics, histogram, SINK and the error registers; `load` (in), `word` (in, 32): random stalls'
     state; `rx` (in, `LinkSignature`): the link; `done` (out): a tagged packet has arrived whole, 2 cycles
-    after its tail was on the link; `received` (out): any packet has.
+    after its tail was on the link; `received` (out): any packet has; `idle` (out): nothing is under way.
 
     A latency is the cycle of the tail on `rx` less that of the birth. Reset: nothing owed, no error.
     """
@@ -41,6 +41,7 @@ class Sink(wiring.Component):
                 "rx": In(LinkSignature(config.link)),
                 "done": Out(1),
                 "received": Out(1),
+                "idle": Out(1),
             }
         )
 
@@ -77,7 +78,7 @@ class Sink(wiring.Component):
                 identity.eq(checker.identity),
                 latency.eq(self.control.now - 1 - checker.identity.born),
             ]
-        m.d.comb += [self.done.eq(tagged), self.received.eq(done)]
+        m.d.comb += [self.done.eq(tagged), self.received.eq(done), self.idle.eq(credits.idle & ~arrived)]
 
         m.submodules.statistics = statistics = TallyBank(
             config,

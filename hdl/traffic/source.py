@@ -21,7 +21,9 @@ class Source(wiring.Component):
 
     Members: `node` (in): its number; `control` (in, `CONTROL`); `access` (in, `ACCESS`) and `answer` (out,
     32); `load` (in, 4), `word` (in, 32): random numbers' state; `tx` (out, `LinkSignature`); `born` (out): a
-    tagged packet is born in this cycle; `behind` (out): tagged packets are yet to be born; `sent_tail` (out).
+    tagged packet is born in this cycle; `behind` (out): tagged packets are yet to be born; `sent_tail` (out);
+    `idle` (out), `waiting` (out), `due` (out): nothing is to be done until one of the `waiting` classes is `due`
+    (`Generator`, `Sender`).
 
     Latency: a packet born (due) in cycle t has its head on an idle link in t + 2, plus `delay_cycles`.
     """
@@ -40,6 +42,9 @@ class Source(wiring.Component):
                 "born": Out(1),
                 "behind": Out(1),
                 "sent_tail": Out(1),
+                "idle": Out(1),
+                "waiting": Out(config.classes),
+                "due": Out(32).array(config.classes),
             }
         )
 
@@ -73,6 +78,9 @@ class Source(wiring.Component):
             sender.birth_valid.eq(generator.birth_valid),
             self.behind.eq(generator.behind),
             self.sent_tail.eq(sender.sent_tail),
+            self.idle.eq(generator.idle & sender.idle),
+            self.waiting.eq(generator.waiting),
+            *(mine.eq(due) for mine, due in zip(self.due, generator.due, strict=True)),
             self.born.eq(generator.birth_valid & generator.birth.tagged),
             self.answer.eq(generator.answer | statistics.answer),
         ]

@@ -12,8 +12,8 @@
 
 #include <sys/prctl.h>
 #include <signal.h>
+#include <time.h>
 
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -22,6 +22,12 @@
 
 #include "Vtop.h"
 #include "skip.h"
+#if __has_include("composition.h")
+#include "composition.h"
+#define LANIKAI_PARTS 1
+#else
+#define LANIKAI_PARTS 0
+#endif
 #include "verilated.h"
 #include "verilated_sym_props.h"
 #include "verilated_vpi.h"
@@ -41,6 +47,16 @@ bool edges = false;
 bool poked = false;  // Python wrote a signal through its address
 uint64_t cycle = 0;
 Skipper skipper;
+#if LANIKAI_PARTS
+System parts_system;
+VerilatedContext* parts_context = nullptr;
+// The instances outside of the top module: their cycle, before the top's edge, and what they tell it after it.
+void step_parts() { parts_system.step(); }
+void deliver_parts() { if (parts_system.deliver()) top->eval(); }
+#else
+void step_parts() {}
+void deliver_parts() {}
+#endif
 #if VM_TRACE
 VerilatedFstC* trace = nullptr;
 // Write the present time step. Once a step, when it has settled: what changes later in it would be lost.
@@ -98,8 +114,12 @@ bool toggle(uint64_t time, bool rising) {
         VerilatedVpi::callCbs(cbNextSimTime);
         ran = value_callbacks();
     }
+    if (rising) step_parts();
     top->eval();
-    if (rising) ++cycle;
+    if (rising) {
+        deliver_parts();
+        ++cycle;
+    }
     if (ran) settle(false);
     if (!rising) return ran;
     advance(time + kDrive);
@@ -158,7 +178,12 @@ uint64_t lanikai_cycle() { return cycle; }
 
 // Address of a public signal, its width in `bits` and its C type's size in `bytes`; null if there is none.
 void* lanikai_signal(const char* scope, const char* name, uint32_t* bits, uint32_t* bytes) {
-    const VerilatedScope* const found = context->scopeFind(scope);
+    const VerilatedScope* found = context->scopeFind(scope);
+#if LANIKAI_PARTS
+    if (const parts::Part* const part = found ? nullptr : parts_system.find(scope)) {
+        found = parts_context->scopeFind((part->path + "." + part->module).c_str());
+    }
+#endif
     if (!found) return nullptr;
     VerilatedVar* const var = found->varFind(name);
     if (!var) return nullptr;
@@ -177,18 +202,40 @@ int lanikai_skip(uint32_t nodes, uint64_t settle, uint64_t num, uint64_t den, ui
 // Cycles that time has passed over so far.
 uint64_t lanikai_skipped() { return skipper.total(); }
 
-// Run so many cycles with no thought of Python, and return the nanoseconds that took: what the model alone costs. Time
-// stands still meanwhile for whoever waits for it.
+// Evaluate what would be left out all the same, and end with an error if a register changes there. Returns 0 if the
+// design has no instances outside of its top module.
+int lanikai_check_quiet() {
+#if LANIKAI_PARTS
+    parts_system.check_all();
+#endif
+    return LANIKAI_PARTS;
+}
+
+// Evaluations of instances outside of the top module so far; in `total` those that there would have been without rest.
+uint64_t lanikai_evaluated(uint64_t* total) {
+#if LANIKAI_PARTS
+    *total = parts_system.total();
+    return parts_system.evaluated();
+#else
+    return *total = 0;
+#endif
+}
+
+// Run so many cycles with no thought of Python, and return the nanoseconds of processor time that took: what the model
+// alone costs. Time stands still meanwhile for whoever waits for it.
 uint64_t lanikai_bare(uint64_t cycles) {
-    const auto begin = std::chrono::steady_clock::now();
+    timespec begin, end;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
     for (uint64_t i = 0; i < cycles; ++i) {
+        step_parts();
         top->clk = 1;
         top->eval();
+        deliver_parts();
         top->clk = 0;
         top->eval();
     }
-    const auto took = std::chrono::steady_clock::now() - begin;
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(took).count();
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+    return (end.tv_sec - begin.tv_sec) * uint64_t{1000000000} + end.tv_nsec - begin.tv_nsec;
 }
 
 // Say that a signal was written through its address: the design is evaluated before time goes on.
@@ -211,6 +258,13 @@ int main(int argc, char** argv) {
     }
     const auto owned_top = std::make_unique<Vtop>(context, "");
     top = owned_top.get();
+#if LANIKAI_PARTS
+    const auto owned_parts_context = std::make_unique<VerilatedContext>();
+    parts_context = owned_parts_context.get();
+    compose(top, parts_context, parts_system);
+    Verilated::threadContextp(context);  // whose time the VPI layer goes by: the newest context's otherwise
+    top->eval();
+#endif
     context->fatalOnVpiError(false);  // the VPI layer probes for functions that Verilator has not
 #if VM_TRACE
     context->traceEverOn(true);

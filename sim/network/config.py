@@ -36,6 +36,11 @@ class NetworkBenchConfig(Part):
     agents: bool = Field(
         False, description="the routers' agent ports are open to coroutines (`NetworkBench.agent`)"
     )
+    composed: bool = Field(
+        True,
+        description="compile routers and nodes once each, and pass over those in which nothing happens; the results "
+        "are the same. Only without agents, and not with waves or every signal visible",
+    )
     watchdog_cycles: int = Field(
         100_000,
         ge=0,
@@ -69,13 +74,20 @@ class NetworkBenchConfig(Part):
         from .structure import bench_design
 
         # The watchdog's limit is an input of the design.
-        text = self.replace(watchdog_cycles=0).model_dump_json()
+        composed = self.composed and variant == "fast" and not self.agents
+        text = self.replace(watchdog_cycles=0, composed=composed).model_dump_json()
         here = Path(__file__).parent
         recipe = Recipe(
             name="network bench",
             config=text,
-            make=lambda: bench_design(self),
-            made_by=(here / "structure.py", here.parent / "structural.py", here.parent / "watchdog.py"),
+            make=lambda: bench_design(self, composed=composed),
+            made_by=(
+                here / "structure.py",
+                here / "composition.py",
+                here.parent / "parts.py",
+                here.parent / "structural.py",
+                here.parent / "watchdog.py",
+            ),
         )
         return build(recipe, variant, progress)
 

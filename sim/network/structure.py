@@ -17,6 +17,7 @@ from lanikai.hdl.traffic.ports import CONTROL, REQUEST, RESPONSE
 from ..build import Design, Public
 from ..structural import instance, members, width
 from ..watchdog import WATCHDOG_BITS, Probe, Watchdog
+from .composition import bench_composition
 from .config import NetworkBenchConfig
 
 __all__ = ["TOP", "bench_design", "probes"]
@@ -45,8 +46,9 @@ def _ports(config: NetworkBenchConfig) -> dict[str, tuple[str, int]]:
     return ports
 
 
-def bench_design(config: NetworkBenchConfig) -> Design:
-    """The design of a network bench.
+def bench_design(config: NetworkBenchConfig, *, composed: bool = False) -> Design:
+    """The design of a network bench; `composed`: of blocks that are compiled once each (`parts.py`), without agents'
+    ports.
 
     The top module's ports, besides `clk`: `request`, `response`: the traffic system's set-up port
     (`hdl/traffic/ports.py`), with a register of its own before it; `phase`, and `phase_event`, which changes
@@ -56,6 +58,18 @@ def bench_design(config: NetworkBenchConfig) -> Design:
     values.
     """
     network, traffic = config.network, config.traffic
+    if composed:
+        return Design(
+            top=TOP,
+            sources={
+                "measurement.v": to_verilog(Measurement(traffic), name="measurement"),
+                "watchdog.v": to_verilog(Watchdog(), name="watchdog"),
+                f"{TOP}.v": "\n".join(_composed_top(config)) + "\n",
+            },
+            public=tuple(Public(TOP, name, writable=kind == "input") for name, (kind, _) in _PORTS.items()),
+            no_inline=("measurement",),
+            composition=bench_composition(network, traffic, TOP),
+        )
     blocks = network.block_verilog()
     sources = {f"{name}.v": text for name, text in blocks.items()}
     sources |= {
@@ -140,6 +154,58 @@ def _top(config: NetworkBenchConfig) -> Iterator[str]:
         "limit": "watchdog_limit",
         "fired": "watchdog_fired",
         "skipped": f"{WATCHDOG_BITS}'d0",  # sources never rest: their random numbers go on
+        "left": "",
+    }
+    yield from instance("watchdog", "watchdog", {**clock, **watched})
+    yield "endmodule"
+
+
+def _composed_top(config: NetworkBenchConfig) -> Iterator[str]:
+    """The top module of a bench whose routers and nodes are outside: their outputs come in as they are after the edge,
+    joined (`parts.Output`)."""
+    nodes = config.traffic.nodes
+    outside = {name: nodes for name in ("born", "done", "behind")}
+    outside |= {"node_response": RESPONSE.size, "moving": 1, "dropped_sum": DROPPED_BITS}
+    yield f"module {TOP} ("
+    ports = ["input clk", *(f"{kind} {width(bits)}{name}" for name, (kind, bits) in _PORTS.items())]
+    ports += [f"input {width(bits)}{name}" for name, bits in outside.items()]
+    ports += [
+        f"output reg {width(REQUEST.size)}request_held",
+        f"output {width(CONTROL.size)}control",
+        "output [31:0] now",
+        "output attention",
+    ]
+    yield ",\n".join(f"  {port}" for port in ports)
+    yield ");"
+    yield f"  initial request_held = {REQUEST.size}'d0;"
+    yield "  always @(posedge clk) request_held <= request;"
+    rest = CONTROL.size - 32
+    assert CONTROL["now"].offset == 0 and REQUEST["valid"].offset == 0
+    yield f"  reg {width(rest)}last_control = {rest}'d0;"
+    yield f"  always @(posedge clk) last_control <= control[{CONTROL.size - 1}:32];"
+    yield f"  assign attention = request_held[0] | (last_control != control[{CONTROL.size - 1}:32]);"
+    yield "  assign now = control[31:0];"
+    yield "  assign dropped = dropped_sum;"
+    clock = {"clk": "clk", "rst": "1'd0"}
+    yield f"  wire {width(RESPONSE.size)}measurement_response;"
+    yield from instance(
+        "measurement",
+        "measurement",
+        {
+            **clock,
+            "request": "request_held",
+            **{name: name for name in ("born", "done", "behind", "control", "phase")},
+            "\\event ": "phase_event",
+            "verdict": "",
+            "response": "measurement_response",
+        },
+    )
+    yield "  assign response = measurement_response | node_response;"
+    watched = {
+        "activity": "moving",
+        "limit": "watchdog_limit",
+        "fired": "watchdog_fired",
+        "skipped": f"{WATCHDOG_BITS}'d0",
         "left": "",
     }
     yield from instance("watchdog", "watchdog", {**clock, **watched})
