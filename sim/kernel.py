@@ -76,7 +76,7 @@ def skipped() -> int:
 
 
 def bare_seconds(cycles: int) -> float:
-    """Run `cycles` of the model alone, without Python, VPI or simulated time; the wall-clock seconds it took.
+    """Run `cycles` of the model alone, without Python, VPI or simulated time; the seconds of processor time it took.
     Coroutines must not be waiting for the design meanwhile."""
     return int(_function("lanikai_bare", ctypes.c_uint64, ctypes.c_uint64)(cycles)) / 1e9
 

@@ -28,6 +28,11 @@ def _port(pin: str) -> str:
     return pin.replace("__", "_")
 
 
+def _every_edge(text: str) -> str:
+    """Verilog whose registers take new values at every edge of `clk`."""
+    return text.replace("@(posedge clk)", "@(edge clk)")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Output:
     """Where an output of every instance goes: input `input` of the top module, `bits` wide. `kind`: `bit`: as the bit
@@ -52,6 +57,10 @@ class Block:
     - `due`: number of its outputs `due__0`, ..., times of `now` at which it is to be woken if the bit of `waiting`
       is set.
     - `public`: variables that Python reads.
+    - `beside`: what stands beside the block in its instance, for pins that no other instance and not the top module
+      sees: lines of Verilog with its declarations, with `clk` and all ports in reach. `inner`: the block's pins and
+      what is connected to them there; `ports`: ports of the instance that are not the block's (`output told`);
+      `files`: texts by file name of modules that it needs.
     """
 
     name: str
@@ -65,6 +74,10 @@ class Block:
     settle_cycles: int
     due: int = 0
     public: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    inner: Mapping[str, str] = field(default_factory=dict)
+    ports: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def prefix(self) -> str:
@@ -78,8 +91,9 @@ class Block:
 
     def sources(self) -> dict[str, str]:
         """Texts by file name: the block, one evaluation a cycle, and the module around it."""
-        text = to_verilog(self.component, name=self.name).replace("@(posedge clk)", "@(edge clk)")
-        return {f"{self.name}.v": text, f"{self.module}.sv": "\n".join(self._wrapper()) + "\n"}
+        text = _every_edge(to_verilog(self.component, name=self.name))
+        files = {name: _every_edge(more) for name, more in self.files.items()}
+        return {f"{self.name}.v": text, f"{self.module}.sv": "\n".join(self._wrapper()) + "\n"} | files
 
     def control_file(self) -> str:
         """The Verilator configuration."""
@@ -89,11 +103,11 @@ class Block:
 
     def _wrapper(self) -> Iterator[str]:
         pins = {"clk": "clk", "rst": "1'd0"}
-        ports, held = ["input clk"], []
+        ports, held = ["input clk", *self.ports], []
         for path, member, _value in self.component.signature.flatten(self.component):
             pin = "__".join(str(step) for step in path)
-            if pin in self.tied:
-                pins[pin] = self.tied[pin]
+            if pin in self.tied or pin in self.inner:
+                pins[pin] = self.tied.get(pin) or self.inner.get(pin, "")
                 continue
             bits, port = width(Shape.cast(member.shape).width), _port(pin)
             ports.append(f"{'input' if member.flow == wiring.In else 'output'} {bits}{port}")
@@ -106,8 +120,11 @@ class Block:
         yield ",\n".join(f"  {port}" for port in ports)
         yield ");"
         yield from held
+        yield from (f"  {line}" for line in self.beside)
         yield f"  {self.name} {self.name} ("
-        yield ",\n".join(f"    .{pin}({wire})" for pin, wire in pins.items())
+        # `event` is a keyword of Verilog, so Amaranth's Verilog has it as an escaped name.
+        escaped = {"event": "\\event "}
+        yield ",\n".join(f"    .{escaped.get(pin, pin)}({wire})" for pin, wire in pins.items())
         yield "  );"
         yield "endmodule"
 

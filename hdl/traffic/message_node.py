@@ -30,7 +30,7 @@ class MessageNode(wiring.Component):
       full, or whose time has not come, holds up those behind it.
     - `event_valid` (out), `event` (out, `EVENT`): a message has arrived, or an error; it must be taken at once.
     - `settled` (out): no message waits or is on its way out, and all credits of both links are home.
-    - `activity` (out): a flit is on its link, for a watchdog.
+    - `activity` (out): it sends a flit, for a watchdog.
 
     `ordered`: report messages of a source, destination and VL that come out of order. `config.classes`,
     `trace_frames` and the histogram's settings are not used.
@@ -61,7 +61,7 @@ class MessageNode(wiring.Component):
         m = Module()
         self._send(m)
         self._receive(m)
-        m.d.comb += self.activity.eq(self.tx.valid | self.rx.valid)
+        m.d.comb += self.activity.eq(self.tx.valid)
         return m
 
     def _send(self, m: Module) -> None:

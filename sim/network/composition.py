@@ -1,6 +1,8 @@
-"""The network bench of blocks that are compiled once each: what is outside of its top module (`parts.py`)."""
+"""Networks of blocks that are compiled once each: what is outside of their top modules (`parts.py`)."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from lanikai.hdl.network import Network
 from lanikai.hdl.nic.ports import PROCESSOR_REQUEST
@@ -9,13 +11,26 @@ from lanikai.hdl.router.router import DROPPED_BITS, settle_cycles
 from lanikai.hdl.router.router import public_signals as router_signals
 from lanikai.hdl.router.routing import POSITION, routing_class
 from lanikai.hdl.traffic.config import TrafficConfig
+from lanikai.hdl.traffic.message import COMMAND, EVENT
+from lanikai.hdl.traffic.message_node import MessageNode
 from lanikai.hdl.traffic.node import TrafficNode
 from lanikai.hdl.traffic.node import settle_cycles as node_settle_cycles
 from lanikai.hdl.traffic.ports import RESPONSE
 
 from ..parts import Block, Composition, Instance, Link, Output
+from ..structural import width
 
-__all__ = ["bench_composition", "network_links", "router_blocks", "router_instances"]
+__all__ = [
+    "NATIVE",
+    "bench_composition",
+    "hosts_composition",
+    "network_links",
+    "router_blocks",
+    "router_instances",
+]
+
+NATIVE = Path(__file__).parents[1] / "native"
+"""Where the simulation's native part is."""
 
 
 def bench_composition(network: Network, traffic: TrafficConfig, top: str) -> Composition:
@@ -41,6 +56,54 @@ def bench_composition(network: Network, traffic: TrafficConfig, top: str) -> Com
     )
     instances = [
         Instance(block="traffic_node", path=f"{top}.node{i}", fixed=(i,), number=i) for i in range(nodes)
+    ]
+    return Composition(
+        blocks=(*router_blocks(network), node),
+        instances=(*router_instances(network, f"{top}.network"), *instances),
+        links=network_links(network),
+    )
+
+
+def hosts_composition(network: Network, traffic: TrafficConfig, top: str, *, ordered: bool) -> Composition:
+    """The routers, and message nodes with their rings (`native/messages.sv`), of a network of hosts. Nodes are always
+    evaluated: a host may put a command into its ring at any time."""
+    network = network.replace(router=network.router.replace(buffer_memory="distributed"))
+    traffic = traffic.replace(queue_memory="distributed")
+    inner = {"event": "event_payload", "event_valid": "event_valid", "command__payload": "command"}
+    inner |= {f"command__{name}": f"command_{name}" for name in ("valid", "ready")}
+    inner |= {"settled": "settled"}
+    ring = ("command_valid", "command_ready", "command", "event_valid", "event_payload", "room")
+    node = Block(
+        name="message_node",
+        component=MessageNode(traffic, ordered=ordered),
+        transmit=("tx",),
+        receive=("rx",),
+        fixed=("node",),
+        broadcast={"now": "now", "request": "routing"},
+        outputs={
+            "told": Output(input="told", kind="or", bits=1),
+            "unsettled": Output(input="unsettled", kind="bit", bits=traffic.nodes),
+            "activity": Output(input="moving", kind="or", bits=1),
+        },
+        settle_cycles=0,
+        ports=("output told", "output unsettled", "output quiet"),
+        inner=inner,
+        beside=(
+            "wire event_valid, command_valid, command_ready, room, settled;",
+            f"wire {width(COMMAND.size)}command;",
+            f"wire {width(EVENT.size)}event_payload;",
+            "assign told = event_valid | room;",
+            "assign unsettled = ~settled;",
+            "assign quiet = 1'b0;",
+            f"messages #(.COMMAND_BITS({COMMAND.size}), .EVENT_BITS({EVENT.size})) messages (",
+            f"  .clk(clk), .node(16'(node_held)), {', '.join(f'.{pin}({pin})' for pin in ring)}",
+            ");",
+        ),
+        files={"messages.sv": (NATIVE / "messages.sv").read_text()},
+    )
+    instances = [
+        Instance(block="message_node", path=f"{top}.node{i}", fixed=(i,), number=i)
+        for i in range(traffic.nodes)
     ]
     return Composition(
         blocks=(*router_blocks(network), node),

@@ -29,6 +29,11 @@ class HostNetworkConfig(Part):
     network: Network = Field(default_factory=Network, description="routers, links, places of the nodes")
     queue_packets: int = Field(64, ge=2, le=4096, description="queue of each VL in a node, messages")
     ring_slots: int = Field(256, ge=2, le=1 << 20, description="commands that a host's ring holds")
+    composed: bool = Field(
+        True,
+        description="compile routers and nodes once each, and pass over routers in which nothing happens; the results "
+        "are the same. Not with waves or every signal visible",
+    )
     watchdog_cycles: int = Field(
         100_000,
         ge=0,
@@ -56,13 +61,20 @@ class HostNetworkConfig(Part):
         from .host_structure import hosts_design
 
         # Neither the rings nor the watchdog's limit are in the design.
-        text = self.replace(watchdog_cycles=0, ring_slots=2).model_dump_json()
+        composed = self.composed and variant == "fast"
+        text = self.replace(watchdog_cycles=0, ring_slots=2, composed=composed).model_dump_json()
         here = Path(__file__).parent
         recipe = Recipe(
             name="network of hosts",
             config=text,
-            make=lambda: hosts_design(self),
-            made_by=(here / "host_structure.py", here.parent / "structural.py", here.parent / "watchdog.py"),
+            make=lambda: hosts_design(self, composed=composed),
+            made_by=(
+                here / "host_structure.py",
+                here / "composition.py",
+                here.parent / "parts.py",
+                here.parent / "structural.py",
+                here.parent / "watchdog.py",
+            ),
         )
         return build(recipe, variant, progress)
 

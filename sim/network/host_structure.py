@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from lanikai.hdl.emit import to_verilog
 from lanikai.hdl.link import LinkSignature
@@ -18,6 +17,7 @@ from lanikai.hdl.traffic.ports import REQUEST
 from ..build import Design, Public
 from ..structural import instance, members, width
 from ..watchdog import WATCHDOG_BITS, Probe, Watchdog
+from .composition import NATIVE, hosts_composition
 from .host_config import HostNetworkConfig
 
 __all__ = ["TOP", "hosts_design", "probes"]
@@ -25,7 +25,6 @@ __all__ = ["TOP", "hosts_design", "probes"]
 TOP = "network_hosts"
 """Name of the top module."""
 
-_NATIVE = Path(__file__).parents[1] / "native"
 _PORTS = {
     "request": ("input", REQUEST.size),
     "wake": ("output", 1),
@@ -37,8 +36,8 @@ _PORTS = {
 }
 
 
-def hosts_design(config: HostNetworkConfig) -> Design:
-    """The design of a network of hosts.
+def hosts_design(config: HostNetworkConfig, *, composed: bool = False) -> Design:
+    """The design of a network of hosts; `composed`: of blocks that are compiled once each (`parts.py`).
 
     The top module's ports, besides `clk`: `request`: sets the nodes' routes (`hdl/traffic/ports.py`), with a register
     of its own before it; `wake` changes when a ring of `native/messages.cpp` has something for Python; `now`: cycles
@@ -48,6 +47,18 @@ def hosts_design(config: HostNetworkConfig) -> Design:
     """
     network = config.network
     ordered = network.router.vl_selection != "any"
+    public = tuple(Public(TOP, name, writable=kind == "input") for name, (kind, _) in _PORTS.items())
+    if composed:
+        return Design(
+            top=TOP,
+            sources={
+                "watchdog.v": to_verilog(Watchdog(), name="watchdog"),
+                "messages.cpp": (NATIVE / "messages.cpp").read_text(),
+                f"{TOP}.v": "\n".join(_composed_top(config)) + "\n",
+            },
+            public=public,
+            composition=hosts_composition(network, config.traffic, TOP, ordered=ordered),
+        )
     blocks = network.block_verilog()
     sources = {f"{name}.v": text for name, text in blocks.items()}
     node = MessageNode(config.traffic, ordered=ordered)
@@ -55,16 +66,15 @@ def hosts_design(config: HostNetworkConfig) -> Design:
         "message_node.v": to_verilog(node, name="message_node"),
         "watchdog.v": to_verilog(Watchdog(), name="watchdog"),
         "network.v": network.verilog("network"),
-        "messages.sv": (_NATIVE / "messages.sv").read_text(),
-        "messages.cpp": (_NATIVE / "messages.cpp").read_text(),
+        "messages.sv": (NATIVE / "messages.sv").read_text(),
+        "messages.cpp": (NATIVE / "messages.cpp").read_text(),
         f"{TOP}.v": "\n".join(_top(config)) + "\n",
     }
-    public = [Public(TOP, name, writable=kind == "input") for name, (kind, _) in _PORTS.items()]
     for block in blocks:
-        public += [
+        public += tuple(
             Public(module, variable) for module, variable in router_signals(network.router, name=block)
-        ]
-    return Design(top=TOP, sources=sources, public=tuple(public), no_inline=(*blocks, "message_node"))
+        )
+    return Design(top=TOP, sources=sources, public=public, no_inline=(*blocks, "message_node"))
 
 
 def probes(config: HostNetworkConfig) -> list[Probe]:
@@ -82,18 +92,7 @@ def _top(config: HostNetworkConfig) -> Iterator[str]:
     nodes = range(config.traffic.nodes)
     link = members(LinkSignature(config.traffic.link))
     clock = {"clk": "clk", "rst": "1'd0"}
-    yield f"module {TOP} ("
-    ports = [
-        f"{kind} {width(bits)}{name}" for name, (kind, bits) in _PORTS.items() if name not in ("wake", "now")
-    ]
-    yield ",\n".join(
-        f"  {port}" for port in ["input clk", "output reg wake", f"output reg {width(NOW_BITS)}now", *ports]
-    )
-    yield ");"
-    yield f"  reg {width(REQUEST.size)}request_held = {REQUEST.size}'d0;"
-    yield "  always @(posedge clk) request_held <= request;"
-    yield f"  initial now = {NOW_BITS}'d0;"
-    yield f"  always @(posedge clk) now <= now + {NOW_BITS}'d1;"
+    yield from _head()
     network_pins = {**clock, "dropped": "dropped", "activity": "network_activity"}
     yield "  wire network_activity;"
     for i in nodes:
@@ -129,17 +128,54 @@ def _top(config: HostNetworkConfig) -> Iterator[str]:
             network_pins[f"router{router}_agent__request"] = f"{PROCESSOR_REQUEST.size}'d0"
             network_pins[f"router{router}_agent__response"] = ""
     yield from instance("network", "network", network_pins)
-    reasons = [f"node{i}_{name}" for i in nodes for name in ("event_valid", "room")]
+    told = [f"node{i}_{name}" for i in nodes for name in ("event_valid", "room")]
+    settled = " & ".join(f"node{i}_settled" for i in nodes)
+    moving = ["network_activity", *(f"node{i}_activity" for i in nodes)]
+    yield from _tail(told=" | ".join(told), settled=settled, moving=" | ".join(moving))
+
+
+def _composed_top(config: HostNetworkConfig) -> Iterator[str]:
+    """The top module where routers, nodes and rings are outside: their outputs come in as they are after the edge."""
+    outside = {"told": 1, "unsettled": config.traffic.nodes, "moving": 1, "dropped_sum": DROPPED_BITS}
+    yield from _head(
+        f"output {width(REQUEST.size)}routing",
+        "output attention",
+        *(f"input {width(bits)}{name}" for name, bits in outside.items()),
+    )
+    yield "  assign routing = request_held;"
+    yield "  assign attention = 1'b0;"
+    yield "  assign dropped = dropped_sum;"
+    yield from _tail(told="told", settled="~|unsettled", moving="moving")
+
+
+def _head(*more: str) -> Iterator[str]:
+    """The beginning of the top module: its ports, set-up and time. `more`: ports."""
+    ports = [
+        f"{kind} {width(bits)}{name}" for name, (kind, bits) in _PORTS.items() if name not in ("wake", "now")
+    ]
+    registers = ("output reg wake", f"output reg {width(NOW_BITS)}now")
+    yield f"module {TOP} ("
+    yield ",\n".join(f"  {port}" for port in ["input clk", *registers, *ports, *more])
+    yield ");"
+    yield f"  reg {width(REQUEST.size)}request_held = {REQUEST.size}'d0;"
+    yield "  always @(posedge clk) request_held <= request;"
+    yield f"  initial now = {NOW_BITS}'d0;"
+    yield f"  always @(posedge clk) now <= now + {NOW_BITS}'d1;"
+
+
+def _tail(*, told: str, settled: str, moving: str) -> Iterator[str]:
+    """Its end: what wakes Python, and the watchdog. `told`: a ring has something for Python; `moving`: a flit moves."""
     yield "  initial wake = 1'b0;"
-    yield f"  always @(posedge clk) if ({' | '.join(reasons)}) wake <= ~wake;"
-    yield f"  assign settled = {' & '.join(f'node{i}_settled' for i in nodes)};"
-    moving = ["settled", "network_activity", *(f"node{i}_activity" for i in nodes)]
+    yield f"  always @(posedge clk) if ({told}) wake <= ~wake;"
+    yield f"  assign settled = {settled};"
     watched = {
-        "activity": " | ".join(moving),
+        "clk": "clk",
+        "rst": "1'd0",
+        "activity": f"settled | {moving}",
         "limit": "watchdog_limit",
         "fired": "watchdog_fired",
         "skipped": f"{WATCHDOG_BITS}'d0",
         "left": "",
     }
-    yield from instance("watchdog", "watchdog", {**clock, **watched})
+    yield from instance("watchdog", "watchdog", watched)
     yield "endmodule"
