@@ -1,5 +1,6 @@
 """Work queues through host kit, firmware and card: the three ways of a descriptor, and what is refused."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,17 @@ def test_both_ways_at_once_neither_card_waits_for_the_other(model, tmp_path, mon
     spec = {"messages": 12, "bytes": 128}
     found = point(model, "both_ways", spec, tmp_path, monkeypatch).value
     assert found == [spec["messages"]] * 2
+
+
+def test_the_example_of_the_page_runs(model, tmp_path, monkeypatch):
+    page = Path(__file__).parents[2] / "docs" / "host-kit.md"
+    (example,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    (tmp_path / "hello.py").write_text(example)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = run(
+        model, ENTRY, cluster_spec(CONFIG, "hello:main", {"text": "a word"}), out_dir=tmp_path, seed=1
+    )
+    assert found.value == "a word"
 
 
 def test_a_driver_without_firmware_says_so(model, tmp_path, monkeypatch):
