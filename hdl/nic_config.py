@@ -69,6 +69,11 @@ class NicConfig(Part):
         description="buffers queued for the receive engine, behind the one that it fills; 0: no queue. At most 2, as "
         "each takes SRAM for a whole packet (nagar-thesis-2001 4.3.7)",
     )
+    pipelined: bool = Field(
+        False,
+        description="registers in the card's long paths: twice the clock of an FPGA, for a cycle or two of latency "
+        "(docs/synthesis.md says where)",
+    )
     sram_bytes: int = Field(262144, ge=1024, le=1 << 20, description="SRAM, bytes")
     channels: int = Field(8, ge=1, le=1024, description="doorbell channels, a 4096-byte page each")
     doorbell: Literal["polled", "queue"] = Field(

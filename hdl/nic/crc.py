@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import cache, reduce
 from operator import xor
 
-from amaranth import Module, Mux, Signal
+from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -51,6 +51,13 @@ def tables(bits: int) -> list[list[int]]:
     ]
 
 
+def _sum(terms: list[Value]) -> Value:
+    """XOR of all, by fours, as a LUT4 adds them."""
+    while len(terms) > 1:
+        terms = [reduce(xor, terms[i : i + 4]) for i in range(0, len(terms), 4)]
+    return terms[0]
+
+
 class PacketCrc(wiring.Component):
     """CRC-32 of the flits of a packet, CRC flit left out.
 
@@ -83,7 +90,7 @@ class PacketCrc(wiring.Component):
             word.eq(counted ^ Mux(self.first, (1 << CRC_BITS) - 1, register)),
             self.crc.eq(~register),
         ]
-        terms = []
+        terms: list[Value] = []
         for i, table in enumerate(tables(link.flit_bits)):
             m.submodules[f"table_{i}"] = rom = Memory(shape=CRC_BITS, depth=16, init=table)
             port = rom.read_port(domain="comb")
@@ -91,7 +98,7 @@ class PacketCrc(wiring.Component):
             terms.append(port.data)
         with m.If(self.valid):
             m.d.sync += [
-                register.eq(reduce(xor, terms)),
+                register.eq(_sum(terms)),
                 position.eq(Mux(here == link.header_flits, here, here + 1)),
             ]
         return m

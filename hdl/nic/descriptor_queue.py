@@ -52,6 +52,9 @@ class DescriptorQueue(wiring.Component):
     directly behind its predecessor, before protected entries too, and if the predecessor has been popped before
     everything else; `head_valid` waits for it. So a list once begun is to be ended.
 
+    `registered`, order `arrival` alone: the head stands in a register instead of being read from the memory in the
+    cycle in which it is used. It makes no difference to any cycle.
+
     Latency: 1 cycle from a push to `head_valid`. Throughput: a push and a pop a cycle. Outputs follow from registers
     alone. Descriptors stand in a memory; in order `timestamp` stamps and places stand in shift registers, compared all
     at once. Reset: empty.
@@ -60,12 +63,19 @@ class DescriptorQueue(wiring.Component):
     """
 
     def __init__(
-        self, shape: Any, *, entries: int, order: QueueOrder = "arrival", stamp_bits: int = 32
+        self,
+        shape: Any,
+        *,
+        entries: int,
+        order: QueueOrder = "arrival",
+        stamp_bits: int = 32,
+        registered: bool = False,
     ) -> None:
         for name, value in (("entries", entries), ("stamp_bits", stamp_bits)):
             if value < 1:
                 raise ConfigError(f"DescriptorQueue: {name} = {value}: at least 1")
         self.shape, self.entries, self.order, self.stamp_bits = shape, entries, order, stamp_bits
+        self._registered = registered and order == "arrival"
         super().__init__(
             {
                 "push": In(stream.Signature(push_layout(shape, stamp_bits))),
@@ -94,8 +104,15 @@ class DescriptorQueue(wiring.Component):
         m.d.comb += [
             write.en.eq(pushed),
             write.data.eq(Cat(self.push.payload.descriptor, self.push.payload.more)),
-            Cat(Value.cast(self.head), self.head_more).eq(read.data),
         ]
+        head = Cat(Value.cast(self.head), self.head_more)
+        if self._registered:
+            # What is pushed now is the next head if nothing else is there.
+            alone = (self.level == 0) | ((self.level == 1) & popped)
+            with m.If(popped | alone):
+                m.d.sync += head.eq(Mux(alone, write.data, read.data))
+        else:
+            m.d.comb += head.eq(read.data)
         if self.order == "arrival":
             self._arrival(m, pushed, popped, write.addr, read.addr)
         else:
@@ -105,9 +122,11 @@ class DescriptorQueue(wiring.Component):
     def _arrival(
         self, m: Module, pushed: Signal, popped: Signal, write_row: Signal, read_row: Signal
     ) -> None:
-        """Two rows that go round."""
+        """Two rows that go round; what is read is the row of the head, or, if that stands in a register, the one
+        behind it."""
         for moved, row in ((pushed, write_row), (popped, read_row)):
-            at = Signal(range(self.entries))
+            ahead = self._registered and row is read_row
+            at = Signal(range(self.entries), init=min(1, self.entries - 1) if ahead else 0)
             m.d.comb += row.eq(at)
             with m.If(moved):
                 m.d.sync += at.eq(Mux(at == self.entries - 1, 0, at + 1))

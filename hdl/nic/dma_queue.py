@@ -34,7 +34,7 @@ def submit_layout(command: Any, stamp_bits: int) -> data.StructLayout:
 
 class DmaQueue(wiring.Component):
     """`entries` descriptors of the layout `command` in front of an engine whose results have the layout `result`, in
-    `order` (`DescriptorQueue`).
+    `order`, its head `registered` or not (`DescriptorQueue`).
 
     Members:
 
@@ -63,12 +63,20 @@ class DmaQueue(wiring.Component):
     """
 
     def __init__(
-        self, command: Any, result: Any, *, entries: int, order: QueueOrder = "arrival", stamp_bits: int = 32
+        self,
+        command: Any,
+        result: Any,
+        *,
+        entries: int,
+        order: QueueOrder = "arrival",
+        stamp_bits: int = 32,
+        registered: bool = False,
     ) -> None:
         self._queued = data.StructLayout({"command": command, "tag": TAG_BITS, "notify": 1})
         if entries < 1:
             raise ConfigError(f"DmaQueue: entries = {entries}: at least 1")
         self.entries, self.order, self.stamp_bits = entries, order, stamp_bits
+        self._registered = registered
         self.finished_layout = data.StructLayout({"tag": TAG_BITS, "result": result})
         """A finished transfer: its tag and its result."""
         super().__init__(
@@ -102,7 +110,11 @@ class DmaQueue(wiring.Component):
     def _make_queue(self, m: Module) -> Any:
         """The queue in front of the engine: `DescriptorQueue`, or what has its members."""
         m.submodules.queue = queue = DescriptorQueue(
-            self._queued, entries=self.entries, order=self.order, stamp_bits=self.stamp_bits
+            self._queued,
+            entries=self.entries,
+            order=self.order,
+            stamp_bits=self.stamp_bits,
+            registered=self._registered,
         )
         return queue
 

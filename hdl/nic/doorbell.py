@@ -7,6 +7,7 @@ from amaranth.lib import data, fifo, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import NicConfig
+from .registered_fifo import RegisteredFifo
 
 __all__ = [
     "CHANNEL_BITS",
@@ -85,8 +86,9 @@ class Doorbell(wiring.Component):
     that of arrival. A bus is in order too: a write that waits for its level's queue holds those behind it.
 
     Latency: `ring` to `pending`, `word_valid` one cycle; to `head_valid` two (the queue's memory is read
-    synchronously). Throughput: a write and a pop a cycle; after a pop from a full queue a write is taken in
-    the next cycle. Reset: none waits; words are kept but not valid.
+    synchronously), three with `config.pipelined` (`RegisteredFifo`). Throughput: a write and a pop a cycle; after a
+    pop from a full queue a write is taken in the next cycle, pipelined in one or two. Reset: none waits; words are
+    kept but not valid.
     """
 
     def __init__(self, config: NicConfig) -> None:
@@ -169,10 +171,11 @@ class Doorbell(wiring.Component):
         waiting: list[Value] = []
         room: Value | int = 0
         for bank, (head, head_valid, pop, pending) in enumerate(heads):
-            queues: list[fifo.SyncFIFOBuffered] = []
+            queues: list[fifo.SyncFIFOBuffered | RegisteredFifo] = []
             higher: Value | int = 0  # a queue of a higher level has an entry
             for i in reversed(range(levels)):
-                queue = fifo.SyncFIFOBuffered(width=queue_layout().size, depth=config.doorbell_queue_entries)
+                kind = RegisteredFifo if config.pipelined else fifo.SyncFIFOBuffered
+                queue = kind(width=queue_layout().size, depth=config.doorbell_queue_entries)
                 m.submodules["queue" if len(heads) * levels == 1 else f"queue_{bank}_{i}"] = queue
                 mine: Value | int = 1
                 if levels > 1:

@@ -71,7 +71,7 @@ def host_dma_front(
         _join_stamps(m, r, "HOST_DMA", queue, rtc_ticks)
     else:
         kind = DmaQueue if config.processors == 1 else PairedDmaQueue
-        queue = kind(*layouts, order=config.host_dma_queue_order, **size)
+        queue = kind(*layouts, order=config.host_dma_queue_order, registered=config.pipelined, **size)
     m.submodules.host_dma_queue = queue
     m.d.comb += queue.submit.payload.more.eq(r.HOST_DMA_TAG.value.more)
     if isinstance(queue, PairedDmaQueue):
@@ -90,7 +90,7 @@ def host_dma_front(
             queue.result.eq(engine.error),
             finished.error.eq(queue.finished_valid & queue.finished.result),
         ]
-        return _join(m, r, "HOST_DMA", queue, engine.start, engine.done)
+        return _join(m, r, "HOST_DMA", queue, engine.start, _told(m, config, engine.done))
     m.submodules.transfer_split = split = TransferSplit()
     wiring.connect(m, split.plain, engine.start)
     wiring.connect(m, split.checked, checked.start)
@@ -148,14 +148,14 @@ def send_front(
         queue = StampedDmaQueue(SEND_COMMAND, 0, flows=config.stamp_flows, **size)
         _join_stamps(m, r, "SEND", queue, rtc_ticks)
     else:
-        queue = DmaQueue(SEND_COMMAND, 0, order=config.send_queue_order, **size)
+        queue = DmaQueue(SEND_COMMAND, 0, order=config.send_queue_order, registered=config.pipelined, **size)
     m.submodules.send_queue = queue
     if config.send_queue_order == "timestamp":
         m.d.comb += [
             queue.submit.payload.stamp.eq(r.SEND_STAMP.value.ticks),
             queue.protect.eq(_at_most(r.SEND_PROTECT.value.entries, queue.entries)),
         ]
-    return _join(m, r, "SEND", queue, engine.start, engine.done)
+    return _join(m, r, "SEND", queue, engine.start, _told(m, config, engine.done))
 
 
 def receive_front(m: Module, config: NicConfig, r: RegisterBank, engine: ReceiveEngine) -> EngineFront:
@@ -166,7 +166,7 @@ def receive_front(m: Module, config: NicConfig, r: RegisterBank, engine: Receive
         )
     result = data.StructLayout({"bytes": 16, "vl": 4})
     m.submodules.receive_queue = queue = DmaQueue(
-        RECEIVE_COMMAND, result, entries=config.receive_queue_entries
+        RECEIVE_COMMAND, result, entries=config.receive_queue_entries, registered=config.pipelined
     )
     finished = r.RECEIVE_FINISHED.r_data
     m.d.comb += [
@@ -175,7 +175,7 @@ def receive_front(m: Module, config: NicConfig, r: RegisterBank, engine: Receive
         finished.bytes.eq(Mux(queue.finished_valid, queue.finished.result.bytes, 0)),
         finished.vl.eq(Mux(queue.finished_valid, queue.finished.result.vl, 0)),
     ]
-    return _join(m, r, "RECEIVE", queue, engine.start, engine.done)
+    return _join(m, r, "RECEIVE", queue, engine.start, _told(m, config, engine.done))
 
 
 def _join_stamps(m: Module, r: RegisterBank, name: str, queue: StampedDmaQueue, rtc_ticks: Value) -> None:
@@ -203,6 +203,16 @@ def _join_access(m: Module, r: RegisterBank, access: data.View, sram_address: Va
         access.write.eq(r.ACCESS_CONTROL.w_data.to_host),
         sram_address.eq(r.ACCESS_SRAM.value.address),
     ]
+
+
+def _told(m: Module, config: NicConfig, done: Signal) -> Value:
+    """`done` of an engine as its queue sees it: of a card that is `pipelined`, a cycle later. The result still stands
+    then, as no two transfers of an engine end in cycles that follow each other."""
+    if not config.pipelined:
+        return done
+    told = Signal(name="done_told")
+    m.d.sync += told.eq(done)
+    return told
 
 
 def _at_most(value: Value, most: int) -> Value:

@@ -52,6 +52,10 @@ class HostDma(wiring.Component):
     From the last read beat to `done`: 2 cycles; from the last write response: 1. `wvalid` never waits for
     `awready`, nor `bready` and `rready` for anything but the SRAM. No bus output depends on an input of the
     same cycle. Reset: idle, no error.
+
+    With `config.pipelined` an address takes a cycle more (from `start` 3 cycles, and no two bursts begin in cycles that
+    follow each other), and so does `done`, behind which the data of the next transfer begins: 3 or 4 cycles between
+    transfers that follow closely.
     """
 
     def __init__(self, config: NicConfig) -> None:
@@ -95,12 +99,18 @@ class HostDma(wiring.Component):
             range(config.burst_beats + 1)
         )  # write beats of the planned burst, not on their way yet
 
+        # None of it left; one beat left. Beside such numbers a pipelined engine keeps what it asks of them.
+        data_none, data_one = data_left == 0, data_left == 1
+        if config.pipelined:
+            data_none, data_one = Signal(init=1), Signal()
+            all_planned = Signal(init=1)
+
         # A transfer that follows closely: its addresses go out (`behind`) while the oldest one's data and answers still
         # come. Without a queue there is none, and nothing of this.
         follows = config.host_dma_queue_entries > 0
         error = Signal(name="failing") if follows else self.error
         may_begin = ~self.busy
-        planned = beats_left == 0
+        planned: Value = all_planned if config.pipelined else beats_left == 0
         all_bursts: Value = bursts
         plan_error: Value = error
         begin_data, data_command = begin, command  # when the realigners turn to a transfer, and to which
@@ -110,7 +120,7 @@ class HostDma(wiring.Component):
             data_command = Signal(HOST_DMA_COMMAND)
             begin_data, promote = Signal(), Signal()
             may_begin |= (
-                ~behind & ~self.done & planned & (command.to_host == to_host) & (~to_host | (data_left == 0))
+                ~behind & ~self.done & planned & (command.to_host == to_host) & (~to_host | data_none)
             )
             planned |= behind
             all_bursts = bursts + later
@@ -128,8 +138,12 @@ class HostDma(wiring.Component):
         m.d.comb += [
             self.start.ready.eq(may_begin),
             begin.eq(self.start.valid & may_begin),
-            self.done.eq(self.busy & (bursts == 0) & Mux(error, ~to_sram.out_valid, planned & to_sram.idle)),
         ]
+        ends = self.busy & (bursts == 0) & Mux(error, ~to_sram.out_valid, planned & to_sram.idle)
+        if config.pipelined:
+            m.d.sync += self.done.eq(ends & ~self.done)
+        else:
+            m.d.comb += self.done.eq(ends)
         bus_lane = _lane(command.host_address, lane, bus_lanes)
         data_bus_lane = _lane(data_command.host_address, lane, bus_lanes)
         word_lane = _lane(data_command.sram_address, lane, word_lanes)
@@ -145,10 +159,19 @@ class HostDma(wiring.Component):
         ]
 
         # Bursts: as long as the transfer, the configuration and the page allow.
-        page_beats = PAGE_BYTES // bus_bytes
-        to_page = page_beats - address[:12] // bus_bytes
-        longest = Mux(to_page < config.burst_beats, to_page, config.burst_beats)
+        page_beats, most_beats = PAGE_BYTES // bus_bytes, config.burst_beats
+        in_page = address[bus_bytes.bit_length() - 1 : PAGE_BYTES.bit_length() - 1]
+        if page_beats % most_beats == 0:
+            # In the last of the page's parts of so many beats, those that are left of it: one subtraction.
+            low = most_beats.bit_length() - 1
+            longest: Value = most_beats - Mux(in_page[low:].all(), in_page[:low], 0)
+        else:
+            to_page = page_beats - in_page
+            longest = Mux(to_page < most_beats, to_page, most_beats)
         beats = Signal(range(config.burst_beats + 1))
+        fits = beats_left <= longest
+        length = Mux(fits, beats_left, longest)
+        may_plan: Value = ~all_planned if config.pipelined else beats_left != 0
         plan = Signal()
         put = Signal()
         address_valid = Signal()
@@ -156,15 +179,23 @@ class HostDma(wiring.Component):
         bus_address = Signal(32)
         bus_length = Signal(8)
         answered = Signal()
+        if config.pipelined:
+            # Measured in the cycle after that in which address and beats have moved on, or are a new transfer's.
+            measured, is_last = Signal(), Signal()
+            m.d.sync += [beats.eq(length), is_last.eq(fits), measured.eq(may_plan & ~plan & ~begin)]
+            may_plan = measured
+            with m.If(plan):
+                m.d.sync += all_planned.eq(is_last)
+        else:
+            m.d.comb += beats.eq(length)
         m.d.comb += [
-            beats.eq(Mux(beats_left < longest, beats_left, longest)),
             plan.eq(
                 self.busy
                 & ~plan_error
-                & (beats_left != 0)
+                & may_plan
                 & (all_bursts != most)
                 & (~address_valid | address_ready)
-                & (~to_host | (data_left == 0) | ((data_left == 1) & put))
+                & (~to_host | data_none | (data_one & put))
             ),
             answered.eq(Mux(to_host, axi.bvalid & axi.bready, axi.rvalid & axi.rready & axi.rlast)),
         ]
@@ -179,6 +210,11 @@ class HostDma(wiring.Component):
 
         with m.If(put):
             m.d.sync += data_left.eq(data_left - 1)
+        if config.pipelined:
+            with m.If(put):
+                m.d.sync += [data_none.eq(data_one), data_one.eq(data_left == 2)]
+            with m.If(plan):
+                m.d.sync += [data_none.eq(~to_host), data_one.eq(to_host & (beats == 1))]
         with m.If(plan):
             m.d.sync += [
                 address_valid.eq(1),
@@ -215,17 +251,21 @@ class HostDma(wiring.Component):
         m.d.comb += [
             to_bus.valid.eq(to_bus.pending),
             to_bus.data.eq(sram.rdata),
-            put.eq(to_bus.out_valid & (data_left != 0) & (~axi.wvalid | axi.wready)),
-            to_bus.out_ready.eq((data_left != 0) & (~axi.wvalid | axi.wready)),
-            axi.bready.eq(1),
+            put.eq(to_bus.out_valid & ~data_none & (~axi.wvalid | axi.wready)),
+            to_bus.out_ready.eq(~data_none & (~axi.wvalid | axi.wready)),
         ]
+        if config.pipelined:
+            # An answer to the next transfer's data waits until the end of the oldest one has been told.
+            m.d.comb += axi.bready.eq((bursts != 0) | ~self.busy)
+        else:
+            m.d.comb += axi.bready.eq(1)
         m.d.sync += to_bus.pending.eq(sram.valid & sram.ready & to_host)
         with m.If(put):
             m.d.sync += [
                 axi.wvalid.eq(1),
                 axi.wdata.eq(to_bus.out_data),
                 axi.wstrb.eq(to_bus.out_mask),
-                axi.wlast.eq(data_left == 1),
+                axi.wlast.eq(data_one),
             ]
         with m.Elif(axi.wready):
             m.d.sync += axi.wvalid.eq(0)
@@ -242,7 +282,7 @@ class HostDma(wiring.Component):
             m.d.sync += [word.eq(word + 1), words_left.eq(words_left - 1)]
 
         # SLVERR and DECERR have the high bit of the response.
-        failed = Mux(to_host, axi.bvalid & axi.bresp[1], axi.rvalid & axi.rready & axi.rresp[1])
+        failed = Mux(to_host, axi.bvalid & axi.bready & axi.bresp[1], axi.rvalid & axi.rready & axi.rresp[1])
         with m.If(self.busy & failed):
             m.d.sync += error.eq(1)
         with m.If(self.done):
@@ -263,6 +303,7 @@ class HostDma(wiring.Component):
                 to_host.eq(command.to_host),
                 address.eq(command.host_address[bus_bytes.bit_length() - 1 :] * bus_bytes),
                 beats_left.eq(_chunks(command.bytes, bus_lane, bus_bytes, lane)),
+                *([all_planned.eq(command.bytes == 0)] if config.pipelined else []),
                 *([] if follows else load),
             ]
         if follows:

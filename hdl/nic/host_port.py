@@ -138,10 +138,10 @@ class HostPort(wiring.Component):
 
     def _write(self, m: Module, address: Signal, data: Signal, mask: Signal, sram: Signal) -> None:
         host, bank, ring = self.host, self.registers, self.ring
-        have_address, have_data = Signal(), Signal()
+        have_address, have_data, in_sram = Signal(), Signal(), Signal()
         m.d.comb += [host.awready.eq(~have_address), host.wready.eq(~have_data)]
         with m.If(host.awvalid & host.awready):
-            m.d.sync += [have_address.eq(1), address.eq(host.awaddr)]
+            m.d.sync += [have_address.eq(1), address.eq(host.awaddr), in_sram.eq(self._in_sram(host.awaddr))]
         with m.If(host.wvalid & host.wready):
             m.d.sync += [have_data.eq(1), data.eq(host.wdata), mask.eq(host.wstrb)]
 
@@ -169,7 +169,7 @@ class HostPort(wiring.Component):
         if self.config.shadow_windows:
             window = self._windows(m, page[:OWNER_BITS])
             m.d.comb += self._write_at.eq(address)
-        with m.If(self._in_sram(address)):
+        with m.If(in_sram):
             m.d.comb += [sram.eq(go), done.eq(self.sram.ready), good.eq(1)]
         with m.Elif(self._in_registers(address) & mask.all()):
             m.d.comb += [bank.write.eq(go), done.eq(1), good.eq(bank.write_mapped)]
@@ -255,15 +255,16 @@ class HostPort(wiring.Component):
         with m.If(host.rvalid & host.rready):
             m.d.sync += host.rvalid.eq(0)
         m.d.comb += bank.read_offset.eq(address[2:OFFSET_BITS] << 2)
+        in_sram = Signal()
         answered = [host.rvalid.eq(1), host.rresp.eq(Resp.OKAY)]
         with m.FSM():
             with m.State("idle"):
                 m.d.comb += host.arready.eq(~host.rvalid)
-                m.d.sync += address.eq(host.araddr)
+                m.d.sync += [address.eq(host.araddr), in_sram.eq(self._in_sram(host.araddr))]
                 with m.If(host.arvalid & host.arready):
                     m.next = "start"
             with m.State("start"):
-                with m.If(self._in_sram(address)):
+                with m.If(in_sram):
                     m.d.comb += sram.eq(1)
                     with m.If(self.sram.ready & ~sram_taken):
                         m.next = "sram"

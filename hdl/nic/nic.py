@@ -11,6 +11,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import connect, flipped
 
 from ..config import ConfigError, NicConfig
+from ..link import FlitLayout
 from ..registers import Register, load
 from .completion import Completion
 from .doorbell import Doorbell
@@ -30,6 +31,7 @@ from .register_bank import RegisterBank
 from .rtc import Rtc
 from .send_engine import SendEngine
 from .sram import Sram
+from .stream_register import StreamRegister
 from .vl_port import VlPort
 
 __all__ = ["HOST_REGISTERS", "NIC_REGISTERS", "WATCHED", "Nic", "public_signals"]
@@ -134,7 +136,7 @@ class Nic(wiring.Component):
         m.submodules.rate = self._rate = make_rate_control(config)
         active = active_registers(NIC_REGISTERS, config)
         m.submodules.registers = self._registers = registers = RegisterBank(
-            active, banked=banked_registers(active, config)
+            active, banked=banked_registers(active, config), ahead=config.pipelined
         )
         m.submodules.host_registers = self._host_registers = host_registers = RegisterBank(
             active_registers(HOST_REGISTERS, config)
@@ -142,7 +144,8 @@ class Nic(wiring.Component):
 
         connect(m, flipped(self.host), host.host)
         for i, port in enumerate(ports):
-            self._join_processor(m, getattr(self, f"processor_{i}" if i else "processor"), port)
+            outside = getattr(self, f"processor_{i}" if i else "processor")
+            self._join_processor(m, outside, port, [other for other in ports if other is not port])
         self._join_owners(m, host)
         connect(m, flipped(self.tx), packets.tx)
         connect(m, flipped(self.rx), packets.rx)
@@ -154,10 +157,15 @@ class Nic(wiring.Component):
         if len(ports) == 2:
             connect(m, ports[1].sram, sram.port_5)
         connect(m, send.flits, packets.send)
-        connect(m, packets.receive, receive.flits)
+        if config.pipelined:
+            m.submodules.received = received = StreamRegister(FlitLayout(config.link))
+            connect(m, packets.receive, received.i)
+            connect(m, received.o, receive.flits)
+        else:
+            connect(m, packets.receive, receive.flits)
         connect(m, host.ring, doorbell.ring)
         connect(m, host.registers, host_registers.bus)
-        join_registers(m, ports, registers)
+        join_registers(m, config, ports, registers)
         m.d.comb += [
             host.refused.eq(doorbell.refused),
             self.activity.eq(
@@ -173,7 +181,9 @@ class Nic(wiring.Component):
         self._join_host(m)
         return m
 
-    def _join_processor(self, m: Module, outside: Any, port: ProcessorPort) -> None:
+    def _join_processor(
+        self, m: Module, outside: Any, port: ProcessorPort, others: list[ProcessorPort]
+    ) -> None:
         """A rate control unit that takes its time holds accesses to its registers until it has acted on those before,
         so that the processor sees no difference but time."""
         inside = port.processor
@@ -183,12 +193,17 @@ class Nic(wiring.Component):
         registers = [
             REGISTER_BASE + r.offset for name, r in NIC_REGISTERS.items() if name.startswith("RATE_")
         ]
-        held = Signal()
+        of_rate, held = Signal(), Signal()
         m.d.comb += [
-            held.eq(
-                Cat(outside.request.address[2:] == address >> 2 for address in registers).any()
-                & ~(self._rate.settled & self._rate.dispatched.ready)
-            ),
+            of_rate.eq(Cat(outside.request.address[2:] == address >> 2 for address in registers).any()),
+            held.eq(of_rate & ~(self._rate.settled & self._rate.dispatched.ready)),
+        ]
+        if self.config.pipelined:
+            # What another processor does in this cycle the unit shows in the next one.
+            connect(m, flipped(outside), inside)
+            m.d.comb += port.held.eq(held | (of_rate & Cat(other.acts for other in others).any()))
+            return
+        m.d.comb += [
             inside.request.eq(outside.request),
             inside.request.valid.eq(outside.request.valid & ~held),
             outside.response.eq(inside.response),

@@ -130,9 +130,18 @@ class PairedDmaQueue(wiring.Component):
         entries: int,
         order: QueueOrder = "arrival",
         stamp_bits: int = 32,
+        registered: bool = False,
     ) -> None:
         self._queues = [
-            DmaQueue(command, result, entries=entries, order=order, stamp_bits=stamp_bits) for _ in range(2)
+            DmaQueue(
+                command,
+                result,
+                entries=entries,
+                order=order,
+                stamp_bits=stamp_bits,
+                registered=registered,
+            )
+            for _ in range(2)
         ]
         self.entries = entries
         self.finished_layout = self._queues[0].finished_layout

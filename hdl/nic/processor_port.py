@@ -37,6 +37,10 @@ class ProcessorPort(wiring.Component):
     cycle); read data comes in the cycle after and stands for that cycle only. An access a cycle. Addresses
     with neither register nor SRAM behind them are taken at once, read as zero and write nothing. The low two
     bits of an address are ignored.
+
+    With `config.pipelined` whatever is not of the SRAM is taken in the second cycle of its request, so that such an
+    access takes two. `registers` (and `bank_ready`) have it in the first of them, in which `held` (in) must not be up,
+    and what it does happens in the second: `acts` (out).
     """
 
     def __init__(self, config: NicConfig, *, shared: bool = False) -> None:
@@ -51,6 +55,7 @@ class ProcessorPort(wiring.Component):
                 "taken": Out(1),
             }
             | ({"bank_ready": In(1)} if shared else {})
+            | ({"held": In(1), "acts": Out(1)} if config.pipelined else {})
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -61,12 +66,22 @@ class ProcessorPort(wiring.Component):
         low = 2 + lane_bits(self.config)
 
         in_registers, in_sram = Signal(), Signal()
+        reads: Value = request.valid & in_registers & ~request.write
+        writes: Value = request.valid & in_registers & request.write
+        ready = self._ready(in_registers, in_sram)
+        taken: Value = request.valid & response.ready
+        if self.config.pipelined:
+            goes = Signal()
+            m.d.comb += goes.eq(request.valid & ~in_sram & ~self.acts & ~self.held)
+            m.d.sync += self.acts.eq(goes & (self.bank_ready | ~in_registers) if self._shared else goes)
+            reads, writes = goes & reads, goes & writes
+            ready, taken = self.acts | (in_sram & sram.ready), self.acts | (sram.valid & sram.ready)
         offset = request.address[2:OFFSET_BITS] << 2
         m.d.comb += [
             in_registers.eq(request.address[OFFSET_BITS:] == REGISTER_BASE >> OFFSET_BITS),
             in_sram.eq(request.address < self.config.sram_bytes),
-            bank.read.eq(request.valid & in_registers & ~request.write),
-            bank.write.eq(request.valid & in_registers & request.write),
+            bank.read.eq(reads),
+            bank.write.eq(writes),
             bank.read_offset.eq(offset),
             bank.write_offset.eq(offset),
             bank.write_data.eq(request.data),
@@ -75,18 +90,20 @@ class ProcessorPort(wiring.Component):
             sram.address.eq(request.address[low:]),
             sram.data.eq(request.data.replicate(lanes)),
             sram.mask.eq(0xF << (request.address[2:low] << 2)),
-            response.ready.eq(self._ready(in_registers, in_sram)),
+            response.ready.eq(ready),
             response.event.eq(self.event),
-            self.taken.eq(request.valid & response.ready),
+            self.taken.eq(taken),
         ]
         # Where the data of the read taken in the cycle before comes from.
         from_registers, from_sram = Signal(), Signal()
-        read_mapped = bank.read & bank.read_mapped
-        if self._shared:
-            read_mapped = read_mapped & self.bank_ready
+        read: Value = bank.read & self.bank_ready if self._shared else bank.read
+        if self.config.pipelined:
+            read_now = Signal()
+            m.d.sync += read_now.eq(read)
+            read = read_now
         lane = Signal(range(lanes))
         m.d.sync += [
-            from_registers.eq(read_mapped),
+            from_registers.eq(read & bank.read_mapped),
             from_sram.eq(sram.valid & sram.ready & ~sram.write),
             lane.eq(request.address[2:low]),
         ]

@@ -47,17 +47,34 @@ def make_ports(m: Module, config: NicConfig) -> list[ProcessorPort]:
     return ports
 
 
-def join_registers(m: Module, ports: Sequence[ProcessorPort], registers: RegisterBank) -> None:
-    """The ports to the register bank; locks, and words for the other one."""
+def join_registers(
+    m: Module, config: NicConfig, ports: Sequence[ProcessorPort], registers: RegisterBank
+) -> None:
+    """The ports to the register bank; locks, and words for the other one. In a card that is `pipelined` an access acts
+    in the cycle after the one in which it has its turn."""
+    access = ports[0].registers
+    if len(ports) == 2:
+        m.submodules.bank_join = turns = BankJoin()
+        connect(m, ports[0].registers, turns.port_0)
+        connect(m, ports[1].registers, turns.port_1)
+        access = turns.bank
+    if config.pipelined:
+        bus = registers.bus
+        m.d.comb += [
+            *(getattr(bus, name).eq(getattr(access, name)) for name in ("read_offset", "write_offset")),
+            *(
+                getattr(access, name).eq(getattr(bus, name))
+                for name in ("read_data", "read_mapped", "write_mapped")
+            ),
+        ]
+        m.d.sync += [getattr(bus, name).eq(getattr(access, name)) for name in ("read", "write", "write_data")]
+    else:
+        connect(m, access, registers.bus)
     if len(ports) == 1:
-        connect(m, ports[0].registers, registers.bus)
         return
-    m.submodules.bank_join = turns = BankJoin()
-    connect(m, ports[0].registers, turns.port_0)
-    connect(m, ports[1].registers, turns.port_1)
-    connect(m, turns.bank, registers.bus)
+    domain = m.d.sync if config.pipelined else m.d.comb
+    domain += registers.who.eq(turns.who)
     m.d.comb += [
-        registers.who.eq(turns.who),
         ports[0].bank_ready.eq(turns.ready[0]),
         ports[1].bank_ready.eq(turns.ready[1]),
     ]

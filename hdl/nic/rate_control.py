@@ -6,6 +6,7 @@ from amaranth import Array, Cat, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import memory, wiring
 
 from ..config import NicConfig
+from .rate_front import RateFront
 from .rate_ports import RateControlSignature, flow_bits
 from .rate_tree import RateTree
 from .rtc import difference
@@ -13,9 +14,12 @@ from .rtc import difference
 __all__ = ["RateControl", "make_rate_control"]
 
 
-def make_rate_control(config: NicConfig) -> RateControl | RateTree:
-    """The rate control unit of the structure that `config.rate_structure` asks for."""
-    return RateTree(config) if config.rate_tree else RateControl(config)
+def make_rate_control(config: NicConfig) -> RateControl | RateTree | RateFront:
+    """The rate control unit of the structure that `config.rate_structure` asks for; a tree of a card that is
+    `pipelined` behind registers."""
+    if not config.rate_tree:
+        return RateControl(config)
+    return RateFront(RateTree(config)) if config.pipelined else RateTree(config)
 
 
 class RateControl(wiring.Component):

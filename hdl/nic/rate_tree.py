@@ -105,6 +105,7 @@ class RateTree(wiring.Component):
         # 0: idle, a command is taken. 1: its flow's NDT and IDT are there. 2: lead. 3: sum. 4: the new NDT. Then a
         # level a cycle.
         self._stage = stage = Signal(range(self.decision_cycles))
+        self._idle = Signal()  # stage 0, and memories cleared
         self._taken = Signal()
         self._clear_memories(m)
         target = self._take(m)
@@ -173,8 +174,10 @@ class RateTree(wiring.Component):
         deciding, acts = Signal(), self._dispatched | self._cleared | self._written | self._enqueued
         with m.If(stage == 0):
             m.d.sync += stage.eq(self._taken)
+            with m.If(self._taken):
+                m.d.sync += self._idle.eq(0)
         with m.Elif((stage == 5 + top) | ((stage == 3) & ~acts & ~lead_too_low)):
-            m.d.sync += stage.eq(0)
+            m.d.sync += [stage.eq(0), self._idle.eq(1)]
         with m.Else():
             m.d.sync += stage.eq(stage + 1)
         m.d.comb += deciding.eq((stage != 0) & (acts | ((stage > 3) & old.valid)))
@@ -192,8 +195,8 @@ class RateTree(wiring.Component):
         self._clearing, self._clear_row = Signal(init=1), Signal(self.shape.flow_width)
         with m.If(self._clearing):
             m.d.sync += self._clear_row.eq(self._clear_row + 1)
-        with m.If(self._clear_row.all()):
-            m.d.sync += self._clearing.eq(0)
+        with m.If(self._clearing & self._clear_row.all()):
+            m.d.sync += [self._clearing.eq(0), self._idle.eq(1)]
 
     def _exists(self, flow: Value) -> Value:
         return flow < self.config.flows
@@ -203,7 +206,7 @@ class RateTree(wiring.Component):
         # A look at the next flow, now and then: it settles its NDT.
         pace = Signal(range(self.config.rate_scan_cycles))
         self._look, self._scan = look, scan = Signal(), Signal(range(self.config.flows))
-        idle = (self._stage == 0) & ~self._clearing
+        idle = self._idle
         m.d.sync += pace.eq(pace + 1)
         with m.If(pace == 0):
             m.d.sync += look.eq(1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -57,52 +57,75 @@ class Realigner(wiring.Component):
         # stand here without a whole chunk more than the one that leaves, so the pipe never runs dry.
         capacity = lanes_in * (1 + self.ahead) + 2 * lanes_out - 1
 
-        # `held` has the next chunk out in its low lanes and zeros above the first `level` lanes.
-        held = Signal(lane_bits * capacity)
+        # `held` has the next chunk out in its low lanes; lanes from `level` on mean nothing.
+        held = [Signal(lane_bits, name=f"held_{i}") for i in range(capacity)]
         level = Signal(range(capacity + 1))
         skip = Signal.like(self.skip)
         place = Signal.like(self.place)
-        # Bytes from lane 0 of the chunk out to the string's end: up to 65535 and the lanes before its begin.
-        left = Signal(range((1 << 16) + out_bytes))
-        last = Signal()  # it ends within the chunk out
+        # From lane 0 of the chunk out to the string's end: whole chunks, and bytes of the last one.
+        chunks = Signal(range((1 << 16) // out_bytes + 1))
+        rest = Signal(range(out_bytes))
+        # No whole chunk is left, known from the second cycle of a string on; nothing is; with how many lanes the next
+        # chunk can leave.
+        last, over, needs = Signal(), Signal(init=1), Signal(range(lanes_out + 1), init=lanes_out)
+        next_over, next_needs = Signal(), Signal.like(needs)
         taken = Signal()
         m.d.comb += [
-            last.eq(left < out_bytes),
-            self.idle.eq(left == 0),
+            self.idle.eq((chunks == 0) & (rest == 0)),
             self.ready.eq(level + Mux(self.pending, 2 * lanes_in, lanes_in) <= capacity),
-            self.out_valid.eq(Mux(last, (left != 0) & (level * lane_bytes >= left), level >= lanes_out)),
-            self.out_data.eq(held),
-            self.out_mask.eq(
-                Mux(last, (1 << left[: (out_bytes - 1).bit_length()]) - 1, -1) & (-1 << (place * lane_bytes))
-            ),
+            self.out_data.eq(Cat(held[:lanes_out])),
+            self.out_mask.eq(Mux(last, (1 << rest) - 1, -1) & (-1 << (place * lane_bytes))),
             taken.eq(self.out_valid & self.out_ready),
+            next_over.eq(over),
+            next_needs.eq(needs),
         ]
-
-        stays = Signal.like(held)
-        base = Signal.like(level)
-        m.d.comb += [
-            stays.eq(Mux(taken, held >> lane_bits * lanes_out, held)),
-            # The last chunk may leave with fewer lanes than a chunk has; `start` sets the level anew after
-            # it.
-            base.eq(Mux(taken, level - lanes_out, level)),
-        ]
-        with m.If(taken):
-            m.d.sync += [left.eq(Mux(last, 0, left - out_bytes)), place.eq(0)]
-        with m.If(self.valid):
-            fresh = self.data >> (skip * lane_bits)
-            m.d.sync += [
-                held.eq(stays | (fresh << (base * lane_bits))),
-                level.eq(base + lanes_in - skip),
-                skip.eq(0),
-            ]
+        with m.If(last), m.If(taken):
+            m.d.comb += next_over.eq(1)
+            m.d.sync += rest.eq(0)
         with m.Else():
-            m.d.sync += [held.eq(stays), level.eq(base)]
+            with m.If(taken):
+                m.d.sync += chunks.eq(chunks - 1)
+            with m.If(Mux(taken, chunks == 1, chunks == 0)):
+                m.d.comb += [next_over.eq(rest == 0), next_needs.eq((rest + lane_bytes - 1) // lane_bytes)]
+                m.d.sync += last.eq(1)
+        with m.If(taken):
+            m.d.sync += place.eq(0)
+
+        # What is here stays, or goes down by a chunk. Above it, from lane `base` (one-hot) on, stands what comes in; it
+        # means nothing if nothing does.
+        base = [Signal(name=f"base_{k}") for k in range(capacity - lanes_in + 1)]
+        fresh = self.data >> (skip * lane_bits)
+        for k, here in enumerate(base):
+            m.d.comb += here.eq(Mux(taken, level == k + lanes_out, level == k))
+        for i, lane in enumerate(held):
+            above = held[i + lanes_out] if i + lanes_out < capacity else lane
+            stays = Mux(taken, above, lane)
+            m.d.sync += lane.eq(stays)
+            for j in range(lanes_in):
+                if 0 <= i - j < len(base):
+                    with m.If(base[i - j]):
+                        m.d.sync += lane.eq(fresh.word_select(j, lane_bits))
+        # The last chunk may leave with fewer lanes than a chunk has; `start` sets the level anew after it.
+        remains, next_level = Signal.like(level), Signal.like(level)
+        m.d.comb += [remains.eq(Mux(taken, level - lanes_out, level)), next_level.eq(remains)]
+        with m.If(self.valid):
+            m.d.comb += next_level.eq(remains + lanes_in - skip)
+            m.d.sync += skip.eq(0)
+        m.d.sync += [
+            level.eq(next_level),
+            over.eq(next_over),
+            needs.eq(next_needs),
+            self.out_valid.eq((next_level >= next_needs) & ~next_over),
+        ]
         with m.If(self.start):
             m.d.sync += [
-                held.eq(0),
                 level.eq(self.place),
                 skip.eq(self.skip),
                 place.eq(self.place),
-                left.eq(Mux(self.bytes == 0, 0, self.bytes + lane_bytes * self.place)),
+                Cat(rest, chunks).eq(Mux(self.bytes == 0, 0, self.bytes + lane_bytes * self.place)),
+                last.eq(0),
+                over.eq(0),
+                needs.eq(lanes_out),
+                self.out_valid.eq(0),  # `place` lanes are less than a chunk.
             ]
         return m

@@ -76,12 +76,13 @@ class ReceiveEngine(wiring.Component):
         header_left = Signal(range(link.header_flits + 1), init=link.header_flits)
         length = Signal(16)
         payload_left = Signal(17 - shift)  # flits that still come before the CRC, once the header is there
+        payload_none = Signal(init=1)  # none of them
         drop = Signal()  # the flits left, to the tail, are for nobody
         taken = Signal()
         store = Signal()
         in_header = header_left != 0
         m.d.comb += [
-            store.eq(~drop & (in_header | (payload_left != 0))),
+            store.eq(~drop & (in_header | ~payload_none)),
             self.flits.ready.eq(self.armed & (~store | sram.ready)),
             taken.eq(self.flits.valid & self.flits.ready),
             sram.valid.eq(self.flits.valid & self.armed & store),
@@ -98,7 +99,8 @@ class ReceiveEngine(wiring.Component):
         m.submodules.crc = crc = PacketCrc(link)
         m.d.comb += [
             crc.valid.eq(taken & store),
-            crc.first.eq(header_left == link.header_flits),
+            # The same, without a comparison.
+            crc.first.eq(flit.head if self.config.pipelined else header_left == link.header_flits),
             crc.data.eq(flit.data),
         ]
 
@@ -118,15 +120,16 @@ class ReceiveEngine(wiring.Component):
                     m.d.sync += [
                         length.eq(told),
                         payload_left.eq((told + size - 1)[shift:]),
+                        payload_none.eq(told == 0),
                         drop.eq(told > room),
                     ]
-            with m.Elif(payload_left != 0):
-                m.d.sync += payload_left.eq(payload_left - 1)
+            with m.Elif(~payload_none):
+                m.d.sync += [payload_left.eq(payload_left - 1), payload_none.eq(payload_left == 1)]
             with m.Else():
                 m.d.sync += drop.eq(1)  # this was the place of the tail
             with m.If(flit.tail):
                 m.d.sync += [word.eq(base), header_left.eq(link.header_flits), drop.eq(0)]
-                with m.If(drop | in_header | (payload_left != 0)):
+                with m.If(drop | in_header | ~payload_none):
                     m.d.sync += self.length_errors.eq(self.length_errors + 1)
                 with m.Elif(crc.crc != flit.data[: len(crc.crc)]):
                     m.d.sync += self.crc_errors.eq(self.crc_errors + 1)

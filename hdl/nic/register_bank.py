@@ -88,11 +88,17 @@ class RegisterBank(wiring.Component):
     hardware's, through `r_data` and `w_stb`. A field that software only writes reads as zero, and so do
     offsets without a register, where writes do nothing.
 
+    `ahead`: which register it is gets decided a cycle ahead, from the offsets of the cycle before: they must stand a
+    cycle before `read` or `write` comes. `write_mapped` and `read_mapped` then speak of those offsets.
+
     Latency: one cycle to read. Reset: stored fields are zero.
     """
 
-    def __init__(self, registers: Mapping[str, Register], *, banked: Collection[str] = ()) -> None:
+    def __init__(
+        self, registers: Mapping[str, Register], *, banked: Collection[str] = (), ahead: bool = False
+    ) -> None:
         self.registers = registers
+        self._ahead = ahead
         self._banked = frozenset(banked)
         self.each = {
             name: [Signal(register_layout(registers[name]), name=f"{name}_{i}") for i in range(2)]
@@ -108,21 +114,12 @@ class RegisterBank(wiring.Component):
         m = Module()
         bus = self.bus
         word = Signal(32)
-        with m.Switch(bus.read_offset):
-            for name, register in self.registers.items():
-                with m.Case(register.offset):
-                    port = getattr(self, name)
-                    m.d.comb += [
-                        bus.read_mapped.eq(1),
-                        port.r_stb.eq(bus.read),
-                        word.eq(shown(register, port)),
-                    ]
+        if self._ahead:
+            self._decode_ahead(m, word)
+        else:
+            self._decode(m, word)
         with m.If(bus.read):
             m.d.sync += bus.read_data.eq(word)
-        with m.Switch(bus.write_offset):
-            for name, register in self.registers.items():
-                with m.Case(register.offset):
-                    m.d.comb += [bus.write_mapped.eq(1), getattr(self, name).w_stb.eq(bus.write)]
         for name, register in self.registers.items():
             port = getattr(self, name)
             m.d.comb += port.w_data.eq(bus.write_data)
@@ -139,3 +136,35 @@ class RegisterBank(wiring.Component):
                     with m.If(port.w_stb):
                         m.d.sync += stored.eq(port.w_data[field_name])
         return m
+
+    def _decode(self, m: Module, word: Signal) -> None:
+        """Strobes, and the word read, from the offsets of this cycle."""
+        bus = self.bus
+        with m.Switch(bus.read_offset):
+            for name, register in self.registers.items():
+                with m.Case(register.offset):
+                    port = getattr(self, name)
+                    m.d.comb += [
+                        bus.read_mapped.eq(1),
+                        port.r_stb.eq(bus.read),
+                        word.eq(shown(register, port)),
+                    ]
+        with m.Switch(bus.write_offset):
+            for name, register in self.registers.items():
+                with m.Case(register.offset):
+                    m.d.comb += [bus.write_mapped.eq(1), getattr(self, name).w_stb.eq(bus.write)]
+
+    def _decode_ahead(self, m: Module, word: Signal) -> None:
+        """The same from those of the cycle before: a flip-flop a register, and an OR of the words."""
+        bus = self.bus
+        read, write = Signal(len(self.registers)), Signal(len(self.registers))
+        words: Value = Value.cast(0)
+        for i, (name, register) in enumerate(self.registers.items()):
+            port = getattr(self, name)
+            m.d.sync += [
+                read[i].eq(bus.read_offset == register.offset),
+                write[i].eq(bus.write_offset == register.offset),
+            ]
+            m.d.comb += [port.r_stb.eq(bus.read & read[i]), port.w_stb.eq(bus.write & write[i])]
+            words |= Mux(read[i], shown(register, port), 0)
+        m.d.comb += [word.eq(words), bus.read_mapped.eq(read.any()), bus.write_mapped.eq(write.any())]

@@ -15,6 +15,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from ..arbiter.least_recent import LeastRecentArbiter
 from ..arbiter.round_robin import RoundRobinArbiter
 from ..config import ConfigError, NicConfig
 
@@ -28,7 +29,7 @@ class SramPortSignature(wiring.Signature):
     - `write` (out): it is a write; `address` (out, `range(sram_words)`): the word.
     - `data` (out, `8 * word_bytes` bits), `mask` (out, `word_bytes` bits): what to write, byte 0 in the low
       bits; only bytes whose mask bit is set are written.
-    - `ready` (in): granted: the access is done at the end of this cycle.
+    - `ready` (in): granted: the access is done at the end of this cycle. It may be up without `valid`.
     - `rdata` (in): the word read, in the cycle after a granted read and in no other.
     """
 
@@ -53,6 +54,11 @@ class Sram(wiring.Component):
     after the one granted, so a port that keeps asking waits at most `ports - 1` cycles. Reads take one cycle.
     All words are zero at power-up; a reset leaves them as they are.
 
+    With `config.pipelined` a grant is decided a cycle ahead and stands in a register, so that no path leads from
+    `valid` to `ready`: a request is granted a cycle later, or up to `ports` cycles. A port that goes on asking still
+    gets every cycle that no other one wants. It keeps the grant of the cycle behind its last access, for nothing,
+    if no other port asked for that cycle in time; so this holds up nobody.
+
     Raises ConfigError if there is no port.
     """
 
@@ -72,11 +78,18 @@ class Sram(wiring.Component):
         write = memory.write_port(granularity=8)
         read = memory.read_port()
 
-        m.submodules.arbiter = arbiter = RoundRobinArbiter(size=self.ports)
+        kind = LeastRecentArbiter if self.config.pipelined else RoundRobinArbiter
+        m.submodules.arbiter = arbiter = kind(size=self.ports)
         m.d.comb += [arbiter.requests.eq(Cat(port.valid for port in ports)), arbiter.advance.eq(1)]
-        grant = arbiter.grant
+        grant: Signal = arbiter.grant
+        if self.config.pipelined:
+            grant = Signal(self.ports)
+            m.d.sync += grant.eq(arbiter.grant)
 
-        words = [Cat(port.write, port.address, port.mask, port.data) for port in ports]
+        writes = [port.write & port.valid if self.config.pipelined else port.write for port in ports]
+        words = [
+            Cat(write, port.address, port.mask, port.data) for write, port in zip(writes, ports, strict=True)
+        ]
         chosen = Signal(len(words[0]))
         m.d.comb += chosen.eq(reduce(or_, (Mux(grant[i], word, 0) for i, word in enumerate(words))))
         m.d.comb += [

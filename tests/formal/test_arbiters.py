@@ -1,12 +1,15 @@
 """Proofs of the arbiters: one grant, only to a requester, to one whenever anybody asks, and no longer wait than
 the bound. For each arbiter mutants that the proof catches."""
 
+from itertools import permutations
+
 import pytest
 from amaranth import Array, Const, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover
 from lanikai.hdl.arbiter.deficit_round_robin import DeficitRoundRobinVlArbiter
 from lanikai.hdl.arbiter.fcfs import FcfsVlArbiter
 from lanikai.hdl.arbiter.fixed_priority import FixedPriorityVlArbiter
+from lanikai.hdl.arbiter.least_recent import LeastRecentArbiter
 from lanikai.hdl.arbiter.round_robin import RoundRobinArbiter
 from lanikai.hdl.arbiter.vl import VlArbiter
 from lanikai.hdl.arbiter.vl_round_robin import RoundRobinVlArbiter
@@ -51,6 +54,16 @@ def round_robin(component, always):
     spec.inputs(dut, "requests", "advance")
     contract(spec, dut)
     wait_of(spec, dut, bound=VLS - 1, always=always)
+    return spec
+
+
+def least_recent(component, always):
+    """As round robin; and the pairs are an order, without which induction would start from any."""
+    spec = round_robin(component, always)
+    dut = spec.m.submodules["dut"]
+    spec.m.d.comb += Assert((dut._served & (dut._served - 1)) == 0)
+    for i, j, k in permutations(range(VLS), 3):
+        spec.m.d.comb += Assert(~(dut._before(i, j) & dut._before(j, k) & dut._before(k, i)))
     return spec
 
 
@@ -105,6 +118,7 @@ def deficit(component, always):
 SPECS = {
     "deficit": (deficit, DeficitRoundRobinVlArbiter),
     "round_robin": (round_robin, RoundRobinArbiter),
+    "least_recent": (least_recent, LeastRecentArbiter),
     "vl_round_robin": (round_robin, RoundRobinVlArbiter),
     "fcfs": (fcfs, FcfsVlArbiter),
     "fixed_priority": (fixed_priority, FixedPriorityVlArbiter),
@@ -133,6 +147,9 @@ MUTANTS = [
     ("round_robin", "self.grant.eq(pick & (~pick + 1))", "self.grant.eq(self.requests & above)"),
     ("round_robin", "above.eq(~(self.grant << 1) + 1)", "above.eq(~self.grant + 1)"),
     ("round_robin", "self.advance & self.requests.any()", "self.requests.any()"),
+    ("least_recent", "self.requests[i] & self._before(i, j)", "self._before(i, j)"),
+    ("least_recent", "(self._kept[i, j] | self._served[j]) & ~", "self._kept[i, j] & ~"),
+    ("least_recent", "Mux(self.advance, self.grant, 0)", "self.grant"),
     ("vl_round_robin", "above.eq(~(grant << 1) + 1)", "above.eq(~grant + 1)"),
     ("fcfs", "requests[u] & before[u, v] for u", "before[u, v] for u"),
     ("fcfs", "(older[u, v] & waiting[u]) | ~waiting[v]", "older[u, v]"),

@@ -73,6 +73,8 @@ def rate_spec(component, discipline, *, anything=True):
     m.d.comb += [dut.rtc.eq(model_now), ticks.eq(model_now + ahead), dut.write_ticks.eq(ticks)]
 
     idle = (dut._stage == 0) & ~dut._clearing
+    m.d.comb += (Assume if anything else Assert)(~first | (dut._idle == idle))
+    m.d.comb += Assert(first | (dut._idle == idle))
     asked = [dut.dispatched.valid, dut.clear.valid, dut.write_idt, dut.write_ndt, dut.enqueue.valid]
     ready = [dut.dispatched.ready, dut.clear.ready, dut.write_ready, dut.enqueue.ready]
     # What is asked for while the unit is busy is not taken; what is asked for later starts from a state in order.

@@ -292,3 +292,5 @@ def test_the_clock_of_a_small_block_and_the_card_without_its_memory(capsys):
     # What is left of RAM are small buffers: the SRAM of 8192 bytes would be 4 blocks, or 512 DPR16X4.
     assert ended.value.code == 0 and facts["bram"] == 0 and facts["distributed_ram"] < 100
     assert "unit.rate" in facts["modules"]
+    # Five ports choose among 32 bits of data and more: all of them reach the memory outside.
+    assert facts["modules"]["unit.sram"]["lut4"] > 64

@@ -132,13 +132,14 @@ def wrapped(found: Any, *, lists: bool) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("order", ["arrival", "timestamp"])
+@pytest.mark.parametrize("order", ["arrival", "timestamp", "registered"])
 @pytest.mark.parametrize("entries", [1, 2, 3, 4, 7])
 @settings(max_examples=25, deadline=None)
 @given(steps=steps, lists=st.booleans())
 def test_the_queue_follows_the_rules(order: Any, entries: int, steps: Any, lists: bool) -> None:
     # A list that is longer than the queue can only go through while its head is served: pops do that.
-    dut = DescriptorQueue(8, entries=entries, order=order, stamp_bits=STAMP_BITS)
+    registered, order = order == "registered", order.replace("registered", "arrival")
+    dut = DescriptorQueue(8, entries=entries, order=order, stamp_bits=STAMP_BITS, registered=registered)
     left = drive(dut, wrapped(steps, lists=lists), order=order)
     assert sorted(left) == list(range(len(left)))
     if order == "arrival":

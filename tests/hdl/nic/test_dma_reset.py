@@ -38,6 +38,7 @@ PAIR = CONFIG.replace(
     input_buffer_flits=CONFIG.packet_flits,
 )
 """With two processors, and packet buffers of each VL."""
+PIPELINED = CONFIG.replace(pipelined=True, host_dma_queue_order="arrival")
 STATUS = (
     "ISR", "IMR", "HOST_DMA_CONTROL", "HOST_DMA_STATUS", "HOST_DMA_QUEUE", "HOST_DMA_FINISHED", "HOST_DMA_TAG",
     "HOST_DMA_STAMP", "HOST_DMA_PROTECT", "SEND_CONTROL", "SEND_QUEUE", "SEND_FINISHED", "RECEIVE_CONTROL",
@@ -203,7 +204,7 @@ class Bench:
         assert await self.read(ctx, "CRC_ERRORS") == await self.read(ctx, "LENGTH_ERRORS") == {"packets": 0}
 
 
-@pytest.mark.parametrize("config", [CONFIG, PAIR], ids=["one", "pair and VLs"])
+@pytest.mark.parametrize("config", [CONFIG, PAIR, PIPELINED], ids=["one", "pair and VLs", "pipelined"])
 @pytest.mark.parametrize(
     "seed", [1, pytest.param(2, marks=pytest.mark.full), pytest.param(3, marks=pytest.mark.full)]
 )

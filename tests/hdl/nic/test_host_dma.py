@@ -30,6 +30,10 @@ NEW = [
     CONFIGS[64, 128].replace(
         host_dma_bursts=3, host_dma_queue_entries=1, dma_alignment_bytes=1, burst_beats=3
     ),
+    CONFIGS[32, 64].replace(pipelined=True, burst_beats=3),
+    CONFIGS[64, 128].replace(
+        pipelined=True, host_dma_bursts=3, host_dma_queue_entries=1, dma_alignment_bytes=1, burst_beats=3
+    ),
 ]
 
 
@@ -121,7 +125,9 @@ def names(config: NicConfig) -> str:
     """What tells a configuration from the others."""
     return (
         f"bus{config.bus_bits}-word{config.link.flit_bits}-align{config.dma_alignment_bytes}"
-        f"-bursts{config.host_dma_bursts}" + ("-follows" if config.host_dma_queue_entries else "")
+        f"-bursts{config.host_dma_bursts}"
+        + ("-follows" if config.host_dma_queue_entries else "")
+        + ("-pipelined" if config.pipelined else "")
     )
 
 
@@ -272,7 +278,9 @@ def test_transfers_that_follow_closely_end_in_order_each_with_its_own_error(
         assert rig.host.memory == host and rig.sram.memory == sram
 
 
-@pytest.mark.parametrize("config", [CONFIGS[32, 32], CONFIGS[64, 64]], ids=lambda c: f"bus{c.bus_bits}")
+@pytest.mark.parametrize(
+    "config", [CONFIGS[32, 32], CONFIGS[64, 64], CONFIGS[64, 64].replace(pipelined=True)], ids=names
+)
 @settings(max_examples=20, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
@@ -332,14 +340,16 @@ def test_an_error_ends_the_transfer_and_the_next_one_works(
     rig.run(bench)
 
 
-@pytest.mark.parametrize("config", [CONFIGS[32, 32], CONFIGS[64, 128]], ids=lambda c: f"bus{c.bus_bits}")
+@pytest.mark.parametrize(
+    "config", [CONFIGS[32, 32], CONFIGS[64, 128], CONFIGS[64, 128].replace(pipelined=True)], ids=names
+)
 @pytest.mark.parametrize("to_host", [False, True])
 def test_no_bytes_is_done_at_once(config: NicConfig, to_host: bool) -> None:
     rig = Rig(config, seed=1)
     host, sram = bytes(rig.host.memory), bytes(rig.sram.memory)
 
     async def bench(ctx: Any) -> None:
-        assert await rig.transfer(ctx, host=4, sram=4, count=0, to_host=to_host) == 1
+        assert await rig.transfer(ctx, host=4, sram=4, count=0, to_host=to_host) == 1 + config.pipelined
 
     rig.run(bench)
     assert (rig.host.memory, rig.sram.memory, rig.host.bursts) == (host, sram, [])
@@ -347,11 +357,11 @@ def test_no_bytes_is_done_at_once(config: NicConfig, to_host: bool) -> None:
 
 @pytest.mark.parametrize("sram", [0, 4], ids=["aligned", "skewed"])
 @pytest.mark.parametrize("to_host", [False, True], ids=["to-sram", "to-host"])
-@pytest.mark.parametrize("bus", [32, 64])
-def test_a_beat_moves_every_cycle(bus: int, to_host: bool, sram: int) -> None:
+@pytest.mark.parametrize(("bus", "pipelined"), [(32, False), (64, False), (64, True)])
+def test_a_beat_moves_every_cycle(bus: int, pipelined: bool, to_host: bool, sram: int) -> None:
     """4096 bytes at the `lanai4` profile, and with a bus as wide as the flit: no idle cycle between bursts,
     and a handful at the ends."""
-    config = preset(NicConfig, "lanai4", bus_bits=bus)
+    config = preset(NicConfig, "lanai4", bus_bits=bus, pipelined=pipelined)
     rig = Rig(config, seed=1)
     cycles = 0
 
@@ -362,7 +372,7 @@ def test_a_beat_moves_every_cycle(bus: int, to_host: bool, sram: int) -> None:
     rig.run(bench)
     beats = 4096 * 8 // bus
     assert rig.moved == beats
-    assert beats < cycles <= beats + 6
+    assert beats < cycles <= beats + 6 + 2 * pipelined
 
 
 @pytest.mark.parametrize("to_host", [False, True], ids=["to-sram", "to-host"])
@@ -385,8 +395,10 @@ def test_the_longest_transfer(to_host: bool) -> None:
 
 
 @pytest.mark.parametrize("to_host", [False, True], ids=["to-sram", "to-host"])
-@pytest.mark.parametrize("align", [4, 1])
-def test_transfers_that_follow_closely_keep_a_slow_bus_busy(to_host: bool, align: int) -> None:
+@pytest.mark.parametrize(("align", "pipelined"), [(4, False), (1, False), (4, True)])
+def test_transfers_that_follow_closely_keep_a_slow_bus_busy(
+    to_host: bool, align: int, pipelined: bool
+) -> None:
     """Transfers of 4096 bytes between odd places, 64-bit bus, 20 cycles to the first word and to an answer: 98% of the
     bus's peak, a beat a cycle, from the end of the first to the end of the last. A transfer touches 513 words."""
     config = preset(
@@ -397,6 +409,7 @@ def test_transfers_that_follow_closely_keep_a_slow_bus_busy(to_host: bool, align
         host_dma_queue_entries=1,
         dma_alignment_bytes=align,
         burst_beats=16,
+        pipelined=pipelined,
     )
     rig = Rig(config, seed=1, host_bytes=1 << 15, latency=20)
     dut, count = rig.dut, 4

@@ -105,7 +105,13 @@ WIDE = preset(
 )
 
 
-@pytest.mark.parametrize("config", [preset(NicConfig, "tiny"), WIDE], ids=["32-bit flits", "64-bit flits"])
+PIPELINED = WIDE.replace(pipelined=True, host_dma_queue_entries=3, receive_queue_entries=2, bus_bits=64)
+configs = pytest.mark.parametrize(
+    "config", [preset(NicConfig, "tiny"), WIDE, PIPELINED], ids=["32-bit flits", "64-bit flits", "pipelined"]
+)
+
+
+@configs
 @pytest.mark.parametrize(("size", "vl", "stall"), [(1, 0, 0.0), (61, 1, 0.3), (128, 1, 0.0)])
 def test_a_payload_goes_from_memory_over_the_link_and_back(config, size, vl, stall):
     card = Card(config, seed=size, stall=stall)
@@ -143,7 +149,7 @@ def test_a_payload_goes_from_memory_over_the_link_and_back(config, size, vl, sta
     assert card.memory == expected
 
 
-@pytest.mark.parametrize("config", [preset(NicConfig, "tiny"), WIDE], ids=["32-bit flits", "64-bit flits"])
+@configs
 def test_packets_under_contention_for_the_sram(config):
     """Packets of all sizes, the next one's payload coming down while one is on the link, with a host that
     reads and writes its corner of the SRAM all the while."""
@@ -212,10 +218,12 @@ def test_a_bus_error_shows_in_the_status():
     card.run(script)
 
 
-@pytest.mark.parametrize("structure", ["registers", "tree"])
-def test_a_doorbell_starts_a_paced_send_and_an_interrupt_ends_it(structure):
+@pytest.mark.parametrize(
+    ("structure", "pipelined"), [("registers", False), ("tree", False), ("tree", True), ("registers", True)]
+)
+def test_a_doorbell_starts_a_paced_send_and_an_interrupt_ends_it(structure, pipelined):
     """Doorbell queue, rate control, timer and the host's interrupt, by the registers."""
-    config = preset(NicConfig, "tiny", rate_structure=structure)
+    config = preset(NicConfig, "tiny", rate_structure=structure, pipelined=pipelined)
     card = Card(config)
 
     async def host(ctx, c):

@@ -192,8 +192,9 @@ def test_the_earlier_timer_is_the_one_that_is_due(start):
     simulator.run()
 
 
-def test_locks_are_one_processors_at_a_time_and_words_reach_the_other():
-    card = PairCard(CONFIG)
+@pytest.mark.parametrize("pipelined", [False, True])
+def test_locks_are_one_processors_at_a_time_and_words_reach_the_other(pipelined):
+    card = PairCard(CONFIG.replace(pipelined=pipelined))
     inside, holders, words = [], [], {0: [], 1: []}
 
     def script(number):
@@ -231,11 +232,11 @@ def test_locks_are_one_processors_at_a_time_and_words_reach_the_other():
     assert max(words[0]) > 110 and max(words[1]) > 10
 
 
-@pytest.mark.parametrize("stall", [0.0, 0.4])
-def test_both_use_the_host_dma_engine_at_once(stall):
+@pytest.mark.parametrize(("stall", "pipelined"), [(0.0, False), (0.4, False), (0.4, True)])
+def test_both_use_the_host_dma_engine_at_once(stall, pipelined):
     """Transfers of both, back and forth, as fast as their queues have room: each has its results, in its order, and
     they take turns."""
-    card = PairCard(CONFIG, seed=4, stall=stall)
+    card = PairCard(CONFIG.replace(pipelined=pipelined), seed=4, stall=stall)
     source = card.rng.randbytes(0x800)
     card.memory[0x1000:0x1800] = source
     ended, count = [], 24
@@ -312,6 +313,38 @@ def test_both_post_completions_to_one_queue():
     assert consumer.look() is None
     for number in range(2):
         assert found[number] == [(i, 100 * number + i) for i in range(count)]
+
+
+@pytest.mark.parametrize("pipelined", [False, True])
+def test_no_command_of_either_is_lost_before_a_unit_that_takes_its_time(pipelined):
+    """One dispatches a flow again and again, the other writes another flow's times, at a tree of flows."""
+    card = PairCard(CONFIG.replace(pipelined=pipelined, rate_structure="tree"))
+    count, idt = 60, 5
+
+    async def sets(ctx, p):
+        await p.write(ctx, "RATE_SELECT", flow=1)
+        await p.write(ctx, "RATE_IDT", ticks=idt)
+        await p.write(ctx, "RATE_NDT", ticks=0)
+        await p.write(ctx, "RATE_SELECT", flow=2)
+        await p.write(ctx, "PEER", word=1)
+        for i in range(count):
+            await p.write(ctx, "RATE_IDT", ticks=i)
+            assert await p.read(ctx, "RATE_IDT") == {"ticks": i}
+            await ctx.tick().repeat(card.rng.randint(1, 5))
+        while (await p.read(ctx, "PEER"))["word"] != 2:
+            pass
+        await p.write(ctx, "RATE_SELECT", flow=1)
+        assert await p.read(ctx, "RATE_NDT") == {"ticks": count * idt}
+
+    async def dispatches(ctx, p):
+        while (await p.read(ctx, "PEER"))["word"] != 1:
+            pass
+        for _ in range(count):
+            await p.write(ctx, "RATE_DISPATCH", flow=1)
+            await ctx.tick().repeat(card.rng.randint(1, 5))
+        await p.write(ctx, "PEER", word=2)
+
+    card.run_pair(sets, dispatches)
 
 
 def test_two_queues_in_front_of_an_engine_against_lists():

@@ -21,11 +21,11 @@ ACCESSES = st.lists(
 
 @pytest.mark.parametrize("name", MAPS)
 @settings(max_examples=12, deadline=None, print_blob=True)
-@given(accesses=ACCESSES, shown=st.integers(0, 0xFFFFFFFF))
-def test_agrees_with_the_declaration(name, accesses, shown):
+@given(accesses=ACCESSES, shown=st.integers(0, 0xFFFFFFFF), ahead=st.booleans())
+def test_agrees_with_the_declaration(name, accesses, shown, ahead):
     registers = list(MAPS[name].values())
     offsets = [register.offset for register in registers] + [0xFF0, 0x1000, 0x80000]
-    dut = RegisterBank(MAPS[name])
+    dut = RegisterBank(MAPS[name], ahead=ahead)
     simulator = Simulator(dut)
     simulator.add_clock(1e-6)
 
@@ -36,10 +36,17 @@ def test_agrees_with_the_declaration(name, accesses, shown):
         for read, write, word in accesses:
             r = None if read is None else offsets[read % len(offsets)]
             w = None if write is None else offsets[write % len(offsets)]
-            ctx.set(dut.bus.read, r is not None)
             ctx.set(dut.bus.read_offset, r or 0)
-            ctx.set(dut.bus.write, w is not None)
             ctx.set(dut.bus.write_offset, w or 0)
+            if ahead:
+                # The offsets of the cycle before count, and not those of the access's own.
+                ctx.set(dut.bus.read, 0)
+                ctx.set(dut.bus.write, 0)
+                await ctx.tick()
+                ctx.set(dut.bus.read_offset, offsets[0])
+                ctx.set(dut.bus.write_offset, offsets[0])
+            ctx.set(dut.bus.read, r is not None)
+            ctx.set(dut.bus.write, w is not None)
             ctx.set(dut.bus.write_data, word)
             if r is not None:
                 assert ctx.get(dut.bus.read_mapped) == (r in stored)

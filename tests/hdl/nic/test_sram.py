@@ -14,7 +14,12 @@ from lanikai.hdl.config import ConfigError, LinkConfig, NicConfig, preset
 from lanikai.hdl.nic.sram import Sram
 
 TINY = preset(NicConfig, "tiny")
-CONFIGS = [TINY, TINY.replace(link=LinkConfig(flit_bits=64)), TINY.replace(link=LinkConfig(flit_bits=128))]
+CONFIGS = [
+    TINY,
+    TINY.replace(link=LinkConfig(flit_bits=64)),
+    TINY.replace(link=LinkConfig(flit_bits=128)),
+    TINY.replace(pipelined=True),
+]
 
 
 def run(dut: Sram, bench: Any) -> None:
@@ -24,14 +29,14 @@ def run(dut: Sram, bench: Any) -> None:
     simulator.run()
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=lambda c: f"{c.link.flit_bits}")
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda c: f"{c.link.flit_bits}{'-pipelined' * c.pipelined}")
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 2**32), ports=st.integers(1, 5), load=st.floats(0.05, 1))
 def test_every_port_reads_what_was_written_last(
     config: NicConfig, seed: int, ports: int, load: float
 ) -> None:
     """Random reads and masked writes on every port; no cycle with a request goes without a grant, and nobody
-    waits for more than the other ports."""
+    waits for more than the other ports. Pipelined: that much a cycle later."""
     rng = random.Random(seed)
     dut = Sram(config, ports=ports)
     # Few words, so that ports meet; the last one shows that the whole depth is there.
@@ -43,6 +48,7 @@ def test_every_port_reads_what_was_written_last(
         wanted: list[dict[str, int] | None] = [None] * ports
         waited = [0] * ports
         expected: tuple[int, int] | None = None
+        asked_before = False
         for _ in range(120):
             for i, port in enumerate(members):
                 if wanted[i] is None and rng.random() < load:
@@ -62,10 +68,15 @@ def test_every_port_reads_what_was_written_last(
                 expected = None
             ready = [ctx.get(port.ready) for port in members]
             granted = [i for i in range(ports) if ready[i]]
-            assert len(granted) == any(request is not None for request in wanted)
+            asked = any(request is not None for request in wanted)
+            assert len(granted) == (asked_before if config.pipelined else asked)
+            asked_before = asked
             for i in granted:
                 request = wanted[i]
-                assert request is not None
+                if request is None:
+                    # What it asked for in the cycle before, it got in that one.
+                    assert config.pipelined
+                    continue
                 word = memory[request["address"]]
                 if request["write"]:
                     for byte in range(config.word_bytes):
@@ -77,7 +88,7 @@ def test_every_port_reads_what_was_written_last(
                 waited[i] = 0
             for i in range(ports):
                 waited[i] += wanted[i] is not None
-                assert waited[i] < ports
+                assert waited[i] < ports + config.pipelined
             await ctx.tick()
 
     run(dut, bench)
@@ -97,6 +108,23 @@ def test_turns_are_equal_under_contention() -> None:
 
     run(dut, bench)
     assert order == [0, 2, 0, 1, 2, 0, 1, 2, 0]
+
+
+def test_a_pipelined_port_that_goes_on_asking_loses_no_cycle_to_itself_and_half_to_another() -> None:
+    """Who comes to an SRAM that another port streams from is served in the cycle after; then both by turns."""
+    dut = Sram(TINY.replace(pipelined=True), ports=3)
+    order: list[int | None] = []
+
+    async def bench(ctx: Any) -> None:
+        ctx.set(dut.port_2.valid, 1)
+        for cycle in range(10):
+            ctx.set(dut.port_0.valid, 4 <= cycle < 8)
+            ready = [ctx.get(getattr(dut, f"port_{i}").ready) for i in range(3)]
+            order.append(ready.index(1) if any(ready) else None)
+            await ctx.tick()
+
+    run(dut, bench)
+    assert order == [None, 2, 2, 2, 2, 0, 2, 0, 2, 2]
 
 
 def test_no_port_is_refused() -> None:
