@@ -32,9 +32,11 @@ _TOP, _UNIT = "context", "unit"
 Progress = Callable[[str], None]
 """Told the name of each step as it begins."""
 
-# A memory that stays outside: an instance of a module of unknown content, and then ports.
-_EXTERNAL = """(* blackbox *) module external_memory (
-    input RD_CLK, RD_EN, RD_ARST, RD_SRST, RD_ADDR, output RD_DATA, input WR_CLK, WR_EN, WR_ADDR, WR_DATA
+# A memory that stays outside: an instance of a module of unknown content, and then ports. One bit enables each bit of a
+# write, as Yosys has it.
+_EXTERNAL = """(* blackbox *) module external_{name} (
+    input RD_CLK, RD_EN, RD_ARST, RD_SRST, input [{address}:0] RD_ADDR, output [{bit}:0] RD_DATA,
+    input WR_CLK, input [{bit}:0] WR_EN, input [{address}:0] WR_ADDR, input [{bit}:0] WR_DATA
 ); endmodule
 """
 _MEMORY_PARAMETERS = (  # noqa: SIM905
@@ -104,7 +106,12 @@ def _write(folder: Path, block: Block, config: Part, *, registered: bool) -> Non
         wrapper = Registered(block.make(config), name=_UNIT)
         (folder / f"{_TOP}.il").write_text(to_rtlil(wrapper, name=_TOP))
     if block.external:
-        (folder / "external.v").write_text(_EXTERNAL)
+        shapes = {name: shape(config) for name, shape in block.external.items()}
+        texts = [
+            _EXTERNAL.format(name=name, address=(rows - 1).bit_length() - 1, bit=bits - 1)
+            for name, (rows, bits) in shapes.items()
+        ]
+        (folder / "external.v").write_text("".join(texts))
 
 
 def _yosys(folder: Path, block: Block, top: str, synthesis: str, last: str) -> None:
@@ -119,11 +126,13 @@ def _yosys(folder: Path, block: Block, top: str, synthesis: str, last: str) -> N
                 f"cd {below}.{module}",
                 "proc",
                 "memory_collect",
-                "chtype -set external_memory t:$mem_v2",
-                f"setparam {unset} t:external_memory",
+                f"chtype -set external_{module} t:$mem_v2",
+                f"setparam {unset} t:external_{module}",
                 "cd",
             ]
-        commands += [f"hierarchy -top {top}", "proc", "flatten", f"expose -evert {top}"]
+        # Of the wires none is selected: an output for each would keep Yosys from block RAM, and from much else.
+        cells = " ".join(f"t:external_{module}" for module in block.external)
+        commands += [f"hierarchy -top {top}", "proc", "flatten", f"expose -evert {cells}"]
     commands += [f"{synthesis} -top {top}", last]
     (folder / f"{top}.ys").write_text("\n".join(commands) + "\n")
     run_tool(YOSYS, ["-q", "-s", f"{top}.ys"], folder=folder, log=f"{top}.log")

@@ -26,13 +26,14 @@ __all__ = ["BLOCKS", "Block", "VlArbiterSettings", "configure", "find_block"]
 class Block:
     """Something to synthesize: `about` in a line, its parameters (`part`, a configuration class), the `preset`
     to start from (None: the class's defaults), `make` (a component from a configuration), and the `external`
-    modules whose memories are left out and become ports (Verilog names below the block, `sram`)."""
+    modules whose memories are left out and become ports (Verilog names below the block, `sram`), each with what
+    gives its rows and its bits a row for a configuration; such a memory has a port to read and one to write."""
 
     about: str
     part: type[Part]
     make: Callable[[Any], wiring.Component]
     preset: str | None = None
-    external: tuple[str, ...] = field(default=())
+    external: Mapping[str, Callable[[Any], tuple[int, int]]] = field(default_factory=dict)
 
 
 class VlArbiterSettings(Part):
@@ -91,7 +92,7 @@ BLOCKS: Mapping[str, Block] = {
         part=NicConfig,
         make=_nic,
         preset="lanai4",
-        external=("sram",),
+        external={"sram": lambda config: (config.sram_words, 8 * config.word_bytes)},
     ),
     "rate-control": Block(
         about="the rate control unit, up to 1024 flows", part=NicConfig, make=_rate_control, preset="lanai4"
