@@ -7,6 +7,7 @@ import pytest
 from lanikai.hdl.config import ConfigError
 from lanikai.sim.cluster import ENTRY, cluster_spec
 from lanikai.sim.errors import SimulationError
+from lanikai.sim.host.config import KitConfig, cycles
 from lanikai.sim.run import run
 
 from .owner_cluster import CONFIG
@@ -99,6 +100,29 @@ def test_both_ways_at_once_neither_card_waits_for_the_other(model, tmp_path, mon
     spec = {"messages": 12, "bytes": 128}
     found = point(model, "both_ways", spec, tmp_path, monkeypatch).value
     assert found == [spec["messages"]] * 2
+
+
+def test_calls_cost_what_the_parameters_say(model, tmp_path, monkeypatch):
+    """Beside the words with the card, whose time is the bus's: a few cycles more or less, as they meet its turns."""
+    kit, nic, slack = KitConfig(), CONFIG.nic, 4
+    free = dict.fromkeys(KitConfig.model_fields, 0)
+    found, bare = (
+        point(model, "costs", {"kit": values}, tmp_path, monkeypatch).value for values in ({}, free)
+    )
+    for pages in (1, 5):
+        for call, page_ns in (("register", kit.register_page_ns), ("deregister", kit.deregister_page_ns)):
+            cost = cycles(kit.system_call_ns + kit.register_ns + pages * page_ns, nic)
+            assert abs(found[f"{call} {pages}"] - bare[f"{call} {pages}"] - cost) <= slack
+    # A sleeper is woken by an interrupt; both have the miss and the entry to pay. What is done before the message comes,
+    # the call into the kernel among it, is no part of it.
+    seen = cycles(kit.miss_ns, nic) + cycles(kit.entry_ns, nic)
+    slept = cycles(kit.interrupt_ns, nic) + cycles(kit.wake_ns, nic)
+    for way, cost in (("spin", seen), ("wait", seen + slept)):
+        assert abs(found[f"receive by {way}"] - bare[f"receive by {way}"] - cost) <= 4 * slack, (
+            way,
+            found,
+            bare,
+        )
 
 
 def test_the_example_of_the_page_runs(model, tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ from lanikai.firmware.work_queue.config import WorkQueueConfig
 from lanikai.firmware.work_queue.layout import unpack_descriptor_number
 from lanikai.hdl.nic.completion_layout import CompletionStatus
 from lanikai.sim.experiments.kit_hosts import start_kit
+from lanikai.sim.host.config import KitConfig
 from lanikai.sim.host.driver import Driver
 from lanikai.sim.host.kit_errors import KitError, OverrunError
 from lanikai.sim.host.process import Process
@@ -195,3 +196,28 @@ async def no_firmware(cluster, spec):
     node = cluster.nodes[0]
     driver = Driver(node.host, nic=cluster.config.nic, routes={})
     await (await Process.open(driver)).completion_queue(4)
+
+
+async def costs(cluster, spec):
+    """Cycles of registering and deregistering 1 page and 5, of a message that is blocked for, and of one that is spun
+    for, with `spec["kit"]`."""
+    _, drivers = start_kit(cluster, kit=KitConfig(**spec["kit"]))
+    (a, told, out), (b, arrived, into) = await pair(drivers)
+    found = {}
+
+    async def timed(name, call):
+        start = cluster.clock.cycle
+        result = await call
+        found[name] = cluster.clock.cycle - start
+        return result
+
+    for pages in (1, 5):
+        region = await timed(f"register {pages}", a.register(a.memory.allocate(4096 * pages)))
+        await timed(f"deregister {pages}", a.deregister(region))
+    source, target = await a.allocate(64), await b.allocate(64)
+    for way in (arrived.spin, arrived.wait) * 2:
+        await into.receive.post(target)
+        await out.send.post(source)
+        await timed(f"receive by {way.__name__}", way())
+        await told.spin()
+    return found
