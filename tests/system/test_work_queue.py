@@ -113,8 +113,8 @@ def test_calls_cost_what_the_parameters_say(model, tmp_path, monkeypatch):
         for call, page_ns in (("register", kit.register_page_ns), ("deregister", kit.deregister_page_ns)):
             cost = cycles(kit.system_call_ns + kit.register_ns + pages * page_ns, nic)
             assert abs(found[f"{call} {pages}"] - bare[f"{call} {pages}"] - cost) <= slack
-    # A sleeper is woken by an interrupt; both have the miss and the entry to pay. What is done before the message comes,
-    # the call into the kernel among it, is no part of it.
+    # A sleeper is woken by an interrupt; both have the miss and the entry to pay. What is done before the message
+    # comes, the call into the kernel among it, is no part of it.
     seen = cycles(kit.miss_ns, nic) + cycles(kit.entry_ns, nic)
     slept = cycles(kit.interrupt_ns, nic) + cycles(kit.wake_ns, nic)
     for way, cost in (("spin", seen), ("wait", seen + slept)):
