@@ -10,11 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from lanikai.hdl.config import RouterConfig
+from lanikai.sim import build as build_module
 from lanikai.sim import compiler as compiler_module
 from lanikai.sim.build import Design, Public, Recipe, build
 from lanikai.sim.cache import Cache, content_key
+from lanikai.sim.cluster import build_cluster, cluster_preset
 from lanikai.sim.compiler import BuildError, compiler, require_trace_header
 from lanikai.sim.errors import MissingTool, UserError
+from lanikai.sim.experiments.named_networks import named_network
+from lanikai.sim.network.config import NetworkBenchConfig
+from lanikai.sim.network.host_config import HostNetworkConfig
 from lanikai.sim.verilog import compact_memories
 
 HERE = Path(__file__).parent
@@ -224,3 +230,51 @@ def test_scratch_of_a_killed_build_is_swept(tmp_path, monkeypatch):
         (tmp_path / name).mkdir()
     compiler_module._sweep_scratch()
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[1:])
+
+
+def models():
+    """The recipes of every kind of system."""
+    network = named_network("router2", RouterConfig())
+    return {
+        "cluster": cluster_preset("tiny"),
+        "network": NetworkBenchConfig(network=network),
+        "hosts": HostNetworkConfig(network=network),
+    }
+
+
+@pytest.mark.parametrize("kind", ["cluster", "network", "hosts"])
+def test_software_is_in_no_model(kind, tmp_path, monkeypatch):
+    """A model's recipe depends on the RTL, on the native part of the simulation and on what writes Verilog: on no file
+    of firmware, host library, manager, experiment or bench. A change to one of these rebuilds nothing."""
+    hashed = set()
+    real = build_module._hash_files
+
+    def recorded(files):
+        hashed.update(Path(file) for file in files)
+        return real(files)
+
+    monkeypatch.setattr(build_module, "_hash_files", recorded)
+    monkeypatch.setattr(build_module, "_build_design", lambda *_: pytest.fail("not made"))
+    monkeypatch.setattr(build_module.Cache, "find", lambda self, kind, key: found)
+    found = tmp_path
+    (tmp_path / "model.json").write_text('{"key": "k", "top": "t"}')
+    for function in (build_module._hdl_hash, build_module._native_hash):
+        function.cache_clear()
+    system = models()[kind]
+    model = build_cluster(system) if kind == "cluster" else system.build()
+    for function in (build_module._hdl_hash, build_module._native_hash):
+        function.cache_clear()
+    assert model.cached
+    root = HERE.parents[1]
+    names = {str(file.resolve().relative_to(root)) for file in hashed}
+    assert {"hdl/router/router.py", "hdl/nic/nic.rdl", "sim/native/main.cpp", "sim/build.py"} <= names
+    software = [name for name in names if not name.startswith(("hdl/", "sim/native/")) and "/" in name[4:]]
+    assert all(name.startswith("sim/network/") for name in software), software
+    without = {
+        "sim/network/hosts.py",
+        "sim/network/bench.py",
+        "sim/hostbus.py",
+        "sim/kernel.py",
+        "sim/clock.py",
+    }
+    assert not without & names and not any(name.startswith("firmware/") for name in names)
