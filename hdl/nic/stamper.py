@@ -31,8 +31,10 @@ class Stamper(wiring.Component):
     age is never taken for a future one. It visits a channel every `SCAN_CYCLES` (16) cycles, before requests.
 
     Latency: 3 cycles from `request` to `stamp`, 4 more if the scan is at it. Throughput: a stamp in 4 cycles. A stamp
-    that is not taken holds up the scan too: not for a quarter of the clock's range. Reset: auxVC and Vtick zero, as
-    after power-on. Raises ConfigError for less than 1 channel, and for a clock of too few bits for the scan.
+    that is not taken holds up the scan too: not for a quarter of the clock's range. Reset: a scan sets
+    every auxVC to the clock, 4 cycles a channel, before it takes a request; Vticks stay as they are (after power-on
+    zero), as a card's channels and regions do. Raises ConfigError for less than 1 channel, and for a clock of too few
+    bits for the scan.
     """
 
     def __init__(self, *, channels: int, bits: int = 32) -> None:
@@ -73,16 +75,19 @@ class Stamper(wiring.Component):
         # 0: idle. 1: auxVC and Vtick are there. 2: by how much it is ahead. 3: the sum, and the stamp, until taken.
         stage = Signal(2)
         pace, due, scan = Signal(range(SCAN_CYCLES)), Signal(), Signal(range(self.channels))
+        # Since the reset the scan has not come round once: what stands in the memory is of before it.
+        fresh, looks_next = Signal(init=1), Signal()
         looks, channel, now = Signal(), Signal(self._width), Signal(bits)
         target = Signal(self._width)
         m.d.sync += pace.eq(pace + 1)
         with m.If(pace == 0):
             m.d.sync += due.eq(1)
-        with m.Elif((stage == 0) & due):
+        with m.Elif((stage == 0) & looks_next):
             m.d.sync += [due.eq(0), scan.eq(Mux(scan == self.channels - 1, 0, scan + 1))]
         m.d.comb += [
-            self.request.ready.eq((stage == 0) & ~due),
-            target.eq(Mux(due, scan, self.request.payload)),
+            looks_next.eq(due | fresh),
+            self.request.ready.eq((stage == 0) & ~looks_next),
+            target.eq(Mux(looks_next, scan, self.request.payload)),
             aux.addr.eq(target),
             vtick.addr.eq(target),
         ]
@@ -90,7 +95,7 @@ class Stamper(wiring.Component):
         with m.If(stage == 1):
             m.d.sync += [ahead.eq(difference(aux.data, now)), step.eq(Mux(looks, 0, vtick.data))]
         with m.If(stage == 2):
-            m.d.sync += total.eq(Mux(ahead < 0, 0, ahead) + step)
+            m.d.sync += total.eq(Mux((ahead < 0) | fresh, 0, ahead) + step)
         m.d.comb += [
             self.stamp.valid.eq((stage == 3) & ~looks),
             self.stamp.payload.channel.eq(channel),
@@ -102,13 +107,15 @@ class Stamper(wiring.Component):
         with m.Switch(stage):
             with m.Case(0):
                 m.d.sync += [
-                    stage.eq(due | self.request.valid),
-                    looks.eq(due),
+                    stage.eq(looks_next | self.request.valid),
+                    looks.eq(looks_next),
                     channel.eq(target),
                     now.eq(self.rtc),
                 ]
             with m.Case(3):
                 m.d.sync += stage.eq(Mux(looks | self.stamp.ready, 0, 3))
+                with m.If(looks & (channel == self.channels - 1)):
+                    m.d.sync += fresh.eq(0)
             with m.Default():
                 m.d.sync += stage.eq(stage + 1)
         return m
