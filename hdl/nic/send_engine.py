@@ -65,6 +65,7 @@ class SendEngine(wiring.Component):
         size = link.flit_bytes
         shift = size.bit_length() - 1
         payload_flits = (command.bytes + size - 1)[shift:]
+        bytes_over = command.bytes[:shift]  # in the last word, 0 for all of them
 
         # A packet that follows closely is read while the end of the one before stands in the queue, each with its VL.
         follows = self.config.send_queue_entries > 0
@@ -77,7 +78,8 @@ class SendEngine(wiring.Component):
         # Words to ask for, and words to come; the latter is one behind at most.
         to_read = Signal(range((1 << 16) // size + link.header_flits + 1))
         to_come = Signal.like(to_read)
-        last_bytes = Signal(shift)  # payload bytes in the last word, 0 for all of them
+        # Known before the last word comes, as it goes through the CRC: that it is the one, and its bytes of payload.
+        last, last_mask = Signal(), Signal(size)
         arriving = Signal()  # the word asked for in the cycle before is on the port
         first = Signal()
         close = Signal()  # the CRC is complete and goes in next
@@ -95,9 +97,8 @@ class SendEngine(wiring.Component):
 
         flit = Signal(link.flit_bits)
         head = first & ~close if follows else first
-        m.d.comb += flit.eq(sram.rdata)
-        with m.If((to_come == 1) & (last_bytes != 0)):
-            m.d.comb += flit.eq(sram.rdata & ((1 << last_bytes * 8) - 1))
+        kept = Cat((last_mask[i] | ~last).replicate(8) for i in range(size))
+        m.d.comb += flit.eq(sram.rdata & kept)
         m.d.comb += [
             crc.valid.eq(arriving),
             crc.first.eq(first),
@@ -113,7 +114,7 @@ class SendEngine(wiring.Component):
             m.d.comb += queue.w_data[-vl_bits:].eq(Mux(close, crc_vl, vl))
             flit_vl = queue.r_data[-vl_bits:]
         with m.If(arriving):
-            m.d.sync += [to_come.eq(to_come - 1), first.eq(0), close.eq(to_come == 1)]
+            m.d.sync += [to_come.eq(to_come - 1), first.eq(0), close.eq(last), last.eq(to_come == 2)]
         with m.Elif(queue.w_rdy):
             m.d.sync += close.eq(0)
 
@@ -128,7 +129,7 @@ class SendEngine(wiring.Component):
         begin = self.start.valid & self.start.ready
         if follows:
             packets = Signal(range(3))
-            all_read = (to_read == 0) & ((to_come == 0) | (arriving & (to_come == 1)))
+            all_read = (to_read == 0) & ((to_come == 0) | (arriving & last))
             m.d.comb += [self.start.ready.eq(all_read & (packets != 2)), self.busy.eq(packets != 0)]
             m.d.sync += packets.eq(packets + begin - self.done)
         else:
@@ -143,6 +144,7 @@ class SendEngine(wiring.Component):
                 word.eq(command.sram_address[shift:]),
                 to_read.eq(payload_flits + link.header_flits),
                 to_come.eq(payload_flits + link.header_flits),
-                last_bytes.eq(command.bytes),
+                last.eq((payload_flits == 0) if link.header_flits == 1 else 0),
+                last_mask.eq(Mux(bytes_over == 0, -1, (1 << bytes_over) - 1)),
             ]
         return m

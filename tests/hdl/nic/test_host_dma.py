@@ -431,3 +431,36 @@ def test_transfers_that_follow_closely_keep_a_slow_bus_busy(
     rig.run(bench)
     beats = (count - 1) * 513
     assert len(ends) == count and beats >= 0.98 * (ends[-1] - ends[0])
+
+
+def test_an_answer_to_the_next_transfer_waits_for_the_end_of_the_oldest() -> None:
+    """Two writes that follow closely, whose answers come in cycles that follow each other: each ends with its own."""
+    config = CONFIGS[64, 64].replace(pipelined=True, host_dma_queue_entries=1)
+    rig = Rig(config, seed=1)
+    dut, bus = rig.dut, rig.dut.axi
+    ended: list[int] = []
+
+    async def bench(ctx: Any) -> None:
+        ctx.set(bus.awready, 1)
+        ctx.set(bus.wready, 1)
+        ctx.set(dut.sram.ready, 1)
+        begun = data = answered = 0
+        for _ in range(80):
+            command = {"host_address": 64 * begun, "sram_address": 0, "bytes": 16, "to_host": 1}
+            ctx.set(dut.start.payload, command)
+            ctx.set(dut.start.valid, begun < 2)
+            ctx.set(bus.bvalid, data == 2 and answered < 2)
+            ctx.set(bus.bresp, 2 * answered)
+            begun += ctx.get(dut.start.ready) and begun < 2
+            data += ctx.get(bus.wvalid) and ctx.get(bus.wlast)
+            answered += ctx.get(bus.bvalid) and ctx.get(bus.bready)
+            if ctx.get(dut.done):
+                ended.append(ctx.get(dut.error))
+            await ctx.tick()
+        assert not ctx.get(dut.busy)
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+    assert ended == [0, 1]
