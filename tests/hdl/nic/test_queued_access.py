@@ -74,7 +74,9 @@ async def sram_bytes(ctx, c, at, size):
     return b"".join(word.to_bytes(4, "little") for word in words)[:size]
 
 
-@pytest.mark.parametrize("config", [CONFIG, STAMPS], ids=["arrival", "timestamp"])
+@pytest.mark.parametrize(
+    "config", [CONFIG, STAMPS, CONFIG.replace(pipelined=True)], ids=["arrival", "timestamp", "pipelined"]
+)
 def test_data_and_the_next_descriptor_are_one_list(config):
     """Tailgating (nagar-thesis-2001 4.3.9): both are there at one event."""
     card = Card(config, stall=0.2)
@@ -110,10 +112,14 @@ def test_data_and_the_next_descriptor_are_one_list(config):
     card.run(script)
 
 
-@pytest.mark.parametrize("seed", [1, 2, pytest.param(3, marks=pytest.mark.full)])
-def test_transfers_of_both_kinds_end_in_their_order(seed):
+@pytest.mark.parametrize("pipelined", [False, True])
+@pytest.mark.parametrize(
+    "seed", [1, pytest.param(2, marks=pytest.mark.full), pytest.param(3, marks=pytest.mark.full)]
+)
+def test_transfers_of_both_kinds_end_in_their_order(seed, pipelined):
     """At random: checked or not, forbidden or not, over a page, of no bytes, into a bus error; singly and in lists."""
-    card = Card(CONFIG, seed=seed, stall=0.3, fails=lambda address: 0x3F00 <= address < 0x3F40)
+    config = CONFIG.replace(pipelined=pipelined)
+    card = Card(config, seed=seed, stall=0.3, fails=lambda address: 0x3F00 <= address < 0x3F40)
     rng = card.rng
     content = rng.randbytes(0x3800)
     card.memory[0x800 : 0x800 + len(content)] = content
