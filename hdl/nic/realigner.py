@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 __all__ = ["Realigner"]
+
+FEW_LANES = 4
+"""Up to so many lanes a chunk in, a lane's choice among them is smaller and faster than shifting them into place."""
 
 
 class Realigner(wiring.Component):
@@ -91,20 +94,7 @@ class Realigner(wiring.Component):
         with m.If(taken):
             m.d.sync += place.eq(0)
 
-        # What is here stays, or goes down by a chunk. Above it, from lane `base` (one-hot) on, stands what comes in; it
-        # means nothing if nothing does.
-        base = [Signal(name=f"base_{k}") for k in range(capacity - lanes_in + 1)]
-        fresh = self.data >> (skip * lane_bits)
-        for k, here in enumerate(base):
-            m.d.comb += here.eq(Mux(taken, level == k + lanes_out, level == k))
-        for i, lane in enumerate(held):
-            above = held[i + lanes_out] if i + lanes_out < capacity else lane
-            stays = Mux(taken, above, lane)
-            m.d.sync += lane.eq(stays)
-            for j in range(lanes_in):
-                if 0 <= i - j < len(base):
-                    with m.If(base[i - j]):
-                        m.d.sync += lane.eq(fresh.word_select(j, lane_bits))
+        self._hold(m, held, level, taken, self.data >> (skip * lane_bits))
         # The last chunk may leave with fewer lanes than a chunk has; `start` sets the level anew after it.
         remains, next_level = Signal.like(level), Signal.like(level)
         m.d.comb += [remains.eq(Mux(taken, level - lanes_out, level)), next_level.eq(remains)]
@@ -129,3 +119,23 @@ class Realigner(wiring.Component):
                 self.out_valid.eq(0),  # `place` lanes are less than a chunk.
             ]
         return m
+
+    def _hold(self, m: Module, held: list[Signal], level: Signal, taken: Signal, fresh: Value) -> None:
+        """What is here stays, or goes down by a chunk. Above it stands what comes in; without that it means nothing."""
+        lanes_in, lanes_out, lane_bits = self.lanes_in, self.lanes_out, 8 * self.lane_bytes
+        stays = Mux(taken, Cat(held[lanes_out:]), Cat(held))
+        if lanes_in > FEW_LANES:
+            base = Mux(taken, level - lanes_out, level)[: len(level)]
+            above = ((1 << len(held) * lane_bits) - 1) << (base * lane_bits)
+            m.d.sync += Cat(held).eq((stays & ~above) | (fresh << (base * lane_bits)))
+            return
+        # A lane takes one of few: the first of them stands at lane `base`, one-hot.
+        base = [Signal(name=f"base_{k}") for k in range(len(held) - lanes_in + 1)]
+        for k, here in enumerate(base):
+            m.d.comb += here.eq(Mux(taken, level == k + lanes_out, level == k))
+        for i, lane in enumerate(held):
+            m.d.sync += lane.eq(stays.word_select(i, lane_bits))
+            for j in range(lanes_in):
+                if 0 <= i - j < len(base):
+                    with m.If(base[i - j]):
+                        m.d.sync += lane.eq(fresh.word_select(j, lane_bits))
