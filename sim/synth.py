@@ -11,15 +11,17 @@ import importlib.metadata
 import re
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from lanikai.hdl.config import Part
 
 from .synth_blocks import BLOCKS, Block
+from .synth_parts import AIMS, Beside
 from .synth_report import SynthesisReport, Timing, parse_area, parse_modules, parse_timing
 from .synth_tools import NEXTPNR, YOSYS, first_run, require, run_tool
 
-__all__ = ["DEVICE", "TARGET_MHZ", "Progress", "steps", "synthesize"]
+__all__ = ["DEVICE", "TARGET_MHZ", "Progress", "steps", "synthesize", "synthesize_beside"]
 
 DEVICE = "LFE5U-85F-6BG756C"
 """The largest ECP5, in its slowest speed grade: any block fits."""
@@ -94,6 +96,23 @@ def synthesize(what: str, config: Part, *, seeds: Sequence[int], progress: Progr
         timing=timing,
         versions={tool: importlib.metadata.version(tool) for tool in (YOSYS, *([NEXTPNR] if seeds else []))},
     )
+
+
+def synthesize_beside(
+    report: SynthesisReport, blocks: Sequence[Beside], *, seeds: Sequence[int], progress: Progress
+) -> SynthesisReport:
+    """`report` with its aim, if it has one, and with reports of `blocks`; `seeds` for those whose clock is wanted."""
+    found = {
+        block.label: synthesize(
+            block.what,
+            block.config,
+            seeds=seeds if block.clock else [],
+            progress=lambda text, label=block.label: progress(f"{label}: {text}"),  # type: ignore[misc]
+        )
+        for block in blocks
+    }
+    aim = AIMS.get(report.what) if blocks else None
+    return replace(report, aim=asdict(aim) if aim else None, beside=found)
 
 
 def _write(folder: Path, block: Block, config: Part, *, registered: bool) -> None:

@@ -74,6 +74,44 @@ def _host_dma(config: NicConfig) -> wiring.Component:
     return HostDma(config)
 
 
+def _with(config: NicConfig, **fields: Any) -> NicConfig:
+    """`config` with those of `fields` that it has not (they are 0)."""
+    return config.replace(**{name: value for name, value in fields.items() if not getattr(config, name)})
+
+
+def _dma_queue(config: NicConfig) -> wiring.Component:
+    from lanikai.hdl.nic.dma_queue import DmaQueue
+    from lanikai.hdl.nic.host_dma import HOST_DMA_COMMAND
+
+    config = _with(config, host_dma_queue_entries=32)
+    return DmaQueue(
+        HOST_DMA_COMMAND,
+        1,
+        entries=config.host_dma_queue_entries,
+        order=config.host_dma_queue_order,
+        stamp_bits=config.rtc_bits,
+        registered=config.pipelined,
+    )
+
+
+def _completion(config: NicConfig) -> wiring.Component:
+    from lanikai.hdl.nic.completion import Completion
+
+    return Completion(_with(config, owners=16, completion_queues=16))
+
+
+def _protection(config: NicConfig) -> wiring.Component:
+    from lanikai.hdl.nic.protection import Protection
+
+    return Protection(_with(config, owners=16, regions=64))
+
+
+def _translation(config: NicConfig) -> wiring.Component:
+    from lanikai.hdl.nic.translation import Translation
+
+    return Translation(_with(config, owners=16, regions=64))
+
+
 def _vl_arbiter(name: str) -> Block:
     def make(settings: VlArbiterSettings) -> wiring.Component:
         from lanikai.hdl.arbiter.vl_registry import make_vl_arbiter
@@ -91,7 +129,7 @@ BLOCKS: Mapping[str, Block] = {
         about="the network interface card, its SRAM outside",
         part=NicConfig,
         make=_nic,
-        preset="lanai4",
+        preset="lanai7",
         external={"sram": lambda config: (config.sram_words, 8 * config.word_bytes)},
     ),
     "rate-control": Block(
@@ -99,6 +137,21 @@ BLOCKS: Mapping[str, Block] = {
     ),
     "doorbell": Block(about="the doorbell unit", part=NicConfig, make=_doorbell, preset="lanai4"),
     "host-dma": Block(about="the host DMA engine", part=NicConfig, make=_host_dma, preset="lanai4"),
+    "dma-queue": Block(
+        about="the queue before the host DMA engine (32 entries)",
+        part=NicConfig,
+        make=_dma_queue,
+        preset="lanai7",
+    ),
+    "completion": Block(
+        about="the completion unit (16 queues)", part=NicConfig, make=_completion, preset="lanai7"
+    ),
+    "protection": Block(
+        about="the protection unit (64 regions)", part=NicConfig, make=_protection, preset="lanai7"
+    ),
+    "translation": Block(
+        about="the translation unit (64 regions)", part=NicConfig, make=_translation, preset="lanai7"
+    ),
     "vl-arbiter/two-level": _vl_arbiter("table_fast"),
     "vl-arbiter/two-level-slow": _vl_arbiter("table_slow"),
     "vl-arbiter/two-level-iba": _vl_arbiter("table_iba"),

@@ -16,7 +16,12 @@ def synth(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A parameter; may be given again.")
     ] = None,
-    report: Annotated[bool, typer.Option("--report", help="Report area and clock (the default).")] = True,
+    report: Annotated[
+        bool,
+        typer.Option(
+            "--report", help="Report area and clock; of `nic` also those of its blocks, each alone."
+        ),
+    ] = False,
     area_only: Annotated[
         bool, typer.Option("--area-only", help="Area alone: no placement, so no clock frequency.")
     ] = False,
@@ -35,18 +40,22 @@ def synth(
     """
     from rich.console import Console
 
+    from . import synth as tools
     from .results import check_file
-    from .synth import steps, synthesize
     from .synth_blocks import configure
     from .synth_display import SynthesisProgress, show
+    from .synth_parts import beside
 
     config = configure(what, settings or [])
     if json_file not in (None, "-"):
         check_file(Path(json_file), "--json")
     numbers = [] if area_only else list(range(1, seeds + 1))
     console = Console(stderr=json_file == "-")
-    with SynthesisProgress(console, what, steps(numbers)) as progress:
-        found = synthesize(what, config, seeds=numbers, progress=progress.step)
+    more = beside(what, config) if report else []
+    count = tools.steps(numbers) + sum(tools.steps(numbers if block.clock else []) for block in more)
+    with SynthesisProgress(console, what, count) as progress:
+        found = tools.synthesize(what, config, seeds=numbers, progress=progress.step)
+        found = tools.synthesize_beside(found, more, seeds=numbers, progress=progress.step)
     if json_file == "-":
         sys.stdout.write(found.json_text())
     elif json_file:

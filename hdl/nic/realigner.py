@@ -123,7 +123,7 @@ class Realigner(wiring.Component):
     def _hold(self, m: Module, held: list[Signal], level: Signal, taken: Signal, fresh: Value) -> None:
         """What is here stays, or goes down by a chunk. Above it stands what comes in; without that it means nothing."""
         lanes_in, lanes_out, lane_bits = self.lanes_in, self.lanes_out, 8 * self.lane_bytes
-        stays = Mux(taken, Cat(held[lanes_out:]), Cat(held))
+        stays = Mux(taken, Cat(held[lanes_out:], held[-lanes_out:]), Cat(held))
         if lanes_in > FEW_LANES:
             base = Mux(taken, level - lanes_out, level)[: len(level)]
             above = ((1 << len(held) * lane_bits) - 1) << (base * lane_bits)

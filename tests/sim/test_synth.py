@@ -12,12 +12,14 @@ import time
 from pathlib import Path
 
 import pytest
-from lanikai.hdl.config import RouterConfig
+from lanikai.hdl.config import NicConfig, RouterConfig, preset
 from lanikai.hdl.emit import to_rtlil
 from lanikai.hdl.registered import Registered
 from lanikai.sim import cli, synth_tools
+from lanikai.sim import synth as synth_module
 from lanikai.sim.errors import MissingTool, UserError
 from lanikai.sim.synth_blocks import BLOCKS, configure
+from lanikai.sim.synth_parts import beside
 from lanikai.sim.synth_report import (
     Area,
     SynthesisReport,
@@ -145,6 +147,50 @@ def test_the_slowest_seed_gives_the_path():
     facts = SynthesisReport(what="x", parameters={}, device="d", area=area, timing=runs).as_json()
     assert facts["fmax_mhz"] == [120.0, 100.0, 110.0] and facts["critical_path"] == ["path_2"]
     assert {"what", "device", "lut4", "ff", "bram", "fmax_mhz", "critical_path"} <= set(facts)
+
+
+def test_a_card_is_reported_with_its_blocks_and_against_its_aim(capsys, monkeypatch):
+    """Each block once, its clock where it is wanted; and nothing of them without `--report`, or for other blocks."""
+    card = configure("nic", [])
+    assert card == preset(NicConfig, "lanai7") and card.flows == 16 and card.rate_tree
+    blocks = {block.label: block for block in beside("nic", card)}
+    assert {block.what for block in blocks.values()} == {
+        *("rate-control", "host-dma", "dma-queue", "doorbell", "completion", "protection", "translation")
+    }
+    assert (
+        blocks["rate control, 1024 flows"].config.flows == 1024 and blocks["rate control, 1024 flows"].clock
+    )
+    assert [blocks[f"host DMA, alignment {n}"].config.dma_alignment_bytes for n in (4, 1)] == [4, 1]
+    assert blocks["doorbell queue, 1024 channels"].config.channels == 1024
+    assert beside("router", configure("router", [])) == []
+    # From registers, which cannot have 1024 flows.
+    small = {b.label: b.config for b in beside("nic", card.replace(rate_structure="registers"))}
+    assert small["rate control, 1024 flows"].rate_tree and not small["rate control, 16 flows"].rate_tree
+
+    asked = []
+
+    def fake(what, config, *, seeds, progress):
+        progress("yosys")
+        asked.append((what, list(seeds)))
+        area = Area(lut4=len(asked), ff=2, bram=0, carry=0, distributed_ram=0)
+        runs = [Timing(seed=s, fmax_mhz=100.0 + s, path=("a",), logic_ns=1.0, routing_ns=2.0) for s in seeds]
+        return SynthesisReport(what=what, parameters={}, device="d", area=area, timing=runs)
+
+    monkeypatch.setattr(synth_module, "synthesize", fake)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["synth", "nic", "--report", "--seeds", "2", "--json", "-"])
+    output = capsys.readouterr()
+    facts = json.loads(output.out)
+    assert ended.value.code == 0 and facts["aim"] == {"lut4": 6000, "fmax_mhz": 100}
+    assert list(facts["beside"]) == list(blocks)
+    assert asked[0] == ("nic", [1, 2])
+    assert asked[1:] == [(b.what, [1, 2] if b.clock else []) for b in blocks.values()]
+    assert facts["beside"]["rate control, 16 flows"]["fmax_mhz"] == [101.0, 102.0]
+    assert "at most 6000 LUT4 at 100 MHz" in output.err and "doorbell queue, 1024 channels" in output.err
+    asked.clear()
+    with pytest.raises(SystemExit):
+        cli.main(["synth", "nic", "--area-only", "--json", "-"])
+    assert asked == [("nic", [])] and "beside" not in json.loads(capsys.readouterr().out)
 
 
 def test_settings_reach_block_and_link():
