@@ -42,10 +42,18 @@ def beside(what: str, config: Any) -> list[Beside]:
     def block(label: str, name: str, *, clock: bool = False, **changes: Any) -> Beside:
         return Beside(label=label, what=name, config=card.replace(**changes), clock=clock)
 
-    tree = card.rate_structure if card.flows <= 1024 and card.rate_tree else "auto"
+    # So many flows need a tree, and the tree a clock of 18 bits.
+    tree, bits = "tree", max(card.rtc_bits, 18)
     return [
         block(f"rate control, {card.flows} flows", "rate-control", clock=True),
-        block("rate control, 1024 flows", "rate-control", clock=True, flows=1024, rate_structure=tree),
+        block(
+            "rate control, 1024 flows",
+            "rate-control",
+            clock=True,
+            flows=1024,
+            rate_structure=tree,
+            rtc_bits=bits,
+        ),
         block("host DMA, alignment 4", "host-dma", dma_alignment_bytes=4),
         block("host DMA, alignment 1", "host-dma", dma_alignment_bytes=1),
         block("descriptor queue of host DMA, arrival", "dma-queue", host_dma_queue_order="arrival"),

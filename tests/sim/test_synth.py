@@ -167,6 +167,10 @@ def test_a_card_is_reported_with_its_blocks_and_against_its_aim(capsys, monkeypa
     small = {b.label: b.config for b in beside("nic", card.replace(rate_structure="registers"))}
     assert small["rate control, 1024 flows"].rate_tree and not small["rate control, 16 flows"].rate_tree
 
+    for name in ("tiny", "lanai4", "iba"):
+        for block in beside("nic", configure("nic", [f"preset={name}"])):
+            assert to_rtlil(BLOCKS[block.what].make(block.config), name="unit")
+
     asked = []
 
     def fake(what, config, *, seeds, progress):
