@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,7 +77,41 @@ def register_rows(path: Path) -> Iterator[str]:
             yield f"| | | {bits} | `{field.name}` | {access} | {field.doc} |"
 
 
-PAGES = {"experiments.md": experiments_page, "registers.md": registers_page}
+def bench_page() -> str:
+    """The speeds of a run of `lanikai bench --build --json docs/bench.json`."""
+    report = json.loads((HERE / "bench.json").read_text())
+    machine = report["machine"]
+    lines = [
+        "# Measured speeds",
+        "",
+        "*Made by `docs/generate.py` from `docs/bench.json`, a run of `lanikai bench --build --json docs/bench.json`.*",
+        "",
+        f"{machine['processor']}, {machine['cores']} cores, {machine['system']}. Thousands of cycles a second of "
+        "processor time, medians; what is measured is said in [speed.md](speed.md).",
+        "",
+        "| case | under cocotb | model alone | ratio | BookSim 2.0 | faster by | build, s | MB |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+
+    def number(value: float | None, form: str, scale: float = 1) -> str:
+        return "" if value is None else format(value * scale, form)
+
+    for one in report["results"]:
+        cells = [
+            one["name"],
+            number(one["cycles_per_second"], ".1f", 1e-3),
+            number(one["model_cycles_per_second"], ".1f", 1e-3),
+            number(one["ratio_to_model"], ".2f"),
+            number(one["reference_cycles_per_second"], ".1f", 1e-3),
+            number(one["ratio_to_reference"], ".2f"),
+            number(one["build_seconds"], ".0f"),
+            number(one["memory_bytes"], ".0f", 1e-6),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+PAGES = {"bench.md": bench_page, "experiments.md": experiments_page, "registers.md": registers_page}
 """File name in this folder: what makes its text."""
 
 if __name__ == "__main__":

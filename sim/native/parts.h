@@ -134,8 +134,11 @@ public:
         const bool all = *attention_;
         running_.clear();
         for (uint32_t i = 0; i < count; ++i) {
-            if (!awake_[i] && (all || (timed_[i] && static_cast<int32_t>(now - due_[i]) >= 0))) awake_[i] = 1;
-            if (all) quiet_cycles_[i] = 0;
+            const bool is_due = !awake_[i] && timed_[i] && static_cast<int32_t>(now - due_[i]) >= 0;
+            if (all || is_due) {
+                awake_[i] = 1;
+                quiet_cycles_[i] = 0;
+            }
             if (awake_[i]) {
                 running_.push_back(i);
             } else if (checked_) {
