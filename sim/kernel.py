@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ __all__ = [
     "check_quiet",
     "cycle",
     "evaluated",
+    "peak_memory_bytes",
     "signal",
     "skip",
     "skipped",
@@ -94,6 +96,13 @@ def evaluated() -> tuple[int, int]:
     total = ctypes.c_uint64()
     count = _function("lanikai_evaluated", ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64))
     return int(count(ctypes.byref(total))), int(total.value)
+
+
+def peak_memory_bytes() -> int:
+    """Most memory that this process has had resident. (What `getrusage` says begins with what the parent had.)"""
+    status = Path("/proc/self/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return 1024 * int(line.split()[1])
 
 
 class Signal:

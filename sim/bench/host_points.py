@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import resource
 import time
 from collections.abc import Iterator
 from random import Random
 from typing import Any
 
+from .. import kernel
 from ..errors import SimulationError
 from ..network.hosts import HostNetwork, MessageHost
 
@@ -133,5 +133,5 @@ async def hosts_rate(network: HostNetwork, spec: Any) -> dict[str, Any]:
         "messages": messages,
         "wakeups_per_message": wakeups / max(1, messages),
         "mean_latency_cycles": traffic.latency_cycles / max(1, arrived),
-        "memory_bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        "memory_bytes": kernel.peak_memory_bytes(),
     }

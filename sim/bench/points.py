@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import time
 from collections.abc import Callable
 from typing import Any
@@ -43,7 +42,7 @@ async def _samples(
         samples.append([alive, cycles / kernel.bare_seconds(cycles)])
     return {
         "samples": samples,
-        "memory_bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        "memory_bytes": kernel.peak_memory_bytes(),
     }
 
 
@@ -103,6 +102,6 @@ async def cluster_rate(cluster: Cluster, spec: Any) -> dict[str, Any]:
             raise SimulationError("nothing was delivered in a stretch of the bench")
     return {
         "samples": samples,
-        "memory_bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        "memory_bytes": kernel.peak_memory_bytes(),
         "delivered_bytes": delivered[0],
     }

@@ -35,7 +35,8 @@ class BenchResult:
     """One case: medians of cycles a second of processor time under cocotb and of the model alone (None for a cluster,
     whose model does nothing by itself), the median of the pairs' ratios, of each run the two (`samples`), the ratio to
     the reference, the build's seconds (None if it came from the cache), the size of the process. Of hosts in Python
-    also (else None): `profile`, the medians of microseconds a cycle by what took them, and `hosts`, what else was counted.
+    also (else None): `profile`, the medians of microseconds a cycle by what took them, and `hosts`, what else was
+    counted.
     """
 
     name: str
