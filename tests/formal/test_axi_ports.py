@@ -182,14 +182,14 @@ def test_the_master_port_keeps_the_rules(name, to_host, tmp_path):
 @pytest.mark.parametrize(
     ("to_host", "old", "new"),
     [
-        (0, "Mux(to_page < config.burst_beats, to_page, config.burst_beats)", "C(config.burst_beats)"),
+        (0, "Mux(in_page[low:].all(), in_page[:low], 0)", "C(0)"),
         pytest.param(0, "bus_length.eq(beats - 1)", "bus_length.eq(beats)", marks=pytest.mark.full),
         pytest.param(0, "& (~address_valid | address_ready)", "", marks=pytest.mark.full),
         pytest.param(0, "& (all_bursts != most)", "", marks=pytest.mark.full),
-        (1, "axi.wlast.eq(data_left == 1)", "axi.wlast.eq(data_left == 2)"),
+        (1, "axi.wlast.eq(data_one)", "axi.wlast.eq(data_left == 2)"),
         (
             1,
-            "put.eq(to_bus.out_valid & (data_left != 0) & (~axi.wvalid | axi.wready))",
+            "put.eq(to_bus.out_valid & ~data_none & (~axi.wvalid | axi.wready))",
             "put.eq(to_bus.out_valid)",
         ),
         pytest.param(1, "axi.wstrb.eq(to_bus.out_mask)", "axi.wstrb.eq(-1)", marks=pytest.mark.full),
