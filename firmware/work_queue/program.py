@@ -143,9 +143,10 @@ class WorkQueueProgram:
         return self._queues[key]
 
     async def _take_doorbells(self) -> None:
-        """Take all that have been rung, in their order."""
+        """Take all that have been rung, in their order: as many as the card's queue holds, and no more in one go, or a
+        process that never stops ringing would have the firmware for itself."""
         processor = self.processor
-        while True:
+        for _ in range(self.nic.doorbell_queue_entries):
             async with processor.step("look"):
                 entry = await processor.read("DOORBELL_QUEUE")
                 if not entry["valid"]:

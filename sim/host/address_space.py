@@ -58,7 +58,10 @@ class AddressSpace:
         self._pages, self._next = pages, BASE
 
     def allocate(self, length: int) -> VirtualBuffer:
-        """`length` bytes (at least a page is taken), zero. Raises MemoryUseError if the host has no room."""
+        """`length` bytes (at least a page is taken), zero. Raises MemoryUseError if the host has no room, or for a
+        negative length."""
+        if length < 0:
+            raise MemoryUseError(f"a buffer of {length} bytes: 0 or more")
         count = max(1, -(-length // PAGE_BYTES))
         frames: list[Buffer] = []
         try:

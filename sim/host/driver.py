@@ -110,6 +110,10 @@ class Driver:
             "start a WorkQueueProgram on it"
         )
 
+    def has_made(self, queue: CompletionQueue) -> bool:
+        """Whether it is one of this card's."""
+        return self._queues.get(queue.number) is queue
+
     async def make_queue(self, queue: CompletionQueue) -> None:
         """Make a completion queue on the card, or make it anew after an overrun: empty."""
         queue.restart()
@@ -128,11 +132,15 @@ class Driver:
         )
 
     async def connect(self, channel: Channel, *, node: int, number: int) -> None:
-        """Tell firmware and card of a channel that sends to channel `number` of `node`. Raises KitError for a node
-        without a route."""
+        """Tell firmware and card of a channel that sends to channel `number` of `node`, whose card has as many as this
+        one. Raises KitError for a node without a route, and a channel that its card has not."""
         if node not in self.routes:
             known = ", ".join(map(str, self.routes)) or "none"
             raise KitError(f"node {self.bus.node} has no route to node {node}; it reaches {known}")
+        if not DRIVER_CHANNEL < number < self.nic.channels:
+            raise KitError(
+                f"node {self.bus.node}: channel {number} of node {node}: its card has 1 to {self.nic.channels - 1}"
+            )
         shadows = [queue.shadow for queue in (channel.send, channel.receive)]
         window = self.layout.window(channel.owner)
         record = ChannelRecord(

@@ -28,6 +28,7 @@ class Process:
         self.page = OwnerPage(driver.bus, owner)
         self.memory = AddressSpace(driver.pages)
         self._shadow = 0  # bytes of the shadow window that are in use
+        self._who = f"node {driver.bus.node}, owner {owner}"
 
     @classmethod
     async def open(cls, driver: Driver) -> Process:
@@ -51,7 +52,12 @@ class Process:
         return await self._driver.regions.register(self.owner, buffer, writable=writable)
 
     async def deregister(self, region: Region) -> None:
-        """`Regions.deregister`."""
+        """`Regions.deregister`. Raises KitError for another process' region, too."""
+        if region.owner != self.owner:
+            raise KitError(
+                f"{self._who}: memory at {region.buffer.start:#x} is registered for owner {region.owner}: only its own "
+                "process may deregister it"
+            )
         await self._driver.regions.deregister(region)
 
     async def completion_queue(
@@ -80,15 +86,21 @@ class Process:
 
     async def channel(self, send: CompletionQueue, receive: CompletionQueue | None = None) -> Channel:
         """A channel, not connected yet, whose descriptors' ends are told in `send` and `receive` (the same one, by
-        default). A system call. Raises ResourceError if the card has no channel left, or the shadow window no room;
-        MemoryUseError."""
+        default). A system call. Raises KitError for a completion queue that is not this process', ResourceError if the
+        card has no channel left, or the shadow window no room; MemoryUseError."""
         driver = self._driver
+        for queue in (send, send if receive is None else receive):
+            if queue.owner != self.owner or not driver.has_made(queue):
+                raise KitError(
+                    f"{self._who}: completion queue {queue.number} is not its own: a channel's ends are told in queues "
+                    "of its own process"
+                )
         length = driver.config.queue_entries
         shadows: list[int | None] = [None, None]
         if window := driver.layout.window_bytes:
             if self._shadow + 2 * driver.layout.shadow_bytes > window:
                 raise ResourceError(
-                    f"node {driver.bus.node}, owner {self.owner}: its shadow window of {window} bytes is full: fewer "
+                    f"{self._who}: its shadow window of {window} bytes is full: fewer "
                     "channels, or fewer queue_entries"
                 )
             shadows = [self._shadow, self._shadow + driver.layout.shadow_bytes]
@@ -97,8 +109,7 @@ class Process:
         queues = []
         for is_receive, shadow in enumerate(shadows):
             ring = driver.pages.allocate(length * DESCRIPTOR_BYTES)
-            queue = WorkQueue(driver, self.page, number, ring, receive=bool(is_receive), shadow=shadow)
-            queues.append(queue)
+            queues.append(WorkQueue(driver, self.page, number, ring, receive=bool(is_receive), shadow=shadow))
         await driver.spend(driver.kit.system_call_ns)
         return Channel(
             driver, self.owner, (queues[0], queues[1]), (send, send if receive is None else receive)

@@ -15,7 +15,7 @@ from lanikai.hdl.nic.completion_layout import STATUS_LAYOUT, CompletionStatus
 
 from ..fields import Fields
 from .completion import CompletionQueue
-from .kit_errors import KitError, QueueFullError
+from .kit_errors import KitError, QueueFullError, RefusedError
 from .memory import Buffer
 from .pages import OwnerPage
 from .regions import Region
@@ -76,31 +76,42 @@ class WorkQueue:
         return number
 
     async def post_all(self, buffers: list[tuple[Region, int, int | None]]) -> list[int]:
-        """Post several, (region, offset, length) each as of `post`, with one doorbell; none if one cannot be."""
+        """Post several, (region, offset, length) each as of `post`, with one doorbell; none if one cannot be, or if the
+        card refuses the doorbell."""
         sizes = [
             region.buffer.length - offset if length is None else length for region, offset, length in buffers
         ]
         for (region, offset, _), size in zip(buffers, sizes, strict=True):
             if offset < 0 or size < 0 or offset + size > region.buffer.length:
                 raise ValueError(f"{size} bytes at {offset}: the buffer has {region.buffer.length} bytes")
+        descriptors = [
+            Descriptor(address=region.buffer.start + offset, tag=region.tag, bytes=size).words()
+            for (region, offset, _), size in zip(buffers, sizes, strict=True)
+        ]
         if len(buffers) > self.free:
             raise QueueFullError(
                 f"node {self._driver.bus.node}, channel {self.channel}: its queue to "
                 f"{'receive' if self.receive else 'send'} has {self.free} of {self.entries} descriptors free, "
                 f"{len(buffers)} are asked for: wait for some to end"
             )
-        numbers = []
-        for (region, offset, _), size in zip(buffers, sizes, strict=True):
-            words = Descriptor(address=region.buffer.start + offset, tag=region.tag, bytes=size).words()
-            await self._driver.spend(self._driver.kit.post_ns)
-            slot = self.posted % self.entries
-            self._words[slot, STATUS_OFFSET // 4] = 0
-            self._words[slot, : len(words)] = words
-            if self.shadow is not None:
-                await self._page.shadow(self.shadow + FETCHED_BYTES * slot, words)
-            numbers.append(self.posted)
-            self.posted += 1
-        await self._page.ring(self.channel, self.posted % (1 << COUNT_BITS), receive=self.receive)
+        first, before, numbers = self.posted, self._words.copy(), []
+        try:
+            for words in descriptors:
+                await self._driver.spend(self._driver.kit.post_ns)
+                slot = self.posted % self.entries
+                self._words[slot, STATUS_OFFSET // 4] = 0
+                self._words[slot, : len(words)] = words
+                if self.shadow is not None:
+                    await self._page.shadow(self.shadow + FETCHED_BYTES * slot, words)
+                numbers.append(self.posted)
+                self.posted += 1
+            await self._page.ring(self.channel, self.posted % (1 << COUNT_BITS), receive=self.receive)
+        except RefusedError:
+            # The card has heard of none of them, and is not to with the next doorbell.
+            for number in range(first, first + len(descriptors)):
+                self._words[number % self.entries] = before[number % self.entries]
+            self.posted = first
+            raise
         return numbers
 
     async def done(self, number: int) -> tuple[CompletionStatus, int] | None:

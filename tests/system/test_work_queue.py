@@ -87,6 +87,32 @@ def test_a_process_is_told_what_it_may_not_and_others_go_on(model, tmp_path, mon
     assert found["intact"] and found["afterwards"]
 
 
+@pytest.mark.parametrize("descriptors", [pytest.param("fetched", marks=pytest.mark.full), "shadow"])
+def test_what_is_refused_leaves_nothing_behind(descriptors, model, tmp_path, monkeypatch):
+    found = point(model, "mistakes", {"descriptors": descriptors}, tmp_path, monkeypatch).value
+    not_its_own = "is not its own: a channel's ends are told in queues of its own process"
+    assert found.pop("errors") == {
+        "second of two too long": "descriptor: bytes = 0x10000: 0 to 0xffff",
+        "not connected": "node 0, owner 1: the card refused the send doorbell of channel 2: it is not this owner's",
+        "channel": "node 0: channel 70000 of node 1: its card has 1 to 3",
+        "driver's channel": "node 0: channel 0 of node 1: its card has 1 to 3",
+        "closed": "node 0, owner 1: the card refused the send doorbell of channel 1: it is not this owner's",
+        "foreign queue": f"node 0, owner 2: completion queue 0 {not_its_own}",
+        "another host's queue": f"node 0, owner 2: completion queue 0 {not_its_own}",
+        "foreign region": "node 0, owner 2: memory at 0x10000000 is registered for owner 1: only its own process may "
+        "deregister it",
+        "negative": "a buffer of -1 bytes: 0 or more",
+    }
+    words = [1, 2, 3, 4], [5, 6, 7, 8]
+    heard = [[words[0], 0], [words[1], 1], [words[1], 2], [words[1], 0]]
+    assert found == {"heard": heard, "free": [2, 2], "more": False, "pages": 0}
+
+
+def test_a_process_that_never_stops_ringing_holds_up_nobody(model, tmp_path, monkeypatch):
+    found = point(model, "ringing", {"messages": 3}, tmp_path, monkeypatch).value
+    assert found["came"] == 3 and found["rings"] > 1000
+
+
 def test_a_slow_consumer_gets_an_error_and_can_begin_anew(model, tmp_path, monkeypatch):
     found = point(model, "overrun", {}, tmp_path, monkeypatch).value
     assert found["error"] == (

@@ -5,9 +5,11 @@ import hashlib
 from lanikai.firmware.work_queue.config import WorkQueueConfig
 from lanikai.firmware.work_queue.layout import unpack_descriptor_number
 from lanikai.hdl.nic.completion_layout import CompletionStatus
+from lanikai.hdl.nic.ports import DOORBELL_BASE, DOORBELL_PAGE_BYTES
 from lanikai.sim.experiments.kit_hosts import start_kit
 from lanikai.sim.host.config import KitConfig
 from lanikai.sim.host.driver import Driver
+from lanikai.sim.host.errors import MemoryUseError
 from lanikai.sim.host.kit_errors import KitError, OverrunError
 from lanikai.sim.host.process import Process
 
@@ -141,6 +143,91 @@ async def refusals(cluster, spec):
 async def _three(process):
     for _ in range(3):
         await process.allocate(4)
+
+
+async def mistakes(cluster, spec):
+    """Calls that are refused leave nothing behind: not a descriptor that goes with the next doorbell, not a page."""
+    _, drivers = start_kit(cluster, WorkQueueConfig(descriptors=spec["descriptors"], queue_entries=2))
+    (a, told, out), (there, arrived, into) = await pair(drivers)
+    b = await Process.open(drivers[0])
+    own = await b.completion_queue(2)
+    late = await a.channel(told)
+    source, target = await a.allocate(66_000), await there.allocate(64)
+    source.buffer.write(bytes(range(1, 9)))
+    errors = {}
+
+    async def refused(name, call):
+        try:
+            await call
+        except (KitError, MemoryUseError, ValueError) as error:
+            errors[name] = str(error)
+
+    async def message(channel, offset):
+        """One of a word. Returns what comes, and its number."""
+        await into.receive.post(target)
+        await channel.send.post(source, offset=offset, length=4)
+        number, _ = unpack_descriptor_number((await told.wait()).descriptor)
+        return list(target.buffer.read((await arrived.wait()).bytes)), number
+
+    # Twice, so that slots have been used before what is refused.
+    heard = [await message(out, 0), await message(out, 4)]
+    await refused("second of two too long", out.send.post_all([(source, 0, 4), (source, 0, 65_536)]))
+    heard.append(await message(out, 4))
+    await refused("not connected", late.send.post_all([(source, 0, 4)] * 2))
+    await refused("channel", late.connect(node=1, channel=70_000))
+    await refused("driver's channel", late.connect(node=1, channel=0))
+    await late.connect(node=1, channel=into.number)
+    heard.append(await message(late, 4))
+    await out.close()
+    await refused("closed", out.send.post(source, length=4))
+    free = out.send.free, late.send.free
+    await refused("foreign queue", b.channel(told))
+    await refused("another host's queue", b.channel(own, arrived))
+    await refused("foreign region", b.deregister(source))
+    pages = drivers[0].pages.free_bytes
+    await refused("negative", a.allocate(-1))
+    return {
+        "errors": errors,
+        "heard": heard,
+        "free": free,
+        "more": await told.poll() is not None or await arrived.poll() is not None,
+        "pages": drivers[0].pages.free_bytes - pages,
+    }
+
+
+async def ringing(cluster, spec):
+    """A process that never stops ringing, beside another one of the same card that sends `spec["messages"]`. Returns
+    how many came, and how often the first one rang."""
+    _, drivers = start_kit(cluster)
+    (a, told, out), (there, arrived, into) = await pair(drivers)
+    b = await Process.open(drivers[0])
+    bell = await b.channel(await b.completion_queue(2))
+    await bell.connect(node=1, channel=into.number)
+    source, target = await a.allocate(64), await there.allocate(64)
+    rings, came, stop = 0, 0, False
+
+    async def ring():
+        nonlocal rings
+        while not stop:
+            await drivers[0].bus.write_all([(bell_address, bell.number)] * 16)
+            rings += 16
+
+    async def send():
+        nonlocal came
+        for _ in range(spec["messages"]):
+            await into.receive.post(target)
+            await out.send.post(source)
+            await told.wait()
+            await arrived.wait()
+            came += 1
+
+    bell_address = DOORBELL_BASE + DOORBELL_PAGE_BYTES * b.owner
+    for task in (ring, ring, send):
+        drivers[0].bus.spawn(task(), task.__name__)
+    await drivers[0].bus.sleep(30_000)
+    found, stop = came, True
+    await drivers[0].bus.sleep(2_000)
+    return {"came": found, "rings": rings}
 
 
 async def overrun(cluster, spec):
