@@ -46,9 +46,9 @@ class Router(wiring.Component):
     - `connected` (in, P, all set by default): ports that lead somewhere.
     - `dropped` (out, 32): packets thrown away since reset, since their route named no connected port.
     - `activity` (out): a flit moved in this cycle: for a watchdog.
-    - `quiet` (out), only if `skippable`: no flit is in a buffer or comes in, and no credit goes out. After
-      `settle_cycles(config)` such cycles in a row, while nothing comes in, no register changes any more: a
-      simulator may stop the clock of this router (`sim/native/parts.h`).
+    - `quiet` (out), only if `skippable`: no flit is in a buffer or comes in, no credit goes out, and no arbiter is at
+      work on its tables, as all are after reset. After `settle_cycles(config)` such cycles in a row, while nothing
+      comes in, no register changes any more: a simulator may stop the clock of this router (`sim/native/parts.h`).
     - `agent` (in, `ProcessorSignature`), if there is anything to set or read (`has_agent`): registers and
       management port (`AgentPort`).
     - `position` (in, `POSITION`), if the routing function uses it: a constant of the instance.
@@ -199,6 +199,7 @@ class Router(wiring.Component):
             busy = Cat(
                 *(Cat(receive.arrived, receive.rx.credit_valid, receive.non_empty) for receive in receivers),
                 *(transmit.non_empty for transmit in transmitters),
+                *(~table.ready for table in self._tables(crossbar, transmitters)),
             )
             m.d.comb += self.quiet.eq(~busy.any())
         if has_agent(config):
@@ -212,6 +213,12 @@ class Router(wiring.Component):
             summary = Signal(config.ports * config.link.vls, name=name)
             m.d.comb += summary.eq(Cat(*vectors))
         return m
+
+    def _tables(self, crossbar: CrossbarStage, transmitters: list[TransmitStage]) -> list[Any]:
+        """The tables of all arbiters (`TableSignature`); none if those have none."""
+        if not has_tables(self.config):
+            return []
+        return [*crossbar.table, *crossbar.output_table, *(transmit.table for transmit in transmitters)]
 
     def _add_agent(
         self,

@@ -365,3 +365,22 @@ def test_inputs_take_turns_on_every_output_lane(traffic, flits, inputs):
         # Leave out the ends, where some input has nothing to send yet, or no more.
         for i in range(inputs, len(sources) - 2 * inputs):
             assert sorted(sources[i : i + inputs]) == list(range(inputs)), f"VL {vl}: {sources}"
+
+
+@pytest.mark.parametrize(("arbiter", "busy_cycles"), [("table_slow", 8), ("deficit", 0), ("round_robin", 0)])
+def test_it_is_not_quiet_while_tables_are_wiped(arbiter, busy_cycles):
+    """After reset tables of 4 entries take 2 x 4 cycles: a simulator that stopped it would leave them half wiped."""
+    config = TINY.replace(vl_arbiter=arbiter, vl_table_entries=4)
+    router = Router(config, skippable=True)
+    quiet = []
+
+    async def watch(ctx):
+        for _ in range(20):
+            quiet.append(ctx.get(router.quiet))
+            await ctx.tick()
+
+    simulator = Simulator(router)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(watch)
+    simulator.run()
+    assert quiet == [0] * busy_cycles + [1] * (20 - busy_cycles)
