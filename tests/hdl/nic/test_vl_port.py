@@ -123,7 +123,13 @@ packets = st.lists(st.tuples(st.integers(0, 15), st.integers(1, 9)), max_size=14
 
 @pytest.mark.parametrize(
     ("vls", "arbiter"),
-    [(1, "round_robin"), (2, "table_slow"), (4, "table_fast"), (4, "table_iba"), (16, "deficit")],
+    [
+        (1, "round_robin"),
+        pytest.param(2, "table_slow", marks=pytest.mark.full),
+        pytest.param(4, "table_fast", marks=pytest.mark.full),
+        (4, "table_iba"),
+        (16, "deficit"),
+    ],
 )
 @settings(max_examples=8)
 @given(
@@ -272,15 +278,15 @@ async def write_tables(ctx: Any, table: Any, weights: dict[int, int]) -> None:
 @pytest.mark.parametrize(
     ("vls", "arbiter", "weights"),
     [
-        (2, "table_fast", {0: 1, 1: 3}),
+        pytest.param(2, "table_fast", {0: 1, 1: 3}, marks=pytest.mark.full),
         (4, "table_fast", {0: 1, 1: 2, 2: 5, 3: 8}),
         (4, "table_slow", {0: 4, 1: 8, 2: 20, 3: 32}),
         # Weights of 64 bytes: 16 of these flits, so a packet of 9 counts as one.
-        (4, "table_iba", {0: 1, 1: 2, 2: 5, 3: 8}),
-        (16, "table_fast", {vl: 1 + vl % 5 for vl in range(15)}),
+        pytest.param(4, "table_iba", {0: 1, 1: 2, 2: 5, 3: 8}, marks=pytest.mark.full),
+        pytest.param(16, "table_fast", {vl: 1 + vl % 5 for vl in range(15)}, marks=pytest.mark.full),
         (4, "round_robin", {}),
         (4, "deficit", {}),
-        (16, "fcfs_packet", {}),
+        pytest.param(16, "fcfs_packet", {}, marks=pytest.mark.full),
     ],
 )
 def test_backlogged_vls_share_the_link_by_their_weights(
