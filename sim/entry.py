@@ -45,7 +45,12 @@ async def lanikai_run(dut: Any) -> None:
             coroutine = load_coroutine(job["entry"])
             await clock.drive_phase()
             session.started = time.perf_counter()
-            results.append(await coroutine(session))
+            result = await coroutine(session)
+            try:
+                json.dumps(result)
+            except (TypeError, ValueError) as error:
+                raise TypeError(f"what the coroutine returns must be JSON: {error}") from None
+            results.append(result)
             ended.set()
         except Exception as error:
             fail(error)

@@ -87,6 +87,11 @@ async def fail_beside(session):
     await session.clock.sleep(100)
 
 
+async def bytes_back(session):
+    """What JSON does not have."""
+    return b"bytes"
+
+
 async def crash(session):
     """The process ends under the coroutine's feet."""
     os._exit(7)

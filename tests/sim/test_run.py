@@ -47,6 +47,10 @@ def test_result(counter, tmp_path):
     [
         ("fail", "ValueError: the third cycle is unlucky"),
         ("fail_beside", "KeyError: 'beside'"),
+        (
+            "bytes_back",
+            "TypeError: what the coroutine returns must be JSON: Object of type bytes is not JSON serializable",
+        ),
         ("crash", "the simulator ended with status 7 and no result"),
         ("absent", "AttributeError: module 'counter_points' has no attribute 'absent'"),
     ],
