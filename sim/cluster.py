@@ -232,10 +232,8 @@ class Cluster:
         self._dut = session.dut
         self.nodes = [self._node(i) for i in range(config.nodes)]
         kernel.signal("watchdog_limit").set(config.watchdog_cycles)
-        # What no port of the card shows: the age of completions, walks of page tables, the scan of a rate control
-        # tree, VL tables that are taken up.
-        nic = config.nic
-        hidden = nic.completion_queues or nic.regions or nic.rate_tree or nic.vl_packets
+        # What no port of the card shows: VL tables that are taken up, the scan of stamps.
+        hidden = config.nic.vl_packets or config.nic.stamp_flows
         if config.skip_quiet and not hidden:
             self._skip_quiet()
         self._observed: list[Observed] = []
@@ -279,6 +277,8 @@ class Cluster:
             den=nic.rtc_cycles_den,
             bits=nic.rtc_bits,
             reach_ticks=nic.max_idt_ticks,
+            # Whole rounds of a tree's scan, so that it stands where it would have.
+            round_cycles=nic.rate_scan_cycles if nic.rate_tree else 1,
             # Until then no NDT can have fallen so far behind that the rate control unit moves it by itself.
             horizon_cycles=int(nic.max_lag_ticks * nic.tick_cycles),
         )

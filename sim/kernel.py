@@ -49,13 +49,22 @@ def cycle() -> int:
 
 
 def skip(
-    *, nodes: int, settle_cycles: int, num: int, den: int, bits: int, reach_ticks: int, horizon_cycles: int
+    *,
+    nodes: int,
+    settle_cycles: int,
+    num: int,
+    den: int,
+    bits: int,
+    reach_ticks: int,
+    round_cycles: int,
+    horizon_cycles: int,
 ) -> None:
     """Let time pass over cycles in which nothing happens (`native/skip.h`), in a cluster of `nodes` cards.
 
-    `settle_cycles`: quiet cycles after which no block has a pause of its own any more; a tick of the cards'
-    clocks, of `bits`, is `num` / `den` cycles; `reach_ticks`: most ticks passed over at once;
-    `horizon_cycles`: none is passed over from then on. Raises KeyError if the design has no ports for it.
+    `settle_cycles`: quiet cycles after which no block has a pause of its own any more; a tick of the cards' clocks,
+    of `bits`, is `num` / `den` cycles; `reach_ticks`: most ticks passed over at once; `round_cycles`: what is passed
+    over is a multiple of it; `horizon_cycles`: none is passed over from then on. Raises KeyError if the design has no
+    ports for it.
     """
     start = _function(
         "lanikai_skip",
@@ -67,8 +76,9 @@ def skip(
         ctypes.c_uint32,
         ctypes.c_uint64,
         ctypes.c_uint64,
+        ctypes.c_uint64,
     )
-    if not start(nodes, settle_cycles, num, den, bits, reach_ticks, horizon_cycles):
+    if not start(nodes, settle_cycles, num, den, bits, reach_ticks, round_cycles, horizon_cycles):
         raise KeyError("the design has no ports for passing over quiet cycles")
 
 

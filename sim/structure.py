@@ -135,9 +135,11 @@ def _top(config: ClusterConfig) -> Iterator[str]:
                 network_pins[f"node{node}_{end}__{member}"] = f"nic{node}_{link}__{member}"
     yield from instance("network", "network", network_pins)
     moving = [f"{kind}{node}_activity" for node in range(config.nodes) for kind in ("nic", "host")]
-    yield f"  assign quiet = ~({' | '.join(['network_activity', *moving])});"
+    resting = " & ".join(f"nic{node}_rests" for node in range(config.nodes))
+    yield f"  wire moving = {' | '.join(['network_activity', *moving])};"
+    yield f"  assign quiet = ~moving & {resting};"
     watchdog_pins = {
-        "activity": "~quiet",
+        "activity": "moving",
         "limit": "watchdog_limit",
         "fired": "watchdog_fired",
         "skipped": "skipped",
@@ -166,6 +168,7 @@ def _node(config: ClusterConfig, node: int, clock: Mapping[str, str]) -> Iterato
         for member, bits in widths.items():
             yield f"  wire {width(bits)}{group}__{member};"
     yield f"  wire {nic}_activity;"
+    yield f"  wire {nic}_rests;"
     yield f"  wire {host}_activity;"
     yield f"  assign {host}_done = {host}_response[0];"
     for end in processor_ends(config.nic):
@@ -184,6 +187,7 @@ def _node(config: ClusterConfig, node: int, clock: Mapping[str, str]) -> Iterato
         "nic",
         nic,
         {**clock, "interrupt": f"{nic}_interrupt", "activity": f"{nic}_activity", "set_clock": "skip"}
+        | {"rests": f"{nic}_rests", "passed": "skipped"}
         | {pin: f"{nic}_{pin}" for pin in ("clock", "clock_set", "timer_due", "flow_due")}
         | pins(tx=f"{nic}_tx", rx=f"{nic}_rx", dma=f"{nic}_dma", host=f"{nic}_host")
         | pins(**{f"processor{end}": f"{nic}_processor{end}" for end in processor_ends(config.nic)}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -25,6 +25,7 @@ from .completion_layout import (
     CompletionStatus,
 )
 from .event_flags import EventFlags
+from .rtc import PASSED_BITS
 
 __all__ = ["Completion"]
 
@@ -75,13 +76,16 @@ class Completion(wiring.Component):
     Throughput: a post every 2 cycles as long as no write is due; the bus's time for a burst or status word
     and 5 cycles more stand between posts otherwise. Reset: no queue is set up, nothing is under way.
 
+    `skippable`: with `rests` (out): no entry waits to be written, and nothing is under way, so that but for `passed`
+    (in, `PASSED_BITS`) cycles beside the present one only the look at the queues would have gone on.
+
     Raises ConfigError for no queues.
     """
 
-    def __init__(self, config: NicConfig) -> None:
+    def __init__(self, config: NicConfig, *, skippable: bool = False) -> None:
         if config.completion_queues < 1:
             raise ConfigError("Completion: completion_queues = 0: at least 1")
-        self.config = config
+        self.config, self.skippable = config, skippable
         super().__init__(
             {
                 "setup": In(stream.Signature(QUEUE_SETUP_LAYOUT)),
@@ -97,6 +101,7 @@ class Completion(wiring.Component):
                 "watched": Out(BusWatchSignature()),
                 "axi": Out(Axi4Signature(data_bits=config.bus_bits)),
             }
+            | ({"rests": Out(1), "passed": In(PASSED_BITS)} if skippable else {})
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -119,6 +124,7 @@ class Completion(wiring.Component):
         # What the state machine does in this cycle: collect the post's entry, end a burst of entries.
         self._set_up, self._collected, self._ended = Signal(), Signal(), Signal()
         self._end = Signal(INDEX_BITS)  # of the entries that are being written
+        self._passed: Value = self.passed if self.skippable else Const(0)
         self._memories(m)
         self._accept(m)
         self._machine(m)
@@ -165,7 +171,7 @@ class Completion(wiring.Component):
         )
         self._put, self._get = entries.write_port(), entries.read_port()
         self._now = Signal(STAMP_BITS)
-        m.d.sync += self._now.eq(self._now + 1)
+        m.d.sync += self._now.eq(self._now + 1 + self._passed)
 
     def _slot(self, queue: Value, index: Value) -> Value:
         """Where an entry is kept until it has been written."""
@@ -250,10 +256,13 @@ class Completion(wiring.Component):
             self._get.addr.eq(self._slot(scan, index)),
             self._get.en.eq(1),
         ]
-        with m.FSM():
+        with m.FSM() as machine:
             with m.State("idle"):
                 with m.If(~due):
                     m.d.sync += scan.eq(Mux(scan == self.config.completion_queues - 1, 0, scan + 1))
+                    if self.skippable:
+                        with m.If(self._passed != 0):
+                            m.d.sync += scan.eq((scan + 1 + self._passed) % self.config.completion_queues)
                 with m.If(self.setup.valid):
                     m.d.comb += self._set_up.eq(1)
                 with m.Elif(due & ~(posts_turn & self._have)):
@@ -327,6 +336,22 @@ class Completion(wiring.Component):
                     with m.If(~status):
                         m.d.sync += self._dead.bit_select(scan, 1).eq(1)
                 m.next = "idle"
+
+        if self.skippable:
+            self._join_rests(m, machine.ongoing("idle"))
+
+    def _join_rests(self, m: Module, idle: Value) -> None:
+        """Queues with entries that have yet to be written, and `rests`."""
+        collected = Signal(self.config.completion_queues)
+        with m.If(self._collected & self._put.en):
+            m.d.sync += collected.bit_select(self._post_queue, 1).eq(1)
+        with m.If(self._ended & (self._end == self._state["scan", "produced"])):
+            m.d.sync += collected.bit_select(self._scan, 1).eq(0)
+        with m.If(self._set_up):
+            m.d.sync += collected.bit_select(self.setup.payload.queue, 1).eq(0)
+        m.d.comb += self.rests.eq(
+            idle & ~self._have & ~self.setup.valid & ~self.post.valid & (collected == 0)
+        )
 
     def _set(self, m: Module) -> None:
         """Make a queue: empty, not armed, alive."""

@@ -133,7 +133,7 @@ class Nic(wiring.Component):
         m.submodules.packets = self._packets = packets = port(config, downstream_flits=self.downstream_flits)
         m.submodules.doorbell = self._doorbell = doorbell = Doorbell(config)
         m.submodules.rtc = self._rtc = rtc = Rtc(config, settable=self.skippable)
-        m.submodules.rate = self._rate = make_rate_control(config)
+        m.submodules.rate = self._rate = make_rate_control(config, skippable=self.skippable)
         active = active_registers(NIC_REGISTERS, config)
         m.submodules.registers = self._registers = registers = RegisterBank(
             active, banked=banked_registers(active, config), ahead=config.pipelined
@@ -217,15 +217,23 @@ class Nic(wiring.Component):
         self._more_events = join_doorbell_owners(m, config, r, self._doorbell, host)
         self._host_engine = HostEngine(dma)
         self._completion: Completion | None = None
+        self._rests: list[Value] = []
         managers = [dma.axi]
         if config.completion_queues:
-            self._completion, events = join_completion(m, config, r, self._host_registers, host, dma)
+            self._completion, events = join_completion(
+                m, config, r, self._host_registers, host, dma, skippable=self.skippable
+            )
             self._more_events |= events
             managers.append(self._completion.axi)
+            if self.skippable:
+                self._rests.append(self._completion.rests)
+                m.d.comb += self._completion.passed.eq(self.passed)
         if config.regions:
             self._host_engine, translation, events = join_protection(m, config, r, dma)
             self._more_events |= events
             managers.append(translation.axi)
+            assert self._host_engine.checked is not None
+            self._rests += [translation.rests, ~self._host_engine.checked.busy]
         if len(managers) > 1:
             join_managers(m, self.dma, managers)
         else:
@@ -353,6 +361,8 @@ class Nic(wiring.Component):
                 self.flow_due.valid.eq(self._rate.next_valid),
                 self.flow_due.ticks.eq(self._rate.next_ndt),
             ]
+            self._rests.append(self._rate.rests)
+            m.d.comb += [self._rate.passed.eq(self.passed), self.rests.eq(Cat(*self._rests).all())]
         m.d.comb += [port.event.eq(event) for port, event in zip(ports, events, strict=True)]
 
     def _join_host(self, m: Module) -> None:

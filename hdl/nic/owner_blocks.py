@@ -58,10 +58,17 @@ def join_doorbell_owners(
 
 
 def join_completion(
-    m: Module, config: NicConfig, r: RegisterBank, host_r: RegisterBank, host: HostPort, dma: HostDma
+    m: Module,
+    config: NicConfig,
+    r: RegisterBank,
+    host_r: RegisterBank,
+    host: HostPort,
+    dma: HostDma,
+    *,
+    skippable: bool,
 ) -> tuple[Completion, dict[str, Value]]:
     """Completion queues. Returns the block and event sources."""
-    m.submodules.completion = block = Completion(config)
+    m.submodules.completion = block = Completion(config, skippable=skippable)
     watch(m, block.watched, dma.axi)
     connect(m, host.consume, block.consume)
     m.d.comb += host.consume_refused.eq(block.refused)

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from ..axi import Axi4LiteSignature, Axi4Signature
 from ..config import NicConfig
 from ..link import LinkSignature
-from .rtc import clock_layout
+from .rtc import PASSED_BITS, clock_layout
 
 __all__ = [
     "DOORBELL_BASE",
@@ -69,7 +69,8 @@ class NicSignature(wiring.Signature):
     - only if `skippable`, for a simulator that passes over cycles in which nothing happens: `clock` (out,
       `rtc.clock_layout`), where the RTC stands; `set_clock` (in), `clock_set` (in, `rtc.clock_layout`): at the
       end of the cycle it stands there; `timer_due`, `flow_due` (out, `due_layout`): when the card next does
-      something by itself, if `valid`.
+      something by itself, if `valid`; `rests` (out): no block counts cycles or walks through a table, whatever
+      `activity` says; `passed` (in, `PASSED_BITS`): so many cycles more are over with this one.
     """
 
     def __init__(self, config: NicConfig, *, skippable: bool = False) -> None:
@@ -80,6 +81,8 @@ class NicSignature(wiring.Signature):
             "clock_set": In(clock),
             "timer_due": Out(due),
             "flow_due": Out(due),
+            "rests": Out(1),
+            "passed": In(PASSED_BITS),
         }
         super().__init__(
             {

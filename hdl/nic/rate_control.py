@@ -14,12 +14,13 @@ from .rtc import difference
 __all__ = ["RateControl", "make_rate_control"]
 
 
-def make_rate_control(config: NicConfig) -> RateControl | RateTree | RateFront:
+def make_rate_control(config: NicConfig, *, skippable: bool = False) -> RateControl | RateTree | RateFront:
     """The rate control unit of the structure that `config.rate_structure` asks for; a tree of a card that is
-    `pipelined` behind registers."""
+    `pipelined` behind registers. `skippable`: with the ports for a simulator that passes over cycles."""
     if not config.rate_tree:
-        return RateControl(config)
-    return RateFront(RateTree(config)) if config.pipelined else RateTree(config)
+        return RateControl(config, skippable=skippable)
+    tree = RateTree(config, skippable=skippable)
+    return RateFront(tree) if config.pipelined else tree
 
 
 class RateControl(wiring.Component):
@@ -64,9 +65,9 @@ class RateControl(wiring.Component):
     Reset: all flows invalid, NDTs zero. IDTs are zero after power-on and stay over a reset.
     """
 
-    def __init__(self, config: NicConfig) -> None:
-        self.config = config
-        super().__init__(RateControlSignature(config))
+    def __init__(self, config: NicConfig, *, skippable: bool = False) -> None:
+        self.config, self.skippable = config, skippable
+        super().__init__(RateControlSignature(config, skippable=skippable))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -153,6 +154,11 @@ class RateControl(wiring.Component):
         # The scan: one flow a cycle.
         scan = Signal(range(flows))
         m.d.sync += scan.eq(Mux(scan == flows - 1, 0, scan + 1))
+        if self.skippable:
+            # What the scan moves later depends on where it stands.
+            with m.If(self.passed != 0):
+                m.d.sync += scan.eq((scan + 1 + self.passed) % flows)
+            m.d.comb += self.rests.eq(1)
         is_scanned = one_hot(scan, Value.cast(1))
         scanned = settled(ndt[scan], "scanned")
 

@@ -24,7 +24,7 @@ class RateFront(wiring.Component):
 
     def __init__(self, unit: RateTree) -> None:
         self.unit = unit
-        super().__init__(RateControlSignature(unit.config))
+        super().__init__(RateControlSignature(unit.config, skippable=unit.skippable))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -73,4 +73,6 @@ class RateFront(wiring.Component):
             self.next_valid.eq(unit.next_valid),
             self.next_ndt.eq(unit.next_ndt),
         ]
+        if unit.skippable:
+            m.d.comb += [unit.passed.eq(self.passed), self.rests.eq(unit.rests & free)]
         return m

@@ -7,6 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import NicConfig
+from .rtc import PASSED_BITS
 
 __all__ = ["DispatchSignature", "RateControlSignature", "dispatched_layout", "flow_bits"]
 
@@ -47,10 +48,13 @@ class RateControlSignature(wiring.Signature):
     - `next_valid` (out), `next_ndt` (out, `rtc_bits`): the valid flow that goes first, dispatched or not yet.
     - `settled` (out): the state shown is that of `select`, and every command that was taken has acted.
 
+    - only if `skippable`: `rests` (out): nothing but the clock and the scan goes on by itself; `passed` (in,
+      `PASSED_BITS`): so many cycles more are over with this one; of a tree, a multiple of `rate_scan_cycles`.
+
     Commands for a flow that does not exist do nothing.
     """
 
-    def __init__(self, config: NicConfig) -> None:
+    def __init__(self, config: NicConfig, *, skippable: bool = False) -> None:
         flow = flow_bits(config)
         super().__init__(
             {
@@ -71,4 +75,5 @@ class RateControlSignature(wiring.Signature):
                 "next_valid": Out(1),
                 "next_ndt": Out(config.rtc_bits),
             }
+            | ({"rests": Out(1), "passed": In(PASSED_BITS)} if skippable else {})
         )

@@ -86,13 +86,14 @@ class RateTree(wiring.Component):
     memories; until then no command is taken.
     """
 
-    def __init__(self, config: NicConfig, *, radix_bits: int = RADIX_BITS) -> None:
+    def __init__(self, config: NicConfig, *, radix_bits: int = RADIX_BITS, skippable: bool = False) -> None:
         assert 1 <= radix_bits <= 3, radix_bits  # A level's rivals take `radix_bits` of the first cycles.
         self.config = config
         self.shape = TreeShape(flow_bits(config), radix_bits)
         self._virtual_clock = config.rate_discipline == "virtual_clock"
         self._entry = data.StructLayout({"time": config.rtc_bits, "flow": flow_bits(config), "valid": 1})
-        super().__init__(RateControlSignature(config))
+        self.skippable = skippable
+        super().__init__(RateControlSignature(config, skippable=skippable))
 
     @property
     def decision_cycles(self) -> int:
@@ -212,6 +213,12 @@ class RateTree(wiring.Component):
             m.d.sync += look.eq(1)
         with m.Elif(idle & look):
             m.d.sync += [look.eq(0), scan.eq(Mux(scan == self.config.flows - 1, 0, scan + 1))]
+        if self.skippable:
+            # Whole rounds of `pace` have been passed over, in each of which there would have been a look.
+            looks = self.passed // self.config.rate_scan_cycles
+            with m.If(self.passed != 0):
+                m.d.sync += scan.eq((scan + (idle & look & (pace != 0)) + looks) % self.config.flows)
+            m.d.comb += self.rests.eq(~self._clearing)
 
         target, exists = Signal(range(1 << self.shape.flow_width)), Signal()
         writes = self.write_idt | self.write_ndt

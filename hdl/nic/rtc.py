@@ -8,7 +8,10 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import NicConfig
 
-__all__ = ["Rtc", "Timer", "clock_layout", "difference", "reached"]
+__all__ = ["PASSED_BITS", "Rtc", "Timer", "clock_layout", "difference", "reached"]
+
+PASSED_BITS = 40
+"""Width of a number of cycles that a simulator passes over: hours of a card's time."""
 
 
 def difference(a: Value, b: Value) -> Value:

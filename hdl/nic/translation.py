@@ -57,6 +57,7 @@ class Translation(wiring.Component):
     - `hits`, `misses` (out, 32): lookups answered from the cache, and from host memory, since reset, modulo
       2^32.
     - `axi` (out, `Axi4Signature`): reads of one bus word at a time, ID 0.
+    - `rests` (out): nothing is looked up or forgotten.
 
     Latency from `lookup` to `answer`: 2 cycles for a hit; for a miss 4 and the bus's. Throughput: a lookup
     every 3 cycles. An invalidation of a page, or of all, takes one cycle, of a region `translation_entries`
@@ -77,6 +78,7 @@ class Translation(wiring.Component):
                 "hits": Out(32),
                 "misses": Out(32),
                 "axi": Out(Axi4Signature(data_bits=config.bus_bits)),
+                "rests": Out(1),
             }
         )
 
@@ -119,7 +121,7 @@ class Translation(wiring.Component):
         with m.If(axi.arready):
             m.d.sync += axi.arvalid.eq(0)
 
-        with m.FSM():
+        with m.FSM() as machine:
             with m.State("idle"):
                 with m.If(self.invalidate.valid):
                     m.d.comb += [self.invalidate.ready.eq(1), read.addr.eq(_place(forget, index_bits))]
@@ -174,6 +176,7 @@ class Translation(wiring.Component):
                 m.d.comb += [answer.valid.eq(1), answer.payload.eq(entry)]
                 with m.If(answer.ready):
                     m.next = "idle"
+        m.d.comb += self.rests.eq(machine.ongoing("idle") & ~self.invalidate.valid & ~self.lookup.valid)
         return m
 
 

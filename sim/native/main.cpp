@@ -194,9 +194,9 @@ void* lanikai_signal(const char* scope, const char* name, uint32_t* bits, uint32
 
 // Let time pass over cycles in which nothing happens (skip.h). Returns 0 if the design has no ports for it.
 int lanikai_skip(uint32_t nodes, uint64_t settle, uint64_t num, uint64_t den, uint32_t bits, uint64_t reach,
-                 uint64_t horizon) {
+                 uint64_t round, uint64_t horizon) {
     const VerilatedScope* const scope = context->scopeFind("TOP");
-    return scope && skipper.start(scope, nodes, settle, num, den, bits, reach, horizon);
+    return scope && skipper.start(scope, nodes, settle, num, den, bits, reach, round, horizon);
 }
 
 // Cycles that time has passed over so far.

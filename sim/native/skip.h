@@ -19,10 +19,12 @@
 class Skipper {
 public:
     // A prescaler of `num` / `den` cycles a tick and clocks of `bits`; at most `reach` ticks are passed over at once,
-    // and none once `horizon` cycles have gone by. Returns whether the design has the ports.
+    // by multiples of `round` cycles, and none once `horizon` cycles have gone by. Returns whether the design has the
+    // ports.
     bool start(const VerilatedScope* scope, unsigned nodes, uint64_t settle, uint64_t num, uint64_t den,
-               unsigned bits, uint64_t reach, uint64_t horizon) {
-        m_settle = settle, m_num = num, m_den = den, m_bits = bits, m_reach = reach, m_horizon = horizon;
+               unsigned bits, uint64_t reach, uint64_t round, uint64_t horizon) {
+        m_settle = settle, m_num = num, m_den = den, m_bits = bits, m_reach = reach, m_round = round;
+        m_horizon = horizon;
         bool found = m_quiet.find(scope, "quiet") && m_left.find(scope, "watchdog_left")
                      && m_skip.find(scope, "skip") && m_skipped.find(scope, "skipped");
         m_nodes.resize(nodes);
@@ -48,6 +50,9 @@ public:
         if (++m_since < m_settle || edges < kWorth || cycle > m_horizon) return 1;
         uint64_t count = std::min(edges, m_left.get());
         for (const Node& node : m_nodes) count = std::min(count, room(node));
+        if (count < kWorth) return 1;
+        // One edge is evaluated; what is passed over comes on top.
+        count -= (count - 1) % m_round;
         return count < kWorth ? 1 : count;
     }
 
@@ -119,7 +124,7 @@ private:
     }
 
     bool m_on = false;
-    uint64_t m_settle = 0, m_num = 1, m_den = 1, m_reach = 0, m_horizon = 0;
+    uint64_t m_settle = 0, m_num = 1, m_den = 1, m_reach = 0, m_round = 1, m_horizon = 0;
     unsigned m_bits = 0;
     uint64_t m_since = 0, m_total = 0;
     Port m_quiet, m_left, m_skip, m_skipped;

@@ -44,6 +44,21 @@ def test_the_same_to_the_cycle(tmp_path, seed):
 
 
 @pytest.mark.usefixtures("points")
+@pytest.mark.full
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_same_with_a_tree(tmp_path, seed):
+    """Rate control whose scan goes by one: whole rounds of it are passed over."""
+    config = cluster_preset("lanai4", nodes=4, memory_bytes=1 << 20)
+    config = config.replace(nic=config.nic.replace(rate_structure="tree"))
+    plain, *_ = play(tmp_path, config, SPEC, skip=False, seed=seed)
+    skipping, *_ = play(tmp_path, config, SPEC, skip=True, seed=seed)
+    assert plain.pop("skipped") == 0
+    skipped = skipping.pop("skipped")
+    assert skipping == plain
+    assert skipped > 0.4 * plain["end"]
+
+
+@pytest.mark.usefixtures("points")
 def test_a_silent_cluster_is_fast(tmp_path):
     """Hosts that compute 99% of the time: at least 20 times fewer cycles are evaluated."""
     config = cluster_preset("lanai4", nodes=4, memory_bytes=1 << 20, watchdog_cycles=0)

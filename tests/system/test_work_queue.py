@@ -55,6 +55,23 @@ def test_three_ways_of_a_descriptor_give_the_same_bytes_at_different_costs(model
     assert last["shadow"] < last["tailgated"] < last["fetched"]
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_passing_over_quiet_cycles_changes_nothing(model, tmp_path, monkeypatch, seed):
+    """Completions that age, page tables and checked transfers between silences: the same times and registers, though
+    most cycles are passed over."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    spec = {"descriptors": "tailgated", "bytes": 64, "burst": 3, "bursts": 4, "silence_cycles": 9_000}
+    found = []
+    for skip in (False, True):
+        config = CONFIG.replace(skip_quiet=skip)
+        job = cluster_spec(config, "work_queue_points:silent", spec)
+        found.append(run(model, ENTRY, job, out_dir=tmp_path / str(skip), seed=seed).value)
+    plain, skipping = found
+    assert plain.pop("skipped") == 0
+    assert skipping.pop("skipped") > 0.5 * plain["end"]
+    assert skipping == plain
+
+
 def test_a_process_is_told_what_it_may_not_and_others_go_on(model, tmp_path, monkeypatch):
     """Regions, channels, queues: each refusal by its own error or status, in these words."""
     found = point(model, "refusals", {}, tmp_path, monkeypatch).value

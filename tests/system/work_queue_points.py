@@ -5,7 +5,8 @@ import hashlib
 from lanikai.firmware.work_queue.config import WorkQueueConfig
 from lanikai.firmware.work_queue.layout import unpack_descriptor_number
 from lanikai.hdl.nic.completion_layout import CompletionStatus
-from lanikai.hdl.nic.ports import DOORBELL_BASE, DOORBELL_PAGE_BYTES
+from lanikai.hdl.nic.nic import NIC_REGISTERS
+from lanikai.hdl.nic.ports import DOORBELL_BASE, DOORBELL_PAGE_BYTES, REGISTER_BASE
 from lanikai.sim.experiments.kit_hosts import start_kit
 from lanikai.sim.host.config import KitConfig
 from lanikai.sim.host.driver import Driver
@@ -40,6 +41,8 @@ async def messages(cluster, spec):
     writes = sender.page.writes
     latency, got = [], hashlib.sha256()
     for _ in range(spec["bursts"]):
+        if most := spec.get("silence_cycles"):
+            await cluster.clock.sleep(rng.randrange(1, most))
         # Some lie over the end of a page, whose neighbour is elsewhere in memory.
         places = [
             4 * rng.randrange(page // 2, page // 4 * 3) % (2 * page - size) // 4 * 4 for _ in range(burst)
@@ -69,6 +72,25 @@ async def messages(cluster, spec):
         "interrupts": arrived.interrupts,
         "dropped": programs[1].dropped,
     }
+
+
+async def silent(cluster, spec):
+    """`messages` with silences in between; beside what they give the end, every register that can be read without an
+    effect, and the cycles that were passed over."""
+    found = await messages(cluster, spec)
+    await cluster.clock.sleep(spec["silence_cycles"])
+    names = [
+        name
+        for name, register in NIC_REGISTERS.items()
+        if name not in ("DOORBELL_QUEUE", "DOORBELL_RECEIVE_QUEUE", "DOORBELL_WORD", "HOST_DMA_FINISHED")
+        and any(field.sw_readable for field in register.fields.values())
+    ]
+    registers = [
+        [await node.processor.read(REGISTER_BASE + NIC_REGISTERS[name].offset) for name in names]
+        for node in cluster.nodes
+    ]
+    skipped = cluster.skipped_cycles
+    return found | {"end": cluster.clock.cycle, "registers": registers, "skipped": skipped}
 
 
 async def refusals(cluster, spec):
