@@ -9,6 +9,11 @@ from lanikai.hdl.nic.vl_count import VlCount
 from .harness import Spec, mutate, prove
 
 
+def mutants(*found):
+    """Parameters of mutants, of which `make test` has only the first."""
+    return [pytest.param(*one, marks=[pytest.mark.full] if i else []) for i, one in enumerate(found)]
+
+
 def join_spec(component):
     """Two processors that hold an access until it is taken, and the bank that they reach."""
     spec = Spec()
@@ -56,13 +61,13 @@ def test_turns_lose_no_access_and_starve_nobody(tmp_path):
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [
+    mutants(
         # Fixed priority either way; both at once; the other's word.
         ("wants[1] & (~wants[0] | ~last)", "wants[1] & ~wants[0]"),
         ("wants[1] & (~wants[0] | ~last)", "wants[1]"),
         ("Cat(wants[0] & ~self.who, self.who)", "Cat(wants[0], self.who)"),
         ("Mux(self.who, getattr(ports[1], name), getattr(ports[0], name))", "getattr(ports[0], name)"),
-    ],
+    ),
 )
 def test_proof_of_turns_catches_mutant(old, new, tmp_path):
     prove(join_spec(mutate(BankJoin, old, new)), tmp_path, mode="bmc", depth=5, expect="fail")
@@ -101,12 +106,12 @@ def test_a_lock_is_one_processors_at_a_time(tmp_path):
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [
+    mutants(
         ("(self.take & ~self.others)", "self.take"),
         ("(self.mine & ~self.free)", "self.mine"),
         ("self.told.eq(words[~self.who])", "self.told.eq(words[self.who])"),
         ("Mux(self.who, 0b01, 0b10)", "0b11"),
-    ],
+    ),
 )
 def test_proof_of_locks_catches_mutant(old, new, tmp_path):
     prove(locks_spec(mutate(PairedLocks, old, new)), tmp_path, mode="bmc", depth=8, expect="fail")
@@ -141,11 +146,11 @@ def test_vls_with_whole_packets_are_known(tmp_path):
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [
+    mutants(
         ("(self.any & ~none) | more", "(self.any | more) & ~none"),
         ("taken.following == added.read[0]", "taken.here == added.read[0]"),
         ("added.read_vl[0].eq(self.take_vl)", "added.read_vl[0].eq(self.add_vl)"),
-    ],
+    ),
 )
 def test_proof_of_count_catches_mutant(old, new, tmp_path):
     prove(count_spec(mutate(VlCount, old, new)), tmp_path, mode="bmc", depth=12, expect="fail")
