@@ -3,7 +3,7 @@ does as one model."""
 
 import pytest
 from lanikai.hdl.config import LinkConfig, RouterConfig
-from lanikai.hdl.network import mesh, single_router
+from lanikai.hdl.network import chain, mesh, single_router
 from lanikai.sim.errors import SimulationError
 from lanikai.sim.network.config import NetworkBenchConfig
 from lanikai.sim.run import run
@@ -55,6 +55,21 @@ CASES = {
     "deficit": (
         mesh(2, 2, router=router(6, link=link(vls=16, flit_bits=128), vl_arbiter="deficit", management=True)),
         [RANDOM, ON_OFF],
+    ),
+    "routers of two kinds, the smallest buffers": (
+        chain(
+            2,
+            router=router(
+                4,
+                link=link(rate_num=3, rate_den=8, delay_cycles=2, flit_bits=32),
+                input_buffer_flits=2,
+                output_buffer_flits=2,
+                vl_selection="service_level",
+            ),
+            node_buffer_flits=7,
+            nodes=[2, 1],
+        ),
+        [RANDOM | {"load": 0.08, "service_level": 3}, PERIODIC | {"load": 0.02}],
     ),
     "any VL, wide flits": (
         single_router(
