@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from lanikai.sim.experiments.dma_bandwidth import RESOLUTION
 
 
 @pytest.mark.full
@@ -23,8 +24,8 @@ def test_every_engine_reaches_its_peak_behind_a_queue(tmp_path):
     }
     assert len(by_point) == 16
     for (engine, length, queued), results in by_point.items():
-        # A peak is one.
-        assert results["of_peak"] < 1.01, (engine, length, queued)
+        # A peak is one: beyond it is what a measurement cannot tell.
+        assert results["of_peak"] < 1 + RESOLUTION, (engine, length, queued)
         if length == 4096 and queued:
             assert results["of_peak"] >= 0.98, (engine, results)
     # What a queue is for: small transfers.
