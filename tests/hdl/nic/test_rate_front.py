@@ -16,6 +16,8 @@ FLOWS = 4
 class Unit(wiring.Component):
     """Where a unit would be: the test is its logic."""
 
+    skippable = False
+
     def __init__(self, config):
         self.config = config
         super().__init__(RateControlSignature(config))
