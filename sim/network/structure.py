@@ -153,7 +153,7 @@ def _top(config: NetworkBenchConfig) -> Iterator[str]:
         "activity": " | ".join(moving),
         "limit": "watchdog_limit",
         "fired": "watchdog_fired",
-        "skipped": f"{WATCHDOG_BITS}'d0",  # sources never rest: their random numbers go on
+        "skipped": f"{WATCHDOG_BITS}'d0",  # no time is passed over: each block rests by itself (parts.py), or none does
         "left": "",
     }
     yield from instance("watchdog", "watchdog", {**clock, **watched})
