@@ -179,7 +179,7 @@ def receive_front(m: Module, config: NicConfig, r: RegisterBank, engine: Receive
 
 
 def _join_stamps(m: Module, r: RegisterBank, name: str, queue: StampedDmaQueue, rtc_ticks: Value) -> None:
-    """What a queue stamps, and by which Vticks. A flow that is not there is another one of them."""
+    """What a queue stamps, and by which Vticks. Commands of a flow that is not there do not come here (`names.py`)."""
     flow, vtick = getattr(r, f"{name}_FLOW").value, getattr(r, f"{name}_VTICK")
     m.d.comb += [
         queue.rtc.eq(rtc_ticks),
@@ -187,7 +187,7 @@ def _join_stamps(m: Module, r: RegisterBank, name: str, queue: StampedDmaQueue, 
         queue.flow.eq(flow.flow),
         queue.vtick_flow.eq(flow.flow),
         queue.vtick.eq(vtick.w_data.ticks),
-        queue.writes_vtick.eq(vtick.w_stb & (flow.flow < queue.flows)),
+        queue.writes_vtick.eq(vtick.w_stb),
     ]
     # A longer Vtick than the clock holds is the longest.
     with m.If(vtick.w_data.ticks >> queue.stamp_bits != 0):

@@ -19,6 +19,7 @@ from .engine_queues import HostEngine, host_dma_front, receive_front, send_front
 from .host_dma import HostDma
 from .host_port import HostPort
 from .interrupt import InterruptStatus
+from .names import active_names
 from .optional import active_registers
 from .owner_blocks import join_completion, join_doorbell_owners, join_managers, join_protection
 from .packet_interface import PacketInterface
@@ -97,9 +98,9 @@ class Nic(wiring.Component):
 
     SRAM ports, by round robin: host, processor, host DMA, send, receive, second processor. Starting an engine
     that is busy (or armed) does nothing; before an engine with a queue (`DmaQueue`) a start is put into the
-    queue, and does nothing but be counted if that is full. Commands for a flow or channel that does not exist
-    do nothing, and its registers read as zero. Latency of each step is in its block's docstring. Reset:
-    everything idle, no buffer armed, nothing enabled.
+    queue, and does nothing but be counted if that is full. Commands that name a thing which does not exist
+    (`names.py`) are refused and counted in REFUSED, and its registers read as zero. Latency of each step is in
+    its block's docstring. Reset: everything idle, no buffer armed, nothing enabled.
 
     Where the configuration asks for it there are also, for owners of doorbell pages (`HostPort`): `Completion`,
     on the host's bus beside the DMA engine (`AxiJoin`); `Protection`, `Translation` and `CheckedDma`, before the
@@ -136,7 +137,10 @@ class Nic(wiring.Component):
         m.submodules.rate = self._rate = make_rate_control(config, skippable=self.skippable)
         active = active_registers(NIC_REGISTERS, config)
         m.submodules.registers = self._registers = registers = RegisterBank(
-            active, banked=banked_registers(active, config), ahead=config.pipelined
+            active,
+            banked=banked_registers(active, config),
+            ahead=config.pipelined,
+            names=active_names(active, config),
         )
         m.submodules.host_registers = self._host_registers = host_registers = RegisterBank(
             active_registers(HOST_REGISTERS, config)
@@ -265,6 +269,8 @@ class Nic(wiring.Component):
             r.RECEIVE_STATUS.r_data.vl.eq(receive.vl),
             r.CRC_ERRORS.r_data.packets.eq(receive.crc_errors),
             r.LENGTH_ERRORS.r_data.packets.eq(receive.length_errors),
+            r.REFUSED.r_data.commands.eq(r.refusals),
+            r.REFUSED.r_data.offset.eq(r.refused_offset),
         ]
         self._watch(m, "watch_host_dma_busy", dma.busy)
         self._watch(m, "watch_send_busy", send.busy)
@@ -307,21 +313,21 @@ class Nic(wiring.Component):
         m.d.comb += [
             exists.eq(flow < flows),
             rate.select.eq(flow),
-            rate.write_idt.eq(r.RATE_IDT.w_stb & exists),
-            rate.write_ndt.eq(r.RATE_NDT.w_stb & exists),
+            rate.write_idt.eq(r.RATE_IDT.w_stb),
+            rate.write_ndt.eq(r.RATE_NDT.w_stb),
             # A time on a clock of fewer bits than the register is its low bits; an IDT beyond them is the
             # longest.
             rate.write_ticks.eq(r.RATE_IDT.w_data.ticks),
             r.RATE_IDT.r_data.ticks.eq(Mux(exists, rate.idt, 0)),
             r.RATE_NDT.r_data.ticks.eq(Mux(exists, rate.ndt, 0)),
             r.RATE_COMMAND.r_data.valid.eq(exists & rate.valid),
-            rate.enqueue.valid.eq(r.RATE_COMMAND.w_stb & r.RATE_COMMAND.w_data.enqueue & exists),
+            rate.enqueue.valid.eq(r.RATE_COMMAND.w_stb & r.RATE_COMMAND.w_data.enqueue),
             rate.enqueue.payload.eq(flow),
-            rate.clear.valid.eq(r.RATE_COMMAND.w_stb & r.RATE_COMMAND.w_data.clear & exists),
+            rate.clear.valid.eq(r.RATE_COMMAND.w_stb & r.RATE_COMMAND.w_data.clear),
             rate.clear.payload.eq(flow),
             r.RATE_DISPATCH.r_data.flow.eq(Mux(rate.dispatch.valid, rate.dispatch.flow, 0)),
             r.RATE_DISPATCH.r_data.valid.eq(rate.dispatch.valid),
-            rate.dispatched.valid.eq(r.RATE_DISPATCH.w_stb & (r.RATE_DISPATCH.w_data.flow < flows)),
+            rate.dispatched.valid.eq(r.RATE_DISPATCH.w_stb),
             rate.dispatched.payload.flow.eq(r.RATE_DISPATCH.w_data.flow),
             rate.dispatched.payload.last.eq(r.RATE_DISPATCH.w_data.last),
         ]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
-from amaranth import Module, Mux, Signal, Value, unsigned
+from amaranth import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..registers import Register
+from .names import Name
 
 __all__ = ["BankSignature", "RegisterBank", "RegisterSignature", "register_layout"]
 
@@ -91,13 +92,23 @@ class RegisterBank(wiring.Component):
     `ahead`: which register it is gets decided a cycle ahead, from the offsets of the cycle before: they must stand a
     cycle before `read` or `write` comes. `write_mapped` and `read_mapped` then speak of those offsets.
 
+    `names` (`active_names`): a write of one of these registers that names a thing which is not there is refused: its
+    `w_stb` stays low, and nothing of it is stored. `refusals` (out, 16): how many, since reset, modulo 2^16;
+    `refused_offset` (out, 12): the register of the last one. Without names they are 0.
+
     Latency: one cycle to read. Reset: stored fields are zero.
     """
 
     def __init__(
-        self, registers: Mapping[str, Register], *, banked: Collection[str] = (), ahead: bool = False
+        self,
+        registers: Mapping[str, Register],
+        *,
+        banked: Collection[str] = (),
+        ahead: bool = False,
+        names: Mapping[str, Sequence[tuple[Name, int]]] | None = None,
     ) -> None:
         self.registers = registers
+        self._names = names or {}
         self._ahead = ahead
         self._banked = frozenset(banked)
         self.each = {
@@ -107,6 +118,7 @@ class RegisterBank(wiring.Component):
         super().__init__(
             {"bus": In(BankSignature())}
             | ({"who": In(1)} if banked else {})
+            | {"refusals": Out(16), "refused_offset": Out(12)}
             | {name: Out(RegisterSignature(register)) for name, register in registers.items()}
         )
 
@@ -114,6 +126,8 @@ class RegisterBank(wiring.Component):
         m = Module()
         bus = self.bus
         word = Signal(32)
+        # Writes of registers with names, before it is known whether there is what they name.
+        self._asked = {name: Signal(name=f"{name}_asked") for name in self._names}
         if self._ahead:
             self._decode_ahead(m, word)
         else:
@@ -135,7 +149,38 @@ class RegisterBank(wiring.Component):
                     m.d.comb += port.value[field_name].eq(stored)
                     with m.If(port.w_stb):
                         m.d.sync += stored.eq(port.w_data[field_name])
+        self._refuse(m)
         return m
+
+    def _field(self, command: str, path: str) -> Value:
+        """A field by its path in `Name`."""
+        register, _, field = path.rpartition(".")
+        return getattr(self, register).value[field] if register else getattr(self, command).w_data[field]
+
+    def _refuse(self, m: Module) -> None:
+        """Which of the registers with names are written with one of a thing that is not there."""
+        for command, names in self._names.items():
+            unknown: Value | int = 0
+            for name, count in names:
+                counts: Value | int = 1
+                if name.only is not None:
+                    field = self._field(command, name.only[0])
+                    counts = Cat(field == value for value in name.only[1]).any()
+                unknown = unknown | (counts & (self._field(command, name.field) >= count))
+            refused = Signal(name=f"{command}_refused")
+            m.d.comb += [
+                refused.eq(self._asked[command] & unknown),
+                getattr(self, command).w_stb.eq(self._asked[command] & ~refused),
+            ]
+            with m.If(refused):
+                m.d.sync += [
+                    self.refusals.eq(self.refusals + 1),
+                    self.refused_offset.eq(self.registers[command].offset),
+                ]
+
+    def _strobe(self, name: str) -> Value:
+        """What says that a register is written."""
+        return self._asked[name] if name in self._asked else getattr(self, name).w_stb
 
     def _decode(self, m: Module, word: Signal) -> None:
         """Strobes, and the word read, from the offsets of this cycle."""
@@ -152,7 +197,7 @@ class RegisterBank(wiring.Component):
         with m.Switch(bus.write_offset):
             for name, register in self.registers.items():
                 with m.Case(register.offset):
-                    m.d.comb += [bus.write_mapped.eq(1), getattr(self, name).w_stb.eq(bus.write)]
+                    m.d.comb += [bus.write_mapped.eq(1), self._strobe(name).eq(bus.write)]
 
     def _decode_ahead(self, m: Module, word: Signal) -> None:
         """The same from those of the cycle before: a flip-flop a register, and an OR of the words."""
@@ -165,6 +210,6 @@ class RegisterBank(wiring.Component):
                 read[i].eq(bus.read_offset == register.offset),
                 write[i].eq(bus.write_offset == register.offset),
             ]
-            m.d.comb += [port.r_stb.eq(bus.read & read[i]), port.w_stb.eq(bus.write & write[i])]
+            m.d.comb += [port.r_stb.eq(bus.read & read[i]), self._strobe(name).eq(bus.write & write[i])]
             words |= Mux(read[i], shown(register, port), 0)
         m.d.comb += [word.eq(words), bus.read_mapped.eq(read.any()), bus.write_mapped.eq(write.any())]

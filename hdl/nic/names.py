@@ -1,0 +1,92 @@
+"""Names in commands: what the processor's registers may speak of, and of how many of each the card has.
+
+A command that names a thing which is not there is refused and counted (`REFUSED` of `nic.rdl`), whatever the register:
+no block sees it, and none can cut a number to the bits that it has and take another thing for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..config import NicConfig
+from ..registers import Register
+
+__all__ = ["NAMES", "Name", "active_names"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Name:
+    """A field of a command that names a thing.
+
+    `field`: of the command's own register, or `REGISTER.field` of one that was written before it. `things`: the field
+    of `NicConfig` that says how many there are (0 of them: the card does not look at the name), or `link.vls`. `only`:
+    the name counts only if this field, given as `field` is, has one of these values."""
+
+    field: str
+    things: str
+    only: tuple[str, tuple[int, ...]] | None = None
+
+    def count(self, config: NicConfig) -> int:
+        """How many of them a card has; 0 if it does not look."""
+        return config.link.vls if self.things == "link.vls" else int(getattr(config, self.things))
+
+
+def _selected(*commands: str) -> dict[str, tuple[Name, ...]]:
+    return {command: (Name(field="RATE_SELECT.flow", things="flows"),) for command in commands}
+
+
+def _stamped(register: str) -> Name:
+    return Name(field=f"{register}.flow", things="stamp_flows", only=(f"{register}.stamped", (1,)))
+
+
+_OWNER = Name(field="owner", things="owners")
+
+NAMES: Mapping[str, tuple[Name, ...]] = {
+    **_selected("RATE_IDT", "RATE_NDT", "RATE_COMMAND"),
+    "RATE_DISPATCH": (Name(field="flow", things="flows"),),
+    "SEND_CONTROL": (Name(field="vl", things="link.vls"), _stamped("SEND_FLOW")),
+    "SEND_VTICK": (Name(field="SEND_FLOW.flow", things="stamp_flows"),),
+    "HOST_DMA_CONTROL": (_stamped("HOST_DMA_FLOW"),),
+    "ACCESS_CONTROL": (_stamped("HOST_DMA_FLOW"),),
+    "HOST_DMA_VTICK": (Name(field="HOST_DMA_FLOW.flow", things="stamp_flows"),),
+    "DOORBELL_CHANNEL": (
+        Name(field="channel", things="channels"),
+        Name(field="rank", things="doorbell_classes"),
+        _OWNER,
+    ),
+    "SHADOW_WINDOW": (_OWNER,),
+    "COMPLETION_SETUP": (Name(field="queue", things="completion_queues"), _OWNER),
+    "REGION": (Name(field="region", things="regions"), _OWNER),
+    "TRANSLATION_INVALIDATE": (Name(field="region", things="regions", only=("scope", (0, 1))),),
+    "VL_TABLE_ENTRY": (
+        Name(field="vl", things="link.vls"),
+        Name(field="entry", things="vl_table_entries"),
+    ),
+}
+"""The names in each command. ACCESS_TAG and COMPLETION_POST are not here: what they name wrongly ends with a status of
+its own (`CompletionStatus.NO_REGION`), or is counted as an entry lost (COMPLETION_DROPPED). DOORBELL_SELECT starts
+nothing: a word that is not there is shown as not valid."""
+
+
+def active_names(registers: Mapping[str, Register], config: NicConfig) -> dict[str, list[tuple[Name, int]]]:
+    """The names that a card with these `registers` must look at, by command, and how many things there are of each:
+    not those whose every number names something."""
+
+    def has(field: str, command: str) -> bool:
+        register, _, name = field.rpartition(".")
+        found = registers.get(register or command)
+        return found is not None and name in found.fields
+
+    def width(field: str, command: str) -> int:
+        register, _, name = field.rpartition(".")
+        return registers[register or command].fields[name].width
+
+    found: dict[str, list[tuple[Name, int]]] = {}
+    for command, names in NAMES.items():
+        for name in names if command in registers else ():
+            count = name.count(config)
+            if not has(name.field, command) or not 0 < count < 1 << width(name.field, command):
+                continue
+            found.setdefault(command, []).append((name, count))
+    return found
