@@ -52,8 +52,10 @@ class Report:
 
     @property
     def exit_status(self) -> int:
-        """`EXIT_OK` if no point is out of its tolerance and every claim holds, else `EXIT_FAILED`."""
-        good = all(o.within is not False for o in self.outcomes) and all(c.holds for c in self.claims)
+        """`EXIT_OK` if no point is out of its tolerance and every claim that is judged holds, else `EXIT_FAILED`."""
+        good = all(o.within is not False for o in self.outcomes) and all(
+            claim.holds is not False for claim in self.claims
+        )
         return EXIT_OK if good else EXIT_FAILED
 
     def as_json(self) -> dict[str, Any]:
@@ -82,7 +84,12 @@ class Report:
                 }
                 for outcome in self.outcomes
             ],
-            "claims": [{"text": claim.text, "holds": claim.holds} for claim in self.claims],
+            "claims": [
+                {"text": claim.text, "holds": claim.holds} for claim in self.claims if claim.holds is not None
+            ],
+            "claims_not_judged": [
+                {"text": claim.text, "why": claim.not_judged} for claim in self.claims if claim.holds is None
+            ],
             "files": dict(self.files),
         }
 

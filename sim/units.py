@@ -25,7 +25,7 @@ def microseconds(cycles: float, clock_hz: int) -> float:
     return cycles * 1e6 / clock_hz
 
 
-def mb_per_s(payload_bytes: int, cycles: int, clock_hz: int) -> float:
+def mb_per_s(payload_bytes: float, cycles: int, clock_hz: int) -> float:
     """MB/s of `payload_bytes` delivered in `cycles`. Raises ValueError unless `cycles` is positive."""
     if cycles <= 0:
         raise ValueError(f"cycles = {cycles}: a bandwidth is measured over at least one cycle")

@@ -10,7 +10,7 @@ simulator, so that listing experiments and checking parameters is quick.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -94,11 +94,38 @@ def within(achieved: Any, published: Any, tolerance: float) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A statement of the source, or of the experiment, checked in code: its `text`, and whether it
-    `holds`."""
+    """A statement of the source, or of the experiment, checked in code: its `text`, and whether it `holds`.
+
+    A claim is meant for the set-up that its source has. Elsewhere, and where nothing was measured that it could be
+    judged by, `holds` is None and `not_judged` says why. Raises ValueError for one without the other.
+    """
 
     text: str
-    holds: bool
+    holds: bool | None
+    not_judged: str = ""
+
+    def __post_init__(self) -> None:
+        """A verdict or a reason, and not both."""
+        if (self.holds is None) != bool(self.not_judged):
+            raise ValueError(f"claim {self.text!r} is judged, or says why it is not")
+
+    @classmethod
+    def every(
+        cls, text: str, verdicts: Iterable[bool], *, nothing: str = "there is no point that it is about"
+    ) -> Claim:
+        """A claim on each of several things: it holds if all `verdicts` are true. On no verdict it is not judged, for
+        the reason `nothing`."""
+        found = list(verdicts)
+        return cls(text=text, holds=all(found)) if found else cls.unjudged(text, nothing)
+
+    @classmethod
+    def unjudged(cls, text: str, why: str) -> Claim:
+        """A claim that is not judged, and why."""
+        return cls(text=text, holds=None, not_judged=why)
+
+    def unless(self, why: str) -> Claim:
+        """The same claim; not judged if there is a reason `why` not to."""
+        return Claim.unjudged(self.text, why) if why else self
 
 
 class Experiment(ABC):
@@ -138,7 +165,8 @@ class Experiment(ABC):
 
     @abstractmethod
     def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> Sequence[Claim]:
-        """The claims that this experiment checks, judged on all outcomes."""
+        """The claims that this experiment checks, judged on all outcomes: each where the run has what it is about, the
+        others with the reason why they are not judged."""
 
     @abstractmethod
     def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:

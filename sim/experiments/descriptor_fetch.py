@@ -122,9 +122,9 @@ class DescriptorFetch(Experiment):
             ways["fetched"]["latency_first_us"] - ways["shadow"]["latency_first_us"] for _, ways in cases
         ]
         claims = [
-            Claim(
-                text="all three ways move the same bytes",
-                holds=all(len({found["sha256"] for found in ways.values()}) == 1 for _, ways in cases),
+            Claim.every(
+                "all three ways move the same bytes",
+                (len({found["sha256"] for found in ways.values()}) == 1 for _, ways in cases),
             ),
             Claim(
                 text=f"a shadow is sooner than a fetched descriptor, whatever the size: by {min(spared):.2f} to "

@@ -130,6 +130,10 @@ def show(console: Console, report: Report) -> None:
     """The end of a run: table, claims, speed, files."""
     console.print(result_table(report.outcomes))
     for claim in report.claims:
+        if claim.holds is None:
+            console.print("[yellow]not judged[/]", end=": ")
+            console.print(f"{claim.text}. Why: {claim.not_judged}", markup=False, highlight=False)
+            continue
         console.print("[green]holds[/]" if claim.holds else "[bold red]DOES NOT HOLD[/]", end=": ")
         console.print(claim.text, markup=False, highlight=False)
     facts = report.as_json()

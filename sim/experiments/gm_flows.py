@@ -1,12 +1,6 @@
-"""Flows of GM messages between the nodes of a cluster, kept going, and the windows they are measured in.
+"""Flows of GM messages between the nodes of a cluster, kept going; they are measured in a window of `gm_windows`.
 
 A flow's sender always has the next message ready; its receiver reads every message and gives its buffer back.
-Deliveries are counted packet by packet, when a packet's last byte stands in its receiver's memory. Two windows:
-
-- `RoundWindow`: flows of one sender, whose dispatch pattern repeats after a round of packets. A whole number
-  of rounds, so shares are exact.
-- `TimeWindow`: flows of several senders, which have no common round. Each flow is measured from its first
-  delivery in the window to its last one, so that the window's ends cut no interval.
 """
 
 from __future__ import annotations
@@ -18,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import SimulationError
 from ..published import table
-from ..units import mb_per_s
 from .base import Claim, Outcome, within
 from .gm_hosts import start_gm
+from .gm_windows import RoundWindow, TimeWindow, bandwidths
 
 if TYPE_CHECKING:
     from ..cluster import Cluster
@@ -64,7 +58,6 @@ MAX_IDT_TICKS = 2000
 IDT_RANGE = f"0 (not regulated) to {MAX_IDT_TICKS}"
 MESSAGES_IN_FLIGHT = 4
 """Messages of a flow that have been sent and not acknowledged: a sender always has the next one ready."""
-PROGRESS_STEPS = 32
 
 
 def idt_ticks(idt_over_t: float) -> int:
@@ -87,9 +80,9 @@ def inverse_idt_claims(outcomes: Sequence[Outcome]) -> list[Claim]:
     """The claim of thesis 5.4 on every setting that was run, published or not: the `share` of each result against
     the point's `idt_over_T`."""
     return [
-        Claim(
-            text="bandwidth is shared in the inverse ratio of the IDT values (shares within 1%)",
-            holds=all(
+        Claim.every(
+            "bandwidth is shared in the inverse ratio of the IDT values (shares within 1%)",
+            (
                 within(
                     outcome.results["share"],
                     proportions(outcome.point.parameters["idt_over_T"]),
@@ -102,8 +95,9 @@ def inverse_idt_claims(outcomes: Sequence[Outcome]) -> list[Claim]:
 
 
 def shares(bandwidths_mb_per_s: Sequence[float]) -> list[float]:
-    """Each flow's part of the sum."""
-    return [one / sum(bandwidths_mb_per_s) for one in bandwidths_mb_per_s]
+    """Each flow's part of the sum; of nothing, none."""
+    total = sum(bandwidths_mb_per_s)
+    return [one / total if total else 0.0 for one in bandwidths_mb_per_s]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,88 +116,6 @@ class Flow:
 Deliver = Callable[[int, int], None]
 """Told a flow's place in the list and a packet's bytes, when its last byte stands in its receiver's
 memory."""
-
-
-class RoundWindow:
-    """Counts delivered packets of all `flows` together: `warm_up_packets` go by, the next `window_packets`
-    are measured.
-
-    `done` is set with the last of them. `cycles` from the delivery that opened the window to the one that
-    closed it; `payload_bytes` of each flow in it.
-    """
-
-    def __init__(self, cluster: Cluster, *, flows: int, warm_up_packets: int, window_packets: int) -> None:
-        self._cluster = cluster
-        self._warm_up = warm_up_packets
-        self._end = warm_up_packets + window_packets
-        self._delivered = 0
-        self._opened = 0
-        self.cycles = 0
-        self.payload_bytes = [0] * flows
-        self.done = cluster.clock.flag()
-
-    def deliver(self, flow: int, length: int) -> None:
-        """A packet's last byte stands in its receiver's memory."""
-        self._delivered += 1
-        if self._delivered <= self._warm_up:
-            self._opened = self._cluster.clock.cycle
-        elif self._delivered <= self._end:
-            self.payload_bytes[flow] += length
-            self.cycles = self._cluster.clock.cycle - self._opened
-        if self._delivered == self._end:
-            self.done.set()
-        if self._delivered % 8 == 0:
-            self._cluster.progress(
-                min(1.0, self._delivered / self._end), f"{self._delivered} of {self._end} packets"
-            )
-
-
-class TimeWindow:
-    """Counts each flow's packets in a stretch of time. `measure` may be called again and again."""
-
-    def __init__(self, cluster: Cluster, *, flows: int) -> None:
-        self._cluster = cluster
-        self._flows = flows
-        self._open = False
-        self._first: list[int | None] = [None] * flows
-        self._last = [0] * flows
-        self._bytes = [0] * flows
-
-    def deliver(self, flow: int, length: int) -> None:
-        """A packet's last byte stands in its receiver's memory."""
-        if not self._open:
-            return
-        cycle = self._last[flow] = self._cluster.clock.cycle
-        if self._first[flow] is None:
-            self._first[flow] = cycle
-        else:
-            self._bytes[flow] += length
-
-    async def measure(
-        self, *, warm_up_cycles: int, window_cycles: int, progress: bool = True
-    ) -> dict[str, Any]:
-        """Let the warm-up go by, then measure. `payload_bytes` of each flow after its first delivery in the
-        window, and the `flow_cycles` from that delivery to its last one; both 0 for a flow with less than two
-        deliveries."""
-        clock = self._cluster.clock
-        await clock.sleep(warm_up_cycles)
-        self._first, self._last = [None] * self._flows, [0] * self._flows
-        self._bytes = [0] * self._flows
-        self._open = True
-        for step in range(PROGRESS_STEPS):
-            start, end = (window_cycles * one // PROGRESS_STEPS for one in (step, step + 1))
-            await clock.sleep(end - start)
-            if progress:
-                self._cluster.progress((step + 1) / PROGRESS_STEPS, f"{end} of {window_cycles} cycles")
-        self._open = False
-        return {
-            "payload_bytes": list(self._bytes),
-            "flow_cycles": [
-                0 if first is None else last - first
-                for first, last in zip(self._first, self._last, strict=True)
-            ],
-            "clock_hz": self._cluster.config.nic.clock_hz,
-        }
 
 
 async def measure_window(cluster: Cluster, flows: Sequence[Flow], spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -232,14 +144,6 @@ async def measure_rounds(
         "window_cycles": window.cycles,
         "clock_hz": cluster.config.nic.clock_hz,
     }
-
-
-def bandwidths(measured: Mapping[str, Any]) -> list[float]:
-    """MB/s of each flow, of what `TimeWindow.measure` returns; 0 for a flow with nothing to measure."""
-    return [
-        mb_per_s(payload, cycles, measured["clock_hz"]) if cycles else 0.0
-        for payload, cycles in zip(measured["payload_bytes"], measured["flow_cycles"], strict=True)
-    ]
 
 
 class Sender:

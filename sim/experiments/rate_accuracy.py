@@ -167,33 +167,28 @@ class RateAccuracy(Experiment):
         """That every flow gets its rate, or its part; that nothing is wasted meanwhile, and nobody starved."""
         roomy = [one for one in outcomes if one.point.parameters["load"] <= 1]
         short = [one for one in outcomes if one.point.parameters["load"] > 1]
-        claims = []
-        if roomy:
-            claims.append(
-                Claim(
-                    text=f"with room on the link every flow's rate is within {WITHIN:.1%} of 1/IDT",
-                    holds=all(one.results["largest_error"] <= WITHIN for one in roomy),
-                )
-            )
-        if short:
-            claims += [
-                Claim(
-                    text=f"where more is asked for than the link carries, flows share it within {WITHIN:.1%} of the "
-                    "ratio of their 1/IDT",
-                    holds=all(one.results["largest_error"] <= WITHIN for one in short),
-                ),
-                Claim(
-                    text=f"and it is in use {USED:.0%} of the time, decisions or not",
-                    holds=all(one.results["link_use"] >= USED for one in short),
-                ),
-            ]
-        claims.append(
-            Claim(
-                text="no flow is starved",
-                holds=all(one.results["slowest_packets"] >= LEAST_PACKETS // 2 for one in outcomes),
-            )
-        )
-        return claims
+        return [
+            Claim.every(
+                f"with room on the link every flow's rate is within {WITHIN:.1%} of 1/IDT",
+                (one.results["largest_error"] <= WITHIN for one in roomy),
+                nothing="no point has a load of 1 or less",
+            ),
+            Claim.every(
+                f"where more is asked for than the link carries, flows share it within {WITHIN:.1%} of the ratio of "
+                "their 1/IDT",
+                (one.results["largest_error"] <= WITHIN for one in short),
+                nothing="no point has a load above 1",
+            ),
+            Claim.every(
+                f"where more is asked for than the link carries, it is in use {USED:.0%} of the time, decisions or not",
+                (one.results["link_use"] >= USED for one in short),
+                nothing="no point has a load above 1",
+            ),
+            Claim.every(
+                "no flow is starved",
+                (one.results["slowest_packets"] >= LEAST_PACKETS // 2 for one in outcomes),
+            ),
+        ]
 
     def plot(self, parameters: RateAccuracyParameters, outcomes: Sequence[Outcome], figure: Figure) -> None:
         """Every flow's rate against the one it should have, and the largest errors against the number of flows."""

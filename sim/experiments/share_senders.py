@@ -31,6 +31,7 @@ from .gm_flows import (
     inverse_idt_claims,
     measure_rounds,
     proportions,
+    shares,
 )
 from .gm_hosts import NODES, start_gm
 
@@ -177,7 +178,7 @@ class ShareSenders(Experiment):
             "bandwidth_mb_per_s": [
                 mb_per_s(flow, measured["window_cycles"], measured["clock_hz"]) for flow in delivered
             ],
-            "share": [flow / sum(delivered) for flow in delivered],
+            "share": shares(delivered),
             "window_cycles": measured["window_cycles"],
             "window_packets": point.spec["window_packets"],
         }

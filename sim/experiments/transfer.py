@@ -109,9 +109,9 @@ class Transfer(Experiment):
     def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
         """What arrived is what was sent."""
         return [
-            Claim(
-                text="the file arrives byte for byte: the SHA-256 of both ends is equal",
-                holds=all(o.results["sha256_sent"] == o.results["sha256_received"] for o in outcomes),
+            Claim.every(
+                "the file arrives byte for byte: the SHA-256 of both ends is equal",
+                (o.results["sha256_sent"] == o.results["sha256_received"] for o in outcomes),
             )
         ]
 

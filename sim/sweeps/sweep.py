@@ -143,7 +143,7 @@ def _tables(
             table.append(settings | row)
         if len(mine) == len(case.points):
             claims += [
-                settings | {"claim": claim.text, "holds": claim.holds}
+                settings | {"claim": claim.text, "holds": claim.holds, "not_judged": claim.not_judged}
                 for claim in experiment.claims(case.parameters, outcomes)
             ]
     names = {
@@ -163,7 +163,7 @@ def _tables(
             row["claim"],
         )
         for row in claims
-        if not row["holds"]
+        if row["holds"] is False
     ]
     return SweepReport(
         experiment=experiment.name,

@@ -35,7 +35,7 @@ def flows(*mb_per_s: float) -> dict:
     """What a `TimeWindow` measures of flows with these bandwidths."""
     return {
         "payload_bytes": [round(one * 1_000_000) for one in mb_per_s],
-        "flow_cycles": [CLOCK_HZ] * len(mb_per_s),
+        "window_cycles": CLOCK_HZ,
         "clock_hz": CLOCK_HZ,
     }
 
@@ -74,7 +74,7 @@ def test_points_are_told_apart_and_full_is_the_longer_size(name):
 
 
 def test_a_flow_with_nothing_to_measure_has_no_bandwidth():
-    assert bandwidths({"payload_bytes": [0, 4096], "flow_cycles": [0, 33], "clock_hz": CLOCK_HZ}) == [0, 4096]
+    assert bandwidths({"payload_bytes": [0, 4096], "window_cycles": 33, "clock_hz": CLOCK_HZ}) == [0, 4096]
 
 
 def table_rows(idts: list[int], slots: int, slot_ticks: int) -> list[dict]:

@@ -24,6 +24,7 @@ def flows(*mb_per_s: float) -> dict[str, Any]:
     return {
         "payload_bytes": [round(one * 1_000_000) for one in mb_per_s],
         "flow_cycles": [CLOCK_HZ] * len(mb_per_s),
+        "window_cycles": CLOCK_HZ,
         "clock_hz": CLOCK_HZ,
     }
 

@@ -10,7 +10,9 @@ import pytest
 from lanikai.sim import units
 from lanikai.sim.errors import UserError
 from lanikai.sim.experiments.base import Claim, Outcome, Point
+from lanikai.sim.experiments.display import show
 from lanikai.sim.results import Report, RunFolder, check_file, rows, write_csv
+from rich.console import Console
 
 
 def outcome(achieved: list[float], *, published: list[float] | None = None) -> Outcome:
@@ -43,7 +45,7 @@ def test_the_json_object_has_the_keys_that_scripts_rely_on():
     found = json.loads(report(outcome([40.0, 20.0], published=[40.0, 20.0]), outcome([1.0, 2.0])).json_text())
     assert list(found) == [
         *("experiment", "size", "seed", "versions", "cycles", "wall_seconds", "cycles_per_second"),
-        *("build_seconds", "build_cached", "points", "claims", "files"),
+        *("build_seconds", "build_cached", "points", "claims", "claims_not_judged", "files"),
     ]
     assert list(found["versions"]) == ["lanikai", "python", "amaranth", "cocotb", "verilator"]
     assert all(found["versions"].values())
@@ -52,7 +54,7 @@ def test_the_json_object_has_the_keys_that_scripts_rely_on():
     assert [list(point) for point in found["points"]] == [keys, keys]
     assert [point["within"] for point in found["points"]] == [True, None]
     assert found["points"][1]["published"] is found["points"][1]["tolerance"] is None
-    assert found["claims"] == [{"text": "it is so", "holds": True}]
+    assert found["claims"] == [{"text": "it is so", "holds": True}] and found["claims_not_judged"] == []
 
 
 def test_the_exit_status_is_zero_only_if_all_is_within_and_every_claim_holds():
@@ -185,3 +187,38 @@ def test_the_checkout_keeps_its_own_cache(monkeypatch, tmp_path):
     assert paths.cache_dir() == Path(__file__).resolve().parents[2] / ".cache" / "lanikai"
     monkeypatch.setenv(paths.CACHE_VARIABLE, str(tmp_path))
     assert paths.cache_dir() == tmp_path
+
+
+def test_a_claim_that_is_not_judged_is_said_so_and_fails_nothing(capsys):
+    judged, left = (
+        Claim(text="it is so", holds=True),
+        Claim.unjudged("it is more", "message_bytes is not 65536"),
+    )
+    found = Report(
+        experiment="share-senders",
+        size="quick",
+        seed=1,
+        outcomes=[outcome([1.0, 2.0])],
+        claims=[judged, left],
+        build_seconds=2.0,
+        build_cached=False,
+    )
+    assert found.exit_status == 0
+    facts = found.as_json()
+    # `holds` stays true or false, as scripts rely on.
+    assert facts["claims"] == [{"text": "it is so", "holds": True}]
+    assert facts["claims_not_judged"] == [{"text": "it is more", "why": "message_bytes is not 65536"}]
+    show(Console(width=200, no_color=True), found)
+    assert "not judged: it is more. Why: message_bytes is not 65536" in capsys.readouterr().out
+
+
+def test_a_claim_on_nothing_does_not_hold():
+    assert Claim.every("all are so", []).holds is None
+    assert Claim.every("all are so", [], nothing="no IDT is below 96").not_judged == "no IDT is below 96"
+    assert Claim.every("all are so", [True, True]).holds is True
+    assert Claim.every("all are so", [True, False]).holds is False
+    assert Claim.every("all are so", [True]).unless("").holds is True
+    assert Claim.every("all are so", [False]).unless("elsewhere").not_judged == "elsewhere"
+    for bad in ({"holds": None}, {"holds": True, "not_judged": "why"}):
+        with pytest.raises(ValueError, match="claim 'x' is judged, or says why it is not"):
+            Claim(text="x", **bad)
