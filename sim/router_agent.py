@@ -13,7 +13,7 @@ from . import kernel
 from .clock import Clock
 from .fields import Fields
 
-__all__ = ["RouterAgent", "check_forwarding_table", "check_tables"]
+__all__ = ["RouterAgent", "check_control_packet", "check_forwarding_table", "check_tables"]
 
 _REQUEST, _RESPONSE = Fields(PROCESSOR_REQUEST), Fields(PROCESSOR_RESPONSE)
 
@@ -57,6 +57,20 @@ def check_forwarding_table(config: RouterConfig, ports: Sequence[int]) -> None:
         if not -1 <= port < config.ports:
             raise ConfigError(
                 f"forwarding table, node {node}: port {port}: ports are 0 to {config.ports - 1}, -1 for none"
+            )
+
+
+def check_control_packet(config: RouterConfig, flits: Sequence[int]) -> None:
+    """A control packet that an agent is to send. Raises ConfigError if the send memory does not hold it, or a flit is
+    wider than the link."""
+    if not 1 <= len(flits) <= config.management_flits:
+        raise ConfigError(
+            f"control packet of {len(flits)} flits: 1 to {config.management_flits} (RouterConfig.management_flits)"
+        )
+    for place, flit in enumerate(flits):
+        if flit < 0 or flit >> config.link.flit_bits:
+            raise ConfigError(
+                f"control packet, flit {place}: {flit:#x}: at most {config.link.flit_bits} bits"
             )
 
 
@@ -144,7 +158,9 @@ class RouterAgent:
         return flits
 
     async def send(self, flits: Sequence[int]) -> None:
-        """Sends a control packet of these flits (`packet.packet_words`), when the one before has left."""
+        """Sends a control packet of these flits (`packet.packet_words`), when the one before has left. Raises
+        ConfigError (`check_control_packet`) before anything is written."""
+        check_control_packet(self._config, flits)
         while (await self.read("SEND"))["busy"]:
             pass
         for row, flit in enumerate(flits):

@@ -60,7 +60,7 @@ class DeficitRoundRobinVlArbiter(VlArbiter):
         with m.If(writes):
             m.d.sync += written.eq(written | 1 << self.table.vl)
 
-        # The turn: `holder` has it while it asks, `left` is what it may still send; negative, what it owes.
+        # The turn: `holder` has it while it asks; `left` is what it may still send in it, `owes` what it took beyond.
         holder, mask = Signal(vls), Signal(vls)
         left = Signal(WEIGHT_BITS)  # flits left of the turn, 0 if it owes
         owes = Signal(WEIGHT_BITS)  # flits taken beyond it
@@ -82,7 +82,7 @@ class DeficitRoundRobinVlArbiter(VlArbiter):
             allowed.eq(Mux(goes_on, left, quantum - debt)),
             taken.eq(Mux(goes_on, owes, 0)),
         ]
-        ends, leaves = Signal(), Signal()
+        ends = Signal()
         after_left, after_owes = Signal(WEIGHT_BITS), Signal(WEIGHT_BITS)
         m.d.comb += [
             after_left.eq(Mux(allowed.any(), allowed - 1, 0)),
@@ -99,6 +99,5 @@ class DeficitRoundRobinVlArbiter(VlArbiter):
             # The debt is kept up to date with each flit, so that a turn may end in any way.
             m.d.comb += [set_debt.en.eq(1), set_debt.addr.eq(vl), set_debt.data.eq(after_owes)]
             m.d.sync += owing.eq(owing | grant)
-        m.d.comb += leaves.eq(~goes_on)
         with m.If(~goes_on & ~(advance & requests.any())):
             m.d.sync += holder.eq(0)

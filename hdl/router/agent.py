@@ -54,7 +54,7 @@ def agent_registers(config: RouterConfig) -> dict[str, Register]:
         (config.activity_counters, _ACTIVITY),
     ):
         names += group if wanted else ()
-    names = ["IDENTITY", "DROPPED", "SELECT", *names] if names else []
+    names = ["IDENTITY", "DROPPED", "REFUSED", "SELECT", *names] if names else []
     return {name: ROUTER_REGISTERS[name] for name in names}
 
 
@@ -70,7 +70,8 @@ class AgentPort(wiring.Component):
     Members, those of features that are not configured left out:
 
     - `agent` (in, `ProcessorSignature`): a read or write of 32 bits is taken when `ready`; read data comes in
-      the cycle after. Only writes of VL tables ever wait. `event`: a packet or a drop report is there.
+      the cycle after. Only writes of VL tables ever wait, `TableSignature.wait_bound` cycles at most. `event`: a
+      packet or a drop report is there.
     - `dropped` (in, 32).
     - `output_table`, `input_table` (out, P x `TableSignature`): tables of links (and
       their crossbar outputs) and of crossbar inputs.
@@ -81,6 +82,10 @@ class AgentPort(wiring.Component):
       in `DropReports`.
     - `select_port`, `select_vl` (out), `buffer_writes`, `buffer_reads`, `arbitrations`, `crossbar_flits`,
       `link_flits` (in): as in `ActivityCounters`.
+
+    What names something that does not exist (an offset, port, node, VL, entry, or word of a memory) does nothing and
+    is counted in REFUSED, which wraps; so is a control packet that the send memory cannot hold, of no flits, or that
+    comes while another one leaves. A read of such a thing is zero.
 
     Reset: selections are 0, the service level map is `RouterConfig.initial_service_level_map`.
     """
@@ -144,6 +149,10 @@ class AgentPort(wiring.Component):
             bank.IDENTITY.r_data.management.eq(config.management),
             bank.DROPPED.r_data.packets.eq(self.dropped),
         ]
+        # Each part adds why it refuses the access of this cycle.
+        self._refusals: list[Value] = [
+            (area == 0) & ~Mux(request.write, bus.write_mapped, bus.read_mapped),
+        ]
         from_bank = Signal()
         m.d.sync += from_bank.eq(bus.read & bus.read_mapped)
         data: Value = Mux(from_bank, bus.read_data, 0)
@@ -157,6 +166,13 @@ class AgentPort(wiring.Component):
             with m.If(bank.LEVEL_GROUP.w_stb):
                 m.d.sync += row.eq(bank.LEVEL_GROUP.w_data.group)
         if routing_class(config).uses_table:
+            self._refusals.append(
+                bank.ROUTE_PORT.w_stb
+                & (
+                    (bank.ROUTE_SELECT.value.node >= config.forwarding_entries)
+                    | (bank.ROUTE_PORT.w_data.known & (bank.ROUTE_PORT.w_data.port >= config.ports))
+                )
+            )
             m.d.comb += [
                 self.routes.write.eq(bank.ROUTE_PORT.w_stb),
                 self.routes.node.eq(bank.ROUTE_SELECT.value.node),
@@ -168,12 +184,18 @@ class AgentPort(wiring.Component):
             ]
         if config.management:
             data = data | self._management(m, bank, selected.port, request, taken)
+        else:
+            self._refusals.append(area != 0)
         if config.activity_counters:
             m.d.comb += [self.select_port.eq(selected.port), self.select_vl.eq(selected.vl)]
             for name in _ACTIVITY:
                 field = "decisions" if name == "ARBITRATIONS" else "flits"
                 m.d.comb += getattr(bank, name).r_data[field].eq(getattr(self, name.lower()))
         m.d.comb += response.data.eq(data)
+        refused = Signal(32)
+        m.d.comb += bank.REFUSED.r_data.accesses.eq(refused)
+        with m.If(taken & Cat(*self._refusals).any()):
+            m.d.sync += refused.eq(refused + 1)
         return m
 
     def _tables(self, m: Module, bank: RegisterBank, ready: Signal) -> None:
@@ -185,6 +207,12 @@ class AgentPort(wiring.Component):
         m.d.comb += to_tables.eq(
             request.write & Cat(*(request.address[2:] == offset >> 2 for offset in offsets)).any()
         )
+        exists = Signal()
+        m.d.comb += exists.eq(
+            (entry.w_data.entry < self._config.vl_table_entries) & (entry.w_data.vl < self._config.link.vls)
+        )
+        selects = selected.everywhere | (selected.port < self._config.ports)
+        self._refusals += [entry.w_stb & ~(exists & selects), commit.w_stb & ~selects]
         unready = []
         for crossbar, tables in enumerate((self.output_table, self.input_table)):
             for port, table in enumerate(tables):
@@ -193,7 +221,7 @@ class AgentPort(wiring.Component):
                     mine.eq(
                         selected.everywhere | ((selected.port == port) & (selected.crossbar == crossbar))
                     ),
-                    table.write.eq(entry.w_stb & mine),
+                    table.write.eq(entry.w_stb & exists & mine),
                     table.high.eq(entry.w_data.high),
                     table.entry.eq(entry.w_data.entry),
                     table.vl.eq(entry.w_data.vl),
@@ -214,6 +242,22 @@ class AgentPort(wiring.Component):
         put, get = used.write_port(), used.read_port(domain="comb")
         # A memory has no reset: which rows were written.
         written, exists = Signal(config.ports), Signal()
+        # The whole address: a word beyond the memory is none, and not another one.
+        address = request.address[2:]
+        base, words = (
+            Mux(request.write, SEND_BASE >> 2, RECEIVE_BASE >> 2),
+            config.management_flits * config.link.flit_bits // 32,
+        )
+        in_memory, fits = Signal(), Signal()
+        m.d.comb += [
+            in_memory.eq((address >= base) & (address < base + words)),
+            fits.eq(send.w_data.flits.any() & (send.w_data.flits <= config.management_flits)),
+        ]
+        self._refusals += [
+            (request.address[16:] != 0) & ~in_memory,
+            send.w_stb & (~fits | self.busy),
+            bank.USED_BANDWIDTH.w_stb & ~exists,
+        ]
         m.d.comb += [
             exists.eq(port < config.ports),
             put.addr.eq(port),
@@ -222,12 +266,12 @@ class AgentPort(wiring.Component):
             get.addr.eq(port),
             bank.USED_BANDWIDTH.r_data.units.eq(Mux(exists & written.bit_select(port, 1), get.data, 0)),
             self.word.eq(request.address[2:16]),
-            self.write.eq(taken & request.write & (request.address[16:] == SEND_BASE >> 16)),
+            self.write.eq(taken & request.write & in_memory),
             self.write_data.eq(request.data),
             receive.r_data.valid.eq(self.received),
             receive.r_data.flits.eq(Mux(self.received, self.received_flits, 0)),
             self.free.eq(receive.w_stb & receive.w_data.free),
-            self.start.eq(send.w_stb),
+            self.start.eq(send.w_stb & fits & ~self.busy),
             self.start_flits.eq(send.w_data.flits),
             send.r_data.busy.eq(self.busy),
             report.r_data.source.eq(self.report.source),
@@ -241,6 +285,6 @@ class AgentPort(wiring.Component):
         with m.If(put.en):
             m.d.sync += written.eq(written | 1 << port)
         word = Signal(32)
-        reads = taken & ~request.write & (request.address[16:] == RECEIVE_BASE >> 16)
+        reads = taken & ~request.write & in_memory
         m.d.sync += word.eq(Mux(reads, self.read_data, 0))
         return word

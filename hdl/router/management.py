@@ -30,8 +30,8 @@ class ManagementPort(wiring.Component):
       the same cycle. `write` (in), `write_data` (in, 32): stored in the send memory.
     - `valid` (out): a whole packet is in the receive memory, `flits` (out, 16) long. `free` (in): it has been
       read.
-    - `start` (in), `start_flits` (in, 16): sends the first flits of the send memory as a packet; only if not
-      `busy` (out). A packet of 0 flits is none, and one longer than the memory is cut off there.
+    - `start` (in), `start_flits` (in, 16): sends the first flits of the send memory as a packet. Nothing happens
+      while `busy` (out), with 0 flits, or with more than the memory holds.
     - `moved` (out): a flit is taken or sent in this cycle.
 
     A packet that is longer than the receive memory loses its end; `flits` tells. While one waits to be read
@@ -119,8 +119,8 @@ class ManagementPort(wiring.Component):
             self.tx.payload.tail.eq(left == 1),
             self.moved.eq(take | go),
         ]
-        with m.If(self.start & ~self.busy):
-            m.d.sync += [place.eq(0), left.eq(Mux(self.start_flits > depth, depth, self.start_flits))]
+        with m.If(self.start & ~self.busy & (self.start_flits <= depth)):
+            m.d.sync += [place.eq(0), left.eq(self.start_flits)]
         with m.Elif(go):
             m.d.sync += [place.eq(place + 1), left.eq(left - 1)]
         return m

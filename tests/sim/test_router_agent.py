@@ -2,7 +2,7 @@
 
 import pytest
 from lanikai.hdl.config import ConfigError, LinkConfig, RouterConfig
-from lanikai.sim.router_agent import check_forwarding_table, check_tables
+from lanikai.sim.router_agent import RouterAgent, check_control_packet, check_forwarding_table, check_tables
 
 FOUR = RouterConfig(link=LinkConfig(vls=4), ports=3, vl_arbiter="table_fast", vl_table_entries=2)
 ALL = FOUR.replace(link=LinkConfig(vls=16))
@@ -42,3 +42,29 @@ def test_bad_forwarding_tables_are_refused_by_name():
     with pytest.raises(ConfigError) as error:
         check_forwarding_table(config, [0] * 4)
     assert str(error.value) == "forwarding table has 4 rows: at most 3"
+
+
+@pytest.mark.parametrize("flits", [2, 7, 32])
+def test_bad_control_packets_are_refused_by_name(flits):
+    config = RouterConfig(link=LinkConfig(vls=16, flit_bits=32), management=True, management_flits=flits)
+    check_control_packet(config, [0xFFFFFFFF] * flits)
+    for packet, message in (
+        (
+            [1] * (flits + 1),
+            f"control packet of {flits + 1} flits: 1 to {flits} (RouterConfig.management_flits)",
+        ),
+        ([], f"control packet of 0 flits: 1 to {flits} (RouterConfig.management_flits)"),
+        ([0, 1 << 32], "control packet, flit 1: 0x100000000: at most 32 bits"),
+    ):
+        with pytest.raises(ConfigError) as error:
+            check_control_packet(config, packet)
+        assert str(error.value) == message
+
+
+def test_send_refuses_before_anything_is_written():
+    """Without a simulation: an access would fail."""
+    agent = object.__new__(RouterAgent)
+    agent._config = RouterConfig(link=LinkConfig(vls=16), management=True, management_flits=4)
+    sending = agent.send([1] * 5)
+    with pytest.raises(ConfigError, match=r"^control packet of 5 flits: 1 to 4"):
+        sending.send(None)

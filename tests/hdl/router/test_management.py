@@ -155,6 +155,98 @@ def test_a_packet_longer_than_the_memory_is_cut_and_told(traffic):
     run(traffic, BASE, body)
 
 
+@pytest.mark.parametrize(("flits", "flit_bits"), [(2, 32), (8, 32), (7, 32), (6, 64), (3, 128), (4, 128)])
+def test_a_packet_longer_than_the_send_memory_is_refused_and_counted(traffic, flits, flit_bits):
+    """Memories of sizes that are powers of two and not: one flit too many neither leaves nor changes the header of
+    what is there, and what was written in bounds still leaves, whole."""
+    config = BASE.replace(link=BASE.link.replace(flit_bits=flit_bits), management_flits=flits)
+    lanes = flit_bits // 32
+
+    async def body(bench):
+        good = [2 << 8 | Kind.PROBE.value, *range(100, 100 + flits - 1)]
+        await bench.send_packet([*good, (1 << flit_bits) - 1])
+        await bench.wait(3 * flits + 20)
+        assert bench.out == {0: [], 1: [], 2: []}
+        # The words of the flit, and SEND.
+        assert (await bench.register("REFUSED"))["accesses"] == lanes + 1
+        assert not (await bench.register("SEND"))["busy"]
+        for bad in (0, 0xFFFF):
+            await bench.register("SEND", flits=bad)
+        assert (await bench.register("REFUSED"))["accesses"] == lanes + 3
+        await bench.register("SEND", flits=flits)
+        await bench.register("SEND", flits=1)  # the first is still on its way
+        assert (await bench.register("REFUSED"))["accesses"] == lanes + 4
+        await bench.wait(3 * flits + 20)
+        assert len(bench.out[2]) == flits
+        assert [flit[3] for flit in bench.out[2]][1:] == good[1:]
+
+    run(traffic, config, body)
+
+
+def test_what_names_nothing_is_refused_and_counted(traffic):
+    """Words beyond the memories, registers, ports, nodes, VLs and entries that do not exist: none becomes another."""
+    config = BASE.replace(
+        link=BASE.link.replace(hop_bits=3),
+        routing="table",
+        forwarding_entries=5,
+        vl_arbiter="table_fast",
+        vl_table_entries=4,
+    )
+
+    async def body(bench):
+        count = 0
+
+        async def refused(expected=1):
+            nonlocal count
+            count += expected
+            assert (await bench.register("REFUSED"))["accesses"] == count
+
+        async def access(address, value=None):
+            return await bench.traffic.access(bench.ctx, bench.router, address, value)
+
+        await bench.wait(20)
+        await bench.send(1, 15, [Kind.PROBE.value, 77])
+        await bench.wait(10)
+        await access(RECEIVE_BASE + 4)
+        await refused(0)
+        for address in (
+            RECEIVE_BASE + 4 * 8,
+            RECEIVE_BASE + 0xFFFC,
+            SEND_BASE,
+            SEND_BASE + 4 * 8,
+            0x30000,
+            0x7F8,
+        ):
+            assert await access(address) == 0
+            await refused()
+        for address in (SEND_BASE + 4 * 8, RECEIVE_BASE, 0x7F8, 0xFFFF0):
+            await access(address, 1)
+            await refused()
+        await bench.register("SELECT", port=2)
+        await bench.register("VL_TABLE_ENTRY", entry=3, vl=15, weight=1)
+        await refused(0)
+        await bench.register("VL_TABLE_ENTRY", entry=4, vl=1, weight=1)
+        await refused()
+        await bench.register("SELECT", port=3)
+        await bench.register("VL_TABLE_ENTRY", entry=3, vl=1, weight=1)
+        await bench.register("VL_TABLE_COMMIT", limit=1)
+        await bench.register("USED_BANDWIDTH", units=9)
+        await refused(3)
+        await bench.register("SELECT", everywhere=1, port=3)
+        await bench.register("VL_TABLE_ENTRY", entry=3, vl=1, weight=1)
+        await refused(0)
+        for node, port, known in ((4, 2, 1), (4, 9, 0)):
+            await bench.register("ROUTE_SELECT", node=node)
+            await bench.register("ROUTE_PORT", port=port, known=known)
+        await refused(0)
+        for node, port in ((5, 1), (4, 3)):
+            await bench.register("ROUTE_SELECT", node=node)
+            await bench.register("ROUTE_PORT", port=port, known=1)
+            await refused()
+
+    run(traffic, config, body)
+
+
 @pytest.mark.parametrize("flit_bits", [32, 64, 128])
 def test_dropped_packets_are_reported_with_their_sender(traffic, flit_bits):
     """A packet to a port that does not exist, and one of data for the management port, are counted and
