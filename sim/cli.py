@@ -5,6 +5,7 @@ Heavy libraries (Amaranth, cocotb, matplotlib, polars) are imported by the comma
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -28,8 +29,10 @@ from .errors import (
     EXIT_USER,
     FULL,
     LanikaiError,
+    MissingTool,
     UserError,
 )
+from .machine import cores
 from .paths import keep_caches_together
 from .screen import screen
 from .sweep_command import sweep
@@ -129,16 +132,17 @@ def run(
                 folder=folder,
                 backend=_backend(),
                 variant="waves" if waves else "debug" if debug else "fast",
-                workers=jobs or len(os.sched_getaffinity(0)),
+                workers=jobs or cores(),
                 progress=bars.report,
             )
-    except (UserError, ConfigError, KeyboardInterrupt, Ended):
+    except (UserError, ConfigError, MissingTool, KeyboardInterrupt, Ended, BrokenPipeError, SystemExit):
+        # The last two: whoever read our output has gone. Rich turns the one into the other.
         folder.discard()
         raise
-    except LanikaiError as error:
-        if error.exit_status == EXIT_MISSING:
-            folder.discard()
+    except Exception:
+        folder.keep()  # its logs say what went wrong
         raise
+    folder.keep()
     if json_file == "-":
         sys.stdout.write(report.json_text())
     elif json_file:
@@ -147,7 +151,8 @@ def run(
         except OSError as error:
             raise LanikaiError(f"--json {json_file!r} cannot be written: {error.strerror}") from None
     show(console, report)
-    raise typer.Exit(report.exit_status)
+    if failures := report.failures():
+        raise LanikaiError(f"{name}: {failures}")
 
 
 def _backend() -> Any:
@@ -235,6 +240,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """The program `lanikai`: runs a command and exits with its status, an error in one line on standard
     error."""
     signal.signal(signal.SIGTERM, _end)
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal may lack a letter: that is no reason to lose a result.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     keep_caches_together()
     # Of a design whose making is interrupted: not the user's concern.
     warnings.filterwarnings("ignore", message=".* created but never used", category=Warning)
@@ -248,6 +257,8 @@ def _end(number: int, frame: Any) -> None:
 def _status(arguments: list[str]) -> int:
     """Run a command; its exit status."""
     try:
+        for argument in arguments:
+            _check_letters(argument)
         done = app(arguments, prog_name="lanikai", standalone_mode=False)
         sys.stdout.flush()  # what cannot be written is said here, not by the interpreter when it ends
         if done == EXIT_INTERRUPTED:
@@ -279,6 +290,15 @@ def _status(arguments: list[str]) -> int:
         )
     except Exception as error:
         return _internal_error(error)
+
+
+def _check_letters(argument: str) -> None:
+    """Raise UserError unless what the shell gave is UTF-8, as the files that repeat it are."""
+    try:
+        argument.encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(argument).decode("ascii", "backslashreplace")
+        raise UserError(f"argument '{shown}' is not in UTF-8: give a name that is") from None
 
 
 def _drop_output() -> None:

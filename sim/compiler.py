@@ -7,6 +7,8 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -21,6 +23,7 @@ from cocotb_tools import config as cocotb_config
 
 from .errors import LanikaiError, MissingTool, UserError
 from .guard import run_guarded
+from .machine import cores
 
 __all__ = [
     "BuildError",
@@ -158,7 +161,7 @@ def make_model(
         *given,
         *sources,
     ]
-    with _without_spaces(folder) as work:
+    with _plain_folder(folder) as work:
         _compile(work, "Vtop", arguments, (), log=log, runtime=runtime)
 
 
@@ -166,7 +169,7 @@ def make_library(folder: Path, top: str, prefix: str, sources: Sequence[str], *,
     """Compile the files `sources` in `folder` to a library of the model `prefix` (its class), `folder` / `LIBRARY`,
     with its headers beside it. Raises BuildError, MissingTool."""
     arguments = ["--prefix", prefix, "--top-module", top, *sources]
-    with _without_spaces(folder) as work:
+    with _plain_folder(folder) as work:
         _compile(work, prefix, arguments, (f"{prefix}__ALL.a",), log=log, runtime=None)
         for header in (work / "build").glob("*.h"):
             shutil.copyfile(header, work / header.name)
@@ -175,22 +178,39 @@ def make_library(folder: Path, top: str, prefix: str, sources: Sequence[str], *,
 
 
 @contextmanager
-def _without_spaces(folder: Path) -> Iterator[Path]:
-    """The folder, or a copy that is copied back: make cannot work in a folder with a space in its name."""
-    if " " not in str(folder):
+def _plain_folder(folder: Path) -> Iterator[Path]:
+    """The folder, or a copy that is copied back where its name has a character that make or a shell takes for its
+    own: a space, `#`, `$`, `:`, a tab, a letter beyond ASCII. Raises UserError if no other folder has a plain name."""
+    if _PLAIN.fullmatch(str(folder)):
         yield folder
         return
-    _sweep_scratch()
-    with tempfile.TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-") as other:
+    room = next((place for place in _scratch_places() if os.access(place, os.W_OK)), None)
+    if room is None:
+        raise UserError(
+            f"build cache {str(folder.parents[1])!r}: make cannot work in a folder of this name; set TMPDIR to one "
+            "whose name is ASCII letters, digits and / . _ + - to build in"
+        )
+    _sweep_scratch(room)
+    with tempfile.TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-", dir=room) as other:
         work = Path(other)
         shutil.copytree(folder, work, dirs_exist_ok=True)
         yield work
         shutil.copytree(work, folder, dirs_exist_ok=True)
 
 
-def _sweep_scratch() -> None:
-    """Remove scratch folders whose process is gone: it was killed."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*"):
+_PLAIN = re.compile(r"[A-Za-z0-9/._+-]+")
+"""Names of folders that make, the shell and the compilers' options leave as they are."""
+
+
+def _scratch_places() -> list[Path]:
+    """Folders to build in that have plain names: the system's choice first."""
+    places = [Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp")]
+    return [place for place in places if place.is_dir() and _PLAIN.fullmatch(str(place))]
+
+
+def _sweep_scratch(room: Path) -> None:
+    """Remove the scratch folders in `room` whose process is gone: it was killed."""
+    for folder in room.glob(f"{SCRATCH}*"):
         number = folder.name.removeprefix(SCRATCH).partition("-")[0]
         if number.isdigit() and not Path("/proc", number).exists():
             shutil.rmtree(folder, ignore_errors=True)
@@ -207,11 +227,13 @@ def _compile(
 ) -> None:
     """Verilog to C++ to `targets` (default: all) in `folder/build`."""
     cxx, make = compiler(), _require_make()
-    # The tools by links, since their own folders may have a space in their names.
-    root, libraries = folder / "verilator", folder / "cocotb"
+    # The tools by links, since their own folders may have any name.
+    root, libraries, scratch = folder / "verilator", folder / "cocotb", folder / "scratch"
     root.symlink_to(_verilator_root())
     libraries.symlink_to(cocotb_config.libs_dir)
-    environment = os.environ | {"VERILATOR_ROOT": str(root)}
+    scratch.mkdir()
+    # A compiler that is killed leaves its temporary files: they go with the folder.
+    environment = os.environ | {"VERILATOR_ROOT": str(root), "TMPDIR": str(scratch)}
     for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS"):
         environment.pop(name, None)
     verilate = [
@@ -236,6 +258,7 @@ def _compile(
     finally:
         root.unlink()
         libraries.unlink()
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _reuse(runtime: Path, build: Path) -> None:
@@ -249,10 +272,10 @@ def _make_variables(cxx: Compiler) -> list[str]:
     replaced."""
     optimize = " ".join(OPTIMIZE)
     variables: Mapping[str, str] = {
-        "CXX": cxx.path,
-        "LINK": cxx.path,
+        "CXX": shlex.quote(cxx.path),
+        "LINK": shlex.quote(cxx.path),
         "AR": "ar",
-        "PYTHON3": sys.executable,
+        "PYTHON3": shlex.quote(sys.executable),
         "PERL": "perl",
         "OPT_FAST": optimize,
         "OPT_SLOW": "-O0",
@@ -263,5 +286,6 @@ def _make_variables(cxx: Compiler) -> list[str]:
         "OBJCACHE": "ccache" if shutil.which("ccache") else "",
         "VM_PARALLEL_BUILDS": "1",
     }
-    jobs = len(os.sched_getaffinity(0))
-    return ["-j", str(jobs), *(f"{name}={value}" for name, value in variables.items())]
+    jobs = cores()
+    # make takes a dollar for a variable of its own.
+    return ["-j", str(jobs), *(f"{name}={value.replace('$', '$$')}" for name, value in variables.items())]

@@ -18,8 +18,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+
 from .errors import EXIT_FAILED, EXIT_OK, UserError
 from .experiments.base import Claim, Outcome, Size
+from .folder_lock import LOCK, lock_folder
 
 __all__ = ["Report", "RunFolder", "check_file", "rows", "versions", "write_csv"]
 
@@ -57,6 +60,18 @@ class Report:
             claim.holds is not False for claim in self.claims
         )
         return EXIT_OK if good else EXIT_FAILED
+
+    def failures(self) -> str:
+        """A line that counts what is not as published, empty if nothing is: why the exit status is not 0."""
+        out = sum(outcome.within is False for outcome in self.outcomes)
+        broken = sum(not claim.holds for claim in self.claims)
+        parts = [
+            f"{out} of {len(self.outcomes)} points not within the tolerance of a published value"
+            if out
+            else "",
+            f"{broken} of {len(self.claims)} claims not held" if broken else "",
+        ]
+        return ", ".join(part for part in parts if part)
 
     def as_json(self) -> dict[str, Any]:
         """The object that `--json` prints."""
@@ -155,33 +170,66 @@ class RunFolder:
     """The folder of one run: `results.csv`, `results.json`, `plot.png`, `run.log`, and `points/NN/` with what
     the simulation of each point wrote.
 
-    Made, and found writable, before anything is built: raises UserError. `out` names it; without, it is
+    Made, locked, and found writable, before anything is built: raises UserError. `out` names it; without, it is
     `results/NAME-SIZE-seedN-DATE-TIME`, a new one for every run. A folder that is there already must be empty
     or bear the mark of an earlier run (`MARK`), whose files are then replaced: nobody else's are touched.
+
+    An earlier run's files are set aside until this run has ended (`keep`); if it does not get there, they come back
+    (`discard`; after a kill, the next run finds them).
     """
 
     MARK = ".lanikai-run"
     """File that says that a run made the folder what it is."""
     MARK_TEXT = "Written by `lanikai run`, which may replace the results in this folder.\n"
     NAMES = ("results.csv", "results.json", "plot.png", "run.log", "points")
+    EARLIER = ".lanikai-earlier"
+    """Folder of the files that are set aside."""
 
     def __init__(self, out: Path | None, *, experiment: str, size: Size, seed: int) -> None:
         self._made: list[Path] = []
         self._ours = False
         self._cleared = False
-        if out is None:
-            stem = f"{experiment}-{size}-seed{seed}-{time.strftime('%Y%m%d-%H%M%S')}"
-            out = Path("results") / stem
-            number = 1
-            while out.exists():
-                number += 1
-                out = Path("results") / f"{stem}-{number}"
-        self.path = out
+        self._lock: FileLock | None = None
         try:
+            if out is None:
+                stem = f"{experiment}-{size}-seed{seed}-{time.strftime('%Y%m%d-%H%M%S')}"
+                self.path = self._new_folder(Path("results") / stem)
+            else:
+                self.path = out
             self._make()
         except OSError as error:
             self.discard()
-            raise UserError(f"output folder {str(out)!r} cannot be written: {error.strerror}") from None
+            name = Path("results") if out is None else out
+            raise UserError(f"output folder {str(name)!r} cannot be written: {error.strerror}") from None
+        except UserError:
+            self.discard()
+            raise
+
+    def _new_folder(self, wanted: Path) -> Path:
+        """A folder that nobody else has: `wanted`, or that with a number. Raises OSError."""
+        self.path = wanted
+        self._make_parents(wanted.parent)
+        number = 1
+        while True:
+            path = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
+            try:
+                path.mkdir()
+            except FileExistsError:
+                number += 1
+            else:
+                self._made.append(path)
+                return path
+
+    def _make_parents(self, folder: Path) -> None:
+        """Make `folder` and what it stands in. Raises OSError."""
+        for place in reversed([place for place in (folder, *folder.parents) if not place.exists()]):
+            try:
+                place.mkdir()
+            except FileExistsError:
+                if not place.is_dir():
+                    raise
+            else:
+                self._made.append(place)
 
     def _make(self) -> None:
         """Make or take the folder. Raises OSError, UserError."""
@@ -191,27 +239,57 @@ class RunFolder:
                 f"output folder {str(out)!r} cannot be written: it is a link to what is not there; "
                 "name a new folder"
             )
-        missing = [folder for folder in (out, *out.parents) if not folder.exists()]
-        for folder in reversed(missing):
-            folder.mkdir(exist_ok=True)
-            self._made.append(folder)
+        self._make_parents(out)
+        self._check_mark()
+        _try_folder(out)
+        self._lock = lock_folder(out, "output folder")
+        # Again, since another run may have begun and ended in between.
+        self._check_mark()
         mark = out / self.MARK
-        if any(out.iterdir()):
-            # A link is no proof: it may have come with somebody's files.
-            if mark.is_symlink() or not mark.is_file() or mark.read_bytes() != self.MARK_TEXT.encode():
-                raise UserError(
-                    f"output folder {str(out)!r} is not empty and no run made it: name a new folder, an empty "
-                    "one, or that of an earlier run"
-                )
-            _try_folder(out)
-        else:
-            _try_folder(out)
+        if not mark.exists():
             mark.write_text(self.MARK_TEXT)
             self._ours = True
+        self._restore()
+
+    def _check_mark(self) -> None:
+        """Raise UserError unless the folder is empty or a run's. Raises OSError."""
+        mark = self.path / self.MARK
+        if not any(item.name != LOCK for item in self.path.iterdir()):
+            return
+        # A link is no proof: it may have come with somebody's files.
+        if mark.is_symlink() or not mark.is_file() or mark.read_bytes() != self.MARK_TEXT.encode():
+            raise UserError(
+                f"output folder {str(self.path)!r} is not empty and no run made it: name a new folder, an empty "
+                "one, or that of an earlier run"
+            )
 
     def clear(self) -> None:
-        """Remove an earlier run's files. Of a link the link alone goes."""
+        """Set an earlier run's files aside."""
         self._cleared = True
+        aside = self.path / self.EARLIER
+        for name in self.NAMES:
+            path = self.path / name
+            if path.is_symlink() or path.exists():
+                aside.mkdir(exist_ok=True)
+                path.rename(aside / name)
+
+    def keep(self) -> None:
+        """This run's files stand: those set aside go, and the folder is free for another run."""
+        shutil.rmtree(self.path / self.EARLIER, ignore_errors=True)
+        self._unlock()
+
+    def _restore(self) -> None:
+        """Put back what was set aside, in place of what a run that did not end has written."""
+        aside = self.path / self.EARLIER
+        if not aside.is_dir() or aside.is_symlink():
+            return
+        self._remove_results()
+        for item in aside.iterdir():
+            item.rename(self.path / item.name)
+        aside.rmdir()
+
+    def _remove_results(self) -> None:
+        """Remove the files of a run. A link goes without what it leads to."""
         for name in self.NAMES:
             path = self.path / name
             if path.is_dir() and not path.is_symlink():
@@ -223,14 +301,24 @@ class RunFolder:
         """The path of a file of the run."""
         return self.path / name
 
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
     def discard(self) -> None:
-        """Leave nothing of this run: its files, and the folders that were made for it if they are empty."""
-        if self.path.is_dir() and self.path in self._made:
-            shutil.rmtree(self.path, ignore_errors=True)
-        elif self._cleared:
-            self.clear()
-        if self._ours:
-            (self.path / self.MARK).unlink(missing_ok=True)
+        """Leave nothing of this run: its files, and the folders that were made for it if they are empty. What was set
+        aside comes back."""
+        if self._lock is not None:
+            if self.path in self._made:
+                shutil.rmtree(self.path, ignore_errors=True)
+            elif self._cleared:
+                self._remove_results()
+                self._restore()
+            if self._ours and self.path.is_dir():
+                (self.path / self.MARK).unlink(missing_ok=True)
+                (self.path / LOCK).unlink(missing_ok=True)
+            self._unlock()
         for folder in reversed(self._made):
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 import tempfile
 import time
@@ -14,7 +13,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from .errors import UserError
+from .errors import LanikaiError, UserError
+from .machine import cores
 from .screen import screen
 
 __all__ = ["sweep"]
@@ -42,7 +42,10 @@ def sweep(
         bool, typer.Option("--quick", help="Each point as in a quick run (the default).")
     ] = False,
     full: Annotated[bool, typer.Option("--full", help="Each point as in a full run.")] = False,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**63 - 1, help="Seed of every run.")] = 1,
+    seed: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, max=2**63 - 1, help="Seed of every run (1 if not given)."),
+    ] = None,
     out: Annotated[
         str | None,
         typer.Option(
@@ -80,7 +83,7 @@ def sweep(
     from .experiments.base import Size
     from .experiments.parameters import shortened
     from .results import check_file
-    from .sweeps.grid import cases, tasks
+    from .sweeps.grid import SEED, cases, tasks
     from .sweeps.store import SweepFolder
     from .sweeps.sweep import run_sweep
 
@@ -90,6 +93,9 @@ def sweep(
         raise UserError("--jobs and --cluster: give one of them (the cluster says how many run at once)")
     if out is not None and not out.strip():
         raise UserError(f"--out {out!r}: give the name of a folder")
+    if seed is not None and any(axis.partition("=")[0].strip() == SEED for axis in grid or ()):
+        raise UserError("--seed and --grid seed=...: give one of them")
+    seed = 1 if seed is None else seed
     if not grid:
         raise UserError("--grid KEY=A,B,C: give at least one (a single set-up: `lanikai run`)")
     experiment = registry.find(shortened(name))
@@ -101,13 +107,18 @@ def sweep(
     Cache().check()
     doctor.require(doctor.RUN)
     console = screen(stderr=json_file == "-")
-    path = Path(out) if out is not None else _new_folder(name, size)
+    path = (
+        Path(out)
+        if out is not None
+        else Path("results") / f"sweep-{name}-{size}-{time.strftime('%Y%m%d-%H%M%S')}"
+    )
     with contextlib.ExitStack() as stack:
         executor = _executor(stack, cluster, jobs, path)
         definition = {
             "experiment": name, "size": size, "seed": seed, "grid": grid, "settings": settings or [],
         }  # fmt: skip
-        folder = SweepFolder(path, definition)
+        folder = stack.enter_context(SweepFolder(path, definition, new=out is None))
+        path = folder.path
         bars = stack.enter_context(_Bars(console, len(listed), path))
         report = run_sweep(
             experiment,
@@ -126,16 +137,8 @@ def sweep(
         sys.stdout.write(text)
     elif json_file:
         Path(json_file).write_text(text)
-    raise typer.Exit(report.exit_status)
-
-
-def _new_folder(name: str, size: str) -> Path:
-    stem = f"sweep-{name}-{size}-{time.strftime('%Y%m%d-%H%M%S')}"
-    path, number = Path("results") / stem, 1
-    while path.exists():
-        number += 1
-        path = Path("results") / f"{stem}-{number}"
-    return path
+    if report.failures:
+        raise LanikaiError(f"{name}: {len(report.failures)} of {report.points} points have no result")
 
 
 def _executor(stack: contextlib.ExitStack, cluster: str | None, jobs: int | None, path: Path) -> Any:
@@ -147,7 +150,7 @@ def _executor(stack: contextlib.ExitStack, cluster: str | None, jobs: int | None
     from .sweeps.work import LocalExecutor
 
     scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="lanikai-sweep-"))
-    return LocalExecutor(workers=jobs or len(os.sched_getaffinity(0)), scratch=Path(scratch))
+    return LocalExecutor(workers=jobs or cores(), scratch=Path(scratch))
 
 
 def _backend() -> Any:

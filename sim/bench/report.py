@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import platform
 import statistics
 from collections.abc import Mapping, Sequence
@@ -14,7 +12,9 @@ from typing import Any
 from rich.table import Table
 
 from ..errors import UserError
+from ..machine import cores
 from ..results import versions
+from ..user_files import read_json
 from .cases import BenchCase
 
 __all__ = ["BenchReport", "BenchResult", "earlier", "machine", "result"]
@@ -90,7 +90,7 @@ def machine() -> dict[str, Any]:
                 break
     except OSError:
         pass
-    return {"processor": model, "cores": len(os.sched_getaffinity(0)), "system": platform.system()}
+    return {"processor": model, "cores": cores(), "system": platform.system()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,12 +173,7 @@ def _cell(value: float | None, form: str) -> str:
 
 def earlier(path: Path) -> Mapping[str, Any]:
     """A report that `--json` wrote. Raises UserError."""
-    try:
-        found = json.loads(path.read_text())
-    except OSError as error:
-        raise UserError(f"--compare {str(path)!r} cannot be read: {error.strerror}") from None
-    except ValueError:
-        raise UserError(f"--compare {str(path)!r}: no JSON; give a file that `bench --json` wrote") from None
+    found = read_json(path, "--compare")
     if not isinstance(found, dict) or found.get("bench") != 1:
         raise UserError(
             f"--compare {str(path)!r}: no report of a bench; give a file that `bench --json` wrote"

@@ -156,7 +156,7 @@ def list_table(listed: Sequence[Listed]) -> Table:
     table.add_column("state", no_wrap=True)
     table.add_column("source")
     for row in listed:
-        style = {"built": "green", "set-up constants": "dim"}.get(row.state)
+        style = "green" if row.state == "built" else None
         table.add_row(
             row.name, row.state, f"{row.source}\n  {row.asks}" if row.asks else row.source, style=style
         )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 from lanikai.hdl.config import ConfigError, RouterConfig
 from lanikai.hdl.network import Network, chain, mesh, single_router, tree
+
+from ..user_files import read_json
 
 __all__ = ["NETWORKS", "named_network"]
 
@@ -55,12 +56,7 @@ def _with_ports(router: RouterConfig, ports: int) -> RouterConfig:
 
 
 def _from_file(name: str) -> dict[str, Any]:
-    try:
-        values = json.loads(Path(name).read_text())
-    except OSError as error:
-        raise ConfigError(f"network = {name!r}: {error.strerror or error}") from None
-    except ValueError as error:
-        raise ConfigError(f"network = {name!r}: not JSON: {error}") from None
+    values = read_json(Path(name), "network =", ConfigError)
     if not isinstance(values, dict):
         raise ConfigError(f"network = {name!r}: an object with {', '.join(FILE_KEYS)}")
     for key in values:

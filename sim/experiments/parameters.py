@@ -28,26 +28,31 @@ def shortened(text: str) -> str:
     return text if len(text) <= ECHO_CHARACTERS else text[: ECHO_CHARACTERS - 1] + "…"
 
 
-def parse(experiment: Experiment, settings: Iterable[str]) -> Part:
+def parse(experiment: Experiment, settings: Iterable[str], grid: Iterable[str] = ()) -> Part:
     """The experiment's parameters with `settings` (`key=value` each; value in JSON, or plain text for a
-    string).
+    string), and one combination of a sweep's `grid` in the same form. Messages name the option that was used.
 
     Raises UserError: what is wrong, and every valid name with its range.
     """
     valid = describe(experiment.Parameters)
     fields = experiment.Parameters.model_fields
     values: dict[str, Any] = {}
-    for setting in settings:
+    listed = [*(("--set", setting) for setting in settings), *(("--grid", setting) for setting in grid)]
+    options: dict[str, str] = {}
+    for option, setting in listed:
         key, equals, text = setting.partition("=")
         key, setting = key.strip(), shortened(setting)
         if not equals or not key:
-            raise UserError(f"--set {setting!r}: not of the form key=value; valid: {valid}")
+            raise UserError(f"{option} {setting!r}: not of the form key=value; valid: {valid}")
         if key not in fields:
             raise UserError(
-                f"--set {setting!r}: unknown parameter {shortened(key)!r} of {experiment.name}; valid: {valid}"
+                f"{option} {setting!r}: unknown parameter {shortened(key)!r} of {experiment.name}; valid: {valid}"
             )
         if key in values:
-            raise UserError(f"--set {setting!r}: {shortened(key)!r} is set twice")
+            before = options[key]
+            twice = "set twice" if before == option else f"given by {before} too: give one of them"
+            raise UserError(f"{option} {setting!r}: {shortened(key)!r} is {twice}")
+        options[key] = option
         try:
             values[key] = _value(fields[key], text)
         except ValidationError as error:

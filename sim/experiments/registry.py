@@ -70,8 +70,8 @@ EXPERIMENTS: Mapping[str, Experiment] = _Experiments()
 
 @dataclass(frozen=True, kw_only=True)
 class Listed:
-    """A line of `lanikai list`: `name`, `state` (`built`, `not built yet` or `set-up constants`), `source`,
-    and what it `asks` where it is built."""
+    """A line of `lanikai list`: `name`, `state` (`built` or `not built yet`), `source`, and what it `asks` where it is
+    built."""
 
     name: str
     state: str
@@ -80,16 +80,17 @@ class Listed:
 
 
 def listing() -> list[Listed]:
-    """Every built experiment, then every other table of the published numbers in its order."""
+    """Every built experiment, then every other of the published numbers' in their order. Tables of a set-up's constants
+    are no experiments."""
     rows = [Listed(name=e.name, state="built", source=e.source, asks=e.asks) for e in EXPERIMENTS.values()]
     rows += [
         Listed(
             name=name,
-            state="set-up constants" if name in CONSTANTS else "not built yet",
+            state="not built yet",
             source=source(name),
         )
         for name in tables()
-        if name not in EXPERIMENTS
+        if name not in EXPERIMENTS and name not in CONSTANTS
     ]
     return rows
 

@@ -84,7 +84,7 @@ def cases(
     found = []
     for choice in itertools.product(*axes.values()):
         chosen = [f"{key}={value}" for key, value in zip(axes, choice, strict=True)]
-        parameters = parse(experiment, [*settings, *chosen])
+        parameters = parse(experiment, settings, chosen)
         points = experiment.points(parameters, size)
         found += [Case(parameters=parameters, seed=number, points=points) for number in seeds]
     return found

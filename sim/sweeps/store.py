@@ -13,8 +13,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+
 from ..errors import UserError
+from ..folder_lock import LOCK, lock_folder
 from ..results import versions
+from ..user_files import read_json
 from .work import Done, Failure
 
 __all__ = ["SweepFolder", "sources_digest"]
@@ -38,31 +42,69 @@ class SweepFolder:
     `sweep.json`: the definition; `points/KEY.json`, `points/KEY.log`: a point that has ended well;
     `table.csv`, `table.parquet`, `claims.csv`, `failures.csv`.
 
-    Raises UserError if the folder holds something else, another sweep, or one that other code began.
+    A context manager: the folder is this sweep's until the block ends. `new`: a number is added to the name of a
+    folder that is there already.
+
+    Raises UserError if the folder holds something else, another sweep, or one that other code began; or if another
+    sweep is writing into it.
     """
 
     NAME = "sweep.json"
 
-    def __init__(self, path: Path, definition: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, definition: Mapping[str, Any], *, new: bool = False) -> None:
         self.path = path
+        self._lock: FileLock | None = None
         wanted = dict(definition) | {"versions": versions(), "sources": sources_digest()}
-        mark = path / self.NAME
         try:
-            if mark.is_file():
-                self._check(json.loads(mark.read_text()), wanted)
-            elif path.is_dir() and any(path.iterdir()):
-                raise UserError(
-                    f"sweep folder {str(path)!r} is not empty and holds no sweep: name a new folder or a "
-                    "sweep's"
-                )
-            self.points.mkdir(parents=True, exist_ok=True)
-            self._write(mark, json.dumps(wanted, indent=2) + "\n")
+            if new:
+                self._make_new()
+            self._check_content(wanted)
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = lock_folder(self.path, "sweep folder")
+            # Again, since another sweep may have begun it in between.
+            self._check_content(wanted)
+            self.points.mkdir(exist_ok=True)
+            self._write(self.path / self.NAME, json.dumps(wanted, indent=2) + "\n")
         except OSError as error:
-            raise UserError(f"sweep folder {str(path)!r} cannot be written: {error.strerror}") from None
-        except ValueError:
+            self.__exit__()
+            raise UserError(f"sweep folder {str(self.path)!r} cannot be written: {error.strerror}") from None
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __enter__(self) -> SweepFolder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Free the folder for another sweep."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def _make_new(self) -> None:
+        """Make a folder that nobody else has: the path, or that with a number. Raises OSError."""
+        wanted, number = self.path, 1
+        wanted.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            try:
+                self.path.mkdir()
+                return
+            except FileExistsError:
+                number += 1
+                self.path = wanted.with_name(f"{wanted.name}-{number}")
+
+    def _check_content(self, wanted: Mapping[str, Any]) -> None:
+        """Raise UserError if the folder holds anything but the beginning of this sweep. Raises OSError."""
+        mark = self.path / self.NAME
+        if mark.is_file():
+            found = read_json(mark, "sweep folder", UserError)
+            if not isinstance(found, dict):
+                raise UserError(f"sweep folder {str(mark)!r}: no object: name a new folder")
+            self._check(found, wanted)
+        elif self.path.is_dir() and any(item.name != LOCK for item in self.path.iterdir()):
             raise UserError(
-                f"sweep folder {str(path)!r}: {self.NAME} is no JSON: name a new folder"
-            ) from None
+                f"sweep folder {str(self.path)!r} is not empty and holds no sweep: name a new folder or a sweep's"
+            )
 
     def _check(self, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
         """A larger grid of the same experiment may follow: it takes over the points that it shares."""
@@ -99,6 +141,6 @@ class SweepFolder:
             self._write(self.points / f"{key}.json", json.dumps(values) + "\n")
 
     def _write(self, path: Path, text: str) -> None:
-        part = path.with_suffix(f"{path.suffix}.part")
+        part = path.with_suffix(f"{path.suffix}.{os.getpid()}.part")
         part.write_text(text)
         os.replace(part, path)

@@ -62,7 +62,7 @@ def test_cases():
         (["--case", "mesh3x3"], "one of mesh4x4, mesh5x5, mesh8x8, router8, hosts-mesh4x4, gm-cluster, mesh4x4@0.1"),
         (["--compare", "nowhere.json"], "--compare 'nowhere.json' cannot be read: No such file or directory"),
         (["--compare", "list.json"], "--compare 'list.json': no report of a bench"),
-        (["--compare", "text.json"], "--compare 'text.json': no JSON"),
+        (["--compare", "text.json"], "--compare 'text.json': not JSON"),
         (["--json", "absent/x.json"], "there is no folder 'absent'"),
     ],
 )  # fmt: skip

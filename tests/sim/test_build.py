@@ -19,6 +19,7 @@ from lanikai.sim.cluster import build_cluster, cluster_preset
 from lanikai.sim.compiler import BuildError, compiler, require_trace_header
 from lanikai.sim.errors import MissingTool, UserError
 from lanikai.sim.experiments.named_networks import named_network
+from lanikai.sim.machine import cores
 from lanikai.sim.network.config import NetworkBenchConfig
 from lanikai.sim.network.host_config import HostNetworkConfig
 from lanikai.sim.verilog import compact_memories
@@ -35,11 +36,20 @@ def fresh_compiler():
     compiler.cache_clear()
 
 
-def test_built_once(tmp_path):
+def test_built_once(tmp_path, monkeypatch):
     """A known recipe needs neither elaboration nor compiler; the same design by another recipe no compiler;
     other content is built, with Verilator's library compiled once. All in a folder in which make could not
-    work."""
-    cache = Cache(tmp_path / "a folder")
+    work, and temporary files of the compilers stay inside what is removed."""
+    seen = []
+    guarded = compiler_module.run_guarded
+
+    def run_guarded(command, *, cwd, env, log):
+        seen.append((cwd, Path(env["TMPDIR"])))
+        assert seen[-1][1].is_dir()
+        return guarded(command, cwd=cwd, env=env, log=log)
+
+    monkeypatch.setattr(compiler_module, "run_guarded", run_guarded)
+    cache = Cache(tmp_path / "a #folder:$HOME\t\u00e4")
     made, told = [], []
 
     def make():
@@ -59,6 +69,8 @@ def test_built_once(tmp_path):
     assert not third.cached and third.key != first.key
     assert len(list((cache.root / "runtimes").iterdir())) == 1
     assert not list((cache.root / "models").glob("*.partial"))
+    assert all(not place.exists() and place.parent in (cwd, cwd.parent) for cwd, place in seen)
+    assert not list(cache.root.rglob("scratch"))
 
 
 def test_control_file():
@@ -220,16 +232,31 @@ def test_compact_memories():
     ]
 
 
-def test_scratch_of_a_killed_build_is_swept(tmp_path, monkeypatch):
+def test_scratch_of_a_killed_build_is_swept(tmp_path):
     """That of a living one stays."""
-    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
     gone = subprocess.Popen(["true"])
     gone.wait()
     names = [f"lanikai-build-{gone.pid}-x", f"lanikai-build-{os.getpid()}-x", "lanikai-build-x"]
     for name in names:
         (tmp_path / name).mkdir()
-    compiler_module._sweep_scratch()
+    compiler_module._sweep_scratch(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[1:])
+
+
+def test_no_folder_to_build_in(tmp_path, monkeypatch):
+    """A cache whose name make cannot stand, and no other folder."""
+    monkeypatch.setattr(compiler_module, "_scratch_places", lambda: [])
+    with pytest.raises(
+        UserError, match=r"^build cache '.*a b': make cannot work in a folder of this name; set TMPDIR"
+    ):
+        build(LITTLE, cache=Cache(tmp_path / "a b"))
+
+
+def test_cores_of_a_container(monkeypatch):
+    """A quota counts, and what the process is bound to."""
+    assert 1 <= cores() <= len(os.sched_getaffinity(0))
+    monkeypatch.setattr("loky.backend.context.cpu_count", lambda: 1)
+    assert cores() == 1
 
 
 def models():

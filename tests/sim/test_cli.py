@@ -15,7 +15,7 @@ from lanikai.sim import cli
 from lanikai.sim.experiments.registry import EXPERIMENTS
 from lanikai.sim.experiments.share_senders import ShareSenders
 from lanikai.sim.experiments.transfer import Transfer
-from lanikai.sim.published import tables
+from lanikai.sim.published import CONSTANTS, tables
 
 HERE = Path(__file__).parent
 JSON_KEYS = {
@@ -170,7 +170,7 @@ def test_list_names_every_table_and_is_quick(tmp_path):
     took = time.monotonic() - started
     assert done.returncode == 0 and done.stderr == ""
     names = [line.split()[0] for line in done.stdout.splitlines() if line[0] != " "]
-    assert {"experiment", *tables(), *EXPERIMENTS} == set(names)
+    assert {"experiment", *tables(), *EXPERIMENTS} - CONSTANTS == set(names)
     # A second on an idle machine; the tests have no idle machine. What makes it slow is named below.
     assert took < 10
 
@@ -220,8 +220,43 @@ def test_parameters_versions_and_seed_stand_in_the_log(fake, tmp_path):
 
 def test_out_of_tolerance_is_status_1_and_said(fake, capsys):
     assert fake("run", "share-senders", "--out", "r", skew=1.1) == 1
-    text = capsys.readouterr().out
-    assert "OUT" in text and "DOES NOT HOLD" in text
+    printed = capsys.readouterr()
+    assert "OUT" in printed.out and "DOES NOT HOLD" in printed.out
+    assert printed.err == (
+        "lanikai: share-senders: 3 of 3 points not within the tolerance of a published value, 1 of 1 claims not held\n"
+    )
+
+
+def test_whoever_reads_the_output_may_go_at_any_time(fake, tmp_path, monkeypatch):
+    """`lanikai run ... | head -1`: no folder is left half made, whether rich or the pipe itself says so."""
+    monkeypatch.setattr(cli, "_drop_output", lambda: None)
+    for error in (BrokenPipeError(), SystemExit(1)):
+
+        def report(self, index, fraction, text, error=error):
+            raise error
+
+        monkeypatch.setattr("lanikai.sim.experiments.display.RunProgress.report", report)
+        assert fake("run", "share-senders", "--out", "r") == 1
+        assert not (tmp_path / "r").exists()
+
+
+def test_a_name_that_is_not_utf_8_is_refused_before_anything_is_made(fake, tmp_path, capsys):
+    assert fake("run", "share-senders", "--out", os.fsdecode(b"r\xff")) == 2
+    assert capsys.readouterr().err == "lanikai: argument 'r\\xff' is not in UTF-8: give a name that is\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_run_leaves_the_earlier_one_as_it_was(fake, tmp_path, monkeypatch):
+    assert fake("run", "share-senders", "--out", "r") == 0
+    before = {path: path.read_bytes() for path in (tmp_path / "r").rglob("*") if path.is_file()}
+
+    def interrupt(self, index, fraction, text):
+        if index >= 0:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("lanikai.sim.experiments.display.RunProgress.report", interrupt)
+    assert fake("run", "share-senders", "--out", "r") == 130
+    assert {path: path.read_bytes() for path in (tmp_path / "r").rglob("*") if path.is_file()} == before
 
 
 def test_a_failed_simulation_is_one_line_and_status_1(fake, capsys):

@@ -11,6 +11,7 @@ from lanikai.sim import units
 from lanikai.sim.errors import UserError
 from lanikai.sim.experiments.base import Claim, Outcome, Point
 from lanikai.sim.experiments.display import show
+from lanikai.sim.folder_lock import LOCK
 from lanikai.sim.results import Report, RunFolder, check_file, rows, write_csv
 from rich.console import Console
 
@@ -118,16 +119,54 @@ def test_a_folder_of_somebody_elses_files_is_refused_and_kept(tmp_path, name):
 
 
 def test_an_earlier_runs_folder_is_taken_again_and_keeps_what_is_not_ours(tmp_path):
-    folder_of(tmp_path).file("run.log").write_text("of an earlier run")
+    first = folder_of(tmp_path)
+    first.file("run.log").write_text("of an earlier run")
+    first.keep()
     (tmp_path / "mine.txt").write_text("keep")
     folder = folder_of(tmp_path)
     assert (tmp_path / "run.log").exists()
     folder.clear()
-    names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == [RunFolder.MARK, "mine.txt"]
+    assert not (tmp_path / "run.log").exists() and (tmp_path / "mine.txt").exists()
     folder.file("points").mkdir()
-    folder.discard()
-    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    folder.keep()
+    assert visible(tmp_path) == [RunFolder.MARK, "mine.txt", "points"]
+
+
+def visible(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name != LOCK)
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["interrupted", "killed"])
+def test_a_run_that_does_not_end_gives_back_the_earlier_ones_files(tmp_path, killed):
+    """At once if it can; if it was killed, the next run does."""
+    first = folder_of(tmp_path)
+    first.file("run.log").write_text("of an earlier run")
+    first.keep()
+    second = folder_of(tmp_path)
+    second.clear()
+    second.file("points").mkdir()
+    second.file("run.log").write_text("half")
+    if killed:
+        second._unlock()  # as the system does
+        third = folder_of(tmp_path)
+        third.discard()
+    else:
+        second.discard()
+    assert visible(tmp_path) == [RunFolder.MARK, "run.log"]
+    assert (tmp_path / "run.log").read_text() == "of an earlier run"
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path):
+    first = folder_of(tmp_path)
+    first.file("run.log").write_text("mine")
+    for _ in range(2):
+        with pytest.raises(
+            UserError, match=r"is in use: another run writes into it; wait for its end, or name"
+        ):
+            folder_of(tmp_path)
+    assert (tmp_path / "run.log").read_text() == "mine"
+    first.keep()
+    folder_of(tmp_path).keep()
 
 
 def test_an_empty_folder_is_taken_and_left_empty(tmp_path):
@@ -142,11 +181,13 @@ def test_links_are_followed_to_no_other_folder(tmp_path):
     mine, out = tmp_path / "mine", tmp_path / "out"
     mine.mkdir()
     (mine / "precious").touch()
-    folder_of(out)
+    folder_of(out).keep()
     (out / "points").symlink_to(mine)
     (out / "run.log").symlink_to(mine / "precious")
-    folder_of(out).clear()
-    assert [path.name for path in out.iterdir()] == [RunFolder.MARK]
+    again = folder_of(out)
+    again.clear()
+    again.keep()
+    assert visible(out) == [RunFolder.MARK]
     assert (mine / "precious").exists()
     # A mark that is a link proves nothing; a link to nothing is no folder.
     (mine / RunFolder.MARK).symlink_to(out / RunFolder.MARK)

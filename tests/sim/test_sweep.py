@@ -119,6 +119,15 @@ def test_bad_values_are_refused_before_anything_is_made(sweep, tmp_path):
         (["share-senders", "--grid", "colour=1,2"], "unknown parameter 'colour'"),
         (["share-sender", "--grid", "message_bytes=4096"], "did you mean 'share-senders'"),
         (["share-senders"], "--grid KEY=A,B,C: give at least one"),
+        (
+            ["share-senders", "--grid", "seed=1,2", "--seed", "3"],
+            "--seed and --grid seed=...: give one of them",
+        ),
+        (["share-senders", "--grid", "colour=1,2"], "--grid 'colour=1'"),
+        (
+            ["share-senders", "--grid", "message_bytes=4096", "--set", "message_bytes=8192"],
+            "--grid 'message_bytes=4096': 'message_bytes' is given by --set too: give one of them",
+        ),
         (["share-senders", "--grid", "message_bytes=1", "--cluster", "here"], "--cluster 'here': tcp://"),
         (
             ["share-senders", "--grid", "message_bytes=1", "--cluster", "local:0"],
@@ -229,7 +238,10 @@ def test_goes_on_where_it_stopped(tmp_path, backend, monkeypatch):
 def test_folder_of_something_else(tmp_path, monkeypatch):
     """No table mixes experiments, or results of different code; nobody's files are touched."""
     definition = {"experiment": "share-senders", "size": "quick"}
-    SweepFolder(tmp_path / "s", definition)
+    begun = SweepFolder(tmp_path / "s", definition)
+    with pytest.raises(UserError, match=r"^sweep folder '.*' is in use: another run writes into it"):
+        SweepFolder(tmp_path / "s", definition)
+    begun.__exit__()
     with pytest.raises(UserError, match="holds a sweep with size 'quick', not 'full': name a new folder"):
         SweepFolder(tmp_path / "s", definition | {"size": "full"})
     monkeypatch.setattr("lanikai.sim.sweeps.store.sources_digest", lambda: "other")

@@ -144,7 +144,7 @@ def test_a_network_that_cannot_be_names_the_element(changes, text, tmp_path):
 
 
 def test_a_file_that_is_none(tmp_path):
-    with pytest.raises(UserError, match=r"none\.json': No such file or directory"):
+    with pytest.raises(UserError, match=r"none\.json' cannot be read: No such file or directory"):
         parse(NetworkLoad(), [f"network={tmp_path}/none.json"])
     (tmp_path / "text.json").write_text("ring")
     with pytest.raises(UserError, match=r"text\.json': not JSON: Expecting value"):

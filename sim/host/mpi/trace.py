@@ -12,7 +12,7 @@ A line is a call; its fields stand between colons, times are microseconds since 
     MPI_Finalize:START:-
 
 COMM is `number,rank,size`; TYPE is `number,bytes,extent` (the extent's upper half is not always set, and is not
-used). Lines that begin with # (the first one does) and empty lines are skipped.
+used). Lines that begin with # (the first one does) and empty lines are skipped, and spaces around a line.
 
 An excerpt of a sweep3d run on 2 x 2 ranks comes with the package (`example_traces`): its start, two of the eight
 octants of its first iteration, and the two allreduces that end the iteration.
@@ -25,6 +25,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ...user_files import read_data_lines, read_text
 from .envelope import MAX_LENGTH, MAX_TAG
 from .errors import TraceError
 
@@ -63,19 +64,11 @@ def example_traces() -> list[Path]:
 
 def read_trace(path: Path) -> Trace:
     """The trace in one file. Raises TraceError: the file, the line, what is wrong there."""
-    try:
-        lines = path.read_text(encoding="ascii").splitlines()
-    except OSError as error:
-        raise TraceError(f"trace {str(path)!r} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise TraceError(f"trace {str(path)!r} is not a text file") from None
-    if not lines or not lines[0].startswith(FIRST_LINE):
+    if not read_text(path, "trace", TraceError).lstrip().startswith(FIRST_LINE):
         raise TraceError(f"{path}:1: a trace begins with {FIRST_LINE!r}")
     calls: list[Call] = []
     place: tuple[int, int] | None = None
-    for number, line in enumerate(lines, 1):
-        if not line or line.startswith("#"):
-            continue
+    for number, line in read_data_lines(path, "trace", TraceError):
         try:
             call, where = _parse(line)
             if calls and call.start_us < calls[-1].end_us:
