@@ -64,12 +64,13 @@ class Report:
     def failures(self) -> str:
         """A line that counts what is not as published, empty if nothing is: why the exit status is not 0."""
         out = sum(outcome.within is False for outcome in self.outcomes)
-        broken = sum(not claim.holds for claim in self.claims)
+        judged = [claim for claim in self.claims if claim.holds is not None]
+        broken = sum(not claim.holds for claim in judged)
         parts = [
             f"{out} of {len(self.outcomes)} points not within the tolerance of a published value"
             if out
             else "",
-            f"{broken} of {len(self.claims)} claims not held" if broken else "",
+            f"{broken} of {len(judged)} claims not held" if broken else "",
         ]
         return ", ".join(part for part in parts if part)
 
