@@ -34,12 +34,29 @@ class GmConfig(Part):
     transmit_buffers: int = Field(2, ge=2, le=16, description="packets in SRAM on their way out")
     receive_buffers: int = Field(4, ge=2, le=64, description="packets in SRAM on their way in")
     window_packets: int = Field(
-        64, ge=1, le=1024, description="packets of a node and priority that may await acknowledgement"
+        64, ge=1, le=1024, description="packets of a flow that may await acknowledgement"
     )
     resend_ticks: int = Field(
-        4000, ge=1, description="a stream without progress for one to two of these goes back; 2 ms of lanai4"
+        4000, ge=1, description="a flow without an answer for one to two of these sends again; 2 ms of lanai4"
     )
-    pause_ticks: int = Field(400, ge=1, description="rest after 'no receive token', 200 us of lanai4")
+    pause_ticks: int = Field(
+        400,
+        ge=1,
+        description="rest after 'no receive token', doubled each time up to 16 times; 200 us of lanai4",
+    )
+    send_tries: int = Field(
+        256, ge=1, description="tries of a message, refused or without an answer, before it fails"
+    )
+    send_timeout_ticks: int = Field(
+        200_000,
+        ge=1,
+        description="a message whose turn it is and of which nothing is taken for so long fails; 100 ms of lanai4",
+    )
+    close_ticks: int = Field(
+        200_000,
+        ge=0,
+        description="closing a port waits so long for its messages, then aborts them; 100 ms of lanai4",
+    )
 
     @model_validator(mode="after")
     def _check(self) -> GmConfig:

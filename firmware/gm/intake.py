@@ -16,7 +16,7 @@ from .layout import (
     Status,
     unpack_target,
 )
-from .state import Port, SendToken
+from .state import Flow, Port, SendToken
 from .wire import FlowKey
 
 if TYPE_CHECKING:
@@ -145,6 +145,7 @@ class Intake:
             refused = Status.UNREGISTERED
         else:
             port.receive_tokens[descriptor.priority].append(descriptor)
+            self._program.token_available(port, descriptor.priority)
             return
         event = Event(kind=EventKind.RECEIVED, status=refused, token=descriptor.token)
         self._program.rdma.post(port, event)
@@ -176,6 +177,11 @@ class Intake:
             return Status.OK
         elif command.operation == Operation.DEREGISTER:
             return self._deregister(port, (command.first, command.second))
+        elif command.operation == Operation.ABORT:
+            self._abort(port, command.first)
+            return Status.OK
+        elif command.operation == Operation.NODE_DIED:
+            return self._node_died(port, command.first)
         elif command.operation == Operation.SET_IDT:
             return await self._set_idt(port, *unpack_target(command.first), ticks=command.second)
         return Status.BAD_COMMAND
@@ -187,7 +193,7 @@ class Intake:
         if region not in port.regions:
             return Status.UNREGISTERED
         port.regions.remove(region)
-        mine = [flow for flow in self._program.flows.values() if flow.key.source_port == port.number]
+        mine = self._flows(port)
         used: list[SendDescriptor | ReceiveDescriptor] = [
             *(token.descriptor for flow in mine for token in (*flow.sendable, *flow.awaiting)),
             *(token for tokens in port.receive_tokens for token in tokens),
@@ -198,10 +204,38 @@ class Intake:
         port.regions.append(region)
         return Status.IN_USE
 
+    def _flows(self, port: Port) -> list[Flow]:
+        return [flow for flow in self._program.flows.values() if flow.key.source_port == port.number]
+
+    def _abort(self, port: Port, number: int) -> None:
+        """End the message of a send token, if it is under way."""
+        for flow in self._flows(port):
+            for token in flow.tokens:
+                if token.descriptor.token == number:
+                    self._program.abort(token, Status.ABORTED)
+
+    def _node_died(self, port: Port, node: int) -> Status:
+        """What a port has under way with a node ends, and no other port's: a process may be wrong."""
+        program = self._program
+        if node not in program.routes:
+            return Status.UNKNOWN_NODE
+        for flow in self._flows(port):
+            if flow.connection.node == node:
+                for token in flow.tokens:
+                    program.complete(token, Status.NODE_DEAD)
+                flow.paused_until_ticks = None
+                flow.stream.begin_anew()
+                flow.stream.forgive()
+                program.sdma.look_at(flow)
+        for source, key in [*port.assemblies]:
+            if source == node:
+                program.return_token(port, port.assemblies.pop((source, key)).token)
+        return Status.OK
+
     async def _close(self, port: Port) -> Status:
         """Close a port, which the host does once its sends are home, and give back its flows' numbers."""
         program = self._program
-        mine = [f for f in program.flows.values() if f.key.source_port == port.number]
+        mine = self._flows(port)
         if any(flow.sendable or flow.awaiting for flow in mine):
             return Status.BAD_COMMAND
         port.close()
@@ -210,6 +244,7 @@ class Intake:
                 await program.sdma.forget(flow)
             del program.flows[flow.number]
             flow.connection.flows.remove(flow)
+            flow.stream.flow = None
         return Status.OK
 
     async def _set_idt(self, port: Port, node: int, target_port: int, priority: int, ticks: int) -> Status:

@@ -58,6 +58,13 @@ class Status(IntEnum):
     """A host address is not a multiple of 4, which the host DMA engine needs."""
     IN_USE = 10
     """Memory that a message, or a receive token, still uses."""
+    TIMED_OUT = 11
+    """The other side has no receive token, or gives this flow no answer, for longer than `GmConfig` bounds."""
+    ABORTED = 12
+    """Its sender has given it up."""
+    NODE_DEAD = 13
+    """The node is silent towards all for longer than `GmConfig` bounds, or has been started again, or was declared
+    dead."""
 
 
 class EventKind(IntEnum):
@@ -80,6 +87,10 @@ class Operation(IntEnum):
     """host address, bytes"""
     SET_IDT = 5
     """target (as in a send descriptor), ticks"""
+    ABORT = 6
+    """number of a send token; answered with OK, too, if its message has ended meanwhile"""
+    NODE_DIED = 7
+    """node: this port's messages to it fail, and those of it are forgotten"""
 
 
 @dataclass(frozen=True, kw_only=True)

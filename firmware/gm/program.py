@@ -18,16 +18,16 @@ from ..processor import Processor
 from .config import GmConfig
 from .engine import HostDma
 from .intake import Intake
-from .layout import Event, EventKind, Layout, Status
+from .layout import Event, EventKind, Layout, ReceiveDescriptor, Status
 from .queues import ConnectionQueue
 from .rdma import Rdma
 from .recv import Recv
 from .sdma import Sdma
 from .send import Send
-from .state import Connection, Flow, Port, SendToken
+from .state import Connection, Flow, Port, SendStream, SendToken
 from .status import describe, describe_flow
 from .timers import Timers
-from .wire import FlowKey
+from .wire import INCARNATIONS, FlowKey, newer
 
 __all__ = ["GmProgram", "start"]
 
@@ -36,7 +36,8 @@ class GmProgram:
     """The control program of `node`.
 
     `routes`: node -> source route of every node that can be reached; a message to another one fails. `costs`:
-    cycles of the steps. `ports`, `connections`, `queue`, `flows` (by number in the rate control unit) are its
+    cycles of the steps. `incarnation`: how often the node has been started before, so that others know it anew; up to
+    three starts may go by between two packets to one of them. `ports`, `connections`, `queue`, `flows` (by number in the rate control unit) are its
     memory; `dispatched` is called with (cycle, node, flow key) for every new packet that SDMA chooses, for
     dispatch records as in thesis 5.6. `advanced_cycle`: when a packet's bytes were last taken from the network
     for a message, or a message sent from here last ended. Raises ConfigError for routes or sizes that do not fit.
@@ -51,8 +52,9 @@ class GmProgram:
         routes: Mapping[int, int],
         gm: GmConfig | None = None,
         costs: CostTable = GM_COSTS,
+        incarnation: int = 0,
     ) -> None:
-        self.node = node
+        self.node, self.incarnation = node, incarnation % INCARNATIONS
         self.nic = nic
         self.gm = GmConfig.for_nic(nic) if gm is None else gm
         for name in ("resend_ticks", "pause_ticks"):
@@ -144,6 +146,87 @@ class GmProgram:
         self.advance()
         self.sent_event(self.ports[flow.key.source_port], token.descriptor.token, status)
 
+    def abort(self, token: SendToken, status: Status) -> None:
+        """End a message that is under way. What has gone out of it may arrive; a packet behind that says that nothing
+        more will come."""
+        stream = token.flow.stream
+        if token.packets and token in token.flow.sendable:
+            packet = stream.append(token, 0)
+            stream.resend.append(packet)
+        self.complete(token, status)
+        self.sdma.look_at_stream(stream)
+
+    def give_up(self, stream: SendStream) -> None:
+        """No answer has come for as long as `GmConfig` bounds: the messages of the stream of which packets are under
+        way fail, as nobody can tell whether they have arrived. If the node was silent towards all, it is dead."""
+        if stream.connection.silent_looks >= stream.silences:
+            self.node_died(stream.connection)
+            return
+        flow = stream.flow
+        stream.begin_anew()
+        stream.forgive()
+        if flow is not None:
+            for token in flow.begun:
+                self.complete(token, Status.TIMED_OUT)
+            self.sdma.look_at(flow)
+
+    def node_died(self, connection: Connection) -> None:
+        """All messages to a node fail, those that come from it are forgotten: their receive tokens are free."""
+        for flow in connection.flows:
+            for token in flow.tokens:
+                self.complete(token, Status.NODE_DEAD)
+            flow.paused_until_ticks = None
+            self.sdma.look_at(flow)
+        self._end_streams(connection)
+
+    def heard(self, connection: Connection, incarnation: int) -> bool:
+        """A packet has come from a node; whether it is one of its present incarnation. A node that has been started
+        again knows nothing of what was under way."""
+        if connection.incarnation is not None and incarnation != connection.incarnation:
+            if not newer(incarnation, connection.incarnation):
+                return False
+            self._restarted(connection)
+        connection.incarnation = incarnation
+        connection.silent_looks = 0
+        return True
+
+    def _restarted(self, connection: Connection) -> None:
+        for flow in connection.flows:
+            for token in flow.begun:
+                self.complete(token, Status.NODE_DEAD)
+            flow.paused_until_ticks = None
+            self.sdma.look_at(flow)
+        self._end_streams(connection)
+        connection.receive.clear()
+
+    def _end_streams(self, connection: Connection) -> None:
+        """Streams to a node begin anew, and what came of it only in part is forgotten. What came whole is not, so that
+        a node that was only out of reach cannot bring it again."""
+        for stream in connection.send.values():
+            stream.begin_anew()
+            stream.forgive()
+        for port in self.ports:
+            for node, key in [*port.assemblies]:
+                if node == connection.node:
+                    self.return_token(port, port.assemblies.pop((node, key)).token)
+            for refused in port.refused:
+                for flow in [flow for flow in refused if flow[0] == connection.node]:
+                    refused.remove(flow)
+
+    def return_token(self, port: Port, token: ReceiveDescriptor) -> None:
+        """A receive token whose message will not be completed is the next to be used."""
+        port.receive_tokens[token.priority].appendleft(token)
+        self.token_available(port, token.priority)
+
+    def token_available(self, port: Port, priority: int) -> None:
+        """Tell the flow that was refused one first."""
+        refused = port.refused[priority]
+        if refused:
+            node, key = refused.popleft()
+            connection = self.connection(node)
+            connection.receiving(key).available = True
+            self.send.acknowledge(connection, key)
+
     def sent_event(self, port: Port, token: int, status: Status) -> None:
         """Tell a port how the message of a send token ended."""
         self.rdma.post(port, Event(kind=EventKind.SENT, status=status, token=token))
@@ -163,8 +246,11 @@ def start(
     routes: Mapping[int, int],
     gm: GmConfig | None = None,
     costs: CostTable = GM_COSTS,
+    incarnation: int = 0,
 ) -> GmProgram:
     """Make the control program of `node` and start it. Arguments and errors as of `GmProgram`."""
-    program = GmProgram(port, node=node, nic=nic, routes=routes, gm=gm, costs=costs)
+    program = GmProgram(
+        port, node=node, nic=nic, routes=routes, gm=gm, costs=costs, incarnation=incarnation
+    )
     program.start()
     return program

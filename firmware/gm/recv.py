@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from lanikai.hdl.packet import Header, Kind
 
 from .layout import HEADER_BYTES, Event, EventKind, Status
-from .state import Assembly, Connection, Nack, Port, SendStream
-from .wire import Code, FlowKey, behind, same_copy, unpack_code, unpack_flow
+from .state import Assembly, Connection, Packet, Port, ReceiveStream, SendStream
+from .wire import BEGINNINGS, VOIDS, Code, FlowKey, behind, unpack_code, unpack_flow
 
 if TYPE_CHECKING:
     from .program import GmProgram
@@ -68,49 +68,71 @@ class Recv:
 
     async def _take(self, bits: int, buffer: int) -> bool:
         """Serve a packet; whether RDMA has its buffer now."""
+        program = self._program
         try:
             header = Header.unpack(bits)
-            unpack_code(header.bandwidth)
+            code, incarnation = unpack_code(header.bandwidth)
         except ValueError:
-            header = Header(kind=Kind.PROBE)
-        if header.source not in self._program.routes or header.kind not in (Kind.DATA, Kind.ACK, Kind.NACK):
+            header, code, incarnation = Header(kind=Kind.PROBE), Code.NONE, 0
+        if header.source not in program.routes or header.kind not in (Kind.DATA, Kind.ACK, Kind.NACK):
             self.dropped += 1
             return False
-        connection = self._program.connection(header.source)
+        connection = program.connection(header.source)
+        if not program.heard(connection, incarnation):
+            self.dropped += 1
+            return False
         key, last = unpack_flow(header.flow)
         if header.kind is Kind.DATA:
             async with self._processor.step("recv_data"):
-                return self._data(connection, header, key, last, buffer)
-        stream = connection.send[key.priority]
-        if header.kind is Kind.ACK:
+                return self._data(connection, header, code, key, last, buffer)
+        stream = connection.send.get(key)
+        if stream is None:
+            self.dropped += 1
+        elif header.kind is Kind.ACK:
             async with self._processor.step("recv_ack"):
-                self._acknowledge(stream, header.sequence)
+                if code is Code.AVAILABLE:
+                    await program.timers.resume(stream)
+                else:
+                    self._acknowledge(stream, header.sequence)
         else:
             async with self._processor.step("recv_nack"):
-                await self._refused(stream, header, key)
+                await self._refused(stream, header.sequence, code)
         return False
 
-    def _data(self, connection: Connection, header: Header, key: FlowKey, last: bool, buffer: int) -> bool:
+    def _data(
+        self, connection: Connection, header: Header, code: Code, key: FlowKey, last: bool, buffer: int
+    ) -> bool:
         """A data packet; whether RDMA has its buffer now. In order and taken, or not taken at all."""
-        stream = connection.receive[key.priority]
-        code, copy = unpack_code(header.bandwidth)
-        lag = behind(header.sequence, stream.expected)
+        stream = connection.receiving(key)
+        lag = self._lag(stream, header.sequence, code)
         taken = False
         if lag > 0:
             stream.due = True  # sent again because its acknowledgement was lost
         elif lag < 0:
-            if not stream.refused:
-                stream.refuse(Nack(Code.OUT_OF_SEQUENCE, key))
+            if stream.expected is not None and stream.refusal is None and not stream.gap:
+                stream.miss()
+        elif stream.refusal is not None:
+            stream.due = True  # sent again because the refusal was lost
         else:
             refusal = self._deliver(connection.node, header, code, key, last, buffer)
             if refusal is None:
                 stream.accept()
-                taken = code is not Code.VOID
+                taken = code not in VOIDS
             else:
-                stream.refuse(Nack(refusal, key, copy))
+                stream.refuse(refusal)
         if stream.due:
-            self._program.send.acknowledge(connection, key.priority)
+            self._program.send.acknowledge(connection, key)
         return taken
+
+    @staticmethod
+    def _lag(stream: ReceiveStream, sequence: int, code: Code) -> int:
+        """How far a packet is behind the expected one, negative if others are missing before it. Before one that
+        begins the stream anew nothing is missing."""
+        lag = -1 if stream.expected is None else behind(sequence, stream.expected)
+        if lag < 0 and code in BEGINNINGS:
+            stream.begin(sequence)
+            return 0
+        return lag
 
     def _deliver(
         self, node: int, header: Header, code: Code, key: FlowKey, last: bool, buffer: int
@@ -118,18 +140,22 @@ class Recv:
         """Hand the expected packet's bytes to RDMA, or say why not."""
         ports = self._program.ports
         if key.target_port >= len(ports):
-            return None if code is Code.VOID else Code.UNKNOWN_PORT
+            return None if code in VOIDS else Code.UNKNOWN_PORT
         port = ports[key.target_port]
-        if code is Code.VOID:
+        if code in VOIDS:
             self._abandon(port, node, key)
             return None
         if not port.open:
             return Code.CLOSED_PORT
-        if code is Code.FIRST:
-            self._abandon(port, node, key)
+        if code in (Code.FIRST, Code.RESTART):
             tokens = port.receive_tokens[key.priority]
+            before = port.assemblies.pop((node, key), None)
+            if before is not None:  # will not be completed any more
+                tokens.appendleft(before.token)
             if not tokens:
+                port.refuse(node, key)
                 return Code.NO_TOKEN
+            port.serve(node, key)
             port.assemblies[node, key] = Assembly(tokens.popleft())
         assembly = port.assemblies.get((node, key))
         if assembly is None:
@@ -154,39 +180,51 @@ class Recv:
         self._program.rdma.receive(port, assembly, buffer, address, header.length, event)
         return None
 
-    @staticmethod
-    def _abandon(port: Port, node: int, key: FlowKey) -> None:
+    def _abandon(self, port: Port, node: int, key: FlowKey) -> None:
         """A message will not be completed: its receive token is the next to be used."""
         assembly = port.assemblies.pop((node, key), None)
         if assembly is not None:
-            port.receive_tokens[key.priority].appendleft(assembly.token)
+            self._program.return_token(port, assembly.token)
 
     def _acknowledge(self, stream: SendStream, expected: int) -> None:
         for token in stream.acknowledge(expected):
             self._program.complete(token, Status.OK)
         self._program.sdma.look_at_stream(stream)
 
-    async def _refused(self, stream: SendStream, header: Header, key: FlowKey) -> None:
-        """A negative acknowledgement: what it acknowledges, then what it refuses, if that is still waiting.
+    async def _refused(self, stream: SendStream, sequence: int, code: Code) -> None:
+        """A negative acknowledgement: what it acknowledges, then what it refuses, if that has had no answer yet.
 
-        A refusal counts only for the copy of the packet that went out last. Then no other copy is on its
-        way that the receiver, which may have opened a port or found a token meanwhile, could still take: the
-        message can fail, or begin again, and is not delivered beside. A newer copy gets its own answer."""
-        self._acknowledge(stream, header.sequence)
+        The refusal is final: no copy of the packet is taken later, none behind it has been. So the message can
+        fail, or all begin again, and nothing is delivered beside."""
+        self._acknowledge(stream, sequence)
         oldest = stream.unacknowledged[0] if stream.unacknowledged else None
-        if oldest is None or oldest.sequence != header.sequence:
+        if oldest is None or oldest.sequence != sequence:
             return
-        code, copy = unpack_code(header.bandwidth)
-        if code is not Code.OUT_OF_SEQUENCE and not same_copy(copy, oldest.copies):
-            return
-        flow = oldest.token.flow
-        if flow.key == key and not oldest.void:
-            if code in FAILURES:
-                self._program.complete(oldest.token, FAILURES[code])
-            elif code is Code.NO_TOKEN:
-                flow.rewind()
-                self._program.queue.rotate(flow, message_ended=True)
-                await self._program.timers.pause(flow)
-                self._program.sdma.look_at(flow)
-        stream.go_back()
+        if code is Code.OUT_OF_SEQUENCE:
+            stream.probing = False
+            stream.go_back()
+        else:
+            await self._begin_again(stream, oldest, code)
         self._program.sdma.look_at_stream(stream)
+
+    async def _begin_again(self, stream: SendStream, oldest: Packet, code: Code) -> None:
+        """What a refusal means for the messages of a flow."""
+        program = self._program
+        if not oldest.void:
+            if code in FAILURES:
+                program.complete(oldest.token, FAILURES[code])
+            elif code is Code.NO_TOKEN:
+                stream.tries += 1
+        flow = stream.flow
+        if flow is None:
+            stream.begin_anew()
+            return
+        flow.rewind()
+        program.queue.rotate(flow, message_ended=True)
+        if code is Code.NO_TOKEN and not oldest.void:
+            if program.timers.expired(stream):
+                program.complete(oldest.token, Status.TIMED_OUT)
+                stream.forgive()
+            stream.probing = True
+            await program.timers.pause(flow)
+        program.sdma.look_at(flow)

@@ -41,12 +41,11 @@ class Sdma:
         self._wake.set()
 
     def look_at_stream(self, stream: SendStream) -> None:
-        """Something changed for all flows of a stream: it is blocked, or free again, or has to send again."""
+        """Something changed for a stream: it is blocked, or free again, or has to send again."""
         if stream.resend and stream not in self._resending:
             self._resending.append(stream)
-        for flow in stream.connection.flows:
-            if flow.stream is stream and flow.ready != flow.valid:
-                self._changed[flow] = None
+        if stream.flow is not None and stream.flow.ready != stream.flow.valid:
+            self._changed[stream.flow] = None
         self._wake.set()
 
     def give_back(self, buffer: int) -> None:
@@ -182,7 +181,10 @@ class Sdma:
         """The next packet of a ready flow's first sendable token; the flow is rotated."""
         program = self._program
         token = flow.sendable[0]
-        packet = flow.stream.append(token, self._packet_bytes(token.descriptor.length, token.sent))
+        # What may be refused again goes out without its bytes: the answer is all that is asked for.
+        probe = flow.stream.probing and flow.stream.restart
+        length = 0 if probe else self._packet_bytes(token.descriptor.length, token.sent)
+        packet = flow.stream.append(token, length)
         if packet.last:
             flow.awaiting.append(flow.sendable.popleft())
         program.queue.rotate(flow, packet.last)
@@ -204,7 +206,6 @@ class Sdma:
         program, processor = self._program, self._processor
         stream, connection = packet.stream, packet.stream.connection
         stream.under_way += 1
-        packet.copies += 1
         turned = program.queue.turn_to(connection) if connection in program.queue else 0
         await processor.spend(sdma_turn=turned, sdma_packet=1)
         await program.send.store_header(buffer, self._header(packet))
@@ -225,7 +226,7 @@ class Sdma:
         done.clear()
         async with processor.step("sdma_done"):
             status = await processor.read("HOST_DMA_STATUS")
-            if status["error"] and not packet.void:
+            if status["error"] and not (packet.void or packet.cancelled):
                 flow = packet.token.flow
                 program.complete(packet.token, Status.HOST_BUS)
                 self.look_at(flow)
@@ -235,11 +236,15 @@ class Sdma:
     def _header(self, packet: Packet) -> Header:
         """The header of a packet, as things stand: its message may have failed."""
         connection = packet.stream.connection
-        code = Code.VOID if packet.void else Code.FIRST if packet.first else Code.NONE
+        code = Code.NONE
+        if packet.first:
+            code = Code.RESTART if packet.restart else Code.FIRST
+        if packet.void:
+            code = Code.VOID_RESTART if packet.restart else Code.VOID
         return Header(
             kind=Kind.DATA,
             route=connection.route,
-            bandwidth=pack_code(code, packet.copies),
+            bandwidth=pack_code(code, self._program.incarnation),
             destination=connection.node,
             source=self._program.node,
             flow=pack_flow(packet.token.flow.key, packet.last),

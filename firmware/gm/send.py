@@ -28,7 +28,7 @@ class Send:
         self._wake = program.processor.port.flag()
         self.waits_for = "a packet"
         self._packets: deque[tuple[Packet, int, int]] = deque()
-        self._acknowledgements: deque[tuple[Connection, int]] = deque()
+        self._answers: deque[tuple[Connection, FlowKey]] = deque()
 
     def submit(self, packet: Packet, buffer: int) -> None:
         """Send a packet that stands in a transmit buffer."""
@@ -36,10 +36,10 @@ class Send:
         self._packets.append((packet, buffer, length))
         self._wake.set()
 
-    def acknowledge(self, connection: Connection, priority: int) -> None:
-        """Send the acknowledgement that is due on a receive stream."""
-        if (connection, priority) not in self._acknowledgements:
-            self._acknowledgements.append((connection, priority))
+    def acknowledge(self, connection: Connection, key: FlowKey) -> None:
+        """Send the answer that is due on a receive stream, or that a token is available to it."""
+        if (connection, key) not in self._answers:
+            self._answers.append((connection, key))
         self._wake.set()
 
     async def store_header(self, buffer: int, header: Header) -> None:
@@ -51,15 +51,16 @@ class Send:
     async def run(self) -> None:
         """Send for ever."""
         while True:
-            if self._acknowledgements:
-                await self._send_acknowledgement(*self._acknowledgements.popleft())
+            if self._answers:
+                await self._send_answer(*self._answers.popleft())
             elif self._packets:
                 packet, buffer, length = self._packets.popleft()
-                async with self._processor.step("send_packet"):
-                    await self._start(buffer, length)
-                await self._sent()
+                if not packet.cancelled:
+                    async with self._processor.step("send_packet"):
+                        await self._start(buffer, length)
+                    await self._sent()
+                    packet.stream.progress = True
                 packet.stream.under_way -= 1
-                packet.stream.progress = True
                 self._program.sdma.give_back(buffer)
             else:
                 self.waits_for = "a packet"
@@ -76,20 +77,33 @@ class Send:
         await done.wait()
         done.clear()
 
-    async def _send_acknowledgement(self, connection: Connection, priority: int) -> None:
+    async def _send_answer(self, connection: Connection, key: FlowKey) -> None:
+        """What a stream's sender is to hear now: its state, whatever has been said of it before."""
         address = self._program.layout.acknowledgement
-        stream = connection.receive[priority]
+        stream = connection.receiving(key)
+        if not (stream.due or stream.available):
+            return  # the node has been started again meanwhile
         async with self._processor.step("send_ack"):
-            nack, stream.nack, stream.due = stream.nack, None, False
+            code = Code.NONE
+            if not stream.due and stream.available:
+                code, stream.available = Code.AVAILABLE, False
+            elif stream.refusal is not None:
+                code = stream.refusal
+            elif stream.missing:
+                code = Code.OUT_OF_SEQUENCE
+            if code is not Code.AVAILABLE:
+                stream.due = stream.missing = False
             header = Header(
-                kind=Kind.ACK if nack is None else Kind.NACK,
+                kind=Kind.NACK if code >= Code.OUT_OF_SEQUENCE else Kind.ACK,
                 route=connection.route,
-                bandwidth=Code.NONE if nack is None else pack_code(nack.code, nack.copy),
+                bandwidth=pack_code(code, self._program.incarnation),
                 destination=connection.node,
                 source=self._program.node,
-                flow=pack_flow(FlowKey(0, 0, priority) if nack is None else nack.flow, False),
-                sequence=stream.expected,
+                flow=pack_flow(key, False),
+                sequence=stream.expected or 0,
             )
             await self.store_header(address, header)
             await self._start(address, 0)
         await self._sent()
+        if stream.available:
+            self.acknowledge(connection, key)

@@ -12,7 +12,6 @@ __all__ = [
     "Assembly",
     "Connection",
     "Flow",
-    "Nack",
     "Packet",
     "Port",
     "ReceiveStream",
@@ -23,7 +22,7 @@ __all__ = [
 
 @dataclass(eq=False)
 class SendToken:
-    """A message on its way out: `sent` bytes have been made packets; `status` is not OK once it has
+    """A message on its way out: `sent` bytes have been made `packets`; `status` is not OK once it has
     failed."""
 
     descriptor: SendDescriptor
@@ -50,23 +49,30 @@ class Flow:
     awaiting: deque[SendToken] = field(default_factory=deque)
     valid: bool = False
     paused_until_ticks: int | None = None
+    stream: SendStream = field(init=False)
 
-    @property
-    def stream(self) -> SendStream:
-        """The stream that carries it."""
-        return self.connection.send[self.key.priority]
+    def __post_init__(self) -> None:
+        self.stream = self.connection.sending(self.key)
+        self.stream.flow = self
 
     @property
     def ready(self) -> bool:
         """Whether its next packet may be made now."""
         return bool(self.sendable) and self.paused_until_ticks is None and not self.stream.blocked
 
+    @property
+    def tokens(self) -> list[SendToken]:
+        """Its messages, in their order."""
+        return [*self.awaiting, *self.sendable]
+
+    @property
+    def begun(self) -> list[SendToken]:
+        """Messages of which packets have been made: what came of them, only the other side can tell."""
+        return [token for token in self.tokens if token.packets]
+
     def rewind(self) -> None:
-        """None of its messages has been taken: all begin again, in their order, with new packets. Those that
-        were made become void, so that the other flows of the stream pass."""
-        for packet in self.stream.unacknowledged:
-            if packet.token.flow is self:
-                packet.cancelled = True
+        """None of its messages has been taken: all begin again, in their order, in a stream that begins anew."""
+        self.stream.begin_anew()
         self.sendable.extendleft(reversed(self.awaiting))
         self.awaiting.clear()
         for token in self.sendable:
@@ -75,8 +81,8 @@ class Flow:
 
 @dataclass(eq=False)
 class Packet:
-    """A packet of a stream until it is acknowledged. `copies`: how often it has been made ready to go out;
-    `cancelled`: its message begins again in other packets."""
+    """A packet of a stream until it is acknowledged. `restart`: the stream begins anew with it; `cancelled`: its
+    stream has begun anew since."""
 
     stream: SendStream
     sequence: int
@@ -85,41 +91,56 @@ class Packet:
     length: int
     first: bool
     last: bool
-    copies: int = 0
+    restart: bool = False
     cancelled: bool = False
 
     @property
     def void(self) -> bool:
-        """Its message has failed, or begins again: only its sequence number still has to arrive."""
-        return self.cancelled or self.token.status is not Status.OK
+        """Its message has failed: only its sequence number still has to arrive."""
+        return self.token.status is not Status.OK
 
 
 @dataclass(eq=False)
 class SendStream:
-    """Packets to one node at one priority, in sequence; go-back-N.
+    """Packets of a flow, in sequence; go-back-N. It outlives its `flow`: a sequence number is never used for two
+    packets.
 
     `unacknowledged`: packets in order; `resend`: those of them that must go out again; `under_way`: how many
-    are in transmit buffers; `progress` since the last look of the timer.
+    are in transmit buffers; `progress` since the last look of the timer. `restart`: the next packet begins the
+    stream anew; `probing`: a packet at a time, until one is taken.
+
+    What bounds a message's stay: `tries` in a row that were refused or got no answer, `stuck_ticks` since the last
+    packet that was taken; `silences`: looks of the timer in a row without an answer.
     """
 
     connection: Connection
-    priority: int
+    key: FlowKey
     window: int
+    flow: Flow | None = None
     next_sequence: int = 0
     unacknowledged: deque[Packet] = field(default_factory=deque)
     resend: deque[Packet] = field(default_factory=deque)
     under_way: int = 0
     progress: bool = True
+    restart: bool = True
+    probing: bool = False
+    tries: int = 0
+    stuck_ticks: int = 0
+    silences: int = 0
 
     @property
     def blocked(self) -> bool:
-        """Whether no new packet may be made: going back, or the window is full."""
-        return bool(self.resend or len(self.unacknowledged) >= self.window)
+        """Whether no new packet may be made: going back, the window is full, or a probe has no answer."""
+        most = 1 if self.probing else self.window
+        return bool(self.resend or len(self.unacknowledged) >= most)
 
     def append(self, token: SendToken, length: int) -> Packet:
         """The next packet of a token, `length` bytes."""
         last = token.sent + length == token.descriptor.length
-        packet = Packet(self, self.next_sequence, token, token.sent, length, token.packets == 0, last)
+        packet = Packet(
+            self, self.next_sequence, token, token.sent, length, token.packets == 0, last, self.restart
+        )
+        self.restart = False
         self.next_sequence = (self.next_sequence + 1) % SEQUENCE_MODULUS
         self.unacknowledged.append(packet)
         token.sent += length
@@ -142,62 +163,103 @@ class SendStream:
                 self.resend.popleft()
             if packet.last and not packet.void:
                 complete.append(packet.token)
+        if count:
             self.progress = True
+            self.forgive()
+            if self.probing:
+                # What followed the probe before the answers stayed away may not have come.
+                self.probing = False
+                self.go_back()
         return complete
+
+    def forgive(self) -> None:
+        """A packet was taken, or the next message's turn has come: its bounds begin anew."""
+        self.tries = self.stuck_ticks = self.silences = 0
 
     def go_back(self) -> None:
         """All unacknowledged packets go out again, in order."""
         self.resend = deque(self.unacknowledged)
         self.progress = True
 
+    def probe(self) -> None:
+        """The oldest unacknowledged packet goes out again, and the others only once it has been answered: so a node
+        that is silent costs little."""
+        self.resend = deque([self.unacknowledged[0]])
+        self.probing = self.progress = True
 
-@dataclass(frozen=True)
-class Nack:
-    """A negative acknowledgement that waits to be sent: `code`, and the flow and the copy of the packet that
-    caused it."""
-
-    code: Code
-    flow: FlowKey
-    copy: int = 0
+    def begin_anew(self) -> None:
+        """Forget what is under way: the other side has refused it, or is to forget it, too."""
+        for packet in self.unacknowledged:
+            packet.cancelled = True
+        self.unacknowledged.clear()
+        self.resend.clear()
+        self.restart, self.probing, self.silences = True, False, 0
 
 
 @dataclass(eq=False)
 class ReceiveStream:
-    """Packets from one node at one priority: `expected` next; `due`: an acknowledgement waits to be sent (a
-    later one takes its place); `nack`: as a negative one; `refused`: one was sent for the expected packet, so
-    that those behind it are dropped in silence."""
+    """Packets of a flow of another node: `expected` next, None before the first. `refusal`: the packet `expected`
+    has been refused, with this code and for good, so all that is not the beginning of a new stream is dropped.
+    `gap`: the sender was told that packets are missing, so those behind are dropped in silence.
 
-    expected: int = 0
+    `due`: an answer waits to be sent, a later one takes its place; `missing`: it says that packets are missing;
+    `available`: a receive token has come for a flow that was refused one, which the sender is to be told.
+    """
+
+    expected: int | None = None
+    refusal: Code | None = None
+    gap: bool = False
     due: bool = False
-    nack: Nack | None = None
-    refused: bool = False
+    missing: bool = False
+    available: bool = False
+
+    def begin(self, sequence: int) -> None:
+        """The sender begins anew, with this packet."""
+        self.expected, self.refusal, self.gap, self.missing = sequence, None, False, False
 
     def accept(self) -> None:
         """The expected packet is taken."""
+        assert self.expected is not None
         self.expected = (self.expected + 1) % SEQUENCE_MODULUS
-        self.due, self.nack, self.refused = True, None, False
+        self.due, self.gap, self.missing = True, False, False
 
-    def refuse(self, nack: Nack) -> None:
-        """The expected packet is not taken."""
-        self.due, self.nack, self.refused = True, nack, True
+    def miss(self) -> None:
+        """A packet has come, and one before it has not."""
+        self.due = self.gap = self.missing = True
+
+    def refuse(self, code: Code) -> None:
+        """The expected packet is not taken, whatever copy of it still comes: the sender hears of it, once or more
+        often, and may rely on it."""
+        self.due, self.refusal = True, code
 
 
 @dataclass(eq=False)
 class Connection:
-    """A remote node: `send` and `receive` streams by priority; `flows` in the order of the circular sub-port
-    queue; `tokens` of all its flows, not yet complete."""
+    """A remote node: streams of its flows, by `FlowKey`; `flows` in the order of the circular sub-port queue;
+    `tokens` of all its flows, not yet complete. `incarnation`: how often the node has been started, modulo 8, None
+    before its first packet; `silent_looks`: looks of the timer since its last one."""
 
     node: int
     route: int
     window: int
     flows: deque[Flow] = field(default_factory=deque)
     tokens: int = 0
-    send: tuple[SendStream, SendStream] = field(init=False)
-    receive: tuple[ReceiveStream, ReceiveStream] = field(init=False)
+    send: dict[FlowKey, SendStream] = field(default_factory=dict)
+    receive: dict[FlowKey, ReceiveStream] = field(default_factory=dict)
+    incarnation: int | None = None
+    silent_looks: int = 0
 
-    def __post_init__(self) -> None:
-        self.send = (SendStream(self, 0, self.window), SendStream(self, 1, self.window))
-        self.receive = (ReceiveStream(), ReceiveStream())
+    def sending(self, key: FlowKey) -> SendStream:
+        """The stream of a flow to the node."""
+        if key not in self.send:
+            self.send[key] = SendStream(self, key, self.window)
+        return self.send[key]
+
+    def receiving(self, key: FlowKey) -> ReceiveStream:
+        """The stream of a flow of the node."""
+        if key not in self.receive:
+            self.receive[key] = ReceiveStream()
+        return self.receive[key]
 
 
 @dataclass(eq=False)
@@ -213,7 +275,8 @@ class Assembly:
 @dataclass(eq=False)
 class Port:
     """A port of this node: `open`; its event ring in host memory; descriptors `taken`; receive tokens by
-    priority; messages being put together by (node, flow); memory registered as (start, bytes)."""
+    priority; messages being put together by (node, flow); flows that were `refused` a token, by priority, who waits
+    longest first; memory registered as (start, bytes)."""
 
     number: int
     open: bool = False
@@ -224,16 +287,30 @@ class Port:
         default_factory=lambda: (deque(), deque())
     )
     assemblies: dict[tuple[int, FlowKey], Assembly] = field(default_factory=dict)
+    refused: tuple[deque[tuple[int, FlowKey]], deque[tuple[int, FlowKey]]] = field(
+        default_factory=lambda: (deque(), deque())
+    )
     regions: list[tuple[int, int]] = field(default_factory=list)
 
     def registered(self, address: int, length: int) -> bool:
         """Whether these bytes of host memory lie in one registered region."""
         return any(start <= address and address + length <= start + size for start, size in self.regions)
 
+    def refuse(self, node: int, key: FlowKey) -> None:
+        """A flow found no token: it is told when one comes."""
+        if (node, key) not in self.refused[key.priority]:
+            self.refused[key.priority].append((node, key))
+
+    def serve(self, node: int, key: FlowKey) -> None:
+        """A flow has a token."""
+        if (node, key) in self.refused[key.priority]:
+            self.refused[key.priority].remove((node, key))
+
     def close(self) -> None:
         """Forget tokens, messages and memory of the port; counts of descriptors go on."""
         self.open = False
         self.assemblies.clear()
         self.regions.clear()
-        for tokens in self.receive_tokens:
+        for tokens, refused in zip(self.receive_tokens, self.refused, strict=True):
             tokens.clear()
+            refused.clear()

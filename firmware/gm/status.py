@@ -61,15 +61,18 @@ def _lines(program: GmProgram) -> Iterator[str]:
 
 
 def _streams(connection: Connection) -> Iterator[str]:
-    for send, receive in zip(connection.send, connection.receive, strict=True):
-        if not (send.next_sequence or receive.expected or send.unacknowledged or receive.refused):
-            continue
-        refused = ", which it refused" if receive.refused else ""
-        yield (
-            f"node {connection.node}, {PRIORITIES[send.priority]}: next packet {send.next_sequence}, "
-            f"{len(send.unacknowledged)} not acknowledged, {len(send.resend)} to be sent again, "
-            f"{send.under_way} in transmit buffers; expects {receive.expected}{refused}"
-        )
+    for key in sorted({*connection.send, *connection.receive}):
+        send, receive = connection.send.get(key), connection.receive.get(key)
+        ports = f"node {connection.node}, port {key.source_port} to {key.target_port}, {PRIORITIES[key.priority]}"
+        if send is not None and (send.next_sequence or send.unacknowledged):
+            yield (
+                f"to {ports}: next packet {send.next_sequence}, {len(send.unacknowledged)} not acknowledged, "
+                f"{len(send.resend)} to be sent again, {send.under_way} in transmit buffers; {send.tries} tries, "
+                f"{send.stuck_ticks} ticks since a packet was taken"
+            )
+        if receive is not None:
+            refused = "" if receive.refusal is None else ", which it refused"
+            yield f"of {ports}: expects {receive.expected}{refused}"
 
 
 def _port(port: Port) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .state import Flow, SendStream
@@ -14,12 +13,16 @@ __all__ = ["Timers"]
 
 MARGIN_TICKS = 8
 """TIMER is armed at least this far ahead, so that RTC cannot pass the value before it is written."""
+PAUSE_DOUBLINGS = 4
+"""Times that the rest after 'no receive token' is doubled."""
+FIRST_LOOKS = (1, 2, 4, 8)
+"""Looks of the timer without an answer at which a packet goes out again; later at each multiple of the last."""
 
 
 class Timers:
     """While any packet waits for its acknowledgement the timer looks at all streams every
-    `GmConfig.resend_ticks`: one that made no progress since the last look goes back. So a lost packet is sent
-    again after one to two periods, and no packet pays for a timer of its own."""
+    `GmConfig.resend_ticks`: of one that made no progress since the last look the oldest packet goes out again. So
+    a lost packet is sent again after one to two periods, and no packet pays for a timer of its own."""
 
     def __init__(self, program: GmProgram) -> None:
         self._program = program
@@ -34,11 +37,29 @@ class Timers:
             self._look_ticks = self.after(now, self._program.gm.resend_ticks)
             await self._arm(now)
 
+    def expired(self, stream: SendStream) -> bool:
+        """Whether the oldest message of a stream has come to one of its bounds."""
+        gm = self._program.gm
+        return stream.tries >= gm.send_tries or stream.stuck_ticks >= gm.send_timeout_ticks
+
     async def pause(self, flow: Flow) -> None:
-        """Inside a step: let a flow rest for `GmConfig.pause_ticks`."""
+        """Inside a step: let a flow rest after 'no receive token', for `GmConfig.pause_ticks` at first, then for
+        twice as long each time, up to 16 times."""
         now = await self._now()
-        flow.paused_until_ticks = self.after(now, self._program.gm.pause_ticks)
+        doublings = min(max(flow.stream.tries - 1, 0), PAUSE_DOUBLINGS)
+        ticks = min(self._program.gm.pause_ticks << doublings, self._program.nic.max_idt_ticks)
+        flow.paused_until_ticks = self.after(now, ticks)
+        flow.stream.stuck_ticks += ticks
         await self._arm(now)
+
+    async def resume(self, stream: SendStream) -> None:
+        """Inside a step: a receive token has come for a flow that rests."""
+        flow = stream.flow
+        if flow is not None and flow.paused_until_ticks is not None:
+            now = await self._now()
+            stream.stuck_ticks -= max(0, self.left(flow.paused_until_ticks, now))
+            flow.paused_until_ticks = None
+            self._program.sdma.look_at(flow)
 
     async def run(self) -> None:
         """Serve the timer for ever."""
@@ -57,21 +78,31 @@ class Timers:
                 await self._arm(now)
 
     def _look(self, now: int) -> None:
-        """Send again what nobody answers; look again later if anything waits."""
+        """Send again what nobody answers, or give it up; look again later if anything waits."""
         waiting = False
-        for stream in self._streams():
-            if not stream.unacknowledged:
-                continue
-            waiting = True
-            if not (stream.progress or stream.under_way or stream.resend):
-                stream.go_back()
-                self._program.sdma.look_at_stream(stream)
-            stream.progress = False
+        for connection in [*self._program.connections.values()]:
+            streams = [stream for stream in connection.send.values() if stream.unacknowledged]
+            if streams:
+                waiting = True
+                connection.silent_looks += 1
+            for stream in streams:
+                self._look_at(stream)
         self._look_ticks = self.after(now, self._program.gm.resend_ticks) if waiting else None
 
-    def _streams(self) -> Iterator[SendStream]:
-        for connection in self._program.connections.values():
-            yield from connection.send
+    def _look_at(self, stream: SendStream) -> None:
+        """A stream that waits for an answer: its oldest packet goes out again after 1, 2, 4, 8, 16, 24 ... looks
+        without one."""
+        waits = stream.unacknowledged and not (stream.under_way or stream.resend)
+        if waits and not stream.progress:
+            stream.silences += 1
+            stream.stuck_ticks += self._program.gm.resend_ticks
+            if self.expired(stream):
+                self._program.give_up(stream)
+            elif stream.silences in FIRST_LOOKS or not stream.silences % FIRST_LOOKS[-1]:
+                stream.tries += 1
+                stream.probe()
+                self._program.sdma.look_at_stream(stream)
+        stream.progress = False
 
     async def _now(self) -> int:
         return (await self._processor.read("RTC"))["ticks"]

@@ -1,10 +1,15 @@
 """What GM says in a packet's header.
 
 `flow` packs the sub-ports. `bandwidth`, which only probes of an admission manager need, carries GM's code: of
-a data packet whether it begins a message, of a negative acknowledgement the reason; and which copy of the
-packet it is, or refuses: a packet that goes out again is another copy. `sequence` counts the
-packets of a stream (one direction between two nodes, one priority); in an acknowledgement of either kind it
-is the next packet expected, so that all before it are acknowledged.
+a data packet whether it begins a message, or a stream; of a negative acknowledgement the reason; and the
+incarnation of the node that sends the packet. `sequence` counts the packets of a stream (a flow from one node
+to another); in an acknowledgement of either kind it is the next packet expected, so that all before it are
+acknowledged.
+
+Each number of a stream has one packet and one fate. A packet that the receiver refuses is refused for good: no
+other copy of it is taken, and none behind it either. Once the sender has heard that, it begins the stream anew,
+with a packet of the code RESTART and a number not used before. It does so, too, when it has given up all that
+was under way. So a message comes at most once, however often packets are repeated, and in whatever order.
 """
 
 from __future__ import annotations
@@ -13,18 +18,22 @@ from enum import IntEnum
 from typing import NamedTuple
 
 __all__ = [
+    "BEGINNINGS",
+    "INCARNATIONS",
     "SEQUENCE_MODULUS",
+    "VOIDS",
     "Code",
     "FlowKey",
     "behind",
+    "newer",
     "pack_code",
     "pack_flow",
-    "same_copy",
     "unpack_code",
     "unpack_flow",
 ]
 
 SEQUENCE_MODULUS = 1 << 16
+"""A copy of a packet must not come half as many packets of its stream late, 32,768."""
 
 
 class Code(IntEnum):
@@ -34,7 +43,13 @@ class Code(IntEnum):
     FIRST = 1
     """Data: begins a message."""
     VOID = 2
-    """Data: takes the place of a packet whose message has failed or begins again later; carries nothing."""
+    """Data: takes the place of a packet whose message has failed; carries nothing."""
+    RESTART = 3
+    """Data: begins a message, and its stream anew: all before it is over."""
+    VOID_RESTART = 4
+    """Data: takes the place of a packet that began its stream anew and whose message has failed."""
+    AVAILABLE = 8
+    """Positive: a receive token has come, which the flow was refused; it may try again."""
     OUT_OF_SEQUENCE = 16
     """Negative: a packet is missing; go back."""
     NO_TOKEN = 17
@@ -48,24 +63,29 @@ class Code(IntEnum):
 
 
 CODE_BITS = 5
-COPIES = 1 << 8 - CODE_BITS
-"""Copies are told apart modulo 8. Between a refusal's leaving and its arriving a sender makes few
-more: it goes back on an answer or after `GmConfig.resend_ticks`."""
+INCARNATIONS = 1 << 8 - CODE_BITS
+"""Incarnations of a node are told apart modulo 8."""
 
 
-def pack_code(code: Code, copy: int) -> int:
-    """`Header.bandwidth`: code 5, number of the copy (modulo 8) 3."""
-    return code | copy % COPIES << CODE_BITS
+def pack_code(code: Code, incarnation: int) -> int:
+    """`Header.bandwidth`: code 5, incarnation of the sender (modulo 8) 3."""
+    return code | incarnation % INCARNATIONS << CODE_BITS
 
 
 def unpack_code(bandwidth: int) -> tuple[Code, int]:
-    """Code and copy. Raises ValueError for a code that there is not."""
+    """Code and incarnation. Raises ValueError for a code that there is not."""
     return Code(bandwidth % (1 << CODE_BITS)), bandwidth >> CODE_BITS
 
 
-def same_copy(copy: int, other: int) -> bool:
-    """Whether two numbers of copies are the same, as far as a header tells."""
-    return copy % COPIES == other % COPIES
+def newer(incarnation: int, other: int) -> bool:
+    """Whether an incarnation is one of the three after another; else it is over, or the same."""
+    return 0 < (incarnation - other) % INCARNATIONS < INCARNATIONS // 2
+
+
+BEGINNINGS = frozenset({Code.RESTART, Code.VOID_RESTART})
+"""Codes of packets with which a stream begins anew."""
+VOIDS = frozenset({Code.VOID, Code.VOID_RESTART})
+"""Codes of packets that carry nothing."""
 
 
 class FlowKey(NamedTuple):

@@ -70,7 +70,7 @@ class Cluster:
             assert not any(flow.valid for flow in card.flows)
             for connection in program.connections.values():
                 assert connection.tokens == 0
-                for stream in connection.send:
+                for stream in connection.send.values():
                     assert not stream.unacknowledged and not stream.resend and stream.under_way == 0
             for port in program.ports:
                 assert not port.assemblies

@@ -23,6 +23,8 @@ from lanikai.hdl.config import ConfigError, NicConfig, preset
 
 WORD = st.integers(0, (1 << 32) - 1)
 
+KEY = FlowKey(0, 0, 0)
+
 
 @pytest.mark.parametrize("name", ["tiny", "lanai4"])
 def test_places_in_sram_do_not_overlap(name: str) -> None:
@@ -97,7 +99,7 @@ def test_sequence_numbers_compare_across_their_wrap(sequence, distance) -> None:
 @given(st.integers(SEQUENCE_MODULUS - 20, SEQUENCE_MODULUS - 1), st.lists(st.integers(0, 40), max_size=12))
 def test_a_stream_forgets_what_is_acknowledged_and_nothing_else(first, acknowledged) -> None:
     connection = Connection(1, 0, 64)
-    stream = connection.send[0]
+    stream = connection.sending(KEY)
     stream.next_sequence = first
     descriptor = SendDescriptor(address=0, length=40 * 8, node=1, port=0, priority=0, token=0)
     token = SendToken(descriptor, None)  # type: ignore[arg-type]
@@ -119,7 +121,7 @@ def test_a_stream_forgets_what_is_acknowledged_and_nothing_else(first, acknowled
 
 
 def test_a_full_window_blocks_a_stream_until_something_is_acknowledged() -> None:
-    stream = Connection(1, 0, 2).send[0]
+    stream = Connection(1, 0, 2).sending(KEY)
     descriptor = SendDescriptor(address=0, length=24, node=1, port=0, priority=0, token=0)
     token = SendToken(descriptor, None)  # type: ignore[arg-type]
     for blocked in (False, True):

@@ -8,7 +8,7 @@ import random
 import pytest
 from cluster import Cluster
 from lanikai.firmware.gm.layout import Operation, SendDescriptor
-from lanikai.firmware.gm.wire import SEQUENCE_MODULUS
+from lanikai.firmware.gm.wire import SEQUENCE_MODULUS, FlowKey
 from lanikai.hdl.packet import Header, Kind
 from lanikai.sim.host.errors import (
     BusFaultError,
@@ -356,8 +356,8 @@ def test_sequence_numbers_wrap(lost) -> None:
     rng = random.Random(7)
     cluster = Cluster(2, drop=lambda header: rng.random() < lost)
     start = SEQUENCE_MODULUS - 10
-    cluster.programs[0].connection(1).send[0].next_sequence = start
-    cluster.programs[1].connection(0).receive[0].expected = start
+    key = FlowKey(0, 0, 0)
+    cluster.programs[0].connection(1).sending(key).next_sequence = start
 
     async def main() -> None:
         a, b = await cluster.gms[0].open_port(0), await cluster.gms[1].open_port(0)
@@ -372,7 +372,7 @@ def test_sequence_numbers_wrap(lost) -> None:
         cluster.assert_home()
 
     cluster.run(main())
-    assert cluster.programs[1].connection(0).receive[0].expected == 20
+    assert cluster.programs[1].connection(0).receive[key].expected == 20
 
 
 def test_packets_of_strangers_are_dropped() -> None:

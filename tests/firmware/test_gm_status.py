@@ -28,12 +28,13 @@ def test_a_paused_flow_is_told_by_firmware_and_library() -> None:
         assert lines[0] == "gm firmware of node 0:"
         assert f"  {flow}, IDT 0 ticks, not valid in the queue" in lines
         assert "  rdma waits for a job" in lines and "  recv waits for a packet" in lines
-        assert any(line.startswith("  node 1, high: next packet 1, 1 not acknowledged") for line in lines)
+        stream = "  to node 1, port 0 to 3, high: next packet 1, 0 not acknowledged, 0 to be sent again, "
+        stream += "0 in transmit buffers; 1 tries, 400 ticks since a packet was taken"
+        assert stream in lines
         sends = f"sends 40 bytes from port 0 of node 0 to port 3 of node 1, since cycle {asked}"
         assert gm.waiting() == [f"node 0 port 0: {sends}"]
         assert f"    {sends}" in gm.state()
-        refused = "  node 0, high: next packet 0, 0 not acknowledged, 0 to be sent again, 0 in transmit"
-        refused += " buffers; expects 0, which it refused"
+        refused = "  of node 0, port 0 to 3, high: expects 0, which it refused"
         assert refused in cluster.programs[1].state()
         await b.provide_receive_buffer(await b.dma_malloc(40), priority=1)
         await handle.wait()
