@@ -36,11 +36,12 @@ class GmProgram:
     """The control program of `node`.
 
     `routes`: node -> source route of every node that can be reached; a message to another one fails. `costs`:
-    cycles of the steps. `incarnation`: how often the node has been started before, so that others know it anew; up to
-    three starts may go by between two packets to one of them. `ports`, `connections`, `queue`, `flows` (by number in the rate control unit) are its
-    memory; `dispatched` is called with (cycle, node, flow key) for every new packet that SDMA chooses, for
-    dispatch records as in thesis 5.6. `advanced_cycle`: when a packet's bytes were last taken from the network
-    for a message, or a message sent from here last ended. Raises ConfigError for routes or sizes that do not fit.
+    cycles of the steps. `incarnation`: how often the node has been started before, so that others know it anew; up
+    to three starts may go by between two packets to one of them. `ports`, `connections`, `queue`, `flows` (by number
+    in the rate control unit) are its memory; `dispatched` is called with (cycle, node, flow key) for every new packet
+    that SDMA chooses, for dispatch records as in thesis 5.6. `advanced_cycle`: when a packet's bytes were last taken
+    from the network for a message, or a message sent from here last ended. Raises ConfigError for routes or sizes
+    that do not fit.
     """
 
     def __init__(
@@ -249,8 +250,6 @@ def start(
     incarnation: int = 0,
 ) -> GmProgram:
     """Make the control program of `node` and start it. Arguments and errors as of `GmProgram`."""
-    program = GmProgram(
-        port, node=node, nic=nic, routes=routes, gm=gm, costs=costs, incarnation=incarnation
-    )
+    program = GmProgram(port, node=node, nic=nic, routes=routes, gm=gm, costs=costs, incarnation=incarnation)
     program.start()
     return program

@@ -63,7 +63,9 @@ def _lines(program: GmProgram) -> Iterator[str]:
 def _streams(connection: Connection) -> Iterator[str]:
     for key in sorted({*connection.send, *connection.receive}):
         send, receive = connection.send.get(key), connection.receive.get(key)
-        ports = f"node {connection.node}, port {key.source_port} to {key.target_port}, {PRIORITIES[key.priority]}"
+        ports = (
+            f"node {connection.node}, port {key.source_port} to {key.target_port}, {PRIORITIES[key.priority]}"
+        )
         if send is not None and (send.next_sequence or send.unacknowledged):
             yield (
                 f"to {ports}: next packet {send.next_sequence}, {len(send.unacknowledged)} not acknowledged, "

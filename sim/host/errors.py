@@ -5,6 +5,8 @@ from __future__ import annotations
 from ..errors import UserError
 
 __all__ = [
+    "AbortedError",
+    "ArgumentTypeError",
     "BusFaultError",
     "ClosedPortError",
     "GmError",
@@ -12,6 +14,8 @@ __all__ = [
     "MemoryUseError",
     "MessageTooLongError",
     "NoTokensError",
+    "NodeDeadError",
+    "SendTimedOutError",
     "TooManyFlowsError",
     "UnknownNodeError",
     "UnknownPortError",
@@ -21,6 +25,22 @@ __all__ = [
 
 class GmError(UserError):
     """A GM call or a message failed. Other messages are not touched by it."""
+
+
+class ArgumentTypeError(GmError, TypeError):
+    """An argument is not of the type that the call takes."""
+
+
+class SendTimedOutError(GmError):
+    """A message was not taken within the bounds of `GmConfig`: `send_tries`, `send_timeout_ticks`."""
+
+
+class AbortedError(GmError):
+    """The sender has given the message up: by `GmPort.abort`, or by closing the port."""
+
+
+class NodeDeadError(GmError):
+    """The node is silent, has been started again, or was declared dead."""
 
 
 class ClosedPortError(GmError):

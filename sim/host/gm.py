@@ -10,6 +10,7 @@ from lanikai.firmware.gm.layout import Counts, Layout
 from lanikai.hdl.config import NicConfig
 
 from .bus import HostBus
+from .checks import whole
 from .config import HostConfig
 from .errors import (
     ClosedPortError,
@@ -20,7 +21,7 @@ from .errors import (
     UnknownPortError,
 )
 from .gm_port import GmPort
-from .memory import PageAllocator
+from .memory import Buffer, PageAllocator
 
 __all__ = ["Gm"]
 
@@ -53,6 +54,8 @@ class Gm:
         self._ports: dict[int, GmPort] = {}
         self._flows: set[FlowName] = set()
         self._closed: list[Callable[[int], None]] = []
+        self._died: list[Callable[[int], None]] = []
+        self._dead: set[int] = set()
         self.advanced_cycle = 0
         # What has been posted to each port since the firmware started: it outlives closing and opening.
         self.counts = [Counts() for _ in range(self.gm.ports)]
@@ -82,7 +85,9 @@ class Gm:
 
     async def open_port(self, number: int) -> GmPort:
         """Open a port. Raises UnknownPortError, ClosedPortError if it is not free, MemoryUseError if there is no
-        room for its event ring, GmError if the NIC refuses; the port can be opened again after any of them."""
+        room for its event ring, ArgumentTypeError, GmError if the NIC refuses; the port can be opened again after any
+        of them."""
+        number = whole("number", number)
         if not 0 <= number < self.gm.ports:
             raise UnknownPortError(f"node {self.node} has no port {number}: 0 to {self.gm.ports - 1}")
         if number in self._ports:
@@ -108,6 +113,32 @@ class Gm:
         driver, which closes the ports of a program that has died."""
         self._closed.append(callback)
 
+    def when_node_died(self, callback: Callable[[int], None]) -> None:
+        """Have `callback` called with a node's number when it is found dead: by a message that failed with
+        NodeDeadError, or by `node_died`. Once, until something of it has been heard again."""
+        self._died.append(callback)
+
+    async def node_died(self, node: int) -> None:
+        """Declare a node dead, for who knows it otherwise: messages to it fail with NodeDeadError, and receive tokens
+        that messages of it hold are free. Raises UnknownNodeError, ArgumentTypeError."""
+        node = whole("node", node)
+        self._check_node(node)
+        self.found_dead(node)
+        for port in [*self._ports.values()]:
+            if port.is_open:
+                await port.node_died(node)
+
+    def found_dead(self, node: int) -> None:
+        """A message failed, as its node is dead."""
+        if node not in self._dead:
+            self._dead.add(node)
+            for callback in self._died:
+                callback(node)
+
+    def found_alive(self, node: int) -> None:
+        """A node has taken a message, or sent one."""
+        self._dead.discard(node)
+
     async def spend(self, nanoseconds: int) -> None:
         """Let host CPU time pass."""
         cycles = self.cycles(nanoseconds)
@@ -121,9 +152,7 @@ class Gm:
     def check_target(self, port: int, node: int, target: int, priority: int) -> None:
         """Refuse a target that cannot be, and a flow that the rate control unit has no room for. Raises
         UnknownNodeError, UnknownPortError, TooManyFlowsError, ValueError for a priority."""
-        if node not in self.nodes:
-            known = ", ".join(map(str, self.nodes))
-            raise UnknownNodeError(f"node {self.node} has no route to node {node}; it reaches {known}")
+        self._check_node(node)
         if not 0 <= target <= 31:
             raise UnknownPortError(f"node {node} has no port {target}: port numbers are 0 to 31")
         if priority not in (0, 1):
@@ -135,6 +164,15 @@ class Gm:
                 f"{priority}, would be number {len(self._flows) + 1}; its rate control unit holds "
                 f"{self.nic.flows} flows"
             )
+
+    def _check_node(self, node: int) -> None:
+        if node not in self.nodes:
+            known = ", ".join(map(str, self.nodes))
+            raise UnknownNodeError(f"node {self.node} has no route to node {node}; it reaches {known}")
+
+    def providing(self, buffer: Buffer) -> bool:
+        """Whether some port has been given some of these bytes to receive in, and no message has come there yet."""
+        return any(port.provides(buffer) for port in self._ports.values())
 
     def remember(self, port: int, node: int, target: int, priority: int) -> None:
         """The NIC is about to be told of a flow that `check_target` has let pass: it has a place there now."""

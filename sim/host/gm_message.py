@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from lanikai.firmware.gm.layout import Status
 from lanikai.firmware.ports import Flag
 
 from .errors import GmError
@@ -32,14 +33,15 @@ class Received:
 
 
 class SendHandle:
-    """A message on its way: `done` once it is acknowledged or has failed; then `error` says why, None if it
-    arrived. `sent_cycle`, `done_cycle`: when the call began, when the host saw the end."""
+    """A message on its way: `done` once it is acknowledged or has failed; then `status` says how, and `error` why,
+    None if it arrived. `sent_cycle`, `done_cycle`: when the call began, when the host saw the end."""
 
     def __init__(self, description: str, finished: Flag, cycle: int, callback: SendCallback | None) -> None:
         self.description = description
         self.sent_cycle = cycle
         self.done_cycle: int | None = None
         self.error: GmError | None = None
+        self.status: Status | None = None
         self._finished = finished
         self._callback = callback
 
@@ -54,9 +56,9 @@ class SendHandle:
         if self.error is not None:
             raise self.error
 
-    def finish(self, error: GmError | None, cycle: int) -> None:
+    def finish(self, error: GmError | None, cycle: int, status: Status = Status.OK) -> None:
         """The event has come."""
-        self.error, self.done_cycle = error, cycle
+        self.error, self.done_cycle, self.status = error, cycle, status
         self._finished.set()
         if self._callback is not None:
             self._callback(self)

@@ -20,13 +20,18 @@ from lanikai.firmware.gm.layout import (
 from lanikai.firmware.lock import Lock
 from lanikai.hdl.nic.ports import DOORBELL_BASE, DOORBELL_PAGE_BYTES
 
+from .checks import whole
 from .errors import (
+    AbortedError,
+    ArgumentTypeError,
     BusFaultError,
     ClosedPortError,
     GmError,
     MemoryUseError,
     MessageTooLongError,
+    NodeDeadError,
     NoTokensError,
+    SendTimedOutError,
     TooManyFlowsError,
     UnknownNodeError,
     UnknownPortError,
@@ -133,12 +138,14 @@ class GmPort:
         """Let this port's messages use a buffer. Raises MemoryUseError if it is not whole words of this
         host's memory."""
         self._check_open()
+        self._check_buffer(buffer)
         self._check_aligned(buffer.start)
         if buffer.start < 0 or buffer.start + buffer.length > len(self._bus.memory):
             raise MemoryUseError(
                 f"memory at {buffer.start:#x}, {buffer.length} bytes: node {self._gm.node} has "
                 f"{len(self._bus.memory)} bytes"
             )
+        self._check_own(buffer)
         await self._command(Operation.REGISTER, buffer.start, buffer.length)
         self._regions.append(buffer)
 
@@ -146,6 +153,7 @@ class GmPort:
         """Take that back. Raises UnregisteredMemoryError, or MemoryUseError while a message or a token uses
         it."""
         self._check_open()
+        self._check_buffer(buffer)
         if buffer not in self._regions:
             raise UnregisteredMemoryError(self._not_registered(buffer.start, buffer.length))
         in_use = [send.buffer for send in self._sends.values()] + list(self._buffers.values())
@@ -175,14 +183,23 @@ class GmPort:
         """Send `length` bytes (all, by default) from `offset` of a registered buffer to `port` of `node`.
 
         Returns when the NIC has been told; the handle tells how it ends, and `callback` is called with it
-        then. The bytes must not change before. Raises, before anything moves: ClosedPortError,
-        UnknownNodeError, UnknownPortError, UnregisteredMemoryError, MemoryUseError (offset),
-        TooManyFlowsError, NoTokensError.
+        then: once, after `GmConfig.send_tries` or `send_timeout_ticks` at the latest, counted from when it is the
+        first of its flow. The bytes must not change before. Raises, before anything moves: ClosedPortError,
+        UnknownNodeError, UnknownPortError, UnregisteredMemoryError, MemoryUseError (offset, another host's buffer),
+        TooManyFlowsError, NoTokensError, ArgumentTypeError.
         """
         self._check_open()
-        length = buffer.length - offset if length is None else length
+        self._check_buffer(buffer)
+        node, port, priority = whole("node", node), whole("port", port), whole("priority", priority)
+        offset = whole("offset", offset)
+        length = buffer.length - offset if length is None else whole("length", length)
         address = buffer.start + offset
+        if not 0 <= offset <= buffer.length:
+            raise MemoryUseError(f"offset = {offset}: 0 to {buffer.length}, the buffer's bytes")
         self._check_registered(address, length)
+        if offset + length > buffer.length:
+            raise MemoryUseError(f"{length} bytes at {offset} are not in a buffer of {buffer.length} bytes")
+        self._check_own(buffer)
         self._check_aligned(address)
         self._gm.check_target(self.number, node, port, priority)
         if not self._free_sends:
@@ -205,20 +222,52 @@ class GmPort:
             await self._post(place, descriptor.words(), self._gm.host.send_ns)
         return handle
 
+    async def abort(self, handle: SendHandle) -> None:
+        """Give up a message of this port that has not ended: it fails with AbortedError, though it may arrive. Returns
+        when it has ended, and changes nothing if it has already. Raises ClosedPortError, GmError for a message of
+        another port."""
+        self._check_open()
+        if not isinstance(handle, SendHandle):
+            raise ArgumentTypeError(f"handle: a SendHandle of this port, not {type(handle).__name__}")
+        if handle.done:
+            return
+        mine = [token for token, send in self._sends.items() if send.handle is handle]
+        if not mine:
+            raise GmError(f"{handle.description} is no message of port {self.number} of node {self._gm.node}")
+        await self._command(Operation.ABORT, mine[0])
+
+    async def node_died(self, node: int) -> None:
+        """This port's part of `Gm.node_died`."""
+        await self._command(Operation.NODE_DIED, node)
+
+    def provides(self, buffer: Buffer) -> bool:
+        """Whether it has been given some of these bytes to receive in, and no message has come there yet."""
+        return any(given.overlaps(buffer) for given in self._buffers.values())
+
     async def provide_receive_buffer(
         self, buffer: Buffer, length: int | None = None, priority: int = 0
     ) -> None:
         """Give a registered buffer's first `length` bytes (all, by default) for one message of a priority;
         buffers are used in the order of giving. Raises ClosedPortError, UnregisteredMemoryError,
-        MemoryUseError (address, or longer than the buffer), NoTokensError, ValueError."""
+        MemoryUseError (address, longer than the buffer, another host's, or given already), NoTokensError, ValueError,
+        ArgumentTypeError."""
         self._check_open()
-        length = buffer.length if length is None else length
+        self._check_buffer(buffer)
+        length = buffer.length if length is None else whole("length", length)
+        priority = whole("priority", priority)
         if length > buffer.length:
             raise MemoryUseError(f"{length} bytes to receive do not fit a buffer of {buffer.length} bytes")
         self._check_registered(buffer.start, length)
         self._check_aligned(buffer.start)
+        self._check_own(buffer)
         if priority not in (0, 1):
             raise ValueError(f"priority = {priority}: 0 (low) or 1 (high)")
+        given = Buffer(buffer.start, length, buffer.data[:length])
+        if self._gm.providing(given):
+            raise MemoryUseError(
+                f"memory at {buffer.start:#x}, {length} bytes: given to receive in already; its message must come "
+                "first"
+            )
         if not self._free_receives:
             raise NoTokensError(
                 f"port {self.number} of node {self._gm.node}: all {self._gm.gm.receive_tokens} receive "
@@ -256,24 +305,39 @@ class GmPort:
     async def set_idt(self, *, node: int, port: int, priority: int = 0, ticks: int) -> None:
         """Set the inter-packet dispatch time of this port's flow to `port` of `node`, in ticks of the NIC's
         RTC; 0: not regulated. Raises IdtRangeError, UnknownNodeError, UnknownPortError, TooManyFlowsError,
-        ClosedPortError."""
+        ClosedPortError, ArgumentTypeError."""
         self._check_open()
+        node, port, priority = whole("node", node), whole("port", port), whole("priority", priority)
+        ticks = whole("ticks", ticks)
         self._gm.check_idt(ticks)
         self._gm.check_target(self.number, node, port, priority)
         self._gm.remember(self.number, node, port, priority)
         await self._command(Operation.SET_IDT, pack_target(node, port, priority), ticks)
 
-    async def close(self) -> None:
-        """Wait until all sends have ended, then close. Buffers that were provided and not used are the
-        caller's again."""
+    async def close(self, timeout_ticks: int | None = None) -> None:
+        """Wait until all sends have ended, but for `timeout_ticks` of the NIC's RTC at most (`GmConfig.close_ticks` by
+        default; 0: not at all), abort those that have not, and close. So it returns that time later, and a command's
+        time for each message aborted. Buffers that were provided and not used are the caller's again."""
         self._check_open()
+        ticks = self._gm.gm.close_ticks if timeout_ticks is None else whole("timeout_ticks", timeout_ticks)
+        if ticks < 0:
+            raise ValueError(f"timeout_ticks = {ticks}: 0 or more")
         self.is_open = False
         self._arrival.set()
-        if self._sends:
+        if self._sends and ticks:
+            self._bus.spawn(self._end_wait(ticks), f"gm[{self._gm.node}].port{self.number}.close")
             await self._idle.wait()
+        for token in [*self._sends]:
+            if token in self._sends:
+                await self._command(Operation.ABORT, token)
         await self._command(Operation.CLOSE)
         self._gm.memory.release(self._ring)
         self._gm.forget(self.number)
+
+    async def _end_wait(self, ticks: int) -> None:
+        """Let `close` wait no longer."""
+        await self._bus.sleep(max(1, int(ticks * self._gm.nic.tick_cycles)))
+        self._idle.set()
 
     async def _open(self) -> None:
         self._bus.spawn(self._watch_events(), f"gm[{self._gm.node}].port{self.number}")
@@ -351,7 +415,11 @@ class GmPort:
                 error = self._error(event.status, send.handle.description, send.node, send.port)
             if not self._sends:
                 self._idle.set()
-            send.handle.finish(error, self._bus.cycle)
+            send.handle.finish(error, self._bus.cycle, event.status)
+            if event.status is Status.NODE_DEAD:
+                self._gm.found_dead(send.node)
+            elif event.status is Status.OK:
+                self._gm.found_alive(send.node)
         else:
             buffer = self._buffers.pop(event.token)
             self._free_receives.append(event.token)
@@ -359,6 +427,7 @@ class GmPort:
                 what = f"a receive on port {self.number} of node {self._gm.node}"
                 self._received.append(self._error(event.status, what, self._gm.node, self.number))
             else:
+                self._gm.found_alive(event.node)
                 self._received.append(
                     Received(buffer, event.length, event.node, event.port, event.priority, self._bus.cycle)
                 )
@@ -375,6 +444,16 @@ class GmPort:
             Status.HOST_BUS: (BusFaultError, "the host's bus answered the DMA with an error"),
             Status.MISALIGNED: (MemoryUseError, "a DMA address is a multiple of 4"),
             Status.IN_USE: (MemoryUseError, "a message or a receive token still uses it"),
+            Status.TIMED_OUT: (
+                SendTimedOutError,
+                f"port {port} of node {node} had no receive token for it, or gave no answer, for "
+                f"{self._gm.gm.send_timeout_ticks} ticks or {self._gm.gm.send_tries} tries",
+            ),
+            Status.ABORTED: (AbortedError, "its sender has given it up"),
+            Status.NODE_DEAD: (
+                NodeDeadError,
+                f"node {node} gives no answer, has been started again, or was declared dead",
+            ),
             Status.NO_FLOW: (TooManyFlowsError, f"the rate control unit holds {self._gm.nic.flows} flows"),
         }.get(status, (GmError, "the NIC refused it"))
         return kind(f"{what} failed: {reason}")
@@ -382,6 +461,18 @@ class GmPort:
     def _check_open(self) -> None:
         if not self.is_open:
             raise ClosedPortError(f"port {self.number} of node {self._gm.node} is not open: open it first")
+
+    @staticmethod
+    def _check_buffer(buffer: Buffer) -> None:
+        if not isinstance(buffer, Buffer):
+            raise ArgumentTypeError(f"buffer: a Buffer of this host, not {type(buffer).__name__}")
+
+    def _check_own(self, buffer: Buffer) -> None:
+        if not buffer.part_of(self._bus.memory):
+            raise MemoryUseError(
+                f"memory at {buffer.start:#x}, {buffer.length} bytes: a buffer of another host than node "
+                f"{self._gm.node}"
+            )
 
     @staticmethod
     def _check_aligned(address: int) -> None:

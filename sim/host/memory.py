@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .errors import MemoryUseError
+from .checks import whole
+from .errors import ArgumentTypeError, MemoryUseError
 
 __all__ = ["PAGE_BYTES", "Buffer", "PageAllocator"]
 
@@ -28,8 +29,18 @@ class Buffer:
         """Whether the two have bytes in common."""
         return self.start < other.start + other.length and other.start < self.start + self.length
 
+    def part_of(self, memory: np.ndarray[Any, np.dtype[np.uint8]]) -> bool:
+        """Whether its bytes are those of this host's memory at its address. A buffer without bytes is anybody's."""
+        if not self.length:
+            return True
+        place, whole_of_it = (array.__array_interface__["data"][0] for array in (self.data, memory))
+        return bool(place == whole_of_it + self.start and len(self.data) >= self.length)
+
     def write(self, content: bytes, offset: int = 0) -> None:
-        """Put bytes into it. Raises MemoryUseError if they do not fit."""
+        """Put bytes into it. Raises MemoryUseError if they do not fit, ArgumentTypeError."""
+        offset = whole("offset", offset)
+        if not isinstance(content, (bytes, bytearray, memoryview)):
+            raise ArgumentTypeError(f"content: bytes to write, not {type(content).__name__}")
         if offset < 0 or offset + len(content) > self.length:
             raise MemoryUseError(
                 f"{len(content)} bytes at {offset} do not fit a buffer of {self.length} bytes"
@@ -37,9 +48,13 @@ class Buffer:
         self.data[offset : offset + len(content)] = np.frombuffer(content, np.uint8)
 
     def read(self, length: int | None = None, offset: int = 0) -> bytes:
-        """A copy of `length` bytes (all, by default) from `offset`."""
-        end = self.length if length is None else offset + length
-        return self.data[offset:end].tobytes()
+        """A copy of `length` bytes (all, by default) from `offset`. Raises MemoryUseError if it has not so many,
+        ArgumentTypeError."""
+        offset = whole("offset", offset)
+        length = self.length - offset if length is None else whole("length", length)
+        if offset < 0 or length < 0 or offset + length > self.length:
+            raise MemoryUseError(f"{length} bytes at {offset} are not in a buffer of {self.length} bytes")
+        return self.data[offset : offset + length].tobytes()
 
 
 class PageAllocator:
@@ -57,7 +72,9 @@ class PageAllocator:
         return sum(size for _, size in self._free)
 
     def allocate(self, length: int) -> Buffer:
-        """A page-aligned buffer of `length` bytes (at least a page is taken). Raises MemoryUseError."""
+        """A page-aligned buffer of `length` bytes (at least a page is taken). Raises MemoryUseError,
+        ArgumentTypeError."""
+        length = whole("length", length)
         if length < 0:
             raise MemoryUseError(f"a buffer of {length} bytes: 0 or more")
         size = max(1, -(-length // PAGE_BYTES)) * PAGE_BYTES

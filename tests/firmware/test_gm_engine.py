@@ -17,9 +17,8 @@ def mixed(flows: list[tuple[int, int]], cycles: int = 200_000, watch=lambda clus
     watch(cluster)
 
     async def receiver(port, length: int) -> None:
-        buffer = await port.dma_malloc(length)
         for _ in range(4):
-            await port.provide_receive_buffer(buffer)
+            await port.provide_receive_buffer(await port.dma_malloc(length))
         while True:
             message = await port.receive()
             await port.provide_receive_buffer(message.buffer)

@@ -26,9 +26,8 @@ def saturate(
 
     async def receiver(node: int, length: int) -> None:
         port = await cluster.gms[node].open_port(0)
-        buffer = await port.dma_malloc(length)
-        for _ in range(cluster.gm_config.receive_tokens):
-            await port.provide_receive_buffer(buffer)
+        for _ in range(min(cluster.gm_config.receive_tokens, 8)):
+            await port.provide_receive_buffer(await port.dma_malloc(length))
         while True:
             message = await port.receive()
             await port.provide_receive_buffer(message.buffer)

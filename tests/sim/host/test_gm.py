@@ -128,7 +128,8 @@ def test_tokens_are_counted_and_come_back() -> None:
 
     async def main() -> None:
         a, b = await cluster.gms[0].open_port(0), await cluster.gms[1].open_port(0)
-        buffer, target = await a.dma_malloc(64), await b.dma_malloc(64)
+        buffer = await a.dma_malloc(64)
+        targets = [await b.dma_malloc(64) for _ in range(9)]
         called = []
         handles = [await a.send(buffer, node=1, port=0, callback=called.append) for _ in range(4)]
         assert a.send_tokens == 0
@@ -138,9 +139,9 @@ def test_tokens_are_counted_and_come_back() -> None:
             await a.deregister(buffer)
         for n in range(8):
             assert b.receive_tokens == 8 - n
-            await b.provide_receive_buffer(target)
+            await b.provide_receive_buffer(targets[n])
         with pytest.raises(NoTokensError) as caught:
-            await b.provide_receive_buffer(target)
+            await b.provide_receive_buffer(targets[8])
         assert (
             str(caught.value) == "port 0 of node 1: all 8 receive tokens are in use; receive a message first"
         )
