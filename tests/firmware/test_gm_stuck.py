@@ -91,7 +91,9 @@ def test_a_flow_without_a_token_asks_with_packets_without_bytes_and_ever_more_ra
         asked = [cycle / float(cluster.nic.tick_cycles) for cycle, _ in sent[first:]]
         waits = [later - earlier for earlier, later in pairwise(asked)]
         pauses = [800, 1600, 3200, *[6400] * (len(waits) - 3)]
-        assert len(waits) >= 5 and all(0 <= wait - pause < 500 for wait, pause in zip(waits, pauses, strict=True))
+        assert len(waits) >= 5 and all(
+            0 <= wait - pause < 500 for wait, pause in zip(waits, pauses, strict=True)
+        )
         # It is told when a token comes, and does not rest to its end.
         given = cluster.world.cycle
         await b.provide_receive_buffer(await b.dma_malloc(500))

@@ -82,7 +82,7 @@ def test_hang_is_found_and_told(tiny, tiny_config, tmp_path):
 def test_a_message_that_is_never_taken_ends_the_run(tiny, tiny_config, tmp_path):
     """A port without receive buffers: its message is refused and sent again for ever, so the network is never
     quiet. The run ends, and says which message waits and for what."""
-    config = tiny_config.replace(delivery_cycles=20_000)
+    config = tiny_config.replace(delivery_cycles=20_000, watchdog_cycles=15_000)
     with pytest.raises(SimulationError) as caught:
         run(tiny, ENTRY, cluster_spec(config, "sim_points:no_receive_buffer", {}), out_dir=tmp_path)
     message = str(caught.value)
@@ -101,7 +101,7 @@ def test_a_message_that_is_never_taken_ends_the_run(tiny, tiny_config, tmp_path)
         "gm firmware of node 0:",
         "  recv waits for ",
         "  port 0: receive tokens 0 low, 0 high; 0 messages being received; 1 events told",
-        "  node 1, low: next packet ",
+        "  to node 1, port 0 to 0, low: next packet ",
         "gm library of node 1:",
         "  port 0: open; free tokens: 4 of 4 to send, 8 of 8 to receive; 0 messages not taken",
         "    1 wait to receive",
@@ -113,7 +113,7 @@ def test_a_message_that_is_never_taken_ends_the_run(tiny, tiny_config, tmp_path)
 @pytest.mark.xdist_group("tiny")
 def test_the_limit_ends_the_run(tiny, tiny_config, tmp_path):
     """`limit_cycles` ends whatever still moves, here the same retries."""
-    config = tiny_config.replace(limit_cycles=10_000)
+    config = tiny_config.replace(limit_cycles=10_000, watchdog_cycles=15_000)
     with pytest.raises(
         SimulationError, match=r"^the limit of 10000 cycles is reached \(now cycle 10000\); wait"
     ):
