@@ -17,7 +17,7 @@ from ..units import mb_per_s
 
 if TYPE_CHECKING:
     from ..cluster import Cluster
-    from ..host.mpi.communicator import Communicator
+    from ..host.mpi.comm.intracomm import Intracomm
 
 __all__ = ["MESSAGES_IN_FLIGHT", "MpiFlow", "flow_bandwidths", "payload_share", "run_flows"]
 
@@ -30,8 +30,8 @@ class MpiFlow:
     """Messages of `message_bytes` from a rank, given by its communicator `source`, to another one of the same program,
     `target`; a packet every `idt_ticks`."""
 
-    source: Communicator
-    target: Communicator
+    source: Intracomm
+    target: Intracomm
     message_bytes: int
     idt_ticks: int
 
@@ -71,18 +71,18 @@ async def run_flows(
         begun: deque[Any] = deque()
         while True:
             if len(begun) == MESSAGES_IN_FLIGHT:
-                await world.wait(begun.popleft())
-            begun.append(await world.isend(content, flow.target.rank, TAG))
+                await begun.popleft().Wait()
+            begun.append(await world.Isend(content, dest=flow.target.rank, tag=TAG))
 
     async def receive(number: int, flow: MpiFlow, content: bytes) -> None:
         world = flow.target
         begun: deque[Any] = deque()
         for _ in range(MESSAGES_IN_FLIGHT):
             buffer = bytearray(flow.message_bytes)
-            begun.append((await world.irecv(buffer, flow.source.rank, TAG), buffer))
+            begun.append((await world.Irecv(buffer, source=flow.source.rank, tag=TAG), buffer))
         while True:
             request, buffer = begun.popleft()
-            await world.wait(request)
+            await request.Wait()
             ends[number].append(clock.cycle)
             if buffer != content:
                 raise SimulationError(f"a message from {flow.source} did not arrive as it was sent")
@@ -91,7 +91,7 @@ async def run_flows(
             if all(len(one) >= last for one in ends):
                 done.set()
             buffer = bytearray(flow.message_bytes)
-            begun.append((await world.irecv(buffer, flow.source.rank, TAG), buffer))
+            begun.append((await world.Irecv(buffer, source=flow.source.rank, tag=TAG), buffer))
 
     for flow in flows:
         cluster.observe(flow.source.process)

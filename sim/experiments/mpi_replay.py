@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ..cluster import Cluster
-    from ..host.mpi.communicator import Communicator
+    from ..host.mpi.comm.intracomm import Intracomm
     from ..host.mpi.qos import QosRequest
     from ..host.mpi.trace import Trace
 
@@ -268,7 +268,7 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
         attach_bandwidth(world, BandwidthClient(managers[world.rank], transport.port))
         requests = [
             QosRequest(
-                destination=target,
+                dest=target,
                 mb_per_s=spec["reserve_mb_per_s"],
                 message_bytes=longest[source, target],
             )
@@ -327,11 +327,11 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-async def _reserve(world: Communicator, requests: Sequence[QosRequest]) -> None:
+async def _reserve(world: Intracomm, requests: Sequence[QosRequest]) -> None:
     """Ask for bandwidth for flows of a rank. Raises UserError if it is refused."""
     from ..host.mpi.qos import QOS
 
-    await world.set_attribute(QOS, requests)
-    answer = world.get_attribute(QOS)
+    await world.Set_attr(QOS, requests)
+    answer = world.Get_attr(QOS)
     if not answer.granted:
         raise UserError(f"mpi-replay: rank {world.rank}: {answer.reason}; reserve_mb_per_s is too high")

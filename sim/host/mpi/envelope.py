@@ -9,9 +9,10 @@ receive is found, send; DATA: a fragment of a granted message; CREDIT: nothing b
 | 8..11 | `source` | the sender's rank in the communicator (EAGER, ANNOUNCE) |
 | 12..15 | `tag` | (EAGER, ANNOUNCE) |
 | 16..19 | `length` | bytes of the message; of a GRANT: how many of them the receiver wants |
-| 20..23 | `offset` | where in the message the payload begins (DATA) |
+| 20..23 | `offset` | where in the message the payload begins (DATA); `signature`: in collective operations which one \
+it is, its operation and element type, 8, 8 and 16 bits (EAGER, ANNOUNCE) |
 | 24..27 | `send` | the sender's number of the message (ANNOUNCE, GRANT) |
-| 28..31 | `receive` | the receiver's number of it (GRANT, DATA) |
+| 28..31 | `receive` | the receiver's number of it (GRANT, DATA); `elements`: of that type (EAGER, ANNOUNCE) |
 
 EAGER, ANNOUNCE and DATA are the *fragments*: they need a credit, and those of a pair of ranks stay in order. GRANT
 and CREDIT are *control*: they have buffers of their own, and nothing depends on their order.
@@ -20,7 +21,7 @@ and CREDIT are *control*: they have buffers of their own, and nothing depends on
 from __future__ import annotations
 
 import struct
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from enum import IntEnum
 
 __all__ = ["HEADER_BYTES", "MAX_LENGTH", "MAX_TAG", "Envelope", "Kind"]
@@ -61,6 +62,20 @@ class Envelope:
     offset: int = 0
     send: int = 0
     receive: int = 0
+
+    @property
+    def signature(self) -> int:
+        """Collective operation, operation and type that the message is of."""
+        return self.offset
+
+    @property
+    def elements(self) -> int:
+        """Elements of that type."""
+        return self.receive
+
+    def announced(self, number: int) -> Envelope:
+        """The announcement of this message, under the sender's `number`."""
+        return replace(self, kind=Kind.ANNOUNCE, send=number)
 
     def pack(self) -> bytes:
         """Its 32 bytes."""

@@ -5,15 +5,20 @@ from __future__ import annotations
 from ...errors import UserError
 
 __all__ = [
+    "AbortError",
     "AttributeKeyError",
     "BufferKindError",
     "CollectiveError",
     "CommunicatorError",
+    "DatatypeError",
+    "DeadlockError",
     "LengthError",
     "MpiError",
+    "OperationError",
     "QosError",
     "RankBusyError",
     "RankError",
+    "RankFailedError",
     "RequestError",
     "TagError",
     "TraceError",
@@ -60,6 +65,26 @@ class AttributeKeyError(MpiError):
 
 class CollectiveError(MpiError):
     """Ranks gave a collective operation arguments that do not go together."""
+
+
+class DatatypeError(MpiError):
+    """An element type that there is not."""
+
+
+class OperationError(MpiError):
+    """No operation, or one that the type of the elements does not have."""
+
+
+class DeadlockError(MpiError):
+    """All ranks wait for one another: each rank, its call, and whom it waits for."""
+
+
+class RankFailedError(MpiError):
+    """A rank's program has raised an exception."""
+
+
+class AbortError(MpiError):
+    """A rank has called Abort."""
 
 
 class QosError(AttributeKeyError):

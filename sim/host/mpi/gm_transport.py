@@ -60,6 +60,16 @@ class GmTransport:
         """NIC clock cycles since reset."""
         return self.gm.bus.cycle
 
+    @property
+    def clock_hz(self) -> int:
+        """NIC clock cycles a second."""
+        return self.gm.nic.clock_hz
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing is under way or has happened."""
+        return not (self.in_flight or self._inbox or self._happened.is_set())
+
     async def start(self, neighbours: Sequence[GmTransport]) -> None:
         """Take and register buffers, provide those for receiving, begin to receive. `neighbours`: the transports of
         all ranks."""

@@ -8,7 +8,7 @@ they do not overtake.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -52,9 +52,21 @@ class Matcher(Generic[R, M]):
         if found is None:
             self._receives.append((wanted, receive))
             return None
-        place = next(place for place, (_, message) in enumerate(self._messages) if message is found)
-        del self._messages[place]
+        self.remove(found)
         return found
+
+    def remove(self, message: M) -> None:
+        """Take an unexpected message out."""
+        place = next(place for place, (_, one) in enumerate(self._messages) if one is message)
+        del self._messages[place]
+
+    def withdraw(self, chosen: Callable[[R], bool]) -> bool:
+        """Take out the oldest receive that waits and is `chosen`; whether there was one."""
+        for place, (_, receive) in enumerate(self._receives):
+            if chosen(receive):
+                del self._receives[place]
+                return True
+        return False
 
     def arrive(self, context: int, source: int, tag: int, message: M) -> R | None:
         """A message: the oldest receive that it suits, which is taken out; else None, and the message waits."""

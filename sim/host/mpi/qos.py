@@ -1,11 +1,11 @@
 """Bandwidth for the messages of a communicator, by MPI's attributes (gulati-thesis-2001 4.4.2).
 
-    await world.set_attribute(QOS, QosRequest(destination=1, mb_per_s=20.0))
-    if not world.get_attribute(QOS).granted: ...
-    await world.delete_attribute(QOS)                   # gives the bandwidth back
+    await world.Set_attr(QOS, QosRequest(dest=1, mb_per_s=20.0))
+    if not world.Get_attr(QOS).granted: ...
+    await world.Delete_attr(QOS)                   # gives the bandwidth back
 
-Setting the attribute QOS asks the bandwidth manager for every destination in turn, and returns when it has answered;
-getting it tells whether all was granted. If one destination is refused, those before it are given back: all or
+Setting the attribute QOS asks the bandwidth manager for every dest in turn, and returns when it has answered;
+getting it tells whether all was granted. If one dest is refused, those before it are given back: all or
 nothing. Ranks become GM nodes and ports, and MPI's bandwidth the raw one that it takes (`estimate`).
 """
 
@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...manager.errors import BandwidthError, NotHeldError, RefusedError
-from .attributes import Keyval
+from .comm.attributes import Keyval
 from .errors import QosError, RankError
 from .estimate import peak_mb_per_s, raw_mb_per_s
 from .gm_transport import GmTransport
 
 if TYPE_CHECKING:
-    from .communicator import Communicator
+    from .comm.intracomm import Intracomm
 
 __all__ = ["QOS", "Bandwidth", "QosAnswer", "QosFlow", "QosRequest", "attach_bandwidth"]
 
@@ -40,10 +40,10 @@ class Bandwidth(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class QosRequest:
-    """`mb_per_s` of payload for messages to rank `destination` of the communicator, of `message_bytes` each: shorter
+    """`mb_per_s` of payload for messages to rank `dest` of the communicator, of `message_bytes` each: shorter
     ones take more packets for their payload than was asked for, and get less."""
 
-    destination: int
+    dest: int
     mb_per_s: float
     message_bytes: int = 65536
 
@@ -67,7 +67,7 @@ class QosAnswer:
     reason: str = ""
 
 
-def attach_bandwidth(world: Communicator, client: Bandwidth) -> None:
+def attach_bandwidth(world: Intracomm, client: Bandwidth) -> None:
     """Give a rank the bandwidth manager's client of its port, which QOS uses on all its communicators."""
     world.process.bandwidth = client
 
@@ -78,7 +78,7 @@ def _requests(value: Any) -> list[Any]:
     )
 
 
-def _check(communicator: Communicator, value: Any) -> None:
+def _check(communicator: Intracomm, value: Any) -> None:
     """Raises QosError, RankError for what cannot be asked for."""
     if communicator.process.bandwidth is None:
         raise QosError(
@@ -88,10 +88,10 @@ def _check(communicator: Communicator, value: Any) -> None:
     if not requests:
         raise QosError(f"QOS on {communicator.name}: set it to a QosRequest or a list of them")
     for place, request in enumerate(requests):
-        _check_one(communicator, request, [one.destination for one in requests[:place]])
+        _check_one(communicator, request, [one.dest for one in requests[:place]])
 
 
-async def _store(communicator: Communicator, value: Any) -> QosAnswer:
+async def _store(communicator: Intracomm, value: Any) -> QosAnswer:
     client = communicator.process.bandwidth
     transport = _transport(communicator)
     granted: list[QosFlow] = []
@@ -103,7 +103,7 @@ async def _store(communicator: Communicator, value: Any) -> QosAnswer:
                 communicator.process.config,
                 transport.gm.nic.mtu_bytes,
             )
-            place = transport.places[communicator.group[request.destination]]
+            place = transport.places[communicator.world_ranks[request.dest]]
             grant = await client.request(place.node, place.port, mb_per_s)
             granted.append(QosFlow(request=request, raw_mb_per_s=mb_per_s, grant=grant))
     except BandwidthError as error:
@@ -114,11 +114,11 @@ async def _store(communicator: Communicator, value: Any) -> QosAnswer:
     return QosAnswer(granted=True, flows=tuple(granted))
 
 
-async def _delete(communicator: Communicator, value: QosAnswer) -> None:
+async def _delete(communicator: Intracomm, keyval: Keyval, value: QosAnswer) -> None:
     await _give_back(communicator, value.flows)
 
 
-async def _give_back(communicator: Communicator, flows: Sequence[QosFlow]) -> None:
+async def _give_back(communicator: Intracomm, flows: Sequence[QosFlow]) -> None:
     """Release all, also when the manager does not answer one of the releases: it tells the master later. Raises the
     first error after that; called again, it passes over what has been released."""
     first: BandwidthError | None = None
@@ -133,15 +133,15 @@ async def _give_back(communicator: Communicator, flows: Sequence[QosFlow]) -> No
         raise first
 
 
-def _check_one(communicator: Communicator, request: Any, before: Sequence[int]) -> None:
+def _check_one(communicator: Intracomm, request: Any, before: Sequence[int]) -> None:
     where = f"QOS on {communicator.name}"
     if not isinstance(request, QosRequest):
         raise QosError(f"{where}: {type(request).__name__} is no QosRequest")
-    to = request.destination
+    to = request.dest
     if not 0 <= to < communicator.size:
-        raise RankError(f"{where}: destination = {to}: ranks are 0 to {communicator.size - 1}")
+        raise RankError(f"{where}: dest = {to}: ranks are 0 to {communicator.size - 1}")
     transport = _transport(communicator)
-    if transport.places[communicator.group[to]].node == transport.places[transport.rank].node:
+    if transport.places[communicator.world_ranks[to]].node == transport.places[transport.rank].node:
         raise QosError(f"{where}: rank {to} is on this rank's node; messages to it do not use the network")
     if to in before:
         raise QosError(f"{where}: rank {to} is asked for twice")
@@ -156,7 +156,7 @@ def _check_one(communicator: Communicator, request: Any, before: Sequence[int]) 
         )
 
 
-def _transport(communicator: Communicator) -> GmTransport:
+def _transport(communicator: Intracomm) -> GmTransport:
     transport = communicator.process.transport
     if not isinstance(transport, GmTransport):
         raise QosError(f"QOS on {communicator.name}: its messages do not go over GM")

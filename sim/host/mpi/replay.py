@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .communicator import Communicator
+from .comm.intracomm import Intracomm
+from .data.buffers import IN_PLACE
 from .trace import Call, Trace
 
 __all__ = ["LONGEST_COMPUTING_US", "Replayed", "replay"]
@@ -31,7 +32,7 @@ class Replayed:
 
 
 async def replay(
-    world: Communicator, trace: Trace, compute_scale: float, played: Callable[[], None] = lambda: None
+    world: Intracomm, trace: Trace, compute_scale: float, played: Callable[[], None] = lambda: None
 ) -> Replayed:
     """Play `trace` as `world`'s rank, which it must be; `played` is called after each call."""
     assert (world.rank, world.size) == (trace.rank, trace.size)
@@ -54,17 +55,17 @@ async def replay(
     return Replayed(transport.cycle - began, inside, sent)
 
 
-async def _call(world: Communicator, call: Call, buffer: np.ndarray) -> None:  # type: ignore[type-arg]
+async def _call(world: Intracomm, call: Call, buffer: np.ndarray) -> None:  # type: ignore[type-arg]
     match call.name:
         case "MPI_Send":
-            await world.send(buffer, call.peer, call.tag)
+            await world.Send(buffer, call.peer, call.tag)
         case "MPI_Recv":
-            await world.receive(buffer, call.peer, call.tag)
+            await world.Recv(buffer, call.peer, call.tag)
         case "MPI_Barrier":
-            await world.barrier()
+            await world.Barrier()
         case "MPI_Bcast":
-            await world.broadcast(buffer, call.peer)
+            await world.Bcast(buffer, call.peer)
         case "MPI_Allreduce":
-            await world.allreduce(buffer)
+            await world.Allreduce(IN_PLACE, buffer)
         case _:
             pass  # Init, Finalize, Comm_size and Comm_rank send nothing

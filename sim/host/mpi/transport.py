@@ -41,6 +41,14 @@ class Transport(Protocol):
     def in_flight(self) -> int:
         """Messages that have been sent and not acknowledged."""
 
+    @property
+    def clock_hz(self) -> int:
+        """NIC clock cycles a second."""
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing is under way or has happened: no message to be taken, none that is not acknowledged."""
+
     def room(self, rank: int, *, control: bool) -> bool:
         """Whether a message to `rank` can be sent now, without waiting for a buffer."""
 

@@ -7,10 +7,14 @@ from typing import Any
 
 from lanikai.firmware.ports import Scheduler
 
+from ...errors import UserError
 from ..gm import Gm
-from . import collectives
-from .communicator import Communicator
+from .collectives import movement
+from .collectives.exchange import Exchange
+from .comm.intracomm import Intracomm
 from .config import MpiConfig, MpiCosts
+from .deadlock import Detector
+from .errors import AbortError, DeadlockError, MpiError, RankFailedError
 from .gm_transport import GmTransport, Place, open_transports
 from .process import Process
 from .transport import Transport
@@ -20,13 +24,15 @@ __all__ = ["finalize", "idt_between", "make_worlds", "run_ranks", "start_mpi"]
 
 def make_worlds(
     transports: Sequence[Transport], *, config: MpiConfig | None = None, costs: MpiCosts | None = None
-) -> list[Communicator]:
+) -> list[Intracomm]:
     """The communicator `world` of every rank, by rank."""
-    worlds = []
+    worlds, detector = [], Detector()
     for transport in transports:
         process = Process(transport, config=config, costs=costs)
         process.next_context = 2
-        worlds.append(Communicator(process, range(transport.size), 0, "world"))
+        process.detector = detector
+        detector.processes.append(process)
+        worlds.append(Intracomm(process, range(transport.size), 0, "world"))
     return worlds
 
 
@@ -37,7 +43,7 @@ async def start_mpi(
     first_port: int = 0,
     config: MpiConfig | None = None,
     costs: MpiCosts | None = None,
-) -> list[Communicator]:
+) -> list[Intracomm]:
     """Start a rank for every entry of `nodes` (one on each host, by default) on that node, each with a GM port of its
     own from `first_port`; the communicator `world` of every rank. Raises ConfigError, GmErrors."""
     nodes = [gm.node for gm in hosts] if nodes is None else list(nodes)
@@ -47,7 +53,7 @@ async def start_mpi(
     return make_worlds(transports, config=config, costs=costs)
 
 
-async def idt_between(world: Communicator, rank: int, ticks: int) -> None:
+async def idt_between(world: Intracomm, rank: int, ticks: int) -> None:
     """Set the IDT of the fragments from `world`'s rank to another one, ticks, as an experiment does that stands in for
     the bandwidth manager. Raises as `GmPort.set_idt`."""
     transport = world.process.transport
@@ -57,22 +63,34 @@ async def idt_between(world: Communicator, rank: int, ticks: int) -> None:
 
 async def run_ranks(
     scheduler: Scheduler,
-    worlds: Sequence[Communicator],
-    main: Callable[[Communicator], Awaitable[Any]],
+    worlds: Sequence[Intracomm],
+    main: Callable[[Intracomm], Awaitable[Any]],
     *,
     ending: bool = True,
 ) -> list[Any]:
-    """Run `main(world)` as every rank side by side; what each returned. `ending`: finalize each rank after it. An
-    exception in a rank ends the simulation with it."""
+    """Run `main(world)` as every rank side by side; what each returned. `ending`: finalize each rank after it.
+
+    Ends at once, with one line, if a rank raises an exception (RankFailedError, AbortError) or if all wait for one
+    another (DeadlockError); the other ranks then stay where they are.
+    """
     results: list[Any] = [None] * len(worlds)
     left = len(worlds)
+    failure: tuple[int, Exception] | None = None
     done = scheduler.flag()
 
     async def run(rank: int) -> None:
-        nonlocal left
-        results[rank] = await main(worlds[rank])
-        if ending:
-            await finalize(worlds[rank])
+        nonlocal left, failure
+        process = worlds[rank].process
+        process.ended = False
+        try:
+            results[rank] = await main(worlds[rank])
+            if ending:
+                await finalize(worlds[rank])
+            process.ended = True
+            process.detector.look()
+        except Exception as error:
+            failure = failure or (rank, error)
+            done.set()
         left -= 1
         if not left:
             done.set()
@@ -81,22 +99,35 @@ async def run_ranks(
         scheduler.spawn(run(rank), f"rank {rank}")
     if worlds:
         await done.wait()
+    if failure is not None:
+        raise _told(worlds[failure[0]].process, failure[1]) from failure[1]
     return results
 
 
-async def finalize(world: Communicator) -> None:
+def _told(process: Process, error: Exception) -> MpiError:
+    """The line that a failure of a rank ends the program with."""
+    if isinstance(error, DeadlockError | AbortError):
+        return error
+    what = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+    waiting = "".join(f"; {line}" for line in process.detector.lines())
+    return RankFailedError(
+        f"rank {process.transport.rank} of the world failed: {' '.join(what.split())}{waiting}"
+    )
+
+
+async def finalize(world: Intracomm) -> None:
     """End MPI on a rank, as MPI_Finalize; all ranks call it. The rank's port is closed.
 
     After the first barrier every rank has all its messages, after the second nobody sends any more. In the second no
     credit is returned, or one might find its port closed; there is one for its messages, since before it every buffer
     was given back but fewer than a quarter of a peer's.
     """
-    async with world._call("finalize"):
+    async with world._call("Finalize"):
         process = world.process
-        await collectives.barrier(world)
+        await movement.barrier(Exchange(world, "Finalize"))
         await process.drain()
         process.end_credits()
-        await collectives.barrier(world)
+        await movement.barrier(Exchange(world, "Finalize"))
         await process.drain()
         await process.transport.close()
         world._freed = True

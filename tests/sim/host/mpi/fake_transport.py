@@ -11,9 +11,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from lanikai.sim.host.mpi.communicator import Communicator
+from lanikai.sim.host.mpi.comm.intracomm import Intracomm
 from lanikai.sim.host.mpi.config import MpiConfig, MpiCosts
+from lanikai.sim.host.mpi.data.status import Status
 from lanikai.sim.host.mpi.envelope import HEADER_BYTES
+from lanikai.sim.host.mpi.matching import ANY_SOURCE, ANY_TAG
 from lanikai.sim.host.mpi.transport import Incoming
 from lanikai.sim.host.mpi.world import make_worlds, run_ranks
 from scheduler import World
@@ -27,6 +29,13 @@ SMALL = MpiConfig(
     control_receives=2,
 )
 """Buffers for 8 fragments of 32 bytes: a message of 257 bytes is longer than all of them."""
+
+
+async def received(comm: Intracomm, buffer: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Status:
+    """Receive; the status."""
+    status = Status()
+    await comm.Recv(buffer, source, tag, status)
+    return status
 
 
 class FakeTransport:
@@ -45,6 +54,14 @@ class FakeTransport:
     @property
     def cycle(self) -> int:
         return self.net.world.cycle
+
+    @property
+    def clock_hz(self) -> int:
+        return 1_000_000
+
+    @property
+    def quiet(self) -> bool:
+        return not (self.in_flight or self.inbox or self.happened.is_set())
 
     def room(self, rank: int, *, control: bool) -> bool:
         return self.free[control] > 0
@@ -112,7 +129,7 @@ class Ranks:
     def delay(self) -> int:
         return 5 if self.fixed else self.random.choice((1, 1, 5, 40, 400))
 
-    def run(self, main: Callable[[Communicator], Awaitable[Any]], *, ending: bool = True) -> list[Any]:
+    def run(self, main: Callable[[Intracomm], Awaitable[Any]], *, ending: bool = True) -> list[Any]:
         """Run `main` as every rank; what each returned. With `ending`, all ends as it should."""
         results = self.world.run(run_ranks(self.world, self.worlds, main, ending=ending))
         if ending:
@@ -125,7 +142,8 @@ class Ranks:
             process = self.worlds[rank].process
             assert transport.closed and not transport.inbox and not any(transport.unread)
             assert transport.free == {False: self.config.data_sends, True: self.config.control_sends}
-            assert not process._unsent() and not process._receives and not process._matcher.waiting
+            assert process.out.empty() and not process._receives and not process._matcher.waiting
+            assert not process._schedules
             for peer in range(self.size):
-                owed = self.worlds[peer].process._owed[rank]
-                assert process._credits[peer] + owed == self.config.credits(self.size)
+                owed = self.worlds[peer].process.out.owed[rank]
+                assert process.out.credits[peer] + owed == self.config.credits(self.size)

@@ -24,26 +24,26 @@ def test_messages_get_the_bandwidth_that_was_asked_for(mb_per_s, message_bytes) 
         managers = await start_managers(cluster.gms, NETWORK)
         sender, receiver, _ = await start_mpi(cluster.gms)
         attach_bandwidth(sender, BandwidthClient(managers[0], sender.process.transport.port))
-        request = QosRequest(destination=1, mb_per_s=mb_per_s, message_bytes=message_bytes)
-        await sender.set_attribute(QOS, request)
-        answer = sender.get_attribute(QOS)
+        request = QosRequest(dest=1, mb_per_s=mb_per_s, message_bytes=message_bytes)
+        await sender.Set_attr(QOS, request)
+        answer = sender.Get_attr(QOS)
         assert answer.granted, answer.reason
         ends = []
 
         async def receive() -> None:
-            requests = [await receiver.irecv(bytearray(message_bytes), 0) for _ in range(messages)]
+            requests = [await receiver.Irecv(bytearray(message_bytes), 0) for _ in range(messages)]
             for one in requests:
-                await receiver.wait(one)
+                await one.Wait()
                 ends.append(cluster.world.cycle)
 
         async def send() -> None:
             # Two at a time: an announcement for each message that ends, all through the window.
             requests = []
             for number in range(messages):
-                requests.append(await sender.isend(bytes(message_bytes), 1))
+                requests.append(await sender.Isend(bytes(message_bytes), 1))
                 if number:
-                    await sender.wait(requests[number - 1])
-            await sender.wait(requests[-1])
+                    await requests[number - 1].Wait()
+            await requests[-1].Wait()
 
         await cluster.world.gather(send(), receive())
         seconds = (ends[5] - ends[1]) / cluster.nic.clock_hz
@@ -69,18 +69,18 @@ def test_too_much_is_refused_in_the_managers_words_and_goes_back() -> None:
                 if (flow.key.source_port, flow.key.priority) == (0, 0)
             }
 
-        both = [QosRequest(destination=to, mb_per_s=50.0) for to in (1, 2)]
-        await world.set_attribute(QOS, both)
-        answer = world.get_attribute(QOS)
+        both = [QosRequest(dest=to, mb_per_s=50.0) for to in (1, 2)]
+        await world.Set_attr(QOS, both)
+        answer = world.Get_attr(QOS)
         assert not answer.granted and "node 0" in answer.reason
         assert set(idts().values()) <= {0}
-        await world.set_attribute(QOS, both[0])
-        assert world.get_attribute(QOS).granted
+        await world.Set_attr(QOS, both[0])
+        assert world.Get_attr(QOS).granted
         # 50 MB/s of 64 KB messages are 56.25 MB/s of packets: T * B_max / B_req = 145.6 ticks.
         assert idts()[1] == 145
-        await world.delete_attribute(QOS)
+        await world.Delete_attr(QOS)
         assert set(idts().values()) == {0}
-        await world.set_attribute(QOS, both[1])
-        assert world.get_attribute(QOS).granted and idts()[2] == 145
+        await world.Set_attr(QOS, both[1])
+        assert world.Get_attr(QOS).granted and idts()[2] == 145
 
     cluster.run(main(), limit=200_000_000)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fake_transport import Ranks
+from fake_transport import Ranks, received
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lanikai.sim.host.mpi.communicator import UNDEFINED
+from lanikai.sim.host.mpi.data.buffers import IN_PLACE
+from lanikai.sim.host.mpi.data.ops import LAND, LOR, MAX, MIN, PROD, SUM
+from lanikai.sim.host.mpi.data.status import UNDEFINED, Status
 from lanikai.sim.host.mpi.errors import CollectiveError, CommunicatorError
-from lanikai.sim.host.mpi.ops import LAND, LOR, MAX, MIN, PROD, SUM
-from lanikai.sim.host.mpi.request import Status
 
 SIZES = range(1, 8)
 
@@ -22,7 +22,7 @@ def test_nobody_leaves_a_barrier_before_all_are_there(size) -> None:
     async def main(world) -> tuple[int, int]:
         await ranks.world.sleep(1 + 3000 * ((world.rank * 3 + 1) % size))
         came = ranks.world.cycle
-        await world.barrier()
+        await world.Barrier()
         return came, ranks.world.cycle
 
     times = ranks.run(main)
@@ -39,7 +39,7 @@ def test_broadcast_from_every_root(size) -> None:
             for length in (0, 5, 700):
                 mine = bytes([root + 1]) * length
                 buffer = mine if world.rank == root else bytearray(length)
-                await world.broadcast(buffer, root)
+                await world.Bcast(buffer, root)
                 got.append(bytes(buffer))
         return got
 
@@ -63,7 +63,9 @@ def test_allreduce_is_what_numpy_says(size, operation, length, seed) -> None:
     everybody = np.random.default_rng(seed).integers(low, high, (size, length))
 
     async def main(world) -> np.ndarray:
-        return await world.allreduce(everybody[world.rank], operation)
+        result = np.empty(length, everybody.dtype)
+        await world.Allreduce(everybody[world.rank], result, operation)
+        return result
 
     expected = OPERATIONS[operation](everybody, axis=0)
     for result in ranks.run(main):
@@ -76,7 +78,8 @@ def test_allreduce_of_floats_is_equal_to_the_bit_everywhere_and_leaves_its_argum
 
     async def main(world) -> bytes:
         mine = values[world.rank].copy()
-        result = await world.allreduce(mine)
+        result = np.empty_like(mine)
+        await world.Allreduce(mine, result)
         assert (mine == values[world.rank]).all()
         return result.tobytes()
 
@@ -88,8 +91,9 @@ def test_allgather(size) -> None:
     ranks = Ranks(size, seed=size)
 
     async def main(world) -> list:
-        scalars = await world.allgather(np.array(world.rank * 10))
-        rows = await world.allgather([world.rank, world.rank + 0.5])
+        scalars, rows = np.empty(size, int), np.empty((size, 2))
+        await world.Allgather(np.array(world.rank * 10), scalars)
+        await world.Allgather(np.array([world.rank, world.rank + 0.5]), rows)
         return [scalars.tolist(), rows.tolist()]
 
     assert ranks.run(main) == [[[r * 10 for r in range(size)], [[r, r + 0.5] for r in range(size)]]] * size
@@ -100,10 +104,11 @@ def test_arguments_that_do_not_go_together() -> None:
 
     async def main(world) -> None:
         with pytest.raises(CollectiveError) as caught:
-            await world.allreduce(np.zeros(3 + world.rank))
-        mine, theirs = (24, 32) if world.rank == 0 else (32, 24)
+            await world.Allreduce(IN_PLACE, np.zeros(3 + world.rank))
+        mine, theirs = 3 + world.rank, 4 - world.rank
         assert str(caught.value) == (
-            f"allreduce on world: rank {1 - world.rank} gave {theirs} bytes, rank {world.rank} has {mine}"
+            f"Allreduce on world: rank {1 - world.rank} gave {theirs} elements of float64, rank {world.rank} has "
+            f"{mine} elements of float64"
         )
 
     ranks.run(main, ending=False)
@@ -114,19 +119,19 @@ def test_messages_of_a_communicator_stay_in_it() -> None:
     ranks = Ranks(2)
 
     async def main(world) -> list[bytes]:
-        first = await world.dup()
-        second = await first.dup()
+        first = await world.Dup()
+        second = await first.Dup()
         got = []
         if world.rank == 0:
-            await second.send(b"second", 1, 0)
-            await world.send(b"world", 1, 0)
-            await first.send(b"first", 1, 0)
-            await second.barrier()
+            await second.Send(b"second", 1, 0)
+            await world.Send(b"world", 1, 0)
+            await first.Send(b"first", 1, 0)
+            await second.Barrier()
         else:
-            await second.barrier()  # its messages are not what these receives are given
+            await second.Barrier()  # its messages are not what these receives are given
             for comm in (first, world, second):
                 buffer = bytearray(10)
-                status = await comm.receive(buffer)
+                status = await received(comm, buffer)
                 got.append(bytes(buffer[: status.length]))
         return got
 
@@ -139,19 +144,19 @@ def test_split_orders_by_key_then_by_rank_and_leaves_out() -> None:
     keys = [5, 0, 5, 0, 0, -1]
 
     async def main(world) -> tuple | None:
-        part = await world.split(colors[world.rank], keys[world.rank])
+        part = await world.Split(colors[world.rank], keys[world.rank])
         if part is None:
             return None
-        total = await part.allreduce([world.rank])
+        total = await part.allreduce(world.rank)
         buffer = bytearray(1)
-        status = await part.sendrecv(
-            bytes([world.rank]), (part.rank + 1) % part.size, buffer, (part.rank - 1) % part.size
-        )
+        status = Status()
+        right, left = (part.rank + 1) % part.size, (part.rank - 1) % part.size
+        await part.Sendrecv(bytes([world.rank]), right, 0, buffer, left, status=status)
         assert status == Status((part.rank - 1) % part.size, 0, 1)
-        assert buffer[0] == part.group[status.source]
-        again = await part.dup()  # of parts that know nothing of one another
-        await again.barrier()
-        return part.group, part.rank, int(total[0])
+        assert buffer[0] == part.world_ranks[status.source]
+        again = await part.Dup()  # of parts that know nothing of one another
+        await again.Barrier()
+        return part.world_ranks, part.rank, total
 
     assert ranks.run(main) == [
         ((5, 0, 2), 1, 7),
@@ -168,15 +173,15 @@ def test_a_wrong_colour_and_a_freed_communicator() -> None:
 
     async def main(world) -> None:
         with pytest.raises(CommunicatorError) as caught:
-            await world.split(-7)
-        assert str(caught.value) == "split of world: color = -7: 0 or more, or UNDEFINED"
-        copy = await world.dup()
-        await copy.barrier()
-        await copy.free()
-        for call in (copy.barrier(), copy.send(b"", 1), copy.free(), copy.dup()):
-            with pytest.raises(CommunicatorError, match=r"on world.dup: the communicator has been freed$"):
+            await world.Split(-7)
+        assert str(caught.value) == "Split of world: color = -7: 0 or more, or UNDEFINED"
+        copy = await world.Dup()
+        await copy.Barrier()
+        await copy.Free()
+        for call in (copy.Barrier(), copy.Send(b"", 1), copy.Free(), copy.Dup()):
+            with pytest.raises(CommunicatorError, match=r"on world.Dup: the communicator has been freed$"):
                 await call
-        await world.barrier()
+        await world.Barrier()
 
     ranks.run(main)
 
@@ -187,13 +192,13 @@ def test_a_collective_operation_takes_no_message_of_a_later_communicator() -> No
     ranks = Ranks(2)
 
     async def main(world) -> bytes:
-        first, second = await world.dup(), await world.dup()
+        first, second = await world.Dup(), await world.Dup()
         buffer = bytearray(3)
         if world.rank == 0:
-            await second.send(b"abc", 1, 0)
-        await first.barrier()
+            await second.Send(b"abc", 1, 0)
+        await first.Barrier()
         if world.rank == 1:
-            await second.receive(buffer, 0, 0)
+            await second.Recv(buffer, 0, 0)
         return bytes(buffer)
 
     assert ranks.run(main)[1] == b"abc"

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from fake_transport import SMALL, Ranks
 from lanikai.hdl.config import ConfigError
-from lanikai.sim.host.mpi.attributes import TAG_UB, Keyval, dup_fn
+from lanikai.sim.host.mpi.comm.attributes import TAG_UB, Keyval
 from lanikai.sim.host.mpi.config import MpiConfig, MpiCosts
+from lanikai.sim.host.mpi.data.request import Request
 from lanikai.sim.host.mpi.envelope import Envelope, Kind
 from lanikai.sim.host.mpi.errors import (
     AttributeKeyError,
@@ -39,58 +40,62 @@ def test_wrong_arguments() -> None:
             assert isinstance(caught.value, MpiError) and caught.value.exit_status == 2
             assert len(ranks.transports[0].sent) == sent
 
-        await check(RankError, "send on world: destination = 3: ranks are 0 to 2", world.send(b"", 3))
-        await check(RankError, "isend on world: destination = -1: ranks are 0 to 2", world.isend(b"", -1))
-        await check(
-            RankError, "receive on world: source = 7: ranks are 0 to 2", world.receive(bytearray(), 7)
-        )
-        await check(RankError, "irecv on world: source = -5: ranks are 0 to 2", world.irecv(bytearray(), -5))
-        await check(RankError, "broadcast on world: root = 3: ranks are 0 to 2", world.broadcast(b"", 3))
-        await check(RankError, "probe on world: source = 3: ranks are 0 to 2", world.probe(3))
-        await check(TagError, "send on world: tag = -1: 0 to 2147483647", world.send(b"", 1, -1))
-        await check(TagError, f"send on world: tag = {2**31}: 0 to 2147483647", world.send(b"", 1, 2**31))
+        await check(RankError, "Send on world: dest = 3: ranks are 0 to 2", world.Send(b"", 3))
+        await check(RankError, "Isend on world: dest = -1: ranks are 0 to 2", world.Isend(b"", -1))
+        await check(RankError, "Recv on world: source = 7: ranks are 0 to 2", world.Recv(bytearray(), 7))
+        await check(RankError, "Irecv on world: source = -5: ranks are 0 to 2", world.Irecv(bytearray(), -5))
+        await check(RankError, "Bcast on world: root = 3: ranks are 0 to 2", world.Bcast(b"", 3))
+        await check(RankError, "Probe on world: source = 3: ranks are 0 to 2", world.Probe(3))
+        await check(TagError, "Send on world: tag = -1: 0 to 2147483647", world.Send(b"", 1, -1))
+        await check(TagError, f"Send on world: tag = {2**31}: 0 to 2147483647", world.Send(b"", 1, 2**31))
         await check(
             TagError,
-            "receive on world: tag = -2: 0 to 2147483647, or ANY_TAG",
-            world.receive(bytearray(), 1, -2),
+            "Recv on world: tag = -2: 0 to 2147483647, or ANY_TAG",
+            world.Recv(bytearray(), 1, -2),
         )
         await check(
             LengthError,
-            "send to rank 1, tag 0, on world: length = -1: 0 to the buffer's 4 bytes",
-            world.send(frozen, 1, length=-1),
+            "Send to rank 1, tag 0, on world: count = -1: 0 to the buffer's 4 elements",
+            world.Send([frozen, -1], 1),
         )
         await check(
             LengthError,
-            "receive from any rank, any tag, on world: length = 5: 0 to the buffer's 4 bytes",
-            world.receive(bytearray(4), length=5),
+            "Recv from any rank, any tag, on world: count = 5: 0 to the buffer's 4 elements",
+            world.Recv([bytearray(4), 5]),
         )
         await check(
             BufferKindError,
-            "receive from rank 1, tag 2, on world: the buffer cannot be written; give a bytearray or a numpy "
+            "Recv from rank 1, tag 2, on world: the buffer cannot be written; give a bytearray or a numpy "
             "array",
-            world.receive(frozen, 1, 2),
+            world.Recv(frozen, 1, 2),
         )
         await check(
             BufferKindError,
-            "send to rank 1, tag 0, on world: str is no buffer; give bytes, a bytearray or a numpy array",
-            world.send("text", 1),
+            "Send to rank 1, tag 0, on world: str is no buffer; give bytes, a bytearray or a numpy array",
+            world.Send("text", 1),
         )
         await check(
             BufferKindError,
-            "send to rank 1, tag 0, on world: the buffer is not contiguous; give a copy of it",
-            world.send(np.arange(8)[::2], 1),
+            "Send to rank 1, tag 0, on world: an array of Python objects; use the call in lower case",
+            world.Send(np.array([None]), 1),
         )
-        await check(RequestError, "wait: int is no request; isend and irecv return them", world.wait(5))
-        theirs = await ranks.worlds[1].irecv(bytearray(1))
         await check(
             RequestError,
-            "wait on rank 0 of the world: the request is another rank's",
-            world.wait(theirs),
+            "Waitall: int is no request; Isend, Irecv and others return them",
+            Request.Waitall([5]),
         )
+        mine = await world.Irecv(bytearray(1), tag=99)
+        theirs = await ranks.worlds[1].Irecv(bytearray(1))
+        await check(
+            RequestError,
+            "Waitall on rank 0 of the world: the request is another rank's",
+            Request.Waitall([mine, theirs]),
+        )
+        await mine.Cancel()
         await check(
             RankError,
-            "sendrecv on world: destination = 9: ranks are 0 to 2",
-            world.sendrecv(b"", 9, bytearray()),
+            "Sendrecv on world: dest = 9: ranks are 0 to 2",
+            world.Sendrecv(b"", 9, 0, bytearray()),
         )
         assert not world.process._matcher.waiting  # the receive of that sendrecv has not begun
 
@@ -102,20 +107,20 @@ def test_a_rank_is_one_thread() -> None:
 
     async def main(world) -> None:
         if world.rank == 0:
-            ranks.world.spawn(world.receive(bytearray(1)), "first")
+            ranks.world.spawn(world.Recv(bytearray(1)), "first")
             await ranks.world.sleep(100)
             with pytest.raises(RankBusyError) as caught:
-                await world.barrier()
+                await world.Barrier()
             assert str(caught.value) == (
-                "barrier on world on rank 0 of the world, which is inside receive on world: a rank is one thread; "
+                "Barrier on world on rank 0 of the world, which is inside Recv on world: a rank is one thread; "
                 "await one call after the other"
             )
             await ranks.world.sleep(5000)
-            await world.send(b"", 1)  # the first call has ended
+            await world.Send(b"", 1)  # the first call has ended
         else:
             await ranks.world.sleep(1000)
-            await world.send(b"x", 0)
-            await world.receive(bytearray())
+            await world.Send(b"x", 0)
+            await world.Recv(bytearray())
 
     ranks.run(main)
 
@@ -127,12 +132,12 @@ def test_a_rank_that_waits_says_for_what() -> None:
     async def main(world) -> None:
         if world.rank == 0:
             await ranks.world.sleep(1000)
-            assert process.pending and process.waiting() == ["rank 1: receive from rank 0, tag 4, on world"]
+            assert process.pending and process.waiting() == ["rank 1: Recv from rank 0, tag 4, on world"]
             state = "\n".join(process.state())
-            assert "inside receive on world" in state and "1 receives without a message" in state
-            await world.send(b"", 1, 4)
+            assert "inside Recv on world" in state and "1 receives without a message" in state
+            await world.Send(b"", 1, 4)
         else:
-            await world.receive(bytearray(), 0, 4)
+            await world.Recv(bytearray(), 0, 4)
         assert not world.process.pending
 
     ranks.run(main)
@@ -142,38 +147,36 @@ def test_attributes_are_set_got_deleted_copied_and_freed() -> None:
     ranks = Ranks(2)
     deleted = []
 
-    async def delete(communicator, value) -> None:
+    async def delete(communicator, keyval, value) -> None:
         deleted.append((communicator.rank, communicator.name, value))
 
-    kept, private = Keyval("kept", copy=dup_fn, delete=delete), Keyval("private", delete=delete)
+    kept, private = Keyval("kept", copy=True, delete=delete), Keyval("private", delete=delete)
 
     async def main(world) -> None:
-        assert world.get_attribute(TAG_UB) == 2**31 - 1
+        assert world.Get_attr(TAG_UB) == 2**31 - 1
+        assert world.Get_attr(kept) is None
         with pytest.raises(AttributeKeyError) as caught:
-            world.get_attribute(kept)
-        assert str(caught.value) == "world has no attribute kept: set it first"
-        for call in (world.set_attribute(TAG_UB, 5), world.delete_attribute(TAG_UB)):
+            await world.Delete_attr(kept)
+        assert str(caught.value) == "world has no attribute kept: Set_attr first"
+        for call in (world.Set_attr(TAG_UB, 5), world.Delete_attr(TAG_UB)):
             with pytest.raises(AttributeKeyError, match="TAG_UB is not to be"):
                 await call
-        await world.set_attribute(kept, 1)
-        await world.set_attribute(kept, 2)  # deletes what was there
-        await world.set_attribute(private, "p")
-        assert world.get_attribute(kept) == 2
-        copy = await world.dup()
-        assert copy.get_attribute(kept) == 2 and copy.get_attribute(TAG_UB) == 2**31 - 1
-        with pytest.raises(AttributeKeyError):
-            copy.get_attribute(private)
-        part = await world.split(0)
-        with pytest.raises(AttributeKeyError):
-            part.get_attribute(kept)
-        await copy.free()
-        await world.delete_attribute(private)
-        with pytest.raises(AttributeKeyError):
-            world.get_attribute(private)
+        await world.Set_attr(kept, 1)
+        await world.Set_attr(kept, 2)  # deletes what was there
+        await world.Set_attr(private, "p")
+        assert world.Get_attr(kept) == 2
+        copy = await world.Dup()
+        assert copy.Get_attr(kept) == 2 and copy.Get_attr(TAG_UB) == 2**31 - 1
+        assert copy.Get_attr(private) is None
+        part = await world.Split(0)
+        assert part.Get_attr(kept) is None
+        await copy.Free()
+        await world.Delete_attr(private)
+        assert world.Get_attr(private) is None
 
     ranks.run(main)
     mine = [(name, value) for rank, name, value in deleted if rank == 0]
-    assert mine == [("world", 1), ("world.dup", 2), ("world", "p")]
+    assert mine == [("world", 1), ("world.Dup", 2), ("world", "p")]
 
 
 def test_a_header_is_its_32_bytes() -> None:

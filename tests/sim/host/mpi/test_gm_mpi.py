@@ -11,10 +11,12 @@ from cluster import Cluster
 from lanikai.firmware.gm.wire import unpack_flow
 from lanikai.hdl.config import ConfigError
 from lanikai.hdl.packet import Kind
-from lanikai.sim.host.mpi.communicator import Communicator
+from lanikai.sim.host.mpi.comm.intracomm import Intracomm
 from lanikai.sim.host.mpi.config import MpiConfig, MpiCosts
+from lanikai.sim.host.mpi.data.request import Request
+from lanikai.sim.host.mpi.data.status import Status
 from lanikai.sim.host.mpi.envelope import HEADER_BYTES
-from lanikai.sim.host.mpi.errors import AttributeKeyError, QosError, RankError, TransportError
+from lanikai.sim.host.mpi.errors import QosError, RankError, TransportError
 from lanikai.sim.host.mpi.estimate import fragments, mpi_mb_per_s, packets, peak_mb_per_s, raw_mb_per_s
 from lanikai.sim.host.mpi.gm_transport import Place, open_transports
 from lanikai.sim.host.mpi.matching import ANY_SOURCE, ANY_TAG
@@ -44,7 +46,7 @@ def run(cluster: Cluster, main: Any, nodes: list[int] | None = None, **options: 
     return results
 
 
-async def exchange(world: Communicator) -> list[tuple[int, int, int]]:
+async def exchange(world: Intracomm) -> list[tuple[int, int, int]]:
     """Everybody sends everybody messages of all kinds of lengths; what came, in order."""
     lengths = [0, 1, 480, 481, 5000, 3]
     buffers = {}
@@ -52,16 +54,17 @@ async def exchange(world: Communicator) -> list[tuple[int, int, int]]:
         for tag, length in enumerate(lengths):
             buffers[source, tag] = bytearray(length + 1)
     receives = [
-        await world.irecv(buffer, source, tag)
+        await world.Irecv(buffer, source, tag)
         for (source, tag), buffer in sorted(buffers.items(), key=lambda item: -item[0][1])
     ]
     sends = [
-        await world.isend(bytes([world.rank * 16 + tag]) * length, target, tag)
+        await world.Isend(bytes([world.rank * 16 + tag]) * length, target, tag)
         for target in range(world.size)
         for tag, length in enumerate(lengths)
     ]
-    await world.wait_all(sends)
-    statuses = await world.wait_all(receives)
+    await Request.Waitall(sends)
+    statuses: list[Status] = []
+    await Request.Waitall(receives, statuses)
     for (source, tag), buffer in buffers.items():
         assert buffer == bytes([source * 16 + tag]) * lengths[tag] + b"\0"
     return sorted((one.source, one.tag, one.length) for one in statuses)
@@ -80,16 +83,17 @@ def test_more_ranks_than_buffers_and_packets_that_are_lost() -> None:
     lost = iter(range(10**6))
     cluster = Cluster(3, nic={"flows": 32}, drop=lambda header: next(lost) % 23 == 7)
 
-    async def main(world: Communicator) -> int:
+    async def main(world: Intracomm) -> int:
         if world.rank:
             for number in range(5):
-                await world.send(bytes([number]) * 600, 0, 1)
-                await world.send(bytes([number]), 0, 1)
+                await world.Send(bytes([number]) * 600, 0, 1)
+                await world.Send(bytes([number]), 0, 1)
             return 0
         seen = [0] * world.size
         for _ in range(10 * (world.size - 1)):
             buffer = bytearray(600)
-            status = await world.receive(buffer, ANY_SOURCE, ANY_TAG)
+            status = Status()
+            await world.Recv(buffer, ANY_SOURCE, ANY_TAG, status)
             number, kind = divmod(seen[status.source], 2)
             assert status.length == (1 if kind else 600) and buffer[0] == number
             seen[status.source] += 1
@@ -127,14 +131,14 @@ def test_a_message_to_a_rank_that_has_gone_is_an_error_and_others_are_none_of_th
         first, second = await start_mpi(cluster.gms)
         stranger = await cluster.gms[1].open_port(3)
         await stranger.send(await stranger.dma_malloc(4), node=0, port=0)
-        await second.send(b"hello", 0)
+        await second.Send(b"hello", 0)
         buffer = bytearray(5)
-        await first.receive(buffer)
+        await first.Recv(buffer)
         assert buffer == b"hello"
         await second.process.transport.close()
         with pytest.raises(TransportError) as caught:
-            await first.send(b"x", 1)
-            await first.receive(buffer)
+            await first.Send(b"x", 1)
+            await first.Recv(buffer)
         assert re.fullmatch(
             r"rank 0 of the world: 3[23] bytes from port 0 of node 0 to port 0 of node 1 failed: port 0 of node 1 is "
             "not open",
@@ -172,13 +176,13 @@ def test_the_estimate_is_what_is_sent() -> None:
     """Against the bytes that the transport puts on the wire."""
     cluster = Cluster(2)
 
-    async def main(world: Communicator) -> list[int]:
+    async def main(world: Intracomm) -> list[int]:
         config = world.process.config
         for length in (0, 100, config.eager_bytes, config.eager_bytes + 1, 4000):
             if world.rank == 0:
                 before = len(cluster.network.log)
-                await world.send(bytes(length), 1)
-                await world.receive(bytearray())  # the answer: all of it has arrived
+                await world.Send(bytes(length), 1)
+                await world.Recv(bytearray())  # the answer: all of it has arrived
                 sent = [
                     header.length
                     for _, header in cluster.network.log[before:]
@@ -189,8 +193,8 @@ def test_the_estimate_is_what_is_sent() -> None:
                 assert len(sent) == packets(length, config, cluster.nic.mtu_bytes)
                 assert sum(sent) == sum(fragments(length, config))
             else:
-                await world.receive(bytearray(length))
-                await world.send(b"", 0)
+                await world.Recv(bytearray(length))
+                await world.Send(b"", 0)
         return []
 
     run(cluster, main)
@@ -233,7 +237,7 @@ def test_bandwidth_by_attributes() -> None:
         worlds = await start_mpi(cluster.gms, first_port=1)
         world = worlds[0]
         with pytest.raises(QosError) as caught:
-            await world.set_attribute(QOS, QosRequest(destination=1, mb_per_s=1))
+            await world.Set_attr(QOS, QosRequest(dest=1, mb_per_s=1))
         assert str(caught.value) == ("QOS on world: rank 0 has no bandwidth manager; attach_bandwidth first")
         attach_bandwidth(world, manager)
         mtu, config = cluster.nic.mtu_bytes, world.process.config
@@ -241,42 +245,39 @@ def test_bandwidth_by_attributes() -> None:
         per_mb = raw_mb_per_s(1.0, size, config, mtu)
 
         def ask(destination: int, mb_per_s: float) -> QosRequest:
-            return QosRequest(destination=destination, mb_per_s=mb_per_s, message_bytes=size)
+            return QosRequest(dest=destination, mb_per_s=mb_per_s, message_bytes=size)
 
-        await world.set_attribute(QOS, [ask(1, 4.0), ask(2, 2.0)])
-        answer = world.get_attribute(QOS)
+        await world.Set_attr(QOS, [ask(1, 4.0), ask(2, 2.0)])
+        answer = world.Get_attr(QOS)
         assert answer.granted and answer.reason == ""
         assert manager.granted == [(1, 1, 4.0 * per_mb), (2, 1, 2.0 * per_mb)]
         assert [flow.raw_mb_per_s for flow in answer.flows] == [4.0 * per_mb, 2.0 * per_mb]
         # Setting it again gives back what was held; refused is refused as a whole.
-        await world.set_attribute(QOS, [ask(1, 4.0), ask(2, 30.0)])
-        answer = world.get_attribute(QOS)
+        await world.Set_attr(QOS, [ask(1, 4.0), ask(2, 30.0)])
+        answer = world.Get_attr(QOS)
         assert not answer.granted and answer.flows == () and manager.granted == []
         assert answer.reason == f"node 2: {20 - 4 * per_mb:g} MB/s left"
         assert manager.left == pytest.approx(20)
-        await world.set_attribute(QOS, ask(1, 1.0))
+        await world.Set_attr(QOS, ask(1, 1.0))
         with pytest.raises(RankError):
-            await world.set_attribute(QOS, [ask(1, 2.0), ask(7, 1.0)])
-        assert world.get_attribute(QOS).granted and len(manager.granted) == 1  # a bad request changes nothing
-        await world.delete_attribute(QOS)
-        with pytest.raises(AttributeKeyError):
-            world.get_attribute(QOS)
+            await world.Set_attr(QOS, [ask(1, 2.0), ask(7, 1.0)])
+        assert world.Get_attr(QOS).granted and len(manager.granted) == 1  # a bad request changes nothing
+        await world.Delete_attr(QOS)
+        assert world.Get_attr(QOS) is None
         # A silent manager is an error, and nothing stays set.
         manager.silent = True
         with pytest.raises(ManagerSilentError):
-            await world.set_attribute(QOS, ask(1, 1.0))
-        with pytest.raises(AttributeKeyError):
-            world.get_attribute(QOS)
+            await world.Set_attr(QOS, ask(1, 1.0))
+        assert world.Get_attr(QOS) is None
         manager.silent = False
         # One that falls silent between: all flows are released, whichever release is not answered.
-        await world.set_attribute(QOS, [ask(1, 4.0), ask(2, 2.0)])
+        await world.Set_attr(QOS, [ask(1, 4.0), ask(2, 2.0)])
         manager.silent = True
         with pytest.raises(ManagerSilentError):
-            await world.delete_attribute(QOS)
+            await world.Delete_attr(QOS)
         assert manager.granted == []
-        await world.delete_attribute(QOS)  # there is nothing left to release
-        with pytest.raises(AttributeKeyError):
-            world.get_attribute(QOS)
+        await world.Delete_attr(QOS)  # there is nothing left to release
+        assert world.Get_attr(QOS) is None
 
     cluster.run(main())
 
@@ -285,16 +286,15 @@ def test_bandwidth_goes_back_when_its_communicator_is_freed() -> None:
     cluster = Cluster(2)
     manager = Manager(left=20.0)
 
-    async def main(world: Communicator) -> None:
-        copy = await world.dup()
+    async def main(world: Intracomm) -> None:
+        copy = await world.Dup()
         if world.rank == 0:
             attach_bandwidth(world, manager)
-            await copy.set_attribute(QOS, QosRequest(destination=1, mb_per_s=1.0, message_bytes=400))
+            await copy.Set_attr(QOS, QosRequest(dest=1, mb_per_s=1.0, message_bytes=400))
             assert len(manager.granted) == 1
-        again = await copy.dup()
-        with pytest.raises(AttributeKeyError):
-            again.get_attribute(QOS)  # a reservation is not copied
-        await copy.free()
+        again = await copy.Dup()
+        assert again.Get_attr(QOS) is None  # a reservation is not copied
+        await copy.Free()
         assert not manager.granted or world.rank
 
     run(cluster, main)
@@ -311,20 +311,20 @@ def test_bandwidth_that_cannot_be_asked_for() -> None:
         process = world.process
         peak = peak_mb_per_s(65536, process.costs, process.config, cluster.gms[0].host)
         wrong: list[tuple[type[Exception], str, Any]] = [
-            (RankError, "destination = 3: ranks are 0 to 2", QosRequest(destination=3, mb_per_s=1)),
+            (RankError, "dest = 3: ranks are 0 to 2", QosRequest(dest=3, mb_per_s=1)),
             (
                 QosError,
                 "rank 2 is on this rank's node; messages to it do not use the network",
-                QosRequest(destination=2, mb_per_s=1),
+                QosRequest(dest=2, mb_per_s=1),
             ),
             (QosError, "set it to a QosRequest or a list of them", []),
             (QosError, "set it to a QosRequest or a list of them", 5.0),
             (QosError, "str is no QosRequest", ["x"]),
-            (QosError, "rank 1 is asked for twice", [QosRequest(destination=1, mb_per_s=1)] * 2),
+            (QosError, "rank 1 is asked for twice", [QosRequest(dest=1, mb_per_s=1)] * 2),
             (
                 QosError,
                 "message_bytes = 0: 1 or more",
-                QosRequest(destination=1, mb_per_s=1, message_bytes=0),
+                QosRequest(dest=1, mb_per_s=1, message_bytes=0),
             ),
         ]
         for mb_per_s in (0, -3, peak * 1.01, float("nan")):
@@ -332,10 +332,10 @@ def test_bandwidth_that_cannot_be_asked_for() -> None:
                 f"{mb_per_s:g} MB/s to rank 1: above 0 and at most {peak:.1f}, which is what a rank can do with "
                 "messages of 65536 bytes"
             )
-            wrong.append((QosError, what, QosRequest(destination=1, mb_per_s=mb_per_s)))
+            wrong.append((QosError, what, QosRequest(dest=1, mb_per_s=mb_per_s)))
         for kind, message, value in wrong:
             with pytest.raises(kind) as caught:
-                await world.set_attribute(QOS, value)
+                await world.Set_attr(QOS, value)
             assert str(caught.value) == f"QOS on world: {message}"
         assert manager.granted == []
 

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_transport import SMALL, Ranks
+from fake_transport import SMALL, Ranks, received
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lanikai.sim.host.mpi.communicator import PROC_NULL
+from lanikai.sim.host.mpi.comm.base import PROC_NULL
+from lanikai.sim.host.mpi.data.request import Request
+from lanikai.sim.host.mpi.data.status import Status
 from lanikai.sim.host.mpi.envelope import Envelope, Kind
 from lanikai.sim.host.mpi.errors import TruncationError
 from lanikai.sim.host.mpi.matching import ANY_SOURCE, ANY_TAG
-from lanikai.sim.host.mpi.request import Status
 
 ALL_BUFFERS = SMALL.payload_bytes * SMALL.data_receives
 SIZES = [0, 1, SMALL.eager_bytes, SMALL.eager_bytes + 1, 64, ALL_BUFFERS + 1, 3 * ALL_BUFFERS]
@@ -70,7 +71,7 @@ def test_each_receive_gets_the_oldest_message_that_suits_it(program, hows) -> No
 
     async def main(world) -> dict[bool, list[tuple[tuple[int, int], Status, bytes]]]:
         rng = ranks.random
-        comms = {False: world, True: await world.dup()}
+        comms = {False: world, True: await world.Dup()}
         mine = [n for n, one in enumerate(messages) if one.source == world.rank]
         steps: list[tuple[str, Any]] = [("send", number) for number in mine]
         for second in (False, True):
@@ -88,27 +89,29 @@ def test_each_receive_gets_the_oldest_message_that_suits_it(program, hows) -> No
             if kind == "send":
                 one = messages[what]
                 buffer = bytearray(content(what))
-                request = await comms[one.second].isend(buffer, one.target, one.tag)
+                request = await comms[one.second].Isend(buffer, one.target, one.tag)
                 requests.append(request)
                 if request.done:
                     buffer[:] = b"\xaa" * len(buffer)  # the buffer is the caller's again
             else:
                 second, source, tag = what
                 buffer = bytearray(max(SIZES))
-                request = await comms[second].irecv(buffer, source, tag)
+                request = await comms[second].Irecv(buffer, source, tag)
                 requests.append(request)
                 posted[second].append(((source, tag), request, buffer))
-        await world.wait_all(requests)
+        statuses: list[Status] = []
+        await Request.Waitall(requests, statuses)
+        found = {id(request): status for request, status in zip(requests, statuses, strict=True)}
         return {
-            second: [(asked, r.status, bytes(b[: r.status.length])) for asked, r, b in posts]
+            second: [(asked, found[id(r)], bytes(b[: found[id(r)].length])) for asked, r, b in posts]
             for second, posts in posted.items()
         }
 
-    received = ranks.run(main)
+    results = ranks.run(main)
     for rank in range(size):
         for second in (False, True):
             left = [n for n, one in enumerate(messages) if one.target == rank and one.second == second]
-            for (source, tag), status, data in received[rank][second]:
+            for (source, tag), status, data in results[rank][second]:
                 assert source in (status.source, ANY_SOURCE) and tag in (status.tag, ANY_TAG)
                 # Of those that the sender sent and nobody has received yet, the oldest that suits.
                 suiting = [
@@ -131,10 +134,10 @@ def test_a_message_of_any_size_expected_or_not(size, late) -> None:
         if (world.rank == 1) == (late == "receiver"):
             await ranks.world.sleep(5000)
         if world.rank == 0:
-            await world.send(data, 1, 9)
+            await world.Send(data, 1, 9)
             return None
         buffer = bytearray(size + 3)
-        status = await world.receive(buffer, 0, 9)
+        status = await received(world, buffer, 0, 9)
         assert buffer == data + b"\0\0\0"
         return status
 
@@ -146,12 +149,12 @@ def test_a_short_message_does_not_overtake_a_long_one() -> None:
 
     async def main(world) -> Any:
         if world.rank == 0:
-            first = await world.isend(b"L" * 1000, 1, 5)
-            second = await world.isend(b"s", 1, 5)
-            return await world.wait_all([first, second])
+            first = await world.Isend(b"L" * 1000, 1, 5)
+            second = await world.Isend(b"s", 1, 5)
+            return await Request.Waitall([first, second])
         await ranks.world.sleep(3000)
         buffer = bytearray(1000)
-        lengths = [(await world.receive(buffer, ANY_SOURCE, ANY_TAG)).length for _ in range(2)]
+        lengths = [(await received(world, buffer, ANY_SOURCE, ANY_TAG)).length for _ in range(2)]
         return lengths
 
     assert ranks.run(main)[1] == [1000, 1]
@@ -164,12 +167,12 @@ def test_eager_sends_end_before_their_receives_begin_and_long_ones_do_not() -> N
     async def main(world) -> None:
         if world.rank == 0:
             for name, size in (("eager", SMALL.eager_bytes), ("rendezvous", SMALL.eager_bytes + 1)):
-                await world.send(bytes(size), 1)
+                await world.Send(bytes(size), 1)
                 ended[name] = ranks.world.cycle
         else:
             await ranks.world.sleep(10_000)
             for _ in range(2):
-                await world.receive(bytearray(100))
+                await world.Recv(bytearray(100))
 
     ranks.run(main)
     assert ended["eager"] < 1000 and ended["rendezvous"] > 10_000
@@ -180,15 +183,15 @@ def test_more_messages_than_the_receiver_has_buffers_wait_at_the_sender() -> Non
 
     async def main(world) -> Any:
         if world.rank == 0:
-            requests = [await world.isend(bytes([n]), 1, n) for n in range(30)]
+            requests = [await world.Isend(bytes([n]), 1, n) for n in range(30)]
             assert not requests[-1].done
-            await world.wait_all(requests)
+            await Request.Waitall(requests)
         else:
             await ranks.world.sleep(10_000)
             buffer = bytearray(1)
             got = []
             for n in reversed(range(30)):  # all but the last one come unexpected
-                await world.receive(buffer, 0, n)
+                await world.Recv(buffer, 0, n)
                 got.append(buffer[0])
             return got
 
@@ -201,21 +204,21 @@ def test_a_message_that_is_too_long_fills_the_buffer_and_says_so(size) -> None:
 
     async def main(world) -> None:
         if world.rank == 0:
-            await world.send(bytes([7]) * size, 1, 3)
-            await world.send(b"next", 1, 3)
+            await world.Send(bytes([7]) * size, 1, 3)
+            await world.Send(b"next", 1, 3)
         else:
             for room in (10, 0):
                 buffer = bytearray(room)
                 if room:
                     with pytest.raises(TruncationError) as caught:
-                        await world.receive(buffer, 0, 3)
+                        await world.Recv(buffer, 0, 3)
                     assert str(caught.value) == (
-                        "receive from rank 0, tag 3, on world: the message from rank 0 with tag 3 has "
+                        "Recv from rank 0, tag 3, on world: the message from rank 0 with tag 3 has "
                         f"{size} bytes, the buffer 10"
                     )
                     assert buffer == bytes([7]) * 10
             buffer = bytearray(4)
-            assert (await world.receive(buffer, 0, 3)).length == 4 and buffer == b"next"
+            assert (await received(world, buffer, 0, 3)).length == 4 and buffer == b"next"
 
     ranks.run(main)
 
@@ -225,10 +228,10 @@ def test_a_long_message_into_nothing() -> None:
 
     async def main(world) -> None:
         if world.rank == 0:
-            await world.send(bytes(500), 1)
+            await world.Send(bytes(500), 1)
         else:
             with pytest.raises(TruncationError, match="500 bytes, the buffer 0"):
-                await world.receive(bytearray())
+                await world.Recv(bytearray())
 
     ranks.run(main)
 
@@ -240,9 +243,9 @@ def test_long_messages_to_two_ranks_go_on_in_turn() -> None:
 
     async def main(world) -> None:
         if world.rank == 0:
-            await world.wait_all([await world.isend(bytes(40 * 32), peer) for peer in (1, 2)])
+            await Request.Waitall([await world.Isend(bytes(40 * 32), peer) for peer in (1, 2)])
         else:
-            await world.receive(bytearray(40 * 32), 0)
+            await world.Recv(bytearray(40 * 32), 0)
 
     ranks.run(main)
     sent = [peer for peer, data in ranks.transports[0].sent if Envelope.unpack(data).kind is Kind.DATA]
@@ -257,7 +260,8 @@ def test_two_ranks_that_send_long_messages_to_each_other_with_sendrecv() -> None
         buffer = bytearray(3 * ALL_BUFFERS)
         mine = bytes([world.rank]) * len(buffer)
         right, left = (world.rank + 1) % 3, (world.rank - 1) % 3
-        status = await world.sendrecv(mine, right, buffer, left, send_tag=1, receive_tag=1)
+        status = Status()
+        await world.Sendrecv(mine, right, 1, buffer, left, 1, status)
         assert status == Status(left, 1, len(buffer))
         return bytes(buffer)
 
@@ -269,15 +273,17 @@ def test_to_oneself_and_to_nobody() -> None:
 
     async def main(world) -> None:
         early = bytearray(1000)
-        request = await world.irecv(early, 0, 1)
-        await world.send(b"a" * 1000, 0, 1)
-        assert (await world.wait(request)).length == 1000 and early == b"a" * 1000
-        await world.send(b"b" * 1000, 0, 2)  # buffered: it is received later
+        request = await world.Irecv(early, 0, 1)
+        await world.Send(b"a" * 1000, 0, 1)
+        status = Status()
+        await request.Wait(status)
+        assert status.length == 1000 and early == b"a" * 1000
+        await world.Send(b"b" * 1000, 0, 2)  # buffered: it is received later
         late = bytearray(1000)
-        await world.receive(late, 0, 2)
+        await world.Recv(late, 0, 2)
         assert late == b"b" * 1000
-        await world.send(b"x", PROC_NULL)
-        assert await world.receive(bytearray(1), PROC_NULL) == Status(PROC_NULL, ANY_TAG, 0)
+        await world.Send(b"x", PROC_NULL)
+        assert await received(world, bytearray(1), PROC_NULL) == Status(PROC_NULL, ANY_TAG, 0)
 
     ranks.run(main)
 
@@ -287,23 +293,25 @@ def test_numpy_arrays_parts_of_buffers_test_and_probe() -> None:
 
     async def main(world) -> None:
         if world.rank == 0:
-            await world.send(np.arange(10.0), 1, 1)
-            await world.send(b"abcdef", 1, 2, length=3)
-            request = await world.irecv(bytearray(1), 1)
-            assert await world.test(request) is None
-            await world.send(b"", 1, 4)
-            while await world.test(request) is None:
+            await world.Send(np.arange(10.0), 1, 1)
+            await world.Send([b"abcdef", 3], 1, 2)
+            request = await world.Irecv(bytearray(1), 1)
+            assert not await request.Test()
+            await world.Send(b"", 1, 4)
+            status = Status()
+            while not await request.Test(status):
                 await ranks.world.sleep(10)
-            assert request.status.length == 0
+            assert status.length == 0
         else:
-            status = await world.probe(ANY_SOURCE, 1)
+            status = Status()
+            await world.Probe(ANY_SOURCE, 1, status)
             values = np.empty(status.length // 8)
-            await world.receive(values, status.source, status.tag)
+            await world.Recv(values, status.source, status.tag)
             assert list(values) == list(range(10))
             buffer = bytearray(8)
-            assert (await world.receive(buffer, 0, 2, length=5)).length == 3 and buffer[:3] == b"abc"
-            await world.receive(bytearray(), 0, 4)
-            await world.send(b"", 0)
+            assert (await received(world, [buffer, 5], 0, 2)).length == 3 and buffer[:3] == b"abc"
+            await world.Recv(bytearray(), 0, 4)
+            await world.Send(b"", 0)
 
     ranks.run(main)
 
@@ -314,8 +322,8 @@ def test_the_same_seed_gives_the_same_cycles() -> None:
 
         async def main(world) -> None:
             for step in range(1, 4):
-                await world.sendrecv(
-                    bytes(200), (world.rank + step) % 4, bytearray(200), (world.rank - step) % 4
+                await world.Sendrecv(
+                    bytes(200), (world.rank + step) % 4, 0, bytearray(200), (world.rank - step) % 4
                 )
 
         ranks.run(main)

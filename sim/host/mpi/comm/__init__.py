@@ -1,0 +1,1 @@
+"""Communicators and their calls, by kind."""

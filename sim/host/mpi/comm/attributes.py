@@ -1,0 +1,65 @@
+"""Attributes of communicators (MPI 1.1, 5.7): values under keys, with functions that see them come and go."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .intracomm import Intracomm
+
+__all__ = ["NOT_COPIED", "TAG_UB", "Keyval", "finished"]
+
+NOT_COPIED = object()
+"""What a copy function returns for an attribute that the new communicator is not to have."""
+
+
+def _accept(comm: Intracomm, value: Any) -> None:
+    return None
+
+
+def _store(comm: Intracomm, value: Any) -> Any:
+    return value
+
+
+async def finished(result: Any) -> Any:
+    """The result of a function, which may be a coroutine."""
+    return await result if inspect.isawaitable(result) else result
+
+
+@dataclass(frozen=True, eq=False)
+class Keyval:
+    """The key of an attribute: a `name` for messages, and functions or coroutines.
+
+    - `copy(comm, keyval, value)`: at `Dup`, the value for the new communicator, or NOT_COPIED. True: the same value;
+      None: not copied.
+    - `delete(comm, keyval, value)`: the attribute is deleted or replaced, or its communicator freed. If it raises, the
+      attribute stays and so does the communicator.
+    - `check(comm, value)`: the attribute is to be set: raises an AttributeKeyError for a value that cannot be, before
+      anything changes.
+    - `store(comm, value)`: the attribute is set: what is kept as its value. MPI has neither of these two; here they
+      are how QoS attributes ask the bandwidth manager (gulati-thesis-2001 4.4.2).
+    """
+
+    name: str = "keyval"
+    copy: Callable[[Intracomm, Keyval, Any], Any] | bool | None = None
+    delete: Callable[[Intracomm, Keyval, Any], Any] | None = None
+    check: Callable[[Intracomm, Any], None] = _accept
+    store: Callable[[Intracomm, Any], Any] = _store
+
+    async def copied(self, comm: Intracomm, value: Any) -> Any:
+        """The value for a duplicate of `comm`, or NOT_COPIED."""
+        if self.copy is True:
+            return value
+        return await finished(self.copy(comm, self, value)) if callable(self.copy) else NOT_COPIED
+
+    async def deleted(self, comm: Intracomm, value: Any) -> None:
+        """Tell the delete function."""
+        if self.delete is not None:
+            await finished(self.delete(comm, self, value))
+
+
+TAG_UB = Keyval("TAG_UB")
+"""Set on every communicator: its largest tag."""

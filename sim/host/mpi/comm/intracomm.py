@@ -1,0 +1,188 @@
+"""Communicators: a group of ranks that exchange messages which no other communicator's calls see (MPI 1.1, 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..collectives import movement
+from ..collectives.exchange import Exchange
+from ..data.arguments import whole
+from ..data.buffers import Parts, data_of
+from ..envelope import MAX_TAG
+from ..errors import AttributeKeyError, CommunicatorError
+from ..process import Process
+from .attributes import NOT_COPIED, TAG_UB, Keyval, finished
+from .base import UNDEFINED
+from .collective_objects import ObjectCollectives
+from .group import CONGRUENT, IDENT, Group
+from .objects import Objects
+
+if TYPE_CHECKING:
+    from .cartesian import Cartcomm
+
+__all__ = ["Intracomm"]
+
+
+class Intracomm(Objects, ObjectCollectives):
+    """A communicator with all its calls."""
+
+    def __init__(self, process: Process, world_ranks: Sequence[int], context: int, name: str) -> None:
+        super().__init__(process, world_ranks, context, name)
+        self._attributes: dict[Keyval, Any] = {TAG_UB: MAX_TAG}
+
+    # -- new ones ----------------------------------------------------------------------------------------------------
+
+    async def Dup(self) -> Intracomm:
+        """A communicator of the same ranks, whose messages do not mix with this one's. All ranks call it. Attributes
+        are copied as their keys say."""
+        async with self._call("Dup"):
+            context = await self._new_context("Dup")
+            copy = self._same(context, f"{self.name}.Dup")
+        for keyval, value in list(self._attributes.items()):
+            copied = await keyval.copied(self, value)
+            if copied is not NOT_COPIED:
+                copy._attributes[keyval] = copied
+        return copy
+
+    def _same(self, context: int, name: str) -> Intracomm:
+        return Intracomm(self.process, self.world_ranks, context, name)
+
+    async def Split(self, color: int = 0, key: int = 0) -> Intracomm | None:
+        """A communicator for the ranks that give the same `color` (0 or more), in the order of their `key`, then of
+        their rank here. All ranks call it; one that gives UNDEFINED gets None. It has no attributes of this one."""
+        made = await self._split("Split", color, key)
+        return made and Intracomm(self.process, *made)
+
+    async def _split(self, call: str, color: Any, key: Any) -> tuple[list[int], int, str] | None:
+        async with self._call(call):
+            chosen_color = whole(color, f"{call} of {self.name}: color", CommunicatorError)
+            chosen_key = whole(key, f"{call} of {self.name}: key", CommunicatorError)
+            if chosen_color < 0 and chosen_color != UNDEFINED:
+                raise CommunicatorError(
+                    f"{call} of {self.name}: color = {chosen_color}: 0 or more, or UNDEFINED"
+                )
+            context = await self._new_context(call)
+            everybody = await self._tell_all(call, [chosen_color, chosen_key])
+        if chosen_color == UNDEFINED:
+            return None
+        chosen = sorted((int(k), rank) for rank, (c, k) in enumerate(everybody) if c == chosen_color)
+        return (
+            [self.world_ranks[rank] for _, rank in chosen],
+            context,
+            f"{self.name}.{call}[{chosen_color}]",
+        )
+
+    async def Create(self, group: Group) -> Intracomm | None:
+        """A communicator for the ranks of a group, in its order; None at the others. All ranks of this one call it,
+        each with the same group. Raises CommunicatorError for ranks that are not in this one."""
+        async with self._call("Create"):
+            if not isinstance(group, Group):
+                raise CommunicatorError(f"Create of {self.name}: {type(group).__name__} is no Group")
+            strangers = [rank for rank in group.world_ranks if rank not in self.world_ranks]
+            if strangers:
+                raise CommunicatorError(
+                    f"Create of {self.name}: rank {strangers[0]} of the world is not in it"
+                )
+            context = await self._new_context("Create")
+        if self.process.transport.rank not in group.world_ranks:
+            return None
+        return Intracomm(self.process, group.world_ranks, context, f"{self.name}.Create")
+
+    async def Create_cart(
+        self, dims: Sequence[int], periods: Sequence[bool] | bool | None = None, reorder: bool = False
+    ) -> Cartcomm | None:
+        """A communicator whose ranks are a grid of `dims`, the last direction running fastest; `periods`: in which
+        directions it is a ring. Ranks that the grid has no place for get None. `reorder` lets ranks be numbered anew,
+        which this layer has no reason to do."""
+        from .cartesian import Cartcomm, checked_grid
+
+        sizes, rings = checked_grid(dims, periods, self.size, f"Create_cart of {self.name}")
+        places = int(np.prod(sizes, dtype=np.int64))
+        made = await self._split("Create_cart", 0 if self.rank < places else UNDEFINED, self.rank)
+        if made is None:
+            return None
+        world_ranks, context, _ = made
+        return Cartcomm(self.process, world_ranks, context, f"{self.name}.Create_cart", sizes, rings)
+
+    async def Free(self) -> None:
+        """Delete its attributes; it cannot be used any more. Raises CommunicatorError for the world, and whatever a
+        delete function raises: then the communicator, and the attribute, stay."""
+        async with self._call("Free"):
+            if self.context == 0:
+                raise CommunicatorError(
+                    f"Free on {self.name}: the world is not to be freed; it ends with the program"
+                )
+        for keyval in list(self._attributes):
+            await keyval.deleted(self, self._attributes[keyval])
+            del self._attributes[keyval]
+        self._freed = True
+
+    def Compare(self, other: Intracomm) -> int:
+        """IDENT, CONGRUENT (the same ranks in the same order), SIMILAR (in another order) or UNEQUAL."""
+        if not isinstance(other, Intracomm):
+            raise CommunicatorError(f"Compare on {self.name}: {type(other).__name__} is no communicator")
+        if self.context == other.context and self.world_ranks == other.world_ranks:
+            return IDENT
+        found = self.Get_group().Compare(other.Get_group())
+        return CONGRUENT if found == IDENT else found
+
+    async def _new_context(self, call: str) -> int:
+        """A pair of context numbers that no rank of this communicator has used."""
+        context = int((await self._tell_all(call, [self.process.next_context])).max())
+        self.process.next_context = context + 2
+        return context
+
+    async def _tell_all(self, call: str, numbers: list[int]) -> np.ndarray[Any, Any]:
+        """Everybody's numbers, by rank."""
+        everybody = np.zeros((self.size, len(numbers)), np.int64)
+        everybody[self.rank] = numbers
+        count = len(numbers)
+        data = data_of(everybody, call, writable=True)
+        parts = Parts(data, [count] * self.size, [count * rank for rank in range(self.size)])
+        await movement.allgather(Exchange(self, call), parts)
+        return everybody
+
+    # -- attributes --------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def Create_keyval(
+        copy_fn: Callable[[Any, Any, Any], Any] | bool | None = None,
+        delete_fn: Callable[[Any, Any, Any], Any] | None = None,
+    ) -> Keyval:
+        """A key for attributes; the functions may be coroutines. `copy_fn` True: `Dup` copies the value."""
+        return Keyval(copy=copy_fn, delete=delete_fn)
+
+    async def Set_attr(self, keyval: Keyval, attrval: Any) -> None:
+        """Set an attribute, once its key has found the value possible; one that it had there is deleted first. With
+        the key `qos.QOS` it asks for bandwidth, and returns when the manager has answered. Raises AttributeKeyError."""
+        self._check_keyval("Set_attr", keyval)
+        if keyval is TAG_UB:
+            raise AttributeKeyError(f"Set_attr on {self.name}: TAG_UB is not to be set")
+        keyval.check(self, attrval)
+        if keyval in self._attributes:
+            await self.Delete_attr(keyval)
+        self._attributes[keyval] = await finished(keyval.store(self, attrval))
+
+    def Get_attr(self, keyval: Keyval) -> Any:
+        """Its value, None if it is not set. Of a QoS key: whether the request was granted (`qos.QosAnswer`)."""
+        self._check_keyval("Get_attr", keyval)
+        return self._attributes.get(keyval)
+
+    async def Delete_attr(self, keyval: Keyval) -> None:
+        """Delete an attribute. With a QoS key its bandwidth goes back. Raises AttributeKeyError if it is not set, and
+        whatever its delete function raises: then it stays."""
+        self._check_keyval("Delete_attr", keyval)
+        if keyval is TAG_UB:
+            raise AttributeKeyError(f"Delete_attr on {self.name}: TAG_UB is not to be deleted")
+        if keyval not in self._attributes:
+            raise AttributeKeyError(f"{self.name} has no attribute {keyval.name}: Set_attr first")
+        await keyval.deleted(self, self._attributes[keyval])
+        del self._attributes[keyval]
+
+    def _check_keyval(self, call: str, keyval: Any) -> None:
+        self._check_usable(call)
+        if not isinstance(keyval, Keyval):
+            raise AttributeKeyError(f"{call} on {self.name}: {keyval!r} is no key; Create_keyval makes one")

@@ -1,0 +1,1 @@
+"""Arguments of MPI calls: element types, buffers, statuses, requests, operations."""

@@ -1,0 +1,19 @@
+"""Python types of arguments: numbers are whole numbers, whatever Python would make of others later."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from ..errors import MpiError
+
+__all__ = ["whole"]
+
+
+def whole(given: Any, what: str, kind: type[MpiError]) -> int:
+    """`given` as an int: an int, or what has `__index__`, as numpy's integers. Raises `kind` with a line that begins
+    with `what`."""
+    try:
+        return operator.index(given)
+    except TypeError:
+        raise kind(f"{what} = {given!r}: a whole number") from None

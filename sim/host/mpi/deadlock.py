@@ -1,0 +1,52 @@
+"""Ranks that all wait for one another are told so at once, instead of waiting for ever.
+
+A rank is one thread: while it is inside a call it can do nothing but wait for messages. So if every rank of a world
+waits in a call, or has ended, nothing is under way and none has anything left to do, nothing will ever happen. The
+detector looks when a rank begins to wait, and sees all ranks of its world at once, which a real machine could not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .errors import DeadlockError
+
+if TYPE_CHECKING:
+    from .process import Process
+
+__all__ = ["Detector"]
+
+MOST_RANKS = 8
+"""Ranks that the line names."""
+
+
+class Detector:
+    """The ranks of one world, each of which says when it waits."""
+
+    def __init__(self) -> None:
+        self.processes: list[Process] = []
+
+    def look(self) -> None:
+        """Raises DeadlockError if nothing can happen any more."""
+        waiting = [process for process in self.processes if not process.ended]
+        if not waiting or any(not process.pending for process in waiting):
+            return
+        if not all(process.transport.quiet for process in self.processes):
+            return
+        if sum(process.out.count - process.taken for process in self.processes):
+            return
+        lines = self.lines()
+        ended = [str(process.transport.rank) for process in self.processes if process.ended]
+        rest = f"; ended: rank {', '.join(ended)}" if ended else ""
+        raise DeadlockError(f"deadlock: {'; '.join(lines)}{rest}")
+
+    def lines(self) -> list[str]:
+        """Each rank that waits, its call and peer."""
+        waiting = [
+            f"{line.replace(': ', ' waits in ', 1)}"
+            for process in self.processes
+            for line in process.waiting()
+        ]
+        if len(waiting) > MOST_RANKS:
+            waiting[MOST_RANKS:] = [f"and {len(waiting) - MOST_RANKS} more"]
+        return waiting
