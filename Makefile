@@ -3,6 +3,7 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
+# Programs are started as modules, since the first line of a script cannot hold every folder's name.
 BIN := $(VENV)/bin
 RUN_STAMP := $(VENV)/.installed-run
 STAMP := $(VENV)/.installed
@@ -20,22 +21,22 @@ help: ## Show this.
 setup: $(STAMP) ## Make .venv and install the pinned versions in it, for tests and FPGA tools too.
 
 demo: $(RUN_STAMP) ## Run the main job: share-senders in its quick size.
-	$(BIN)/lanikai run share-senders
+	$(BIN)/python -m lanikai.sim run share-senders
 
 test: lint ## Run the checks and the tests.
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not full"
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not full"
 
 test-full: lint ## Run every test, those that take long too.
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: setup ## Run ruff and mypy.
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy -p lanikai.hdl -p lanikai.firmware -p lanikai.sim
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy -p lanikai.hdl -p lanikai.firmware -p lanikai.sim
 
 format: setup ## Put every file into the one format.
-	$(BIN)/ruff check --fix .
-	$(BIN)/ruff format .
+	$(BIN)/python -m ruff check --fix .
+	$(BIN)/python -m ruff format .
 
 docs: setup ## Write the pages of docs/ that come from the code.
 	$(BIN)/python docs/generate.py
@@ -55,9 +56,9 @@ $(RUN_STAMP): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $$($(PYTHON) --version) is too old: 3.11 or newer is needed; name one with: make PYTHON=python3.11" >&2; exit 3; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "make: venv is missing; install it with: sudo apt-get install python3-venv" >&2; exit 3; }
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/pip install --quiet -c requirements.lock -e .
+	$(BIN)/python -m pip install --quiet -c requirements.lock -e .
 	@touch $@
 
 $(STAMP): $(RUN_STAMP)
-	$(BIN)/pip install --quiet -c requirements.lock -e '.[test,formal,fpga,cluster]'
+	$(BIN)/python -m pip install --quiet -c requirements.lock -e '.[test,formal,fpga,cluster]'
 	@touch $@
