@@ -142,6 +142,11 @@ class NicConfig(Part):
         description="the rate control unit's order: IDT/NDT, which holds a flow back until its time, or VirtualClock, "
         "which only orders",
     )
+    rate_charge: Literal["packets", "bytes"] = Field(
+        "packets",
+        description="what a dispatched packet may be charged with: an IDT, whatever its bytes, or also the part of it "
+        "that its bytes are of charge_unit_bytes, as firmware says packet by packet; bytes costs a multiplier",
+    )
     rtc_bits: int = Field(32, ge=8, le=32, description="width of the real-time clock, bits")
     rtc_cycles_num: int = Field(33, ge=1, le=65535, description="NIC cycles of an RTC tick: numerator")
     rtc_cycles_den: int = Field(2, ge=1, le=65535, description="NIC cycles of an RTC tick: denominator")
@@ -185,6 +190,11 @@ class NicConfig(Part):
             raise ValueError(
                 f"rtc_cycles_num/rtc_cycles_den = {self.rtc_cycles_num}/{self.rtc_cycles_den}: "
                 "a tick is at least one cycle"
+            )
+        if self.rate_charge == "bytes" and self.rate_discipline == "virtual_clock":
+            raise ValueError(
+                "rate_charge = 'bytes': needs rate_discipline = 'idt': VirtualClock stamps a packet before its "
+                "bytes are known"
             )
         if self.rate_structure == "registers" and self.flows > REGISTER_FLOWS:
             raise ValueError(
@@ -284,6 +294,17 @@ class NicConfig(Part):
         """Largest inter-packet dispatch time: a quarter of the clock's range, so that NDT + IDT compares
         right."""
         return (1 << (self.rtc_bits - 2)) - 1
+
+    @cached_property
+    def charge_unit_bytes(self) -> int:
+        """Bytes for which an IDT stands where bytes are charged: the least power of two that is not below the MTU, and
+        so the MTU itself where this is one."""
+        return 1 << (self.mtu_bytes - 1).bit_length()
+
+    @cached_property
+    def rate_fraction_bits(self) -> int:
+        """Bits of an NDT below a tick: where bytes are charged, as many as it takes for no charge to be rounded."""
+        return self.charge_unit_bytes.bit_length() - 1 if self.rate_charge == "bytes" else 0
 
     @cached_property
     def rate_tree(self) -> bool:

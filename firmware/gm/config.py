@@ -26,6 +26,11 @@ class GmConfig(Part):
         "mtu",
         description="packets of a message: MTU-sized but the last, or as equal as flits allow (thesis 5.2)",
     )
+    charge: Literal["packets", "bytes"] = Field(
+        "packets",
+        description="what a flow is charged with for a packet: its IDT (thesis 3.2.2), or the part of it that the "
+        "packet's bytes are of an MTU; bytes needs a card with rate_charge = bytes",
+    )
     ports: int = Field(8, ge=1, le=32, description="ports of a node; a port is a doorbell channel")
     send_tokens: int = Field(16, ge=1, le=64, description="send tokens of a port, entries of its send ring")
     receive_tokens: int = Field(
@@ -65,6 +70,8 @@ class GmConfig(Part):
                 "discipline = 'message': the rate control unit chooses packet by packet; messages in turn need "
                 "rate_controlled = False"
             )
+        if self.charge == "bytes" and not self.rate_controlled:
+            raise ValueError("charge = 'bytes': without rate_controlled no flow is charged with anything")
         # An event ring must hold every event that can be unread at once, and its count is compared by
         # equality.
         if self.event_entries > 128:

@@ -90,7 +90,7 @@ class Intake:
         for _ in range(new.commands):
             port.taken.commands += 1
             async with self._processor.step("sdma_command"):
-                words = await self._load(program.layout.command(channel), 3)
+                words = await self._load(program.layout.command(channel), program.layout.command_words)
                 command = Command.unpack(words)
                 status = await self._command(port, command)
                 self._answer(port, command, status)
@@ -183,7 +183,7 @@ class Intake:
         elif command.operation == Operation.NODE_DIED:
             return self._node_died(port, command.first)
         elif command.operation == Operation.SET_IDT:
-            return await self._set_idt(port, *unpack_target(command.first), ticks=command.second)
+            return await self._set_idt(port, command)
         return Status.BAD_COMMAND
 
     def _deregister(self, port: Port, region: tuple[int, int]) -> Status:
@@ -247,16 +247,20 @@ class Intake:
             flow.stream.flow = None
         return Status.OK
 
-    async def _set_idt(self, port: Port, node: int, target_port: int, priority: int, ticks: int) -> Status:
+    async def _set_idt(self, port: Port, command: Command) -> Status:
         program = self._program
+        (node, target_port, priority), ticks = unpack_target(command.first), command.second
         if node not in program.routes:
             return Status.UNKNOWN_NODE
         if target_port > 31:
             return Status.UNKNOWN_PORT
         if not program.gm.rate_controlled or ticks > program.nic.max_idt_ticks:
             return Status.BAD_COMMAND
+        if command.third > program.nic.mtu_bytes:
+            return Status.BAD_COMMAND
         flow = program.flow(node, FlowKey(port.number, target_port, priority))
         if flow is None:
             return Status.NO_FLOW
+        flow.least_bytes = max(1, command.third)
         await program.sdma.set_idt(flow, ticks)
         return Status.OK

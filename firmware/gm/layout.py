@@ -86,7 +86,7 @@ class Operation(IntEnum):
     DEREGISTER = 4
     """host address, bytes"""
     SET_IDT = 5
-    """target (as in a send descriptor), ticks"""
+    """target (as in a send descriptor), ticks; if bytes are charged, fewest bytes that a packet is charged for"""
     ABORT = 6
     """number of a send token; answered with OK, too, if its message has ended meanwhile"""
     NODE_DIED = 7
@@ -137,21 +137,22 @@ class ReceiveDescriptor:
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A rare request of a port to its firmware: `operation` (`Operation`), two arguments. One at a time a
-    port; a `EventKind.COMMAND` event answers."""
+    """A rare request of a port to its firmware: `operation` (`Operation`), two arguments, a third where bytes are
+    charged (`GmConfig.charge`). One at a time a port; a `EventKind.COMMAND` event answers."""
 
     operation: int
     first: int = 0
     second: int = 0
+    third: int = 0
 
     def words(self) -> tuple[int, ...]:
-        """Its three words."""
+        """Its four words, of which `Layout.command_words` are exchanged."""
         return astuple(self)
 
     @classmethod
     def unpack(cls, words: list[int]) -> Command:
-        """From its three words."""
-        return cls(operation=words[0], first=words[1], second=words[2])
+        """From its words; what is not there is 0."""
+        return cls(operation=words[0], **dict(zip(("first", "second", "third"), words[1:], strict=False)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,11 +250,21 @@ class Layout:
             raise ConfigError(
                 f"NicConfig.owners = {self.nic.owners}: GM has a doorbell page a port, and none an owner; 0 for GM"
             )
+        if self.gm.charge == "bytes" and self.nic.rate_charge != "bytes":
+            raise ConfigError(
+                "GmConfig.charge = 'bytes': the card's rate control unit charges packets; it needs "
+                "NicConfig.rate_charge = 'bytes'"
+            )
         if self.bytes > self.nic.sram_bytes:
             raise ConfigError(
                 f"NicConfig.sram_bytes = {self.nic.sram_bytes}: GM needs {self.bytes} bytes; fewer tokens, "
                 "ports or buffers, or a shorter mtu_bytes, would fit"
             )
+
+    @cached_property
+    def command_words(self) -> int:
+        """Words of a command that host and firmware exchange."""
+        return 4 if self.gm.charge == "bytes" else 3
 
     @cached_property
     def buffer_bytes(self) -> int:

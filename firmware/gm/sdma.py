@@ -4,6 +4,9 @@ The unmodified program takes the head of the connection queue (gulati-thesis-200
 one (4.2.2) asks the rate control unit: RATE_DISPATCH shows the valid flow with the smallest NDT once NDT <=
 RTC. (4.2.2 prints "NDT_min >= RTC"; table 3.1 and figure 3.3 show that the packet goes out once NDT_min <=
 RTC.) All else is shared.
+
+A flow is charged with its IDT a packet, as there, or, with `GmConfig.charge` = bytes, with the part of it that the
+packet's bytes are of an MTU. A packet that goes out again is not charged again.
 """
 
 from __future__ import annotations
@@ -170,12 +173,24 @@ class Sdma:
         packet = self._cut(flow)
         flow.valid = flow.ready
         unregulated = not flow.idt_ticks
-        await self._processor.write("RATE_DISPATCH", flow=flow.number, last=not flow.valid or unregulated)
+        await self._processor.write(
+            "RATE_DISPATCH",
+            flow=flow.number,
+            last=not flow.valid or unregulated,
+            bytes=self._charged(flow, packet),
+        )
         if flow.valid and unregulated:
-            # Its NDT would stay behind for ever and shut out the other unregulated flows: take it out and
-            # enqueue it, which brings its NDT to RTC.
+            # Taken out and enqueued, which brings its NDT to RTC. The unit would do that of itself; but a step of
+            # the program is as long with the unit as without it (`costs.py`).
             await self._command(flow, "enqueue")
         return packet
+
+    def _charged(self, flow: Flow, packet: Packet) -> int:
+        """What RATE_DISPATCH says of a packet's bytes: 0 is an IDT."""
+        if self._program.gm.charge == "packets":
+            return 0
+        charged = max(packet.length, flow.least_bytes)
+        return 0 if charged == self._program.nic.charge_unit_bytes else charged
 
     def _cut(self, flow: Flow) -> Packet:
         """The next packet of a ready flow's first sendable token; the flow is rotated."""

@@ -36,8 +36,9 @@ class SendToken:
 class Flow:
     """(source port, target port, priority) to a node, thesis 4.2.1: the sub-port entry of a connection.
 
-    `number`: its place in the rate control unit; `idt_ticks`; `sendable`: tokens not completely serviced, in
-    order; `awaiting`: tokens completely serviced that wait for acknowledgement; `valid`: may be chosen, and
+    `number`: its place in the rate control unit; `idt_ticks`; `least_bytes`: fewest that a packet is charged for,
+    where bytes are; `sendable`: tokens not completely serviced, in order; `awaiting`: tokens completely serviced that
+    wait for acknowledgement; `valid`: may be chosen, and
     the unit knows; `paused_until_ticks`: resting after 'no receive token'.
     """
 
@@ -45,6 +46,7 @@ class Flow:
     connection: Connection
     number: int
     idt_ticks: int = 0
+    least_bytes: int = 1
     sendable: deque[SendToken] = field(default_factory=deque)
     awaiting: deque[SendToken] = field(default_factory=deque)
     valid: bool = False

@@ -331,6 +331,8 @@ class Nic(wiring.Component):
             rate.dispatched.payload.flow.eq(r.RATE_DISPATCH.w_data.flow),
             rate.dispatched.payload.last.eq(r.RATE_DISPATCH.w_data.last),
         ]
+        if self.config.rate_charge == "bytes":
+            m.d.comb += rate.dispatched.payload.bytes.eq(r.RATE_DISPATCH.w_data.bytes)
         if self.config.rate_tree:
             # Of a write that says both, `clear` is taken first.
             again = Signal(name="enqueue_again")

@@ -7,7 +7,7 @@ from amaranth.lib import memory, wiring
 
 from ..config import NicConfig
 from .rate_front import RateFront
-from .rate_ports import RateControlSignature, flow_bits
+from .rate_ports import RateControlSignature, charge, charged_bytes, fine, flow_bits, whole
 from .rate_tree import RateTree
 from .rtc import difference
 
@@ -33,7 +33,8 @@ class RateControl(wiring.Component):
     Members: `RateControlSignature`. What commands do:
 
     - `enqueue`: a flow that is not valid gets NDT = max(NDT, RTC) and becomes valid.
-    - `dispatched`: NDT += IDT; with `last` the flow becomes invalid.
+    - `dispatched`: NDT += IDT; with `last` the flow becomes invalid. An IDT of 0 makes it max(NDT, RTC) instead:
+      the flow is not regulated, and those whose time has come go before its next packet.
     - `idt`, `ndt`, `valid` show the selected flow in the same cycle: `settled` is constantly high. So is `ready`
       of every stream here, and `write_ready`; users wait for them, so that a unit of many flows can take its time.
 
@@ -41,18 +42,24 @@ class RateControl(wiring.Component):
     function of registers and `rtc`, a tree of `flows - 1` comparisons. A user must not rely on one cycle: a
     unit of more flows holds `dispatch.valid` low while it decides. One command of each kind a cycle. An
     unregulated flow (IDT = 0) is offered in the cycle after `enqueue`, and again in the cycle after
-    `dispatched`.
+    `dispatched`, unless another one's time came before this tick.
 
     Commands of one cycle act in this order: `dispatched` (by the IDT before the cycle), `clear`, writes,
     `enqueue`. So a flow that is dispatched with `last` and gets a new token in the same cycle stays valid,
     with NDT = max(NDT + IDT, RTC). A change of IDT leaves the NDT that stands: it acts from the next
     `dispatched` on. `dispatched` for a flow that was not on offer advances its NDT all the same.
 
+    **Bytes** (`config.rate_charge` bytes). `dispatched` says how many bytes its packet is charged for, at most the
+    MTU: NDT += IDT x bytes / `config.charge_unit_bytes`; 0 is the whole unit. An NDT then has a fraction of a tick,
+    fine enough for every charge: nothing is rounded, and no error adds up. The offer comes with the first tick that
+    is not before the NDT, so less than a tick late. What is shown (`ndt`, `next_ndt`) is that tick.
+
     **VirtualClock** (`config.rate_discipline`; nagar-thesis-2001 5.3.3). The same unit: the NDT is auxVC, the
     stamp of the flow's first packet, and the IDT is Vtick. The difference: a stamp is the end of a packet's
     Vtick and not its start, so it says in which order packets go, and nothing waits for it. That is, `enqueue`
-    makes it max(auxVC, RTC) + Vtick; `dispatched` adds a Vtick for the next packet (with `last` there is none);
-    the smallest is offered at once. Best effort's infinite Vtick is `config.max_idt_ticks`, the longest.
+    makes it max(auxVC, RTC) + Vtick; `dispatched` adds a Vtick for the next packet (with `last` there is none), and
+    with a Vtick of 0 makes it max(auxVC, RTC); the smallest is offered at once. Best effort's infinite Vtick is
+    `config.max_idt_ticks`, the longest.
 
     Range: IDT is at most `config.max_idt_ticks`, a larger one is written as that. An NDT is kept between
     `config.max_lag_ticks` behind the RTC and `max_idt_ticks` ahead: a scan visits one flow a cycle, valid or
@@ -71,8 +78,11 @@ class RateControl(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        flows, bits = self.config.flows, self.config.rtc_bits
-        most, least = self.config.max_idt_ticks, -self.config.max_lag_ticks
+        config, flows = self.config, self.config.flows
+        # Times have the fraction that a charge may have: `most`, `least` and `rtc` are in its units.
+        bits, fraction_bits = config.rtc_bits + config.rate_fraction_bits, config.rate_fraction_bits
+        most, least = config.max_idt_ticks << fraction_bits, -config.max_lag_ticks << fraction_bits
+        rtc = fine(config, self.rtc)
         virtual_clock = self.config.rate_discipline == "virtual_clock"
         m.d.comb += [self.dispatched.ready.eq(1), self.enqueue.ready.eq(1), self.clear.ready.eq(1)]
         m.d.comb += [self.write_ready.eq(1), self.settled.eq(1)]
@@ -81,7 +91,7 @@ class RateControl(wiring.Component):
         ndts = [Signal(bits, name=f"ndt_{i}") for i in range(flows)]
         ndt = Array(ndts)
         valid = Signal(flows)
-        m.submodules.idts = idts = memory.Memory(shape=unsigned(bits - 2), depth=flows, init=[])
+        m.submodules.idts = idts = memory.Memory(shape=unsigned(config.rtc_bits - 2), depth=flows, init=[])
         idt_of_dispatched = idts.read_port(domain="comb")
         idt_of_selected = idts.read_port(domain="comb")
         idt_write = idts.write_port()
@@ -90,7 +100,9 @@ class RateControl(wiring.Component):
             idt_of_selected.addr.eq(self.select),
             self.idt.eq(Mux(self.select < flows, idt_of_selected.data, 0)),
             idt_write.addr.eq(self.select),
-            idt_write.data.eq(Mux(self.write_ticks > most, most, self.write_ticks)),
+            idt_write.data.eq(
+                Mux(self.write_ticks > config.max_idt_ticks, config.max_idt_ticks, self.write_ticks)
+            ),
             idt_write.en.eq(self.write_idt & (self.select < flows)),
         ]
 
@@ -104,27 +116,29 @@ class RateControl(wiring.Component):
             lead = Signal(signed(bits), name=f"{name}_lead")
             result = Signal(bits, name=name)
             m.d.comb += [
-                lead.eq(difference(time, self.rtc)),
-                result.eq(Mux(lead < least, self.rtc + least, Mux(lead > most, self.rtc + most, time))),
+                lead.eq(difference(time, rtc)),
+                result.eq(Mux(lead < least, rtc + least, Mux(lead > most, rtc + most, time))),
             ]
             return result
 
         # dispatched: NDT += IDT. The sum is taken from a settled NDT, so it cannot pass the far end of the
-        # clock.
+        # clock. An NDT to which nothing is ever added would stay the smallest for ever: not behind the clock.
         is_dispatched = one_hot(self.dispatched.payload.flow, self.dispatched.valid)
         before = settled(ndt[self.dispatched.payload.flow], "before")
         after = Signal(bits)
+        advance = charge(config, idt_of_dispatched.data, charged_bytes(m, config, self.dispatched.payload))
         if virtual_clock:
             # The last packet has its stamp already.
-            advance = Mux(self.dispatched.payload.last, 0, idt_of_dispatched.data)
+            advance = Mux(self.dispatched.payload.last, 0, advance)
+        with m.If((idt_of_dispatched.data == 0) & (difference(before, rtc) < 0)):
+            m.d.comb += after.eq(rtc)
+        with m.Else():
             m.d.comb += after.eq(before + advance)
-        else:
-            m.d.comb += after.eq(before + idt_of_dispatched.data)
         after = settled(after, "after")
 
         # enqueue: NDT = max(NDT, RTC), on what the cycle's other commands leave.
         is_written = one_hot(self.select, self.write_ndt)
-        written = settled(self.write_ticks, "written")
+        written = settled(fine(config, self.write_ticks), "written")
         is_cleared = one_hot(self.clear.payload, self.clear.valid)
         still_valid = Signal(flows)
         m.d.comb += still_valid.eq(valid & ~is_cleared & ~Mux(self.dispatched.payload.last, is_dispatched, 0))
@@ -138,7 +152,7 @@ class RateControl(wiring.Component):
         with m.Else():
             m.d.comb += waiting.eq(ndt[self.enqueue.payload])
         enqueued = Signal(bits)
-        m.d.comb += enqueued.eq(Mux(difference(waiting, self.rtc) < 0, self.rtc, waiting))
+        m.d.comb += enqueued.eq(Mux(difference(waiting, rtc) < 0, rtc, waiting))
         if virtual_clock:
             idt_of_enqueued = idts.read_port(domain="comb")
             vtick, stamp = Signal(bits - 2), Signal(bits)
@@ -182,13 +196,11 @@ class RateControl(wiring.Component):
             round_ = winners + round_[2 * len(winners) :]
         is_valid, time, flow = round_[0]
         m.d.comb += [
-            self.dispatch.valid.eq(
-                is_valid if virtual_clock else is_valid & (difference(self.rtc, time) >= 0)
-            ),
+            self.dispatch.valid.eq(is_valid if virtual_clock else is_valid & (difference(rtc, time) >= 0)),
             self.dispatch.flow.eq(flow),
             self.next_valid.eq(is_valid),
-            self.next_ndt.eq(time),
-            self.ndt.eq(Mux(self.select < flows, ndt[self.select], 0)),
+            self.next_ndt.eq(whole(config, time)),
+            self.ndt.eq(Mux(self.select < flows, whole(config, ndt[self.select]), 0)),
             self.valid.eq(one_hot(self.select, Value.cast(1)) & valid != 0),
         ]
         return m
@@ -198,7 +210,7 @@ class RateControl(wiring.Component):
     ) -> tuple[Value, Value, Value]:
         """Of two (valid, NDT, flow), the one that goes first."""
         upper = Signal(name=f"{name}_upper")
-        time = Signal(self.config.rtc_bits, name=f"{name}_ndt")
+        time = Signal.like(low[1], name=f"{name}_ndt")
         flow = Signal(flow_bits(self.config), name=f"{name}_flow")
         m.d.comb += [
             upper.eq(high[0] & (~low[0] | (difference(high[1], low[1]) < 0))),

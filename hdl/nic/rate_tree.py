@@ -10,7 +10,7 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import data, memory, wiring
 
 from ..config import NicConfig
-from .rate_ports import RateControlSignature, flow_bits
+from .rate_ports import RateControlSignature, charge, charged_bytes, fine, flow_bits, whole
 from .rtc import difference, reached
 
 __all__ = ["RADIX_BITS", "RateTree", "TreeShape"]
@@ -91,7 +91,9 @@ class RateTree(wiring.Component):
         self.config = config
         self.shape = TreeShape(flow_bits(config), radix_bits)
         self._virtual_clock = config.rate_discipline == "virtual_clock"
-        self._entry = data.StructLayout({"time": config.rtc_bits, "flow": flow_bits(config), "valid": 1})
+        # Times have the fraction that a charge may have.
+        self._time_bits = config.rtc_bits + config.rate_fraction_bits
+        self._entry = data.StructLayout({"time": self._time_bits, "flow": flow_bits(config), "valid": 1})
         self.skippable = skippable
         super().__init__(RateControlSignature(config, skippable=skippable))
 
@@ -182,12 +184,12 @@ class RateTree(wiring.Component):
         with m.Else():
             m.d.sync += stage.eq(stage + 1)
         m.d.comb += deciding.eq((stage != 0) & (acts | ((stage > 3) & old.valid)))
-        due = Const(1) if self._virtual_clock else reached(self.rtc, root.time)
+        due = Const(1) if self._virtual_clock else reached(fine(self.config, self.rtc), root.time)
         m.d.comb += [
             self.dispatch.valid.eq(root.valid & due & ~deciding),
             self.dispatch.flow.eq(root.flow),
             self.next_valid.eq(root.valid),
-            self.next_ndt.eq(root.time),
+            self.next_ndt.eq(whole(self.config, root.time)),
         ]
         return m
 
@@ -244,7 +246,9 @@ class RateTree(wiring.Component):
         self._dispatched, self._cleared, self._written, self._enqueued = (
             Signal(name=name) for name in ("is_dispatched", "is_cleared", "is_written", "is_enqueued")
         )
-        self._last, self._ticks, self._now = Signal(), Signal.like(self.write_ticks), Signal.like(self.rtc)
+        self._last, self._ticks, self._now = Signal(), Signal(self._time_bits), Signal(self._time_bits)
+        amount = charged_bytes(m, self.config, self.dispatched.payload)
+        self._amount = None if amount is None else Signal.like(amount)
         with m.If(idle):
             m.d.sync += [
                 self._dispatched.eq(self.dispatched.valid & self.dispatched.ready & exists),
@@ -252,16 +256,18 @@ class RateTree(wiring.Component):
                 self._written.eq(self.write_ndt & self.write_ready & exists),
                 self._enqueued.eq(self.enqueue.valid & self.enqueue.ready & exists),
                 self._last.eq(self.dispatched.payload.last),
-                self._ticks.eq(self.write_ticks),
-                self._now.eq(self.rtc),
+                self._ticks.eq(fine(self.config, self.write_ticks)),
+                self._now.eq(fine(self.config, self.rtc)),
             ]
+            if self._amount is not None:
+                m.d.sync += self._amount.eq(amount)
         return target
 
     def _flow_memories(self, m: Module, target: Signal, carried: Any) -> Any:
         """Each flow's IDT, NDT and valid bit: those of `target` are there from stage 2 on. Returns the two last; sets
         the outputs. (The tree's lowest rows hold the NDTs too, but one of them would have to be chosen.)"""
         bits, most = self.config.rtc_bits - 2, self.config.max_idt_ticks
-        numbers, leaf = 1 << self.shape.flow_width, data.StructLayout({"time": bits + 2, "valid": 1})
+        numbers, leaf = 1 << self.shape.flow_width, data.StructLayout({"time": self._time_bits, "valid": 1})
         m.submodules.idts = idts = memory.Memory(shape=unsigned(bits), depth=numbers, init=[])
         m.submodules.leaves = leaves = memory.Memory(shape=leaf, depth=numbers, init=[])
         idt, idt_write = idts.read_port(), idts.write_port()
@@ -293,7 +299,7 @@ class RateTree(wiring.Component):
         m.d.comb += [
             self.settled.eq(fresh.all() & (shown == self.select)),
             self.idt.eq(Mux(exists, self._idt, 0)),
-            self.ndt.eq(Mux(exists, old.time, 0)),
+            self.ndt.eq(Mux(exists, whole(self.config, old.time), 0)),
             self.valid.eq(old.valid & exists),
         ]
         return old
@@ -301,12 +307,20 @@ class RateTree(wiring.Component):
     def _reckon(self, m: Module, old: Any) -> tuple[Value, Any]:
         """Stages 2 to 4: what the command makes of the leaf. Returns, in stage 3, whether its NDT was too far
         behind, and in stage 4 the new leaf."""
-        most, least = self.config.max_idt_ticks, -self.config.max_lag_ticks
+        fraction_bits = self.config.rate_fraction_bits
+        most, least = self.config.max_idt_ticks << fraction_bits, -self.config.max_lag_ticks << fraction_bits
         # By how much it is ahead of the clock, moved into the range in which comparisons are right.
-        lead, total = Signal(signed(self.config.rtc_bits)), Signal(signed(self.config.rtc_bits))
-        base = Signal(signed(self.config.rtc_bits - 1))
+        lead, total = Signal(signed(self._time_bits)), Signal(signed(self._time_bits))
+        base = Signal(signed(self._time_bits - 1))
         enters = self._enqueued & ~old.valid
-        with m.If(enters & (lead < 0)):
+        # What the packet is charged with: nothing, ever, if the flow is not regulated.
+        unregulated = Signal()
+        m.d.sync += unregulated.eq(self._dispatched & (self._idt == 0))
+        charged = self._idt
+        if self._amount is not None:
+            charged = Signal(self._time_bits - 2)
+            m.d.sync += charged.eq(charge(self.config, self._idt, self._amount))
+        with m.If((enters | unregulated) & (lead < 0)):
             m.d.comb += base.eq(0)
         with m.Elif(lead < least):
             m.d.comb += base.eq(least)
@@ -318,7 +332,7 @@ class RateTree(wiring.Component):
         new = Signal(self._entry)
         m.d.sync += [
             lead.eq(difference(Mux(self._written, self._ticks, old.time), self._now)),
-            total.eq(base + Mux(adds, self._idt, 0)),
+            total.eq(base + Mux(adds, charged, 0)),
         ]
         m.d.comb += [
             new.time.eq(self._now + Mux(total > most, most, total)),

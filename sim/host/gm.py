@@ -178,12 +178,21 @@ class Gm:
         """The NIC is about to be told of a flow that `check_target` has let pass: it has a place there now."""
         self._flows.add((port, node, target, priority))
 
-    def check_idt(self, ticks: int) -> None:
+    def check_idt(self, ticks: int, least_bytes: int | None = None) -> None:
         """Raises IdtRangeError."""
         if not self.gm.rate_controlled:
             raise IdtRangeError(f"node {self.node} runs the unmodified control program: it has no IDT to set")
         if not 0 <= ticks <= self.nic.max_idt_ticks:
             raise IdtRangeError(f"IDT = {ticks} ticks: 0 to {self.nic.max_idt_ticks}")
+        if least_bytes is None:
+            return
+        if self.gm.charge != "bytes":
+            raise IdtRangeError(
+                f"least_bytes = {least_bytes}: node {self.node} charges packets, whatever their bytes; it needs "
+                "GmConfig.charge = 'bytes'"
+            )
+        if not 1 <= least_bytes <= self.nic.mtu_bytes:
+            raise IdtRangeError(f"least_bytes = {least_bytes}: 1 to {self.nic.mtu_bytes}")
 
     def forget(self, port: int) -> None:
         """A port is closed: its flows' places are free."""

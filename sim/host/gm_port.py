@@ -302,17 +302,25 @@ class GmPort:
             raise message
         return message
 
-    async def set_idt(self, *, node: int, port: int, priority: int = 0, ticks: int) -> None:
+    async def set_idt(
+        self, *, node: int, port: int, priority: int = 0, ticks: int, least_bytes: int | None = None
+    ) -> None:
         """Set the inter-packet dispatch time of this port's flow to `port` of `node`, in ticks of the NIC's
-        RTC; 0: not regulated. Raises IdtRangeError, UnknownNodeError, UnknownPortError, TooManyFlowsError,
-        ClosedPortError, ArgumentTypeError."""
+        RTC; 0: not regulated.
+
+        With `GmConfig.charge` = "packets" a packet takes an IDT; with "bytes" it takes the part of it that its bytes
+        are of `NicConfig.charge_unit_bytes`, and as many as `least_bytes` (1 if it is not given) if it has fewer: so
+        many packets of a flow a second there are at most. Raises IdtRangeError, UnknownNodeError, UnknownPortError,
+        TooManyFlowsError, ClosedPortError, ArgumentTypeError."""
         self._check_open()
         node, port, priority = whole("node", node), whole("port", port), whole("priority", priority)
         ticks = whole("ticks", ticks)
-        self._gm.check_idt(ticks)
+        least_bytes = None if least_bytes is None else whole("least_bytes", least_bytes)
+        self._gm.check_idt(ticks, least_bytes)
         self._gm.check_target(self.number, node, port, priority)
         self._gm.remember(self.number, node, port, priority)
-        await self._command(Operation.SET_IDT, pack_target(node, port, priority), ticks)
+        target = pack_target(node, port, priority)
+        await self._command(Operation.SET_IDT, target, ticks, least_bytes or 0)
 
     async def close(self, timeout_ticks: int | None = None) -> None:
         """Wait until all sends have ended, but for `timeout_ticks` of the NIC's RTC at most (`GmConfig.close_ticks` by
@@ -348,16 +356,17 @@ class GmPort:
             raise
         self.is_open = True
 
-    async def _command(self, operation: Operation, first: int = 0, second: int = 0) -> None:
+    async def _command(self, operation: Operation, first: int = 0, second: int = 0, third: int = 0) -> None:
         """Ask the firmware something and wait for its answer."""
         async with self._turns:
             self._answer.clear()
             self._asked = operation
             self._asking = True
-            command = Command(operation=operation, first=first, second=second)
+            command = Command(operation=operation, first=first, second=second, third=third)
             self._counts.commands += 1
             place = self._gm.layout.command(self.number)
-            await self._post(place, command.words(), self._gm.host.command_ns)
+            words = command.words()[: self._gm.layout.command_words]
+            await self._post(place, words, self._gm.host.command_ns)
             await self._answer.wait()
             self._asking = False
             status = self._status

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -40,6 +42,7 @@ class RateFlow:
 
     idt: int = 0
     ndt: int = 0
+    fraction: Fraction = Fraction()
     valid: bool = False
 
 
@@ -250,7 +253,7 @@ class Card:
         self._selected().idt = ticks
 
     def _write_RATE_NDT(self, ticks: int) -> None:
-        self._selected().ndt = ticks
+        self._selected().ndt, self._selected().fraction = ticks, Fraction()
 
     def _read_RATE_NDT(self) -> dict[str, int]:
         return {"ticks": self._selected().ndt}
@@ -258,16 +261,24 @@ class Card:
     def _write_RATE_COMMAND(self, enqueue: int, clear: int, valid: int) -> None:
         flow = self._selected()
         if enqueue and not flow.valid:
-            flow.ndt = self.rtc if self.ticks_ahead(flow.ndt) < 0 else flow.ndt
+            if self.ticks_ahead(flow.ndt) <= 0:
+                flow.ndt, flow.fraction = self.rtc, Fraction()
             flow.valid = True
         if clear:
             flow.valid = False
         self._rates_changed()
 
-    def _write_RATE_DISPATCH(self, flow: int, last: int, valid: int) -> None:
+    def _write_RATE_DISPATCH(self, flow: int, last: int, bytes: int, valid: int) -> None:
         chosen = self.flows[flow]
         assert chosen.valid and self.ticks_ahead(chosen.ndt) <= 0, "dispatched before its time"
-        chosen.ndt = (chosen.ndt + chosen.idt) & (1 << self.nic.rtc_bits) - 1
+        if not chosen.idt:
+            chosen.ndt, chosen.fraction = self.rtc, Fraction()
+        unit = self.nic.charge_unit_bytes
+        assert not bytes or self.nic.rate_charge == "bytes"
+        # The NDT is the first tick that is not before the exact time, `fraction` later than that.
+        exact = chosen.idt * Fraction(min(bytes, self.nic.mtu_bytes) or unit, unit) - chosen.fraction
+        chosen.ndt = (chosen.ndt + ceil(exact)) & (1 << self.nic.rtc_bits) - 1
+        chosen.fraction = ceil(exact) - exact
         chosen.valid = not last
         self._rates_changed()
 

@@ -91,6 +91,56 @@ def test_dispatch_follows_1_over_idt() -> None:
         assert len(cycles) > 90 and abs(span / (len(cycles) - 1) / idt - 1) < 0.005
 
 
+@pytest.mark.parametrize(("charge", "ratio"), [("packets", 0.25), ("bytes", 1)])
+def test_flows_of_short_packets_get_their_bytes_where_bytes_are_charged(charge, ratio) -> None:
+    """The same IDT for messages of 32 and of 128 bytes, an MTU: by packets the first has a quarter of the bytes of the
+    second, by bytes as many."""
+    cluster = Cluster(3, charge=charge, nic={"rate_charge": "bytes"})
+    log = saturate(cluster, [(1, 32, 0), (2, 128, 0)], 400_000, [4000, 4000])
+    got = {}
+    for node, size in ((1, 32), (2, 128)):
+        cycles = [cycle for cycle, to in log if to == node]
+        got[node] = (len(cycles) - 1) * size / (cycles[-1] - cycles[0])
+    assert got[1] / got[2] == pytest.approx(ratio, rel=0.005)
+    assert got[2] == pytest.approx(128 / 4000 / float(cluster.nic.tick_cycles), rel=0.005)
+
+
+def test_a_packet_is_charged_for_its_flows_fewest_bytes() -> None:
+    """Messages of 8 bytes of a flow that pays for 64 at least: IDT / 2 apart; without, as fast as they can go."""
+    cluster = Cluster(2, charge="bytes", nic={"rate_charge": "bytes"})
+
+    async def main() -> list[float]:
+        a, b = await cluster.gms[0].open_port(0), await cluster.gms[1].open_port(0)
+        buffer = await a.dma_malloc(8)
+        took = []
+        for least in (None, 64):
+            await a.set_idt(node=1, port=0, ticks=4000, least_bytes=least)
+            for _ in range(5):
+                await b.provide_receive_buffer(await b.dma_malloc(8))
+            handles = [await a.send(buffer, node=1, port=0) for _ in range(4)]
+            ends = []
+            for handle in handles:
+                await handle.wait()
+                ends.append(handle.done_cycle)
+            took.append((ends[3] - ends[1]) / 2 / float(cluster.nic.tick_cycles))
+            await cluster.world.sleep(60_000)
+        return took
+
+    free, paid = cluster.run(main())
+    assert free < 1000 and paid == pytest.approx(2000, rel=0.005)
+
+
+def test_bytes_are_not_charged_by_a_card_or_a_program_that_charges_packets() -> None:
+    with pytest.raises(ConfigError) as error:
+        Cluster(2, charge="bytes")
+    assert str(error.value) == (
+        "GmConfig.charge = 'bytes': the card's rate control unit charges packets; it needs "
+        "NicConfig.rate_charge = 'bytes'"
+    )
+    with pytest.raises(ConfigError, match="charge = 'bytes': without rate_controlled no flow is charged"):
+        GmConfig(charge="bytes", rate_controlled=False)
+
+
 def test_a_closed_flow_leaves_its_number_without_its_dispatch_time() -> None:
     """The next flow of that number, never regulated, once waited for the NDT of the one before."""
     cluster = Cluster(2, rate_controlled=True)

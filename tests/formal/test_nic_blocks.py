@@ -6,7 +6,7 @@ Small sizes, exhaustively for so many cycles after reset.
 from itertools import pairwise
 
 import pytest
-from amaranth import Array, Cat, Mux, Signal
+from amaranth import Array, Cat, Const, Mux, Signal, Value
 from amaranth.hdl import Assert, Assume, Cover
 from lanikai.hdl.config import NicConfig, preset
 from lanikai.hdl.nic.doorbell import Doorbell
@@ -16,23 +16,35 @@ from .harness import Spec, mutate, prove
 
 FLOWS = 2
 RATE = preset(NicConfig, "tiny", flows=FLOWS, rtc_bits=8)
+CHARGED = RATE.replace(rate_charge="bytes", mtu_bytes=8)
+"""Bytes charged, in parts of 8: an NDT has 3 bits of a tick."""
 START = 256 - 3
 """The clock's first value: its wrap at 256 comes after a few cycles, whatever the steps. An NDT is 0 after reset,
 which is then as good as 256: ahead of the clock, by less than half its range."""
 
 
-def rate_spec(component):
+def rate_spec(component, config=RATE):
     """The unit beside the rule of gulati-thesis-2001 3.2.2 in numbers that never wrap: NDT = max(NDT, RTC) for the
-    first token, the smallest NDT that has come, ties to the lower flow, then NDT += IDT."""
+    first token, the smallest NDT that has come, ties to the lower flow, then NDT += IDT, or the part of it that the
+    packet's bytes are; an IDT of 0 brings an NDT behind the clock to it."""
     spec = Spec()
     m = spec.m
-    m.submodules.dut = dut = component(RATE)
-    bits = 9
-    now = Signal(bits, init=START)
+    m.submodules.dut = dut = component(config)
+    part = config.rate_fraction_bits
+    bits = 9 + part
+    now, fine_now = Signal(9, init=START), Signal(bits)
+    m.d.comb += fine_now.eq(now << part)
     m.d.sync += now.eq(now + spec.free(2, "step"))
     idt = [spec.constant(2, f"idt_{f}") for f in range(FLOWS)]
     spec.inputs(dut, "enqueue.valid", "enqueue.payload", "dispatched.valid", "dispatched.payload.last")
     spec.inputs(dut, "select")
+    charged: Value = Const(1)
+    if part:
+        spec.inputs(dut, "dispatched.payload.bytes")
+        said = dut.dispatched.payload.bytes
+        charged = Mux(
+            said == 0, config.charge_unit_bytes, Mux(said < config.mtu_bytes, said, config.mtu_bytes)
+        )
     # The intervals are written first.
     cycle = Signal(range(FLOWS + 1))
     m.d.sync += cycle.eq(Mux(cycle == FLOWS, FLOWS, cycle + 1))
@@ -45,9 +57,9 @@ def rate_spec(component):
         Assume(working | ((dut.select == cycle) & ~dut.enqueue.valid)),
         Assume(~dut.dispatched.valid | dut.dispatch.valid),
     ]
-    ndt = [Signal(bits, name=f"ndt_{f}", init=256) for f in range(FLOWS)]
+    ndt = [Signal(bits, name=f"ndt_{f}", init=256 << part) for f in range(FLOWS)]
     valid = [Signal(name=f"valid_{f}") for f in range(FLOWS)]
-    due = [valid[f] & (ndt[f] <= now) for f in range(FLOWS)]
+    due = [valid[f] & (ndt[f] <= fine_now) for f in range(FLOWS)]
     m.d.comb += [
         Assert(dut.dispatch.valid == Cat(due).any()),
         Assert(~dut.dispatch.valid | (dut.dispatch.flow == (due[1] & ~(due[0] & (ndt[0] <= ndt[1]))))),
@@ -57,36 +69,62 @@ def rate_spec(component):
         goes = dut.dispatched.valid & (dut.dispatch.flow == f)
         stays = valid[f] & ~(goes & dut.dispatched.payload.last)
         enters = dut.enqueue.valid & (dut.enqueue.payload == f) & ~stays
-        after = Signal(bits, name=f"after_{f}")
+        before, after = Signal(bits, name=f"before_{f}"), Signal(bits, name=f"after_{f}")
+        tick = (ndt[f] + ((1 << part) - 1) >> part)[:8]
         m.d.comb += [
-            after.eq(ndt[f] + Mux(goes, idt[f], 0)),
+            before.eq(Mux(goes & (idt[f] == 0) & (ndt[f] < fine_now), fine_now, ndt[f])),
+            after.eq(before + Mux(goes, idt[f] * charged, 0)),
             Assert((dut.select != f) | (dut.valid == valid[f])),
-            Assert((dut.select != f) | ~valid[f] | (dut.ndt == ndt[f][:8])),
+            Assert((dut.select != f) | ~valid[f] | (dut.ndt == tick)),
         ]
-        m.d.sync += [valid[f].eq(stays | enters), ndt[f].eq(Mux(enters & (after < now), now, after))]
+        m.d.sync += [
+            valid[f].eq(stays | enters),
+            ndt[f].eq(Mux(enters & (after < fine_now), fine_now, after)),
+        ]
     return spec
 
 
 RATE_DEPTH = 7
 
 
-def test_rate_control_keeps_the_rule_across_the_wrap(tmp_path):
-    prove(rate_spec(RateControl), tmp_path / "bmc", mode="bmc", depth=RATE_DEPTH)
-    prove(rate_spec(RateControl), tmp_path / "cover", mode="cover", depth=RATE_DEPTH)
+@pytest.mark.parametrize(
+    ("config", "depth"),
+    [(RATE, RATE_DEPTH), pytest.param(CHARGED, RATE_DEPTH - 1, marks=pytest.mark.full)],
+    ids=["packets", "bytes"],
+)
+def test_rate_control_keeps_the_rule_across_the_wrap(config, depth, tmp_path):
+    prove(rate_spec(RateControl, config), tmp_path / "bmc", mode="bmc", depth=depth, timeout_s=1200)
+    prove(rate_spec(RateControl, config), tmp_path / "cover", mode="cover", depth=depth, timeout_s=1200)
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("(difference(self.rtc, time) >= 0)", "(difference(self.rtc, time) > 0)"),
+        ("(difference(rtc, time) >= 0)", "(difference(rtc, time) > 0)"),
         ("difference(high[1], low[1]) < 0", "difference(high[1], low[1]) <= 0"),
-        ("(difference(self.rtc, time) >= 0)", "(self.rtc >= time)"),  # wrong across the wrap
-        ("Mux(difference(waiting, self.rtc) < 0, self.rtc, waiting)", "self.rtc"),
-        ("after.eq(before + idt_of_dispatched.data)", "after.eq(self.rtc + idt_of_dispatched.data)"),
+        ("(difference(rtc, time) >= 0)", "(rtc >= time)"),  # wrong across the wrap
+        ("Mux(difference(waiting, rtc) < 0, rtc, waiting)", "rtc"),
+        ("after.eq(before + advance)", "after.eq(rtc + advance)"),
+        ("(idt_of_dispatched.data == 0) &", "Value.cast(0) &"),  # not regulated: first for ever
+        ("(idt_of_dispatched.data == 0) &", "Value.cast(1) &"),
     ],
 )
 def test_proof_of_rate_control_catches_mutant(old, new, tmp_path):
     prove(rate_spec(mutate(RateControl, old, new)), tmp_path, mode="bmc", depth=RATE_DEPTH, expect="fail")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("result.eq(Mux(lead < least, rtc + least", "result.eq(Mux(lead < 0, rtc + least"),
+        ("fine(config, self.rtc)", "fine(config, self.rtc) | 1"),
+        ("charged_bytes(m, config, self.dispatched.payload)", "config.charge_unit_bytes"),
+    ],
+)
+def test_proof_of_charged_bytes_catches_mutant(old, new, tmp_path):
+    spec = rate_spec(mutate(RateControl, old, new), CHARGED)
+    prove(spec, tmp_path, mode="bmc", depth=RATE_DEPTH, expect="fail")
 
 
 ENTRIES = 2

@@ -17,12 +17,18 @@ MOST_WAIT = 40
 """A command is taken, and the state settles, within so many cycles (a decision, a look of the scan, another)."""
 
 
-def small(structure, flows=4, discipline="idt"):
+def small(structure, flows=4, discipline="idt", **changes):
     """A unit with the shortest clock on which both structures work."""
     bits = max(10, (16 * (flows + 2) - 1).bit_length() + 3)
     kind = "registers" if structure == "registers" else "tree"
     return preset(
-        NicConfig, "tiny", flows=flows, rtc_bits=bits, rate_structure=kind, rate_discipline=discipline
+        NicConfig,
+        "tiny",
+        flows=flows,
+        rtc_bits=bits,
+        rate_structure=kind,
+        rate_discipline=discipline,
+        **changes,
     )
 
 
@@ -40,6 +46,8 @@ class RateBench:
             max_lag=config.max_lag_ticks,
             virtual_clock=config.rate_discipline == "virtual_clock",
             scan=None,
+            unit=config.charge_unit_bytes,
+            most=config.mtu_bytes,
         )
         span = 1 << config.rtc_bits
         # The NDTs reset to zero: on the model's line, the multiple of the clock's range nearest to `start`.
@@ -80,9 +88,10 @@ class RateBench:
             ctx.set(port.valid, name in commands)
             ctx.set(port.payload, commands.get(name, 0))
         ctx.set(dut.dispatched.valid, "dispatched" in commands)
+        charged = {"bytes": commands.get("bytes", 0)} if self.config.rate_charge == "bytes" else {}
         ctx.set(
             dut.dispatched.payload,
-            {"flow": commands.get("dispatched", 0), "last": commands.get("last", False)},
+            {"flow": commands.get("dispatched", 0), "last": commands.get("last", False), **charged},
         )
         write = commands.get("ndt") or commands.get("idt") or (select, 0)
         ctx.set(dut.select, write[0])
@@ -105,7 +114,7 @@ class RateBench:
             assert self.ctx.get(self.dut.idt) == model.idt[select]
             assert self.ctx.get(self.dut.valid) == model.valid[select]
             if not model.lags(select, rtc):
-                assert self.ctx.get(self.dut.ndt) == model.ndt[select] % (1 << self.config.rtc_bits)
+                assert self.ctx.get(self.dut.ndt) == model.shown(select) % (1 << self.config.rtc_bits)
 
     async def cycle(self, ticks=0, *, select=0, **commands):
         """One cycle in which `commands` are asked for. Returns those that were taken."""
@@ -114,11 +123,12 @@ class RateBench:
         taken = {
             name: value
             for name, value in commands.items()
-            if {"ndt": "write", "idt": "write", "last": "dispatched"}.get(name, name) in self.ready
+            if {"ndt": "write", "idt": "write", "last": "dispatched", "bytes": "dispatched"}.get(name, name)
+            in self.ready
         }
         await self.ctx.tick()
         self.model.cycle(self.rtc, **taken)
-        self.since = 1 if taken.keys() - {"idt", "last"} else min(self.since + 1, self.latency)
+        self.since = 1 if taken.keys() - {"idt", "last", "bytes"} else min(self.since + 1, self.latency)
         self.rtc += ticks
         self.cycles += 1
         self.drive({}, select)

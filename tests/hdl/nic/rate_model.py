@@ -1,6 +1,8 @@
 """The rate control unit in plain Python, on integers that never wrap."""
 
+import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 
 @dataclass
@@ -9,13 +11,16 @@ class RateModel:
 
     `max_lead` and `max_lag` bound an NDT around the clock; a flow that waits is moved up when the scan visits
     it (`scan` is None: never; then `lags` says whether there is one that it would move). `virtual_clock`: the
-    discipline.
+    discipline. `unit`, `most`: bytes for which an IDT stands, and most that a packet is charged for. NDTs are
+    fractions, exact.
     """
 
     flows: int
     max_lead: int
     max_lag: int
     virtual_clock: bool = False
+    unit: int = 1
+    most: int = 1
     idt: list[int] = field(default_factory=list)
     ndt: list[int] = field(default_factory=list)
     valid: list[bool] = field(default_factory=list)
@@ -45,14 +50,25 @@ class RateModel:
     def settle(self, time, rtc):
         return min(max(time, rtc - self.max_lag), rtc + self.max_lead)
 
-    def cycle(self, rtc, *, dispatched=None, last=False, clear=None, ndt=None, idt=None, enqueue=None):
-        """One cycle's commands: `ndt` and `idt` are (flow, ticks) writes."""
+    def shown(self, flow):
+        """The NDT in ticks: the first that is not before it."""
+        return math.ceil(self.ndt[flow])
+
+    def cycle(
+        self, rtc, *, dispatched=None, last=False, bytes=0, clear=None, ndt=None, idt=None, enqueue=None
+    ):
+        """One cycle's commands: `ndt` and `idt` are (flow, ticks) writes; `bytes` 0 is a whole unit."""
         if self.scan is not None:
             self.ndt[self.scan] = self.settle(self.ndt[self.scan], rtc)
             self.scan = (self.scan + 1) % self.flows
         if dispatched is not None:
             advance = 0 if self.virtual_clock and last else self.idt[dispatched]
-            self.ndt[dispatched] = self.settle(self.settle(self.ndt[dispatched], rtc) + advance, rtc)
+            if bytes:
+                advance = Fraction(advance * min(bytes, self.most), self.unit)
+            before = self.settle(self.ndt[dispatched], rtc)
+            if not self.idt[dispatched]:
+                before = max(before, rtc)
+            self.ndt[dispatched] = self.settle(before + advance, rtc)
             if last:
                 self.valid[dispatched] = False
         if clear is not None:

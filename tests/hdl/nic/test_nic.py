@@ -219,11 +219,17 @@ def test_a_bus_error_shows_in_the_status():
 
 
 @pytest.mark.parametrize(
-    ("structure", "pipelined"), [("registers", False), ("tree", False), ("tree", True), ("registers", True)]
+    ("structure", "pipelined", "charge"),
+    [
+        ("registers", False, "packets"),
+        ("tree", False, "bytes"),
+        ("tree", True, "packets"),
+        ("registers", True, "bytes"),
+    ],
 )
-def test_a_doorbell_starts_a_paced_send_and_an_interrupt_ends_it(structure, pipelined):
+def test_a_doorbell_starts_a_paced_send_and_an_interrupt_ends_it(structure, pipelined, charge):
     """Doorbell queue, rate control, timer and the host's interrupt, by the registers."""
-    config = preset(NicConfig, "tiny", rate_structure=structure, pipelined=pipelined)
+    config = preset(NicConfig, "tiny", rate_structure=structure, pipelined=pipelined, rate_charge=charge)
     card = Card(config)
 
     async def host(ctx, c):
@@ -249,7 +255,7 @@ def test_a_doorbell_starts_a_paced_send_and_an_interrupt_ends_it(structure, pipe
         await c.write(ctx, "RATE_COMMAND", enqueue=1)
         now = (await c.read(ctx, "RTC"))["ticks"]
         await c.event(ctx, "dispatch")
-        assert await c.read(ctx, "RATE_DISPATCH") == {"flow": 1, "last": 0, "valid": 1}
+        assert await c.read(ctx, "RATE_DISPATCH") == {"flow": 1, "last": 0, "bytes": 0, "valid": 1}
         first = (await c.read(ctx, "RATE_NDT"))["ticks"]
         assert now - 2 <= first <= now
         await c.write(ctx, "RATE_DISPATCH", flow=1)
@@ -283,6 +289,14 @@ def test_a_doorbell_starts_a_paced_send_and_an_interrupt_ends_it(structure, pipe
             "ticks"
         ] > first
         await c.write(ctx, "RATE_COMMAND", clear=1)
+        # Charged by bytes: a quarter of the MTU is a quarter of the IDT; 0, or more than the MTU, all of it.
+        await c.write(ctx, "RATE_IDT", ticks=20)
+        ndt = (await c.read(ctx, "RTC"))["ticks"] + 500
+        await c.write(ctx, "RATE_NDT", ticks=ndt)
+        for charged, ticks in ((32, 5), (0, 20), (128, 20), (16383, 20), (31, 5), (33, 5), (0, 20)):
+            await c.write(ctx, "RATE_DISPATCH", flow=1, bytes=charged)
+            ndt += ticks if config.rate_charge == "bytes" else 20
+            assert await c.read(ctx, "RATE_NDT") == {"ticks": ndt}
         assert not (await c.read(ctx, "RATE_COMMAND"))["valid"]
         later = (await c.read(ctx, "RTC"))["ticks"] + 30
         await c.write(ctx, "TIMER", ticks=later)

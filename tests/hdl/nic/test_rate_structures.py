@@ -1,6 +1,7 @@
 """What both structures of the rate control unit keep to, with both disciplines, against the plain model."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import cycle, pairwise
 
 import pytest
@@ -30,6 +31,8 @@ class Step:
 def cases(draw):
     flows = draw(st.sampled_from([1, 2, 3, 4, 7, 16]))
     flow = st.integers(0, flows - 1)
+    discipline = draw(st.sampled_from(DISCIPLINES))
+    charge = draw(st.sampled_from(["packets", "bytes"])) if discipline == "idt" else "packets"
     lead = st.integers(-100, 200)
     steps = []
     for _ in range(draw(st.integers(5, 30))):
@@ -40,6 +43,10 @@ def cases(draw):
         if take < 3:
             commands["dispatched"] = draw(flow) if take == 0 else "offer"
             commands["last"] = draw(st.booleans())
+            if charge == "bytes":
+                commands["bytes"] = draw(
+                    st.sampled_from([0, 1, 88, 119, 120, 121, 16383]) | st.integers(0, 128)
+                )
         rare = draw(st.integers(0, 9))
         if rare == 0:
             commands["clear"] = draw(flow)
@@ -50,7 +57,8 @@ def cases(draw):
         steps.append(Step(commands, draw(flow), draw(st.sampled_from([0, 0, 1, 2, 30])), draw(st.booleans())))
     return (
         draw(st.sampled_from(sorted(STRUCTURES))),
-        draw(st.sampled_from(DISCIPLINES)),
+        discipline,
+        charge,
         flows,
         draw(st.integers(0, 4095)),
         draw(st.lists(st.integers(0, 1), min_size=1, max_size=5)),
@@ -62,8 +70,10 @@ def cases(draw):
 @given(cases())
 def test_agrees_with_the_model(case):
     """Random commands, several at a time, back to back or not: the model's integers do not wrap."""
-    structure, discipline, flows, start, ticks, steps = case
-    bench = RateBench(structure, small(structure, flows, discipline), start=start)
+    structure, discipline, charge, flows, start, ticks, steps = case
+    # An MTU that is no power of two.
+    config = small(structure, flows, discipline, rate_charge=charge, mtu_bytes=120)
+    bench = RateBench(structure, config, start=start)
 
     async def script(b):
         tick = cycle(ticks)
@@ -80,6 +90,7 @@ def test_agrees_with_the_model(case):
                 commands["dispatched"] = b.offer
                 if b.offer is None:
                     del commands["dispatched"], commands["last"]
+                    commands.pop("bytes", None)
             if "ndt" in commands:
                 commands["ndt"] = (commands["ndt"][0], b.rtc + commands["ndt"][1])
             await b.do(tick, select=step.select, **commands)
@@ -238,6 +249,101 @@ def test_no_burst_after_an_idle_time(structure):
         assert [later - earlier for earlier, later in pairwise(times)] == [50, 50, 50]
 
     RateBench(structure, small(structure)).run(script)
+
+
+@both
+@pytest.mark.parametrize("discipline", DISCIPLINES)
+@pytest.mark.parametrize("idts", [[0, 40], [40, 0], [0, 0, 80, 50]])
+def test_a_flow_that_is_not_regulated_leaves_the_others_their_rates(structure, discipline, idts):
+    """All flows always have packets, each of which takes the link for 12 ticks. An NDT to which nothing was added once
+    stayed the smallest, and no other flow was ever served."""
+    window, packet = 2400, 12
+
+    async def script(b):
+        for flow, idt in enumerate(idts):
+            await b.do(idt=(flow, idt))
+        for flow in range(len(idts)):
+            await b.do(enqueue=flow)
+        counts = [0] * len(idts)
+        start = b.rtc
+        while b.rtc < start + window:
+            sent = b.rtc
+            await b.decided(cycle([1]))
+            counts[b.offer] += 1
+            await b.do(cycle([1]), dispatched=b.offer)
+            while b.rtc < sent + packet:
+                await b.cycle(1)
+        for flow, idt in enumerate(idts):
+            if idt:
+                assert abs(counts[flow] - window / idt) <= 1.5, counts
+        free = [counts[flow] for flow, idt in enumerate(idts) if not idt]
+        # One from the tie in the first tick, one from the end of the window.
+        assert max(free) - min(free) <= 2 and sum(counts) >= window // packet - 1, counts
+
+    RateBench(structure, small(structure, len(idts), discipline)).run(script)
+
+
+@both
+@pytest.mark.parametrize(
+    ("bytes_", "charged"),
+    [([77], 77), ([128], 128), ([1], 1), ([0], 128), ([500], 120), ([3, 119, 5, 0], 255)],
+)
+def test_bytes_are_charged_exactly_however_many_packets(structure, bytes_, charged):
+    """NDT += IDT x bytes / 128, on a clock that wraps: after each packet less than a tick from the exact sum, and
+    shown rounded up. `charged`: what a round of `bytes_` is charged for, with packets of 120 bytes at most."""
+    config = small(structure, 2, rate_charge="bytes", mtu_bytes=120 if bytes_ == [500] else 128)
+    idt, start, rounds = 37, (1 << config.rtc_bits) - 100, 40 // len(bytes_)
+
+    async def script(b):
+        await b.do(ndt=(1, start))
+        await b.do(idt=(1, idt))
+        await b.do(enqueue=1)
+        for done in range(1, rounds * len(bytes_) + 1):
+            await b.decided(cycle([1]))
+            while b.offer is None:
+                await b.cycle(1)
+            await b.do(cycle([1]), dispatched=1, bytes=bytes_[(done - 1) % len(bytes_)])
+            assert (await b.state(1))[1] == b.model.shown(1) % (1 << b.config.rtc_bits)
+        assert b.model.ndt[1] == start + Fraction(rounds * idt * charged, 128)
+
+    RateBench(structure, config, start=start).run(script)
+
+
+@both
+def test_flows_of_long_and_of_short_packets_get_the_same_bytes(structure):
+    """The same IDT: by packets the flow of 32 bytes gets a quarter of what the flow of 128 gets; by bytes the same."""
+    sizes, idt, window = [32, 128], 60, 900
+
+    def served(charge):
+        got = [0, 0]
+
+        async def script(b):
+            for flow in range(2):
+                await b.do(idt=(flow, idt))
+                await b.do(enqueue=flow)
+            while b.rtc < window:
+                await b.decided(cycle([1]))
+                if (flow := b.offer) is None:
+                    await b.cycle(1)
+                    continue
+                got[flow] += sizes[flow]
+                charged = {"bytes": sizes[flow]} if charge == "bytes" else {}
+                await b.do(cycle([1]), dispatched=flow, **charged)
+
+        RateBench(structure, small(structure, 2, rate_charge=charge)).run(script)
+        return got
+
+    exact = window // idt * 128
+    assert served("bytes") == [pytest.approx(exact, abs=64), pytest.approx(exact, abs=128)]
+    assert served("packets") == [pytest.approx(exact / 4, abs=64), pytest.approx(exact, abs=128)]
+
+
+def test_bytes_are_not_charged_by_virtual_clock():
+    with pytest.raises(ConfigError, match=r"rate_charge = 'bytes': needs rate_discipline = 'idt'"):
+        preset(NicConfig, "tiny", rate_charge="bytes", rate_discipline="virtual_clock")
+    # The unit is the MTU where it can be.
+    assert preset(NicConfig, "lanai4").charge_unit_bytes == 4096
+    assert preset(NicConfig, "iba").charge_unit_bytes == 1024
 
 
 @both

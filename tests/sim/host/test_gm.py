@@ -111,6 +111,8 @@ def test_what_is_refused_before_anything_moves() -> None:
         )
         await check(IdtRangeError, "IDT = 16384 ticks: 0 to 16383", port.set_idt(node=1, port=0, ticks=16384))
         await check(IdtRangeError, "IDT = -1 ticks: 0 to 16383", port.set_idt(node=1, port=0, ticks=-1))
+        message = "least_bytes = 8: node 0 charges packets, whatever their bytes; it needs GmConfig.charge = 'bytes'"
+        await check(IdtRangeError, message, port.set_idt(node=1, port=0, ticks=5, least_bytes=8))
         await other.close()
         gone = "port 1 of node 0 is not open: open it first"
         await check(ClosedPortError, gone, other.send(foreign, node=1, port=0))
