@@ -160,7 +160,7 @@ class GmProgram:
     def give_up(self, stream: SendStream) -> None:
         """No answer has come for as long as `GmConfig` bounds: the messages of the stream of which packets are under
         way fail, as nobody can tell whether they have arrived. If the node was silent towards all, it is dead."""
-        if stream.connection.silent_looks >= stream.silences:
+        if stream.connection.silent_looks * self.gm.resend_ticks >= stream.stuck_ticks:
             self.node_died(stream.connection)
             return
         flow = stream.flow

@@ -112,7 +112,8 @@ class SendStream:
     stream anew; `probing`: a packet at a time, until one is taken.
 
     What bounds a message's stay: `tries` in a row that were refused or got no answer, `stuck_ticks` since the last
-    packet that was taken; `silences`: looks of the timer in a row without an answer.
+    packet that was taken; `silences`: looks of the timer in a row without an answer; `waited`: it waited for one at
+    the last look already.
     """
 
     connection: Connection
@@ -129,6 +130,7 @@ class SendStream:
     tries: int = 0
     stuck_ticks: int = 0
     silences: int = 0
+    waited: bool = False
 
     @property
     def blocked(self) -> bool:
@@ -177,6 +179,7 @@ class SendStream:
     def forgive(self) -> None:
         """A packet was taken, or the next message's turn has come: its bounds begin anew."""
         self.tries = self.stuck_ticks = self.silences = 0
+        self.waited = False
 
     def go_back(self) -> None:
         """All unacknowledged packets go out again, in order."""
@@ -195,7 +198,7 @@ class SendStream:
             packet.cancelled = True
         self.unacknowledged.clear()
         self.resend.clear()
-        self.restart, self.probing, self.silences = True, False, 0
+        self.restart, self.probing, self.waited, self.silences = True, False, False, 0
 
 
 @dataclass(eq=False)

@@ -91,14 +91,17 @@ class Timers:
 
     def _look_at(self, stream: SendStream) -> None:
         """A stream that waits for an answer: its oldest packet goes out again after 1, 2, 4, 8, 16, 24 ... looks
-        without one."""
-        waits = stream.unacknowledged and not (stream.under_way or stream.resend)
-        if waits and not stream.progress:
-            stream.silences += 1
+        in which none came and nothing went out."""
+        if not stream.unacknowledged:
+            return  # given up a moment ago
+        if stream.waited:
             stream.stuck_ticks += self._program.gm.resend_ticks
-            if self.expired(stream):
-                self._program.give_up(stream)
-            elif stream.silences in FIRST_LOOKS or not stream.silences % FIRST_LOOKS[-1]:
+        stream.waited = True
+        if self.expired(stream):
+            self._program.give_up(stream)
+        elif not (stream.progress or stream.under_way or stream.resend):
+            stream.silences += 1
+            if stream.silences in FIRST_LOOKS or not stream.silences % FIRST_LOOKS[-1]:
                 stream.tries += 1
                 stream.probe()
                 self._program.sdma.look_at_stream(stream)

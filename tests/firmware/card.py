@@ -47,13 +47,19 @@ class RateFlow:
 
 
 class Network:
-    """Joins cards by node number. `drop(header)` may lose a packet; `log` has every header with its cycle of
+    """Joins cards by node number. `drop(header)` may lose a packet; `fate(header)` says how much later than the link's
+    time each copy of it arrives: none, one or several, in any order. `log` has every header with its cycle of
     arrival."""
 
-    def __init__(self, world: World, drop: Callable[[Header], bool] | None = None) -> None:
+    def __init__(
+        self,
+        world: World,
+        drop: Callable[[Header], bool] | None = None,
+        fate: Callable[[Header], list[int]] | None = None,
+    ) -> None:
         self.world = world
         self.cards: dict[int, Card] = {}
-        self.drop = drop
+        self.drop, self.fate = drop, fate
         self.log: list[tuple[int, Header]] = []
 
 
@@ -210,13 +216,20 @@ class Card:
             self.raise_event("send")
 
         def arrive() -> None:
+            if self.network.cards[self.node] is not self:
+                return  # another has taken its place
             if self.network.drop is not None and self.network.drop(header):
                 sent()
                 return
             self.network.log.append((self.world.cycle, header))
             receiver = self.network.cards[header.destination]
-            receiver.inbox.append((packet, sent))
-            receiver.take()
+            if self.network.fate is None:
+                receiver.inbox.append((packet, sent))
+                receiver.take()
+                return
+            for delay in self.network.fate(header):
+                self.world.at(self.world.cycle + delay, lambda: receiver.put(packet))
+            sent()
 
         flits = packet_flits(bytes, self.nic.link) / self.nic.link.rate
         self.world.at(self.world.cycle + self.delays.hop + int(flits), arrive)
@@ -224,6 +237,11 @@ class Card:
     def _write_RECEIVE_CONTROL(self, bytes: int, armed: int) -> None:
         assert self.armed is None and "receive" not in self.isr
         self.armed = self.registers["RECEIVE_ADDRESS"]
+        self.take()
+
+    def put(self, packet: bytes) -> None:
+        """A copy of a packet arrives that holds nobody up."""
+        self.inbox.append((packet, lambda: None))
         self.take()
 
     def take(self) -> None:

@@ -24,6 +24,7 @@ class Cluster:
         *,
         preset_name: str = "tiny",
         drop: Callable[[Header], bool] | None = None,
+        fate: Callable[[Header], list[int]] | None = None,
         delays: Delays | None = None,
         costs: CostTable = GM_COSTS,
         nic: dict[str, Any] | None = None,
@@ -33,7 +34,7 @@ class Cluster:
         self.nic = preset(NicConfig, preset_name, **(nic or {}))
         self.gm_config = GmConfig.for_nic(self.nic, **gm)
         self.world = World()
-        self.network = Network(self.world, drop)
+        self.network = Network(self.world, drop, fate)
         self.cards = [Card(self.network, node, self.nic, delays) for node in range(nodes)]
         routes = {node: node for node in range(nodes)}
         configs = [self.gm_config.replace(**changes) for changes in each or [{}] * nodes]
@@ -46,6 +47,17 @@ class Cluster:
             Gm(host, nic=self.nic, nodes=routes, gm=config)
             for host, config in zip(self.hosts, configs, strict=True)
         ]
+
+    def restart(self, node: int) -> None:
+        """A new card and host in a node's place, which know nothing of before."""
+        card = Card(self.network, node, self.nic, self.cards[node].delays)
+        routes, incarnation = self.programs[node].routes, self.programs[node].incarnation + 1
+        gm = self.programs[node].gm
+        self.programs[node] = start(
+            card, node=node, nic=self.nic, routes=routes, gm=gm, incarnation=incarnation
+        )
+        self.cards[node], self.hosts[node] = card, Host(card)
+        self.gms[node] = Gm(self.hosts[node], nic=self.nic, nodes=routes, gm=gm)
 
     def run(self, main: Any, limit: int = 50_000_000) -> Any:
         return self.world.run(main, limit)
