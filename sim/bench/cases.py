@@ -1,8 +1,7 @@
-"""What `lanikai bench` measures, and the speeds of an abstract simulator that it is held against."""
+"""The cases that `lanikai bench` measures."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,26 +19,21 @@ VLS = 15
 HOSTS = "hosts-"
 """Before a network's name: every message by a host in Python."""
 WARMUP_CYCLES = 5000
-BOOKSIM: Mapping[str, tuple[float, ...]] = {
-    "mesh4x4": (102e3, 40e3, 20e3, 12e3),
-    "mesh8x8": (7.0e3, 2.2e3, 1.6e3, 1.4e3),
-    "router8": (352e3, 151e3, 90e3, 79e3),
-}
-"""Cycles a second of BookSim 2.0 (input-queued, 16 VCs of 10 flits, packets of 40 flits, uniform traffic) at `LOADS`,
-measured on a 2-core machine with shared processors."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchCase:
-    """One model, at one load: `model` names the network or cluster, `load` is in flits a node and cycle (None: a
-    cluster at full rate), `cycles` the length of a stretch, `reference` the speed to be compared with, if there is
-    one. `hosts-mesh4x4`: the network `mesh4x4`, whose every message a coroutine in Python posts, and another
-    receives."""
+    """One model, at one load.
+
+    - `model`: names the network or cluster; `hosts-mesh4x4` is the network `mesh4x4`, whose every message a coroutine
+      in Python posts, and another receives
+    - `load`: flits a node and cycle; None for a cluster at full rate
+    - `cycles`: length of a stretch
+    """
 
     model: str
     load: float | None
     cycles: int
-    reference: float | None = None
 
     @property
     def hosts(self) -> bool:
@@ -84,11 +78,7 @@ class BenchCase:
 
 
 def _network(model: str, cycles: int) -> list[BenchCase]:
-    references = BOOKSIM.get(model.removeprefix(HOSTS), (None,) * len(LOADS))
-    return [
-        BenchCase(model=model, load=load, cycles=cycles, reference=reference)
-        for load, reference in zip(LOADS, references, strict=True)
-    ]
+    return [BenchCase(model=model, load=load, cycles=cycles) for load in LOADS]
 
 
 CASES: tuple[BenchCase, ...] = (

@@ -21,6 +21,8 @@ __all__ = ["BenchReport", "BenchResult", "earlier", "machine", "result"]
 
 HOST_COUNTS = ("messages", "wakeups_per_message", "mean_latency_cycles")
 """What a bench of hosts counts besides (`host_points.hosts_rate`)."""
+FORMAT = 2
+"""Number of the report's form: another one's is not read."""
 PARTS = {
     "model": "the model alone",
     "main loop": "main loop, nobody waked",
@@ -32,21 +34,30 @@ PARTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class BenchResult:
-    """One case: medians of cycles a second of processor time under cocotb and of the model alone (None for a cluster,
-    whose model does nothing by itself), the median of the pairs' ratios, of each run the two (`samples`), the ratio to
-    the reference, the build's seconds (None if it came from the cache), the size of the process. Of hosts in Python
-    also (else None): `profile`, the medians of microseconds a cycle by what took them, and `hosts`, what else was
-    counted.
+    """One case, as a row of the report. Speeds are of processor time.
+
+    - `case`, `load`: its name, and flits a node and cycle (None: a cluster at full rate)
+    - `cycles_per_second`: under cocotb, the median of `runs` stretches
+    - `plain_loop_cycles_per_second`: of the model alone, the median (None for a cluster, whose model does nothing by
+      itself)
+    - `ratio`: of the one to the other, the median of the pairs' ratios
+    - `spread`: of `cycles_per_second`, largest less smallest over the median
+    - `build_seconds`: None if the model came from the cache
+    - `peak_memory_mb`: of the simulator's process, 10^6 bytes
+    - `samples`: of each run the two speeds
+    - `profile`, `hosts`: of hosts in Python (else None), the medians of microseconds a cycle by what took them, and
+      what else was counted
     """
 
-    name: str
+    case: str
+    load: float | None
     cycles_per_second: float
-    model_cycles_per_second: float | None
-    ratio_to_model: float | None
-    reference_cycles_per_second: float | None
-    ratio_to_reference: float | None
+    plain_loop_cycles_per_second: float | None
+    ratio: float | None
+    runs: int
+    spread: float
     build_seconds: float | None
-    memory_bytes: int
+    peak_memory_mb: float
     samples: Sequence[Sequence[float]]
     profile: Mapping[str, float] | None = None
     hosts: Mapping[str, float] | None = None
@@ -55,20 +66,22 @@ class BenchResult:
 def result(case: BenchCase, measured: Mapping[str, Any], build_seconds: float | None) -> BenchResult:
     """The medians of what a case measured."""
     samples = measured["samples"]
-    speed = statistics.median(pair[0] for pair in samples)
+    speeds = [pair[0] for pair in samples]
+    speed = statistics.median(speeds)
     alone = ratio = None
     if all(len(pair) == 2 for pair in samples):
         alone = statistics.median(pair[1] for pair in samples)
         ratio = statistics.median(pair[0] / pair[1] for pair in samples)
     return BenchResult(
-        name=case.name,
+        case=case.name,
+        load=case.load,
         cycles_per_second=speed,
-        model_cycles_per_second=alone,
-        ratio_to_model=ratio,
-        reference_cycles_per_second=case.reference,
-        ratio_to_reference=speed / case.reference if case.reference else None,
+        plain_loop_cycles_per_second=alone,
+        ratio=ratio,
+        runs=len(samples),
+        spread=(max(speeds) - min(speeds)) / speed,
         build_seconds=build_seconds,
-        memory_bytes=measured["memory_bytes"],
+        peak_memory_mb=measured["memory_bytes"] / 1e6,
         samples=samples,
         profile=_profile(case, measured["profile"]) if "profile" in measured else None,
         hosts={name: measured[name] for name in HOST_COUNTS} if "profile" in measured else None,
@@ -103,17 +116,17 @@ class BenchReport:
     def as_json(self) -> dict[str, Any]:
         """The object that `--json` prints and `--compare` reads."""
         found: dict[str, Any] = {
-            "bench": 1,
+            "bench": FORMAT,
             "machine": machine(),
             "versions": versions(),
-            "results": [asdict(one) for one in self.results],
+            "rows": [asdict(one) for one in self.results],
         }
         if self.before:
             found["compared"] = {
                 "machine": self.before["machine"],
                 "versions": self.before["versions"],
                 "ratios": {
-                    one.name: ratio for one in self.results if (ratio := self._ratio(one)) is not None
+                    one.case: ratio for one in self.results if (ratio := self._ratio(one)) is not None
                 },
             }
         return found
@@ -121,8 +134,8 @@ class BenchReport:
     def _ratio(self, one: BenchResult) -> float | None:
         """Speed now over speed before."""
         assert self.before is not None
-        for other in self.before["results"]:
-            if other["name"] == one.name:
+        for other in self.before["rows"]:
+            if other["case"] == one.case:
                 return one.cycles_per_second / float(other["cycles_per_second"])
         return None
 
@@ -130,22 +143,21 @@ class BenchReport:
         """For reading."""
         table = Table(box=None, pad_edge=False, header_style="bold")
         table.add_column("case", no_wrap=True)
-        headings = ["cycles/s", "model alone", "ratio", "reference", "faster by", "build (s)", "MB"]
+        headings = ["cycles/s", "model alone", "ratio", "spread", "build (s)", "MB"]
         for heading in headings + (["than before"] if self.before else []):
             table.add_column(heading, justify="right", no_wrap=True)
         for one in self.results:
             cells = [
                 f"{one.cycles_per_second:.0f}",
-                _cell(one.model_cycles_per_second, ".0f"),
-                _cell(one.ratio_to_model, ".0%"),
-                _cell(one.reference_cycles_per_second, ".0f"),
-                _cell(one.ratio_to_reference, ".2f"),
+                _cell(one.plain_loop_cycles_per_second, ".0f"),
+                _cell(one.ratio, ".0%"),
+                f"{one.spread:.0%}",
                 "cached" if one.build_seconds is None else f"{one.build_seconds:.0f}",
-                f"{one.memory_bytes / 1e6:.0f}",
+                f"{one.peak_memory_mb:.0f}",
             ]
             if self.before:
                 cells.append(_cell(self._ratio(one), ".2f"))
-            table.add_row(one.name, *cells)
+            table.add_row(one.case, *cells)
         return table
 
     def profiles(self) -> Table | None:
@@ -163,7 +175,7 @@ class BenchReport:
             assert one.profile and one.hosts
             parts = [f"{one.profile[name]:.2f}" for name in PARTS]
             counts = [f"{one.hosts['messages']:.0f}", f"{one.hosts['wakeups_per_message']:.1f}"]
-            table.add_row(one.name, *parts, *counts)
+            table.add_row(one.case, *parts, *counts)
         return table
 
 
@@ -174,7 +186,7 @@ def _cell(value: float | None, form: str) -> str:
 def earlier(path: Path) -> Mapping[str, Any]:
     """A report that `--json` wrote. Raises UserError."""
     found = read_json(path, "--compare")
-    if not isinstance(found, dict) or found.get("bench") != 1:
+    if not isinstance(found, dict) or found.get("bench") != FORMAT:
         raise UserError(
             f"--compare {str(path)!r}: no report of a bench; give a file that `bench --json` wrote"
         )

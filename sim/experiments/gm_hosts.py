@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import ceil
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from ..cluster import Cluster, ClusterConfig
     from ..host.gm import Gm
 
-__all__ = ["NODES", "gm_cluster", "start_gm"]
+__all__ = ["NODES", "gm_cluster", "patient", "start_gm"]
 
 NODES = 4
 """Nodes of a cluster that need not have more: experiments that agree on it share one build."""
@@ -22,6 +23,19 @@ def gm_cluster() -> ClusterConfig:
     from ..cluster import cluster_preset
 
     return cluster_preset("lanai4", nodes=NODES)
+
+
+def patient(config: ClusterConfig, longest_idt_ticks: int) -> ClusterConfig:
+    """The cluster with watchdogs that take no flow that waits for its time for one that is stuck: they wait for at
+    least two IDTs of `longest_idt_ticks`. A time beyond their range turns the first one off."""
+    from ..watchdog import WATCHDOG_BITS
+
+    cycles = 2 * ceil(longest_idt_ticks * config.nic.tick_cycles)
+    watchdog = max(config.watchdog_cycles, cycles)
+    return config.replace(
+        watchdog_cycles=watchdog if watchdog < 1 << WATCHDOG_BITS else 0,
+        delivery_cycles=max(config.delivery_cycles, cycles),
+    )
 
 
 def start_gm(

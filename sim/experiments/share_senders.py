@@ -33,7 +33,7 @@ from .gm_flows import (
     proportions,
     shares,
 )
-from .gm_hosts import NODES, start_gm
+from .gm_hosts import NODES, patient, start_gm
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -169,7 +169,8 @@ class ShareSenders(Experiment):
             config = config.replace(
                 nic=config.nic.replace(link=link), router=config.router.replace(link=link)
             )
-        return config.replace(nodes=nodes)
+        longest = max(idt_ticks(idt) for setting in parameters.idt_over_T for idt in setting)
+        return patient(config.replace(nodes=nodes), longest)
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
         """Bandwidth and share of each flow over the window."""

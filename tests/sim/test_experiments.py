@@ -102,6 +102,19 @@ def test_unknown_experiments_are_named_with_what_was_meant():
         find("rtc")
 
 
+def test_the_watchdogs_wait_for_the_longest_idt_that_is_taken():
+    """A flow of 700 T rests for longer than the watchdog of a cluster that has none."""
+    experiment = ShareSenders()
+    usual = experiment.cluster(parse(experiment, []))
+    slow = experiment.cluster(parse(experiment, ["idt_over_T=[[2,2],[700]]"]))
+    rests_cycles = 700 * 96 * usual.nic.tick_cycles
+    assert usual.watchdog_cycles < rests_cycles < slow.watchdog_cycles
+    longest = usual.nic.max_idt_ticks // 96
+    forever = experiment.cluster(parse(experiment, [f"idt_over_T=[[{longest}]]"]))
+    assert forever.watchdog_cycles in (0, 2 * 96 * longest * usual.nic.tick_cycles)
+    assert forever.delivery_cycles >= 2 * 96 * longest * usual.nic.tick_cycles
+
+
 def test_published_points_are_the_thesis_own():
     experiment = find("share-senders")
     points = experiment.points(parse(experiment, []), "full")

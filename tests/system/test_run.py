@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +29,12 @@ def test_share_senders_reproduces_the_published_figures(tmp_path):
     assert all(claim["holds"] for claim in found["claims"])
     assert status == 0
     assert found["cycles"] > 0 and found["cycles_per_second"] > 0
+    log = (tmp_path / "r" / "run.log").read_text()
+    for name, label in (("cocotb", "Initialized cocotb v"), ("verilator", "Running on Verilator version ")):
+        number = found["versions"][name]
+        assert f"version of {name}: {number}\n" in log and re.search(
+            f"{label}{re.escape(number)}[ \n]", log
+        ), log
 
 
 def test_a_file_arrives_whole_and_the_same_seed_gives_the_same_bytes(tmp_path):
