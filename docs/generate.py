@@ -9,6 +9,7 @@ from pathlib import Path
 import lanikai.hdl.registers
 from lanikai.sim.experiments.parameters import ranges
 from lanikai.sim.experiments.registry import EXPERIMENTS, listing
+from lanikai.sim.fitted import page as fitted_table
 from lanikai.sim.published import table, tables
 
 HERE = Path(__file__).parent
@@ -110,7 +111,20 @@ def bench_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-PAGES = {"bench.md": bench_page, "experiments.md": experiments_page, "registers.md": registers_page}
+def results_page() -> str:
+    """The page as it is, with the table of fitted numbers made anew."""
+    begin, end = "<!-- fitted numbers: made by docs/generate.py -->\n", "<!-- end of fitted numbers -->\n"
+    text = (HERE / "results.md").read_text()
+    before, _, rest = text.partition(begin)
+    return f"{before}{begin}{fitted_table()}{end}{rest.partition(end)[2]}"
+
+
+PAGES = {
+    "bench.md": bench_page,
+    "experiments.md": experiments_page,
+    "registers.md": registers_page,
+    "results.md": results_page,
+}
 """File name in this folder: what makes its text."""
 
 if __name__ == "__main__":

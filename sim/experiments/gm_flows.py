@@ -28,6 +28,7 @@ __all__ = [
     "BANDWIDTH_TOLERANCE",
     "IDT_RANGE",
     "MAX_IDT_TICKS",
+    "MESSAGES_IN_FLIGHT",
     "SHARE_TOLERANCE",
     "T_TICKS",
     "Flow",

@@ -18,8 +18,9 @@ IDT in the next trial.
 
 **What the point says.** Beside 16.37 MB/s the thesis' card sends 65.0: that leaves 8250 - 65.0 / 85.33 * 8250 = 1966
 cycles for a received packet, more than the 1584 of a sent one, though a receive is less work. So a change between
-sending and receiving costs something: `packet_turn` of `firmware/costs.py`, which is fitted to share-bidir. What comes
-of it here is a prediction.
+sending and receiving costs something: `packet_turn` of `firmware/costs.py`. It is fitted to this point, so that it is
+met says nothing. 5.4.3 reads the same 65.0 off figure 5.4 and shares it in two: share-bidir has no second number. What
+is left to be judged are the shape of the curve, and that flow 1 is left alone.
 """
 
 from __future__ import annotations
@@ -135,32 +136,30 @@ class IncomingRate(Experiment):
         }
 
     def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
-        """What the section says of the curve, where two points or more make one."""
+        """What the section says of flow 1; of the curve, where two points or more make one."""
         found = sorted((one.results for one in outcomes), key=lambda one: float(one[INCOMING]))
-        claims = [
+        sums = [one["sum_mb_per_s"] for one in found]
+        curve = "" if len(found) > 1 else "a curve takes two points"
+        return [
+            Claim.every(
+                f"flow 1 has at least {1 - SLOWER:.0%} of what it has alone",
+                (one[INCOMING] >= (1 - SLOWER) * one["incoming_alone_mb_per_s"] > 0 for one in found),
+            ),
+            Claim.every(
+                "peak outgoing bandwidth falls as the incoming rate rises",
+                (low[OUTGOING] > high[OUTGOING] for low, high in pairwise(found)),
+                nothing=curve,
+            ),
             Claim(
-                text=f"flow 1 has at least {1 - SLOWER:.0%} of what it has alone",
-                holds=all(one[INCOMING] >= (1 - SLOWER) * one["incoming_alone_mb_per_s"] for one in found),
-            )
+                text="the sum of both is not constant: it varies by more than 3%",
+                holds=bool(sums) and not within(max(sums), min(sums), BANDWIDTH_TOLERANCE),
+            ).unless(curve),
+            Claim(
+                text="a receive costs the card less than a send: the sum is larger at the highest "
+                "incoming rate than at the lowest",
+                holds=bool(sums) and sums[-1] > sums[0],
+            ).unless(curve),
         ]
-        if len(found) > 1:
-            sums = [one["sum_mb_per_s"] for one in found]
-            claims += [
-                Claim(
-                    text="peak outgoing bandwidth falls as the incoming rate rises",
-                    holds=all(low[OUTGOING] > high[OUTGOING] for low, high in pairwise(found)),
-                ),
-                Claim(
-                    text="the sum of both is not constant: it varies by more than 3%",
-                    holds=not within(max(sums), min(sums), BANDWIDTH_TOLERANCE),
-                ),
-                Claim(
-                    text="a receive costs the card less than a send: the sum is larger at the highest "
-                    "incoming rate than at the lowest",
-                    holds=sums[-1] > sums[0],
-                ),
-            ]
-        return claims
 
     def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
         """Peak outgoing bandwidth against incoming bandwidth, and their sum."""

@@ -1,7 +1,14 @@
 """share-bidir: flows that leave a node, while one comes in, share what the node can still send.
 
 gulati-thesis-2001 5.4.3, figure 5.8: node 0 receives a flow and sends two, each from and to a node of its
-own, so that all three meet in its card and nowhere else.
+own, so that all three meet in its card and nowhere else. Two points:
+
+- *As published*: IDTs of 250 ask for 65.5 MB/s, which is what the node can send beside the incoming flow, to within a
+  percent. So it tells little of the card: the IDTs alone would give nearly the same.
+- *More is asked for*: IDTs of 100 and 200, 122.9 MB/s. Then the card is the limit. 5.4.3 says of it that "the maximum
+  bandwidth achievable by an outgoing flow", 65.0 MB/s, is shared in the inverse ratio of the IDTs. This point sees what
+  the card's steps cost (`packet_turn` of `firmware/costs.py`), which is fitted to that 65.0 in incoming-rate: it is no
+  prediction either.
 """
 
 from __future__ import annotations
@@ -41,8 +48,16 @@ MIDDLE, OUT_NODES, IN_NODE = 0, (1, 2), 3
 WARM_UP_CYCLES = 60_000
 """Two messages of the published outgoing flows are 130 000 cycles; the pattern of packets is steady after a
 few of them."""
-WINDOW_CYCLES = {"quick": 500_000, "full": 3_000_000}
-"""The shorter one holds 60 packets of the published incoming flow."""
+WINDOW_CYCLES = {"quick": 1_100_000, "full": 3_000_000}
+"""The shorter one holds 133 packets of the published incoming flow. A delivery waits for at most one other packet, 1600
+cycles: 0.15% of it at each end."""
+PACED = 0.003
+"""Relative: a flow with a packet every IDT. 2 ticks of 500 are 0.4%."""
+MORE_OUT_TICKS = [100, 200]
+"""IDTs that ask for more than the node can send."""
+MOST_OUT_MB_PER_S: float = table("incoming-rate")["point"]["peak_outgoing_mb_per_s"]
+IN_TICKS: int = PUBLISHED["idt_ticks"]["incoming"]
+OUT_SUM = "out_sum_mb_per_s"
 Idt = Annotated[int, Field(ge=1, le=MAX_IDT_TICKS)]
 
 
@@ -75,52 +90,61 @@ class ShareBidir(Experiment):
     Parameters = ShareBidirParameters
 
     def points(self, parameters: ShareBidirParameters, size: Size) -> list[Point]:
-        """One point; flow 0 is the incoming one, as in the results."""
-        out, incoming = parameters.out_idt_ticks, parameters.in_idt_ticks
-        published = None
-        if parameters == ShareBidirParameters():
-            achieved = PUBLISHED["achieved_mb_per_s"]
-            published = {
-                "bandwidth_mb_per_s": [achieved["incoming"], achieved["out1"], achieved["out2"]],
-                "out_share": proportions(out),
-            }
+        """The point that is asked for; of the published set-up two. Flow 0 is the incoming one, as in the results."""
+        out = parameters.out_idt_ticks
+        if parameters != ShareBidirParameters():
+            return [self._point(parameters, out, size, None)]
+        achieved = PUBLISHED["achieved_mb_per_s"]
+        as_published = {
+            "bandwidth_mb_per_s": [achieved["incoming"], achieved["out1"], achieved["out2"]],
+            OUT_SUM: MOST_OUT_MB_PER_S,
+            "out_share": proportions(out),
+        }
+        more = {OUT_SUM: MOST_OUT_MB_PER_S, "out_share": proportions(MORE_OUT_TICKS)}
         return [
-            Point(
-                label=f"in {incoming}, out " + " ".join(map(str, out)),
-                parameters={
-                    "in_idt_ticks": incoming,
-                    "out_idt_ticks": out,
-                    "message_bytes": parameters.message_bytes,
-                },
-                spec={
-                    "in_idt_ticks": incoming,
-                    "out_idt_ticks": out,
-                    "message_bytes": parameters.message_bytes,
-                    "warm_up_cycles": WARM_UP_CYCLES,
-                    "window_cycles": WINDOW_CYCLES[size],
-                },
-                published=published,
-                tolerance={"bandwidth_mb_per_s": BANDWIDTH_TOLERANCE, "out_share": SHARE_TOLERANCE}
-                if published
-                else None,
-            )
+            self._point(parameters, out, size, as_published),
+            self._point(parameters, MORE_OUT_TICKS, size, more),
         ]
+
+    def _point(
+        self, parameters: ShareBidirParameters, out: list[int], size: Size, published: dict[str, Any] | None
+    ) -> Point:
+        incoming = parameters.in_idt_ticks
+        tolerance = {"bandwidth_mb_per_s": BANDWIDTH_TOLERANCE, OUT_SUM: BANDWIDTH_TOLERANCE}
+        return Point(
+            label=f"in {incoming}, out " + " ".join(map(str, out)),
+            parameters={
+                "in_idt_ticks": incoming,
+                "out_idt_ticks": out,
+                "message_bytes": parameters.message_bytes,
+            },
+            spec={
+                "in_idt_ticks": incoming,
+                "out_idt_ticks": out,
+                "message_bytes": parameters.message_bytes,
+                "warm_up_cycles": WARM_UP_CYCLES,
+                "window_cycles": WINDOW_CYCLES[size],
+            },
+            published=published,
+            tolerance=published and tolerance | {"out_share": SHARE_TOLERANCE},
+        )
 
     def cluster(self, parameters: ShareBidirParameters) -> Any:
         """The node in the middle, and three others."""
         return gm_cluster()
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
-        """Bandwidth of each flow, the incoming one first; share of each outgoing one of what goes out."""
+        """Bandwidth of each flow, the incoming one first; what goes out in all; share of each outgoing one of it."""
         found = bandwidths(measured)
-        return {"bandwidth_mb_per_s": found, "out_share": shares(found[1:])}
+        return {"bandwidth_mb_per_s": found, OUT_SUM: sum(found[1:]), "out_share": shares(found[1:])}
 
     def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
         """The section's claims."""
+        incoming = parameters.in_idt_ticks
         return [
-            Claim(
-                text="the outgoing bandwidth is shared in the inverse ratio of the IDT values (shares within 1%)",
-                holds=all(
+            Claim.every(
+                "the outgoing bandwidth is shared in the inverse ratio of the IDT values (shares within 1%)",
+                (
                     within(
                         outcome.results["out_share"],
                         proportions(outcome.point.parameters["out_idt_ticks"]),
@@ -129,16 +153,17 @@ class ShareBidir(Experiment):
                     for outcome in outcomes
                 ),
             ),
-            Claim(
-                text="the incoming flow keeps the bandwidth that its IDT says (within 1%)",
-                holds=all(
-                    within(
-                        outcome.results["bandwidth_mb_per_s"][0],
-                        ideal_mb_per_s(outcome.point.parameters["in_idt_ticks"]),
-                        SHARE_TOLERANCE,
-                    )
+            Claim.every(
+                f"the incoming flow keeps the bandwidth that its IDT says (within {PACED:.1%})",
+                (
+                    within(outcome.results["bandwidth_mb_per_s"][0], ideal_mb_per_s(incoming), PACED)
                     for outcome in outcomes
                 ),
+            ).unless(
+                f"its IDT, {incoming} ticks, is below that of the section, {IN_TICKS}: a node that is asked to "
+                "send all that it can need not take in so much"
+                if incoming < IN_TICKS
+                else ""
             ),
         ]
 

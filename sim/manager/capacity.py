@@ -41,9 +41,10 @@ __all__ = [
 
 CURVE_FILE = Path(__file__).with_name("node_curve.toml")
 SHARED_MB_PER_S = 78.0
-"""What a node sends in all when it has several flows: every run of 5.6 adds up to it (40 + 38, 40 + 20 + 18, 39 + 39,
-20 + 29 + 29). On the card here it is what is left when three destinations come in the worst order, in which every
-packet turns the connection queue by two entries: 4096 bytes in 1584 + 2 * 68 cycles of 33 MHz are 78.6 MB/s."""
+"""What a node sends in all when it has several flows. Fitted: every run of 5.6 adds up to it (40 + 38, 40 + 20 + 18,
+39 + 39, 20 + 29 + 29), so that the best-effort bandwidths there are no predictions. The card here sends 81.8 MB/s to
+two destinations, and to three at the least 78.6: in the worst order every packet turns the connection queue by two
+entries, 4096 bytes in 1584 + 2 * 68 cycles of 33 MHz. That one sum is near is no derivation of the others."""
 
 Curve = Sequence[tuple[int, int]]
 """Points (incoming, most outgoing beside it), by rising incoming."""

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lanikai.sim.errors import UserError
 from lanikai.sim.experiments.base import Outcome
-from lanikai.sim.experiments.gm_flows import MAX_IDT_TICKS, T_TICKS, bandwidths, ideal_mb_per_s
+from lanikai.sim.experiments.gm_flows import (
+    MAX_IDT_TICKS,
+    T_TICKS,
+    bandwidths,
+    ideal_mb_per_s,
+    proportions,
+)
 from lanikai.sim.experiments.incoming_rate import smallest_harmless
 from lanikai.sim.experiments.parameters import parse
-from lanikai.sim.experiments.rate_overhead import PROGRAMS
+from lanikai.sim.experiments.rate_overhead import PROGRAMS, RANGE
 from lanikai.sim.experiments.registry import find
 from lanikai.sim.experiments.wormhole_unfairness import WAYS
 from matplotlib.figure import Figure
@@ -129,24 +136,48 @@ def test_idt_sweep_finds_the_knee():
     verdicts, claims = judge("idt-sweep", lone(110))
     assert verdicts[0] is False and claims == [False, True]
     assert judge("idt-sweep", lone(60))[1] == [True, False]
-    assert judge("idt-sweep", lone(T_TICKS), ("idt_ticks=[96, 200]",)) == ([None, None], [True])
+    assert judge("idt-sweep", lone(T_TICKS), ("idt_ticks=[96, 200]",)) == ([None, None], [True, None])
+    assert judge("idt-sweep", lone(T_TICKS), ("idt_ticks=[0, 40]",)) == ([True, None], [None, True])
+    # The section is about messages of 64 KB.
+    assert judge("idt-sweep", lone(110), ("message_bytes=4096",))[1] == [None, None]
+    assert judge("idt-sweep", lone(110), ("message_bytes=131072",))[1] == [False, True]
 
 
-@pytest.mark.parametrize(
-    ("name", "measured"), [("share-receiver", (8.5, 76.5)), ("share-bidir", (16.4, 32.6, 32.6))]
-)
-def test_shares_and_bandwidths_are_judged(name, measured):
-    verdicts, claims = judge(name, lambda point: flows(*measured))
+def test_share_receiver_is_judged_by_shares_and_bandwidths():
+    measured = 8.5, 76.5
+    verdicts, claims = judge("share-receiver", lambda point: flows(*measured))
     assert verdicts == [True] and all(claims)
     # The last flow loses what the tolerance of shares does not allow, then everything the same part.
-    verdicts, claims = judge(name, lambda point: flows(*measured[:-1], 0.95 * measured[-1]))
+    verdicts, claims = judge("share-receiver", lambda point: flows(*measured[:-1], 0.95 * measured[-1]))
     assert verdicts == [False] and claims[0] is False
-    verdicts, claims = judge(name, lambda point: flows(*(0.95 * one for one in measured)))
+    verdicts, claims = judge("share-receiver", lambda point: flows(*(0.95 * one for one in measured)))
     assert verdicts == [False] and claims[0] is True
 
 
-def test_share_bidir_notices_a_slow_incoming_flow():
-    assert judge("share-bidir", lambda point: flows(16.1, 32.6, 32.6)) == ([True], [True, False])
+def both_ways(incoming: float = 16.38, out: float = 65.0, more: float = 65.0, first: float = 1.0):
+    """A measurement of share-bidir: what goes out as published and where more is asked for; the first flow's part is
+    `first` of what it should be."""
+
+    def answer(point):
+        share = proportions(point.parameters["out_idt_ticks"])
+        total = out if point.parameters["out_idt_ticks"] == [250, 250] else more
+        return flows(incoming, total * share[0] * first, total * (1 - share[0] * first))
+
+    return answer
+
+
+def test_share_bidir_is_judged_by_shares_and_by_what_goes_out_where_more_is_asked_for():
+    assert judge("share-bidir", both_ways()) == ([True, True], [True, True])
+    assert judge("share-bidir", both_ways(first=1.02)) == ([False, False], [False, True])
+    assert judge("share-bidir", both_ways(out=62.9))[0] == [False, True]
+    # As published the IDTs ask for what there is. A card that could send more is seen by the other point.
+    assert judge("share-bidir", both_ways(more=67.0))[0] == [True, False]
+
+
+def test_share_bidir_sees_an_idt_that_is_2_ticks_long():
+    assert judge("share-bidir", both_ways(incoming=ideal_mb_per_s(502)))[1] == [True, False]
+    named = ("out_idt_ticks=[250]", "in_idt_ticks=96")
+    assert judge("share-bidir", lambda point: flows(60, 20), named) == ([None], [True, None])
 
 
 def test_wormhole_unfairness_judges_before_and_after():
@@ -179,6 +210,68 @@ def test_wormhole_unfairness_asks_for_less_of_c_and_d_alone():
     assert config.nic.link.rate == Fraction(640, 64 * 33)
     network = config.network
     assert [len(network.path(source, target)) for source, target in WAYS] == [1, 2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("settings", "judged", "why"),
+    [
+        ((), [True] * 4, ""),
+        (
+            ("demand=0.6",),
+            [True, True, False, False],
+            "B, C and D ask for 1.20 of the link between the routers",
+        ),
+        (
+            ("link_mbit_per_s=1280",),
+            [True, True, False, False],
+            "A and B ask for 143 MB/s of a receiver that ",
+        ),
+        (("demand=0.35",), [True, False, False, True], "B, C and D want 1.05 of a link"),
+        (
+            ("demand=0.6", "after=[0.6, 0.3, 0.15, 0.15]"),
+            [True, True, False, True],
+            "A and B have different rates",
+        ),
+        (("demand=0.6", "after=[0.45, 0.45, 0.225, 0.225]"), [True] * 4, ""),
+        (("link_mbit_per_s=1280", "after=[0.33, 0.33, 0.165, 0.165]"), [True] * 4, ""),
+    ],
+)
+def test_wormhole_unfairness_judges_what_its_rates_are_about(settings, judged, why):
+    experiment = find("wormhole-unfairness")
+    parameters = parse(experiment, settings)
+    outcomes = [
+        Outcome(
+            point=point,
+            results=experiment.results(parameters, point, flows(36, 24, 12, 12)),
+            seed=1,
+            cycles=1,
+            wall_seconds=1.0,
+        )
+        for point in experiment.points(parameters, "quick")
+    ]
+    claims = experiment.claims(parameters, outcomes)
+    assert [claim.holds is not None for claim in claims] == judged
+    assert any(why in claim.not_judged for claim in claims)
+    with pytest.raises(UserError, match="after has 3 rates: one for each of A, B, C and D, or none"):
+        parse(experiment, ["after=[0.4, 0.4, 0.2]"])
+
+
+NOTHING_MOVES = {
+    "fair-queueing": {"payload_bytes": [0, 0], "window_cycles": 1000, "clock_hz": CLOCK_HZ, "order": ""},
+    "idt-sweep": flows(0.0),
+    "incoming-rate": {"alone": flows(0.0), "found": flows(0.0, 0.0), "outgoing_idt_ticks": 0, "trials": 2},
+    "share-bidir": flows(0.0, 0.0, 0.0),
+    "share-receiver": flows(0.0, 0.0),
+    "share-senders": {"payload_bytes": [0, 0], "window_cycles": 1000, "clock_hz": CLOCK_HZ},
+    "wormhole-unfairness": flows(0.0, 0.0, 0.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", NOTHING_MOVES)
+def test_no_claim_holds_where_nothing_moves(name):
+    verdicts, claims = judge(name, lambda point: NOTHING_MOVES[name])
+    assert True not in claims and False in claims, claims
+    assert True not in verdicts
 
 
 def incoming(out: dict[int, float], kept: float = 1.0):
@@ -255,31 +348,37 @@ def overhead(changes: dict[str, tuple[float, float]]):
 @pytest.mark.parametrize(
     ("changes", "broken"),
     [
-        ({}, {4}),  # nowhere is the rate-controlled one the faster
-        ({"unmodified": (1.001, 1.0)}, set()),
-        (dict.fromkeys(("without unit", "rate-controlled"), (1.02, 1.0)), {0, 4}),
-        (dict.fromkeys(("without unit", "rate-controlled"), (1.0, 1.02)), {1, 4}),
-        (dict.fromkeys(("without unit", "rate-controlled"), (1.0, 1.05)), {1, 2, 4}),
-        ({"rate-controlled": (1.0005, 1.0)}, {3, 4}),
-        ({"rate-controlled": (1.0, 1.0005)}, {3, 4}),
+        ({}, {3}),  # nowhere is the rate-controlled one the faster
+        ({"rate-controlled": (0.999, 1.0)}, set()),
+        ({"rate-controlled": (1.02, 1.0)}, {0, 3}),
+        ({"rate-controlled": (0.999, 1.02)}, {1}),
+        ({"rate-controlled": (0.999, 1.05)}, {1, 2}),
+        ({"equal packets": (1.0005, 1.0)}, {3, 4}),
+        ({"equal packets": (1.0, 1.0005)}, {3, 4}),
     ],
 )
 def test_rate_overhead_judges_means_worst_and_every_cycle(changes, broken):
     claims = judge("rate-overhead", overhead(changes))[1]
-    assert {number for number, holds in enumerate(claims) if not holds} == broken and len(claims) == 5
+    assert claims == [number not in broken for number in range(5)] + [None]
 
 
-def test_rate_overhead_takes_sizes_beside_the_range_for_the_unit_alone():
-    def uneven(program: str):
-        slow = overhead({program: (1.3, 1.3)})
-        return lambda point: (overhead({}) if point.parameters["in_range"] else slow)(point)
+def test_rate_overhead_tells_sizes_beside_the_range_from_it():
+    slow = overhead({"rate-controlled": (1.3, 1.3)})
+    fast = overhead({"rate-controlled": (0.999, 1.0)})
+    beside = lambda point: (fast if point.parameters["in_range"] else slow)(point)  # noqa: E731
+    assert judge("rate-overhead", beside)[1] == [True] * 5 + [None]
+    # Sizes that the user names are no range: what is left are the unit, and messages that are cut unlike.
+    assert judge("rate-overhead", slow, ("message_bytes=[8]",))[1] == [None, None, None, None, True]
+    assert judge("rate-overhead", slow, ("message_bytes=[4100]",))[1] == [None, None, None, False, True]
+    assert len(judge("rate-overhead", fast, ("message_bytes=[8]",))[0]) == len(PROGRAMS)
 
-    assert judge("rate-overhead", uneven("unmodified"))[1] == [True] * 5
-    assert judge("rate-overhead", uneven("without unit"))[1] == [True, True, True, False, False]
-    named = ("message_bytes=[8]",)
-    assert len(judge("rate-overhead", overhead({}), named)[0]) == len(PROGRAMS)
-    # A size that the user names is the range.
-    assert judge("rate-overhead", uneven("unmodified"), named)[1] == [True] * 4
+
+def test_the_range_of_rate_overhead_has_one_ratio_and_the_thesis_longest_message():
+    for size, ratio, sizes in (("full", 2**0.5, 29), ("quick", 2**1.5, 10)):
+        range_ = RANGE[size]
+        assert range_[0] == 4 and len(range_) == sizes
+        assert all(b / a == pytest.approx(ratio, rel=0.1) for a, b in pairwise(range_))
+    assert RANGE["full"][-1] == 65536 and set(RANGE["quick"]) <= set(RANGE["full"])
 
 
 def test_fair_queueing_judges_both_disciplines():

@@ -50,7 +50,7 @@ def test_the_rate_control_unit_costs_an_unregulated_flow_no_cycle(tmp_path):
 
 
 def test_a_node_sends_what_was_published_while_it_receives(tmp_path):
-    """The point of figure 5.4 that 5.4.3 gives: predicted, as `packet_turn` is fitted to share-bidir."""
+    """The point of figure 5.4 that 5.4.3 gives: `packet_turn` is fitted to it."""
     status, found = run("incoming-rate", "idt_ticks=[500]", folder=tmp_path)
     (point,) = found["points"]
     assert status == 0 and point["within"], point

@@ -1,0 +1,120 @@
+"""Every number of the model that was fitted to a published one: what it is fitted to, and what it thereby takes away
+from the model's predictions. The table in `docs/results.md` is made of this.
+
+A number that is counted (instructions), measured on the RTL, or assumed is none of these and says so where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["FITTED", "Fit", "page"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """A fitted number: its `name`, the file that it stands `where`, its `value` in `unit` (read from there), the
+    published number that it is fitted `to`, and what is `spent`: results that say no more than that the fit is right.
+    """
+
+    name: str
+    where: str
+    value: Callable[[], float]
+    unit: str
+    to: str
+    spent: str
+
+
+def _cost(step: str) -> Callable[[], float]:
+    def value() -> float:
+        from lanikai.firmware.costs import GM_COSTS
+
+        return GM_COSTS.cycles(step)
+
+    return value
+
+
+def _queue() -> float:
+    from lanikai.firmware.costs import GM_COSTS
+
+    return sum(GM_COSTS.cycles(step) for step in ("sdma_head", "sdma_link", "sdma_relink"))
+
+
+def _shared() -> float:
+    from .manager.capacity import SHARED_MB_PER_S
+
+    return SHARED_MB_PER_S
+
+
+def _copy() -> float:
+    from .host.mpi.config import MpiCosts
+
+    return MpiCosts().copy_ns_per_kb
+
+
+COSTS = "firmware/costs.py"
+FITTED = (
+    Fit(
+        name="sdma_packet",
+        where=COSTS,
+        value=_cost("sdma_packet"),
+        unit="cycles",
+        to="T = 96 ticks: a lone flow's packet every 48 us, 85.3 MB/s (5.3, figure 5.3)",
+        spent="`idt-sweep`: the peak and the knee. Not: that both are one number, and 1/IDT above it",
+    ),
+    Fit(
+        name="sdma_turn",
+        where=COSTS,
+        value=_cost("sdma_turn"),
+        unit="cycles",
+        to="two flows to two destinations, IDTs 2T and 2T: 2 x 40.91 MB/s (5.4.1, figure 5.5)",
+        spent="`share-senders`: the sum of its first two settings, in which the queue turns alike",
+    ),
+    Fit(
+        name="packet_turn",
+        where=COSTS,
+        value=_cost("packet_turn"),
+        unit="cycles",
+        to="65.0 MB/s out beside 16.37 in (5.3, figure 5.4); 5.4.3 and figure 5.8 share the same number in two",
+        spent="`incoming-rate`: its published point. `share-bidir`: the sum of what goes out, in both points",
+    ),
+    Fit(
+        name="sdma_head + sdma_link + sdma_relink",
+        where=COSTS,
+        value=_queue,
+        unit="cycles",
+        to="an overhead of less than 1% (5.2): set to what the accesses to the rate control unit take",
+        spent="`rate-overhead`: that the programs are 0 cycles apart. Not: that the unit makes no packet wait",
+    ),
+    Fit(
+        name="SHARED_MB_PER_S",
+        where="sim/manager/capacity.py",
+        value=_shared,
+        unit="MB/s",
+        to="what the runs of 5.6 add up to: 40 + 38, 40 + 20 + 18, 39 + 39, 20 + 29 + 29",
+        spent="`best-effort`: 38, 18, 39 and 29 MB/s, and 4.7 packets, which are differences to it",
+    ),
+    Fit(
+        name="copy_ns_per_kb",
+        where="sim/host/mpi/config.py",
+        value=_copy,
+        unit="ns",
+        to="the knee at IDT 140 (5.5.1, figure 5.9)",
+        spent="`mpi-idt`: the knee, and the level of 53.3 MB/s, which follows from it for messages of 64 KB",
+    ),
+)
+"""All of them."""
+
+
+def page() -> str:
+    """The table, as Markdown."""
+    lines = [
+        "| number | in | value | fitted to | so these results tell nothing more |",
+        "|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| `{fit.name}` | `{fit.where}` | {fit.value():g} {fit.unit} | {fit.to} | {fit.spent} |"
+        for fit in FITTED
+    ]
+    return "\n".join(lines) + "\n"
