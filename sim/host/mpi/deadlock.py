@@ -31,10 +31,13 @@ class Detector:
         waiting = [process for process in self.processes if not process.ended]
         if not waiting or any(not process.pending for process in waiting):
             return
-        if not all(process.transport.quiet for process in self.processes):
+        if not all(process.transport.quiet for process in waiting):
             return
-        if sum(process.out.count - process.taken for process in self.processes):
-            return
+        # On their way: sent, and not taken. (What has been acknowledged may still be in the receiver's card.)
+        for process in waiting:
+            sent = sum(other.out.counts[process.transport.rank] for other in self.processes)
+            if sent != process.taken:
+                return
         lines = self.lines()
         ended = [str(process.transport.rank) for process in self.processes if process.ended]
         rest = f"; ended: rank {', '.join(ended)}" if ended else ""

@@ -33,7 +33,8 @@ class Send:
 
 class Outgoing:
     """A rank's messages on their way out, over `transport`. `credits`: fragments that each peer still has a buffer
-    for; `owed`: buffers that are free again and that the peer has not been told of. `count`: messages sent so far."""
+    for; `owed`: buffers that are free again and that the peer has not been told of. `counts`: messages sent to each so
+    far."""
 
     def __init__(self, transport: Transport, config: MpiConfig, costs: MpiCosts) -> None:
         self._transport, self._config, self._costs = transport, config, costs
@@ -41,7 +42,7 @@ class Outgoing:
         credits = config.credits(size)
         self.credits = [credits] * size
         self.owed = [0] * size
-        self.count = 0
+        self.counts = [0] * size
         self.ending = False
         self._owed_most = max(1, credits // 4)
         self._control: deque[tuple[int, Envelope]] = deque()
@@ -151,7 +152,7 @@ class Outgoing:
         if not control:
             self.credits[peer] -= 1
         header = replace(envelope, credits=credits).pack()
-        self.count += 1
+        self.counts[peer] += 1
         await self._transport.send(peer, header, payload, control=control)
 
     async def _spend_message(self, copied: int) -> None:

@@ -237,6 +237,14 @@ class Process:
             f"Finalize for its {what}" if left else f"Finalize for {what}",
         )
 
+    async def serve(self) -> None:
+        """Serve all that can be served without waiting."""
+        await self.test(lambda: False)
+
+    def untaken(self) -> list[Arrived]:
+        """Messages that have arrived and that no receive has taken, oldest first."""
+        return list(self._matcher)
+
     def end_credits(self) -> None:
         """Return credits no more: what follows is the last barrier, after which nobody may send."""
         self.out.ending = True

@@ -10,7 +10,7 @@ from lanikai.firmware.ports import Scheduler
 from ...errors import UserError
 from ..gm import Gm
 from .collectives import movement
-from .collectives.exchange import Exchange
+from .collectives.exchange import Exchange, check_taken
 from .comm.intracomm import Intracomm
 from .config import MpiConfig, MpiCosts
 from .deadlock import Detector
@@ -129,5 +129,7 @@ async def finalize(world: Intracomm) -> None:
         process.end_credits()
         await movement.barrier(Exchange(world, "Finalize"))
         await process.drain()
+        await process.serve()
+        check_taken(world)
         await process.transport.close()
         world._freed = True

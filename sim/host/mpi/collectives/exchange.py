@@ -17,7 +17,7 @@ from ..data.request import Request
 from ..errors import CollectiveError, TruncationError
 from ..schedule import wait_for
 
-__all__ = ["CALLS", "Exchange", "bytes_data"]
+__all__ = ["CALLS", "Exchange", "bytes_data", "check_taken"]
 
 CALLS = (
     "Barrier",
@@ -172,6 +172,17 @@ class Exchange:
 
     def _words(self, way: str, rank: int) -> str:
         return f"{self.call} {way} rank {rank}, on {self.comm.name}"
+
+
+def check_taken(comm: Comm) -> None:
+    """Raises CollectiveError if a rank has sent messages of a collective operation that this one did not call."""
+    for message in comm.process.untaken():
+        if message.envelope.context % 2:
+            call = CALLS[(message.envelope.signature >> 24) - 1]
+            raise CollectiveError(
+                f"Finalize on {comm.name}: rank {message.peer} is in {call} with a message for rank {comm.rank}, which "
+                f"has not taken it: all ranks call the same collective operations with the same arguments"
+            )
 
 
 def _amount(elements: int, bits: int) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.arguments import whole
+from ..data.arguments import several, whole
 from ..errors import CommunicatorError, RankError
 from ..process import Process
 from .base import PROC_NULL
@@ -18,7 +18,7 @@ __all__ = ["Cartcomm", "Compute_dims", "checked_grid"]
 
 def checked_grid(dims: Any, periods: Any, size: int, what: str) -> tuple[list[int], list[bool]]:
     """Sizes of the directions, and whether each is a ring. Raises CommunicatorError."""
-    sizes = [whole(one, f"{what}: dims", CommunicatorError) for one in np.atleast_1d(dims)]
+    sizes = several(dims, f"{what}: dims", CommunicatorError)
     rings = [bool(one) for one in np.atleast_1d(False if periods is None else periods)]
     if len(rings) == 1:
         rings *= len(sizes)
@@ -81,7 +81,7 @@ class Cartcomm(Intracomm):
     def Get_cart_rank(self, coords: Sequence[int]) -> int:
         """Who is at a place; in a ring it may be outside. Raises RankError."""
         what = f"Get_cart_rank on {self.name}: coords"
-        places = [whole(one, what, RankError) for one in np.atleast_1d(coords)]
+        places = several(coords, what, RankError)
         if len(places) != self.dim:
             raise RankError(f"{what} = {places}: {self.dim}, one a direction")
         for direction, (place, size, ring) in enumerate(zip(places, self.dims, self.periods, strict=True)):

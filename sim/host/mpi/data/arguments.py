@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import MpiError
 
-__all__ = ["whole"]
+__all__ = ["several", "whole"]
 
 
 def whole(given: Any, what: str, kind: type[MpiError]) -> int:
@@ -17,3 +17,9 @@ def whole(given: Any, what: str, kind: type[MpiError]) -> int:
         return operator.index(given)
     except TypeError:
         raise kind(f"{what} = {given!r}: a whole number") from None
+
+
+def several(given: Any, what: str, kind: type[MpiError]) -> list[int]:
+    """`given` as a list of ints: whole numbers, or one of them. Raises `kind`."""
+    many = list(given) if hasattr(given, "__iter__") and not isinstance(given, str | bytes) else [given]
+    return [whole(one, what, kind) for one in many]

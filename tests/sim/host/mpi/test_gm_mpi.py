@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from cluster import Cluster
+from gm_ranks import run
 from lanikai.firmware.gm.wire import unpack_flow
 from lanikai.hdl.config import ConfigError
 from lanikai.hdl.packet import Kind
@@ -21,29 +22,10 @@ from lanikai.sim.host.mpi.estimate import fragments, mpi_mb_per_s, packets, peak
 from lanikai.sim.host.mpi.gm_transport import Place, open_transports
 from lanikai.sim.host.mpi.matching import ANY_SOURCE, ANY_TAG
 from lanikai.sim.host.mpi.qos import QOS, QosRequest, attach_bandwidth
-from lanikai.sim.host.mpi.world import idt_between, run_ranks, start_mpi
+from lanikai.sim.host.mpi.world import idt_between, start_mpi
 from lanikai.sim.manager.errors import ManagerSilentError, NotHeldError, RefusedError
 
 LANAI4 = MpiConfig()
-
-
-def run(cluster: Cluster, main: Any, nodes: list[int] | None = None, **options: Any) -> list[Any]:
-    """Run `main(world)` as a rank on every node; all tokens, buffers and ports come home."""
-
-    free = [gm.memory.free_bytes for gm in cluster.gms]
-
-    async def everything() -> list[Any]:
-        worlds = await start_mpi(cluster.gms, nodes, **options)
-        results = await run_ranks(cluster.world, worlds, main)
-        await cluster.settle()
-        return results
-
-    results = cluster.run(everything())
-    cluster.assert_home()
-    for gm in cluster.gms:
-        assert not gm._ports
-    assert [gm.memory.free_bytes for gm in cluster.gms] == free
-    return results
 
 
 async def exchange(world: Intracomm) -> list[tuple[int, int, int]]:
