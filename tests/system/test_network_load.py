@@ -54,11 +54,11 @@ def test_high_throughput_accepts_what_it_must(network, least, tmp_path):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("network", "most"), [("router8", 0.75), ("mesh4x4", 0.78)])
-def test_the_documents_architecture_accepts_less(network, most, tmp_path):
-    """Why there are two: the matching of the separable allocator is not maximal."""
+@pytest.mark.parametrize(("network", "least"), [("router8", 0.85), ("mesh4x4", 0.75)])
+def test_the_documents_architecture_leaves_no_output_idle_either(network, least, tmp_path):
+    """One choice an input and one an output, and nothing after them, accepted 0.66 and 0.72."""
     found = at_full_load(network, preset(RouterConfig, "yum2006").allocator, tmp_path)
-    assert 0.55 < found[ACCEPTED] < most
+    assert least <= found[ACCEPTED] < 1
 
 
 def point(model, folder, *, load, seed=1, entry="lanikai.sim.experiments.traffic_results:measure", **changes):

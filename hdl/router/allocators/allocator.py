@@ -6,7 +6,7 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -15,10 +15,17 @@ from ...arbiter.vl import VlArbiter, rotating_pick
 from ...config import RouterConfig
 from ..scheduler import table_members, vl_scheduler, weighs_outputs
 
-__all__ = ["Allocator"]
+__all__ = ["Allocator", "patience_cycles"]
 
 PAUSE_CYCLES = 2
 """Cycles after a tail in which the next packet of that VL and input does not ask yet: stages 2 and 3."""
+PATIENCE_CYCLES = 32
+"""Least `patience_cycles`."""
+
+
+def patience_cycles(ports: int) -> int:
+    """Cycles in a row in which the pick of an output that chooses first does not go, until the output is overdue."""
+    return max(PATIENCE_CYCLES, 4 * ports)
 
 
 class Allocator(wiring.Component):
@@ -43,7 +50,15 @@ class Allocator(wiring.Component):
       and of each output.
 
     All combinational; `select`, `offer`, `grant` and `accepted` never depend on `tail`. A derived class gives
-    `elaborate`, and says in its docstring the algorithm, which matchings it finds, and the longest wait.
+    `elaborate`, and says in its docstring the algorithm and the longest wait.
+
+    Every allocator keeps to this:
+
+    - The matching is maximal: no input that is left free asks for an output that is left idle. An input that throws
+      a flit away is not free.
+    - A VL that keeps asking is served within the bound that `wait_bound` (`waits.py`) computes. It has one if the VL
+      arbiters of its input and its output give it one: other VLs that are held up for ever hold up no more.
+      Where inputs choose first, their other VLs must have one too.
     """
 
     def __init__(self, config: RouterConfig) -> None:
@@ -135,35 +150,66 @@ class Allocator(wiring.Component):
     def _outputs_first(self, m: Module) -> tuple[list[VlArbiter], list[Value], list[Value]]:
         """Every output picks one of the VLs that ask for it, then every input one of those picked VLs, as
         `_first_choices` has it. An output sees all its VLs, whatever else their inputs have to send, so that its
-        frames are as if it were alone; an output whose VL is not followed keeps it for the next cycle."""
+        frames are as if it were alone; an output whose VL is not followed keeps it for the next cycle.
+
+        The input of that VL may never follow, and other inputs would wait behind it. So an output whose pick has not
+        gone for `patience_cycles` is overdue until it goes: it shows the inputs all its VLs. Of those with which
+        inputs come the pick goes, or without it one in turn, uncharged."""
         ports, vls = range(self._ports), self._vls
         schedulers = self._schedulers(m)
         picked = [[Signal(vls, name=f"picked_{i}_{p}") for p in ports] for i in ports]
         weighed = []
         for p in ports:
-            ready = Signal(vls, name=f"ready_{p}")
+            ready, shown = Signal(vls, name=f"ready_{p}"), Signal(vls, name=f"shown_{p}")
             m.d.comb += ready.eq(reduce(or_, (self.request[i][p] for i in ports)))
             chosen, goes, ends = self._weighed(m, p, ready)
-            weighed.append((goes, ends))
-            m.d.comb += [picked[i][p].eq(self.request[i][p] & chosen) for i in ports]
-        won: list[Value] = []
+            overdue = self._overdue(m, p, chosen.any() & ~goes)
+            weighed.append((chosen, goes, ends))
+            m.d.comb += [
+                shown.eq(Mux(overdue, ready, chosen)),
+                *(picked[i][p].eq(self.request[i][p] & shown) for i in ports),
+            ]
         for i, scheduler in enumerate(schedulers):
             m.d.comb += [
                 scheduler.requests.eq(reduce(or_, picked[i], self.alone[i])),
-                scheduler.advance.eq(1),
                 self.offer[i].eq(scheduler.grant),
             ]
-            won.append(scheduler.requests.any())
         grants: list[Value] = []
-        for p, (goes, ends) in zip(ports, weighed, strict=True):
+        for p, (chosen, goes, ends) in zip(ports, weighed, strict=True):
+            coming, above, served = (
+                Signal(vls, name=f"{n}_{p}") for n in ("coming", "after_overdue", "served")
+            )
             granted = Signal(self._ports, name=f"granted_{p}")
             m.d.comb += [
-                granted.eq(Cat((picked[i][p] & schedulers[i].grant).any() for i in ports)),
-                goes.eq(granted.any()),
-                ends.eq((granted & Cat(*self.tail)).any()),
+                coming.eq(reduce(or_, (picked[i][p] & schedulers[i].grant for i in ports))),
+                goes.eq((coming & chosen).any()),
+                granted.eq(Cat((picked[i][p] & schedulers[i].grant & served).any() for i in ports)),
+                ends.eq(goes & (granted & Cat(*self.tail)).any()),
             ]
+            in_turn = rotating_pick(m, coming, above, f"overdue_{p}")
+            m.d.comb += served.eq(Mux(goes, chosen, in_turn))
+            with m.If(coming.any() & ~goes):
+                m.d.sync += above.eq(~(in_turn << 1) + 1)
             grants.append(granted)
+        won: list[Value] = []
+        for i, scheduler in enumerate(schedulers):
+            follows = Signal(name=f"won_{i}")
+            m.d.comb += [
+                follows.eq(Cat(grant[i] for grant in grants).any() | (self.alone[i] & scheduler.grant).any()),
+                scheduler.advance.eq(follows),
+            ]
+            won.append(follows)
         return schedulers, grants, won
+
+    def _overdue(self, m: Module, p: int, waits: Value) -> Value:
+        """Whether `waits` was high in each of the last `patience_cycles`. With one VL it never is."""
+        if self._vls == 1:
+            return Const(0)
+        patience = patience_cycles(self._ports)
+        waited, overdue = Signal(range(patience + 1), name=f"waited_{p}"), Signal(name=f"overdue_{p}")
+        m.d.comb += overdue.eq(waited == patience)
+        m.d.sync += waited.eq(Mux(waits, Mux(overdue, waited, waited + 1), 0))
+        return overdue
 
     def _inputs_first(self, m: Module, p: int, schedulers: list[VlArbiter]) -> Signal:
         """The inputs' one-hot at output p: the owner of the VL that the output's VL arbiter picks among those that
@@ -225,6 +271,68 @@ class Allocator(wiring.Component):
             recent.append(later)
         m.d.comb += pausing.eq(reduce(or_, recent[1:]))
         return chosen, goes, ends
+
+    def _sweep(
+        self, m: Module, asks: list[Value], free_inputs: Value, free_outputs: Value
+    ) -> tuple[list[Signal], Value, Value, Signal]:
+        """A wrapped wavefront (Tamir and Chi, IEEE Trans. Parallel and Distributed Systems 4(1), 1993) over the inputs
+        and outputs that are left. `asks`: of each input, the outputs.
+
+        It visits the diagonals of the matrix of inputs and outputs one after the other, from one that moves on whenever
+        something was given. The cells of a diagonal share no input and no output, so a cell is given if it asks and
+        both are still free. What comes out is maximal.
+
+        Returns for each input the one-hot output that it is given, or 0; the inputs and the outputs that are still
+        free; the diagonals that come first (bits from the first one up). A path of 2 P - 1 cells.
+        """
+        size, ports = self._ports, range(self._ports)
+        # Diagonal d has the cells (i, (d - i) mod P); bit i of its vectors is input i.
+        cells = []
+        for d in ports:
+            diagonal = Signal(size, name=f"diagonal_{d}")
+            m.d.comb += diagonal.eq(Cat(*(asks[i][(d - i) % size] for i in ports)))
+            cells.append(diagonal)
+        # Diagonals from the first one on, then those before it: `late` has the ones that come first.
+        late = Signal(size, init=(1 << size) - 1)
+        given: list[list[Value]] = [[] for _ in ports]
+        inputs, outputs = free_inputs, free_outputs
+        for step in range(2 * size - 1):
+            d = step % size
+            # The last one is always visited in the first round: so none is left out, whatever `late` is.
+            gate = Const(1) if d == size - 1 else late[d] if step < size else ~late[d]
+            cell, rest_in, rest_out = (
+                Signal(size, name=f"{name}_{step}") for name in ("cell", "inputs", "outputs")
+            )
+            m.d.comb += [
+                cell.eq(
+                    cells[d] & inputs & Cat(*(outputs[(d - i) % size] for i in ports)) & gate.replicate(size)
+                ),
+                rest_in.eq(inputs & ~cell),
+                rest_out.eq(outputs & ~Cat(*(cell[(d - p) % size] for p in ports))),
+            ]
+            given[d].append(cell)
+            inputs, outputs = rest_in, rest_out
+        diagonals = [reduce(or_, cells) for cells in given]
+        filled = []
+        for i in ports:
+            row = Signal(size, name=f"filled_{i}")
+            m.d.comb += row.eq(Cat(*(diagonals[(i + p) % size][i] for p in ports)))
+            filled.append(row)
+        with m.If(inputs != free_inputs):
+            # The next start: all diagonals again after the last one.
+            m.d.sync += late.eq(Mux(late[: size - 1].any(), late << 1, (1 << size) - 1))
+        return filled, inputs, outputs, late
+
+    def _left(self, m: Module, grants: list[Value], goes: list[Value]) -> tuple[list[Value], Signal, Signal]:
+        """What first choices leave to a `_sweep`: what inputs ask, the free inputs and the free outputs."""
+        ports = range(self._ports)
+        free_inputs, free_outputs = Signal(self._ports, init=0), Signal(self._ports, init=0)
+        m.d.comb += [
+            free_inputs.eq(~Cat(*goes)),
+            free_outputs.eq(~Cat(*(grant.any() for grant in grants))),
+        ]
+        asks: list[Value] = [Cat(self.request[i][p].any() for p in ports) for i in ports]
+        return asks, free_inputs, free_outputs
 
     def _answer(
         self,

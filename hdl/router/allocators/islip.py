@@ -26,14 +26,15 @@ class IslipAllocator(Allocator):
     control VL first at an input; both take no turn. Flits to be thrown away have an output of their own at
     every input, which always grants.
 
-    Every iteration adds to the matching until it is maximal, which it is after P at the latest.
+    Every iteration adds to the matching until it is maximal, which it is after P at the latest. With fewer iterations
+    a sweep (`Allocator._sweep`) matches what they leave, which takes no turn; with one VL the first leaves nothing.
 
     Where outputs choose by VL (any `vl_arbiter` but round robin), the separable allocator's choices come first,
-    by the VL arbiters, and the iterations match what they leave, as in the `WavefrontAllocator`: what is given
+    by the VL arbiters, and the iterations match what they leave, as its sweep does: what is given
     beyond the choices is not charged in the tables. Bounds are then those of the separable allocator.
 
-    Longest wait with round robin, control VL aside, of an input that asks an output without a break: an output
-    that grants to an input does so until the input accepts, which takes it at most P + 1 matches, and then the
+    Longest wait: `wait_bound`. With round robin, control VL aside, of an input that asks an output without a break: an
+    output that grants to an input does so until the input accepts, which takes it at most P + 1 matches, and then the
     others come first: P (P + 1) cycles. In addition each of the P - 1 others may begin to ask when the one before
     has nearly been accepted, which costs that one its P cycles: 2 P^2 cycles in all. Of the VLs of the input that
     ask for the output at most `vls - 1` go first, so that a VL whose request stays waits at most 2 P^2 `vls`.
@@ -42,6 +43,7 @@ class IslipAllocator(Allocator):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         size, ports, control_vl = self._ports, range(self._ports), self._config.control_vl
+        lanes = self._vls
         schedulers, grants, goes = self._first_choices(m) if self._by_vl else ([], [], [])
         asks = [Cat(*(self.request[i][p].any() for i in ports)) for p in ports]
         control = None
@@ -105,6 +107,17 @@ class IslipAllocator(Allocator):
             m.d.comb += rest.eq(free_inputs & ~Cat(*(matched[i][turn].any() for i in ports)))
             free_inputs = rest
 
+        # With one VL an input asks one output, and the first iteration is enough.
+        if self._config.allocator_iterations < size and lanes > 1:
+            free_outputs = Signal(size)
+            m.d.comb += free_outputs.eq(
+                ~Cat(*(Cat(reduce(or_, matched[i])[p] for i in ports).any() for p in ports))
+            )
+            swept, *_ = self._sweep(
+                m, [Cat(asks[p][i] for p in ports) for i in ports], free_inputs, free_outputs
+            )
+            for row, mine in zip(swept, matched, strict=True):
+                mine.append(row)
         if self._by_vl:
             filled = []
             for i in ports:
@@ -113,7 +126,6 @@ class IslipAllocator(Allocator):
                 filled.append(row)
             self._answer(m, schedulers, grants, goes, filled)
             return m
-        lanes = self._vls
         data_vls = (1 << lanes) - 1
         if control_vl is not None:
             data_vls &= ~(1 << control_vl)

@@ -12,15 +12,37 @@ def in_turn(candidates, last, size):
     return min(candidates, key=lambda number: (number - last - 1) % size, default=None)
 
 
+class Sweep:
+    """Diagonal by diagonal, what is left of inputs and outputs; the first diagonal moves on when something is given."""
+
+    def __init__(self, ports):
+        self.ports, self.start = ports, 0
+
+    def match(self, wants, inputs, outputs):
+        """A dict of input to output; what is matched is removed from the sets `inputs` and `outputs`."""
+        given = {}
+        for k in range(self.ports):
+            for i in range(self.ports):
+                p = (self.start + k - i) % self.ports
+                if i in inputs and p in outputs and p in wants[i].values():
+                    inputs.remove(i)
+                    outputs.remove(p)
+                    given[i] = p
+        self.start = (self.start + bool(given)) % self.ports
+        return given
+
+
 class SeparableModel:
-    """Round robin at inputs and outputs; a turn is taken only by what is followed."""
+    """Round robin at inputs and outputs; a turn is taken only by what is followed. Then a sweep."""
 
     def __init__(self, ports, vls, control=None):
         self.ports, self.vls, self.control = ports, vls, control
         self.last_vl = [vls - 1] * ports
         self.last_input = [ports - 1] * ports
+        self.last_extra = [vls - 1] * ports
+        self.sweep = Sweep(ports)
 
-    def step(self, wants):
+    def first_choices(self, wants):
         choices = [
             self.control if self.control in want else in_turn(want, self.last_vl[i], self.vls)
             for i, want in enumerate(wants)
@@ -41,68 +63,60 @@ class SeparableModel:
                 self.last_vl[i] = move[0]
         return moves
 
+    def step(self, wants):
+        moves = self.first_choices(wants)
+        inputs = {i for i, move in enumerate(moves) if not move}
+        outputs = set(range(self.ports)) - {move[1] for move in moves if move}
+        given = self.fill(wants, inputs, outputs)
+        for i, p in given.items():
+            asking = [vl for vl, output in wants[i].items() if output == p]
+            vl = self.last_extra[i] = in_turn(asking, self.last_extra[i], self.vls)
+            moves[i] = vl, p
+        return moves
+
+    def fill(self, wants, inputs, outputs):
+        return self.sweep.match(wants, inputs, outputs)
+
 
 class WavefrontModel(SeparableModel):
-    """What the separable allocator leaves, cell by cell along the diagonals; then one exchange."""
+    """What the separable allocator gives; then one exchange."""
 
     def __init__(self, ports, vls, control=None):
         super().__init__(ports, vls, control)
-        self.start = 0
-        self.last_extra = [vls - 1] * ports
         self.exchanges = 0
 
-    def step(self, wants):
-        moves = super().step(wants)
-        first = {i for i, move in enumerate(moves) if move}
-        inputs = set(range(self.ports)) - first
-        outputs = set(range(self.ports)) - {move[1] for move in moves if move}
-        given = False
-        for k in range(self.ports):
-            for i in range(self.ports):
-                p = (self.start + k - i) % self.ports
-                asking = [vl for vl, output in wants[i].items() if output == p]
-                if i in inputs and p in outputs and asking:
-                    inputs.remove(i)
-                    outputs.remove(p)
-                    moves[i] = None, p
-                    given = True
-        self._exchange(wants, moves, inputs, outputs, first)
-        for i in set(range(self.ports)) - first:
-            if moves[i]:
-                asking = [vl for vl, output in wants[i].items() if output == moves[i][1]]
-                vl = self.last_extra[i] = in_turn(asking, self.last_extra[i], self.vls)
-                moves[i] = vl, moves[i][1]
-        self.start = (self.start + given) % self.ports
-        return moves
+    def fill(self, wants, inputs, outputs):
+        start = self.sweep.start
+        given = super().fill(wants, inputs, outputs)
+        self._exchange(wants, given, inputs, outputs, start)
+        return given
 
-    def _exchange(self, wants, moves, inputs, outputs, first):
+    def _exchange(self, wants, given, inputs, outputs, start):
         """One free input takes a given output from one that can go elsewhere."""
 
         def elsewhere(i):
             return min(outputs & set(wants[i].values()), default=None)
 
-        movable = {
-            moves[j][1]: j
-            for j, move in enumerate(moves)
-            if move and j not in first and elsewhere(j) is not None
-        }
+        movable = {p: i for i, p in given.items() if elsewhere(i) is not None}
         wanting = [i for i in inputs if movable.keys() & set(wants[i].values())]
-        newcomer = in_turn(wanting, self.start - 1, self.ports)
+        newcomer = in_turn(wanting, start - 1, self.ports)
         if newcomer is not None:
             self.exchanges += 1
             taken = min(movable.keys() & set(wants[newcomer].values()))
-            moves[movable[taken]] = None, elsewhere(movable[taken])
-            moves[newcomer] = None, taken
+            given[movable[taken]] = elsewhere(movable[taken])
+            given[newcomer] = taken
 
 
 class IslipModel:
-    """Outputs grant, inputs accept, some times over; then each input's VLs in turn."""
+    """Outputs grant, inputs accept, some times over; a sweep if that may leave something; then each input's VLs in
+    turn."""
 
     def __init__(self, ports, vls, control=None, *, iterations):
         self.ports, self.vls, self.control, self.iterations = ports, vls, control, iterations
         self.last_input = [ports - 1] * ports
         self.last_output = [ports] * ports
         self.last_vl = {}  # (input, output): the VL that went last
+        self.sweep = Sweep(ports) if vls > 1 and iterations < ports else None
 
     def step(self, wants):
         ports = range(self.ports)
@@ -127,6 +141,8 @@ class IslipModel:
                     self.last_output[i] = chosen
                     if chosen < self.ports:
                         self.last_input[chosen] = i
+        if self.sweep is not None:
+            match |= self.sweep.match(wants, set(ports) - match.keys(), set(ports) - set(match.values()))
         moves = [None] * self.ports
         for i, output in match.items():
             output = THROW if output == self.ports else output

@@ -1,0 +1,71 @@
+"""How long a VL waits at most at the crossbar: a bound for every arbiter and allocator."""
+
+from __future__ import annotations
+
+from ...config import RouterConfig
+from ..scheduler import weighs_outputs
+from .allocator import PAUSE_CYCLES, patience_cycles
+
+__all__ = ["wait_bound"]
+
+
+def wait_bound(
+    config: RouterConfig,
+    *,
+    at_input: int | None = None,
+    at_output: int | None = None,
+    slowest: int | None = None,
+) -> int | None:
+    """Most cycles, its own included, in which a VL asks for an output until its flit crosses; None without a bound.
+
+    It holds under saturation: every VL that asks goes on asking for its output, and control packets are aside. C is
+    the number of VLs, P that of ports.
+
+    - `at_input`, `at_output`: what `wait_bound` of the VL arbiters gives for the VL at its input and at its output, in
+      flits of others; None without a bound. Not looked at with `vl_arbiter` round robin.
+    - `slowest`: with packets that keep their VL, the largest such bound of any VL at its input. Else the largest of
+      any VL of its input, at the output that it asks for. None if one of them has none.
+
+    *Round robin*: C P + (C - 1) (P - 1), with `islip` 2 P^2 C. Their docstrings have the reason. VLs may begin to ask
+    at any time there.
+
+    *Outputs first* (packets keep their VL). The VL is its output's pick after `at_output` flits of others. Each pick
+    goes within `slowest` + 1 cycles. An output is overdue after Q = `patience_cycles` in which its pick did not go.
+    If `slowest` is below Q that never happens, and the bound is (`at_output` + 1) (`slowest` + 1).
+    Else a VL that is shown to an input with a bound of W flits goes within S(W) = 2 ((W + 1) C + P) cycles:
+    each flit of the input may lose its overdue output to C - 1 others in turn, and to a pick that goes at last, which
+    takes less than half of the cycles. A VL is shown if it is the pick, or after Q cycles. So between two picks that
+    go there are at most S(`slowest`) cycles, or Q + S(`at_input`) if the VL itself does not go in them.
+    A pick that never goes, since the table of its input lets others go for ever, so holds nobody up.
+
+    *Inputs first*. The VL is its input's offer after `at_input` others, each of which goes after at most `slowest`
+    flits of others at its output: (`at_input` + 1) (`slowest` + 1).
+
+    Without look-ahead each flit may be followed by `PAUSE_CYCLES` in which others stand in for its VL: the bounds by VL
+    are that many times longer, and once.
+    """
+    ports, vls = config.ports, config.link.vls
+    if not weighs_outputs(config):
+        if config.allocator == "islip":
+            return 2 * ports * ports * vls
+        return vls * ports + (vls - 1) * (ports - 1)
+    pauses = 1 if config.looks_ahead else 1 + PAUSE_CYCLES
+    if config.vl_selection != "same":
+        if at_input is None or slowest is None:
+            return None
+        return pauses * (at_input + 1) * (slowest + 1)
+    if at_output is None:
+        return None
+    patience = patience_cycles(ports)
+    if slowest is not None and slowest < patience:
+        return pauses * (at_output + 1) * (slowest + 1)
+
+    def shown(flits: int) -> int:
+        return 2 * ((flits + 1) * vls + ports)
+
+    turns = []
+    if slowest is not None:
+        turns.append(shown(slowest))
+    if at_input is not None:
+        turns.append(patience + shown(at_input))
+    return pauses * (at_output + 1) * min(turns) if turns else None
