@@ -6,15 +6,22 @@ from functools import reduce
 from operator import or_
 
 import pytest
-from amaranth import Cat, Mux, Signal
+from amaranth import Cat, Const, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover
+from lanikai.hdl.arbiter.fcfs import FcfsVlArbiter
+from lanikai.hdl.arbiter.vl import VlArbiter, lowest_bit
+from lanikai.hdl.arbiter.vl_registry import VL_ARBITERS
 from lanikai.hdl.config import LinkConfig, RouterConfig
 from lanikai.hdl.router.allocators.allocator import Allocator
 from lanikai.hdl.router.allocators.islip import IslipAllocator
 from lanikai.hdl.router.allocators.separable import SeparableAllocator
+from lanikai.hdl.router.allocators.waits import wait_bound
 from lanikai.hdl.router.allocators.wavefront import WavefrontAllocator
 
 from .harness import Spec, mutate, prove
+
+WEIGHED = "fcfs"
+"""Any `vl_arbiter` but round robin makes outputs choose by VL."""
 
 COMPONENTS = {"separable": SeparableAllocator, "islip": IslipAllocator, "wavefront": WavefrontAllocator}
 
@@ -27,15 +34,17 @@ def configuration(name, ports=3, vls=2, **changes):
 
 class Play:
     """`spec` with an allocator `dut` in it whose VLs want what they like: `wants[i][v]` is an output, the number of
-    ports for a flit to be thrown away, or more for nothing. `served[i][v]`: that VL goes in this cycle."""
+    ports for a flit to be thrown away, or more for nothing. `served[i][v]`: that VL goes in this cycle.
+    `for_ever`: wants never change."""
 
-    def __init__(self, component, config, *others):
-        self.spec, self.config = Spec(), config
+    def __init__(self, component, config, *others, spec=None, for_ever=False):
+        self.spec, self.config = spec or Spec(), config
         m, self.ports, vls = self.spec.m, range(config.ports), config.link.vls
         self.duts = [made(config) for made in (component, *others)]
         self.dut = self.duts[0]
         top = config.ports
-        self.wants = [[self.spec.free(3, f"want_{i}_{v}") for v in range(vls)] for i in self.ports]
+        want = self.spec.constant if for_ever else self.spec.free
+        self.wants = [[want(3, f"want_{i}_{v}") for v in range(vls)] for i in self.ports]
         tails = [self.spec.free(1, f"tail_{i}") for i in self.ports]
         for number, dut in enumerate(self.duts):
             m.submodules[f"dut_{number}"] = dut
@@ -82,9 +91,38 @@ def matching(component, config):
     return play.spec
 
 
-def maximal(component, config):
+class AnyArbiter(VlArbiter):
+    """Picks whom it likes among those who ask, in every cycle, as all VL arbiters do (`test_arbiters`, `test_two_level`
+    prove that of each). So what is proved with it holds of each, and of any to come."""
+
+    def __init__(self, favours):
+        super().__init__(vls=len(favours), control_vl=-1)
+        self._favours = favours
+
+    def pick(self, m, requests, tails, grant, advance):
+        favoured = requests & self._favours
+        m.d.comb += grant.eq(lowest_bit(Mux(favoured.any(), favoured, requests)))
+
+
+def change_global(monkeypatch, component, name, value):
+    """`name` of the module that all allocators stand on, as `component` (or a mutant) sees it."""
+    module = next(
+        vars(base)["_weighed"].__globals__ for base in component.__mro__ if "_weighed" in vars(base)
+    )
+    monkeypatch.setitem(module, name, value)
+
+
+def with_any_arbiter(monkeypatch, component, config):
+    """A spec for an allocator whose VL arbiters, of each input and output, are `AnyArbiter`s."""
+    spec = Spec()
+    favours = [spec.free(config.link.vls, f"favours_{number}") for number in range(2 * config.ports)]
+    change_global(monkeypatch, component, "vl_scheduler", lambda _, left=favours: AnyArbiter(left.pop()))
+    return spec
+
+
+def maximal(component, config, spec=None):
     """No input that goes nowhere asks for an output that is given to nobody."""
-    play = Play(component, config)
+    play = Play(component, config, spec=spec)
     m, dut = play.spec.m, play.dut
     for i in play.ports:
         for p in play.ports:
@@ -149,18 +187,32 @@ def test_answers_are_a_matching(name, arbiter, tmp_path):
     prove(matching(COMPONENTS[name], configuration(name, vl_arbiter=arbiter)), tmp_path, depth=2)
 
 
-def test_islip_leaves_nothing(tmp_path):
-    prove(maximal(IslipAllocator, configuration("islip")), tmp_path, depth=2)
+@pytest.mark.parametrize("selection", ["same", "service_level"])
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_no_output_that_a_free_input_asks_for_is_idle(name, selection, tmp_path, monkeypatch):
+    """For ever, with any VL arbiter: outputs first, and inputs first. iSLIP with one iteration. The ports' VL arbiters
+    begin at any state and may do what they like, so one step is enough."""
+    config = configuration(name, vls=3, vl_arbiter=WEIGHED, vl_selection=selection).replace(
+        allocator_iterations=1
+    )
+    spec = with_any_arbiter(monkeypatch, COMPONENTS[name], config)
+    prove(maximal(COMPONENTS[name], config, spec), tmp_path, depth=2)
 
 
-def test_wavefront_leaves_nothing(tmp_path):
-    """For 6 cycles: its first diagonal, all that matters, has come round twice."""
-    prove(maximal(WavefrontAllocator, configuration("wavefront")), tmp_path, mode="bmc", depth=6)
+@pytest.mark.parametrize("iterations", [1, 3])
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_no_output_that_a_free_input_asks_for_is_idle_in_round_robin(name, iterations, tmp_path):
+    config = configuration(name).replace(allocator_iterations=iterations)
+    prove(maximal(COMPONENTS[name], config), tmp_path, depth=2)
 
 
-def test_separable_leaves_something(tmp_path):
-    spec = maximal(SeparableAllocator, configuration("separable"))
-    prove(spec, tmp_path, mode="bmc", depth=2, expect="fail")
+@pytest.mark.full
+@pytest.mark.parametrize("vl_arbiter", sorted(VL_ARBITERS))
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_no_output_that_a_free_input_asks_for_is_idle_whatever_the_arbiter(name, vl_arbiter, tmp_path):
+    """The VL arbiters themselves, from reset on."""
+    config = configuration(name, vl_arbiter=vl_arbiter, vl_table_entries=1)
+    prove(maximal(COMPONENTS[name], config), tmp_path, mode="bmc", depth=4)
 
 
 def test_wavefront_keeps_first_choices(tmp_path):
@@ -177,6 +229,65 @@ def waiting(component, name, ports, vls):
         ), 2 * ports**2 + 5
     own, lane = vls * (ports - 1) + 1, vls * (2 * ports - 1) - ports + 1
     return patient(component, config, cycles={"input": own, "vl": lane}), lane + 4
+
+
+def served_in_time(component, config, bound):
+    """Saturation: every VL that asks goes on asking for its output. None waits longer than `bound` cycles."""
+    play = Play(component, config, for_ever=True)
+    m, most = play.spec.m, config.ports
+    for i in play.ports:
+        for v, want in enumerate(play.wants[i]):
+            waited = Signal(range(bound + 2), name=f"waited_{i}_{v}")
+            waits = (want <= most) & ~play.served[i][v]
+            m.d.sync += waited.eq(Mux(waits, waited + 1, 0))
+            m.d.comb += Assert(~waits | (waited < bound - 1))
+    return play.spec
+
+
+def never_still(component, config, cycles):
+    """By fixed priority, under saturation: an output that the first VL of some input asks for is idle for at most
+    `cycles` in a row."""
+    play = Play(component, config, for_ever=True)
+    m, none = play.spec.m, config.ports
+    for p in play.ports:
+        first = []
+        for wants in play.wants:
+            before = [reduce(or_, (want <= none for want in wants[:v]), Const(0)) for v in range(len(wants))]
+            first += [(want == p) & ~earlier for want, earlier in zip(wants, before, strict=True)]
+        idle = Signal(range(cycles + 2), name=f"idle_{p}")
+        stands = Cat(*first).any() & ~play.dut.grant[p].any()
+        m.d.sync += idle.eq(Mux(stands, idle + 1, 0))
+        m.d.comb += Assert(~stands | (idle < cycles))
+    return play.spec
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_under_saturation_nobody_waits_longer_than_the_bound(name, tmp_path):
+    """Outputs first, by FCFS: two VLs ask for an output, an input has two, so 4 cycles; of 12 from reset on."""
+    config = configuration(name, vl_arbiter=WEIGHED)
+    others = FcfsVlArbiter.wait_bound(2)
+    bound = wait_bound(config, at_input=others, at_output=others, slowest=others)
+    assert bound == 4
+    prove(served_in_time(COMPONENTS[name], config, bound), tmp_path, mode="bmc", depth=12)
+
+
+PATIENCE = 2
+OVERDUE = "Mux(overdue, ready, chosen)"
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_no_output_stands_still_behind_a_vl_that_never_goes(name, tmp_path, monkeypatch):
+    """With a patience of 2 cycles, 4 VLs, for 9 cycles from reset on."""
+    change_global(monkeypatch, COMPONENTS[name], "patience_cycles", lambda ports: PATIENCE)
+    config = configuration(name, vls=4, vl_arbiter="fixed_priority")
+    prove(never_still(COMPONENTS[name], config, PATIENCE), tmp_path, mode="bmc", depth=9)
+
+
+def test_proof_of_progress_catches_mutant(tmp_path, monkeypatch):
+    component = on_mutant(SeparableAllocator, OVERDUE, "Mux(0, ready, chosen)")
+    change_global(monkeypatch, component, "patience_cycles", lambda ports: PATIENCE)
+    config = configuration("separable", vls=4, vl_arbiter="fixed_priority")
+    prove(never_still(component, config, PATIENCE), tmp_path, mode="bmc", depth=9, expect="fail")
 
 
 @pytest.mark.parametrize(
@@ -203,8 +314,8 @@ MATCHING = [
     # An output for an input that came for another one; two outputs for an input; an output for two inputs.
     (on_mutant, "separable", "arbiter.requests.eq(first)", "arbiter.requests.eq(-1)"),
     (mutate, "islip", "~Cat(*(matched[i][turn].any() for i in ports))", "~Value.cast(0)"),
-    (mutate, "wavefront", "cells[d] & inputs", "cells[d]"),
-    (mutate, "wavefront", "~Cat(*(grant.any() for grant in grants))", "-1"),
+    (on_mutant, "wavefront", "cells[d] & inputs", "cells[d]"),
+    (on_mutant, "separable", "~Cat(*(grant.any() for grant in grants))", "-1"),
 ]
 
 
@@ -214,15 +325,31 @@ def test_proof_of_matching_catches_mutant(change, name, old, new, tmp_path):
     prove(spec, tmp_path, mode="bmc", depth=4, expect="fail")
 
 
-def test_proofs_of_what_is_left_catch_mutants(tmp_path):
-    early = mutate(WavefrontAllocator, "if step < size else ~late[d]", "if step < size else late[d]")
-    prove(maximal(early, configuration("wavefront")), tmp_path / "early", mode="bmc", depth=6, expect="fail")
+@pytest.mark.parametrize("name", COMPONENTS)
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # No second choice at all; diagonals are left out that come before the first one, or after it.
+        ("cells[d] & inputs", "cells[d] & 0 & inputs"),
+        ("if step < size else ~late[d]", "if step < size else late[d]"),
+        ("late[d] if step < size", "Const(0) if step < size"),
+    ],
+)
+def test_proof_of_what_is_left_catches_mutant(name, old, new, tmp_path, monkeypatch):
+    component = on_mutant(COMPONENTS[name], old, new)
+    # With three VLs first choices and an iteration of iSLIP leave something, with two they do not.
+    config = configuration(name, vls=3, vl_arbiter=WEIGHED).replace(allocator_iterations=1)
+    spec = with_any_arbiter(monkeypatch, component, config)
+    prove(maximal(component, config, spec), tmp_path, mode="bmc", depth=4, expect="fail")
+
+
+def test_proof_of_first_choices_catches_mutant(tmp_path):
     # What is given beyond the first choices takes a turn.
     turns = on_mutant(
         WavefrontAllocator, "scheduler.advance.eq(won)", "scheduler.advance.eq(self.accepted[i])"
     )
     spec = keeps_first_choices(turns, configuration("wavefront"))
-    prove(spec, tmp_path / "turns", mode="bmc", depth=6, expect="fail")
+    prove(spec, tmp_path, mode="bmc", depth=6, expect="fail")
 
 
 WAITING = [
