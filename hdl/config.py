@@ -75,7 +75,7 @@ _PRESETS: dict[type[Part], dict[str, Part]] = {
         # Buffers of 10 flits: [router] of published.toml (yum-2006 6.1).
         "lanai4": RouterConfig(link=_LANAI4_LINK, ports=4),
         # The router of yum-2006 3.1 and 6.1, as a mesh needs it, and the same with the switch allocator that accepts
-        # most: 0.93 instead of 0.66 flits a port and cycle of uniform traffic (docs/network-load.md).
+        # most: 0.92 instead of 0.90 flits a port and cycle of uniform traffic (docs/network-load.md).
         "yum2006": _YUM2006,
         "high_throughput": _YUM2006.replace(allocator="wavefront"),
         "lanai7": RouterConfig(link=_LANAI7_LINK, ports=4),

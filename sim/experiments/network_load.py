@@ -57,7 +57,7 @@ WINDOW_CYCLES = {"quick": 20_000, "full": 100_000}
 DRAIN_PACKETS = 40
 """A packet that shares its link with 15 others takes 16 of its lengths, and may wait for one or two more."""
 TARGETS = {"router8": 0.90, "mesh4x4": 0.75}
-"""Flits a node and cycle that a better allocator than the separable one must accept at full load with uniform
+"""Flits a node and cycle that the wavefront allocator must accept at full load with uniform
 traffic, 16 VLs, 10-flit buffers and 40-flit packets. An input-queued router with as many VLs and buffers
 accepts 0.55 and 0.59 (BookSim 2.0)."""
 TARGET_SETTINGS = {
