@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .comm.attributes import TAG_UB
 from .comm.base import PROC_NULL, Comm
 from .comm.cartesian import Cartcomm, Compute_dims
 from .comm.group import CONGRUENT, IDENT, SIMILAR, UNEQUAL, Group
@@ -43,6 +44,7 @@ __all__ = [
     "PROD",
     "SIMILAR",
     "SUM",
+    "TAG_UB",
     "UNDEFINED",
     "UNEQUAL",
     "Cartcomm",

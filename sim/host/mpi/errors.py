@@ -6,6 +6,7 @@ from ...errors import UserError
 
 __all__ = [
     "AbortError",
+    "ArgumentError",
     "AttributeKeyError",
     "BufferKindError",
     "CollectiveError",
@@ -65,6 +66,10 @@ class AttributeKeyError(MpiError):
 
 class CollectiveError(MpiError):
     """Ranks gave a collective operation arguments that do not go together."""
+
+
+class ArgumentError(MpiError):
+    """An argument of another Python type than the call takes."""
 
 
 class DatatypeError(MpiError):

@@ -220,7 +220,7 @@ class Process:
 
     async def wait_done(self, request: Request) -> None:
         """Go on until a request is done, whether it has failed or not."""
-        await self.until(lambda: request.done, request.description)
+        await self.until(lambda: request.over, request.description)
 
     async def test(self, done: Callable[[], bool]) -> bool:
         """Serve what can be served without waiting; whether it is done."""
@@ -230,11 +230,11 @@ class Process:
 
     async def drain(self) -> None:
         """Go on until all that was sent has arrived."""
-        left = self.out.unsent()
-        what = left[0].request.description if left else "the end of its sends"
+        left = [send.request.description for send in self.out.unsent()]
+        left += [schedule.request.description for schedule in self._schedules]
         await self.until(
             lambda: self.out.empty() and not self._schedules and not self.transport.in_flight,
-            f"Finalize for its {what}" if left else f"Finalize for {what}",
+            f"Finalize for its {left[0]}" if left else "Finalize for the end of its sends",
         )
 
     async def serve(self) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ...manager.errors import BandwidthError, NotHeldError, RefusedError
 from .comm.attributes import Keyval
+from .data.arguments import whole
 from .errors import QosError, RankError
 from .estimate import peak_mb_per_s, raw_mb_per_s
 from .gm_transport import GmTransport
@@ -137,7 +138,7 @@ def _check_one(communicator: Intracomm, request: Any, before: Sequence[int]) -> 
     where = f"QOS on {communicator.name}"
     if not isinstance(request, QosRequest):
         raise QosError(f"{where}: {type(request).__name__} is no QosRequest")
-    to = request.dest
+    to = whole(request.dest, f"{where}: dest", RankError)
     if not 0 <= to < communicator.size:
         raise RankError(f"{where}: dest = {to}: ranks are 0 to {communicator.size - 1}")
     transport = _transport(communicator)
@@ -145,8 +146,10 @@ def _check_one(communicator: Intracomm, request: Any, before: Sequence[int]) -> 
         raise QosError(f"{where}: rank {to} is on this rank's node; messages to it do not use the network")
     if to in before:
         raise QosError(f"{where}: rank {to} is asked for twice")
-    if request.message_bytes < 1:
+    if whole(request.message_bytes, f"{where}: message_bytes", QosError) < 1:
         raise QosError(f"{where}: message_bytes = {request.message_bytes}: 1 or more")
+    if not isinstance(request.mb_per_s, int | float):
+        raise QosError(f"{where}: mb_per_s = {request.mb_per_s!r}: a number")
     process = communicator.process
     peak = peak_mb_per_s(request.message_bytes, process.costs, process.config, transport.gm.host)
     if not 0 < request.mb_per_s <= peak:

@@ -11,7 +11,6 @@ from typing import Any
 
 from .data.request import Request
 from .data.status import Status
-from .errors import MpiError
 
 __all__ = ["Schedule", "wait_for"]
 
@@ -36,7 +35,7 @@ class Schedule:
     """`work`, whose end completes `request`."""
 
     def __init__(self, work: Coroutine[Any, Any, None], request: Request) -> None:
-        self._work, self._request = work, request
+        self._work, self.request = work, request
         self._paused: _Pause | None = None
 
     @property
@@ -48,11 +47,11 @@ class Schedule:
         """Go on as far as it goes now; whether that was its end. What it raises is the request's error."""
         try:
             self._paused = await _Step(self._work)
-        except MpiError as error:
-            self._request.complete(Status(), error)
+        except Exception as error:
+            self.request.complete(Status(), error)
             return True
         if self._paused is None:
-            self._request.complete(Status())
+            self.request.complete(Status())
             return True
         return False
 

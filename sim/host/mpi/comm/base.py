@@ -9,9 +9,9 @@ from typing import Any
 from ..data.arguments import whole
 from ..data.buffers import Data, data_of
 from ..data.request import Request
-from ..data.status import UNDEFINED, Status
+from ..data.status import UNDEFINED, Status, check_status
 from ..envelope import MAX_LENGTH, MAX_TAG, Envelope, Kind
-from ..errors import AbortError, BufferKindError, CommunicatorError, LengthError, RankError, TagError
+from ..errors import AbortError, CommunicatorError, LengthError, RankError, TagError
 from ..matching import ANY_SOURCE, ANY_TAG, Wanted
 from ..process import Process
 from .group import Group
@@ -179,8 +179,7 @@ class Comm:
         return found, number, self._describe(call, "from", found, number)
 
     def _check_status(self, status: Any, call: str) -> None:
-        if status is not None and not isinstance(status, Status):
-            raise BufferKindError(f"{call} on {self.name}: status = {status!r}: a Status, or None")
+        check_status(status, f"{call} on {self.name}")
 
     def _describe(self, call: str, way: str, rank: int, tag: int) -> str:
         who = {ANY_SOURCE: "any rank", PROC_NULL: "PROC_NULL"}.get(rank, f"rank {rank}")

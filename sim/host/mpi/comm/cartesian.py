@@ -129,11 +129,8 @@ def Compute_dims(nnodes: int, dims: int | Sequence[int]) -> list[int]:
     """Sizes of directions, as even as can be and falling, for a grid of `nnodes`; those of `dims` that are not 0 stay.
     Raises CommunicatorError if they do not divide it."""
     count = whole(nnodes, "Compute_dims: nnodes", CommunicatorError)
-    given = (
-        [0] * dims
-        if isinstance(dims, int)
-        else [whole(d, "Compute_dims: dims", CommunicatorError) for d in dims]
-    )
+    numbers = several(dims, "Compute_dims: dims", CommunicatorError)
+    given = numbers if hasattr(dims, "__iter__") else [0] * numbers[0]
     fixed = int(np.prod([one for one in given if one] or [1]))
     if count < 1 or any(one < 0 for one in given) or count % fixed or (fixed != count and 0 not in given):
         raise CommunicatorError(f"Compute_dims: dims = {given} do not make a grid of {count}")

@@ -124,6 +124,6 @@ class Group:
         for one in ranges:
             if len(one) != 3 or not one[2]:
                 raise RankError(f"{call}: {one!r}: (first, last, step), a step that is not 0")
-            first, last, step = one
+            first, last, step = (whole(number, f"{call}: range", RankError) for number in one)
             found += range(first, last + (1 if step > 0 else -1), step)
         return found

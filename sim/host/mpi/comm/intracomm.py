@@ -12,7 +12,7 @@ from ..collectives.exchange import Exchange
 from ..data.arguments import whole
 from ..data.buffers import Parts, data_of
 from ..envelope import MAX_TAG
-from ..errors import AttributeKeyError, CommunicatorError
+from ..errors import ArgumentError, AttributeKeyError, CommunicatorError
 from ..process import Process
 from .attributes import NOT_COPIED, TAG_UB, Keyval, finished
 from .base import UNDEFINED
@@ -152,7 +152,16 @@ class Intracomm(Objects, ObjectCollectives):
         copy_fn: Callable[[Any, Any, Any], Any] | bool | None = None,
         delete_fn: Callable[[Any, Any, Any], Any] | None = None,
     ) -> Keyval:
-        """A key for attributes; the functions may be coroutines. `copy_fn` True: `Dup` copies the value."""
+        """A key for attributes; the functions may be coroutines. `copy_fn` True: `Dup` copies the value. Raises
+        ArgumentError for what is no function."""
+        for name, function in (("copy_fn", copy_fn), ("delete_fn", delete_fn)):
+            if (
+                not callable(function)
+                and function not in (None, True, False)[: 1 if name == "delete_fn" else 3]
+            ):
+                raise ArgumentError(
+                    f"Create_keyval: {name} = {function!r}: a function of (comm, keyval, value), or None"
+                )
         return Keyval(copy=copy_fn, delete=delete_fn)
 
     async def Set_attr(self, keyval: Keyval, attrval: Any) -> None:

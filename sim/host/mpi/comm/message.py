@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..data.pickled import as_object
 from ..data.request import Request
-from ..data.status import Status
+from ..data.status import Status, check_status
 from ..errors import RequestError
 from ..matching import ANY_TAG
 from ..process import Arrived
@@ -29,6 +29,7 @@ class Message:
     async def Recv(self, buf: Any, status: Status | None = None) -> None:
         """Receive it. Raises TruncationError; RequestError if it has been received."""
         async with self._comm._call("Message.Recv"):
+            check_status(status, f"Message.Recv on {self._comm.name}")
             await self._comm._finished(await self._begin("Message.Recv", buf), status)
 
     async def Irecv(self, buf: Any) -> Request:
@@ -39,6 +40,7 @@ class Message:
     async def recv(self, status: Status | None = None) -> Any:
         """Receive the object that it is."""
         async with self._comm._call("Message.recv"):
+            check_status(status, f"Message.recv on {self._comm.name}")
             return await self._comm._finished(await self._begin_object("Message.recv"), status)
 
     async def irecv(self) -> Request:

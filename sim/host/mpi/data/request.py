@@ -6,11 +6,11 @@ A persistent one (`Prequest`) is inactive instead, until it is started again.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import MpiError, RequestError
-from .status import UNDEFINED, Status
+from ..errors import ArgumentError, RequestError
+from .status import UNDEFINED, Status, check_status
 
 if TYPE_CHECKING:
     from ..process import Process
@@ -31,7 +31,7 @@ class Request:
         self.process = process
         self.description = description
         self.done = False
-        self.error: MpiError | None = None
+        self.error: Exception | None = None
         self.status = Status()
         self.finish: Callable[[], None] | None = None
         self.value: Callable[[], Any] | None = None
@@ -39,7 +39,7 @@ class Request:
         self.told = (0, 0)
         self.is_null = False
 
-    def complete(self, status: Status, error: MpiError | None = None) -> None:
+    def complete(self, status: Status, error: Exception | None = None) -> None:
         """It has ended."""
         self.status, self.error, self.done = status, error, True
         if self.finish is not None:
@@ -54,8 +54,11 @@ class Request:
     def take(self, status: Status | None = None) -> Any:
         """A request that is done: fill `status` in, and what `wait` returns. It is null afterwards. Raises the error
         that it failed with."""
-        found, value = self.status, self.value
-        error = self.error
+        if self.is_null:
+            if status is not None:
+                status.fill(Status())
+            return None
+        found, value, error = self.status, self.value, self.error
         self.status, self.error, self.value = Status(), None, None
         self._retire()
         if status is not None:
@@ -66,6 +69,11 @@ class Request:
 
     def _retire(self) -> None:
         self.is_null = True
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing to wait for: it is done, or null."""
+        return self.done or self.is_null
 
     # -- one request -----------------------------------------------------------------------------------------------
 
@@ -89,9 +97,10 @@ class Request:
     async def Get_status(self, status: Status | None = None) -> bool:
         """Whether it is done; it stays as it is."""
         async with self.process.call("Get_status"):
-            done = await self.process.test(lambda: self.done)
+            check_status(status, "Get_status")
+            done = await self.process.test(lambda: self.over)
             if done and status is not None:
-                status.fill(self.status)
+                status.fill(Status() if self.is_null else self.status)
             return done
 
     async def Cancel(self) -> None:
@@ -108,12 +117,14 @@ class Request:
 
     async def _wait(self, call: str, status: Status | None) -> Any:
         async with self.process.call(call):
+            check_status(status, call)
             await self.process.wait_done(self)
             return self.take(status)
 
     async def _test(self, call: str, status: Status | None) -> tuple[bool, Any]:
         async with self.process.call(call):
-            done = await self.process.test(lambda: self.done)
+            check_status(status, call)
+            done = await self.process.test(lambda: self.over)
             return done, self.take(status) if done else None
 
     # -- several ---------------------------------------------------------------------------------------------------
@@ -258,6 +269,8 @@ class Prequest(Request):
 def _process(call: str, requests: Sequence[Request]) -> Process | None:
     """The rank of some requests; None without any. Raises RequestError."""
     process = None
+    if not isinstance(requests, Iterable):
+        raise RequestError(f"{call}: {type(requests).__name__} is no list of requests")
     for request in requests:
         if not isinstance(request, Request):
             raise RequestError(
@@ -274,6 +287,8 @@ def _process(call: str, requests: Sequence[Request]) -> Process | None:
 def _statuses(statuses: list[Status] | None, count: int) -> list[Status]:
     """`count` statuses, the first of which are the caller's list's, which is made as long."""
     found = [] if statuses is None else statuses
+    if not isinstance(found, list) or not all(isinstance(one, Status) for one in found):
+        raise ArgumentError(f"statuses = {statuses!r}: a list of Status, or None")
     found.extend(Status() for _ in range(count - len(found)))
     return found
 
@@ -282,19 +297,20 @@ async def _all(
     call: str, requests: Sequence[Request], statuses: list[Status] | None, *, wait: bool
 ) -> list[Any] | None:
     process = _process(call, requests)
+    _statuses(statuses, 0)
     if process is None:
         return []
     async with process.call(call):
         if wait:
             for request in requests:
                 await process.wait_done(request)
-        elif not await process.test(lambda: all(request.done for request in requests)):
+        elif not await process.test(lambda: all(request.over for request in requests)):
             return None
         values, first = [], None
         for request, status in zip(requests, _statuses(statuses, len(requests)), strict=False):
             try:
                 values.append(request.take(status))
-            except MpiError as error:
+            except Exception as error:
                 first = first or error
         if first is not None:
             raise first
@@ -304,6 +320,7 @@ async def _all(
 async def _any(
     call: str, requests: Sequence[Request], status: Status | None, *, wait: bool
 ) -> tuple[int, bool, Any]:
+    check_status(status, call)
     process = _process(call, requests)
     if process is None:
         return UNDEFINED, True, None
@@ -320,6 +337,7 @@ async def _some(
     call: str, requests: Sequence[Request], statuses: list[Status] | None, *, wait: bool
 ) -> tuple[list[int] | None, list[Any] | None]:
     process = _process(call, requests)
+    _statuses(statuses, 0)
     if process is None:
         return None, None
     async with process.call(call):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import ArgumentError
 from ..matching import ANY_SOURCE, ANY_TAG
 from .datatypes import dtype_of
 
-__all__ = ["UNDEFINED", "Status"]
+__all__ = ["UNDEFINED", "Status", "check_status"]
 
 UNDEFINED = -32766
 """No number: a count that is not whole, a rank that is not there, the colour of a rank that Split leaves out."""
@@ -55,3 +56,9 @@ class Status:
             other.length,
             other.cancelled,
         )
+
+
+def check_status(status: Any, what: str) -> None:
+    """Raises ArgumentError, beginning with `what`, if `status` is neither a Status nor None."""
+    if status is not None and not isinstance(status, Status):
+        raise ArgumentError(f"{what}: status = {status!r}: a Status, or None")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from lanikai.sim.host.mpi import MPI
 from lanikai.sim.host.mpi.data.buffers import data_of, parts_of
 from lanikai.sim.host.mpi.errors import (
+    ArgumentError,
     AttributeKeyError,
     BufferKindError,
     CommunicatorError,
@@ -21,6 +22,7 @@ from lanikai.sim.host.mpi.errors import (
     MpiError,
     OperationError,
     RankError,
+    RequestError,
     TagError,
 )
 
@@ -105,8 +107,32 @@ def test_other_arguments_of_wrong_types() -> None:
     async def main(world) -> None:
         if world.rank:
             return
-        with pytest.raises(BufferKindError, match=r"^Recv on world: status = 5: a Status, or None$"):
+        with pytest.raises(ArgumentError, match=r"^Recv on world: status = 5: a Status, or None$"):
             await world.Recv(bytearray(1), 1, 0, 5)
+        request = await world.Irecv(bytearray(1), 1, 0)
+        for call in (request.Wait, request.Test, request.wait, request.test, request.Get_status):
+            with pytest.raises(ArgumentError, match=r": status = 5: a Status, or None$"):
+                await call(5)
+        kinds = MPI.Request
+        for several in (
+            kinds.Waitall,
+            kinds.Testall,
+            kinds.Waitsome,
+            kinds.Testsome,
+            kinds.waitall,
+            kinds.waitsome,
+        ):
+            with pytest.raises(ArgumentError, match=r"^statuses = 5: a list of Status, or None$"):
+                await several([request], 5)
+            with pytest.raises(RequestError, match=r": Request is no list of requests$"):
+                await several(request)
+        for any_of in (kinds.Waitany, kinds.Testany, kinds.waitany, kinds.testany):
+            with pytest.raises(ArgumentError, match=r": status = 5: a Status, or None$"):
+                await any_of([request], 5)
+        await request.Cancel()
+        await request.Wait()
+        with pytest.raises(ArgumentError, match=r"^Create_keyval: delete_fn = True: a function of "):
+            world.Create_keyval(None, True)
         with pytest.raises(OperationError) as caught:
             await world.Allreduce(np.zeros(1), np.zeros(1), "sum")
         assert str(caught.value) == "Allreduce on world: op = 'sum': MPI.SUM, MPI.MAX, ... or an Op.Create"

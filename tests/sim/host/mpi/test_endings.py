@@ -170,6 +170,35 @@ def test_different_collective_operations_neither_of_which_waits() -> None:
     assert "is in Bcast with a message for rank 1" in line or "is in Reduce with a message for rank 0" in line
 
 
+def test_ranks_that_do_not_agree_on_the_root() -> None:
+    async def main(world) -> None:
+        await world.Bcast(bytearray(4), root=world.rank)
+
+    line = fails(RankFailedError, main)
+    assert "has not taken it: all ranks call the same collective operations with the same arguments" in line
+
+
+def test_a_rank_that_alone_leaves_a_non_blocking_collective() -> None:
+    async def main(world) -> None:
+        if world.rank == 0:
+            await world.Ibarrier()
+
+    line = fails(RankFailedError, main, 3)
+    assert "Barrier" in line and "Finalize" in line
+
+
+def test_a_users_operation_that_raises_in_a_non_blocking_collective_is_its_requests_error() -> None:
+    def divide(a, b, datatype) -> None:
+        raise ZeroDivisionError("by nothing")
+
+    async def main(world) -> None:
+        request = await world.Iallreduce(np.zeros(1), np.zeros(1), MPI.Op.Create(divide, commute=True))
+        with pytest.raises(ZeroDivisionError, match="by nothing"):
+            await request.Wait()
+
+    Ranks(2).run(main, ending=False)
+
+
 def test_a_collective_operation_at_one_rank_and_another_one_at_the_other() -> None:
     async def main(world) -> None:
         if world.rank == 0:

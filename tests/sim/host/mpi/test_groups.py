@@ -48,6 +48,7 @@ def test_groups_are_sets_in_an_order() -> None:
             lambda: whole.Range_incl([(0, 5, 0)]),
             "Range_incl: (0, 5, 0): (first, last, step), a step that is not 0",
         ),
+        (lambda: whole.Range_incl([(0, 5, 1.5)]), "Range_incl: range = 1.5: a whole number"),
         (lambda: odd.Translate_ranks([3], low), "Translate_ranks: rank 3: the group has ranks 0 to 2"),
     ):
         with pytest.raises(RankError) as caught:
@@ -177,6 +178,8 @@ def test_sizes_of_grids_that_are_given_stay() -> None:
     for count, dims in ((7, [2, 0]), (6, [2, 2]), (0, [0]), (4, [-1, 0])):
         with pytest.raises(CommunicatorError, match="do not make a grid of"):
             MPI.Compute_dims(count, dims)
+    with pytest.raises(CommunicatorError, match=r"^Compute_dims: dims = 1.5: a whole number$"):
+        MPI.Compute_dims(4, 1.5)
 
 
 def test_many_communicators_one_after_the_other() -> None:

@@ -288,6 +288,25 @@ def test_a_persistent_receive_that_is_cancelled_can_be_started_again() -> None:
     ranks.run(main)
 
 
+def test_a_freed_request_goes_on_and_is_null() -> None:
+    ranks = Ranks(2)
+
+    async def main(world) -> None:
+        if world.rank == 0:
+            request, status = await world.Isend(bytes([7]) * LONG, 1), MPI.Status(4, 4, 4)
+            await request.Free()
+            assert await request.Wait(status) and status == MPI.Status()
+            assert await MPI.Request.Waitall([request])
+            assert await MPI.Request.Waitany([request]) == MPI.UNDEFINED
+        else:
+            await ranks.world.sleep(3000)
+            buffer = bytearray(LONG)
+            await world.Recv(buffer, 0)
+            assert buffer == bytes([7]) * LONG
+
+    ranks.run(main)
+
+
 def test_a_thousand_requests_both_ways() -> None:
     ranks = Ranks(2, seed=3)
 
