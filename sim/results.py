@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -133,12 +134,20 @@ class Report:
         return json.dumps(self.as_json(), indent=2, ensure_ascii=False) + "\n"
 
 
-def rows(outcomes: Sequence[Outcome]) -> Iterator[dict[str, Any]]:
+def rows(outcomes: Sequence[Outcome], by_flow: Sequence[str]) -> Iterator[dict[str, Any]]:
     """A flat row for each flow of each point (one row for a point without flows): `point`, `flow` (None
-    without flows), parameters, results, `published_...`, `within`, `seed`, `cycles`. A list with a value for
-    each flow gives that flow's; any other list is JSON."""
+    without flows), parameters, results, `published_...`, `within`, `seed`, `cycles`.
+
+    `by_flow` declares which results and parameters have a value for each flow (`Experiment.by_flow`): their lists are
+    dealt out, and one that is shorter than the longest result has None for the last flows. Any other list is JSON,
+    however long it is, and so is one inside a list.
+    """
     for number, outcome in enumerate(outcomes):
-        lists = [value for value in outcome.results.values() if isinstance(value, list)]
+        lists = [
+            value
+            for key, value in outcome.results.items()
+            if isinstance(value, list) and _declared(key, by_flow)
+        ]
         flows = max(map(len, lists), default=0)
         for flow in range(flows or 1):
             row: dict[str, Any] = {"point": number, "flow": flow if flows else None}
@@ -148,17 +157,21 @@ def rows(outcomes: Sequence[Outcome]) -> Iterator[dict[str, Any]]:
                 ("published_", outcome.point.published or {}),
             ):
                 for key, value in values.items():
-                    if isinstance(value, list):
-                        value = value[flow] if flows and len(value) == flows else json.dumps(value)
-                    row[prefix + key] = value
+                    if flows and isinstance(value, list) and _declared(key, by_flow):
+                        value = value[flow] if flow < len(value) else None
+                    row[prefix + key] = json.dumps(value) if isinstance(value, list) else value
             yield row | {"within": outcome.within, "seed": outcome.seed, "cycles": outcome.cycles}
 
 
-def write_csv(path: Path, outcomes: Sequence[Outcome]) -> None:
+def _declared(key: str, by_flow: Sequence[str]) -> bool:
+    return any(fnmatchcase(key, pattern) for pattern in by_flow)
+
+
+def write_csv(path: Path, outcomes: Sequence[Outcome], by_flow: Sequence[str]) -> None:
     """Write `rows` as CSV; the same outcomes give the same bytes."""
     import polars
 
-    polars.DataFrame(list(rows(outcomes)), infer_schema_length=None).write_csv(path)
+    polars.DataFrame(list(rows(outcomes, by_flow)), infer_schema_length=None).write_csv(path)
 
 
 def check_file(path: Path, what: str) -> None:

@@ -137,6 +137,8 @@ class Experiment(ABC):
     - `entry`: `module:coroutine` that runs one point inside the simulation. It is given the cluster (or what
       the system has in its place) and the point's `spec`, and returns what it measured as plain JSON.
     - `Parameters`: a `Part` whose defaults are the published set-up.
+    - `by_flow`: names of the points' parameters and results that are lists with a value for each flow (or rank, VL,
+      class, slot), `*` standing for any letters: they are dealt out to the rows of `results.csv`. No other list is.
     """
 
     name: ClassVar[str]
@@ -144,6 +146,7 @@ class Experiment(ABC):
     source: ClassVar[str]
     entry: ClassVar[str]
     Parameters: ClassVar[type[Part]]
+    by_flow: ClassVar[Sequence[str]] = ()
 
     @abstractmethod
     def points(self, parameters: Any, size: Size) -> Sequence[Point]:

@@ -70,6 +70,7 @@ class FairQueueing(Experiment):
     source = source("fair-queueing")
     entry = "lanikai.sim.experiments.fair_queueing:measure"
     Parameters = FairQueueingParameters
+    by_flow = ("message_packets", "bandwidth_mb_per_s", "share")
 
     def points(self, parameters: FairQueueingParameters, size: Size) -> list[Point]:
         """A point a discipline."""

@@ -157,6 +157,7 @@ class MpiReplay(Experiment):
     source = "gulati-thesis-2001 4.4.2 and 1.1; a trace of sweep3d on 2 x 2 ranks"
     entry = "lanikai.sim.experiments.mpi_replay:measure"
     Parameters = MpiReplayParameters
+    by_flow = ("inside_mpi_share",)
 
     def points(self, parameters: MpiReplayParameters, size: Size) -> list[Point]:
         """Alone and beside the competing flow, without and with a reservation."""

@@ -84,6 +84,7 @@ class MpiShare(Experiment):
     source = source("mpi-share")
     entry = "lanikai.sim.experiments.mpi_share:measure"
     Parameters = MpiShareParameters
+    by_flow = ("idt_ticks", "bandwidth_mb_per_s", "share")
 
     def points(self, parameters: MpiShareParameters, size: Size) -> list[Point]:
         """A point a setting."""

@@ -260,6 +260,7 @@ class NetworkLoad(Experiment):
     source = "Dally and Towles, Principles and Practices of Interconnection Networks, 2004, chapter 23"
     entry = MEASURE
     Parameters = NetworkLoadParameters
+    by_flow = ("class_*",)
 
     def points(self, parameters: NetworkLoadParameters, size: Size) -> list[Point]:
         """A point for each allocator and load."""

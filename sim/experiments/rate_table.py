@@ -61,6 +61,7 @@ class RateTable(Experiment):
     source = source("rate-table")
     entry = "lanikai.sim.experiments.rate_table:measure"
     Parameters = RateTableParameters
+    by_flow = ("dispatched", "ndt_*")
 
     def points(self, parameters: RateTableParameters, size: Size) -> list[Point]:
         """One point."""

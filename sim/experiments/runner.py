@@ -125,7 +125,7 @@ def _write(
         build_cached=all(model.cached for model in models),
         files=files,
     )
-    write_csv(folder.file("results.csv"), outcomes)
+    write_csv(folder.file("results.csv"), outcomes, experiment.by_flow)
     save_plot(folder.file("plot.png"), experiment, parameters, outcomes)
     folder.file("run.log").write_text(_log(experiment, parameters, outcomes, size=size, seed=seed))
     folder.file("results.json").write_text(report.json_text())

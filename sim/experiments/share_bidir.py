@@ -88,6 +88,7 @@ class ShareBidir(Experiment):
     source = source("share-bidir")
     entry = "lanikai.sim.experiments.share_bidir:measure"
     Parameters = ShareBidirParameters
+    by_flow = ("bandwidth_mb_per_s",)
 
     def points(self, parameters: ShareBidirParameters, size: Size) -> list[Point]:
         """The point that is asked for; of the published set-up two. Flow 0 is the incoming one, as in the results."""

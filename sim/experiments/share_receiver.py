@@ -84,6 +84,7 @@ class ShareReceiver(Experiment):
     source = source("share-receiver")
     entry = "lanikai.sim.experiments.share_receiver:measure"
     Parameters = ShareReceiverParameters
+    by_flow = ("idt_over_T", "idt_ticks", "bandwidth_mb_per_s", "share")
 
     def points(self, parameters: ShareReceiverParameters, size: Size) -> list[Point]:
         """A point a setting."""

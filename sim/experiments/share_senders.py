@@ -125,6 +125,7 @@ class ShareSenders(Experiment):
     source = source("share-senders")
     entry = "lanikai.sim.experiments.share_senders:measure"
     Parameters = ShareSendersParameters
+    by_flow = ("idt_over_T", "idt_ticks", "bandwidth_mb_per_s", "share")
 
     def points(self, parameters: ShareSendersParameters, size: Size) -> list[Point]:
         """A point a setting. A setting that was published has its published bandwidths beside it."""

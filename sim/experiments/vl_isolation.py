@@ -100,6 +100,7 @@ class VlIsolation(Experiment):
     source = "Dally, Virtual-Channel Flow Control, IEEE Trans. Parallel and Distributed Systems 3(2), 1992"
     entry = MEASURE
     Parameters = VlIsolationParameters
+    by_flow = ("class_*",)
 
     def points(self, parameters: VlIsolationParameters, size: Size) -> list[Point]:
         """A point for each arbiter and setting."""

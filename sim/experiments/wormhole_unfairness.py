@@ -145,6 +145,7 @@ class WormholeUnfairness(Experiment):
     source = source("wormhole-unfairness")
     entry = "lanikai.sim.experiments.wormhole_unfairness:measure"
     Parameters = WormholeUnfairnessParameters
+    by_flow = ("idt_ticks", "bandwidth_mb_per_s")
 
     def points(self, parameters: WormholeUnfairnessParameters, size: Size) -> list[Point]:
         """Before, and after C and D are regulated."""

@@ -208,6 +208,15 @@ class WrrShares(Experiment):
     source = "yum-2006 3.3"
     entry = "lanikai.sim.experiments.wrr_shares:measure"
     Parameters = WrrSharesParameters
+    by_flow = (
+        "bandwidths",
+        "weights",
+        "frame_flits",
+        "accepted_flits",
+        "share",
+        "weight_share",
+        "bandwidth_share",
+    )
 
     def points(self, parameters: WrrSharesParameters, size: Size) -> list[Point]:
         """A point for each variant and set of active VLs, and for each event."""

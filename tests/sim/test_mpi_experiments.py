@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from lanikai.sim.experiments.base import Outcome, Point
 from lanikai.sim.experiments.gm_flows import ideal_mb_per_s
 from lanikai.sim.experiments.parameters import parse
 from lanikai.sim.experiments.registry import find
+from lanikai.sim.results import write_csv
 from matplotlib.figure import Figure
 
 CLOCK_HZ = 33_000_000
@@ -177,3 +179,24 @@ def test_mpi_replay_refuses_flows_that_are_not_there() -> None:
     points = find("mpi-replay").points(parse(find("mpi-replay"), ["competing=[3, 1]"]), "quick")
     assert [point.spec["reserve"] for point in points] == [[], [[3, 1]], [], [[3, 1]]]
     assert [point.spec["competing"] for point in points] == [None, None, [3, 1], [3, 1]]
+
+
+def test_mpi_replay_with_as_many_reserved_flows_as_ranks_writes_its_rows(tmp_path) -> None:
+    """Their list is as long as that of the ranks, and is not dealt out to them."""
+    experiment = find("mpi-replay")
+    parameters = parse(experiment, ["reserve=[[0, 2], [1, 0], [3, 1], [3, 2]]"])
+    outcomes = [
+        Outcome(
+            point=point,
+            results=experiment.results(parameters, point, times()(point)),
+            seed=1,
+            cycles=1,
+            wall_seconds=1.0,
+        )
+        for point in experiment.points(parameters, "quick")
+    ]
+    write_csv(tmp_path / "results.csv", outcomes, experiment.by_flow)
+    with (tmp_path / "results.csv").open() as file:
+        found = list(csv.DictReader(file))
+    assert [row["flow"] for row in found] == ["0", "1", "2", "3"] * len(outcomes)
+    assert {row["reserve"] for row in found} == {"[]", "[[0, 2], [1, 0], [3, 1], [3, 2]]"}

@@ -15,6 +15,8 @@ from lanikai.sim.folder_lock import LOCK
 from lanikai.sim.results import Report, RunFolder, check_file, rows, write_csv
 from rich.console import Console
 
+BY_FLOW = ["idt_ticks", "bandwidth_*"]
+
 
 def outcome(achieved: list[float], *, published: list[float] | None = None) -> Outcome:
     point = Point(
@@ -67,7 +69,9 @@ def test_the_exit_status_is_zero_only_if_all_is_within_and_every_claim_holds():
 
 
 def test_the_csv_has_a_row_a_flow(tmp_path):
-    write_csv(tmp_path / "a.csv", [outcome([40.0, 20.5], published=[41.0, 20.0]), outcome([1.0, 2.0])])
+    write_csv(
+        tmp_path / "a.csv", [outcome([40.0, 20.5], published=[41.0, 20.0]), outcome([1.0, 2.0])], BY_FLOW
+    )
     with (tmp_path / "a.csv").open() as file:
         found = list(csv.DictReader(file))
     assert [(row["point"], row["flow"]) for row in found] == [("0", "0"), ("0", "1"), ("1", "0"), ("1", "1")]
@@ -82,11 +86,45 @@ def test_a_point_without_flows_is_one_row():
     """Also with lists among its parameters, and an empty one has no value for the flow that there is not."""
     parameters = {"file": "a", "shares": [1.0], "lengths": []}
     point = Point(label="", parameters=parameters, spec={})
-    found = list(rows([Outcome(point=point, results={"x": 1.5}, seed=1, cycles=2, wall_seconds=1.0)]))
+    found = list(
+        rows([Outcome(point=point, results={"x": 1.5}, seed=1, cycles=2, wall_seconds=1.0)], ["shares", "x"])
+    )
     lists = {"shares": "[1.0]", "lengths": "[]"}
     assert found == [
         {"point": 0, "flow": None, "file": "a", **lists, "x": 1.5, "within": None, "seed": 1, "cycles": 2}
     ]
+
+
+def test_lists_are_dealt_out_by_declaration_and_not_by_their_length(tmp_path):
+    """A parameter that is as long as the flows, one of lists, and a result that is none of the flows'."""
+    point = Point(
+        label="",
+        parameters={"pair": [7, 8], "reserve": [[0, 1], [2, 3]], "idt_ticks": [5, 6], "few": [9]},
+        spec={},
+        published={"bandwidth_mb_per_s": [1.0, 2.0]},
+        tolerance={"bandwidth_mb_per_s": 0.1},
+    )
+    other = Point(
+        label="", parameters={"pair": [7, 8], "reserve": [], "idt_ticks": [5, 6], "few": []}, spec={}
+    )
+    results = {"bandwidth_mb_per_s": [1.0, 2.0], "counts": [3, 4], "nested": [[1], [2]]}
+    outcomes = [
+        Outcome(point=one, results=results, seed=1, cycles=2, wall_seconds=1.0) for one in (point, other)
+    ]
+    write_csv(tmp_path / "a.csv", outcomes, [*BY_FLOW, "nested", "few"])
+    with (tmp_path / "a.csv").open() as file:
+        found = list(csv.DictReader(file))
+    assert [row["flow"] for row in found] == ["0", "1"] * 2
+    assert [row["pair"] for row in found] == ["[7, 8]"] * 4 and {row["counts"] for row in found} == {"[3, 4]"}
+    assert [row["reserve"] for row in found] == ["[[0, 1], [2, 3]]"] * 2 + ["[]"] * 2
+    assert [row["idt_ticks"] for row in found] == ["5", "6"] * 2
+    assert [row["nested"] for row in found] == ["[1]", "[2]"] * 2 and [row["few"] for row in found] == [
+        "9",
+        "",
+        "",
+        "",
+    ]
+    assert [row["published_bandwidth_mb_per_s"] for row in found] == ["1.0", "2.0", "", ""]
 
 
 def test_every_run_has_a_folder_of_its_own(tmp_path, monkeypatch):
