@@ -43,7 +43,7 @@ class Generator(wiring.Component):
 
     - `node` (in, `node_bits`): this node's number. `control` (in, `CONTROL`).
     - `access` (in, `ACCESS`), `answer` (out, 32): class pages, route rows (their VL), trace rows, DEFERRED.
-    - `load` (in, 4), `word` (in, 32): words of the random numbers' state.
+    - `load` (in, 4), `word` (in, 32), `load_class` (in, class number): words of the state of a class's random numbers.
     - `birth` (out, `Birth`), `birth_vl` (out), `birth_valid` (out): a packet for the queue of its VL.
     - `full` (in, `vls`): queues that take none.
     - `behind` (out): a class has tagged packets yet to be born.
@@ -81,6 +81,7 @@ class Generator(wiring.Component):
                 "answer": Out(32),
                 "load": In(4),
                 "word": In(32),
+                "load_class": In(config.class_bits),
                 "birth": Out(Birth(config)),
                 "birth_vl": Out(link.vl_bits),
                 "birth_valid": Out(1),
@@ -97,7 +98,10 @@ class Generator(wiring.Component):
         config, control = self._config, self.control
         count = config.classes
         m.submodules.settings = settings = ClassSettings(config)
-        m.submodules.random = random = Xoroshiro()
+        # A generator a class, so that what a class does follows from its own seed, whatever holds up the others.
+        generators = [Xoroshiro() for _ in range(count)]
+        for c, one in enumerate(generators):
+            m.submodules[f"random_{c}"] = one
         m.submodules.arbiter = arbiter = RoundRobinArbiter(size=count)
 
         # What is looked at in every cycle stands in registers: what a class has to do, and when.
@@ -126,14 +130,20 @@ class Generator(wiring.Component):
             grant.eq(arbiter.grant),
             event.eq(arbiter.requests.any()),
             birth.eq((grant & ready).any()),
-            random.step.eq(event),
-            random.load.eq(self.load),
-            random.word.eq(self.word),
             self.behind.eq((enabled & (~primed | early)).any()),
             self.idle.eq(~((enabled & (ahead | ready)) | fetching).any()),
             self.waiting.eq(enabled & ~ahead),
             *(due.eq(mine[SPACING_FRACTION:]) for due, mine in zip(self.due, dues, strict=True)),
         ]
+        total, raw = Signal(64), Signal(64)
+        for c, one in enumerate(generators):
+            m.d.comb += [
+                one.step.eq(grant[c] & event),
+                one.load.eq(Mux(self.load_class == c, self.load, 0)),
+                one.word.eq(self.word),
+            ]
+            with m.If(grant[c]):
+                m.d.comb += [total.eq(one.total), raw.eq(one.raw)]
         self._deferred(m, enabled & ready & blocked, settings)
 
         # The granted class: its settings and the rest of its state are rows of memories, as one is needed at
@@ -156,7 +166,7 @@ class Generator(wiring.Component):
                 m.d.comb += due.eq(dues[c])
 
         # An exponential draw, in cycles.
-        draw = exponential(m, random.total[32:])
+        draw = exponential(m, total[32:])
         # 36 bits hold a period of 24 and a spacing of 32 bits; the product has 57, which a simulator handles as one
         # number.
         mean, drawn = Signal(24 + SPACING_FRACTION), Signal(32)
@@ -167,7 +177,7 @@ class Generator(wiring.Component):
         ]
         assert EXPONENTIAL_BITS + 24 - EXPONENTIAL_FRACTION <= 32
 
-        destination, vl, turn = self._choose(m, settings, old, random)
+        destination, vl, turn = self._choose(m, settings, old, total, raw)
         flits_read, spacing_read = self._trace(m, old.row, event)
         longest = settings.length.flits
         last = Signal()
@@ -293,14 +303,14 @@ class Generator(wiring.Component):
         return read[0], read[1]
 
     def _choose(
-        self, m: Module, settings: ClassSettings, old: data.View, random: Xoroshiro
+        self, m: Module, settings: ClassSettings, old: data.View, total: Value, raw: Value
     ) -> tuple[Signal, Signal, Signal]:
         """Destination and VL of the class's next packet, and its next turn."""
         config, access = self._config, self.access
         destination, vl, turn = Signal(config.node_bits), Signal(config.link.vl_bits), Signal(4)
         named = settings.destination.node[: config.node_bits]
-        anywhere = uniform(m, random.total[32 - UNIFORM_BITS : 32], self.node, config)
-        hot = (random.raw[:12] < settings.destination.fraction) & (named != self.node)
+        anywhere = uniform(m, total[32 - UNIFORM_BITS : 32], self.node, config)
+        hot = (raw[:12] < settings.destination.fraction) & (named != self.node)
         with m.Switch(settings.control.pattern):
             with m.Case(Choice.FIXED):
                 m.d.comb += destination.eq(named)
@@ -322,7 +332,7 @@ class Generator(wiring.Component):
         m.d.comb += turn.eq(Mux(old.turn + 1 >= count, 0, old.turn + 1))
         with m.Switch(settings.control.vl_choice):
             with m.Case(VlChoice.RANDOM):
-                m.d.comb += vl.eq(first + (random.raw[16:32] * count)[16:])
+                m.d.comb += vl.eq(first + (raw[16:32] * count)[16:])
             with m.Case(VlChoice.IN_TURN):
                 m.d.comb += vl.eq(first + old.turn)
             with m.Default():

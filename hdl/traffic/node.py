@@ -81,7 +81,15 @@ class TrafficNode(wiring.Component):
                 part.access.eq(access),
                 part.word.eq(access.data),
             ]
-        m.d.comb += [source.load.eq(load), sink.load.eq(load[3])]
+        # The stalls of the sink have class 0's seed.
+        chosen = Signal(source.load_class.shape())
+        with m.If(access.write & (access.address == NODE["SEED_CLASS"].offset)):
+            m.d.sync += chosen.eq(access.data)
+        m.d.comb += [
+            source.load.eq(load),
+            source.load_class.eq(chosen),
+            sink.load.eq(load[3] & (chosen == 0)),
+        ]
 
         sent, received, own = Signal(32), Signal(32), Signal(32)
         with m.If(source.sent_tail):

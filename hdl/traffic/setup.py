@@ -12,8 +12,9 @@ from ..config import ConfigError, Part
 from .config import TrafficConfig
 from .pattern import PERMUTATIONS, permutation
 from .ports import CLASS, SPACING_FRACTION, Choice, Mode, VlChoice
+from .random import seed_words
 
-__all__ = ["ClassSetup", "random_spacing", "trace_rows"]
+__all__ = ["ClassSetup", "class_seeds", "random_spacing", "trace_rows"]
 
 MODES: dict[str, Any] = {
     "random": Mode.RANDOM,
@@ -29,6 +30,8 @@ VL_CHOICES: dict[str, Any] = {
 PATTERNS = ("uniform", "hot_spot", "fixed", "table", *PERMUTATIONS)
 ONE = 1 << SPACING_FRACTION
 MAX_WORD = (1 << 32) - 1
+NODE_NUMBER_BITS = 10
+"""Node numbers in a header (`packet.IDENTITY`)."""
 
 
 class ClassSetup(Part):
@@ -142,6 +145,20 @@ class ClassSetup(Part):
             },
         }
         return [(name, CLASS[name].pack(**values)) for name, values in fields.items()]
+
+
+def class_seeds(seed: int, node: int, config: TrafficConfig) -> list[tuple[str, int]]:
+    """(register, word) pairs that give every class of `node` random numbers of its own, in the order of writing.
+
+    Class c of node n has stream n + 1024 c of `seed`, so that a class makes the same packets whatever other classes
+    there are.
+    """
+    words = []
+    for number in range(config.classes):
+        words.append(("SEED_CLASS", number))
+        stream = node + (number << NODE_NUMBER_BITS)
+        words += [(f"SEED_{place}", word) for place, word in enumerate(seed_words(seed, stream))]
+    return words
 
 
 def random_spacing(births: float) -> int:

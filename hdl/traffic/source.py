@@ -20,7 +20,7 @@ class Source(wiring.Component):
     """Makes packets (`Generator`) and sends them (`Sender`).
 
     Members: `node` (in): its number; `control` (in, `CONTROL`); `access` (in, `ACCESS`) and `answer` (out,
-    32); `load` (in, 4), `word` (in, 32): random numbers' state; `tx` (out, `LinkSignature`); `born` (out): a
+    32); `load` (in, 4), `word` (in, 32), `load_class` (in): random numbers' state of a class; `tx` (out, `LinkSignature`); `born` (out): a
     tagged packet is born in this cycle; `behind` (out): tagged packets are yet to be born; `sent_tail` (out);
     `idle` (out), `waiting` (out), `due` (out): nothing is to be done until one of the `waiting` classes is `due`
     (`Generator`, `Sender`).
@@ -38,6 +38,7 @@ class Source(wiring.Component):
                 "answer": Out(32),
                 "load": In(4),
                 "word": In(32),
+                "load_class": In(config.class_bits),
                 "tx": Out(LinkSignature(config.link)),
                 "born": Out(1),
                 "behind": Out(1),
@@ -72,6 +73,7 @@ class Source(wiring.Component):
         m.d.comb += [
             generator.load.eq(self.load),
             generator.word.eq(self.word),
+            generator.load_class.eq(self.load_class),
             generator.full.eq(sender.full),
             sender.birth.eq(generator.birth),
             sender.birth_vl.eq(generator.birth_vl),

@@ -26,7 +26,7 @@ from lanikai.hdl.traffic.ports import (
     route_address,
     statistics_address,
 )
-from lanikai.hdl.traffic.random import seed_words
+from lanikai.hdl.traffic.setup import class_seeds
 from lanikai.hdl.traffic.setup import ClassSetup
 from lanikai.hdl.traffic.statistics import bin_of, bin_range
 
@@ -141,12 +141,11 @@ class NetworkBench:
         sinks do not look at the order."""
         network = self.config.network
         unordered = NODE["SINK"].pack(unordered=int(network.router.vl_selection == "any"))
-        nodes = range(len(network.nodes))
+        nodes, traffic = range(len(network.nodes)), self.config.traffic
         words: list[tuple[Place, int]] = []
         for node in nodes:
             words.append(((node, NODE["SINK"].offset), unordered))
-            for place, word in enumerate(seed_words(self.seed, node)):
-                words.append(((node, NODE[f"SEED_{place}"].offset), word))
+            words += [((node, NODE[name].offset), word) for name, word in class_seeds(self.seed, node, traffic)]
             for destination in nodes:
                 if destination != node:
                     route = network.source_route(node, destination)

@@ -100,7 +100,7 @@ class GeneratorModel:
     vl_of: list = field(default_factory=list)
 
     def __post_init__(self):
-        self.random = xoroshiro(self.words)
+        self.random = [xoroshiro(words) for words in self.words]
         self.processes = [_Process() for _ in self.settings]
         self.last = len(self.settings) - 1
         self.deferred = [0] * len(self.settings)
@@ -136,7 +136,7 @@ class GeneratorModel:
 
     def _serve(self, c, now):
         s, p = self.settings[c], self.processes[c]
-        total, raw = next(self.random)
+        total, raw = next(self.random[c])
         draw = exponential_value(total >> 32)
 
         def drawn(mean):

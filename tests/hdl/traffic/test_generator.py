@@ -64,10 +64,12 @@ async def read(ctx, dut, address):
 
 async def set_up(ctx, dut, model):
     """The model's settings into the generator, and back."""
-    for i, word in enumerate(model.words):
-        ctx.set(dut.load, 1 << i)
-        ctx.set(dut.word, word)
-        await ctx.tick()
+    for number, words in enumerate(model.words):
+        ctx.set(dut.load_class, number)
+        for i, word in enumerate(words):
+            ctx.set(dut.load, 1 << i)
+            ctx.set(dut.word, word)
+            await ctx.tick()
     ctx.set(dut.load, 0)
     ctx.set(dut.node, model.node)
     for destination, vl in enumerate(model.vl_of):
@@ -87,7 +89,7 @@ async def set_up(ctx, dut, model):
 def test_births_are_the_models(data, seed, node, fullness):
     model = GeneratorModel(
         settings=data.draw(st.lists(setting(), min_size=3, max_size=3)),
-        words=seed_words(seed, node),
+        words=[seed_words(seed, node + 16 * number) for number in range(3)],
         node=node,
         nodes=CONFIG.nodes,
         header_flits=CONFIG.link.header_flits,
@@ -141,8 +143,20 @@ def test_births_are_the_models(data, seed, node, fullness):
     simulator.run()
 
 
+def test_a_class_makes_the_same_packets_whatever_the_others_do():
+    """Another class that is there or not, and whose queue is full or not. (The generator follows the model, above.)"""
+    mine = Settings(mode=Mode.RANDOM, spacing=20 * ONE, vl_first=0, vl_count=2)
+    other = Settings(mode=Mode.RANDOM, spacing=2 * ONE, vl_first=2, vl_count=2)
+    seen = []
+    for second, full in ((Settings(mode=Mode.OFF), 0), (other, 0), (other, 0b1100)):
+        model = GeneratorModel(settings=[mine, second], words=[seed_words(5, 2), seed_words(5, 1026)])
+        played = [born for now in range(4000) if (born := model.cycle(now, full if now % 100 < 90 else 0))]
+        seen.append([(one.due, one.vl, one.destination) for one in played if one.traffic_class == 0])
+    assert len(seen[0]) > 150 and seen[0] == seen[1] == seen[2]
+
+
 def births(cycles, full=0, **changes):
-    model = GeneratorModel(settings=[Settings(**changes)], words=seed_words(11), vl_of=list(range(16)))
+    model = GeneratorModel(settings=[Settings(**changes)], words=[seed_words(11)], vl_of=list(range(16)))
     model.trace = [(10, 3 * ONE), (0, 0), (8, 0), (1, 0)]
     return [born for now in range(cycles) if (born := model.cycle(now, full))]
 
@@ -218,7 +232,7 @@ def test_hot_spot_fraction_and_vls():
 
 def test_a_full_queue_puts_births_off_and_loses_none():
     chosen = Settings(mode=Mode.PERIODIC, spacing=10 * ONE)
-    model = GeneratorModel(settings=[chosen], words=seed_words(0))
+    model = GeneratorModel(settings=[chosen], words=[seed_words(0)])
     played = [(now, born.due) for now in range(400) if (born := model.cycle(now, int(now < 300)))]
     assert [due for _, due in played] == list(range(1, 400, 10))
     assert played[0][0] == 300 and model.deferred == [299]

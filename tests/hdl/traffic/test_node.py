@@ -34,7 +34,7 @@ from lanikai.hdl.traffic.ports import (
     route_address,
     statistics_address,
 )
-from lanikai.hdl.traffic.random import seed_words
+from lanikai.hdl.traffic.setup import class_seeds
 from lanikai.hdl.traffic.statistics import bin_range
 
 from .generator_model import ONE, Settings
@@ -125,8 +125,8 @@ class System:
 
     async def seed(self, seed):
         for node in range(self.config.nodes):
-            for i, word in enumerate(seed_words(seed, node)):
-                await self.write(node, NODE[f"SEED_{i}"].offset, word)
+            for name, word in class_seeds(seed, node, self.config):
+                await self.write(node, NODE[name].offset, word)
 
     async def set_routes(self):
         network = single_router(self.config.nodes, router=self.router)

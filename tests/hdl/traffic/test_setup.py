@@ -41,7 +41,7 @@ def settings_of(setup, node=5, config=CONFIG):
 
 def births(setup, cycles, trace=()):
     model = GeneratorModel(
-        settings=[settings_of(setup)], words=seed_words(3), node=5, trace=list(trace), vl_of=[0] * 16
+        settings=[settings_of(setup)], words=[seed_words(3)], node=5, trace=list(trace), vl_of=[0] * 16
     )
     return [born for now in range(cycles) if (born := model.cycle(now))]
 
