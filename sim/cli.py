@@ -76,6 +76,10 @@ def run(
     quick: Annotated[bool, typer.Option("--quick", help="Seconds: a first look (the default).")] = False,
     full: Annotated[bool, typer.Option("--full", help="The published size.")] = False,
     seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**63 - 1, help="Seed of the whole run.")] = 1,
+    seeds: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, max=1000, help="Run each point with N seeds from --seed on: means."),
+    ] = 1,
     out: Annotated[
         str | None, typer.Option(metavar="DIR", help="Folder for the files of this run: a new or empty one.")
     ] = None,
@@ -133,6 +137,7 @@ def run(
                 backend=_backend(),
                 variant="waves" if waves else "debug" if debug else "fast",
                 workers=jobs or cores(),
+                seeds=seeds,
                 progress=bars.report,
             )
     except (UserError, ConfigError, MissingTool, KeyboardInterrupt, Ended, BrokenPipeError, SystemExit):

@@ -118,6 +118,7 @@ class Report:
                     "seed": outcome.seed,
                     "cycles": outcome.cycles,
                 }
+                | _spread(outcome)
                 for outcome in self.outcomes
             ],
             "claims": [
@@ -134,9 +135,16 @@ class Report:
         return json.dumps(self.as_json(), indent=2, ensure_ascii=False) + "\n"
 
 
+def _spread(outcome: Outcome) -> dict[str, Any]:
+    """The keys that a point has besides if it has run with several seeds."""
+    if not outcome.repetitions:
+        return {}
+    return {"intervals": dict(outcome.intervals), "repetitions": list(outcome.repetitions)}
+
+
 def rows(outcomes: Sequence[Outcome], by_flow: Sequence[str]) -> Iterator[dict[str, Any]]:
     """A flat row for each flow of each point (one row for a point without flows): `point`, `flow` (None
-    without flows), parameters, results, `published_...`, `within`, `seed`, `cycles`.
+    without flows), parameters, results, `published_...`, `interval_...` (of several seeds), `within`, `seed`, `cycles`.
 
     `by_flow` declares which results and parameters have a value for each flow (`Experiment.by_flow`): their lists are
     dealt out, and one that is shorter than the longest result has None for the last flows. Any other list is JSON,
@@ -155,6 +163,7 @@ def rows(outcomes: Sequence[Outcome], by_flow: Sequence[str]) -> Iterator[dict[s
                 ("", outcome.point.parameters),
                 ("", outcome.results),
                 ("published_", outcome.point.published or {}),
+                ("interval_", outcome.intervals),
             ):
                 for key, value in values.items():
                     if flows and isinstance(value, list) and _declared(key, by_flow):

@@ -77,6 +77,13 @@ class ClassSetup(Part):
         return self
 
     @property
+    def mean_load(self) -> float:
+        """Flits a cycle in the long run: of on/off, `load` while ON only. A trace's own is not known here."""
+        return self.load * (
+            self.on_cycles / (self.on_cycles + self.off_cycles) if self.mode == "on_off" else 1.0
+        )
+
+    @property
     def spacing(self) -> int:
         """The SPACING register."""
         births = self.load / self.packet_flits

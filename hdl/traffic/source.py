@@ -19,11 +19,15 @@ __all__ = ["Source"]
 class Source(wiring.Component):
     """Makes packets (`Generator`) and sends them (`Sender`).
 
-    Members: `node` (in): its number; `control` (in, `CONTROL`); `access` (in, `ACCESS`) and `answer` (out,
-    32); `load` (in, 4), `word` (in, 32), `load_class` (in): random numbers' state of a class; `tx` (out, `LinkSignature`); `born` (out): a
-    tagged packet is born in this cycle; `behind` (out): tagged packets are yet to be born; `sent_tail` (out);
-    `idle` (out), `waiting` (out), `due` (out): nothing is to be done until one of the `waiting` classes is `due`
-    (`Generator`, `Sender`).
+    Members:
+
+    - `node` (in): its number. `control` (in, `CONTROL`).
+    - `access` (in, `ACCESS`) and `answer` (out, 32): registers.
+    - `load` (in, 4), `word` (in, 32), `load_class` (in): state of a class's random numbers.
+    - `tx` (out, `LinkSignature`): the link.
+    - `born` (out): a tagged packet is born in this cycle. `behind` (out): tagged packets are yet to be born.
+    - `sent_tail` (out): a packet's last flit leaves.
+    - `idle`, `waiting`, `due` (out): nothing is to be done until one of the `waiting` classes is `due` (`Generator`).
 
     Latency: a packet born (due) in cycle t has its head on an idle link in t + 2, plus `delay_cycles`.
     """

@@ -34,6 +34,8 @@ class Point:
     - `spec`: what the coroutine inside the simulation is given; plain JSON.
     - `published`: results as published, by result name, or None.
     - `tolerance`: the relative error allowed for each published result, or None.
+    - `workload`: points with the same one have the same seed, since they differ in the design alone; "": a seed of
+      its own.
     """
 
     label: str
@@ -41,6 +43,7 @@ class Point:
     spec: Mapping[str, Any]
     published: Mapping[str, Any] | None = None
     tolerance: Mapping[str, float] | None = None
+    workload: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +51,10 @@ class Outcome:
     """A point that has run: its `results` by name, its `seed`, the NIC clock `cycles` simulated, the
     `wall_seconds` that took, and `within`: whether every published result is within its tolerance (None if
     the point has none). `log` and `waves` are files, where there are any. `series`: lists by name that the
-    plot is drawn from and that are too long to be results."""
+    plot is drawn from and that are too long to be results.
+
+    Of a point that has run with several seeds `results` are means, `intervals` half the length of each mean's 95%
+    interval (None where there is none), and `repetitions` has `seed`, `cycles` and `results` of each run."""
 
     point: Point
     results: Mapping[str, Any]
@@ -58,6 +64,8 @@ class Outcome:
     log: str | None = None
     waves: str | None = None
     series: Mapping[str, Any] = field(default_factory=dict)
+    intervals: Mapping[str, Any] = field(default_factory=dict)
+    repetitions: Sequence[Mapping[str, Any]] = ()
     within: bool | None = field(init=False)
 
     def __post_init__(self) -> None:

@@ -79,7 +79,13 @@ def result_table(outcomes: Sequence[Outcome]) -> Table:
     table.add_column("point")
     for heading in ("flow", "result"):
         table.add_column(heading, no_wrap=True)
-    for heading in ("achieved", *(("published", "off by", "allowed", "") if compared else ())):
+    repeated = any(outcome.repetitions for outcome in outcomes)
+    spread_heading = ("± (95%)",) if repeated else ()
+    for heading in (
+        "achieved",
+        *spread_heading,
+        *(("published", "off by", "allowed", "") if compared else ()),
+    ):
         table.add_column(heading, justify="right", no_wrap=True)
     for outcome in outcomes:
         shown = outcome.point.label
@@ -87,13 +93,16 @@ def result_table(outcomes: Sequence[Outcome]) -> Table:
             published = (outcome.point.published or {}).get(key)
             tolerance = (outcome.point.tolerance or {}).get(key, 0.0)
             values = list(enumerate(value)) if isinstance(value, list) else [(None, value)]
+            spread = outcome.intervals.get(key)
             for flow, one in values:
+                half = spread[flow] if isinstance(spread, list) and flow is not None else spread
                 wanted = published[flow] if isinstance(published, list) and flow is not None else published
                 table.add_row(
                     shown,
                     "" if flow is None else str(flow),
                     _name(key),
                     _number(one),
+                    *(("" if half is None else _number(half),) if repeated else ()),
                     *(_comparison(one, wanted, tolerance) if compared else ()),
                 )
                 shown = ""

@@ -13,6 +13,7 @@ from ..results import Report, RunFolder, versions, write_csv
 from .backend import Backend, Built, Job, Variant
 from .base import Experiment, Outcome, Point, Size
 from .pool import run_jobs
+from .repetitions import average
 
 __all__ = ["execute", "point_seed"]
 
@@ -20,9 +21,11 @@ BUILD = -1
 """Index that progress is told for the build; points count from 0."""
 
 
-def point_seed(seed: int, experiment: str, index: int) -> int:
-    """The seed of a point: 31 bits that follow from the run's seed, the experiment and the point's place."""
-    digest = hashlib.blake2b(f"{seed}/{experiment}/{index}".encode(), digest_size=4).digest()
+def point_seed(seed: int, experiment: str, index: int, workload: str = "") -> int:
+    """The seed of a point: 31 bits that follow from the run's seed, the experiment, and the point's workload or, if it
+    names none, its place."""
+    place = workload or index
+    digest = hashlib.blake2b(f"{seed}/{experiment}/{place}".encode(), digest_size=4).digest()
     return int.from_bytes(digest, "little") & 0x7FFFFFFF
 
 
@@ -37,10 +40,12 @@ def execute(
     backend: Backend,
     variant: Variant = "fast",
     workers: int = 1,
+    seeds: int = 1,
     progress: Callable[[int, float, str], None] = lambda index, fraction, text: None,
 ) -> Report:
     """Run `points` of an experiment and write its files into `folder`.
 
+    `seeds`: so often, with the seeds `seed`, `seed + 1`, ...; results are then means (`repetitions.average`).
     `progress` is told `BUILD` or a point's index, a fraction and a line of text. The report, and the bytes of
     CSV and plot, depend on neither `workers` nor the order in which points end. Raises LanikaiError.
     """
@@ -50,14 +55,29 @@ def execute(
     models = [next(model for known, model in built if known == system) for system in systems]
     jobs = []
     for index, point in enumerate(points):
-        place = folder.file("points") / f"{index:02d}"
-        place.mkdir(parents=True)
-        seed_here = point_seed(seed, experiment.name, index)
-        jobs.append(
-            Job(system=systems[index], entry=experiment.entry, spec=point.spec, seed=seed_here, folder=place)
-        )
-    done = run_jobs(backend, models, jobs, workers=workers, progress=progress)
-    outcomes = [
+        for number in range(seeds):
+            place = folder.file("points") / (f"{index:02d}" if seeds == 1 else f"{index:02d}-{number}")
+            place.mkdir(parents=True)
+            seed_here = point_seed(seed + number, experiment.name, index, point.workload)
+            jobs.append(
+                Job(
+                    system=systems[index],
+                    entry=experiment.entry,
+                    spec=point.spec,
+                    seed=seed_here,
+                    folder=place,
+                )
+            )
+    fractions = [0.0] * len(jobs)
+
+    def tell(job: int, fraction: float, text: str) -> None:
+        fractions[job] = fraction
+        index = job // seeds
+        progress(index, sum(fractions[index * seeds : (index + 1) * seeds]) / seeds, text)
+
+    of_each = [model for model in models for _ in range(seeds)]
+    done = run_jobs(backend, of_each, jobs, workers=workers, progress=tell)
+    single = [
         Outcome(
             point=point,
             results=experiment.results(parameters, point, measured.values),
@@ -68,8 +88,11 @@ def execute(
             waves=measured.waves,
             series=measured.values.get("series", {}),
         )
-        for point, job, measured in zip(points, jobs, done, strict=True)
+        for point, job, measured in zip(
+            [one for one in points for _ in range(seeds)], jobs, done, strict=True
+        )
     ]
+    outcomes = [average(single[first : first + seeds]) for first in range(0, len(single), seeds)]
     return _write(
         experiment, parameters, outcomes, folder, [model for _, model in built], size=size, seed=seed
     )

@@ -20,7 +20,7 @@ from pydantic import Field, model_validator
 from ..network.config import NetworkBenchConfig
 from .base import Claim, Experiment, Outcome, Point, Size
 from .named_networks import NETWORKS, named_network
-from .traffic_results import ACCEPTED, MEASURE, OFFERED, traffic_results
+from .traffic_results import ACCEPTED, MEASURE, OFFERED, check_traffic, traffic_results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,6 +105,9 @@ class VlIsolation(Experiment):
     def points(self, parameters: VlIsolationParameters, size: Size) -> list[Point]:
         """A point for each arbiter and setting."""
         warmup, window = WARMUP_CYCLES[size], WINDOW_CYCLES[size]
+        traffic = parameters.bench(parameters.vl_arbiters[0]).traffic
+        for setting in SETTINGS:
+            check_traffic(parameters.classes(setting), traffic, window_cycles=window)
         return [
             Point(
                 label=f"{arbiter}, {setting}",
@@ -115,6 +118,7 @@ class VlIsolation(Experiment):
                     "window_cycles": window,
                     "limit_cycles": (warmup + window) // 20 + DRAIN_PACKETS * parameters.packet_flits,
                 },
+                workload="both classes",
             )
             for arbiter in parameters.vl_arbiters
             for setting in SETTINGS

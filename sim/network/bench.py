@@ -26,8 +26,7 @@ from lanikai.hdl.traffic.ports import (
     route_address,
     statistics_address,
 )
-from lanikai.hdl.traffic.setup import class_seeds
-from lanikai.hdl.traffic.setup import ClassSetup
+from lanikai.hdl.traffic.setup import ClassSetup, class_seeds
 from lanikai.hdl.traffic.statistics import bin_of, bin_range
 
 from .. import kernel
@@ -102,6 +101,7 @@ class NetworkBench:
         self._dut = session.dut
         self._request = kernel.signal("request")
         self._response = kernel.signal("response")
+        self._levels: dict[int, set[int]] = {}
         self.clock.spawn(self._watch(), "watchdog")
 
     def agent(self, router: int) -> RouterAgent:
@@ -145,7 +145,9 @@ class NetworkBench:
         words: list[tuple[Place, int]] = []
         for node in nodes:
             words.append(((node, NODE["SINK"].offset), unordered))
-            words += [((node, NODE[name].offset), word) for name, word in class_seeds(self.seed, node, traffic)]
+            words += [
+                ((node, NODE[name].offset), word) for name, word in class_seeds(self.seed, node, traffic)
+            ]
             for destination in nodes:
                 if destination != node:
                     route = network.source_route(node, destination)
@@ -154,14 +156,30 @@ class NetworkBench:
         await self.write(words)
 
     async def set_classes(self, classes: Sequence[ClassSetup], nodes: Iterable[int] | None = None) -> None:
-        """Set the first classes of `nodes` (default: of all) up. Raises ConfigError."""
+        """Set the first classes of `nodes` (default: of all) up. Raises ConfigError.
+
+        A router that chooses VLs by service level keeps the order of a source's VL and level. Sinks look at a
+        source's VL alone, so they do not look at the order once two levels may share a VL.
+        """
         traffic = self.config.traffic
+        if self.config.network.router.vl_selection == "service_level" and self._shares_vl(classes):
+            word = NODE["SINK"].pack(unordered=1)
+            await self.write(((node, NODE["SINK"].offset), word) for node in range(traffic.nodes))
         await self.write(
             ((node, class_address(number, register)), word)
             for node in (range(traffic.nodes) if nodes is None else nodes)
             for number, setup in enumerate(classes)
             for register, word in setup.words(node, traffic)
         )
+
+    def _shares_vl(self, classes: Sequence[ClassSetup]) -> bool:
+        """Whether a VL of a source carries packets of two service levels, of these classes or of earlier ones."""
+        for setup in classes:
+            lanes = range(setup.vl_first, setup.vl_first + setup.vl_count)
+            by_destination = setup.vl_choice == "by_destination"
+            for vl in range(self.config.traffic.link.vls) if by_destination else lanes:
+                self._levels.setdefault(vl, set()).add(setup.service_level)
+        return any(len(levels) > 1 for levels in self._levels.values())
 
     async def measure(self, *, warmup_cycles: int, window_cycles: int, limit_cycles: int) -> Measured:
         """Warm up, measure, drain, read out. Raises SimulationError if a sink found an error, or a router

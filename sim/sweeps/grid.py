@@ -123,7 +123,7 @@ def tasks(experiment: Experiment, size: Size, found: Sequence[Case]) -> list[Tas
     listed: dict[str, Task] = {}
     for number, case in enumerate(found):
         for index, point in enumerate(case.points):
-            seed = point_seed(case.seed, experiment.name, index)
+            seed = point_seed(case.seed, experiment.name, index, point.workload)
             task = Task(
                 key=_key(experiment.name, size, case.parameters, point.spec, index, seed),
                 case=number,

@@ -44,7 +44,7 @@ def one_cluster(monkeypatch):
 
 
 def run_fake(
-    folder: Path, backend, *, workers: int = 2, settings: tuple[str, ...] = (), seed: int = 1
+    folder: Path, backend, *, workers: int = 2, settings: tuple[str, ...] = (), seed: int = 1, seeds: int = 1
 ) -> Report:
     experiment = find("share-senders")
     parameters = parse(experiment, settings)
@@ -57,6 +57,7 @@ def run_fake(
         folder=RunFolder(folder, experiment="share-senders", size="quick", seed=seed),
         backend=backend,
         workers=workers,
+        seeds=seeds,
     )
 
 
@@ -252,6 +253,17 @@ def test_points_have_seeds_of_their_own_that_follow_from_the_run(fake, one_clust
     assert len(set(seeds)) == 3
     assert seeds == [runner.point_seed(7, "share-senders", index) for index in range(3)]
     assert seeds != [runner.point_seed(8, "share-senders", index) for index in range(3)]
+
+
+def test_several_seeds_are_runs_of_these_seeds(fake, one_cluster, tmp_path):
+    both = run_fake(tmp_path / "both", fake.FakeBackend(), seed=7, seeds=2)
+    seeds = [[one["seed"] for one in outcome.repetitions] for outcome in both.outcomes]
+    assert seeds == [
+        [runner.point_seed(seed, "share-senders", index) for seed in (7, 8)] for index in range(3)
+    ]
+    assert both.exit_status == 0 and len(both.outcomes) == 3
+    shown = both.as_json()["points"][0]
+    assert shown["intervals"]["share"] == [0.0, 0.0] and len(shown["repetitions"]) == 2
 
 
 def test_a_share_out_of_its_proportion_fails_the_run(fake, one_cluster, tmp_path):

@@ -1,16 +1,22 @@
 """Results of network experiments from counts, and the networks and parameters that have names."""
 
+import asyncio
 import json
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lanikai.hdl.config import ConfigError, RouterConfig, preset
+from lanikai.hdl.traffic.setup import ClassSetup
 from lanikai.sim.errors import UserError
 from lanikai.sim.experiments.named_networks import named_network
 from lanikai.sim.experiments.network_load import NetworkLoad
 from lanikai.sim.experiments.parameters import parse
-from lanikai.sim.experiments.traffic_results import percentile, traffic_results
+from lanikai.sim.experiments.runner import point_seed
+from lanikai.sim.experiments.traffic_results import measure, percentile, traffic_results
+from lanikai.sim.experiments.vl_isolation import VlIsolation
+from lanikai.sim.network.bench import NetworkBench
+from lanikai.sim.network.config import NetworkBenchConfig
 
 
 def counts(**changes):
@@ -28,13 +34,20 @@ def counts(**changes):
     } | changes
 
 
-def measured(*nodes, saturated=False):
-    return {"saturated": saturated, "window_cycles": 100, "drain_cycles": 7, "counts": nodes}
+def measured(*nodes, saturated=False, active=None):
+    return {
+        "saturated": saturated,
+        "window_cycles": 100,
+        "drain_cycles": 7,
+        "counts": nodes,
+        "active": active or [[True] * len(node) for node in nodes],
+    }
 
 
 def test_results_of_one_class():
     found = traffic_results(measured([counts()], [counts(latency_sum_cycles=70, latency_max_cycles=40)]))
     assert found == {
+        "active_sources": 2,
         "offered_flits_per_node_per_cycle": 0.2,
         "accepted_flits_per_node_per_cycle": 0.2,
         "latency_mean_cycles": 30,
@@ -58,6 +71,89 @@ def test_a_class_with_births_put_off_is_saturated():
     late = counts(deferred_cycles=5)
     found = traffic_results(measured([counts(), late], [counts(), counts()], saturated=True))
     assert found["class_saturated"] == [False, True]
+
+
+def test_loads_are_means_over_the_nodes_that_send():
+    """The second node sends nothing, as its packets would go to itself; it receives half of what there is."""
+    sender, silent = counts(accepted_flits=10), counts(offered_packets=0, offered_flits=0, accepted_flits=10)
+    found = traffic_results(measured([sender], [silent], active=[[True], [False]]))
+    assert found["active_sources"] == 1
+    assert found["offered_flits_per_node_per_cycle"] == found["accepted_flits_per_node_per_cycle"] == 0.2
+
+
+class Bench:
+    """A bench of two nodes that measures what it is told."""
+
+    def __init__(self, saturated, **changes):
+        self.config = NetworkBenchConfig(network=named_network("router2", RouterConfig()))
+        self._counts = [[counts(**changes)], [counts(**changes)]]
+        self._saturated = saturated
+
+    async def start_nodes(self):
+        pass
+
+    async def set_classes(self, classes):
+        pass
+
+    async def measure(self, **cycles):
+        class Found:
+            as_json = lambda _: {"saturated": self._saturated, "counts": self._counts}  # noqa: E731
+
+        return Found()
+
+
+@pytest.mark.parametrize(
+    ("saturated", "deferred", "offered"), [(False, 0, 20), (False, 9, 20), (True, 0, 20), (True, 9, 25)]
+)
+def test_what_is_offered_is_counted_where_all_of_it_was_born(saturated, deferred, offered):
+    """Else it is what the set-up says, of on/off in the long run: ON for a quarter of the time."""
+    setup = ClassSetup(mode="on_off", load=1.0, packet_flits=10, on_cycles=100, off_cycles=300)
+    spec = {
+        "classes": [setup.model_dump(mode="json")],
+        "warmup_cycles": 1,
+        "window_cycles": 100,
+        "limit_cycles": 1,
+    }
+    found = asyncio.run(measure(Bench(saturated, deferred_cycles=deferred), spec))
+    assert [node[0]["offered_flits"] for node in found["counts"]] == [offered, offered]
+
+
+@pytest.mark.parametrize(
+    ("settings", "fault"),
+    [
+        (["network=router4", "pattern=table", "destinations=[0,1,2,3]"], "so nothing is sent"),
+        (["network=router2", "pattern=tornado"], "so nothing is sent"),
+        (
+            ["process=on_off", "on_cycles=4000", "off_cycles=4000"],
+            "= 8000: at most 2000, as a window of 20000 cycles",
+        ),
+        (["network=router2", "loads=[0.01]"], "is 10 packets in a window of 20000 cycles: at least 50"),
+    ],
+)
+def test_traffic_that_a_window_can_say_nothing_of_is_refused(settings, fault):
+    parameters = parse(NetworkLoad(), settings)
+    with pytest.raises(ConfigError) as caught:
+        NetworkLoad().points(parameters, "quick")
+    assert fault in str(caught.value)
+
+
+def test_designs_that_are_compared_have_the_same_traffic():
+    points = NetworkLoad().points(parse(NetworkLoad(), ["loads=[0.2,0.5]"]), "quick")
+    assert [one.workload for one in points] == ["load 0.2", "load 0.5"] * 2
+    seeds = [point_seed(1, "network-load", number, one.workload) for number, one in enumerate(points)]
+    assert seeds[:2] == seeds[2:] and seeds[0] != seeds[1]
+    assert len({one.workload for one in VlIsolation().points(VlIsolation.Parameters(), "quick")}) == 1
+
+
+def test_sinks_look_at_no_order_that_is_not_promised():
+    """Service levels that share a VL may overtake each other, in whatever call they are set up."""
+    bench = object.__new__(NetworkBench)
+    bench.config = NetworkBenchConfig(network=named_network("router2", RouterConfig()))
+    bench._levels = {}
+    low, high = ClassSetup(vl_first=0, vl_count=2), ClassSetup(vl_first=2, vl_count=2, service_level=1)
+    assert not bench._shares_vl([low, high])
+    assert not bench._shares_vl([low])
+    assert bench._shares_vl([high.replace(vl_first=1)])
 
 
 @settings(max_examples=50, deadline=None, derandomize=True)
