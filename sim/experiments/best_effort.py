@@ -7,8 +7,9 @@ each packet. The requests travel over the same network as the packets, to a mast
 
 Two more points hold the thesis' way of sharing, "sub-optimal in terms of overall network utilization" (4.3), against
 weighted max-min sharing: of two best-effort flows of a node one goes to a node that a premium flow of another node
-leaves 15 MB/s. In the last point premium flows have all that a node carries both ways, which the manager's refusal
-tells, and a best-effort flow beside them has nothing.
+leaves 15 MB/s, as the thesis has it: there a node takes in no more than one sender's peak. In the last point premium
+flows have all that a node carries both ways, which the manager's refusal tells, and a best-effort flow beside them
+has nothing.
 
 **The stages.** A point is a list of stages. In each, flows that end stop sending and give back what they hold; flows
 that begin get it and start to send. After `SETTLE_CYCLES` a window is measured: each flow from its first dispatch in
@@ -225,7 +226,7 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
         program.dispatched = choose
 
     hosts = start_gm(cluster, started=record)
-    config = ManagerConfig(master=MASTER, best_effort=case.policy)
+    config = ManagerConfig(master=MASTER, best_effort=case.policy, receive_mb_per_s=PEAK_MB_PER_S)
     managers = await start_managers(hosts, cluster.network, config)
     # Flow n has port n at both ends: so every port has one flow.
     flows = [

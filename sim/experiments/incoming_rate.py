@@ -13,6 +13,8 @@ answer is the bandwidth of flow 2 in the trial with its smallest IDT that leaves
    and tried if nothing shorter does), down to `step_ticks`. It takes for granted that a longer IDT of flow 2
    never hurts flow 1 more.
 
+If even that harms flow 1, nothing can go out.
+
 Every trial starts both flows afresh: a flow that was held up keeps its arrears, and would go faster than its
 IDT in the next trial.
 
@@ -58,6 +60,8 @@ PUBLISHED = table("incoming-rate")
 PUBLISHED_IDT: int = table("share-bidir")["idt_ticks"]["incoming"]
 """The IDT of the published point: its 16.37 MB/s are those of 5.4.3."""
 A, B, C = 0, 1, 2
+SENDERS = (A, 3)
+"""With `senders` = 2 a flow like flow 1 leaves each of these nodes: so a node takes in more than one sender sends."""
 SLOWER = 0.01
 """Relative: by how much flow 1 may be slower with flow 2 than without, "almost the same bandwidth"."""
 IDTS = {"quick": [96, 250, 500], "full": [96, 104, 116, 132, 152, 180, 220, 280, 360, 500, 750, 1000]}
@@ -82,6 +86,9 @@ class IncomingRateParameters(Part):
         json_schema_extra={"range": f"list of IDTs, each {IDT_RANGE}"},
     )
     message_bytes: int = Field(64 * KB, ge=1, le=256 * KB, description="bytes of a message")
+    senders: int = Field(
+        1, ge=1, le=len(SENDERS), description="nodes that a flow like flow 1 comes from; each has the IDT"
+    )
 
 
 class IncomingRate(Experiment):
@@ -99,16 +106,21 @@ class IncomingRate(Experiment):
 
     def _point(self, parameters: IncomingRateParameters, idt: int, size: Size) -> Point:
         published = None
-        if idt == PUBLISHED_IDT and parameters.message_bytes == 64 * KB:
+        if idt == PUBLISHED_IDT and parameters.message_bytes == 64 * KB and parameters.senders == 1:
             published = {
                 INCOMING: PUBLISHED["point"]["incoming_mb_per_s"],
                 OUTGOING: PUBLISHED["point"]["peak_outgoing_mb_per_s"],
             }
         return Point(
             label=f"IDT {idt}",
-            parameters={"idt_ticks": idt, "message_bytes": parameters.message_bytes},
+            parameters={
+                "idt_ticks": idt,
+                "message_bytes": parameters.message_bytes,
+                "senders": parameters.senders,
+            },
             spec={
                 "idt_ticks": idt,
+                "senders": parameters.senders,
                 "message_bytes": parameters.message_bytes,
                 "warm_up_cycles": WARM_UP_CYCLES,
                 "window_cycles": WINDOW_CYCLES[size],
@@ -125,12 +137,13 @@ class IncomingRate(Experiment):
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
         """Bandwidth of flow 1 (incoming) alone and beside flow 2, and of flow 2 (peak outgoing), its IDT, and
         the number of trials."""
-        incoming, outgoing = bandwidths(measured["found"])
+        *into, outgoing = bandwidths(measured["found"])
+        incoming = sum(into)
         return {
             INCOMING: incoming,
             OUTGOING: outgoing,
             "sum_mb_per_s": incoming + outgoing,
-            "incoming_alone_mb_per_s": bandwidths(measured["alone"])[0],
+            "incoming_alone_mb_per_s": sum(bandwidths(measured["alone"])[:-1]),
             "outgoing_idt_ticks": measured["outgoing_idt_ticks"],
             "trials": measured["trials"],
         }
@@ -207,23 +220,29 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point: the whole search, in one simulation."""
     hosts = start_gm(cluster)
     size = spec["message_bytes"]
-    window = TimeWindow(cluster, flows=2)
+    sources = SENDERS[: spec["senders"]]
+    window = TimeWindow(cluster, flows=len(sources) + 1)
     # A port of B for each direction, since flow 2's is closed and opened again.
     flows = [
-        Flow(source=A, target=B, target_port=1, message_bytes=size, idt_ticks=spec["idt_ticks"]),
+        *(
+            Flow(source=source, target=B, target_port=port, message_bytes=size, idt_ticks=spec["idt_ticks"])
+            for port, source in enumerate(sources, 1)
+        ),
         Flow(source=B, target=C, target_port=0, message_bytes=size),
     ]
-    senders = await start_flows(cluster, hosts, flows, window.deliver)
+    *incoming, flow_2 = await start_flows(cluster, hosts, flows, window.deliver)
     trials: dict[int | None, dict[str, Any]] = {}
 
     async def trial(outgoing: int | None) -> dict[str, Any]:
-        for sender in senders:
+        for sender in (*incoming, flow_2):
             await sender.stop()
-        await senders[0].renew(spec["idt_ticks"])
-        senders[0].start()
+        for sender in incoming:
+            await sender.renew(spec["idt_ticks"])
+        for sender in incoming:
+            sender.start()
         if outgoing is not None:
-            await senders[1].renew(outgoing)
-            senders[1].start()
+            await flow_2.renew(outgoing)
+            flow_2.start()
         trials[outgoing] = await window.measure(
             warm_up_cycles=spec["warm_up_cycles"], window_cycles=spec["window_cycles"], progress=False
         )
@@ -231,15 +250,19 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
         return trials[outgoing]
 
     alone = await trial(None)
-    least = (1 - SLOWER) * bandwidths(alone)[0]
+    least = [(1 - SLOWER) * one for one in bandwidths(alone)[:-1]]
 
     async def harmless(outgoing: int) -> bool:
-        return bandwidths(await trial(outgoing))[0] >= least
+        beside = bandwidths(await trial(outgoing))
+        return all(one >= enough for one, enough in zip(beside, least, strict=False))
 
-    found = await smallest_harmless(harmless, step_ticks=spec["step_ticks"])
+    try:
+        found: int | None = await smallest_harmless(harmless, step_ticks=spec["step_ticks"])
+    except ValueError:
+        found = None  # nothing can go out beside so much: flow 2 has what it has in the trial without it, 0
     return {
         "alone": alone,
         "found": trials[found],
-        "outgoing_idt_ticks": found,
+        "outgoing_idt_ticks": MAX_IDT_TICKS if found is None else found,
         "trials": len(trials),
     }

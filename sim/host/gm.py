@@ -4,6 +4,7 @@ a port."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from lanikai.firmware.gm.config import GmConfig
 from lanikai.firmware.gm.layout import Counts, Layout
@@ -56,6 +57,9 @@ class Gm:
         self._closed: list[Callable[[int], None]] = []
         self._died: list[Callable[[int], None]] = []
         self._dead: set[int] = set()
+        self.records: dict[str, Any] = {}
+        """What processes of this host leave with the driver, by name: it lives as long as the card's state does, which
+        outlives the processes."""
         self.advanced_cycle = 0
         # What has been posted to each port since the firmware started: it outlives closing and opening.
         self.counts = [Counts() for _ in range(self.gm.ports)]

@@ -5,14 +5,23 @@ The mixed capacity of a node, how much it can send while it receives at a given 
 the experiment incoming-rate, kept in `node_curve.toml` beside this module. To make it anew after a change of the
 cards or of their firmware:
 
-    lanikai run incoming-rate --full --out curve
-    python -m lanikai.sim.manager.capacity curve/results.json
+    lanikai run incoming-rate --full --out one
+    lanikai run incoming-rate --full --out two --set senders=2 \\
+        --set "idt_ticks=[154,158,162,166,170,176,184]"
+    lanikai run share-receiver --out most --set "idt_over_T=[[1.4,1.4],[1,1]]"
+    python -m lanikai.sim.manager.capacity one/results.json two/results.json most/results.json \\
+        --out sim/manager/node_curve.toml
+
+What a node takes in is a limit of its own, above B_max, the peak of one sender: a received packet costs the card's two
+processors less than a sent one. 4096 bytes in 1195 cycles of 33 MHz are 113.06 MB/s, which two senders reach at any IDT
+that asks for more, and three share as well. Beside it nothing goes out; up to B_max one and two senders leave the same
+curve (78.8 and 85.3 MB/s: 19.3 and 15.9 either way).
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -88,7 +97,7 @@ class Pace:
 @dataclass(frozen=True, kw_only=True)
 class NodeCapacity:
     """One node. `peak`: B_max of a lone flow; `shared`: the most that several flows send together; `curve`: the most
-    that goes out beside what comes in, from (0, `peak`) to the most that may come in.
+    that goes out beside what comes in, from (0, `peak`) to the most that may come in, of several senders.
 
     Each further destination costs: in the worst order every packet turns the connection queue by all entries but its
     own, `turn_cycles` each, beside the `packet_cycles` of a lone flow's packet. The curve, of one flow, shrinks by as
@@ -116,7 +125,7 @@ class NodeCapacity:
         may not come in."""
         if incoming > self.curve[-1][0]:
             return -1
-        most = self._on_curve(incoming)
+        most = _on_line(self.curve, incoming)
         if flows > 1:
             turning = self.packet_cycles + self.turn_cycles * max(0, destinations - 1)
             most = min(self.shared, most * self.packet_cycles // turning)
@@ -125,13 +134,6 @@ class NodeCapacity:
     def fits(self, *, incoming: int, outgoing: int, flows: int, destinations: int) -> bool:
         """Whether a node carries that; `flows` and `destinations` count what goes out."""
         return outgoing <= self.most_outgoing(incoming, flows=flows, destinations=destinations)
-
-    def _on_curve(self, incoming: int) -> int:
-        """Between two measured points: on the straight line, rounded down."""
-        for (x0, y0), (x1, y1) in pairwise(self.curve):
-            if incoming <= x1:
-                return y0 - -(-(y0 - y1) * (incoming - x0) // (x1 - x0))
-        return self.curve[-1][1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,15 +148,23 @@ class ClusterCapacity:
 
 
 def node_capacity(
-    nic: NicConfig, *, curve: Curve | None = None, shared_mb_per_s: float = SHARED_MB_PER_S
+    nic: NicConfig,
+    *,
+    curve: Curve | None = None,
+    shared_mb_per_s: float = SHARED_MB_PER_S,
+    receive_mb_per_s: float | None = None,
 ) -> NodeCapacity:
-    """A node with the card `nic`, the measured curve (or another one) and the cost table of the GM firmware."""
+    """A node with the card `nic`, the measured curve (or another one), of which no more than `receive_mb_per_s` may
+    come in if it is given, and the cost table of the GM firmware."""
     pace = Pace.of(nic)
     points = measured_curve() if curve is None else curve
+    whole = [(0, pace.peak), *((_at_peak(x, pace), min(y, pace.peak)) for x, y in points)]
+    if receive_mb_per_s is not None and (most := _at_peak(round(receive_mb_per_s * MB), pace)) < whole[-1][0]:
+        whole = [*(point for point in whole if point[0] < most), (most, _on_line(whole, most))]
     return NodeCapacity(
         peak=pace.peak,
         shared=round(shared_mb_per_s * MB),
-        curve=((0, pace.peak), *((_at_peak(x, pace), min(y, pace.peak)) for x, y in points)),
+        curve=tuple(whole),
         packet_cycles=pace.peak_ticks * nic.rtc_cycles_num // nic.rtc_cycles_den,
         turn_cycles=GM_COSTS.cycles("sdma_turn"),
     )
@@ -163,7 +173,15 @@ def node_capacity(
 def _at_peak(rate: int, pace: Pace) -> int:
     """A measured rate; what is within 1% of the peak (a packet more or less in a window, which incoming-rate calls
     almost the same) is the peak."""
-    return pace.peak if rate * 100 > pace.peak * 99 else rate
+    return pace.peak if pace.peak * 99 < rate * 100 < pace.peak * 101 else rate
+
+
+def _on_line(curve: Curve, incoming: int) -> int:
+    """Between two points of a curve: on the straight line, rounded down."""
+    for (x0, y0), (x1, y1) in pairwise(curve):
+        if incoming <= x1:
+            return y0 - -(-(y0 - y1) * (incoming - x0) // (x1 - x0))
+    return curve[-1][1]
 
 
 def cluster_capacity(network: Network, nic: NicConfig, node: NodeCapacity | None = None) -> ClusterCapacity:
@@ -193,24 +211,72 @@ def measured_curve() -> tuple[tuple[int, int], ...]:
     return tuple((round(one["incoming"] * MB), round(one["outgoing"] * MB)) for one in points)
 
 
-def _curve_file(results: Mapping[str, Any]) -> str:
-    """The text of `CURVE_FILE` for the results of a run of incoming-rate. What comes in is what flow 1 has alone,
-    the bandwidth it would be promised."""
-    if results["experiment"] != "incoming-rate":
-        raise ValueError(f"these are results of {results['experiment']}, not of incoming-rate")
-    points = sorted(
-        (one["results"]["incoming_alone_mb_per_s"], one["results"]["peak_outgoing_mb_per_s"])
-        for one in results["points"]
-    )
+def _curve_file(runs: Sequence[Mapping[str, Any]]) -> str:
+    """The text of `CURVE_FILE` for the results of runs of incoming-rate, and of share-receiver for where it ends. What
+    comes in is what its flows have alone, the bandwidth they would be promised; the most is the least that senders have
+    who ask for more. Raises ValueError for results of another experiment."""
+    points = []
+    for results in runs:
+        name, outcomes = results.get("experiment"), results["points"]
+        if name == "incoming-rate":
+            points += [
+                (one["results"]["incoming_alone_mb_per_s"], one["results"]["peak_outgoing_mb_per_s"])
+                for one in outcomes
+            ]
+        elif name == "share-receiver":
+            got = [
+                (sum(one["results"]["bandwidth_mb_per_s"]), one["parameters"]["idt_ticks"])
+                for one in outcomes
+            ]
+            points.append((min(most for most, idts in got if _asked(idts) > 1.02 * most), 0.0))
+        else:
+            raise ValueError(f"these are results of {name}, not of incoming-rate or share-receiver")
     lines = [
         "# How much a node can send (MB/s) while it receives: measured by the experiment incoming-rate",
         "# (gulati-thesis-2001 5.3, figure 5.4). Made by `python -m lanikai.sim.manager.capacity`; see there.",
+        "# Up to the peak of a sender one node sends to it, beyond that two.",
         "curve = [",
-        *(f"  {{ incoming = {x:.3f}, outgoing = {y:.3f} }}," for x, y in points),
+        *(f"  {{ incoming = {x:.3f}, outgoing = {y:.3f} }}," for x, y in sorted(points)),
         "]",
     ]
     return "\n".join(lines) + "\n"
 
 
+def _asked(idts: Sequence[int]) -> float:
+    """What flows of these IDTs ask for, MB/s."""
+    tick_us, mtu = table("rtc")["tick_us"], table("rtc")["mtu_bytes"]
+    return float(sum(mtu / (idt * tick_us) for idt in idts))
+
+
+def _main(arguments: Sequence[str] | None = None) -> None:
+    """`python -m lanikai.sim.manager.capacity`: writes a curve to the file that is named, and no other."""
+    parser = argparse.ArgumentParser(
+        prog="python -m lanikai.sim.manager.capacity",
+        description="Make the curve of a node's mixed capacity of runs of incoming-rate.",
+    )
+    parser.add_argument(
+        "results", nargs="+", type=Path, help="results.json of incoming-rate, of share-receiver"
+    )
+    parser.add_argument(
+        "--out", required=True, type=Path, help=f"the file to write; the managers read {CURVE_FILE}"
+    )
+    asked = parser.parse_args(arguments)
+    runs = []
+    for path in asked.results:
+        try:
+            runs.append(json.loads(path.read_text(encoding="utf-8")))
+            text = _curve_file(runs)
+        except OSError as error:
+            parser.error(f"{path} cannot be read: {error.strerror}")
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            parser.error(
+                f"{path}: {error if type(error) is ValueError else 'no results of incoming-rate or share-receiver'}"
+            )
+    try:
+        asked.out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        parser.error(f"{asked.out} cannot be written: {error.strerror}")
+
+
 if __name__ == "__main__":
-    CURVE_FILE.write_text(_curve_file(json.loads(Path(sys.argv[1]).read_text())))
+    _main()

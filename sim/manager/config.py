@@ -24,6 +24,11 @@ class ManagerConfig(Part):
     shared_mb_per_s: float = Field(
         SHARED_MB_PER_S, gt=0, description="the most that several flows of a node send together, MB/s"
     )
+    receive_mb_per_s: float | None = Field(
+        None,
+        gt=0,
+        description="the most that a node may be promised to receive, MB/s; None: what was measured",
+    )
     answer_ticks: int = Field(
         10_000,
         ge=1,

@@ -15,6 +15,7 @@ from ..host.gm import Gm
 from ..units import MB
 from .capacity import Pace
 from .config import ManagerConfig
+from .copies import Voter
 from .errors import (
     AlreadyHeldError,
     BadRequestError,
@@ -26,32 +27,42 @@ from .errors import (
 )
 from .flows import MAX_WEIGHT, BestEffort, FlowId, Grant
 from .ledger import Where
+from .record import ALL_PORTS, NodeRecord, in_office
 from .rpc import Calls, SilentError
 from .wire import Answer, Envelope, Kind, Request, Stand, Status, Update
 
 __all__ = ["NodeManager"]
 
+TIMES_AGAIN = 3
+"""Times that a call goes to a manager again that became master by it: another one may depose it meanwhile."""
+
 
 class NodeManager:
-    """The manager of the node of `gm`: a `LocalManager`. `calls`: to the other managers; `pace`: of the cards.
+    """The manager of the node of `gm`: a `LocalManager`. `calls`: to the other managers; `pace`: of the cards;
+    `record`: its own, or the one that it takes over; `voter`: its part in elections and copies.
 
-    Its own record of what its flows hold decides what a program may release. What the master could not be told
-    stays noted, and is told as soon as the master answers.
+    Its record of what its flows hold decides what a program may release. What the master could not be told stays
+    noted, and is told as soon as a master answers.
     """
 
-    def __init__(self, gm: Gm, *, config: ManagerConfig, calls: Calls, pace: Pace, nodes: int) -> None:
+    def __init__(
+        self,
+        gm: Gm,
+        *,
+        config: ManagerConfig,
+        calls: Calls,
+        pace: Pace,
+        nodes: int,
+        record: NodeRecord,
+        voter: Voter,
+    ) -> None:
         self._gm, self._config, self._calls, self._pace, self._nodes = gm, config, calls, pace, nodes
-        self._premium: dict[FlowId, Grant] = {}
-        self._best_effort: dict[FlowId, BestEffort] = {}
-        self._shares: dict[FlowId, int] = {}
-        self._serial = 0
+        self._record, self._voter = record, voter
+        self._premium, self._best_effort, self._shares = record.premium, record.best_effort, record.shares
         self._lock = Lock(gm.bus.flag)
         self._idts = Lock(gm.bus.flag)
-        self._calling: FlowId | None = None
-        self._untold_flows: dict[FlowId, None] = {}
-        self._untold_ports: dict[int, None] = {}
+        self._untold_flows, self._untold_ports = record.untold_flows, record.untold_ports
         self._untold = gm.bus.flag()
-        self._voted: tuple[int, int] | None = None
         self.ended = False
 
     @property
@@ -59,10 +70,21 @@ class NodeManager:
         """Its node's number."""
         return self._gm.node
 
-    def start(self) -> None:
-        """Watch over ports and over what the master does not know."""
-        self._gm.when_closed(self._port_closed)
+    @property
+    def leader(self) -> int:
+        """The node whose manager is held to be the master."""
+        return self._config.master if self._record.leader is None else self._record.leader
+
+    async def start(self) -> None:
+        """Set the card to what the record says; then watch over what the master does not know."""
+        self._record.wake = self._untold.set
+        for flow in [*self._premium, *self._best_effort]:
+            await self._apply(flow)
         self._gm.bus.spawn(self._tell(), f"manager[{self.node}].tell")
+        if ALL_PORTS in self._untold_ports:
+            self._gm.bus.spawn(self._introduce(), f"manager[{self.node}].introduce")
+        else:
+            self._untold.set()
 
     async def request(self, flow: FlowId, mb_per_s: float) -> Grant:
         """`BandwidthClient.request`."""
@@ -73,14 +95,24 @@ class NodeManager:
                 held = self._premium[flow].mb_per_s
                 raise AlreadyHeldError(f"the {flow} holds {held:g} MB/s already: release them first")
             request = Request(flow=flow, weight=self._weight(flow), rate=rate)
+            # Whatever becomes of the request, and of this manager: a best-effort flow is no faster meanwhile than
+            # either standing lets it be.
+            if flow in self._best_effort:
+                self._record.capped[flow] = self._pace.premium_idt(rate)
+                await self._apply(flow)
             answer = await self._ask(flow, Kind.REQUEST, request.pack())
+            if answer.status is Status.REFUSED and self._record.capped.pop(flow, None) is not None:
+                await self._apply(flow)
             self._raise_refusal(flow, mb_per_s, answer)
-            self._serial += 1
-            grant = Grant(flow=flow, mb_per_s=mb_per_s, idt_ticks=answer.idt_ticks, serial=self._serial)
+            grant = Grant(
+                flow=flow, mb_per_s=mb_per_s, idt_ticks=answer.idt_ticks, serial=self._next_serial()
+            )
+            await self._set_idt(flow, answer.idt_ticks)
+            self._gm.port(flow.source_port)
+            self._record.capped.pop(flow, None)
             self._best_effort.pop(flow, None)
             self._shares.pop(flow, None)
             self._premium[flow] = grant
-            await self._set_idt(flow, answer.idt_ticks)
             return grant
 
     async def release(self, grant: Grant, *, best_effort: bool = False) -> BestEffort | None:
@@ -92,9 +124,13 @@ class NodeManager:
             try:
                 await self._stand(flow, int(best_effort))
             except SilentError as error:
-                del self._premium[flow]
-                raise self._given_up(flow, error) from None
-            del self._premium[flow]
+                self._premium.pop(flow, None)
+                raise self._given_up(flow, error.node) from None
+            except ManagerSilentError:
+                # It holds no reservation any more, and is not known to be best-effort.
+                self._premium.pop(flow, None)
+                raise self._given_up(flow, self.leader) from None
+            self._premium.pop(flow, None)
             if best_effort:
                 return self._joined(flow, 1)
             await self._set_idt(flow, 0)
@@ -122,9 +158,10 @@ class NodeManager:
             try:
                 await self._stand(flow, 0)
             except SilentError as error:
-                del self._best_effort[flow]
-                raise self._given_up(flow, error) from None
-            del self._best_effort[flow]
+                self._best_effort.pop(flow, None)
+                raise self._given_up(flow, error.node) from None
+            self._best_effort.pop(flow, None)
+            self._shares.pop(flow, None)
             await self._set_idt(flow, 0)
 
     def rate(self, flow: FlowId) -> float | None:
@@ -135,26 +172,45 @@ class NodeManager:
         return None if flow not in self._best_effort or share is None else share / MB
 
     async def serve(self, call: Envelope) -> Answer:
-        """Serve a call of a master. Raises ValueError for another one."""
-        if call.kind is Kind.VOTE:
-            if self._voted is None and call.sender == self._config.master:
-                self._voted = (call.sender, call.incarnation)
-            return Answer(
-                status=Status.OK if self._voted == (call.sender, call.incarnation) else Status.NO_MASTER,
-                vote=0 if self._voted is None else self._voted[0] + 1,
-                rate=self._calls.incarnation,
-            )
+        """Serve a call of a master, or of a candidate. Raises ValueError for another one."""
+        if call.kind in (Kind.VOTE, Kind.FETCH, Kind.CHANGE):
+            return self._voter.serve(call, self._calls.incarnation)
         if call.kind is not Kind.UPDATE:
-            return Answer(status=Status.NO_MASTER)  # for a master, which this manager is not
-        if self._voted != (call.sender, call.incarnation):
-            return Answer(status=Status.NO_MASTER)
-        for flow, share, idt in Update.unpack(self.node, call.body).shares:
+            raise ValueError(f"a call of kind {call.kind!r}")
+        update = Update.unpack(self.node, call.body)
+        for flow, share, _ in update.shares:
             async with self._idts:
-                # It may have gone, or become premium, while the others were set.
-                if flow in self._best_effort or flow == self._calling:
+                # A newer master may have been promised obedience while the others were set.
+                if not self._voter.commands(update.ballot):
+                    return self._voter.refusal()
+                # The flow may have gone, or become premium.
+                if flow in self._best_effort or (flow == self._record.calling and flow not in self._premium):
                     self._shares[flow] = share
-                    await self._command_idt(flow, idt)
-        return Answer(status=Status.OK)
+                    await self._command_idt(flow, self._idt(flow))
+                elif flow == self._record.calling:
+                    # A reservation that is being given back.
+                    self._shares[flow] = share
+                    await self._command_idt(flow, self._share_idt(share))
+        return Answer(status=Status.OK) if self._voter.commands(update.ballot) else self._voter.refusal()
+
+    def _idt(self, flow: FlowId) -> int:
+        """The IDT that the record says."""
+        if flow in self._premium:
+            return self._premium[flow].idt_ticks
+        ticks = self._share_idt(self._shares[flow]) if flow in self._shares else 0
+        return max(ticks, self._record.capped.get(flow, 0))
+
+    def _share_idt(self, share: int) -> int:
+        return self._pace.best_effort_idt(share, longest=self._gm.nic.max_idt_ticks)
+
+    async def _apply(self, flow: FlowId) -> None:
+        """Set the card to it."""
+        async with self._idts:
+            await self._command_idt(flow, self._idt(flow))
+
+    def _next_serial(self) -> int:
+        self._record.serial += 1
+        return self._record.serial
 
     def _rate(self, mb_per_s: float) -> int:
         """A bandwidth in bytes a second. Raises BadRequestError."""
@@ -189,15 +245,16 @@ class NodeManager:
                 raise ManagerSilentError(f"the manager of node {self.node} has ended")
             await self._gm.spend(self._config.request_ns)
             self._gm.port(flow.source_port)
-            self._calling = flow
+            self._record.calling = flow
             try:
-                if flow.source_port in self._untold_ports:
-                    await self._tell_port(flow.source_port)
+                for port in (ALL_PORTS, flow.source_port):
+                    if port in self._untold_ports:
+                        await self._tell_port(port)
                 yield
             except SilentError as error:
                 raise self._no_answer(flow, error) from None
             finally:
-                self._calling = None
+                self._record.calling = None
 
     async def _stand(self, flow: FlowId, weight: int) -> None:
         """Have the master change a flow's standing. Raises as `_ask`."""
@@ -206,7 +263,9 @@ class NodeManager:
     async def _ask(self, flow: FlowId, kind: Kind, body: bytes) -> Answer:
         """Ask the master. Raises ManagerSilentError, MasterConflictError, ClosedPortError; SilentError without an
         answer, when the master may or may not have done it."""
-        answer = await self._calls.call(self._config.master, kind, body)
+        answer = await self._call_master(kind, body)
+        if self.ended:
+            raise SilentError(self.node)
         if answer.status is Status.NO_MASTER:
             raise self._conflict(answer)
         if answer.status is Status.SILENT:
@@ -219,22 +278,63 @@ class NodeManager:
         try:
             self._gm.port(flow.source_port)
         except ClosedPortError:
-            self._port_closed(flow.source_port)
+            self._record.port_closed(flow.source_port)
             raise
+        return answer
+
+    async def _call_master(self, kind: Kind, body: bytes) -> Answer:
+        """Call the master; if it is silent, the others in turn, from the next node on: who is asked in its stead looks
+        whether it is alive, and else becomes master. Raises SilentError if no master can be reached, or the call
+        may have been served already by one who is alive."""
+        first = target = self.leader
+        asked: set[int] = set()
+        silent: SilentError | None = None
+        answer: Answer | None = None
+        again = TIMES_AGAIN
+        while True:
+            asked.add(target)
+            try:
+                answer = await self._calls.call(target, kind, body)
+            except SilentError as error:
+                silent = error if silent is None else silent
+            else:
+                if answer.status is Status.LOST:
+                    silent = SilentError(target) if silent is None else silent
+                elif answer.status is not Status.NO_MASTER:
+                    return answer
+                named = answer.vote - 1
+                if (named == target or answer.status is Status.LOST) and again:
+                    again -= 1  # it is master since just now, or was until just now
+                    continue
+                if silent is not None and named == silent.node:
+                    raise silent  # others reach it
+                if 0 <= named < self._nodes and named not in asked:
+                    target = named
+                    continue
+                if named < 0 and answer.status is Status.NO_MASTER:
+                    break  # it has asked them all
+            rest = [(first + step) % self._nodes for step in range(self._nodes)]
+            rest = [node for node in rest if node not in asked]
+            if self.ended or not rest:
+                break
+            target = rest[0]
+        if silent is not None:
+            raise silent  # it may have served the call
+        assert answer is not None
         return answer
 
     def _no_answer(self, flow: FlowId, error: SilentError) -> ManagerSilentError:
         """The master does not answer a call that asks for something."""
-        self._untell(flow)
+        self._record.untell(flow)
         return ManagerSilentError(f"the master, on node {error.node}, does not answer: nothing is granted")
 
-    def _given_up(self, flow: FlowId, error: SilentError) -> ManagerSilentError:
+    def _given_up(self, flow: FlowId, master: int) -> ManagerSilentError:
         """The master does not answer a call that gives something back: the flow has no standing, and keeps its IDT,
         since the master may still count on it."""
         self._shares.pop(flow, None)
-        self._untell(flow)
+        self._record.untell(flow)
         return ManagerSilentError(
-            f"the master, on node {error.node}, does not answer: the flow has no standing any more, and the master "
+            f"the master, on node {master}, does not answer: the flow has no standing any more, and the master "
             "is told when it answers"
         )
 
@@ -257,8 +357,8 @@ class NodeManager:
         return self._best_effort[flow].weight if flow in self._best_effort else 0
 
     def _joined(self, flow: FlowId, weight: int) -> BestEffort:
-        self._serial += 1
-        member = self._best_effort[flow] = BestEffort(flow=flow, weight=weight, serial=self._serial)
+        member = BestEffort(flow=flow, weight=weight, serial=self._next_serial())
+        self._best_effort[flow] = member
         return member
 
     async def _set_idt(self, flow: FlowId, ticks: int) -> None:
@@ -266,26 +366,17 @@ class NodeManager:
             await self._command_idt(flow, ticks)
 
     async def _command_idt(self, flow: FlowId, ticks: int) -> None:
+        if self.ended or not in_office(self._gm, self._record):
+            return  # another one sets the card
         try:
             port = self._gm.port(flow.source_port)
             await port.set_idt(node=flow.target, port=flow.target_port, priority=flow.priority, ticks=ticks)
         except ClosedPortError:
             pass  # it has no flows any more
 
-    def _port_closed(self, port: int) -> None:
-        """A port is closed: its flows have no standing any more."""
-        calling = self._calling is not None and self._calling.source_port == port
-        for held in (self._premium, self._best_effort, self._shares, self._untold_flows):
-            for flow in [flow for flow in held if flow.source_port == port]:
-                del held[flow]  # type: ignore[attr-defined]
-                calling = True
-        if calling:
-            self._untold_ports[port] = None
-            self._untold.set()
-
-    def _untell(self, flow: FlowId) -> None:
-        """The master may have another idea of a flow than this manager."""
-        self._untold_flows[flow] = None
+    async def _introduce(self) -> None:
+        """A node that was started anew says so with its first call, or when it has rested once."""
+        await self._gm.bus.sleep(int(self._config.retry_ticks * self._gm.nic.tick_cycles))
         self._untold.set()
 
     async def _tell(self) -> None:
@@ -307,17 +398,23 @@ class NodeManager:
             await self._tell_port(next(iter(self._untold_ports)))
         elif self._untold_flows:
             flow = next(iter(self._untold_flows))
-            await self._stand(flow, self._weight(flow))
+            self._record.calling = flow if flow in self._best_effort else None
+            try:
+                await self._stand(flow, self._weight(flow))
+            finally:
+                self._record.calling = None
+            self._record.capped.pop(flow, None)
+            await self._apply(flow)
 
     async def _tell_port(self, port: int) -> None:
         """Tell the master that a port was closed. Raises SilentError, MasterConflictError."""
-        answer = await self._calls.call(self._config.master, Kind.PORT_CLOSED, bytes([port]))
+        answer = await self._call_master(Kind.PORT_CLOSED, bytes([port]))
         if answer.status is Status.NO_MASTER:
             raise self._conflict(answer)
         self._untold_ports.pop(port, None)
 
     def _conflict(self, answer: Answer) -> MasterConflictError:
         return MasterConflictError(
-            f"the manager of node {self._config.master} may not grant: it is not the one master that most nodes "
+            f"the manager of node {self.leader} may not grant: it is not the one master that most nodes "
             f"vote for ({answer.place} of {self._nodes} have)"
         )

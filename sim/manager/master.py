@@ -1,36 +1,44 @@
 """The master: decides on requests, one after the other, and keeps every node told of its best-effort flows' shares.
 
 A change is made in this order, so that at no time more is given than there is: best-effort flows that get slower are
-slowed down, and their managers have said so; the change is in force, and its caller is told; flows that get faster
-are told. If a manager whose flows have to get slower does not answer, the change is not made.
+slowed down, and their managers have said so; most nodes have a copy of the change (`copies`), and with that it is in
+force; its caller is told; flows that get faster are told. If a manager whose flows have to get slower does not
+answer, the change is not made.
 
-It grants nothing before most of the nodes have voted for it. Each votes for one manager only, the one that it is
-configured for, so that of two managers that were both started as master at most one grants.
+Every node has one, and one of them leads. A manager that is asked in the master's stead looks whether the master is
+alive; if not, it has itself elected. It takes over what was promised. What best-effort flows have at most is not
+known then: they count with the peak of a flow until their nodes have been told what they may have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 from lanikai.firmware.lock import Lock
 from lanikai.firmware.ports import Scheduler
 
 from .capacity import Pace
+from .copies import Copies
 from .flows import MAX_WEIGHT, FlowId
 from .ledger import Ledger
+from .record import ALL_PORTS
 from .rpc import Calls, SilentError
 from .sharing import Policy, carried
-from .wire import Answer, Envelope, Kind, Request, Stand, Status, Update
+from .versions import NO_BALLOT, Entry
+from .wire import UPDATE_FLOWS, Answer, Envelope, Kind, Request, Stand, Status, Update
 
 __all__ = ["Master"]
 
 Shares = dict[FlowId, int]
+NO_MAJORITY = -1
+"""In place of a node that does not answer: most of them."""
 
 
 class Master:
-    """The master on node `node`. `ledger`: who holds what (it begins empty); `policy`: how best-effort flows share;
-    `pace`, `longest_idt_ticks`: of the cards; `calls`: to the other managers; `decide` lets the time of a decision
-    pass; `retry_cycles`: rest before a node that did not answer is told again that flows of its may be faster.
+    """The master's part on node `node`. `ledger`: who holds what; `policy`: how best-effort flows share; `pace`,
+    `longest_idt_ticks`: of the cards; `copies`: elections and copies; `leader`: the node that is held to be the
+    master's; `calls`: to the other managers; `decide` lets the time of a decision pass; `retry_cycles`: rest before a
+    node that did not answer is told again that flows of its may be faster.
 
     `shares`: bytes a second of every best-effort flow. `ended`: set it to have nobody told any more.
     """
@@ -44,6 +52,8 @@ class Master:
         policy: Policy,
         pace: Pace,
         longest_idt_ticks: int,
+        copies: Copies,
+        leader: Callable[[], int],
         calls: Calls,
         decide: Callable[[], Awaitable[None]],
         retry_cycles: int,
@@ -53,12 +63,12 @@ class Master:
         self.ledger = ledger
         self.shares: Shares = {}
         self._policy, self._pace, self._longest = policy, pace, longest_idt_ticks
+        self._copies, self._leader = copies, leader
         self._calls, self._decide, self._retry_cycles = calls, decide, retry_cycles
         self.ended = False
         self._nodes = range(ledger.capacity.nodes)
         # What each flow may have at most by what its manager has been told, whether it answered or not.
         self._possible: Shares = {}
-        self._votes: set[int] = set()
         self._lock = Lock(scheduler.flag)
         self._told: dict[int, Lock] = {node: Lock(scheduler.flag) for node in self._nodes}
         self._versions = dict.fromkeys(self._nodes, 0)
@@ -66,20 +76,31 @@ class Master:
         self._telling: set[int] = set()
 
     @property
+    def leading(self) -> bool:
+        """Whether it is the master, as far as it knows."""
+        return self._copies.leading and not self.ended
+
+    @property
     def votes(self) -> frozenset[int]:
         """The nodes that have voted for it."""
-        return frozenset(self._votes)
+        return frozenset(self._copies.voters)
 
     async def start(self) -> None:
-        """Ask for votes."""
+        """Be elected, if there is no other master."""
         async with self._lock:
-            await self._elect()
+            await self._lead()
 
     async def serve(self, call: Envelope) -> Answer:
-        """Serve a call. Raises ValueError for one that is none of the master's."""
+        """Serve a call. One that came before this was master, or that waited over the end of its office, is not served:
+        its caller may have given it up, and told another master so. It is answered that it may come again. Raises
+        ValueError for a call that is none of the master's."""
+        ballot = self._copies.ballot if self.leading else NO_BALLOT
         async with self._lock:
-            if not await self._elect():
-                return Answer(status=Status.NO_MASTER, place=len(self._votes))
+            leads = await self._lead()
+            if not leads or ballot != self._copies.ballot:
+                leader = self._leader()
+                vote = leader + 1 if leads or leader != self._node else 0
+                return Answer(status=Status.NO_MASTER, vote=vote, place=len(self._copies.voters))
             await self._decide()
             if call.kind is Kind.REQUEST:
                 return await self._request(Request.unpack(call.sender, call.body))
@@ -87,33 +108,47 @@ class Master:
                 stand = Stand.unpack(call.sender, call.body)
                 return await self._stand(stand.flow, stand.weight)
             if call.kind is Kind.PORT_CLOSED and len(call.body) == 1:
-                return await self._take_back(self.ledger.held(call.sender, call.body[0]))
+                port = None if call.body[0] == ALL_PORTS else call.body[0]
+                return await self._take_back(self.ledger.held(call.sender, port))
             raise ValueError(f"a call of kind {call.kind!r}, {len(call.body)} bytes")
 
     async def restarted(self, node: int) -> None:
-        """The manager of a node has been started again: it knows of no flow, and has not voted."""
+        """A node has been started anew: it knows of no flow."""
         async with self._lock:
-            self._votes.discard(node)
-            await self._take_back(self.ledger.held(node))
+            if self.leading:
+                await self._take_back(self.ledger.held(node))
 
-    async def _elect(self) -> bool:
-        """Whether most nodes have voted for this master; those that have not are asked if it matters."""
-        if not self._elected():
-            missing = [node for node in self._nodes if node not in self._votes]
-            await self._gather(self._ask_vote(node) for node in missing)
-        return self._elected()
+    async def _lead(self) -> bool:
+        """Whether this is the master, after an election if there is none."""
+        if self.leading:
+            return True
+        if self.ended:
+            return False
+        leader = self._leader()
+        if leader != self._node:
+            try:
+                if (await self._calls.call(leader, Kind.PING)).status is Status.OK:
+                    return False
+            except SilentError:
+                pass
+        if not await self._copies.elect():
+            return False
+        self._take_office()
+        return True
 
-    def _elected(self) -> bool:
-        return 2 * len(self._votes) > len(self._nodes)
-
-    async def _ask_vote(self, node: int) -> None:
-        try:
-            answer = await self._calls.call(node, Kind.VOTE)
-        except SilentError:
-            return
-        if answer.status is Status.OK and answer.vote == self._node + 1:
-            self._calls.met(node, answer.rate)
-            self._votes.add(node)
+    def _take_office(self) -> None:
+        """Go on with what is promised. Every best-effort flow may have the peak until its node has been told."""
+        ledger, content = Ledger(self.ledger.capacity), self._copies.content
+        for flow, rate in content.premium.items():
+            ledger.admit(flow, rate)
+        for flow, weight in content.best_effort.items():
+            ledger.stand(flow, weight)
+        self.ledger = ledger
+        self.shares = self._policy(ledger)
+        self._possible = dict.fromkeys(self.shares, ledger.capacity.node.peak)
+        for node in self._nodes:
+            self._versions[node] += bool(self._of(node, self.shares))
+        self._tell_later()
 
     async def _request(self, request: Request) -> Answer:
         flow, rate = request.flow, request.rate
@@ -125,7 +160,8 @@ class Master:
         before.stand(flow, request.weight)
         refusal = before.check(flow, rate)
         if refusal is not None:
-            await self._change(before, force=True)
+            if await self._change(before, force=True) == NO_MAJORITY:
+                return self._lost()
             return Answer(
                 status=Status.REFUSED,
                 where=refusal.where,
@@ -136,24 +172,33 @@ class Master:
         after = before.copy()
         after.admit(flow, rate)
         silent = await self._change(after)
+        if silent is not None and silent != NO_MAJORITY:
+            back = await self._change(before, force=True)
+            silent = back if back == NO_MAJORITY else silent
         if silent is not None:
-            await self._change(before, force=True)
-            return Answer(status=Status.SILENT, place=silent)
+            return self._not_done(silent)
         return Answer(status=Status.OK, rate=rate, idt_ticks=self._pace.premium_idt(rate))
+
+    def _not_done(self, silent: int) -> Answer:
+        return self._lost() if silent == NO_MAJORITY else Answer(status=Status.SILENT, place=silent)
+
+    def _lost(self) -> Answer:
+        """Most nodes do not obey, or do not answer: the change may come into force with the next master, or not."""
+        return Answer(status=Status.LOST, place=len(self._copies.voters))
 
     async def _stand(self, flow: FlowId, weight: int) -> Answer:
         self._check(flow, weight)
         after = self.ledger.copy()
         after.stand(flow, weight)
         silent = await self._change(after, joined=flow if weight else None, force=not weight)
-        return Answer(status=Status.OK) if silent is None else Answer(status=Status.SILENT, place=silent)
+        return Answer(status=Status.OK) if silent is None else self._not_done(silent)
 
     async def _take_back(self, flows: Iterable[FlowId]) -> Answer:
         after = self.ledger.copy()
         for flow in flows:
             after.stand(flow, 0)
-        await self._change(after, force=True)
-        return Answer(status=Status.OK)
+        silent = await self._change(after, force=True)
+        return Answer(status=Status.OK) if silent is None else self._not_done(silent)
 
     def _check(self, flow: FlowId, weight: int) -> None:
         if flow.target not in self._nodes or flow.target == flow.source or flow.priority > 1:
@@ -167,31 +212,55 @@ class Master:
         """Put `after` in force. None, or the node whose manager should have slowed flows down, or told a flow that
         has `joined` its share, and does not answer; then all is as before. With `force`, or if all is carried
         with the flows of silent nodes as fast as they may be, the change is made nevertheless, but no flow gets
-        faster by it."""
+        faster by it. `NO_MAJORITY`: most nodes do not have it; then this is no longer the master, and nothing here
+        counts any more."""
         before, old, new = self.ledger, self.shares, self._policy(after)
         kept = {flow: min(rate, new[flow]) for flow, rate in old.items() if flow in new}
         self._share(kept)
         slower = {flow.source for flow, rate in kept.items() if self._possible.get(flow, 0) > rate}
         silent, shares = await self._tell(slower), new
+        if not self.leading:
+            return NO_MAJORITY
         made = silent is None or force
         if silent is not None:
             shares = kept if joined is None else {joined: new[joined], **kept}
             most = {flow: max(rate, self._possible.get(flow, 0)) for flow, rate in shares.items()}
             made = made or carried(after, most)
         if made:
+            if not await self._commit(before, after):
+                return NO_MAJORITY
             self.ledger = after
             self._share(shares)
             silent = None
             if joined is not None:
+                if joined in before.premium:
+                    # It goes on as fast as it was until it is told.
+                    self._possible[joined] = before.premium[joined]
                 # Told also if its share is what it was: its node paid no heed to it when a join had been given up.
                 self._versions[joined.source] += 1
                 silent = await self._tell({joined.source})
             made = silent is None
+            if not made and joined in before.premium:
+                self._tell_later()  # it holds no reservation any more, whatever comes
+                return silent
+            if not made and not await self._commit(after, before):
+                return NO_MAJORITY
         if not made:
             self.ledger = before
             self._share(old)
         self._tell_later()
         return None if made else silent
+
+    async def _commit(self, before: Ledger, after: Ledger) -> bool:
+        """Have most nodes know what is different."""
+        flows = {*before.premium, *before.best_effort, *after.premium, *after.best_effort}
+        changed = [
+            Entry(flow, after.premium.get(flow, 0), after.best_effort.get(flow, 0))
+            for flow in flows
+            if before.premium.get(flow) != after.premium.get(flow)
+            or before.best_effort.get(flow) != after.best_effort.get(flow)
+        ]
+        return not changed or await self._copies.commit(sorted(changed))
 
     def _share(self, shares: Shares) -> None:
         """Note what best-effort flows have now, and which nodes have to be told."""
@@ -220,7 +289,7 @@ class Master:
 
     async def _tell_quietly(self, node: int) -> None:
         """Until it knows: flows that may be faster and are not told would stay slow, or parked, for ever."""
-        while not await self._tell_one(node) and not self.ended:
+        while not await self._tell_one(node) and self.leading:
             await self._scheduler.sleep(self._retry_cycles)
         self._telling.discard(node)
 
@@ -229,35 +298,35 @@ class Master:
         async with self._told[node]:
             if self._acknowledged[node] == self._versions[node]:
                 return True
-            if not await self._has_vote(node):
+            if not self.leading:
                 return False
             version, shares = self._versions[node], self._of(node, self.shares)
             for flow, rate in shares.items():
                 self._possible[flow] = max(rate, self._possible.get(flow, 0))
             try:
-                answer = await self._calls.call(node, Kind.UPDATE, self._update(shares))
+                for update in self._updates(shares):
+                    answer = await self._calls.call(node, Kind.UPDATE, update.pack())
+                    if answer.status is Status.NO_MASTER:
+                        self._copies.depose()
+                    if answer.status is not Status.OK:
+                        return False
             except SilentError:
-                return False
-            if answer.status is not Status.OK:
                 return False
             self._acknowledged[node] = version
             self._possible |= {flow: rate for flow, rate in shares.items() if flow in self.shares}
             return True
 
-    async def _has_vote(self, node: int) -> bool:
-        """Whether a node has voted. A node obeys none but the master that it has voted for, and most may have voted
-        without it: its vote was lost, or it has been started again."""
-        if node not in self._votes:
-            await self._ask_vote(node)
-        return node in self._votes
-
-    def _update(self, shares: Shares) -> bytes:
-        return Update(
-            shares=[
-                (flow, rate, self._pace.best_effort_idt(rate, longest=self._longest))
-                for flow, rate in shares.items()
-            ]
-        ).pack()
+    def _updates(self, shares: Shares) -> Iterator[Update]:
+        """As many flows in a message as it holds. Their order does not matter: that no flow gets faster before others
+        are slower is up to who calls this."""
+        told = [
+            (flow, rate, self._pace.best_effort_idt(rate, longest=self._longest))
+            for flow, rate in shares.items()
+        ]
+        return (
+            Update(ballot=self._copies.ballot, shares=told[at : at + UPDATE_FLOWS])
+            for at in range(0, len(told) or 1, UPDATE_FLOWS)
+        )
 
     async def _gather(self, jobs: Iterable[Awaitable[bool | None]]) -> list[bool | None]:
         """Run jobs side by side; their results."""

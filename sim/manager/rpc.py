@@ -3,7 +3,9 @@
 A manager has one call at a time to each other manager. It goes out again after `answer_ticks` without an answer,
 `tries` times in all; `WORKING` from the other side starts the count anew. The other side remembers the last call of
 each manager: it serves a newer one, answers the same one from memory, and ignores an older one, whose caller has given
-it up. A call of a manager that has been started again (a later incarnation) is newer than all of its former self.
+it up. What both sides remember outlives the end of a manager (`CallMemory`), so that one that is started again goes on
+where its former self stopped. A call of a node that has been started anew, and remembers nothing (a later incarnation),
+is newer than all of its former self.
 
 Calls to a master and calls from one are apart (`Kind.to_master`): while a manager waits for the master, the master may
 have to call it, and both may be on one node.
@@ -12,7 +14,7 @@ have to call it, and both may be on one node.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from lanikai.firmware.lock import Lock
@@ -20,7 +22,7 @@ from lanikai.firmware.ports import Flag, Scheduler
 
 from .wire import Answer, Envelope, Kind, Reply, Status
 
-__all__ = ["Calls", "Post", "SilentError"]
+__all__ = ["CallMemory", "Calls", "Post", "SilentError"]
 
 
 class SilentError(Exception):
@@ -48,11 +50,31 @@ Line = tuple[int, bool]
 
 @dataclass
 class _Served:
-    """The last call of a manager: its answer once there is one."""
+    """The last call of a manager: its answer once there is one. `given_up`: who served it has ended before."""
 
     incarnation: int
     sequence: int
     answer: bytes | None = None
+    given_up: bool = False
+
+
+@dataclass
+class CallMemory:
+    """What is remembered of calls: the `incarnation`, the cycle in which the memory began; the last number of a call to
+    each other manager; the last call of each that was served; the incarnations in which others were seen."""
+
+    incarnation: int
+    sequences: dict[Line, int] = field(default_factory=dict)
+    served: dict[Line, _Served] = field(default_factory=dict)
+    incarnations: dict[int, int] = field(default_factory=dict)
+
+    def copy(self) -> CallMemory:
+        """For a manager that takes over: a call that was being served is served again when it comes again."""
+        served = {
+            line: _Served(one.incarnation, one.sequence, one.answer, given_up=one.answer is None)
+            for line, one in self.served.items()
+        }
+        return CallMemory(self.incarnation, dict(self.sequences), served, dict(self.incarnations))
 
 
 @dataclass
@@ -83,17 +105,18 @@ class Calls:
         restarted: Callable[[int], Awaitable[None]],
         answer_cycles: int,
         tries: int,
+        memory: CallMemory | None = None,
     ) -> None:
         self._scheduler = scheduler
         self._node = node
         self._post, self._serve, self._restarted = post, serve, restarted
         self._answer_cycles, self._tries = answer_cycles, tries
-        self.incarnation = scheduler.cycle & 0xFFFFFFFF
+        memory = CallMemory(scheduler.cycle & 0xFFFFFFFF) if memory is None else memory
+        self.incarnation = memory.incarnation
         self._locks: dict[Line, Lock] = {}
-        self._sequences: dict[Line, int] = {}
         self._waiting: dict[Line, _Waiting] = {}
-        self._served: dict[Line, _Served] = {}
-        self._incarnations: dict[int, int] = {}
+        self._sequences, self._served = memory.sequences, memory.served
+        self._incarnations = memory.incarnations
 
     async def call(self, node: int, kind: Kind, body: bytes = b"") -> Answer:
         """Have another manager do something. Raises SilentError: it may have done it."""
@@ -161,6 +184,10 @@ class Calls:
         last = self._served.get(line)
         if last is not None and (call.incarnation, call.sequence) <= (last.incarnation, last.sequence):
             if (call.incarnation, call.sequence) == (last.incarnation, last.sequence):
+                if last.given_up:
+                    last.given_up = False
+                    self._begin(call, last, again=False)
+                    return
                 reply = Reply.WORKING if last.answer is None else Reply.ANSWER
                 await self._reply(call, reply, last.answer or b"")
             return
@@ -169,7 +196,9 @@ class Calls:
             return
         self._incarnations[call.sender] = call.incarnation
         served = self._served[line] = _Served(call.incarnation, call.sequence)
-        again = call.incarnation > known
+        self._begin(call, served, again=call.incarnation > known)
+
+    def _begin(self, call: Envelope, served: _Served, *, again: bool) -> None:
         self._scheduler.spawn(self._work(call, served, again), f"manager[{self._node}].serve[{call.sender}]")
 
     async def _work(self, call: Envelope, served: _Served, again: bool) -> None:

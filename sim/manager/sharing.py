@@ -6,7 +6,9 @@ Two policies, functions of a ledger to the bandwidth of each of its best-effort 
   aside for all such flows incident on the node or the port. The bandwidth allocated to a flow is the minimum of these
   values for all nodes and ports traversed by it. Note that this simple arbitration is sub-optimal".
 - `max_min`: weighted max-min fair: what a flow cannot use, since another place on its path gives it less, goes to the
-  others. Nobody gets less than by `set_aside`.
+  others. Nobody gets less than by `set_aside`. A node that sends to more destinations carries less: where it could not
+  carry its premium flows if all best-effort flows sent, as few of these as possible are parked, and no flow that could
+  have something beside the others.
 
 Bandwidths are levels (bytes a second for each unit of weight) times weights; so a flow with a place for itself may be
 up to a weight (255 bytes a second) below the peak. A flow to which a place can give nothing has 0: it is parked, and
@@ -15,8 +17,10 @@ sends nothing until that changes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 from lanikai.hdl.network import Place
 
@@ -31,45 +35,131 @@ Somewhere = int | Place
 """A node, or a switch output port."""
 
 
+class Bundle(NamedTuple):
+    """Best-effort flows that have the same at all times: of one pair of nodes and one weight."""
+
+    source: int
+    target: int
+    weight: int
+
+
+Levels = Mapping[Bundle, int]
+"""Bytes a second of each flow of a bundle."""
+
+
+class _Sharing:
+    """The best-effort flows of a ledger: how many are in each bundle (`counts`), the bundles that touch each place
+    (`places`)."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.peak = ledger.capacity.node.peak
+        self.counts = Counter(
+            Bundle(flow.source, flow.target, weight) for flow, weight in ledger.best_effort.items()
+        )
+        self.places: dict[Somewhere, list[Bundle]] = {}
+        for bundle in self.counts:
+            for place in self.touched(bundle):
+                self.places.setdefault(place, []).append(bundle)
+
+    def touched(self, bundle: Bundle) -> list[Somewhere]:
+        """Where its flows go."""
+        return [bundle.source, bundle.target, *self.ledger.capacity.path(bundle.source, bundle.target)]
+
+    def at(self, bundles: Iterable[Bundle], level: int) -> dict[Bundle, int]:
+        """Their rates at a level."""
+        return {bundle: min(self.peak, level * bundle.weight) for bundle in bundles}
+
+    def fits(self, place: Somewhere, rates: Levels, *, one_more: tuple[Bundle, int] | None = None) -> bool:
+        """Whether a place carries them, and one flow of a bundle with so much more."""
+        load = [(*bundle[:2], rate, self.counts[bundle]) for bundle, rate in rates.items()]
+        if one_more is not None:
+            bundle, more = one_more
+            load[list(rates).index(bundle)] = (*bundle[:2], rates[bundle], self.counts[bundle] - 1)
+            load.append((*bundle[:2], rates[bundle] + more, 1))
+        return _fits(place, load, self.ledger)
+
+    def highest(self, rates: Callable[[int], Levels], places: Iterable[Somewhere]) -> int:
+        """The highest level, at most the peak, whose rates all places carry; 0 if none."""
+        places = list(places)
+        low, high = 0, self.peak + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            trial = rates(middle)
+            if all(self.fits(place, trial) for place in places):
+                low = middle
+            else:
+                high = middle
+        return low
+
+    def able(self) -> list[Bundle]:
+        """The bundles whose flows can send at once, if ever so little: all of them, or else such that as few flows as
+        possible are parked. Bundles of one pair of nodes take the same path and make one destination: they can, or
+        cannot, together. What a further destination costs its source does not depend on which it is, so the pairs of
+        most flows come first, behind those whose destination a premium flow makes already."""
+        if all(self.fits(place, self.at(self.counts, 1)) for place in self.places):
+            return list(self.counts)
+        pairs: dict[tuple[int, int], list[Bundle]] = {}
+        for bundle in self.counts:
+            pairs.setdefault(bundle[:2], []).append(bundle)
+
+        def costs(pair: tuple[int, int]) -> tuple[bool, int]:
+            source, target = pair
+            flows = sum(self.counts[bundle] for bundle in pairs[pair])
+            return target not in self.ledger.targets(source), -flows
+
+        able: list[Bundle] = []
+        for pair in sorted(pairs, key=costs):
+            more = self.at([*able, *pairs[pair]], 1)
+            if all(self.fits(place, more) for place in self.touched(pairs[pair][0])):
+                able += pairs[pair]
+        return able
+
+    def of_flows(self, rates: Levels) -> dict[FlowId, int]:
+        """By flow."""
+        return {
+            flow: rates[Bundle(flow.source, flow.target, weight)]
+            for flow, weight in self.ledger.best_effort.items()
+        }
+
+
 def set_aside(ledger: Ledger) -> dict[FlowId, int]:
     """4.3's policy; by weight where weights differ."""
-    places = _places(ledger)
-    peak = ledger.capacity.node.peak
-    rates = dict.fromkeys(ledger.best_effort, peak)
-    for place, flows in places.items():
-        weights = {flow: ledger.best_effort[flow] for flow in flows}
-        level = _highest(lambda k, w=weights: _at(w, k, peak), [place], ledger, peak)  # type: ignore[misc]
-        for flow, weight in weights.items():
-            rates[flow] = min(rates[flow], level * weight)
-    return rates
+    sharing = _Sharing(ledger)
+    rates = dict.fromkeys(sharing.counts, sharing.peak)
+    for place, bundles in sharing.places.items():
+        level = sharing.highest(lambda k, b=bundles: sharing.at(b, k), [place])  # type: ignore[misc]
+        for bundle in bundles:
+            rates[bundle] = min(rates[bundle], level * bundle.weight)
+    return sharing.of_flows(rates)
 
 
 def max_min(ledger: Ledger) -> dict[FlowId, int]:
-    """Weighted max-min fair: the level of all flows rises together; a flow that a full place holds stays where it is,
-    the others go on rising."""
-    places = _places(ledger)
-    peak = ledger.capacity.node.peak
-    still: dict[FlowId, int] = {}
-    rising = dict(ledger.best_effort)
+    """Weighted max-min fair: the level of all flows that can send at all rises together; a flow that a full place holds
+    stays where it is, the others go on rising."""
+    sharing = _Sharing(ledger)
+    peak, places, counts = sharing.peak, sharing.places, sharing.counts
+    rising = sharing.able()
+    still: dict[Bundle, int] = {bundle: 0 for bundle in counts if bundle not in rising}
     while rising:
-        level = _highest(lambda k: still | _at(rising, k, peak), places, ledger, peak)
-        rates = still | _at(rising, level, peak)
-        beyond = still | _at(rising, level + 1, peak)
-        full = [place for place in places if not _fits(place, beyond, ledger)]
-        held = {flow for flow in rising if rates[flow] == peak}
+        level = sharing.highest(lambda k: still | sharing.at(rising, k), places)
+        rates = still | sharing.at(rising, level)
+        beyond = still | sharing.at(rising, level + 1)
+        full = [place for place in places if not sharing.fits(place, beyond)]
+        held = {bundle for bundle in rising if rates[bundle] == peak}
         # At a full place only what makes it fuller has to stop: a node that can receive no more may well send more.
         # Tried with as much as all flows would get together by the next level, so that no rounding hides it.
-        step = sum(rising.values())
-        at_full = {flow for place in full for flow in places[place] if flow in rising}
+        step = sum(bundle.weight * counts[bundle] for bundle in rising)
+        at_full = {bundle for place in full for bundle in places[place] if bundle in rising}
         held |= {
-            flow
-            for flow in at_full
-            if not all(_fits(place, {**rates, flow: rates[flow] + step}, ledger) for place in full)
+            bundle
+            for bundle in at_full
+            if not all(sharing.fits(place, rates, one_more=(bundle, step)) for place in full)
         }
-        for flow in held or at_full or set(rising):
-            still[flow] = rates[flow]
-            del rising[flow]
-    return {flow: still[flow] for flow in ledger.best_effort}
+        for bundle in held or at_full or set(rising):
+            still[bundle] = rates[bundle]
+            rising.remove(bundle)
+    return sharing.of_flows(still)
 
 
 POLICIES: Mapping[str, Policy] = MappingProxyType({"set_aside": set_aside, "max_min": max_min})
@@ -79,51 +169,26 @@ POLICIES: Mapping[str, Policy] = MappingProxyType({"set_aside": set_aside, "max_
 def carried(ledger: Ledger, rates: Rates) -> bool:
     """Whether every place that best-effort flows touch carries them at `rates`, bytes a second, beside the premium
     flows."""
-    return all(_fits(place, rates, ledger) for place in _places(ledger))
+    counts = Counter((flow.source, flow.target, rate) for flow, rate in rates.items())
+    load = [(*one, count) for one, count in counts.items()]
+    return all(_fits(place, load, ledger) for place in _Sharing(ledger).places)
 
 
-def _at(weights: Rates, level: int, peak: int) -> dict[FlowId, int]:
-    return {flow: min(peak, level * weight) for flow, weight in weights.items()}
-
-
-def _highest(rates: Callable[[int], Rates], places: Iterable[Somewhere], ledger: Ledger, highest: int) -> int:
-    """The highest level, at most `highest`, whose rates all places carry; 0 if none."""
-    places = list(places)
-    low, high = 0, highest + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        trial = rates(middle)
-        if all(_fits(place, trial, ledger) for place in places):
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-def _places(ledger: Ledger) -> dict[Somewhere, list[FlowId]]:
-    """The places that best-effort flows touch, each with those flows."""
-    places: dict[Somewhere, list[FlowId]] = {}
-    for flow in ledger.best_effort:
-        touched: list[Somewhere] = [flow.source, flow.target]
-        for place in [*touched, *ledger.capacity.path(flow.source, flow.target)]:
-            places.setdefault(place, []).append(flow)
-    return places
-
-
-def _fits(place: Somewhere, rates: Rates, ledger: Ledger) -> bool:
-    """Whether a place carries the premium flows and best-effort flows at `rates`; flows at 0 are not there."""
-    going = {flow: rate for flow, rate in rates.items() if rate}
+def _fits(place: Somewhere, load: Iterable[tuple[int, int, int, int]], ledger: Ledger) -> bool:
+    """Whether a place carries the premium flows and a `load` beside them: (source, target, bytes a second of each flow,
+    how many flows). Flows at 0 are not there."""
     capacity = ledger.capacity
+    going = [one for one in load if one[2] and one[3]]
     if not isinstance(place, int):
         through = sum(
-            rate for flow, rate in going.items() if place in capacity.path(flow.source, flow.target)
+            rate * count for source, target, rate, count in going if place in capacity.path(source, target)
         )
         return ledger.through(place) + through <= capacity.port
-    out = [flow for flow in going if flow.source == place]
-    into = [flow for flow in going if flow.target == place]
+    out = [one for one in going if one[0] == place]
+    into = [one for one in going if one[1] == place]
     return capacity.node.fits(
-        incoming=ledger.incoming(place) + sum(going[flow] for flow in into),
-        outgoing=ledger.outgoing(place) + sum(going[flow] for flow in out),
-        flows=ledger.flows(place) + len(out),
-        destinations=len(ledger.targets(place) | {flow.target for flow in out}),
+        incoming=ledger.incoming(place) + sum(rate * count for _, _, rate, count in into),
+        outgoing=ledger.outgoing(place) + sum(rate * count for _, _, rate, count in out),
+        flows=ledger.flows(place) + sum(one[3] for one in out),
+        destinations=len(ledger.targets(place) | {one[1] for one in out}),
     )

@@ -1,4 +1,4 @@
-"""Managers as they stand on a node: local manager, calls, GM port, and on one node the master."""
+"""Managers as they stand on a node: local manager, calls, GM port, and the master, which leads on one node."""
 
 from __future__ import annotations
 
@@ -10,21 +10,25 @@ from ..host.gm import Gm
 from ..host.gm_port import GmPort
 from .capacity import ClusterCapacity, Pace, cluster_capacity, node_capacity
 from .config import ManagerConfig
+from .copies import Copies, Voter
 from .ledger import Ledger
 from .local import NodeManager
 from .master import Master
 from .post import GmPost
+from .record import NodeRecord, take_over
 from .rpc import Calls
 from .sharing import POLICIES
-from .wire import Answer, Envelope, Status
+from .wire import Answer, Envelope, Kind, Status
 
 __all__ = ["Manager", "start_manager", "start_managers"]
 
 
 class Manager(NodeManager):
-    """A node's manager process on its open GM `port`. `master`: the master, if it is on this node."""
+    """A node's manager process on its open GM `port`, with the node's `record`."""
 
-    def __init__(self, gm: Gm, port: GmPort, *, config: ManagerConfig, capacity: ClusterCapacity) -> None:
+    def __init__(
+        self, gm: Gm, port: GmPort, *, config: ManagerConfig, capacity: ClusterCapacity, record: NodeRecord
+    ) -> None:
         self._port = port
         self.post = GmPost(gm, port, self._take)
         self.calls = Calls(
@@ -35,35 +39,50 @@ class Manager(NodeManager):
             restarted=self._restarted,
             answer_cycles=int(config.answer_ticks * gm.nic.tick_cycles),
             tries=config.tries,
+            memory=record.calls,
         )
+        copies = Copies(gm.bus, node=gm.node, nodes=range(capacity.nodes), calls=self.calls, record=record)
         pace = Pace.of(gm.nic)
-        super().__init__(gm, config=config, calls=self.calls, pace=pace, nodes=capacity.nodes)
-        self.master = None
-        if config.master == gm.node:
-            self.master = Master(
-                gm.bus,
-                node=gm.node,
-                ledger=Ledger(capacity),
-                policy=POLICIES[config.best_effort],
-                pace=pace,
-                longest_idt_ticks=gm.nic.max_idt_ticks,
-                calls=self.calls,
-                decide=lambda: gm.spend(config.decide_ns),
-                retry_cycles=int(config.retry_ticks * gm.nic.tick_cycles),
-            )
+        super().__init__(
+            gm,
+            config=config,
+            calls=self.calls,
+            pace=pace,
+            nodes=capacity.nodes,
+            record=record,
+            voter=Voter(gm.node, record, copies.depose),
+        )
+        self._master = Master(
+            gm.bus,
+            node=gm.node,
+            ledger=Ledger(capacity),
+            policy=POLICIES[config.best_effort],
+            pace=pace,
+            longest_idt_ticks=gm.nic.max_idt_ticks,
+            copies=copies,
+            leader=lambda: self.leader,
+            calls=self.calls,
+            decide=lambda: gm.spend(config.decide_ns),
+            retry_cycles=int(config.retry_ticks * gm.nic.tick_cycles),
+        )
+
+    @property
+    def master(self) -> Master | None:
+        """The master, if it is on this node as far as this node knows."""
+        return self._master if self._master.leading else None
 
     async def open(self) -> None:
         """Begin to answer."""
         await self.post.start()
-        self.start()
-        if self.master is not None:
-            self._gm.bus.spawn(self.master.start(), f"manager[{self.node}].master")
+        await self.start()
+        if self.leader == self.node:
+            self._gm.bus.spawn(self._master.start(), f"manager[{self.node}].master")
 
     async def stop(self) -> None:
-        """End the manager: its port is closed, it answers nobody, and calls of programs fail."""
+        """End the manager: its port is closed, it answers nobody, and calls of programs fail. Its record stays: its
+        flows go on at their rates, and one that is started again takes over."""
         self.ended = True
-        if self.master is not None:
-            self.master.ended = True
+        self._master.ended = True
         await self._port.close()
 
     async def _take(self, message: bytes) -> None:
@@ -71,23 +90,26 @@ class Manager(NodeManager):
             await self.calls.take(message)
 
     async def _serve(self, call: Envelope) -> Answer:
-        if not call.kind.to_master:
-            return await self.serve(call)
-        if self.master is None:
-            return Answer(status=Status.NO_MASTER)
-        return await self.master.serve(call)
+        if call.kind.to_master:
+            return await self._master.serve(call)
+        if call.kind is Kind.PING:
+            return Answer(status=Status.OK if self._master.leading else Status.NO_MASTER)
+        return await self.serve(call)
 
     async def _restarted(self, node: int) -> None:
-        if self.master is not None:
-            await self.master.restarted(node)
+        await self._master.restarted(node)
 
 
 async def start_manager(gm: Gm, network: Network, config: ManagerConfig | None = None) -> Manager:
     """Start the manager of the node of `gm`. Raises what `Gm.open_port` raises: its port must be free."""
     config = ManagerConfig() if config is None else config
-    node = node_capacity(gm.nic, shared_mb_per_s=config.shared_mb_per_s)
+    node = node_capacity(
+        gm.nic, shared_mb_per_s=config.shared_mb_per_s, receive_mb_per_s=config.receive_mb_per_s
+    )
     port = await gm.open_port(config.port)
-    manager = Manager(gm, port, config=config, capacity=cluster_capacity(network, gm.nic, node))
+    manager = Manager(
+        gm, port, config=config, capacity=cluster_capacity(network, gm.nic, node), record=take_over(gm)
+    )
     await manager.open()
     return manager
 

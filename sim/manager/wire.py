@@ -9,15 +9,19 @@ its former self; an answer carries those of the call. `sequence` counts a manage
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 from enum import IntEnum
 
 from .flows import FlowId
+from .versions import Ballot, Entry, Version
 
 __all__ = [
+    "ENTRIES",
     "MESSAGE_BYTES",
+    "UPDATE_FLOWS",
     "Answer",
+    "Change",
     "Envelope",
     "Kind",
     "Reply",
@@ -25,7 +29,13 @@ __all__ = [
     "Stand",
     "Status",
     "Update",
+    "pack_ballot",
+    "pack_entries",
     "pack_flow",
+    "pack_version",
+    "unpack_ballot",
+    "unpack_entries",
+    "unpack_version",
 ]
 
 MESSAGE_BYTES = 4096
@@ -33,6 +43,14 @@ MESSAGE_BYTES = 4096
 _ENVELOPE = struct.Struct("<BBHII")
 _FLOW = struct.Struct("<BBHBx")
 _ANSWER = struct.Struct("<BBHHHII")
+_BALLOT = struct.Struct("<IH")
+_VERSION = struct.Struct("<IHI")
+_CHANGE = struct.Struct("<IHIIHIHHB")
+_ENTRY = struct.Struct("<HBBHBIB")
+ENTRIES = (MESSAGE_BYTES - _ENVELOPE.size - max(_ANSWER.size, _CHANGE.size)) // _ENTRY.size
+"""Entries of the ledger that one message holds."""
+UPDATE_FLOWS = (MESSAGE_BYTES - _ENVELOPE.size - _BALLOT.size) // (_FLOW.size + 8)
+"""Flows that one UPDATE holds: 291."""
 
 
 class Kind(IntEnum):
@@ -43,16 +61,23 @@ class Kind(IntEnum):
     STAND = 2
     """To the master: make a flow best-effort, or take its standing away (`Stand`)."""
     PORT_CLOSED = 3
-    """To the master: a port's flows have no standing any more (one byte: the port)."""
+    """To the master: a port's flows have no standing any more (one byte: the port; 255: the node has been started anew,
+    and holds nothing)."""
     VOTE = 4
-    """From the master: may it grant what this node takes part in? (no body)"""
+    """From a candidate: may it be the master? (a ballot)"""
     UPDATE = 5
     """From the master: IDTs of this node's best-effort flows (`Update`)."""
+    CHANGE = 6
+    """From the master: a change of the ledger, to be copied (`Change`)."""
+    FETCH = 7
+    """From a candidate: this node's copy of the ledger, from an entry on (a ballot, the entry's number 32)."""
+    PING = 8
+    """From a manager that was asked in the master's stead: is this node's the master? (no body)"""
 
     @property
     def to_master(self) -> bool:
         """Whether it is the master that serves such calls."""
-        return self not in (Kind.VOTE, Kind.UPDATE)
+        return self in (Kind.REQUEST, Kind.STAND, Kind.PORT_CLOSED)
 
 
 class Reply(IntEnum):
@@ -73,9 +98,14 @@ class Status(IntEnum):
     SILENT = 2
     """The manager of node `place`, which has to slow best-effort flows down first, does not answer."""
     NO_MASTER = 3
-    """Most nodes have not voted for the manager that was asked; `place`: how many have."""
+    """It is not the master that was asked, or it asks and is not obeyed. `vote`: 1 + the node whose manager is held to
+    be the master, or 0; `place`: how many nodes voted for the one that was asked."""
     BAD = 4
     """Not understood, or impossible."""
+    BEHIND = 5
+    """The copy of the ledger here is not the one that the change is of."""
+    LOST = 6
+    """Who was asked is no longer master; the change may come into force with the next one, or not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,32 +196,122 @@ class Stand:
 
 @dataclass(frozen=True, kw_only=True)
 class Update:
-    """The best-effort flows of a node: (flow, bytes a second, IDT in ticks) of each."""
+    """From the master with `ballot`: best-effort flows of a node, up to `UPDATE_FLOWS`: (flow, bytes a second, IDT in
+    ticks) of each."""
 
+    ballot: Ballot
     shares: Sequence[tuple[FlowId, int, int]]
 
     def pack(self) -> bytes:
-        """For each: flow, rate 32, IDT 32."""
-        return b"".join(pack_flow(flow) + struct.pack("<II", rate, idt) for flow, rate, idt in self.shares)
+        """Ballot; for each: flow, rate 32, IDT 32."""
+        shares = [pack_flow(flow) + struct.pack("<II", rate, idt) for flow, rate, idt in self.shares]
+        return b"".join([_BALLOT.pack(*self.ballot), *shares])
 
     @classmethod
     def unpack(cls, node: int, body: bytes) -> Update:
         """From a body to `node`. Raises ValueError."""
         step = _FLOW.size + 8
-        if len(body) % step:
-            raise ValueError(f"a body of {len(body)} bytes: a multiple of {step} is right")
+        if len(body) < _BALLOT.size or (len(body) - _BALLOT.size) % step:
+            raise ValueError(
+                f"a body of {len(body)} bytes: {_BALLOT.size} and a multiple of {step} are right"
+            )
         return cls(
+            ballot=Ballot(*_BALLOT.unpack_from(body)),
             shares=[
                 (_flow(node, body, at), *struct.unpack_from("<II", body, at + _FLOW.size))
-                for at in range(0, len(body), step)
-            ]
+                for at in range(_BALLOT.size, len(body), step)
+            ],
         )
+
+
+def pack_ballot(ballot: Ballot, *more: int) -> bytes:
+    """Count 32, node 16; then words of 32 bits."""
+    return _BALLOT.pack(*ballot) + struct.pack(f"<{len(more)}I", *more)
+
+
+def unpack_ballot(body: bytes, more: int = 0) -> tuple[Ballot, tuple[int, ...]]:
+    """A ballot and so many words behind it. Raises ValueError."""
+    _sized(body, _BALLOT.size + 4 * more)
+    return Ballot(*_BALLOT.unpack_from(body)), struct.unpack_from(f"<{more}I", body, _BALLOT.size)
+
+
+def pack_entries(entries: Iterable[Entry]) -> bytes:
+    """For each: source node 16, source port 8, target port 8, target node 16, priority 8, rate 32, weight 8."""
+    return b"".join(
+        _ENTRY.pack(f.source, f.source_port, f.target_port, f.target, f.priority, rate, weight)
+        for f, rate, weight in entries
+    )
+
+
+def unpack_entries(body: bytes) -> list[Entry]:
+    """Raises ValueError."""
+    if len(body) % _ENTRY.size:
+        raise ValueError(f"entries of {len(body)} bytes: a multiple of {_ENTRY.size} is right")
+    return [
+        Entry(FlowId(source, source_port, target, target_port, priority), rate, weight)
+        for source, source_port, target_port, target, priority, rate, weight in _ENTRY.iter_unpack(body)
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """From the master with `ballot`: the ledger of version `base` with `entries` in place of what their flows held is
+    that of version (`ballot`, `index`); with `reset` the entries are all of it, whatever was before. Of several
+    messages each says of how many entries in all (`total`) its own are, from number `at` on."""
+
+    ballot: Ballot
+    base: Version
+    index: int
+    reset: bool
+    at: int
+    total: int
+    entries: Sequence[Entry]
+
+    @property
+    def version(self) -> Version:
+        """Of the ledger after it."""
+        return Version(self.ballot, self.index)
+
+    def pack(self) -> bytes:
+        """Ballot, index 32, base (32, 16, 32), place 16, total 16, reset 8; entries."""
+        (count, node), base_index = self.base
+        head = (*self.ballot, self.index, count, node, base_index, self.at, self.total, int(self.reset))
+        return _CHANGE.pack(*head) + pack_entries(self.entries)
+
+    @classmethod
+    def unpack(cls, body: bytes) -> Change:
+        """From a body. Raises ValueError."""
+        if len(body) < _CHANGE.size:
+            raise ValueError(f"a body of {len(body)} bytes: at least {_CHANGE.size}")
+        count, node, index, base_count, base_node, base_index, at, total, reset = _CHANGE.unpack_from(body)
+        return cls(
+            ballot=Ballot(count, node),
+            base=Version(Ballot(base_count, base_node), base_index),
+            index=index,
+            reset=bool(reset),
+            at=at,
+            total=total,
+            entries=unpack_entries(body[_CHANGE.size :]),
+        )
+
+
+def pack_version(version: Version, entries: int) -> bytes:
+    """What a vote says of the voter's copy of the ledger: its version, how many entries it has."""
+    return _VERSION.pack(*version.ballot, version.step) + struct.pack("<I", entries)
+
+
+def unpack_version(more: bytes) -> tuple[Version, int]:
+    """Raises ValueError."""
+    _sized(more, _VERSION.size + 4)
+    count, node, index = _VERSION.unpack_from(more)
+    return Version(Ballot(count, node), index), struct.unpack_from("<I", more, _VERSION.size)[0]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     """How a call ended: `status`; a refusal's `where`, `place`, `port`; `rate` bytes a second, `idt_ticks`;
-    `vote`: 1 + the master voted for, 0 for none, and with it `rate` is the incarnation of who votes."""
+    `vote`: 1 + the master voted for, 0 for none, and with it `rate` is the incarnation of who votes; `more`: of a
+    vote the version of the ledger, of a fetch entries."""
 
     status: Status
     where: int = 0
@@ -200,15 +320,18 @@ class Answer:
     vote: int = 0
     rate: int = 0
     idt_ticks: int = 0
+    more: bytes = b""
 
     def pack(self) -> bytes:
-        """Status 8, where 8, place 16, port 16, vote 16, rate 32, IDT 32."""
-        return _ANSWER.pack(*astuple(self))
+        """Status 8, where 8, place 16, port 16, vote 16, rate 32, IDT 32; more."""
+        *fields, more = astuple(self)
+        return _ANSWER.pack(*fields) + bytes(more)
 
     @classmethod
     def unpack(cls, body: bytes) -> Answer:
         """From a body. Raises ValueError."""
-        _sized(body, _ANSWER.size)
-        status, *rest = _ANSWER.unpack(body)
+        if len(body) < _ANSWER.size:
+            raise ValueError(f"a body of {len(body)} bytes: at least {_ANSWER.size}")
+        status, *rest = _ANSWER.unpack_from(body)
         names = ("where", "place", "port", "vote", "rate", "idt_ticks")
-        return cls(status=Status(status), **dict(zip(names, rest, strict=True)))
+        return cls(status=Status(status), more=body[_ANSWER.size :], **dict(zip(names, rest, strict=True)))

@@ -15,12 +15,15 @@ from lanikai.sim.host.gm_message import Received, SendHandle
 from lanikai.sim.host.memory import Buffer
 from lanikai.sim.manager.client import BandwidthClient
 from lanikai.sim.manager.config import ManagerConfig
+from lanikai.sim.manager.flows import FlowId
 from lanikai.sim.manager.start import Manager, start_manager
 from lanikai.sim.manager.wire import Envelope, Kind, Reply
 from scheduler import World
 
 ROUTER = preset(RouterConfig, "lanai4")
 WIRE_CYCLES = 500
+THESIS_MB_PER_S = 4096 / 48
+"""What a node receives at most in the thesis, which knows one sender's peak alone."""
 
 Fate = Callable[[int, int, bytes], list[int]]
 """Of a message from a node to a node: after how many cycles it arrives, each time that it does."""
@@ -50,6 +53,7 @@ class FakeGm:
         self.ports: dict[int, FakePort] = {}
         self.idts: dict[tuple[int, int, int, int], int] = {}
         self._closed: list[Callable[[int], None]] = []
+        self.records: dict[str, Any] = {}
 
     async def spend(self, nanoseconds: int) -> None:
         if nanoseconds:
@@ -150,7 +154,8 @@ class FakePort:
 
 class FakeCluster:
     """`nodes` nodes on one switch, or a switch each in a row (`chained`). `config`: of all managers, or a function of
-    the node; `run(main)` starts managers on all nodes but those `without`, then runs `main(self)`.
+    the node, by default one as of the thesis; `run(main)` starts managers on all nodes but those `without`, then runs
+    `main(self)`.
 
     `fate`: what becomes of a message; `messages`: how many were sent.
     """
@@ -173,14 +178,44 @@ class FakeCluster:
             else single_router(nodes, router=ROUTER.replace(ports=max(2, nodes)))
         )
         self.gms = [FakeGm(self, node) for node in range(nodes)]
-        same = ManagerConfig(**changes) if config is None else config
+        same = ManagerConfig(**{"receive_mb_per_s": THESIS_MB_PER_S, **changes}) if config is None else config
         self._config = same if callable(same) else lambda node: same
         self._without = without
         self.managers: list[Manager] = []
 
     @property
     def master(self) -> Any:
-        return next(one.master for one in self.managers if one is not None and one.master is not None)
+        """The one that leads; if none does, the last that did."""
+        masters = [one._master for one in self.managers if one is not None]
+        return max(masters, key=lambda master: (master.leading, master._copies.ballot))
+
+    def record(self, node: int) -> Any:
+        """What the manager of a node leaves with the driver."""
+        return self.gms[node].records["bandwidth manager"]
+
+    def newest(self) -> Any:
+        """The newest copy of the ledger that any node has."""
+        replicas = [gm.records["bandwidth manager"].replica for gm in self.gms if gm.records]
+        return max(replicas, key=lambda replica: replica.version)
+
+    def in_force(self) -> dict[FlowId, float]:
+        """Bytes a second that the cards let every flow send that its node holds to be premium or best-effort."""
+        rates: dict[FlowId, float] = {}
+        for gm in self.gms:
+            record = gm.records.get("bandwidth manager")
+            for flow in [] if record is None else [*record.premium, *record.best_effort]:
+                idt = gm.idts.get((flow.source_port, flow.target, flow.target_port, flow.priority), 0)
+                rates[flow] = 4096 * 2_000_000 / max(idt, 96)
+        return rates
+
+    def reboot(self, node: int) -> None:
+        """A node stops for good, with its card, and one that knows nothing stands in its place."""
+        manager = self.managers[node]
+        manager.ended = manager._master.ended = True
+        for port in self.gms[node].ports.values():
+            port.is_open = False
+            port._arrival.set()
+        self.gms[node] = FakeGm(self, node)
 
     def deliver(self, node: int, port: int, message: bytes) -> None:
         if port in self.gms[node].ports:

@@ -60,3 +60,42 @@ def largest(fits: Callable[[float], bool], most: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
+
+
+def fill(
+    model: Plain, premium: Mapping[FlowKey, float], weights: Mapping[FlowKey, int], peak: float
+) -> dict[FlowKey, float]:
+    """Progressive filling: all flows rise by weight, those stop that cannot have a little more alone."""
+    fixed: dict[FlowKey, float] = {}
+    rising = dict(weights)
+
+    def at(level: float) -> dict[FlowKey, float]:
+        return {**premium, **fixed, **{one: min(peak, level * weight) for one, weight in rising.items()}}
+
+    while rising:
+        level = largest(lambda most: model.fits(at(most), slack=1e-3), peak)
+        now = at(level)
+        stopped = [
+            one
+            for one, weight in rising.items()
+            if level * weight >= peak * (1 - 1e-9)
+            or not model.fits({**now, one: min(peak, now[one] + 2000)}, slack=50.0)
+        ]
+        assert stopped, "nobody is held, and nobody can rise"
+        for one in stopped:
+            fixed[one] = min(peak, level * rising.pop(one))
+    return fixed
+
+
+def most_that_send(
+    model: Plain, premium: Mapping[FlowKey, float], flows: Sequence[FlowKey], rate: float
+) -> int:
+    """How many flows can send at once at a rate: by trying every set of pairs of nodes."""
+    pairs = sorted({(one[0], one[2]) for one in flows})
+    most = 0
+    for number in range(1 << len(pairs)):
+        chosen = {pair for place, pair in enumerate(pairs) if number >> place & 1}
+        sending = [one for one in flows if (one[0], one[2]) in chosen]
+        if len(sending) > most and model.fits({**premium, **dict.fromkeys(sending, rate)}, slack=1e-4):
+            most = len(sending)
+    return most

@@ -45,17 +45,35 @@ def test_a_best_effort_flow_never_gets_more_than_its_share():
 
 
 def test_the_measured_curve_is_one_of_a_node():
-    """The points that are kept make a curve that falls, from the peak to what comes in beside the peak."""
+    """The points that are kept make a curve that falls, from a sender's peak to the most that comes in of several."""
     node = node_capacity(NIC)
-    assert node.curve[0] == (0, PACE.peak) and node.curve[-1][0] == PACE.peak
+    assert node.curve[0] == (0, PACE.peak) and node.curve[-1] == (113_060_000, 0)
     assert len(node.curve) == len(measured_curve()) + 1
     for incoming, outgoing in node.curve:
         assert node.fits(incoming=incoming, outgoing=outgoing, flows=1, destinations=1)
         assert not node.fits(incoming=incoming, outgoing=outgoing + 1, flows=1, destinations=1)
-    assert node.most_outgoing(PACE.peak + 1, flows=1, destinations=1) == -1
+    assert node.most_outgoing(113_060_001, flows=1, destinations=1) == -1
     # 5.6's sum, and the third and fourth destination's part in it.
     most = [node.most_outgoing(0, flows=n, destinations=n) for n in (1, 2, 3, 4)]
     assert most == [PACE.peak, 78_000_000, 78_000_000, 85_333_333 * 1584 // 1788]
+
+
+def test_what_a_node_takes_in_is_its_own_limit_and_can_be_set():
+    """Two flows of 56 MB/s into one node are carried, beside which nothing goes out; a third of 2 is not. A limit
+    cuts the curve."""
+    node = node_capacity(NIC)
+    assert node.fits(incoming=112_000_000, outgoing=0, flows=0, destinations=0)
+    assert not node.fits(incoming=112_000_000, outgoing=1, flows=1, destinations=1)
+    assert not node.fits(incoming=114_000_000, outgoing=0, flows=0, destinations=0)
+    thesis = node_capacity(NIC, receive_mb_per_s=4096 / 48)
+    assert (
+        thesis.curve[-1] == (PACE.peak, 15_898_000)
+        and thesis.curve[:-1] == node.curve[: len(thesis.curve) - 1]
+    )
+    between = node_capacity(NIC, receive_mb_per_s=50.0)
+    assert between.curve[-1][0] == 50_000_000
+    assert between.curve[-1][1] == node.most_outgoing(50_000_000, flows=1, destinations=1)
+    assert node_capacity(NIC, receive_mb_per_s=200.0) == node
 
 
 def test_between_measured_points_lies_a_straight_line():
@@ -99,11 +117,44 @@ def test_the_curve_is_made_from_the_results_of_incoming_rate(tmp_path):
             }
         },
     ]
-    text = _curve_file({"experiment": "incoming-rate", "points": points})
+    most = [
+        {"results": {"bandwidth_mb_per_s": [one, one]}, "parameters": {"idt_ticks": [idt, idt]}}
+        for one, idt in ((56.53, 96), (56.55, 134), (42.0, 195))
+    ]
+    runs = [
+        {"experiment": "incoming-rate", "points": points},
+        {"experiment": "share-receiver", "points": most},
+    ]
+    text = _curve_file(runs)
     assert "incoming = 16.384, outgoing = 65.040 },\n  { incoming = 85.330, outgoing = 24.400 }" in text
-    assert text.splitlines()[:2] == CURVE_FILE.read_text().splitlines()[:2]
-    other = tmp_path / "results.json"
-    other.write_text(json.dumps({"experiment": "idt-sweep", "points": []}))
-    command = [sys.executable, "-m", "lanikai.sim.manager.capacity", str(other)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode and "these are results of idt-sweep, not of incoming-rate" in done.stderr
+    assert "{ incoming = 113.060, outgoing = 0.000 },\n]" in text
+    assert text.splitlines()[:3] == CURVE_FILE.read_text().splitlines()[:3]
+    command = [sys.executable, "-m", "lanikai.sim.manager.capacity"]
+    for number, run in enumerate(runs):
+        (tmp_path / f"{number}.json").write_text(json.dumps(run))
+    out = tmp_path / "curve.toml"
+    inputs = [str(tmp_path / "0.json"), str(tmp_path / "1.json")]
+    subprocess.run([*command, *inputs, "--out", str(out)], check=True)
+    assert out.read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "message"),
+    [
+        (
+            '{"experiment": "idt-sweep", "points": []}',
+            ["--out", "x"],
+            "results of idt-sweep, not of incoming-rate",
+        ),
+        ("nothing", ["--out", "x"], "r.json: no results of incoming-rate or share-receiver"),
+        ('{"experiment": "incoming-rate", "points": []}', [], "the following arguments are required: --out"),
+        ('{"experiment": "incoming-rate", "points": []}', ["--out", "no/x"], "no/x cannot be written"),
+    ],
+)
+def test_the_curve_is_written_where_it_is_asked_for_alone(tmp_path, content, arguments, message):
+    before = CURVE_FILE.read_bytes()
+    (tmp_path / "r.json").write_text(content)
+    command = [sys.executable, "-m", "lanikai.sim.manager.capacity", "r.json", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
+    assert CURVE_FILE.read_bytes() == before and [one.name for one in tmp_path.iterdir()] == ["r.json"]

@@ -311,3 +311,33 @@ def test_calls_made_at_once_are_all_answered():
         assert all(ledger.check(flow, 20_000_000) is not None for flow in refused)
 
     FakeCluster().run(main)
+
+
+@pytest.mark.parametrize("flows", [300, pytest.param(1024, marks=pytest.mark.full)])
+def test_a_node_may_have_as_many_best_effort_flows_as_a_card_has(flows):
+    """Up to 1024 flows of node 1: what they may have goes to their node in messages of 291 flows each. All have the
+    same, and all of it is used."""
+
+    async def main(cluster):
+        names = [
+            (port, target, target_port, priority)
+            for port in range(6)
+            for target in (0, 2, 3)
+            for target_port in range(32)
+            for priority in (0, 1)
+        ][:flows]
+        for port, target, target_port, priority in names:
+            client = await cluster.client(1, port)
+            await client.join(target, target_port, priority=priority)
+        await cluster.world.sleep(20 * LONG)
+        assert len(cluster.master.shares) == flows
+        assert set(cluster.gms[1].idts) == set(names)
+        share = cluster.master.shares[FlowId(1, 0, 0, 0)]
+        assert set(cluster.master.shares.values()) == {share} and flows * share == pytest.approx(
+            78e6, rel=0.001
+        )
+        assert set(cluster.gms[1].idts.values()) == {-(-4096 * 2_000_000 // share)}
+        grant = await (await cluster.client(2)).request(3, 0, 60.0)
+        assert grant.mb_per_s == 60.0
+
+    FakeCluster().run(main, limit=10_000_000_000)

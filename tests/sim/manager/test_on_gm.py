@@ -12,7 +12,7 @@ from lanikai.hdl.config import RouterConfig, preset
 from lanikai.hdl.network import single_router
 from lanikai.sim.manager.client import BandwidthClient
 from lanikai.sim.manager.config import ManagerConfig
-from lanikai.sim.manager.errors import ManagerSilentError, RefusedError
+from lanikai.sim.manager.errors import RefusedError
 from lanikai.sim.manager.start import start_managers
 
 NETWORK = single_router(4, router=preset(RouterConfig, "lanai4").replace(ports=4))
@@ -93,7 +93,7 @@ class Sender:
 def test_premium_flows_keep_their_bandwidth_whoever_floods_comes_and_goes():
     """40 MB/s from node 0 and 30 into the same node from 1, while a best-effort flow of either node floods, and other
     premium flows of both are admitted, refused and released."""
-    programs = Programs(master=3)
+    programs = Programs(master=3, receive_mb_per_s=MTU / 48)
     world = programs.cluster.world
 
     async def main() -> None:
@@ -163,7 +163,7 @@ def test_a_program_that_dies_gives_back_what_it_held():
 
 
 def test_a_manager_that_has_ended_is_found_out_through_gm():
-    """Messages to its closed port fail; the caller has an error within four waits of 5 ms."""
+    """Messages to its closed port fail; another one is master within four silences of 20 ms."""
     programs = Programs(master=1)
 
     async def main() -> None:
@@ -171,9 +171,9 @@ def test_a_manager_that_has_ended_is_found_out_through_gm():
         await client.request(2, 0, 10.0)
         await programs.managers[1].stop()
         started = programs.cluster.world.cycle
-        with pytest.raises(ManagerSilentError):
-            await client.request(2, 1, 10.0)
-        assert programs.cluster.world.cycle - started < 5 * 165_000
+        await client.request(2, 1, 10.0)
+        assert programs.cluster.world.cycle - started < 4 * 4 * 165_000
+        assert programs.managers[2].master is not None  # the next node
 
     programs.run(main)
 

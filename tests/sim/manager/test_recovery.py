@@ -70,10 +70,11 @@ def test_an_ended_master_tells_nobody():
         await cluster.managers[1].stop()
         await premium.release(grant)
         await cluster.world.sleep(SETTLED)
-        assert cluster.master._telling == {1}
+        master = cluster.master
+        assert master._telling == {1}
         await cluster.managers[0].stop()
         await cluster.world.sleep(SETTLED)
-        assert not cluster.master._telling
+        assert not master._telling
 
     FakeCluster().run(main)
 
@@ -165,7 +166,10 @@ def test_a_late_update_does_not_touch_what_is_not_best_effort_any_more():
             sender=0,
             incarnation=cluster.managers[0].calls.incarnation,
             sequence=99,
-            body=Update(shares=[(grant.flow, 1_000_000, 8192), (left.flow, 1_000_000, 8192)]).pack(),
+            body=Update(
+                ballot=cluster.gms[1].records["bandwidth manager"].promised,
+                shares=[(grant.flow, 1_000_000, 8192), (left.flow, 1_000_000, 8192)],
+            ).pack(),
         )
         assert (await cluster.managers[1].serve(late)).status is Status.OK
         assert cluster.gms[1].idts == before
