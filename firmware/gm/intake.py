@@ -3,20 +3,25 @@ it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..polling import PollPointer
 from .layout import (
+    DESCRIPTOR_BYTES,
+    HAS_OPENING,
+    NO_TOKEN,
     Command,
     Event,
     EventKind,
     Operation,
+    Purpose,
     ReceiveDescriptor,
     SendDescriptor,
     Status,
     unpack_target,
 )
-from .state import Flow, Port, SendToken
+from .state import Flow, Get, Port, SendToken
 from .wire import FlowKey
 
 if TYPE_CHECKING:
@@ -101,20 +106,30 @@ class Intake:
                 self._receive_token(port, ReceiveDescriptor.unpack(words))
         for _ in range(new.sends):
             async with self._processor.step("sdma_token"):
-                words = await self._load(program.layout.send_descriptor(channel, port.taken.sends), 4)
+                place = program.layout.send_descriptor(channel, port.taken.sends)
+                words = await self._load(place, 4)
+                if words[3] & HAS_OPENING:
+                    words += await self._load(place + DESCRIPTOR_BYTES, 4)
                 port.taken.sends += 1
-                self._send_token(port, SendDescriptor.unpack(words))
+                self._send_token(port, words)
 
     async def _load(self, address: int, words: int) -> list[int]:
         return [await self._processor.load(address + 4 * i) for i in range(words)]
 
-    def _send_token(self, port: Port, descriptor: SendDescriptor) -> None:
+    def _send_token(self, port: Port, words: list[int]) -> None:
         """Check a send descriptor and queue its token."""
         program = self._program
         refused = Status.OK
         if not port.open:
             return  # no event ring to tell it in
-        if descriptor.address % 4:
+        try:
+            descriptor = SendDescriptor.unpack(words)
+        except ValueError:
+            return program.sent_event(port, words[3] & 255, Status.BAD_COMMAND)
+        opening = descriptor.opening
+        if opening is not None and opening.purpose is Purpose.GOT:
+            refused = Status.BAD_COMMAND
+        elif descriptor.address % 4:
             refused = Status.MISALIGNED
         elif not port.registered(descriptor.address, descriptor.length):
             refused = Status.UNREGISTERED
@@ -130,10 +145,14 @@ class Intake:
             program.sent_event(port, descriptor.token, refused)
             return
         assert flow is not None
-        flow.sendable.append(SendToken(descriptor, flow))
-        flow.connection.tokens += 1
-        program.queue.add(flow.connection)
-        program.sdma.look_at(flow)
+        if opening is not None and opening.purpose is Purpose.GET:
+            program.gets += 1
+            opening = replace(opening, length=descriptor.length, serial=program.gets & 0xFFFFFFFF)
+            descriptor = replace(descriptor, opening=opening)
+        token = SendToken(descriptor, flow)
+        if opening is not None and opening.purpose is Purpose.GET:
+            token.get = port.gets[descriptor.token] = Get(descriptor, opening.serial)
+        program.enqueue(token)
 
     def _receive_token(self, port: Port, descriptor: ReceiveDescriptor) -> None:
         """Check a receive descriptor and give its token to the port."""
@@ -145,7 +164,7 @@ class Intake:
             refused = Status.UNREGISTERED
         else:
             port.receive_tokens[descriptor.priority].append(descriptor)
-            self._program.token_available(port, descriptor.priority)
+            self._program.token_available(port, descriptor)
             return
         event = Event(kind=EventKind.RECEIVED, status=refused, token=descriptor.token)
         self._program.rdma.post(port, event)
@@ -182,6 +201,13 @@ class Intake:
             return Status.OK
         elif command.operation == Operation.NODE_DIED:
             return self._node_died(port, command.first)
+        elif command.operation == Operation.EXPOSE:
+            if not port.registered(command.first, command.second):
+                return Status.UNREGISTERED
+            port.exposed.append((command.first, command.second))
+            return Status.OK
+        elif command.operation == Operation.HIDE:
+            return self._hide(port, (command.first, command.second))
         elif command.operation == Operation.SET_IDT:
             return await self._set_idt(port, command)
         return Status.BAD_COMMAND
@@ -197,9 +223,12 @@ class Intake:
         used: list[SendDescriptor | ReceiveDescriptor] = [
             *(token.descriptor for flow in mine for token in (*flow.sendable, *flow.awaiting)),
             *(token for tokens in port.receive_tokens for token in tokens),
-            *(assembly.token for assembly in port.assemblies.values()),
+            *(assembly.token for assembly in port.assemblies.values() if assembly.token is not None),
+            *(get.descriptor for get in port.gets.values()),
         ]
-        if all(port.registered(one.address, one.length) for one in used if one.length):
+        puts = [assembly for assembly in port.assemblies.values() if assembly.token is None]
+        ranges = [(one.address, one.length) for one in used] + [(put.address, put.room) for put in puts]
+        if all(port.registered(address, length) for address, length in ranges if length):
             return Status.OK
         port.regions.append(region)
         return Status.IN_USE
@@ -211,8 +240,23 @@ class Intake:
         """End the message of a send token, if it is under way."""
         for flow in self._flows(port):
             for token in flow.tokens:
-                if token.descriptor.token == number:
+                over = token.get is not None and port.gets.get(number) is not token.get
+                if token.descriptor.token == number and not over:
                     self._program.abort(token, Status.ABORTED)
+        if number in port.gets:
+            self._program.end_get(port, port.gets[number], Status.ABORTED)
+
+    @staticmethod
+    def _hide(port: Port, region: tuple[int, int]) -> Status:
+        """Nobody may write there any more, or ask for what is there; what is being written fails with its next packet.
+        RDMA answers after what it moves now."""
+        if region not in port.exposed:
+            return Status.NOT_EXPOSED
+        port.exposed.remove(region)
+        for name, put in [*port.assemblies.items()]:
+            if put.token is None and put.get is None and not port.is_exposed(put.address, put.room):
+                del port.assemblies[name]
+        return Status.OK
 
     def _node_died(self, port: Port, node: int) -> Status:
         """What a port has under way with a node ends, and no other port's: a process may be wrong."""
@@ -229,13 +273,20 @@ class Intake:
                 program.sdma.look_at(flow)
         for source, key in [*port.assemblies]:
             if source == node:
-                program.return_token(port, port.assemblies.pop((source, key)).token)
+                program.abandon(port, source, key)
+        for get in [*port.gets.values()]:
+            if get.descriptor.node == node:
+                program.end_get(port, get, Status.NODE_DEAD)
         return Status.OK
 
     async def _close(self, port: Port) -> Status:
         """Close a port, which the host does once its sends are home, and give back its flows' numbers."""
         program = self._program
         mine = self._flows(port)
+        for flow in mine:
+            for token in flow.tokens:
+                if token.descriptor.token == NO_TOKEN:
+                    program.abort(token, Status.ABORTED)
         if any(flow.sendable or flow.awaiting for flow in mine):
             return Status.BAD_COMMAND
         port.close()

@@ -21,12 +21,17 @@ __all__ = [
     "DESCRIPTOR_BYTES",
     "EVENT_BYTES",
     "HEADER_BYTES",
+    "NO_TOKEN",
+    "OPENING_BYTES",
+    "SEND_DESCRIPTOR_BYTES",
     "Command",
     "Counts",
     "Event",
     "EventKind",
     "Layout",
+    "Opening",
     "Operation",
+    "Purpose",
     "ReceiveDescriptor",
     "SendDescriptor",
     "Status",
@@ -34,6 +39,12 @@ __all__ = [
 
 HEADER_BYTES = HEADER_BITS // 8
 DESCRIPTOR_BYTES = 16
+SEND_DESCRIPTOR_BYTES = 32
+OPENING_BYTES = 16
+NO_TOKEN = 255
+"""In place of a token's number where there is none."""
+HAS_OPENING = 1 << 8
+"""In the last word of a send descriptor: the words of its opening follow."""
 COMMAND_BYTES = 32
 EVENT_BYTES = 32
 COUNT_BITS = 7
@@ -65,6 +76,8 @@ class Status(IntEnum):
     NODE_DEAD = 13
     """The node is silent towards all for longer than `GmConfig` bounds, or has been started again, or was declared
     dead."""
+    NOT_EXPOSED = 14
+    """The other port has not exposed the memory that is to be written or read."""
 
 
 class EventKind(IntEnum):
@@ -91,11 +104,56 @@ class Operation(IntEnum):
     """number of a send token; answered with OK, too, if its message has ended meanwhile"""
     NODE_DIED = 7
     """node: this port's messages to it fail, and those of it are forgotten"""
+    EXPOSE = 8
+    """host address, bytes: other ports may write and read there, by address"""
+    HIDE = 9
+    """host address, bytes: that is over"""
+
+
+class Purpose(IntEnum):
+    """For what a message with an opening is."""
+
+    SIZED = 1
+    """For a receive token of a size."""
+    PUT = 2
+    """Its bytes go to exposed memory."""
+    GET = 3
+    """It has none, and asks for those of exposed memory."""
+    GOT = 4
+    """They are what a GET asked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opening:
+    """What the first packet of such a message says, in place of bytes: `purpose`; `size` of the receive token; `length`
+    in bytes of what is put or got; host `address` at the other side; `serial` of a GET, which its card gives."""
+
+    purpose: Purpose
+    size: int = 0
+    length: int = 0
+    address: int = 0
+    serial: int = 0
+
+    def words(self) -> tuple[int, int, int, int]:
+        """Its four words."""
+        return self.purpose | self.size << 8, self.length, self.address, self.serial
+
+    @classmethod
+    def unpack(cls, words: list[int]) -> Opening:
+        """From its four words. Raises ValueError for a purpose that there is not."""
+        return cls(
+            purpose=Purpose(words[0] & 255),
+            size=words[0] >> 8 & 255,
+            length=words[1],
+            address=words[2],
+            serial=words[3],
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SendDescriptor:
-    """A message to send: host `address` (a multiple of 4), `length` in bytes, `token` number, target."""
+    """A message to send: host `address` (a multiple of 4), `length` in bytes, `token` number, target; its `opening`, if
+    it has one. A GET has the bytes that it gets there."""
 
     address: int
     length: int
@@ -103,36 +161,55 @@ class SendDescriptor:
     port: int
     priority: int
     token: int
+    opening: Opening | None = None
 
     def words(self) -> tuple[int, ...]:
-        """Its four words."""
-        return self.address, self.length, pack_target(self.node, self.port, self.priority), self.token
+        """Its four words, and those of its opening."""
+        target = pack_target(self.node, self.port, self.priority)
+        if self.opening is None:
+            return self.address, self.length, target, self.token
+        return self.address, self.length, target, self.token | HAS_OPENING, *self.opening.words()
 
     @classmethod
     def unpack(cls, words: list[int]) -> SendDescriptor:
-        """From its four words."""
+        """From its words. Raises ValueError for an opening that there is not."""
         node, port, priority = unpack_target(words[2])
-        return cls(address=words[0], length=words[1], node=node, port=port, priority=priority, token=words[3])
+        return cls(
+            address=words[0],
+            length=words[1],
+            node=node,
+            port=port,
+            priority=priority,
+            token=words[3] & 255,
+            opening=Opening.unpack(words[4:]) if words[3] & HAS_OPENING else None,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReceiveDescriptor:
     """A buffer to receive a message: host `address` (a multiple of 4), `length` in bytes, `priority`, `token`
-    number."""
+    number; `size` of the messages that it is for, 0 for those without one."""
 
     address: int
     length: int
     priority: int
     token: int
+    size: int = 0
 
     def words(self) -> tuple[int, ...]:
         """Its four words."""
-        return astuple(self)
+        return self.address, self.length, self.priority | self.size << 8, self.token
 
     @classmethod
     def unpack(cls, words: list[int]) -> ReceiveDescriptor:
         """From its four words."""
-        return cls(address=words[0], length=words[1], priority=words[2] & 1, token=words[3])
+        return cls(
+            address=words[0],
+            length=words[1],
+            priority=words[2] & 1,
+            token=words[3],
+            size=words[2] >> 8 & 255,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -295,7 +372,8 @@ class Layout:
     @cached_property
     def port_bytes(self) -> int:
         """SRAM of a port."""
-        return COMMAND_BYTES + DESCRIPTOR_BYTES * (self.gm.send_tokens + self.gm.receive_tokens)
+        sends, receives = self.gm.send_tokens, self.gm.receive_tokens
+        return COMMAND_BYTES + SEND_DESCRIPTOR_BYTES * sends + DESCRIPTOR_BYTES * receives
 
     @cached_property
     def bytes(self) -> int:
@@ -308,9 +386,9 @@ class Layout:
 
     def send_descriptor(self, port: int, count: int) -> int:
         """The slot of a port's `count`-th send descriptor, from 0."""
-        return self.command(port) + COMMAND_BYTES + count % self.gm.send_tokens * DESCRIPTOR_BYTES
+        return self.command(port) + COMMAND_BYTES + count % self.gm.send_tokens * SEND_DESCRIPTOR_BYTES
 
     def receive_descriptor(self, port: int, count: int) -> int:
         """The slot of a port's `count`-th receive descriptor, from 0."""
-        slot = self.gm.send_tokens + count % self.gm.receive_tokens
-        return self.command(port) + COMMAND_BYTES + slot * DESCRIPTOR_BYTES
+        ring = self.command(port) + COMMAND_BYTES + self.gm.send_tokens * SEND_DESCRIPTOR_BYTES
+        return ring + count % self.gm.receive_tokens * DESCRIPTOR_BYTES

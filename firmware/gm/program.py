@@ -18,13 +18,13 @@ from ..processor import Processor
 from .config import GmConfig
 from .engine import HostDma
 from .intake import Intake
-from .layout import Event, EventKind, Layout, ReceiveDescriptor, Status
+from .layout import NO_TOKEN, Event, EventKind, Layout, ReceiveDescriptor, Status
 from .queues import ConnectionQueue
 from .rdma import Rdma
 from .recv import Recv
 from .sdma import Sdma
 from .send import Send
-from .state import Connection, Flow, Port, SendStream, SendToken
+from .state import Connection, Flow, Get, Port, SendStream, SendToken
 from .status import describe, describe_flow
 from .timers import Timers
 from .wire import INCARNATIONS, FlowKey, newer
@@ -74,6 +74,7 @@ class GmProgram:
         self.flows: dict[int, Flow] = {}
         self.dispatched: Callable[[int, int, FlowKey], None] | None = None
         self.advanced_cycle = 0
+        self.gets = 0
         self.timers = Timers(self)
         self.intake = Intake(self)
         self.sdma = Sdma(self)
@@ -145,7 +146,30 @@ class GmProgram:
             self.queue.remove(connection)
         token.status = status
         self.advance()
-        self.sent_event(self.ports[flow.key.source_port], token.descriptor.token, status)
+        port = self.ports[flow.key.source_port]
+        if token.get is None and token.descriptor.token != NO_TOKEN:
+            self.sent_event(port, token.descriptor.token, status)
+        elif token.get is not None and status is not Status.OK:
+            self.end_get(port, token.get, status)
+
+    def end_get(self, port: Port, get: Get, status: Status) -> None:
+        """A GET ends without all of its bytes, unless it has ended already."""
+        number = get.descriptor.token
+        if port.gets.get(number) is get:
+            del port.gets[number]
+            for name, assembly in [*port.assemblies.items()]:
+                if assembly.get is get:  # its memory is its process's again
+                    del port.assemblies[name]
+            self.advance()
+            self.sent_event(port, number, status)
+
+    def enqueue(self, token: SendToken) -> None:
+        """A message waits to go out."""
+        flow = token.flow
+        flow.sendable.append(token)
+        flow.connection.tokens += 1
+        self.queue.add(flow.connection)
+        self.sdma.look_at(flow)
 
     def abort(self, token: SendToken, status: Status) -> None:
         """End a message that is under way. What has gone out of it may arrive; a packet behind that says that nothing
@@ -209,21 +233,25 @@ class GmProgram:
         for port in self.ports:
             for node, key in [*port.assemblies]:
                 if node == connection.node:
-                    self.return_token(port, port.assemblies.pop((node, key)).token)
-            for refused in port.refused:
-                for flow in [flow for flow in refused if flow[0] == connection.node]:
-                    refused.remove(flow)
+                    self.abandon(port, node, key)
+            for flow in [flow for flow in port.refused if flow[0] == connection.node]:
+                del port.refused[flow]
+            for get in [*port.gets.values()]:
+                if get.descriptor.node == connection.node:
+                    self.end_get(port, get, Status.NODE_DEAD)
 
-    def return_token(self, port: Port, token: ReceiveDescriptor) -> None:
-        """A receive token whose message will not be completed is the next to be used."""
-        port.receive_tokens[token.priority].appendleft(token)
-        self.token_available(port, token.priority)
+    def abandon(self, port: Port, node: int, key: FlowKey) -> None:
+        """A message will not be completed: its receive token, if it has one, is the next to be used."""
+        assembly = port.assemblies.pop((node, key), None)
+        if assembly is not None and assembly.token is not None:
+            port.receive_tokens[key.priority].appendleft(assembly.token)
+            self.token_available(port, assembly.token)
 
-    def token_available(self, port: Port, priority: int) -> None:
-        """Tell the flow that was refused one first."""
-        refused = port.refused[priority]
-        if refused:
-            node, key = refused.popleft()
+    def token_available(self, port: Port, token: ReceiveDescriptor) -> None:
+        """Tell the flow that was refused one like it first."""
+        waiting = port.waiting_for(token)
+        if waiting is not None:
+            node, key = waiting
             connection = self.connection(node)
             connection.receiving(key).available = True
             self.send.acknowledge(connection, key)

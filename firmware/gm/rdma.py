@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .layout import EVENT_BYTES, HEADER_BYTES, Event, Status
+from .layout import EVENT_BYTES, HEADER_BYTES, NO_TOKEN, Event, EventKind, Status
 from .state import Assembly, Port
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ class Rdma:
                 await self._program.recv.give_back(job.buffer)
                 if event is not None and job.assembly.broken:
                     event = event.failed(Status.HOST_BUS)
+                elif event is not None and event.kind is EventKind.RECEIVED and event.token == NO_TOKEN:
+                    event = None  # a PUT: nobody waits for it
             if event is not None:
                 await self._tell(job.port, event)
 

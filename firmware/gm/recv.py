@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lanikai.hdl.packet import Header, Kind
 
-from .layout import HEADER_BYTES, Event, EventKind, Status
-from .state import Assembly, Connection, Packet, Port, ReceiveStream, SendStream
-from .wire import BEGINNINGS, VOIDS, Code, FlowKey, behind, unpack_code, unpack_flow
+from .layout import (
+    HEADER_BYTES,
+    NO_TOKEN,
+    OPENING_BYTES,
+    Event,
+    EventKind,
+    Opening,
+    Purpose,
+    SendDescriptor,
+    Status,
+)
+from .state import Assembly, Connection, Packet, Port, ReceiveStream, SendStream, SendToken
+from .wire import BEGINNINGS, FIRSTS, OPENINGS, VOIDS, Code, FlowKey, behind, unpack_code, unpack_flow
 
 if TYPE_CHECKING:
     from .program import GmProgram
@@ -20,6 +31,8 @@ FAILURES = {
     Code.CLOSED_PORT: Status.CLOSED_PORT,
     Code.UNKNOWN_PORT: Status.UNKNOWN_PORT,
     Code.TOO_LONG: Status.TOO_LONG,
+    Code.NOT_EXPOSED: Status.NOT_EXPOSED,
+    Code.NO_FLOW: Status.NO_FLOW,
 }
 """Negative acknowledgements that fail a message, and how it ends."""
 
@@ -84,7 +97,10 @@ class Recv:
         key, last = unpack_flow(header.flow)
         if header.kind is Kind.DATA:
             async with self._processor.step("recv_data"):
-                return self._data(connection, header, code, key, last, buffer)
+                opening = None
+                if code in OPENINGS:
+                    opening = await self._opening(buffer)
+                return self._data(connection, header, code, key, last, buffer, opening)
         stream = connection.send.get(key)
         if stream is None:
             self.dropped += 1
@@ -99,8 +115,25 @@ class Recv:
                 await self._refused(stream, header.sequence, code)
         return False
 
+    async def _opening(self, buffer: int) -> Opening | None:
+        """What an opening packet in a buffer says; None if that makes no sense."""
+        words = [
+            await self._processor.load(buffer + HEADER_BYTES + place) for place in range(0, OPENING_BYTES, 4)
+        ]
+        try:
+            return Opening.unpack(words)
+        except ValueError:
+            return None
+
     def _data(
-        self, connection: Connection, header: Header, code: Code, key: FlowKey, last: bool, buffer: int
+        self,
+        connection: Connection,
+        header: Header,
+        code: Code,
+        key: FlowKey,
+        last: bool,
+        buffer: int,
+        opening: Opening | None,
     ) -> bool:
         """A data packet; whether RDMA has its buffer now. In order and taken, or not taken at all."""
         stream = connection.receiving(key)
@@ -114,7 +147,7 @@ class Recv:
         elif stream.refusal is not None:
             stream.due = True  # sent again because the refusal was lost
         else:
-            refusal = self._deliver(connection.node, header, code, key, last, buffer)
+            refusal = self._deliver(connection.node, header, code, key, last, buffer, opening)
             if refusal is None:
                 stream.accept()
                 taken = code not in VOIDS
@@ -135,56 +168,113 @@ class Recv:
         return lag
 
     def _deliver(
-        self, node: int, header: Header, code: Code, key: FlowKey, last: bool, buffer: int
+        self,
+        node: int,
+        header: Header,
+        code: Code,
+        key: FlowKey,
+        last: bool,
+        buffer: int,
+        opening: Opening | None,
     ) -> Code | None:
         """Hand the expected packet's bytes to RDMA, or say why not."""
-        ports = self._program.ports
+        program, ports = self._program, self._program.ports
         if key.target_port >= len(ports):
             return None if code in VOIDS else Code.UNKNOWN_PORT
         port = ports[key.target_port]
         if code in VOIDS:
-            self._abandon(port, node, key)
+            program.abandon(port, node, key)
             return None
         if not port.open:
             return Code.CLOSED_PORT
-        if code in (Code.FIRST, Code.RESTART):
-            tokens = port.receive_tokens[key.priority]
-            before = port.assemblies.pop((node, key), None)
-            if before is not None:  # will not be completed any more
-                tokens.appendleft(before.token)
-            if not tokens:
-                port.refuse(node, key)
-                return Code.NO_TOKEN
-            port.serve(node, key)
-            port.assemblies[node, key] = Assembly(tokens.popleft())
+        if code in FIRSTS:
+            refusal = self._begin(port, node, key, code, opening)
+            if refusal is not None:
+                return refusal
         assembly = port.assemblies.get((node, key))
         if assembly is None:
             return Code.CLOSED_PORT  # it was, when the message began
-        if assembly.received + header.length > assembly.token.length:
-            self._abandon(port, node, key)
+        length = 0 if code in OPENINGS else header.length
+        if assembly.received + length > assembly.room:
+            program.abandon(port, node, key)
             return Code.TOO_LONG
         event = None
-        address = assembly.token.address + assembly.received
-        assembly.received += header.length
+        address = assembly.address + assembly.received
+        assembly.received += length
+        if assembly.get is not None:
+            assembly.get.waited_ticks = 0
         if last:
             del port.assemblies[node, key]
-            event = Event(
-                kind=EventKind.RECEIVED,
-                token=assembly.token.token,
-                length=assembly.received,
-                node=node,
-                port=key.source_port,
-                priority=key.priority,
-            )
-        self._program.advance()
-        self._program.rdma.receive(port, assembly, buffer, address, header.length, event)
+            event = self._ended(port, assembly, node, key)
+        program.advance()
+        program.rdma.receive(port, assembly, buffer, address, length, event)
         return None
 
-    def _abandon(self, port: Port, node: int, key: FlowKey) -> None:
-        """A message will not be completed: its receive token is the next to be used."""
-        assembly = port.assemblies.pop((node, key), None)
-        if assembly is not None:
-            self._program.return_token(port, assembly.token)
+    def _begin(self, port: Port, node: int, key: FlowKey, code: Code, opening: Opening | None) -> Code | None:
+        """A message begins: where its bytes go, or why it is refused."""
+        before = port.assemblies.pop((node, key), None)
+        if before is not None and before.token is not None:  # will not be completed any more
+            port.receive_tokens[key.priority].appendleft(before.token)
+        if code in OPENINGS and opening is None:
+            return Code.NOT_EXPOSED
+        if opening is None or opening.purpose is Purpose.SIZED:
+            token = port.take_token(node, key, 0 if opening is None else opening.size)
+            if token is None:
+                return Code.NO_TOKEN
+            assembly = Assembly(token.address, token.length, token=token)
+        elif opening.purpose is Purpose.GOT:
+            asked = [get for get in port.gets.values() if get.serial == opening.serial]
+            if not asked or (asked[0].descriptor.node, asked[0].descriptor.port) != (node, key.source_port):
+                return Code.NOT_EXPOSED  # given up meanwhile
+            mine = asked[0].descriptor
+            assembly = Assembly(mine.address, mine.length, get=asked[0])
+        elif not port.is_exposed(opening.address, opening.length):
+            return Code.NOT_EXPOSED
+        elif opening.purpose is Purpose.PUT:
+            assembly = Assembly(opening.address, opening.length)
+        else:
+            return self._answer_get(port, node, key, opening)
+        port.assemblies[node, key] = assembly
+        return None
+
+    def _answer_get(self, port: Port, node: int, key: FlowKey, opening: Opening) -> Code | None:
+        """Send the bytes that a GET asks for, as a message of the port that has exposed them."""
+        back = FlowKey(port.number, key.source_port, key.priority)
+        flow = self._program.flow(node, back)
+        if flow is None:
+            return Code.NO_FLOW
+        descriptor = SendDescriptor(
+            address=opening.address,
+            length=opening.length,
+            node=node,
+            port=key.source_port,
+            priority=key.priority,
+            token=NO_TOKEN,
+            opening=replace(opening, purpose=Purpose.GOT),
+        )
+        self._program.enqueue(SendToken(descriptor, flow))
+        # The request itself has no bytes: it ends in a place without room.
+        port.assemblies[node, key] = Assembly(0, 0)
+        return None
+
+    @staticmethod
+    def _ended(port: Port, assembly: Assembly, node: int, key: FlowKey) -> Event | None:
+        """What a port is told when a message has come whole; RDMA leaves out a PUT whose bytes it could write."""
+        if assembly.get is not None:
+            number = assembly.get.descriptor.token
+            if port.gets.get(number) is not assembly.get:
+                return None
+            del port.gets[number]
+            whole = assembly.received == assembly.room
+            return Event(kind=EventKind.SENT, status=Status.OK if whole else Status.TOO_LONG, token=number)
+        return Event(
+            kind=EventKind.RECEIVED,
+            token=NO_TOKEN if assembly.token is None else assembly.token.token,
+            length=assembly.received,
+            node=node,
+            port=key.source_port,
+            priority=key.priority,
+        )
 
     def _acknowledge(self, stream: SendStream, expected: int) -> None:
         for token in stream.acknowledge(expected):

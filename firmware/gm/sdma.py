@@ -198,7 +198,8 @@ class Sdma:
         token = flow.sendable[0]
         # What may be refused again goes out without its bytes: the answer is all that is asked for.
         probe = flow.stream.probing and flow.stream.restart
-        length = 0 if probe else self._packet_bytes(token.descriptor.length, token.sent)
+        alone = probe or (token.opening is not None and not token.packets)
+        length = 0 if alone else self._packet_bytes(token.length, token.sent)
         packet = flow.stream.append(token, length)
         if packet.last:
             flow.awaiting.append(flow.sendable.popleft())
@@ -224,6 +225,9 @@ class Sdma:
         turned = program.queue.turn_to(connection) if connection in program.queue else 0
         await processor.spend(sdma_turn=turned, sdma_packet=1)
         await program.send.store_header(buffer, self._header(packet))
+        if packet.opening is not None:
+            for place, word in enumerate(packet.opening.words()):
+                await processor.store(buffer + HEADER_BYTES + 4 * place, word)
         await program.timers.watch()
 
     async def _fetch(self, packet: Packet, buffer: int) -> None:
@@ -254,6 +258,8 @@ class Sdma:
         code = Code.NONE
         if packet.first:
             code = Code.RESTART if packet.restart else Code.FIRST
+        if packet.opening is not None:
+            code = Code.OPEN_RESTART if packet.restart else Code.OPEN
         if packet.void:
             code = Code.VOID_RESTART if packet.restart else Code.VOID
         return Header(
@@ -263,6 +269,6 @@ class Sdma:
             destination=connection.node,
             source=self._program.node,
             flow=pack_flow(packet.token.flow.key, packet.last),
-            length=0 if packet.void else packet.length,
+            length=packet.payload_bytes,
             sequence=packet.sequence,
         )

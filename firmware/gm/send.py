@@ -32,8 +32,7 @@ class Send:
 
     def submit(self, packet: Packet, buffer: int) -> None:
         """Send a packet that stands in a transmit buffer."""
-        length = 0 if packet.void else packet.length
-        self._packets.append((packet, buffer, length))
+        self._packets.append((packet, buffer, packet.payload_bytes))
         self._wake.set()
 
     def acknowledge(self, connection: Connection, key: FlowKey) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from .layout import Counts, ReceiveDescriptor, SendDescriptor, Status
+from .layout import OPENING_BYTES, Counts, Opening, ReceiveDescriptor, SendDescriptor, Status
 from .wire import SEQUENCE_MODULUS, Code, FlowKey, behind
 
 __all__ = [
@@ -23,13 +23,34 @@ __all__ = [
 @dataclass(eq=False)
 class SendToken:
     """A message on its way out: `sent` bytes have been made `packets`; `status` is not OK once it has
-    failed."""
+    failed. `get`: what it asks for. A message of the card itself, a GOT, has no port that it comes home to."""
 
     descriptor: SendDescriptor
     flow: Flow
     sent: int = 0
     packets: int = 0
     status: Status = Status.OK
+    get: Get | None = None
+
+    @property
+    def length(self) -> int:
+        """Bytes that go out."""
+        return 0 if self.get is not None else self.descriptor.length
+
+    @property
+    def opening(self) -> Opening | None:
+        """What its first packet says, if it has an opening."""
+        return self.descriptor.opening
+
+
+@dataclass(eq=False)
+class Get:
+    """A GET whose bytes have not come whole: the request's `descriptor`, its `serial` number;
+    `waited_ticks` since the last that came."""
+
+    descriptor: SendDescriptor
+    serial: int
+    waited_ticks: int = 0
 
 
 @dataclass(eq=False)
@@ -94,12 +115,20 @@ class Packet:
     first: bool
     last: bool
     restart: bool = False
+    opening: Opening | None = None
     cancelled: bool = False
 
     @property
     def void(self) -> bool:
         """Its message has failed: only its sequence number still has to arrive."""
         return self.token.status is not Status.OK
+
+    @property
+    def payload_bytes(self) -> int:
+        """Bytes that it carries."""
+        if self.void:
+            return 0
+        return self.length if self.opening is None else OPENING_BYTES
 
 
 @dataclass(eq=False)
@@ -140,9 +169,10 @@ class SendStream:
 
     def append(self, token: SendToken, length: int) -> Packet:
         """The next packet of a token, `length` bytes."""
-        last = token.sent + length == token.descriptor.length
+        last, first = token.sent + length == token.length, token.packets == 0
+        opening = token.opening if first else None
         packet = Packet(
-            self, self.next_sequence, token, token.sent, length, token.packets == 0, last, self.restart
+            self, self.next_sequence, token, token.sent, length, first, last, self.restart, opening
         )
         self.restart = False
         self.next_sequence = (self.next_sequence + 1) % SEQUENCE_MODULUS
@@ -269,10 +299,13 @@ class Connection:
 
 @dataclass(eq=False)
 class Assembly:
-    """A message on its way in: its receive `token`, how many bytes have come; `broken` if the bus refused
-    some."""
+    """A message on its way in: to host `address`, where `room` bytes are; how many have come; `broken` if the bus
+    refused some. It has taken a receive `token`, or is a PUT, or what a `get` asked for."""
 
-    token: ReceiveDescriptor
+    address: int
+    room: int
+    token: ReceiveDescriptor | None = None
+    get: Get | None = None
     received: int = 0
     broken: bool = False
 
@@ -280,8 +313,8 @@ class Assembly:
 @dataclass(eq=False)
 class Port:
     """A port of this node: `open`; its event ring in host memory; descriptors `taken`; receive tokens by
-    priority; messages being put together by (node, flow); flows that were `refused` a token, by priority, who waits
-    longest first; memory registered as (start, bytes)."""
+    priority; messages being put together by (node, flow); flows that were `refused` a token, with the size of their
+    message, who waits longest first; memory registered as (start, bytes), and what of it is exposed; GETs by token."""
 
     number: int
     open: bool = False
@@ -292,30 +325,46 @@ class Port:
         default_factory=lambda: (deque(), deque())
     )
     assemblies: dict[tuple[int, FlowKey], Assembly] = field(default_factory=dict)
-    refused: tuple[deque[tuple[int, FlowKey]], deque[tuple[int, FlowKey]]] = field(
-        default_factory=lambda: (deque(), deque())
-    )
+    refused: dict[tuple[int, FlowKey], int] = field(default_factory=dict)
     regions: list[tuple[int, int]] = field(default_factory=list)
+    exposed: list[tuple[int, int]] = field(default_factory=list)
+    gets: dict[int, Get] = field(default_factory=dict)
 
     def registered(self, address: int, length: int) -> bool:
         """Whether these bytes of host memory lie in one registered region."""
         return any(start <= address and address + length <= start + size for start, size in self.regions)
 
-    def refuse(self, node: int, key: FlowKey) -> None:
-        """A flow found no token: it is told when one comes."""
-        if (node, key) not in self.refused[key.priority]:
-            self.refused[key.priority].append((node, key))
+    def is_exposed(self, address: int, length: int) -> bool:
+        """Whether others may write and read these bytes of host memory."""
+        exposed = any(start <= address and address + length <= start + size for start, size in self.exposed)
+        return exposed and not address % 4 and self.registered(address, length)
 
-    def serve(self, node: int, key: FlowKey) -> None:
-        """A flow has a token."""
-        if (node, key) in self.refused[key.priority]:
-            self.refused[key.priority].remove((node, key))
+    def take_token(self, node: int, key: FlowKey, size: int) -> ReceiveDescriptor | None:
+        """The first receive token of a flow's priority for messages of a size. Without one, the flow is told when it
+        comes."""
+        tokens = self.receive_tokens[key.priority]
+        for token in tokens:
+            if token.size == size:
+                tokens.remove(token)
+                self.refused.pop((node, key), None)
+                return token
+        self.refused.setdefault((node, key), size)
+        return None
+
+    def waiting_for(self, token: ReceiveDescriptor) -> tuple[int, FlowKey] | None:
+        """The flow that waits longest for such a token, which waits no longer."""
+        for (node, key), size in self.refused.items():
+            if key.priority == token.priority and size == token.size:
+                del self.refused[node, key]
+                return node, key
+        return None
 
     def close(self) -> None:
         """Forget tokens, messages and memory of the port; counts of descriptors go on."""
         self.open = False
         self.assemblies.clear()
         self.regions.clear()
-        for tokens, refused in zip(self.receive_tokens, self.refused, strict=True):
+        self.refused.clear()
+        self.exposed.clear()
+        for tokens in self.receive_tokens:
             tokens.clear()
-            refused.clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .layout import Status
 from .state import Flow, SendStream
 
 if TYPE_CHECKING:
@@ -87,6 +88,12 @@ class Timers:
                 connection.silent_looks += 1
             for stream in streams:
                 self._look_at(stream)
+        for port in self._program.ports:
+            for get in [*port.gets.values()]:
+                waiting = True
+                get.waited_ticks += self._program.gm.resend_ticks
+                if get.waited_ticks >= self._program.gm.send_timeout_ticks:
+                    self._program.end_get(port, get, Status.TIMED_OUT)
         self._look_ticks = self.after(now, self._program.gm.resend_ticks) if waiting else None
 
     def _look_at(self, stream: SendStream) -> None:

@@ -19,7 +19,9 @@ from typing import NamedTuple
 
 __all__ = [
     "BEGINNINGS",
+    "FIRSTS",
     "INCARNATIONS",
+    "OPENINGS",
     "SEQUENCE_MODULUS",
     "VOIDS",
     "Code",
@@ -48,6 +50,10 @@ class Code(IntEnum):
     """Data: begins a message, and its stream anew: all before it is over."""
     VOID_RESTART = 4
     """Data: takes the place of a packet that began its stream anew and whose message has failed."""
+    OPEN = 5
+    """Data: begins a message that has an `Opening`, which is what it carries."""
+    OPEN_RESTART = 6
+    """Data: the same, and begins its stream anew."""
     AVAILABLE = 8
     """Positive: a receive token has come, which the flow was refused; it may try again."""
     OUT_OF_SEQUENCE = 16
@@ -60,6 +66,10 @@ class Code(IntEnum):
     """Negative: the message fails, there is no such port."""
     TOO_LONG = 20
     """Negative: the message fails, it is longer than the receive buffer."""
+    NOT_EXPOSED = 21
+    """Negative: the message fails, the port has not exposed that memory."""
+    NO_FLOW = 22
+    """Negative: the message fails, the rate control unit has no flow left for what it asks for."""
 
 
 CODE_BITS = 5
@@ -82,8 +92,12 @@ def newer(incarnation: int, other: int) -> bool:
     return 0 < (incarnation - other) % INCARNATIONS < INCARNATIONS // 2
 
 
-BEGINNINGS = frozenset({Code.RESTART, Code.VOID_RESTART})
+BEGINNINGS = frozenset({Code.RESTART, Code.VOID_RESTART, Code.OPEN_RESTART})
 """Codes of packets with which a stream begins anew."""
+OPENINGS = frozenset({Code.OPEN, Code.OPEN_RESTART})
+"""Codes of packets that carry an opening."""
+FIRSTS = frozenset({Code.FIRST, Code.RESTART}) | OPENINGS
+"""Codes of packets that begin a message."""
 VOIDS = frozenset({Code.VOID, Code.VOID_RESTART})
 """Codes of packets that carry nothing."""
 

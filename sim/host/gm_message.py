@@ -11,7 +11,7 @@ from lanikai.firmware.ports import Flag
 from .errors import GmError
 from .memory import Buffer
 
-__all__ = ["Received", "SendCallback", "SendHandle"]
+__all__ = ["Received", "RemoteBuffer", "SendCallback", "SendHandle"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,17 @@ class Received:
     def read(self) -> bytes:
         """A copy of the message."""
         return self.buffer.read(self.length)
+
+
+@dataclass(frozen=True)
+class RemoteBuffer:
+    """Exposed memory of `port` of `node`: `length` bytes from host address `start` there. A program may hand it to
+    others in a message."""
+
+    node: int
+    port: int
+    start: int
+    length: int
 
 
 class SendHandle:

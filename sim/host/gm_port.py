@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lanikai.firmware.gm.layout import (
@@ -13,31 +13,17 @@ from lanikai.firmware.gm.layout import (
     EventKind,
     Operation,
     ReceiveDescriptor,
-    SendDescriptor,
     Status,
     pack_target,
 )
-from lanikai.firmware.lock import Lock
 from lanikai.hdl.nic.ports import DOORBELL_BASE, DOORBELL_PAGE_BYTES
 
 from .checks import whole
-from .errors import (
-    AbortedError,
-    ArgumentTypeError,
-    BusFaultError,
-    ClosedPortError,
-    GmError,
-    MemoryUseError,
-    MessageTooLongError,
-    NodeDeadError,
-    NoTokensError,
-    SendTimedOutError,
-    TooManyFlowsError,
-    UnknownNodeError,
-    UnknownPortError,
-    UnregisteredMemoryError,
-)
-from .gm_message import Received, SendCallback, SendHandle
+from .errors import GmError, MemoryUseError, NoTokensError
+from .gm_failures import failure
+from .gm_message import Received
+from .gm_sends import PortSends
+from .gm_sizes import length_for_size
 from .memory import Buffer
 
 if TYPE_CHECKING:
@@ -46,16 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["GmPort"]
 
 
-@dataclass(frozen=True)
-class _Send:
-    handle: SendHandle
-    buffer: Buffer
-    node: int
-    port: int
-    length: int
-
-
-class GmPort:
+class GmPort(PortSends):
     """An open port of a host; made by `Gm.open_port`. Calls of one port follow one another, as from one
     thread: two that are made at once are served in the order of their making.
 
@@ -63,33 +40,20 @@ class GmPort:
     """
 
     def __init__(self, gm: Gm, number: int) -> None:
-        self._gm = gm
-        self._bus = gm.bus
-        self.number = number
-        self.is_open = False
-        self._counts = gm.counts[number]
+        super().__init__(gm, number)
         self._events = 0
         self._ring = gm.memory.allocate(gm.gm.event_entries * EVENT_BYTES)
         self._ring.data[:] = 0
-        self._regions: list[Buffer] = []
-        self._sends: dict[int, _Send] = {}
-        self._buffers: dict[int, Buffer] = {}
-        self._free_sends = deque(range(gm.gm.send_tokens))
+        # By token: what was given, and the part of it that a message may use.
+        self._buffers: dict[int, tuple[Buffer, Buffer]] = {}
         self._free_receives = deque(range(gm.gm.receive_tokens))
         self._received: deque[Received | GmError] = deque()
         self._arrival = gm.bus.flag()
-        self._idle = gm.bus.flag()
         self._answer = gm.bus.flag()
         self._status = Status.OK
         self._asked = Operation.OPEN
         self._asking = False
         self._receivers = 0
-        self._turns = Lock(gm.bus.flag)
-
-    @property
-    def send_tokens(self) -> int:
-        """Free send tokens."""
-        return len(self._free_sends)
 
     @property
     def receive_tokens(self) -> int:
@@ -122,133 +86,20 @@ class GmPort:
             lines.append(f"{self._receivers} wait to receive")
         return lines
 
-    async def dma_malloc(self, length: int) -> Buffer:
-        """A new buffer, registered with this port. Raises MemoryUseError, ClosedPortError."""
-        self._check_open()
-        buffer = self._gm.memory.allocate(length)
-        await self.register(buffer)
-        return buffer
-
-    async def dma_free(self, buffer: Buffer) -> None:
-        """Deregister a buffer of `dma_malloc` and give its pages back. Raises as `deregister` does."""
-        await self.deregister(buffer)
-        self._gm.memory.release(buffer)
-
-    async def register(self, buffer: Buffer) -> None:
-        """Let this port's messages use a buffer. Raises MemoryUseError if it is not whole words of this
-        host's memory."""
-        self._check_open()
-        self._check_buffer(buffer)
-        self._check_aligned(buffer.start)
-        if buffer.start < 0 or buffer.start + buffer.length > len(self._bus.memory):
-            raise MemoryUseError(
-                f"memory at {buffer.start:#x}, {buffer.length} bytes: node {self._gm.node} has "
-                f"{len(self._bus.memory)} bytes"
-            )
-        self._check_own(buffer)
-        await self._command(Operation.REGISTER, buffer.start, buffer.length)
-        self._regions.append(buffer)
-
-    async def deregister(self, buffer: Buffer) -> None:
-        """Take that back. Raises UnregisteredMemoryError, or MemoryUseError while a message or a token uses
-        it."""
-        self._check_open()
-        self._check_buffer(buffer)
-        if buffer not in self._regions:
-            raise UnregisteredMemoryError(self._not_registered(buffer.start, buffer.length))
-        in_use = [send.buffer for send in self._sends.values()] + list(self._buffers.values())
-        if any(used.overlaps(buffer) for used in in_use):
-            raise MemoryUseError(
-                f"memory at {buffer.start:#x}, {buffer.length} bytes: a message still uses it; wait for "
-                "its end"
-            )
-        self._regions.remove(buffer)
-        try:
-            await self._command(Operation.DEREGISTER, buffer.start, buffer.length)
-        except GmError:
-            self._regions.append(buffer)  # the NIC still has it
-            raise
-
-    async def send(
-        self,
-        buffer: Buffer,
-        length: int | None = None,
-        *,
-        node: int,
-        port: int,
-        priority: int = 0,
-        offset: int = 0,
-        callback: SendCallback | None = None,
-    ) -> SendHandle:
-        """Send `length` bytes (all, by default) from `offset` of a registered buffer to `port` of `node`.
-
-        Returns when the NIC has been told; the handle tells how it ends, and `callback` is called with it
-        then: once, after `GmConfig.send_tries` or `send_timeout_ticks` at the latest, counted from when it is the
-        first of its flow. The bytes must not change before. Raises, before anything moves: ClosedPortError,
-        UnknownNodeError, UnknownPortError, UnregisteredMemoryError, MemoryUseError (offset, another host's buffer),
-        TooManyFlowsError, NoTokensError, ArgumentTypeError.
-        """
-        self._check_open()
-        self._check_buffer(buffer)
-        node, port, priority = whole("node", node), whole("port", port), whole("priority", priority)
-        offset = whole("offset", offset)
-        length = buffer.length - offset if length is None else whole("length", length)
-        address = buffer.start + offset
-        if not 0 <= offset <= buffer.length:
-            raise MemoryUseError(f"offset = {offset}: 0 to {buffer.length}, the buffer's bytes")
-        self._check_registered(address, length)
-        if offset + length > buffer.length:
-            raise MemoryUseError(f"{length} bytes at {offset} are not in a buffer of {buffer.length} bytes")
-        self._check_own(buffer)
-        self._check_aligned(address)
-        self._gm.check_target(self.number, node, port, priority)
-        if not self._free_sends:
-            raise NoTokensError(
-                f"port {self.number} of node {self._gm.node}: all {self._gm.gm.send_tokens} send tokens are "
-                "in use; wait for a send to end"
-            )
-        self._gm.remember(self.number, node, port, priority)
-        token = self._free_sends.popleft()
-        text = f"{length} bytes from port {self.number} of node {self._gm.node} to port {port} of node {node}"
-        handle = SendHandle(text, self._bus.flag(), self._bus.cycle, callback)
-        self._sends[token] = _Send(handle, Buffer(address, length, buffer.data), node, port, length)
-        self._idle.clear()
-        descriptor = SendDescriptor(
-            address=address, length=length, node=node, port=port, priority=priority, token=token
-        )
-        async with self._turns:
-            place = self._gm.layout.send_descriptor(self.number, self._counts.sends)
-            self._counts.sends += 1
-            await self._post(place, descriptor.words(), self._gm.host.send_ns)
-        return handle
-
-    async def abort(self, handle: SendHandle) -> None:
-        """Give up a message of this port that has not ended: it fails with AbortedError, though it may arrive. Returns
-        when it has ended, and changes nothing if it has already. Raises ClosedPortError, GmError for a message of
-        another port."""
-        self._check_open()
-        if not isinstance(handle, SendHandle):
-            raise ArgumentTypeError(f"handle: a SendHandle of this port, not {type(handle).__name__}")
-        if handle.done:
-            return
-        mine = [token for token, send in self._sends.items() if send.handle is handle]
-        if not mine:
-            raise GmError(f"{handle.description} is no message of port {self.number} of node {self._gm.node}")
-        await self._command(Operation.ABORT, mine[0])
-
     async def node_died(self, node: int) -> None:
         """This port's part of `Gm.node_died`."""
         await self._command(Operation.NODE_DIED, node)
 
     def provides(self, buffer: Buffer) -> bool:
         """Whether it has been given some of these bytes to receive in, and no message has come there yet."""
-        return any(given.overlaps(buffer) for given in self._buffers.values())
+        return any(given.overlaps(buffer) for _, given in self._buffers.values())
 
     async def provide_receive_buffer(
-        self, buffer: Buffer, length: int | None = None, priority: int = 0
+        self, buffer: Buffer, length: int | None = None, priority: int = 0, size: int | None = None
     ) -> None:
-        """Give a registered buffer's first `length` bytes (all, by default) for one message of a priority;
-        buffers are used in the order of giving. Raises ClosedPortError, UnregisteredMemoryError,
+        """Give a registered buffer's first `length` bytes (all, by default) for one message of a priority, and of a
+        `size`, if it is given: 2^size - 8 bytes must fit. Without one, for a message that is sent without one.
+        Buffers are used in the order of giving. Raises ClosedPortError, UnregisteredMemoryError,
         MemoryUseError (address, longer than the buffer, another host's, or given already), NoTokensError, ValueError,
         ArgumentTypeError."""
         self._check_open()
@@ -268,14 +119,20 @@ class GmPort:
                 f"memory at {buffer.start:#x}, {length} bytes: given to receive in already; its message must come "
                 "first"
             )
+        if size is not None and length < length_for_size(size):
+            raise MemoryUseError(
+                f"a receive buffer of size {size} has {length_for_size(size)} bytes or more, not {length}"
+            )
         if not self._free_receives:
             raise NoTokensError(
                 f"port {self.number} of node {self._gm.node}: all {self._gm.gm.receive_tokens} receive "
                 "tokens are in use; receive a message first"
             )
         token = self._free_receives.popleft()
-        self._buffers[token] = buffer
-        descriptor = ReceiveDescriptor(address=buffer.start, length=length, priority=priority, token=token)
+        self._buffers[token] = buffer, given
+        descriptor = ReceiveDescriptor(
+            address=buffer.start, length=length, priority=priority, token=token, size=size or 0
+        )
         async with self._turns:
             place = self._gm.layout.receive_descriptor(self.number, self._counts.receives)
             self._counts.receives += 1
@@ -372,7 +229,7 @@ class GmPort:
             status = self._status
         if status:
             what = f"{operation.name.lower()} on port {self.number} of node {self._gm.node}"
-            raise self._error(status, what, self._gm.node, self.number)
+            raise self._failure(status, what, self._gm.node, self.number)
 
     async def _post(self, place: int, words: tuple[int, ...], nanoseconds: int) -> None:
         """Write words to the NIC's SRAM, then ring the doorbell, after so much of the host's time."""
@@ -421,7 +278,7 @@ class GmPort:
             self._free_sends.append(event.token)
             error = None
             if event.status:
-                error = self._error(event.status, send.handle.description, send.node, send.port)
+                error = self._failure(event.status, send.handle.description, send.node, send.port)
             if not self._sends:
                 self._idle.set()
             send.handle.finish(error, self._bus.cycle, event.status)
@@ -430,11 +287,12 @@ class GmPort:
             elif event.status is Status.OK:
                 self._gm.found_alive(send.node)
         else:
-            buffer = self._buffers.pop(event.token)
-            self._free_receives.append(event.token)
-            if event.status:
+            buffer, _ = self._buffers.pop(event.token, (None, None))
+            if buffer is not None:
+                self._free_receives.append(event.token)
+            if event.status or buffer is None:  # none: of a put that the bus did not take
                 what = f"a receive on port {self.number} of node {self._gm.node}"
-                self._received.append(self._error(event.status, what, self._gm.node, self.number))
+                self._received.append(self._failure(event.status, what, self._gm.node, self.number))
             else:
                 self._gm.found_alive(event.node)
                 self._received.append(
@@ -442,60 +300,9 @@ class GmPort:
                 )
             self._arrival.set()
 
-    def _error(self, status: Status, what: str, node: int, port: int) -> GmError:
-        """The error of a status."""
-        kind, reason = {
-            Status.CLOSED_PORT: (ClosedPortError, f"port {port} of node {node} is not open"),
-            Status.UNKNOWN_PORT: (UnknownPortError, f"node {node} has no port {port}"),
-            Status.TOO_LONG: (MessageTooLongError, "longer than the receive buffer that waits for it"),
-            Status.UNKNOWN_NODE: (UnknownNodeError, f"the NIC has no route to node {node}"),
-            Status.UNREGISTERED: (UnregisteredMemoryError, "the NIC finds the memory not registered"),
-            Status.HOST_BUS: (BusFaultError, "the host's bus answered the DMA with an error"),
-            Status.MISALIGNED: (MemoryUseError, "a DMA address is a multiple of 4"),
-            Status.IN_USE: (MemoryUseError, "a message or a receive token still uses it"),
-            Status.TIMED_OUT: (
-                SendTimedOutError,
-                f"port {port} of node {node} had no receive token for it, or gave no answer, for "
-                f"{self._gm.gm.send_timeout_ticks} ticks or {self._gm.gm.send_tries} tries",
-            ),
-            Status.ABORTED: (AbortedError, "its sender has given it up"),
-            Status.NODE_DEAD: (
-                NodeDeadError,
-                f"node {node} gives no answer, has been started again, or was declared dead",
-            ),
-            Status.NO_FLOW: (TooManyFlowsError, f"the rate control unit holds {self._gm.nic.flows} flows"),
-        }.get(status, (GmError, "the NIC refused it"))
-        return kind(f"{what} failed: {reason}")
+    def _failure(self, status: Status, what: str, node: int, port: int) -> GmError:
+        return failure(status, what, node=node, port=port, nic=self._gm.nic, gm=self._gm.gm)
 
-    def _check_open(self) -> None:
-        if not self.is_open:
-            raise ClosedPortError(f"port {self.number} of node {self._gm.node} is not open: open it first")
-
-    @staticmethod
-    def _check_buffer(buffer: Buffer) -> None:
-        if not isinstance(buffer, Buffer):
-            raise ArgumentTypeError(f"buffer: a Buffer of this host, not {type(buffer).__name__}")
-
-    def _check_own(self, buffer: Buffer) -> None:
-        if not buffer.part_of(self._bus.memory):
-            raise MemoryUseError(
-                f"memory at {buffer.start:#x}, {buffer.length} bytes: a buffer of another host than node "
-                f"{self._gm.node}"
-            )
-
-    @staticmethod
-    def _check_aligned(address: int) -> None:
-        if address % 4:
-            raise MemoryUseError(f"memory at {address:#x}: a DMA address is a multiple of 4")
-
-    def _check_registered(self, address: int, length: int) -> None:
-        if length < 0:
-            raise MemoryUseError(f"a message of {length} bytes: 0 or more")
-        if not any(r.start <= address and address + length <= r.start + r.length for r in self._regions):
-            raise UnregisteredMemoryError(self._not_registered(address, length))
-
-    def _not_registered(self, address: int, length: int) -> str:
-        return (
-            f"memory at {address:#x}, {length} bytes, is not registered with port {self.number} of node "
-            f"{self._gm.node}: take it from dma_malloc or register it"
-        )
+    def _in_use(self) -> Iterator[Buffer]:
+        yield from (send.buffer for send in self._sends.values())
+        yield from (given for _, given in self._buffers.values())

@@ -46,7 +46,7 @@ def test_places_in_sram_do_not_overlap(name: str) -> None:
 def test_a_card_that_is_too_small_is_refused() -> None:
     nic = preset(NicConfig, "tiny")
     message = (
-        r"^NicConfig.sram_bytes = 8192: GM needs 8976 bytes; fewer tokens, ports or buffers, or a shorter"
+        r"^NicConfig.sram_bytes = 8192: GM needs 13072 bytes; fewer tokens, ports or buffers, or a shorter"
     )
     with pytest.raises(ConfigError, match=message):
         Layout(nic, GmConfig.for_nic(nic, send_tokens=64, receive_tokens=60))

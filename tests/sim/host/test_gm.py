@@ -3,11 +3,13 @@ flows."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from cluster import Cluster
 from lanikai.hdl.config import NicConfig, preset
 from lanikai.sim.host.config import HostConfig
 from lanikai.sim.host.errors import (
+    ArgumentTypeError,
     ClosedPortError,
     GmError,
     IdtRangeError,
@@ -121,6 +123,120 @@ def test_what_is_refused_before_anything_moves() -> None:
         await check(ClosedPortError, gone, other.set_idt(node=1, port=0, ticks=1))
         await check(ClosedPortError, gone, other.close())
         assert issubclass(ClosedPortError, GmError)
+
+    cluster.run(main())
+
+
+def test_arguments_of_another_type_are_refused_in_one_line() -> None:
+    """They ended in AttributeError, struct.error or TypeError from deep inside, or were taken."""
+    cluster = Cluster(2)
+
+    async def main() -> None:
+        gm = cluster.gms[0]
+        port = await gm.open_port(0)
+        buffer = await port.dma_malloc(100)
+
+        async def check(message: str, call) -> None:
+            await refused(cluster, ArgumentTypeError, message, call)
+
+        for value, shown in ((4.0, "float"), ("5", "str"), (True, "bool"), (None, "NoneType")):
+            whole = f"{value!r}: a whole number (int), not {shown}"
+            send = {"node": 1, "port": 0}
+            if value is not None:
+                await check(f"length = {whole}", port.send(buffer, value, **send))
+                await check(f"length = {whole}", port.provide_receive_buffer(buffer, value))
+                await check(f"timeout_ticks = {whole}", port.close(value))
+                await check(f"size = {whole}", port.send(buffer, **send, size=value))
+                await check(f"size = {whole}", port.provide_receive_buffer(buffer, size=value))
+            await check(f"offset = {whole}", port.send(buffer, **send, offset=value))
+            await check(f"priority = {whole}", port.send(buffer, **send, priority=value))
+            await check(f"priority = {whole}", port.provide_receive_buffer(buffer, priority=value))
+            await check(f"node = {whole}", port.send(buffer, node=value, port=0))
+            await check(f"port = {whole}", port.send(buffer, node=1, port=value))
+            await check(f"ticks = {whole}", port.set_idt(node=1, port=0, ticks=value))
+            await check(f"node = {whole}", port.set_idt(node=value, port=0, ticks=1))
+            await check(f"port = {whole}", port.set_idt(node=1, port=value, ticks=1))
+            await check(f"priority = {whole}", port.set_idt(node=1, port=0, priority=value, ticks=1))
+            await check(f"number = {whole}", gm.open_port(value))
+            await check(f"node = {whole}", gm.node_died(value))
+            await check(f"length = {whole}", port.dma_malloc(value))
+        not_one = "buffer: a Buffer of this host, not bytes"
+        for call in (
+            port.send(b"abc", node=1, port=0),
+            port.provide_receive_buffer(b"abc"),
+            port.register(b"abc"),
+            port.deregister(b"abc"),
+            port.expose(b"abc"),
+            port.put(b"abc", None),
+        ):
+            await check(not_one, call)
+        await check("remote: a RemoteBuffer, which expose gives, not Buffer", port.put(buffer, buffer))
+        await check("remote: a RemoteBuffer, which expose gives, not Buffer", port.hide(buffer))
+        await check("handle: a SendHandle of this port, not int", port.abort(3))
+        await refused(cluster, ValueError, "timeout_ticks = -1: 0 or more", port.close(-1))
+        # What stands for a whole number is one.
+        await port.set_idt(node=np.uint16(1), port=np.int64(0), ticks=np.int32(7))
+        assert cluster.cards[0].flows[0].idt == 7
+        assert port.is_open and port.send_tokens == 4 and port.receive_tokens == 8
+
+    cluster.run(main())
+
+
+def test_memory_of_others_and_beside_the_buffer_is_not_sent() -> None:
+    """A negative offset sent the buffer before; another node's buffer, one's own memory at its address."""
+    cluster = Cluster(2)
+
+    async def main() -> None:
+        port, other = await cluster.gms[0].open_port(0), await cluster.gms[1].open_port(0)
+        first, buffer = await port.dma_malloc(4096), await port.dma_malloc(100)
+        assert first.start + 4096 == buffer.start
+        foreign = await other.dma_malloc(100)
+        inside = Buffer(first.start, 40, first.data[:40])
+
+        async def check(message: str, call) -> None:
+            await refused(cluster, MemoryUseError, message, call)
+
+        for call in (port.send, port.put):
+            to = {"node": 1, "port": 0} if call == port.send else {"remote": await other.expose(foreign)}
+            await check("offset = -4096: 0 to 100, the buffer's bytes", call(buffer, **to, offset=-4096))
+            await check("offset = 104: 0 to 100, the buffer's bytes", call(buffer, **to, offset=104))
+            await check("60 bytes at 0 are not in a buffer of 40 bytes", call(inside, length=60, **to))
+            await check(
+                "8 bytes at 36 are not in a buffer of 40 bytes", call(inside, length=8, offset=36, **to)
+            )
+            theirs = f"memory at {foreign.start:#x}, 100 bytes: a buffer of another host than node 0"
+            await check(theirs, call(foreign, **to))
+        await check(theirs, port.provide_receive_buffer(foreign))
+        await check(theirs, port.register(foreign))
+
+    cluster.run(main())
+
+
+def test_a_receive_buffer_is_not_given_twice() -> None:
+    """The second message overwrote the first. Parts of it neither, nor by another port; once its message has come it
+    may be given again."""
+    cluster = Cluster(2)
+
+    async def main() -> None:
+        a, b = await cluster.gms[1].open_port(0), await cluster.gms[0].open_port(0)
+        other = await cluster.gms[0].open_port(1)
+        buffer = await b.dma_malloc(100)
+        await other.register(buffer)
+        await b.provide_receive_buffer(buffer, 60)
+        inside = Buffer(buffer.start + 40, 8, buffer.data[40:48])
+        behind = Buffer(buffer.start + 60, 40, buffer.data[60:100])
+        for port, again in ((b, buffer), (b, inside), (other, buffer)):
+            await refused(
+                cluster,
+                MemoryUseError,
+                f"memory at {again.start:#x}, {again.length} bytes: given to receive in already; its message must "
+                "come first",
+                port.provide_receive_buffer(again),
+            )
+        await b.provide_receive_buffer(behind)
+        await a.send(await a.dma_malloc(8), node=0, port=0)
+        assert (await b.receive()).buffer is buffer
+        await b.provide_receive_buffer(inside)
 
     cluster.run(main())
 
