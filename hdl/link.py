@@ -2,7 +2,8 @@
 
 A transmitter may send a flit on a VL while it holds a credit of that VL; it starts with as many credits a VL
 as the receiver's buffer has flits. The receiver gives one back (one VL number a cycle) when a flit leaves
-that buffer. There is no ready: what is valid is taken in that cycle.
+that buffer. There is no ready: what is valid is taken in that cycle. Both ends are reset together, or
+(`LinkConfig.restart`) agree on a new beginning (`link_restart.py`).
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class LinkSignature(wiring.Signature):
 
     - `payload` (out, `FlitLayout`), `valid` (out): a flit, taken in the cycle in which it is valid.
     - `credit_vl` (in, `vl_bits`), `credit_valid` (in): a flit of this VL has left the receiver's buffer.
+    - with `LinkConfig.restart` alone: `restart` (out), `credit_restart` (in): levels of `link_restart.py`.
     """
 
     def __init__(self, config: LinkConfig) -> None:
@@ -46,6 +48,7 @@ class LinkSignature(wiring.Signature):
                 "credit_vl": In(config.vl_bits),
                 "credit_valid": In(1),
             }
+            | ({"restart": Out(1), "credit_restart": In(1)} if config.restart else {})
         )
 
 

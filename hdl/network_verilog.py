@@ -21,6 +21,8 @@ def network_verilog(network: Network, name: str) -> Iterator[str]:
     """The lines of `Network.verilog`."""
     flit, vl = FlitLayout(network.router.link).size, network.router.link.vl_bits
     forward, back = {"payload": flit, "valid": 1}, {"credit_vl": vl, "credit_valid": 1}
+    if network.router.link.restart:
+        forward, back = forward | {"restart": 1}, back | {"credit_restart": 1}
     names = {depths: block for block, depths in network.blocks.items()}
     node_of = {place: node for node, place in enumerate(network.nodes)}
 

@@ -21,6 +21,8 @@ from .structural import width
 __all__ = ["Block", "Composition", "Instance", "Link", "Output"]
 
 _LINK = ("payload", "valid", "credit_vl", "credit_valid")
+_RESTARTS = ("__restart", "__credit_restart")
+"""What else a link may have (`LinkConfig.restart`): no instance of a composition is reset alone, so both stay low."""
 
 
 def _port(pin: str) -> str:
@@ -108,6 +110,9 @@ class Block:
             pin = "__".join(str(step) for step in path)
             if pin in self.tied or pin in self.inner:
                 pins[pin] = self.tied.get(pin) or self.inner.get(pin, "")
+                continue
+            if pin.endswith(_RESTARTS):
+                pins[pin] = "1'd0" if member.flow == wiring.In else ""
                 continue
             bits, port = width(Shape.cast(member.shape).width), _port(pin)
             ports.append(f"{'input' if member.flow == wiring.In else 'output'} {bits}{port}")

@@ -52,6 +52,8 @@ class Completion(wiring.Component):
       next cycle, unless another comes in this one.
     - `failed` (out): in this cycle a queue was overrun or the bus answered with an error; `failed_queue`
       (out): which, from the next cycle until the next failure.
+    - `broken` (out, `completion_queues`): queues that are dead as the bus answered an entry with an error, until
+      they are set up again.
     - `dropped` (out, 32): entries lost to queues that were overrun, failed or not set up, since reset, modulo
       2^32.
     - `watched` (out, `BusWatchSignature`): the data's port of the host's bus, to be driven from outside.
@@ -59,7 +61,8 @@ class Completion(wiring.Component):
 
     Order: nothing is written before everything has been answered that `watched` showed under way in the cycle
     after the post was taken: neither status nor entry is visible before the data, and a buffer that is said
-    to be done is read no more. The status word of a post is written, and answered, before its entry.
+    to be done is read no more. The status word of a post is written, and answered, before its entry; if the bus
+    answers it with an error, the entry of a post that says OK says BUS_ERROR.
 
     Lag: entries of a queue are written together, in one burst, when there are `batch` of them, or they reach
     a multiple of `completion_batch`, or the first is `lag_cycles` old. To that comes a look at the other
@@ -97,6 +100,7 @@ class Completion(wiring.Component):
                 "acknowledge": In(1),
                 "failed": Out(1),
                 "failed_queue": Out(QUEUE_BITS),
+                "broken": Out(config.completion_queues),
                 "dropped": Out(32),
                 "watched": Out(BusWatchSignature()),
                 "axi": Out(Axi4Signature(data_bits=config.bus_bits)),
@@ -334,7 +338,12 @@ class Completion(wiring.Component):
                     m.d.comb += self.failed.eq(1)
                     m.d.sync += self.failed_queue.eq(failed)
                     with m.If(~status):
-                        m.d.sync += self._dead.bit_select(scan, 1).eq(1)
+                        m.d.sync += [
+                            self._dead.bit_select(scan, 1).eq(1),
+                            self.broken.bit_select(scan, 1).eq(1),
+                        ]
+                    with m.Elif(posted.status == CompletionStatus.OK):
+                        m.d.sync += posted.status.eq(CompletionStatus.BUS_ERROR)
                 m.next = "idle"
 
         if self.skippable:
@@ -370,6 +379,7 @@ class Completion(wiring.Component):
                 self._enabled.bit_select(bit, 1).eq(setup.entries_log2 >= smallest),
                 self._armed.bit_select(bit, 1).eq(0),
                 self._dead.bit_select(bit, 1).eq(0),
+                self.broken.bit_select(bit, 1).eq(0),
             ]
 
     def _consume(self, m: Module) -> None:

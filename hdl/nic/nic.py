@@ -288,6 +288,17 @@ class Nic(wiring.Component):
             self._watch(m, f"watch_{name}_held", vls)
         out = Signal(range(self.config.link.vls * self.downstream_flits + 1))
         m.d.sync += out.eq(out + self.tx.valid - self.tx.credit_valid)
+        if self.config.link.restart:
+            r, lost = self._registers, Signal(16, name="lost_out")
+            with m.If(packets.restarting):
+                m.d.sync += [out.eq(0), lost.eq(lost + out + self.tx.valid)]
+            m.d.comb += [
+                r.LINK.r_data.cut_out.eq(packets.cuts_out),
+                r.LINK.r_data.cut_in.eq(packets.cuts_in),
+                r.LINK.r_data.down.eq(packets.down),
+                r.LINK_LOST.r_data.out_flits.eq(lost),
+                r.LINK_LOST.r_data.in_flits.eq(packets.lost_in),
+            ]
         self._watch(m, "watch_credits_out", out)
 
     def _join_doorbell(self, m: Module) -> None:

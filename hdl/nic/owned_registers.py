@@ -31,6 +31,7 @@ OWNED: Mapping[str, Callable[[NicConfig], bool]] = {
     **dict.fromkeys(
         _named("COMPLETION", "RING", "LAG", "SETUP", "STATUS", "OF", "POST", "FAILED", "DROPPED"), _completes
     ),
+    **dict.fromkeys(_named("COMPLETION", "BROKEN", "BROKEN_HIGH"), _completes),
     **dict.fromkeys(("ISR.access", "ISR.violation", "VIOLATIONS", "REGION"), _protects),
     **dict.fromkeys(_named("REGION", "START", "BYTES", "TABLE"), _protects),
     **dict.fromkeys(_named("TRANSLATION", "INVALIDATE", "HITS", "MISSES"), _protects),

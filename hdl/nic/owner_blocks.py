@@ -90,6 +90,8 @@ def join_completion(
     m.d.comb += [
         r.COMPLETION_POST.r_data.busy.eq(_held(m, "post", r, r.COMPLETION_POST, block.post, fields)),
         r.COMPLETION_FAILED.r_data.queue.eq(block.failed_queue),
+        r.COMPLETION_BROKEN.r_data.queues.eq(block.broken),
+        r.COMPLETION_BROKEN_HIGH.r_data.queues.eq(block.broken >> 32),
         r.COMPLETION_DROPPED.r_data.entries.eq(block.dropped),
         host_r.HOST_COMPLETION.r_data.queue.eq(Mux(block.event, block.event_queue, 0)),
         host_r.HOST_COMPLETION.r_data.valid.eq(block.event),

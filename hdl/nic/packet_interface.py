@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out
 from ..arbiter.round_robin import RoundRobinArbiter
 from ..config import ConfigError, NicConfig
 from ..link import FlitLayout, LinkPacer, LinkSignature
+from ..link_restart import CUTS_BITS, TransmitRestart, receive_register
 from ..router.credits import Credits
 from ..router.flit import BufferedFlitLayout
 from ..router.vl_buffer import VlBuffer
@@ -35,6 +36,10 @@ class PacketInterface(wiring.Component):
     - `receive` (out, stream of `FlitLayout`): whole packets, one after the other: the VLs with a flit take
       turns (round robin), each for a packet. Held until taken.
     - `moved` (out): a flit is sent, comes in, or is taken from the buffers in this cycle.
+    - with `LinkConfig.restart`: `down` (out): an end of the link was reset, and it does not work yet. Packets that were
+      cut are ended in the buffers, and are thrown away flit by flit from `send`. `restarting` (out): the same of `tx`
+      alone, or it goes down in this cycle. `cuts_out`, `cuts_in` (out, 8): packets cut; `lost_in` (out, 16): flits
+      thrown away as they came; all since reset, modulo 2^8 and 2^16.
 
     Buffers of `input_buffer_flits` a VL. Throughput: a flit a cycle each way, as far as the link's rate and
     the credits go: a credit of this end's is back at the transmitter 3 cycles after its flit was on the link,
@@ -56,8 +61,15 @@ class PacketInterface(wiring.Component):
                 "receive": Out(stream.Signature(FlitLayout(config.link))),
                 "moved": Out(1),
             }
+            | self._restart_members()
             | self._more_members()
         )
+
+    def _restart_members(self) -> dict[str, wiring.Member]:
+        if not self.config.link.restart:
+            return {}
+        cuts = {"cuts_out": Out(CUTS_BITS), "cuts_in": Out(CUTS_BITS), "lost_in": Out(16)}
+        return {"down": Out(1), "restarting": Out(1), **cuts}
 
     def _more_members(self) -> dict[str, wiring.Member]:
         """Members of a port that has more."""
@@ -67,29 +79,52 @@ class PacketInterface(wiring.Component):
         m = Module()
         sent = self._transmit(m)
         arrived, taken = self._receive(m)
-        m.d.comb += self.moved.eq(sent | arrived | taken)
+        restarts = self.down if self.config.link.restart else 0
+        m.d.comb += self.moved.eq(sent | arrived | taken | restarts)
         return m
 
     def _transmit(self, m: Module) -> Value:
         """Logic of `send` and `tx`; returns whether a flit is sent in this cycle."""
         link, send, tx = self.config.link, self.send, self.tx
-        m.submodules.credits = credits = Credits(vls=link.vls, depth=self.downstream_flits)
+        m.submodules.credits = credits = Credits(
+            vls=link.vls, depth=self.downstream_flits, restarts=link.restart
+        )
         m.submodules.pacer = pacer = LinkPacer(link)
         vl = send.payload.vl
         sent = Signal()
+        allowed, sends = credits.available, sent
+        if link.restart:
+            m.submodules.restart_out = restart = TransmitRestart(link)
+            allowed = allowed | restart.cut
+            sends = sent & ~(restart.cut >> vl)[0]
         m.d.comb += [
-            send.ready.eq(pacer.slot & (credits.available >> vl)[0]),
+            send.ready.eq(pacer.slot & (allowed >> vl)[0]),
             sent.eq(send.valid & send.ready),
             pacer.sent.eq(sent),
-            credits.spend.eq(sent),
+            credits.spend.eq(sends),
             credits.spend_vl.eq(vl),
         ]
-        flit = self._delayed(m, Cat(sent, send.payload), "flit")
-        back = self._delayed(m, Cat(tx.credit_valid, tx.credit_vl), "credit")
+        near, far, near_back = [sends, send.payload], [tx.valid, tx.payload], [tx.credit_valid, tx.credit_vl]
+        if link.restart:
+            near.append(restart.restart)
+            far.append(tx.restart)
+            near_back.append(tx.credit_restart)
+        flit = self._delayed(m, Cat(near), "flit")
+        back = self._delayed(m, Cat(near_back), "credit")
         m.d.comb += [
-            Cat(tx.valid, tx.payload).eq(flit),
-            Cat(credits.refund, credits.refund_vl).eq(back),
+            Cat(far).eq(flit),
+            Cat(credits.refund, credits.refund_vl).eq(back[: 1 + link.vl_bits]),
         ]
+        if link.restart:
+            m.d.comb += [
+                restart.peer.eq(back[-1]),
+                restart.moved.eq(sent),
+                restart.vl.eq(vl),
+                restart.tail.eq(send.payload.tail),
+                credits.stop.eq(restart.stop),
+                self.restarting.eq(restart.stop),
+                self.cuts_out.eq(restart.cuts),
+            ]
         return sent
 
     def _delayed(self, m: Module, value: Value, name: str) -> Value:
@@ -110,7 +145,13 @@ class PacketInterface(wiring.Component):
         )
         arrived = Signal()
         arrival = Signal(FlitLayout(link))
-        m.d.sync += [arrived.eq(rx.valid), arrival.eq(rx.payload)]
+        half = receive_register(m, link, rx, arrived, arrival, buffer)
+        if half is not None:
+            m.d.comb += [
+                self.down.eq(half.busy | self.restarting),
+                self.cuts_in.eq(half.cuts),
+                self.lost_in.eq(half.lost),
+            ]
         m.d.comb += [
             buffer.write_valid.eq(arrived),
             buffer.write_vl.eq(arrival.vl),

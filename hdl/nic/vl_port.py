@@ -94,6 +94,11 @@ class VlPort(PacketInterface):
         if hasattr(self, "table"):
             wiring.connect(m, wiring.flipped(self.table), stage.table)
         written = Signal()
+        gone = self.tx.valid & self.tx.payload.tail
+        if self.config.link.restart:
+            gone = gone | stage.ended
+            m.d.comb += self.restarting.eq(stage.restarting)
+            m.d.sync += self.cuts_out.eq(self.cuts_out + sum(stage.cutting))
         m.d.comb += [
             send.ready.eq(~(stage.full >> flit.vl)[0]),
             written.eq(send.valid & send.ready),
@@ -105,7 +110,7 @@ class VlPort(PacketInterface):
             self.room.eq(packets.available),
             packets.spend.eq(self.begin),
             packets.spend_vl.eq(self.begin_vl),
-            packets.refund.eq(self.tx.valid & self.tx.payload.tail),
+            packets.refund.eq(gone),
             packets.refund_vl.eq(self.tx.payload.vl),
             self.leaving.eq(stage.non_empty),
             self.blocked.eq(stage.non_empty & stage.blocked),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Module, Signal
+from amaranth import Module, Mux, ResetInserter, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -24,12 +24,15 @@ class Credits(wiring.Component):
     Flits sent and credits returned are two ring pointers a VL in memories; they meet when all credits are
     spent or all are home, and the flag tells which. Reset: every VL has `depth` credits. Raises ConfigError
     for a depth below 2, where the pointers could not tell.
+
+    `restarts`: with `stop` (in): from the next cycle on no VL has a credit, and none is counted; from the cycle after
+    the one in which it falls all have `depth` again.
     """
 
-    def __init__(self, *, vls: int, depth: int) -> None:
+    def __init__(self, *, vls: int, depth: int, restarts: bool = False) -> None:
         if depth < 2:
             raise ConfigError(f"Credits: depth = {depth}: at least 2")
-        self._vls, self._depth = vls, depth
+        self._vls, self._depth, self._restarts = vls, depth, restarts
         vl_bits = max(1, (vls - 1).bit_length())
         super().__init__(
             {
@@ -39,12 +42,15 @@ class Credits(wiring.Component):
                 "refund": In(1),
                 "refund_vl": In(vl_bits),
             }
+            | ({"stop": In(1)} if restarts else {})
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.spent = spent = VlPointers(vls=self._vls, modulus=self._depth, reads=0)
-        m.submodules.refunded = refunded = VlPointers(vls=self._vls, modulus=self._depth, reads=1)
+        spent = VlPointers(vls=self._vls, modulus=self._depth, reads=0)
+        refunded = VlPointers(vls=self._vls, modulus=self._depth, reads=1)
+        resets = ResetInserter(self.stop) if self._restarts else lambda pointers: pointers
+        m.submodules.spent, m.submodules.refunded = resets(spent), resets(refunded)
         m.d.comb += [
             spent.step.eq(self.spend),
             spent.step_vl.eq(self.spend_vl),
@@ -57,5 +63,10 @@ class Credits(wiring.Component):
             m.d.comb += last.eq(1 << self.spend_vl)
         with m.If(self.refund):
             m.d.comb += back.eq(1 << self.refund_vl)
-        m.d.sync += self.available.eq((self.available & ~last) | back)
+        left = (self.available & ~last) | back
+        if self._restarts:
+            stopped = Signal()
+            m.d.sync += stopped.eq(self.stop)
+            left = Mux(self.stop, 0, left | stopped.replicate(self._vls))
+        m.d.sync += self.available.eq(left)
         return m

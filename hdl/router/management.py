@@ -42,7 +42,7 @@ class ManagementPort(wiring.Component):
         self._config = config
         assert config.control_vl is not None
         self._lane_bits = (config.link.flit_bits // 32 - 1).bit_length()
-        link = LinkSignature(config.link)
+        link = LinkSignature(config.link.replace(restart=False))
         super().__init__(
             {
                 "tx": Out(link),

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import RouterConfig
 from ..link import FlitLayout, LinkSignature
+from ..link_restart import receive_register
 from .flit import BufferedFlitLayout, RouteLayout
 from .vl_buffer import VlBuffer
 
@@ -24,6 +25,7 @@ class ReceiveStage(wiring.Component):
     - `non_empty`, `read_select`, `read_vl`, `flit`, `pop`: the buffer's read side (`VlBuffer`).
     - `header_select` (in, `vls`), `header` (out, `RouteLayout`): what stage 2 sees of one VL's header: the front of its
       buffer, or with `RouterConfig.looks_ahead` the oldest one that was not yet taken.
+    - `restarting` (out), only with `LinkConfig.restart`: the link does not work yet, as an end was reset.
     - `headers` (out), `header_take` (in), only with `looks_ahead`: VLs that have one; the one that is seen is taken.
 
     Latency: a flit on the link in cycle t is in the link register in t + 1 and in its buffer from t + 2 on.
@@ -36,6 +38,7 @@ class ReceiveStage(wiring.Component):
     def __init__(self, config: RouterConfig) -> None:
         self._config = config
         vls = config.link.vls
+        more = {"restarting": Out(1)} if config.link.restart else {}
         ahead = {"headers": Out(vls), "header_take": In(1)} if config.looks_ahead else {}
         super().__init__(
             {
@@ -50,6 +53,7 @@ class ReceiveStage(wiring.Component):
                 "header": Out(RouteLayout(config)),
             }
             | ahead
+            | more
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -66,7 +70,9 @@ class ReceiveStage(wiring.Component):
             memory=memory,
         )
         arrival: data.View = Signal(FlitLayout(link))
-        m.d.sync += [arrival.eq(self.rx.payload), self.arrived.eq(self.rx.valid)]
+        half = receive_register(m, link, self.rx, self.arrived, arrival, buffer)
+        if half is not None:
+            m.d.comb += self.restarting.eq(half.busy)
         m.d.comb += [
             buffer.write_valid.eq(self.arrived),
             buffer.write_vl.eq(arrival.vl),

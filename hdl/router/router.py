@@ -44,7 +44,8 @@ class Router(wiring.Component):
 
     - `rx` (in, P x `LinkSignature`), `tx` (out, P x `LinkSignature`): the ports' links.
     - `connected` (in, P, all set by default): ports that lead somewhere.
-    - `dropped` (out, 32): packets thrown away since reset, since their route named no connected port.
+    - `dropped` (out, 32): packets thrown away since reset, since their route named no connected port, or (with
+      `LinkConfig.restart`) since the link's other end was reset while they were sent.
     - `activity` (out): a flit moved in this cycle: for a watchdog.
     - `quiet` (out), only if `skippable`: no flit is in a buffer or comes in, no credit goes out, and no arbiter is at
       work on its tables, as all are after reset. After `settle_cycles(config)` such cycles in a row, while nothing
@@ -72,7 +73,8 @@ class Router(wiring.Component):
     between routers: 1/2 with 2 flits, the full rate from 4 (6 to have no gap after the header). Output
     buffers of 2 flits suffice for the full rate.
 
-    Reset: no flit anywhere, all credits home, nothing dropped.
+    Reset: no flit anywhere, all credits home, nothing dropped; with `LinkConfig.restart` each link begins when its
+    other end agrees, and a link whose other end is reset holds up its own output alone.
 
     For a debugger or watchdog, four vectors of P x C bits say what waits where, port 0's VL 0 in bit 0
     (`public_signals`).
@@ -124,9 +126,14 @@ class Router(wiring.Component):
         allocation = VlAllocationStage(config) if same_vl else VlSelectionStage(config)
         m.submodules.vl_allocation = allocation
         m.submodules.crossbar = crossbar = CrossbarStage(config)
-        receivers = [ReceiveStage(config) for _ in range(config.ports)]
+        # The management port is inside: it is reset with the router.
+        inside = config.replace(link=config.link.replace(restart=False))
+        ends = [inside if config.management and i == 0 else config for i in range(config.ports)]
+        receivers = [ReceiveStage(end) for end in ends]
         routers = [RouteStage(config, agent=config.management and i == 0) for i in range(config.ports)]
-        transmitters = [TransmitStage(config, credit_flits=depth) for depth in self.credit_flits]
+        transmitters = [
+            TransmitStage(end, credit_flits=depth) for end, depth in zip(ends, self.credit_flits, strict=True)
+        ]
         connected = Signal(config.ports)
         m.d.comb += connected.eq(self.connected | config.management)
         for i, (receive, route, transmit) in enumerate(zip(receivers, routers, transmitters, strict=True)):
@@ -186,12 +193,16 @@ class Router(wiring.Component):
             if self._routing.uses_position:
                 m.d.comb += route.position.eq(self.position)
         moved = Signal()
-        m.d.sync += self.dropped.eq(self.dropped + sum(crossbar.dropped))
+        restarting = [part.restarting for part in (*receivers, *transmitters) if hasattr(part, "restarting")]
+        cutting = [transmit.cutting for transmit in transmitters if hasattr(transmit, "cutting")]
+        cut = sum(bit for vls in cutting for bit in vls)
+        m.d.sync += self.dropped.eq(self.dropped + sum(crossbar.dropped) + cut)
         m.d.comb += self.activity.eq(
             Cat(
                 *(receive.arrived for receive in receivers),
                 *crossbar.pop,
                 *(transmit.sent for transmit in transmitters),
+                *restarting,
                 moved,
             ).any()
         )
@@ -200,6 +211,7 @@ class Router(wiring.Component):
                 *(Cat(receive.arrived, receive.rx.credit_valid, receive.non_empty) for receive in receivers),
                 *(transmit.non_empty for transmit in transmitters),
                 *(~table.ready for table in self._tables(crossbar, transmitters)),
+                *restarting,
             )
             m.d.comb += self.quiet.eq(~busy.any())
         if has_agent(config):

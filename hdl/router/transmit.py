@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from amaranth import Cat, Module, Signal
+from amaranth import Cat, Module, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import RouterConfig
 from ..link import LinkPacer, LinkSignature
+from ..link_restart import TransmitRestart
 from .credits import Credits
 from .flit import BufferedFlitLayout
 from .scheduler import table_members, vl_scheduler
@@ -33,6 +34,9 @@ class TransmitStage(wiring.Component):
     - `sent_vl` (out, `vl_bits`): its VL.
     - `non_empty`, `blocked` (out): VLs with a flit in the buffer, and VLs without a credit.
     - `table` (in, `TableSignature`), only if the arbiter has tables.
+    - only with `LinkConfig.restart`: `restarting` (out): the link is down, or goes down in this cycle. `ended` (out):
+      the last flit of a packet of VL `tx.payload.vl` that was cut is thrown away, `delay_cycles` ago. `cutting` (out):
+      VLs of which a packet is cut in this cycle.
 
     Latency: a flit that is written in cycle t is on the link in t + 1 + `delay_cycles`, if nothing is in its
     way.
@@ -54,7 +58,14 @@ class TransmitStage(wiring.Component):
                 "blocked": Out(vls),
             }
             | table_members(config)
+            | self._restart_members(config)
         )
+
+    @staticmethod
+    def _restart_members(config: RouterConfig) -> dict[str, wiring.Member]:
+        if not config.link.restart:
+            return {}
+        return {"restarting": Out(1), "ended": Out(1), "cutting": Out(config.link.vls)}
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -66,22 +77,48 @@ class TransmitStage(wiring.Component):
             depth=self._config.output_buffer_flits,
             memory=self._config.buffer_memory,
         )
-        m.submodules.credits = credits = Credits(vls=link.vls, depth=self._credit_flits)
+        m.submodules.credits = credits = Credits(
+            vls=link.vls, depth=self._credit_flits, restarts=link.restart
+        )
         m.submodules.pacer = pacer = LinkPacer(link)
         m.submodules.arbiter = arbiter = vl_scheduler(self._config)
         if arbiter.has_tables:
             wiring.connect(m, wiring.flipped(self.table), arbiter.table)
 
         # What travels the wire: through `delay_cycles` registers each way.
-        near = Cat(self.sent, buffer.read_vl, buffer.read_data)
+        sends: Value = self.sent
+        requests = buffer.non_empty & credits.available
+        near_more, far_more, back_more = [], [], []
+        if link.restart:
+            m.submodules.restart = restart = TransmitRestart(link)
+            peer = Signal()
+            # A VL whose packet was cut throws away the rest of it, without credits.
+            requests = buffer.non_empty & (credits.available | restart.cut)
+            gone = (arbiter.grant & restart.cut).any()
+            sends = self.sent & ~gone
+            near_more = [restart.restart, self.sent & gone & buffer.read_data.tail]
+            far_more = [self.tx.restart, self.ended]
+            back_more = [self.tx.credit_restart]
+            m.d.comb += [
+                restart.peer.eq(peer),
+                restart.moved.eq(self.sent),
+                restart.vl.eq(buffer.read_vl),
+                restart.tail.eq(buffer.read_data.tail),
+                credits.stop.eq(restart.stop),
+                self.restarting.eq(restart.stop),
+                self.cutting.eq(restart.cutting),
+            ]
+        near = Cat(sends, buffer.read_vl, buffer.read_data, *near_more)
         far: data.View = Signal(layout)
-        m.d.comb += Cat(self.tx.valid, self.tx.payload.vl, far).eq(self._delayed(m, near, "flit"))
-        back = self._delayed(m, Cat(self.tx.credit_valid, self.tx.credit_vl), "credit")
+        m.d.comb += Cat(self.tx.valid, self.tx.payload.vl, far, *far_more).eq(self._delayed(m, near, "flit"))
+        back = self._delayed(m, Cat(self.tx.credit_valid, self.tx.credit_vl, *back_more), "credit")
+        if link.restart:
+            m.d.comb += peer.eq(back[-1])
         m.d.comb += [
             self.tx.payload.data.eq(far.data),
             self.tx.payload.head.eq(far.head),
             self.tx.payload.tail.eq(far.tail),
-            Cat(credits.refund, credits.refund_vl).eq(back),
+            Cat(credits.refund, credits.refund_vl).eq(back[: 1 + link.vl_bits]),
         ]
 
         m.d.comb += [
@@ -91,7 +128,7 @@ class TransmitStage(wiring.Component):
             self.full.eq(buffer.full),
             self.non_empty.eq(buffer.non_empty),
             self.blocked.eq(~credits.available),
-            arbiter.requests.eq(buffer.non_empty & credits.available),
+            arbiter.requests.eq(requests),
             arbiter.tails.eq(buffer.read_data.tail.replicate(link.vls)),
             arbiter.advance.eq(self.sent),
             self.sent.eq(pacer.slot & arbiter.requests.any()),
@@ -99,7 +136,7 @@ class TransmitStage(wiring.Component):
             buffer.read_select.eq(arbiter.grant),
             buffer.pop.eq(self.sent),
             self.sent_vl.eq(buffer.read_vl),
-            credits.spend.eq(self.sent),
+            credits.spend.eq(sends),
             credits.spend_vl.eq(buffer.read_vl),
         ]
         return m

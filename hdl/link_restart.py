@@ -1,0 +1,235 @@
+"""A link whose ends can be reset one without the other: the handshake that sets credits and buffers of both right.
+
+Two levels, one each way beside the flits and the credits, on wires as long as theirs, so in order with them.
+`restart`, of the transmitter: "I send nothing, and what I have sent before is over". `credit_restart`, of the
+receiver: "my buffer is empty, and what you have sent before is over".
+
+- Both are low while the link works.
+- A transmitter that was reset raises `restart`. The receiver ends the packets that are cut with a tail of zeroes, waits
+  until its buffer is empty, and answers with `credit_restart`.
+- A receiver that was reset raises `credit_restart`, and throws away what comes, until it has seen `restart`.
+- A transmitter that sees `credit_restart` raises `restart`, and throws away the rest of the packets that it sends.
+- Either way both levels are high in the end: nothing is on the wire, the buffer is empty. Then the transmitter lowers
+  its level and waits a round trip; the receiver lowers its own; and all credits are home.
+
+The transmitter keeps each level for `settle_cycles`, longer than a round trip, so no level that it sees is of before
+its own last change: however resets of both ends fall together, they meet in the end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth import Cat, Module, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from .config import LinkConfig
+
+__all__ = ["CUTS_BITS", "ReceiveRestart", "TransmitRestart", "receive_register", "settle_cycles", "was_reset"]
+
+CUTS_BITS = 8
+"""Width of the counters of packets that were cut."""
+
+
+def settle_cycles(config: LinkConfig) -> int:
+    """Cycles that a transmitter's level stands at least: both ways of the wire, the receiver's step, and two more."""
+    return 2 * config.delay_cycles + 4
+
+
+def was_reset(m: Module) -> Signal:
+    """High during a reset, and in the first cycle after it, but not after power-on: then both ends begin together."""
+    alive, seen = Signal(), Signal(reset_less=True)
+    first = Signal(name="was_reset")
+    m.d.sync += [alive.eq(1), seen.eq(1)]
+    m.d.comb += first.eq(seen & ~alive)
+    return first
+
+
+def _lowest(value: Value) -> Value:
+    return value & (~value + 1)
+
+
+class TransmitRestart(wiring.Component):
+    """The transmitter's end.
+
+    Members (vectors have a bit a VL):
+
+    - `restart` (out): the level towards the receiver, before the wire. `peer` (in): the receiver's, behind its wire.
+    - `stop` (out): no credit may be used from the next cycle on; when it falls, all of them are home.
+    - `moved` (in): the flit of `vl` (in), the last of its packet if `tail` (in) is up, is put on the link; or thrown
+      away, if its VL is one of `cut` (out): those whose packet is thrown away up to its tail, without credits.
+    - `cuts` (out, 8): packets cut since reset, modulo 2^8. `cutting` (out): VLs whose packet is cut in this cycle.
+
+    Latency: `peer` to `stop` none, to `restart` and `cut` one cycle. From a reset of either end to the link's work:
+    at most twice `settle_cycles`, three round trips, and as long as the receiver's buffer takes to empty. Reset: down.
+    After power-on: up.
+    """
+
+    def __init__(self, config: LinkConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "restart": Out(1),
+                "peer": In(1),
+                "stop": Out(1),
+                "moved": In(1),
+                "vl": In(config.vl_bits),
+                "tail": In(1),
+                "cut": Out(config.vls),
+                "cuts": Out(CUTS_BITS),
+                "cutting": Out(config.vls),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        vls = self.config.vls
+        settle = settle_cycles(self.config)
+        first = was_reset(m)
+        down, releases = Signal(), Signal()  # neither: up
+        held = Signal(range(settle))
+        settled, falls = Signal(), Signal()
+        m.d.comb += [
+            self.restart.eq(down | first),
+            settled.eq(held == settle - 1),
+            falls.eq(~down & ~releases & ~first & self.peer),
+            self.stop.eq(down | releases | first | self.peer),
+        ]
+        with m.If(~settled):
+            m.d.sync += held.eq(held + 1)
+        with m.If(first | falls):
+            m.d.sync += [down.eq(1), held.eq(0)]
+        with m.Elif(down & settled & self.peer):
+            m.d.sync += [down.eq(0), releases.eq(1), held.eq(0)]
+        with m.Elif(releases & settled):
+            m.d.sync += [releases.eq(0), down.eq(self.peer), held.eq(0)]
+
+        # Packets that have begun on the link and not ended. What goes in the cycle in which the link goes down is lost.
+        begun, now = Signal(vls), Signal(vls)
+        here = Signal(vls)
+        m.d.comb += [
+            here.eq(self.moved << self.vl),
+            now.eq((begun & ~here) | (here & ~self.cut & (~self.tail).replicate(vls))),
+        ]
+        over = here & self.tail.replicate(vls)
+        with m.If(self.stop):
+            m.d.comb += self.cutting.eq(now)
+            m.d.sync += [begun.eq(0), self.cut.eq((self.cut & ~over) | now)]
+            m.d.sync += self.cuts.eq(self.cuts + sum(now[i] for i in range(vls)))
+        with m.Else():
+            m.d.sync += [begun.eq(now), self.cut.eq(self.cut & ~over)]
+        return m
+
+
+class ReceiveRestart(wiring.Component):
+    """The receiver's end, in front of the register that stands on the link.
+
+    Members (vectors have a bit a VL):
+
+    - `restart` (in): the transmitter's level. `credit_restart` (out): the level back.
+    - `valid`, `vl`, `tail` (in): a flit on the link. `accept` (out): it goes into the register.
+    - `close` (out), `close_vl` (out): a tail of zeroes of this VL goes there instead; never when a flit does.
+    - `non_empty`, `full` (in): VLs of the buffer behind the register.
+    - `cuts` (out, 8): packets that were ended so, `lost` (out, 16): flits thrown away; since reset, modulo 2^8, 2^16.
+    - `busy` (out): the link is down.
+
+    `accept` follows from registers and `restart` in the same cycle. Reset: down, nothing is accepted. After power-on:
+    up.
+    """
+
+    def __init__(self, config: LinkConfig) -> None:
+        self.config = config
+        vls = config.vls
+        super().__init__(
+            {
+                "restart": In(1),
+                "credit_restart": Out(1),
+                "valid": In(1),
+                "vl": In(config.vl_bits),
+                "tail": In(1),
+                "accept": Out(1),
+                "close": Out(1),
+                "close_vl": Out(config.vl_bits),
+                "non_empty": In(vls),
+                "full": In(vls),
+                "cuts": Out(CUTS_BITS),
+                "lost": Out(16),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        vls = self.config.vls
+        first = was_reset(m)
+        deaf, drains, empty = Signal(), Signal(), Signal()  # none: up
+        quiet = Signal(2)  # cycles since something may have gone into the register
+        begun, closing = Signal(vls), Signal(vls)
+        m.d.comb += [
+            self.credit_restart.eq(deaf | empty | first),
+            self.accept.eq(~self.restart & ~deaf & ~drains & ~first),
+            self.busy.eq(deaf | drains | empty | first),
+            # A flit that was taken in the cycles before has reached its buffer: `full` speaks of it.
+            closing.eq(_lowest(begun & ~self.full)),
+            self.close.eq(drains & quiet.all() & closing.any()),
+            self.close_vl.eq(_number(closing, self.config.vl_bits)),
+        ]
+        with m.If(first):
+            m.d.sync += deaf.eq(1)
+        with m.Elif(deaf):
+            m.d.sync += [deaf.eq(~self.restart), empty.eq(self.restart)]
+        with m.Elif(drains):
+            with m.If(self.close):
+                m.d.sync += [quiet.eq(0), begun.eq(begun & ~closing), self.cuts.eq(self.cuts + 1)]
+            with m.Elif(~quiet.all()):
+                m.d.sync += quiet.eq(quiet + 1)
+            with m.Elif(~begun.any() & ~self.non_empty.any()):
+                m.d.sync += [drains.eq(0), empty.eq(1)]
+        with m.Elif(empty):
+            m.d.sync += empty.eq(self.restart)
+        with m.Elif(self.restart):
+            m.d.sync += [drains.eq(1), quiet.eq(0)]
+        with m.If(self.valid & self.accept):
+            m.d.sync += begun.bit_select(self.vl, 1).eq(~self.tail)
+        with m.Elif(self.valid):
+            m.d.sync += self.lost.eq(self.lost + 1)
+        return m
+
+
+def receive_register(
+    m: Module, config: LinkConfig, rx: Any, arrived: Signal, arrival: data.View, buffer: Any
+) -> ReceiveRestart | None:
+    """The register on the link `rx`, in front of a `VlBuffer`: `arrived`, and the flit `arrival`. With
+    `LinkConfig.restart` the receiver's half of the handshake stands before it, and is returned."""
+    if not config.restart:
+        m.d.sync += [arrival.eq(rx.payload), arrived.eq(rx.valid)]
+        return None
+    m.submodules.restart_in = half = ReceiveRestart(config)
+    m.d.comb += [
+        half.restart.eq(rx.restart),
+        rx.credit_restart.eq(half.credit_restart),
+        half.valid.eq(rx.valid),
+        half.vl.eq(rx.payload.vl),
+        half.tail.eq(rx.payload.tail),
+        half.non_empty.eq(buffer.non_empty),
+        half.full.eq(buffer.full),
+    ]
+    m.d.sync += [arrived.eq((rx.valid & half.accept) | half.close), arrival.eq(rx.payload)]
+    with m.If(half.close):
+        m.d.sync += [
+            arrival.data.eq(0),
+            arrival.vl.eq(half.close_vl),
+            arrival.head.eq(0),
+            arrival.tail.eq(1),
+        ]
+    return half
+
+
+def _number(one_hot: Value, bits: int) -> Value:
+    """The number of the set bit, 0 if none is."""
+    terms = []
+    for position in range(bits):
+        members = [one_hot[i] for i in range(len(one_hot)) if i >> position & 1]
+        terms.append(Cat(*members).any() if members else Value.cast(0)[0:1])
+    return Cat(*terms)
