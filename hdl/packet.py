@@ -40,9 +40,11 @@ HEADER_LAYOUT = data.StructLayout(
         "bandwidth": unsigned(8),
         "destination": unsigned(10),
         "source": unsigned(10),
-        # Flow or queue pair. GM packs sub-ports in it: source port 5, destination port 5, priority 1, last 1.
+        # Flow or queue pair. GM packs sub-ports in it: source port 5, destination port 5, priority 1, last 1; work
+        # queues have the receiver's channel here.
         "flow": unsigned(12),
         "length": unsigned(16),
+        # Order in a flow. Work queues: the sender's channel 10, which of its queue's descriptors 6.
         "sequence": unsigned(16),
     }
 )

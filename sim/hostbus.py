@@ -49,6 +49,10 @@ class SimulatedWatch:
             if self._waits:
                 self._serve()
 
+    def touch(self) -> None:
+        """Other software of this host has written into the range."""
+        self.wake(self.first_word, self.end_word)
+
     def _serve(self) -> None:
         self._written = self._waits = False
         self._later(self._after_cycles, self._seen)

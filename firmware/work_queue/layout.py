@@ -14,6 +14,7 @@ from lanikai.hdl.nic.ports import SRAM_BASE
 from .config import WorkQueueConfig
 
 __all__ = [
+    "BROKEN_WORDS",
     "COUNT_BITS",
     "DESCRIPTOR_BYTES",
     "FETCHED_BYTES",
@@ -24,7 +25,9 @@ __all__ = [
     "Descriptor",
     "Layout",
     "pack_descriptor_number",
+    "pack_sequence",
     "unpack_descriptor_number",
+    "unpack_sequence",
 ]
 
 HEADER_BYTES = HEADER_BITS // 8
@@ -42,7 +45,12 @@ RECORD_BYTES = 32
 MOST_WRITES = 15
 """Register writes that the driver asks for at once."""
 MAILBOX_BYTES = 8 + 8 * MOST_WRITES
+BROKEN_WORDS = 2
+"""Words that say which completion queues the bus has broken, a bit each: COMPLETION_BROKEN, COMPLETION_BROKEN_HIGH."""
 NUMBER_BITS = 15
+SLOT_BITS = 6
+"""Bits of a header's sequence that say which descriptor of its queue a message was (the longest queue has 64); those
+above are the sender's channel."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,10 +85,22 @@ def unpack_descriptor_number(number: int) -> tuple[int, bool]:
     return number % (1 << NUMBER_BITS), bool(number >> NUMBER_BITS)
 
 
+def pack_sequence(channel: int, index: int) -> int:
+    """A message's `Header.sequence`: the channel that it was sent by, and the number of its descriptor modulo 64. Its
+    `flow` is the channel that it is for."""
+    return channel << SLOT_BITS | index % (1 << SLOT_BITS)
+
+
+def unpack_sequence(sequence: int) -> tuple[int, int]:
+    """The channel that a message was sent by, and its descriptor modulo 64."""
+    return sequence >> SLOT_BITS, sequence % (1 << SLOT_BITS)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ChannelRecord:
     """What the driver tells the firmware of a channel: where its queues are in host memory (multiples of 16), their
-    completion queues, where their shadows are in the SRAM (0: they have none), and whom it sends to."""
+    completion queues, where their shadows are in the SRAM (0: they have none), and whom it sends to and hears:
+    `channel` of `node`, by `route`, and nobody else."""
 
     send_ring: int
     receive_ring: int
@@ -162,9 +182,14 @@ class Layout:
         then offset and word of each."""
         return SRAM_BASE
 
+    @property
+    def broken(self) -> int:
+        """Which completion queues are broken, `BROKEN_WORDS` words: the firmware writes them, then HOST_INTERRUPT."""
+        return self.mailbox + MAILBOX_BYTES
+
     def record(self, channel: int) -> int:
         """A channel's record."""
-        return self.mailbox + MAILBOX_BYTES + RECORD_BYTES * channel
+        return self.broken + 4 * BROKEN_WORDS + RECORD_BYTES * channel
 
     def staged(self, channel: int, *, receive: bool) -> int:
         """Where the next descriptor of a queue comes to stand when it is fetched."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable
 
 from lanikai.hdl.config import NicConfig
 from lanikai.hdl.nic.completion_layout import CompletionStatus
@@ -17,6 +16,7 @@ from ..processor import Processor
 from .config import WorkQueueConfig
 from .costs import WORK_QUEUE_COSTS
 from .layout import (
+    BROKEN_WORDS,
     COUNT_BITS,
     DESCRIPTOR_BYTES,
     FETCHED_BYTES,
@@ -26,7 +26,9 @@ from .layout import (
     Descriptor,
     Layout,
     pack_descriptor_number,
+    pack_sequence,
 )
+from .state import PostedQueue, describe, read_header, refusal
 
 __all__ = ["DRIVER_CHANNEL", "DRIVER_OWNER", "WorkQueueProgram"]
 
@@ -34,31 +36,26 @@ DRIVER_CHANNEL = DRIVER_OWNER = 0
 """The driver's channel and page: its doorbell says that there is something in the mailbox."""
 RECEIVE_FLAG = 1 << 20
 """Of a doorbell's value in the queue: it is a receive doorbell (`receive_doorbells` = merged)."""
+PATIENCE = 16
+"""Looks at a unit that is busy before the firmware takes doorbells and looks again: longer than the bus needs, so the
+unit waits for somebody, and that one may have to ring, or write on the bus behind a doorbell that waits."""
 BUSY = {name: reg for name, reg in registers.NIC_REGISTERS.items() if "busy" in reg.fields}
-
-
-class _Queue:
-    """A work queue as the firmware knows it: descriptors `posted` and `taken`, running counts, and which of them is
-    `staged` in the SRAM, if any is."""
-
-    def __init__(self, channel: int, *, receive: bool) -> None:
-        self.channel, self.receive = channel, receive
-        self.posted = self.taken = 0
-        self.staged: int | None = None
-
-    @property
-    def waiting(self) -> int:
-        """Descriptors posted and not taken."""
-        return (self.posted - self.taken) % (1 << COUNT_BITS)
 
 
 class WorkQueueProgram:
     """The control program of `node`; `start` spawns it.
 
-    A message that comes in for a channel without a posted descriptor is dropped (unreliable delivery, 4.1.1) and
-    counted in `dropped`. A message longer than a packet ends with TOO_LONG, as does one longer than the buffer that
-    waits for it. `sent`, `received`: messages ended, well or not. `operations`: host DMAs that were started and waited
-    for, by what they were: `descriptor`, `data`, `list` (data and the next descriptor).
+    A message that comes in is dropped, and counted in `drops` by the reason, if it is for another node (`misrouted`),
+    is no message (`unknown`), comes for a channel that is not open (`closed`) or from another channel than that which
+    this one is connected to (`stranger`; VIA is connection-oriented, 4.1), or finds no posted descriptor (`no buffer`;
+    unreliable delivery, 4.1.1). A message longer than a packet ends with TOO_LONG, as does one longer than the buffer
+    that waits for it. `sent`, `received`: messages ended, well or not. `operations`: host DMAs that were started and
+    waited for, by what they were: `descriptor`, `data`, `list` (data and the next descriptor).
+
+    Waits: for the host DMA engine as long as the bus takes. For the network, and for a completion queue that stalls,
+    there is no bound, but doorbells are taken meanwhile, and the driver is heard: so no doorbell queue stays full, and
+    no write on the host's bus waits for what only a write behind it can bring. `advanced_cycle`: when it last woke, or
+    ended, took in or dropped a message.
 
     Raises ConfigError for a card that lacks something.
     """
@@ -77,9 +74,32 @@ class WorkQueueProgram:
         self.layout = Layout(nic, self.config)
         self.processor = Processor(port, costs)
         self.operations: Counter[str] = Counter()
-        self.sent = self.received = self.dropped = 0
-        self._queues: dict[tuple[int, bool], _Queue] = {}
-        self._ready: deque[_Queue] = deque()  # queues to send that have descriptors, in turn
+        self.sent = self.received = 0
+        self.drops: Counter[str] = Counter()
+        self.advanced_cycle = 0
+        self._step = "starts"
+        self._broken = [0] * BROKEN_WORDS
+        self._queues: dict[tuple[int, bool], PostedQueue] = {}
+        self._ready: deque[PostedQueue] = deque()  # queues to send that have descriptors, in turn
+
+    @property
+    def dropped(self) -> int:
+        """Messages dropped, whatever the reason."""
+        return self.drops.total()
+
+    @property
+    def pending(self) -> int:
+        """Messages to send that it knows of, and what it is at."""
+        waiting = sum(queue.waiting for queue in self._queues.values() if not queue.receive)
+        return waiting + (self._step != "")
+
+    def state(self) -> list[str]:
+        """What it is at, its queues and what it has dropped, a line each."""
+        return describe(self.node, self._step, self._queues.values(), self.drops)
+
+    def waiting(self) -> list[str]:
+        """What it is at, in a few words; nothing if it waits for events."""
+        return [f"node {self.node} {self._step}"] if self._step else []
 
     def start(self) -> None:
         """Spawn the program."""
@@ -89,19 +109,24 @@ class WorkQueueProgram:
         await self._boot()
         await self._rearm()
         while True:
-            seen = await self._wait("doorbell", "receive")
-            if "receive" in seen:
-                await self._receive()
-            await self._take_doorbells()
+            self._step = ""
+            seen = await self._wait("doorbell", "receive", "completion")
+            self._advance()
+            await self._serve(seen)
             while self._ready:
                 # One message of each queue in turn.
                 queue = self._ready.popleft()
                 await self._send(queue)
-                if queue.waiting:
-                    self._ready.append(queue)
-                if await self._came("receive"):
-                    await self._receive()
-                await self._take_doorbells()
+                self._may_send(queue)
+                await self._serve(await self._came("receive", "completion"))
+
+    async def _serve(self, seen: set[str]) -> None:
+        """What has come in, queues that have failed, doorbells."""
+        if "receive" in seen:
+            await self._receive()
+        if "completion" in seen:
+            await self._tell_broken()
+        await self._take_doorbells()
 
     async def _boot(self) -> None:
         """Close all channels and regions, which a reset of the card leaves as they are; then open the driver's."""
@@ -127,19 +152,20 @@ class WorkQueueProgram:
             await processor.write("ISR", **dict.fromkeys(seen, 1))
         return seen
 
-    async def _came(self, source: str) -> bool:
-        """Whether an event has come; it is cleared."""
+    async def _came(self, *sources: str) -> set[str]:
+        """Which of these events have come; they are cleared."""
         processor = self.processor
         async with processor.step("look"):
-            came = bool((await processor.read("ISR"))[source])
+            status = await processor.read("ISR")
+            came = {name for name in sources if status[name]}
             if came:
-                await processor.write("ISR", **{source: 1})
+                await processor.write("ISR", **dict.fromkeys(came, 1))
         return came
 
-    def _queue(self, channel: int, *, receive: bool) -> _Queue:
+    def _queue(self, channel: int, *, receive: bool) -> PostedQueue:
         key = channel, receive
         if key not in self._queues:
-            self._queues[key] = _Queue(channel, receive=receive)
+            self._queues[key] = PostedQueue(channel, receive=receive)
         return self._queues[key]
 
     async def _take_doorbells(self) -> None:
@@ -156,19 +182,23 @@ class WorkQueueProgram:
                 if entry["channel"] != DRIVER_CHANNEL:
                     await processor.spend(doorbell=1)
                     queue = self._queue(entry["channel"], receive=bool(entry["value"] & RECEIVE_FLAG))
-                    ready = queue.waiting
                     queue.posted = entry["value"] % (1 << COUNT_BITS)
-                    if queue.waiting and not ready and not queue.receive:
-                        self._ready.append(queue)
+                    self._may_send(queue)
             if entry["channel"] == DRIVER_CHANNEL:
                 await self._set_up()
+
+    def _may_send(self, queue: PostedQueue) -> None:
+        """Give a queue that has descriptors to send a turn, behind the others, if it has none yet. (One that is rung
+        while its message is sent has none.)"""
+        if queue.waiting and not queue.receive and queue not in self._ready:
+            self._ready.append(queue)
 
     async def _record(self, channel: int) -> ChannelRecord | None:
         """Inside a step: what the driver has said of a channel."""
         at = self.layout.record(channel)
         return ChannelRecord.unpack([await self.processor.load(at + 4 * i) for i in range(8)])
 
-    async def _send(self, queue: _Queue) -> None:
+    async def _send(self, queue: PostedQueue) -> None:
         """Send the next message of a queue."""
         processor, layout = self.processor, self.layout
         async with processor.step("look"):
@@ -176,6 +206,7 @@ class WorkQueueProgram:
         if record is None:
             queue.taken = queue.posted  # rung by an owner whose channel is being closed
             return
+        self._step = f"sends a message of channel {queue.channel}"
         index = queue.taken
         descriptor, status = await self._descriptor(queue, record)
         if status == CompletionStatus.OK and descriptor.bytes > self.nic.mtu_bytes:
@@ -188,9 +219,9 @@ class WorkQueueProgram:
         self.sent += 1
         await self._complete(queue, record, index, descriptor.bytes, status)
 
-    async def _send_packet(self, queue: _Queue, record: ChannelRecord, index: int, size: int) -> None:
+    async def _send_packet(self, queue: PostedQueue, record: ChannelRecord, index: int, size: int) -> None:
         """Send what stands in the buffer; take in what comes meanwhile, or two cards that send to each other would wait
-        for ever."""
+        for ever, and doorbells, or the host's bus would wait for the network."""
         processor, layout = self.processor, self.layout
         header = Header(
             route=record.route,
@@ -198,7 +229,7 @@ class WorkQueueProgram:
             source=self.node,
             flow=record.channel,
             length=size,
-            sequence=index % (1 << 16),
+            sequence=pack_sequence(queue.channel, index),
         ).pack()
         async with processor.step("header"):
             for word in range(HEADER_BYTES // 4):
@@ -208,10 +239,12 @@ class WorkQueueProgram:
             await processor.write("SEND_CONTROL", bytes=size, vl=0)
         sent = False
         while not sent:
-            seen = await self._wait("send", "receive")
+            seen = await self._wait("send", "receive", "doorbell")
             sent = "send" in seen
             if "receive" in seen:
                 await self._receive()
+            if "doorbell" in seen:
+                await self._take_doorbells()
 
     async def _receive(self) -> None:
         """Take the packet in the buffer to where its channel's next descriptor says."""
@@ -220,13 +253,17 @@ class WorkQueueProgram:
         await self._take_doorbells()
         async with processor.step("packet"):
             words = [await processor.load(layout.receive_buffer + 4 * i) for i in range(HEADER_BYTES // 4)]
-            header = Header.unpack(sum(word << 32 * i for i, word in enumerate(words)))
-            queue = self._queue(header.flow, receive=True)
-            record = await self._record(header.flow) if header.flow < self.nic.channels else None
-        if record is None or not queue.waiting:
-            self.dropped += 1
+            header = read_header(sum(word << 32 * i for i, word in enumerate(words)))
+            channel = header.flow if header.flow < self.nic.channels else 0
+            queue = self._queue(channel, receive=True)
+            record = await self._record(channel) if channel else None
+        refused = refusal(header, self.node, record, queue.waiting)
+        if record is None or refused:
+            self.drops[refused] += 1
+            self._advance()
             await self._rearm()
             return
+        self._step = f"takes in a message for channel {queue.channel}"
         index = queue.taken
         descriptor, status = await self._descriptor(queue, record)
         if status == CompletionStatus.OK and header.length > descriptor.bytes:
@@ -238,13 +275,18 @@ class WorkQueueProgram:
         self.received += 1
         await self._complete(queue, record, index, header.length, status)
 
+    def _advance(self) -> None:
+        self.advanced_cycle = self.processor.port.cycle
+
     async def _rearm(self) -> None:
         processor = self.processor
         async with processor.step("rearm"):
             await processor.write("RECEIVE_ADDRESS", address=self.layout.receive_buffer)
             await processor.write("RECEIVE_CONTROL", bytes=self.nic.mtu_bytes)
 
-    async def _descriptor(self, queue: _Queue, record: ChannelRecord) -> tuple[Descriptor, CompletionStatus]:
+    async def _descriptor(
+        self, queue: PostedQueue, record: ChannelRecord
+    ) -> tuple[Descriptor, CompletionStatus]:
         """The queue's next descriptor, and whether it could be read."""
         processor = self.processor
         at = self.layout.staged(queue.channel, receive=queue.receive)
@@ -262,7 +304,7 @@ class WorkQueueProgram:
         queue.taken = (queue.taken + 1) % (1 << COUNT_BITS)
         return Descriptor.unpack(control, address), status
 
-    async def _ask_descriptor(self, queue: _Queue, record: ChannelRecord, index: int) -> None:
+    async def _ask_descriptor(self, queue: PostedQueue, record: ChannelRecord, index: int) -> None:
         """Inside a step: start to fetch a descriptor. The queue's memory is the driver's word: no check."""
         processor = self.processor
         ring = record.receive_ring if queue.receive else record.send_ring
@@ -275,7 +317,7 @@ class WorkQueueProgram:
         queue.staged = index
 
     async def _move(
-        self, queue: _Queue, record: ChannelRecord, descriptor: Descriptor, sram_address: int, size: int
+        self, queue: PostedQueue, record: ChannelRecord, descriptor: Descriptor, sram_address: int, size: int
     ) -> CompletionStatus:
         """Move a message's bytes, checked, and with them the next descriptor if it tailgates.
 
@@ -316,7 +358,7 @@ class WorkQueueProgram:
         return CompletionStatus(finished["status"])
 
     async def _complete(
-        self, queue: _Queue, record: ChannelRecord, index: int, size: int, status: CompletionStatus
+        self, queue: PostedQueue, record: ChannelRecord, index: int, size: int, status: CompletionStatus
     ) -> None:
         """Tell the process: into the descriptor, and into the queue's completion queue."""
         ring = record.receive_ring if queue.receive else record.send_ring
@@ -333,11 +375,44 @@ class WorkQueueProgram:
     async def _post(self, status_address: int, *, channel: int, number: int, **post: int) -> None:
         processor = self.processor
         async with processor.step("complete"):
-            while (await processor.read("COMPLETION_POST"))["busy"]:
-                await processor.spend(wait=1)
+            busy = (await processor.read("COMPLETION_POST"))["busy"]
+        if busy:
+            await self._until_free("COMPLETION_POST")
+        async with processor.step("complete", 0):
             await processor.write("COMPLETION_STATUS", address=status_address)
             await processor.write("COMPLETION_OF", work_queue=channel, descriptor=number)
             await processor.write("COMPLETION_POST", write_back=1, **post)
+        self._advance()
+
+    async def _until_free(self, name: str) -> None:
+        """Wait until this register, which is busy, is not; take doorbells now and then, and with them what the
+        driver wants: it may be what ends the wait."""
+        processor, step = self.processor, self._step
+        looks = 0
+        while True:
+            async with processor.step("wait"):
+                if not (await processor.read(name))["busy"]:
+                    break
+            looks += 1
+            if looks % PATIENCE == 0:
+                self._step = f"waits for {name}: a completion queue that stalls is full"
+                await self._take_doorbells()
+        self._step = step
+
+    async def _tell_broken(self) -> None:
+        """Completion queues have failed: if the bus was it, say which in the SRAM, and interrupt the driver. An overrun
+        is told in the ring."""
+        processor = self.processor
+        async with processor.step("ended"):
+            broken = [
+                (await processor.read(name))["queues"]
+                for name in ("COMPLETION_BROKEN", "COMPLETION_BROKEN_HIGH")
+            ]
+            for word, queues in enumerate(broken):
+                await processor.store(self.layout.broken + 4 * word, queues)
+            if any(now & ~before for now, before in zip(broken, self._broken, strict=True)):
+                await processor.write("HOST_INTERRUPT", vector=1)
+            self._broken = broken
 
     async def _set_up(self) -> None:
         """Write what the driver asks for into registers, each when the one before is done; then answer. The driver is
@@ -345,16 +420,20 @@ class WorkQueueProgram:
         processor, at = self.processor, self.layout.mailbox
         async with processor.step("set_up"):
             count, answer = await processor.load(at), await processor.load(at + 4)
-            for i in range(count):
-                await processor.spend(set_up=1)
+        for i in range(count):
+            async with processor.step("set_up"):
                 offset = await processor.load(at + 8 + 8 * i)
                 word = await processor.load(at + 12 + 8 * i)
                 await processor.port.write(REGISTER_BASE + offset, word)
-                await self._done(name for name, register in BUSY.items() if register.offset == offset)
+            await self._done(*(name for name, register in BUSY.items() if register.offset == offset))
         await self._post(answer, channel=0, number=0)
 
-    async def _done(self, names: Iterable[str]) -> None:
-        """Inside a step: wait until these registers are not busy."""
+    async def _done(self, *names: str) -> None:
+        """Wait until these registers are not busy."""
         for name in names:
-            while (await self.processor.read(name))["busy"]:
-                await self.processor.spend(wait=1)
+            async with self.processor.step("wait", 0):
+                busy = (await self.processor.read(name))["busy"]
+            if busy:
+                await self._until_free(name)
+        if "COMPLETION_SETUP" in names and any(self._broken):
+            await self._tell_broken()  # the queue is whole again, and its next failure is new

@@ -18,8 +18,8 @@ __all__ = ["start_kit"]
 def start_kit(
     cluster: Cluster, config: WorkQueueConfig | None = None, kit: KitConfig | None = None
 ) -> tuple[list[WorkQueueProgram], list[Driver]]:
-    """Start both on every node; the programs and the drivers by node. Raises ConfigError for a card that cannot have
-    work queues."""
+    """Start both on every node, the programs under the watchdog's eyes; programs and drivers by node. Raises
+    ConfigError for a card that cannot have work queues."""
     from lanikai.firmware.work_queue.program import WorkQueueProgram
 
     from ..host.driver import Driver
@@ -31,6 +31,7 @@ def start_kit(
         routes = {other: cluster.network.source_route(node.number, other) for other in others}
         program = WorkQueueProgram(node.processor, node=node.number, nic=nic, config=config)
         program.start()
+        cluster.observe(program)
         programs.append(program)
         driver = Driver(node.host, nic=nic, routes=routes, config=config, kit=kit)
         driver.start()

@@ -29,6 +29,9 @@ class Watch(Protocol):
         return the cycles later that it gives. All that is one wake-up.
         """
 
+    def touch(self) -> None:
+        """Other software of this host has written into the range: as a burst that has ended."""
+
 
 class HostBus(Scheduler, Protocol):
     """One host: `memory` (bytes, shared with the simulation), programmed I/O to its NIC, watches on

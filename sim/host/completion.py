@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lanikai.hdl.nic.completion_layout import ENTRY_LAYOUT, INDEX_BITS, CompletionStatus
 
 from ..fields import Fields
-from .kit_errors import OverrunError
+from .kit_errors import DeadQueueError, OverrunError
 from .memory import Buffer
 from .pages import OwnerPage
 
@@ -41,7 +41,8 @@ class CompletionQueue:
     ring, or before it sleeps: reaping many at once costs no more writes than one. `interrupts`: how often it slept and
     was woken.
 
-    Raises OverrunError when it comes to the place where entries were lost; then only `remake` helps.
+    Raises OverrunError when it comes to the place where entries were lost, and DeadQueueError when there is no entry
+    and the card has said that it could not write the ring; then only `remake` helps.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class CompletionQueue:
         """It has been made anew: empty, and its ring zeroes."""
         self.ring.data[:] = 0
         self.index = self._told = 0
+        self.dead = False
 
     async def poll(self) -> Completion | None:
         """The next entry, if there is one: one look. Raises OverrunError."""
@@ -99,6 +101,11 @@ class CompletionQueue:
                     bytes=_ENTRY.get(word, "bytes"),
                     cycle=self._bus.cycle,
                 )
+            )
+        if self.dead and not found and not overrun:
+            raise DeadQueueError(
+                f"node {self._bus.node}: completion queue {self.number} is dead at entry {self.index}: the bus "
+                "answered the card's write into its ring with an error; make it anew"
             )
         if overrun and not found:
             raise OverrunError(
@@ -135,6 +142,12 @@ class CompletionQueue:
         card."""
         await self._driver.spend(self._driver.kit.system_call_ns)
         await self._driver.make_queue(self)
+
+    def die(self) -> None:
+        """The card could not write the ring: whoever waits is woken, and told. Called by the driver."""
+        self.dead = True
+        self._watch.touch()
+        self._woken.set()
 
     def wake(self) -> None:
         """The card's interrupt was for this queue: called by the driver."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from lanikai.firmware.lock import Lock
 from lanikai.firmware.work_queue.config import WorkQueueConfig
-from lanikai.firmware.work_queue.layout import COUNT_BITS, MOST_WRITES, ChannelRecord, Layout
+from lanikai.firmware.work_queue.layout import BROKEN_WORDS, COUNT_BITS, MOST_WRITES, ChannelRecord, Layout
 from lanikai.firmware.work_queue.program import DRIVER_CHANNEL, DRIVER_OWNER
 from lanikai.hdl.config import NicConfig
 from lanikai.hdl.nic.nic import HOST_REGISTERS, NIC_REGISTERS
@@ -34,7 +34,8 @@ class Driver:
     """The driver of one host's card, whose firmware is a `WorkQueueProgram` with the same `config`.
 
     `routes`: node -> source route of every node that can be reached. `kit`: what calls cost. `pages`: host memory that
-    is not in use. `regions`: registered memory. `process()` gives a process its page.
+    is not in use. `regions`: registered memory. `may_stall`: owners whose completion queues may stall, which can hold
+    up the whole card: none, until whoever runs the host puts one in (`driver.may_stall.add(process.owner)`).
 
     What processes do afterwards, they do by their own pages, without the driver: it is called to set up, and by the
     card's interrupt. `start` spawns the interrupt's handler. Raises ConfigError as `Layout` does.
@@ -55,6 +56,7 @@ class Driver:
         self.layout = Layout(nic, self.config)
         self.pages = PageAllocator(bus.memory)
         self.regions = Regions(self)
+        self.may_stall: set[int] = set()
         self._page = OwnerPage(bus, DRIVER_OWNER)
         self._answer = self.pages.allocate(4)
         self._answered = bus.watch(self._answer.start, 4)
@@ -132,8 +134,8 @@ class Driver:
         )
 
     async def connect(self, channel: Channel, *, node: int, number: int) -> None:
-        """Tell firmware and card of a channel that sends to channel `number` of `node`, whose card has as many as this
-        one. Raises KitError for a node without a route, and a channel that its card has not."""
+        """Tell firmware and card of a channel that sends to channel `number` of `node`, and hears it alone; that card
+        has as many as this one. Raises KitError for a node without a route, and a channel that its card has not."""
         if node not in self.routes:
             known = ", ".join(map(str, self.routes)) or "none"
             raise KitError(f"node {self.bus.node} has no route to node {node}; it reaches {known}")
@@ -154,10 +156,12 @@ class Driver:
             node=node,
             channel=number,
         ).words()
-        # The word that says that the channel is open comes last.
+        # The word that says that the channel is open comes last, and if it was open goes first: the firmware never
+        # sees half of an old peer and half of a new one.
         at = self.layout.record(channel.number)
         order = sorted(range(len(record)), key=lambda i: i == ChannelRecord.OPEN_WORD)
-        await self.bus.write_all([(at + 4 * i, record[i]) for i in order])
+        closed = (at + 4 * ChannelRecord.OPEN_WORD, 0)
+        await self.bus.write_all([closed, *((at + 4 * i, record[i]) for i in order)])
         await self.set_up(
             ("DOORBELL_CHANNEL", {"channel": channel.number, "owner": channel.owner, "open": 1})
         )
@@ -168,16 +172,31 @@ class Driver:
         await self.bus.write(self.layout.record(channel.number) + 4 * ChannelRecord.OPEN_WORD, 0)
 
     async def _interrupts(self) -> None:
-        """The card's interrupt: which completion queues are awaited and have an entry. Reading acknowledges."""
-        mask, armed = HOST_REGISTERS["HOST_IMR"], HOST_REGISTERS["HOST_COMPLETION"]
+        """The card's interrupt: which completion queues are awaited and have an entry (reading acknowledges); or, if
+        there is none, that the firmware has something to say: queues that are broken."""
+        status, armed = HOST_REGISTERS["HOST_ISR"], HOST_REGISTERS["HOST_COMPLETION"]
         await self.bus.write(
-            REGISTER_BASE + mask.offset, HOST_REGISTERS["HOST_ISR"].fields["completion"].mask
+            REGISTER_BASE + HOST_REGISTERS["HOST_IMR"].offset,
+            status.fields["completion"].mask | status.fields["firmware"].mask,
         )
         while True:
             await self.bus.interrupt()
             await self.spend(self.kit.interrupt_ns)
+            count = 0
             while True:
                 found = armed.unpack(await self.bus.read(REGISTER_BASE + armed.offset))
                 if not found["valid"]:
                     break
+                count += 1
                 self._queues[found["queue"]].wake()
+            if not count:
+                await self.bus.write(REGISTER_BASE + status.offset, status.pack(firmware=1))
+                await self._bury()
+
+    async def _bury(self) -> None:
+        """Tell who consumes the queues that the firmware says are broken."""
+        words = [await self.bus.read(self.layout.broken + 4 * word) for word in range(BROKEN_WORDS)]
+        broken = sum(queues << 32 * word for word, queues in enumerate(words))
+        for number, queue in self._queues.items():
+            if broken >> number & 1 and not queue.dead:
+                queue.die()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..errors import UserError
 
-__all__ = ["KitError", "OverrunError", "QueueFullError", "RefusedError", "ResourceError"]
+__all__ = ["DeadQueueError", "KitError", "OverrunError", "QueueFullError", "RefusedError", "ResourceError"]
 
 
 class KitError(UserError):
@@ -25,3 +25,7 @@ class QueueFullError(KitError):
 
 class OverrunError(KitError):
     """A completion queue was overrun: its consumer was too slow, and entries are lost."""
+
+
+class DeadQueueError(KitError):
+    """A completion queue's ring could not be written: the bus answered with an error, and entries are lost."""

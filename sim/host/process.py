@@ -64,8 +64,9 @@ class Process:
         self, entries: int, *, batch: int = 1, lag_cycles: int = 0, stall: bool = False
     ) -> CompletionQueue:
         """A completion queue of `entries`, a power of two. The card collects entries until there are `batch`, or the
-        oldest is `lag_cycles` old. With `stall` a full queue holds the card up, all of it; without it is overrun. A
-        system call, and words with the card. Raises KitError for a size that the card does not have, ResourceError,
+        oldest is `lag_cycles` old. With `stall` a full queue holds the card up, all of it, so only a process that the
+        driver trusts may have one (`Driver.may_stall`); without it is overrun. A system call, and words with the card.
+        Raises KitError for a size that the card does not have and for a queue that may not stall, ResourceError,
         MemoryUseError."""
         driver, least = self._driver, max(2, self._driver.nic.completion_batch)
         most = 1 << (INDEX_BITS - 1)
@@ -75,6 +76,11 @@ class Process:
             raise KitError(f"batch = {batch}: 0 to {least}")
         if not 0 <= lag_cycles < 1 << 16:
             raise KitError(f"lag_cycles = {lag_cycles}: 0 to {(1 << 16) - 1}")
+        if stall and self.owner not in driver.may_stall:
+            raise KitError(
+                f"{self._who}: a completion queue that stalls can hold up the whole card: only for owners in "
+                "the driver's may_stall"
+            )
         ring = driver.pages.allocate(entries * ENTRY_BYTES)
         number = driver.take("completion queue")
         queue = CompletionQueue(

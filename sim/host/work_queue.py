@@ -149,8 +149,8 @@ class Channel:
         self.number = self.send.channel
 
     async def connect(self, *, node: int, channel: int) -> None:
-        """Let it send to `channel` of `node`, and take what comes for it. A system call, and words with the card.
-        Raises KitError for a node without a route."""
+        """Let it send to `channel` of `node`, and take what that one sends to it: what anybody else sends is dropped. A
+        system call, and words with the card. Raises KitError for a node without a route."""
         await self._driver.spend(self._driver.kit.system_call_ns)
         await self._driver.connect(self, node=node, number=channel)
 

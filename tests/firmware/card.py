@@ -331,6 +331,9 @@ class CardWatch:
         if start < self.start + self.length and self.start < start + length:
             self.flag.set()
 
+    def touch(self) -> None:
+        self.flag.set()
+
     async def wait(self, look=None, *, after_cycles=0) -> None:
         cycles = None
         while cycles is None:

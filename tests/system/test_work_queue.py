@@ -21,10 +21,10 @@ def model():
     return CONFIG.build()
 
 
-def point(model, name, spec, folder, monkeypatch, seed=3):
+def point(model, name, spec, folder, monkeypatch, seed=3, config=CONFIG):
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     return run(
-        model, ENTRY, cluster_spec(CONFIG, f"work_queue_points:{name}", spec), out_dir=folder, seed=seed
+        model, ENTRY, cluster_spec(config, f"work_queue_points:{name}", spec), out_dir=folder, seed=seed
     )
 
 
@@ -97,6 +97,8 @@ def test_a_process_is_told_what_it_may_not_and_others_go_on(model, tmp_path, mon
         "twice": "node 0: memory at 0x10001000, 100 bytes, is not registered: register it first, and deregister it "
         "once",
         "regions": "node 0: all 4 memory regions of the card are in use: deregister one",
+        "stall": "node 0, owner 1: a completion queue that stalls can hold up the whole card: only for owners in the "
+        "driver's may_stall",
         "entries": "a completion queue of 12 entries: a power of two, 2 to 32768",
         "old": "node 0, channel 1: descriptor 0: the queue has those from 7 to 8",
         "closed": "node 0, owner 1: the card refused the send doorbell of channel 1: it is not this owner's",
@@ -136,6 +138,50 @@ def test_a_slow_consumer_gets_an_error_and_can_begin_anew(model, tmp_path, monke
         "node 0: completion queue 1 of 2 entries was overrun at entry 1: reap it more often, or make it longer"
     )
     assert found["seen_before"] == [0] and found["seen_after"] == [4]
+
+
+def test_what_strangers_send_is_dropped_and_touches_nothing(model, tmp_path, monkeypatch):
+    """A message that named somebody else's channel once took its receiver's descriptor and was delivered."""
+    assert point(model, "strangers", {}, tmp_path, monkeypatch).value == {
+        "untouched": True,
+        "status": "OK",
+        "bytes": "from B, a friend",
+        "drops": {"stranger": 1, "misrouted": 1},
+    }
+
+
+def test_doorbells_are_taken_while_a_queue_stalls(model, tmp_path, monkeypatch):
+    """The consumer's index comes by the bus that a doorbell held whose queue was full: nothing ever moved again."""
+    rings = 3 * CONFIG.nic.doorbell_queue_entries
+    found = point(model, "slow_consumer", {"rings": rings}, tmp_path, monkeypatch).value
+    assert found["reaped"] == list(range(6)) and found["cycles"] < 30_000
+    assert found["rang before"] == found["rang"] == rings
+    assert found["waits"] == "node 0 waits for COMPLETION_POST: a completion queue that stalls is full"
+
+
+def test_firmware_that_polls_for_ever_is_found(tmp_path, monkeypatch):
+    """Its looks at a register are no progress."""
+    config = CONFIG.replace(delivery_cycles=50_000)
+    with pytest.raises(SimulationError) as error:
+        point(config.build(), "never_looks", {}, tmp_path, monkeypatch, config=config)
+    said = re.sub(r"\d{4,}", "N", str(error.value))
+    assert "nothing has been delivered for N cycles, though messages wait (now cycle N)" in said
+    assert "node 0 waits for COMPLETION_POST: a completion queue that stalls is full" in said
+
+
+@pytest.mark.parametrize("way", ["wait", "spin"])
+def test_a_ring_that_the_bus_refuses_wakes_its_process_with_an_error(way, model, tmp_path, monkeypatch):
+    assert point(model, "broken_ring", {"way": way}, tmp_path, monkeypatch).value == {
+        "error": "node 0: completion queue 0 is dead at entry 0: the bus answered the card's write into its ring with "
+        "an error; make it anew",
+        "goes on": "OK",
+        "again": "OK",
+    }
+
+
+def test_every_descriptor_is_sent_once_though_it_is_rung_while_another_is_sent(model, tmp_path, monkeypatch):
+    found = point(model, "rung_while_sending", {"messages": 12}, tmp_path, monkeypatch).value
+    assert found == {"sent": 12, "posted": 12}
 
 
 def test_both_ways_at_once_neither_card_waits_for_the_other(model, tmp_path, monkeypatch):
@@ -201,7 +247,7 @@ def test_a_driver_without_firmware_says_so(model, tmp_path, monkeypatch):
         ),
         (
             {"sram_bytes": 2048},
-            "NicConfig.sram_bytes = 2048: work queues need 4704 bytes; fewer channels, or owners with shadow windows, "
+            "NicConfig.sram_bytes = 2048: work queues need 4720 bytes; fewer channels, or owners with shadow windows, "
             "would fit",
         ),
     ],

@@ -11,7 +11,8 @@ from lanikai.sim.experiments.kit_hosts import start_kit
 from lanikai.sim.host.config import KitConfig
 from lanikai.sim.host.driver import Driver
 from lanikai.sim.host.errors import MemoryUseError
-from lanikai.sim.host.kit_errors import KitError, OverrunError
+from lanikai.sim.host.kit_errors import DeadQueueError, KitError, OverrunError
+from lanikai.sim.host.memory import Buffer
 from lanikai.sim.host.process import Process
 
 
@@ -20,6 +21,8 @@ async def pair(drivers, *, entries=16, stall=False):
     found = []
     for driver in drivers[:2]:
         process = await Process.open(driver)
+        if stall:
+            driver.may_stall.add(process.owner)
         queue = await process.completion_queue(entries, batch=2, lag_cycles=40, stall=stall)
         found.append((process, queue, await process.channel(queue)))
     for here, there in ((0, 1), (1, 0)):
@@ -146,6 +149,7 @@ async def refusals(cluster, spec):
     await refused("route", out.connect(node=7, channel=1))
     await refused("twice", a.deregister(gone))
     await refused("entries", a.completion_queue(12))
+    await refused("stall", a.completion_queue(4, stall=True))
     # Two are under way; a third waits for one to end.
     for _ in range(2):
         await into.receive.post(target, length=128)
@@ -199,6 +203,7 @@ async def mistakes(cluster, spec):
     await refused("channel", late.connect(node=1, channel=70_000))
     await refused("driver's channel", late.connect(node=1, channel=0))
     await late.connect(node=1, channel=into.number)
+    await into.connect(node=0, channel=late.number)
     heard.append(await message(late, 4))
     await out.close()
     await refused("closed", out.send.post(source, length=4))
@@ -259,6 +264,7 @@ async def overrun(cluster, spec):
     told = await a.completion_queue(2)
     out = await a.channel(told)
     await out.connect(node=1, channel=into.number)
+    await into.connect(node=0, channel=out.number)
     source, target = await a.allocate(64), await there.allocate(64)
     for _ in range(4):
         await into.receive.post(target)
@@ -330,3 +336,124 @@ async def costs(cluster, spec):
         await timed(f"receive by {way.__name__}", way())
         await told.spin()
     return found
+
+
+async def strangers(cluster, spec):
+    """B (node 0) and R (node 1) are connected with each other. C, on B's host, and D, on R's own, name R's channel; so
+    does a packet that has come to the wrong node, and one that is no message."""
+    programs, drivers = start_kit(cluster)
+    (b, told, out), (r, arrived, into) = await pair(drivers)
+    c = await Process.open(drivers[0])
+    queue = await c.completion_queue(4)
+    channel = await c.channel(queue)
+    await channel.connect(node=1, channel=into.number)
+    good, evil, buffer = await b.allocate(16), await c.allocate(16), await r.allocate(16)
+    good.buffer.write(b"from B, a friend")
+    evil.buffer.write(b"from C, a wolf..")
+    await into.receive.post(buffer)
+    await channel.send.post(evil)
+    assert (
+        await queue.spin()
+    ).status == CompletionStatus.OK  # it has left the card: delivery is not its business
+    await cluster.clock.sleep(3000)
+    untouched = buffer.buffer.read() == bytes(16) and await arrived.poll() is None
+    # From here on node 1's firmware believes to be another one: what comes is not for it.
+    programs[1].node = 3
+    await out.send.post(good)
+    await told.spin()
+    await cluster.clock.sleep(3000)
+    untouched = untouched and await arrived.poll() is None
+    programs[1].node = 1
+    await out.send.post(good)
+    completion = await arrived.spin()
+    return {
+        "untouched": untouched,
+        "status": completion.status.name,
+        "bytes": buffer.buffer.read().decode(),
+        "drops": dict(programs[1].drops),
+    }
+
+
+async def slow_consumer(cluster, spec):
+    """B's queue stalls, and B looks late. A rings its own doorbell `spec["rings"]` times meanwhile, more often than the
+    card's queue holds, and the driver registers memory for it. Returns what B has reaped, and when all had ended."""
+    programs, drivers = start_kit(cluster)
+    (b, told, out), (_, _, into) = await pair(drivers, entries=4, stall=True)
+    a = await Process.open(drivers[0])
+    bell = await a.channel(await a.completion_queue(4))
+    await bell.connect(node=1, channel=into.number)
+    source = await b.allocate(16)
+    start = cluster.clock.cycle
+    found = {"reaped": [], "rang": 0, "waits": ""}
+
+    async def ring():
+        await cluster.clock.sleep(8_000)
+        for _ in range(spec["rings"]):
+            await a.page.ring(bell.number, 0)
+            found["rang"] += 1
+
+    async def work():
+        for _ in range(6):
+            await out.send.post(source)
+        await cluster.clock.sleep(20_000)
+        found["waits"] = "; ".join(programs[0].waiting())
+        found["rang before"] = found["rang"]
+        for _ in range(6):
+            found["reaped"].append(unpack_descriptor_number((await told.spin()).descriptor)[0])
+        found["cycles"] = cluster.clock.cycle - start
+
+    for task in (ring, work):
+        drivers[0].bus.spawn(task(), task.__name__)
+    await cluster.clock.sleep(40_000)
+    return found
+
+
+async def never_looks(cluster, spec):
+    """A trusted process whose queue stalls never looks at it: the run ends, and says who waits for what."""
+    _, drivers = start_kit(cluster)
+    (b, _, out), _ = await pair(drivers, entries=4, stall=True)
+    source = await b.allocate(16)
+    for _ in range(8):
+        await out.send.post(source)
+    await cluster.clock.sleep(500_000)
+
+
+async def broken_ring(cluster, spec):
+    """The bus answers the card's writes into the ring of A's queue with errors. A blocks, or spins; B goes on."""
+    _, drivers = start_kit(cluster)
+    (a, told, out), (_, _, into) = await pair(drivers)
+    b = await Process.open(drivers[0])
+    queue = await b.completion_queue(4)
+    other = await b.channel(queue)
+    await other.connect(node=1, channel=into.number)
+    source, mine = await a.allocate(16), await b.allocate(16)
+    # The ring is moved to where there is no memory.
+    ring = told.ring
+    told.ring = Buffer(1 << 30, ring.length, ring.data)
+    await told.remake()
+    told.ring = ring
+    await out.send.post(source)
+    try:
+        await getattr(told, spec["way"])()
+        error = ""
+    except DeadQueueError as found:
+        error = str(found)
+    await other.send.post(mine)
+    goes_on = (await queue.spin()).status.name
+    await told.remake()
+    await out.send.post(source)
+    again = (await told.wait()).status.name
+    return {"error": error, "goes on": goes_on, "again": again}
+
+
+async def rung_while_sending(cluster, spec):
+    """Doorbells of a queue that come while its message is on its way: each descriptor is sent once."""
+    programs, drivers = start_kit(cluster)
+    (a, told, out), _ = await pair(drivers)
+    source = await a.allocate(128)
+    for number in range(spec["messages"]):
+        await out.send.post(source, length=128)
+        if number >= 6:
+            await told.spin()
+    await cluster.clock.sleep(20_000)
+    return {"sent": programs[0].sent, "posted": out.send.posted}
