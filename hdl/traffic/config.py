@@ -47,7 +47,9 @@ class TrafficConfig(Part):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.link.restart:
-            raise ValueError("link.restart = True: nodes that make traffic are reset with their routers; False")
+            raise ValueError(
+                "link.restart = True: nodes that make traffic are reset with their routers; False"
+            )
         if self.max_packet_flits < self.link.header_flits:
             raise ValueError(
                 f"max_packet_flits = {self.max_packet_flits}: at least the header's "

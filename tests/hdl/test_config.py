@@ -12,7 +12,7 @@ from lanikai.hdl.config import ConfigError, LinkConfig, NicConfig, RouterConfig,
         (
             lambda: LinkConfig(width=64),
             "LinkConfig: unknown key 'width'; valid keys: "
-            "flit_bits, vls, rate_num, rate_den, delay_cycles, hop_bits",
+            "flit_bits, vls, rate_num, rate_den, delay_cycles, restart, hop_bits",
         ),
         (lambda: LinkConfig(flit_bits=48), "LinkConfig.flit_bits = 48: Input should be 32, 64 or 128"),
         (lambda: LinkConfig(vls=17), "LinkConfig.vls = 17: Input should be less than or equal to 16"),

@@ -349,6 +349,16 @@ def test_a_bus_error_ends_the_queue_and_is_told():
         assert ctx.get(dut.dropped) == 1
         assert memory[0x1000:0x1010] == bytes(16)
         assert memory[0x120F] == memory[0x1207] == 0x80
+        # Queue 0 alone is broken; of queue 2 the first entry says OK, the one whose status word failed does not.
+        assert ctx.get(dut.broken) == 0b1
+        told = [int.from_bytes(memory[at : at + 4], "little") >> 16 & 0x1F for at in (0x1200, 0x1208)]
+        assert told == [CompletionStatus.OK, CompletionStatus.BUS_ERROR]
+        ctx.set(dut.setup.payload, {"queue": 0, "base": 0x1300, "entries_log2": 3, "batch": 1})
+        ctx.set(dut.setup.valid, 1)
+        await ctx.tick()
+        ctx.set(dut.setup.valid, 0)
+        await ctx.tick()
+        assert ctx.get(dut.broken) == 0
 
     simulator.add_process(watch)
     simulator.add_testbench(bench)
