@@ -2,7 +2,7 @@
 
 As the thesis measures (5.1): one rank pumps messages, another receives them. `MESSAGES_IN_FLIGHT` sends and as many
 receives are always begun, so that a message's announcement does not wait for the message before. A flow's bandwidth
-is payload over time from one message's end to another's, at the receiver.
+is payload over the window, which is the same for all flows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import SimulationError
-from ..units import mb_per_s
+from .gm_windows import amount_within, bandwidths
 
 if TYPE_CHECKING:
     from ..cluster import Cluster
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["MESSAGES_IN_FLIGHT", "MpiFlow", "flow_bandwidths", "payload_share", "run_flows"]
 
 MESSAGES_IN_FLIGHT = 4
+NEXT_STEPS = 64
+"""Looks at whether the messages have come that a window's end cuts."""
 TAG = 1
 
 
@@ -57,8 +59,9 @@ async def run_flows(
     window_messages: int,
 ) -> dict[str, Any]:
     """Let the flows (of each rank at most one) go until each has had `warm_up_messages` and `window_messages` more.
-    Each is measured from the end of its message `warm_up_messages` to that of its last one, so that a fast flow is
-    measured for as long as a slow one. Raises SimulationError if a message is not what was sent."""
+    All are measured in one window: from when each has had its warm-up to when each has had the others. Messages that
+    its ends cut count in part (`gm_windows.amount_within`), so that a flow that stops in it loses what it did not
+    send. Raises SimulationError if a message is not what was sent."""
     from ..host.mpi.world import idt_between
 
     clock = cluster.clock
@@ -102,18 +105,22 @@ async def run_flows(
         clock.spawn(receive(number, flow, content), f"receiver of flow {number}")
         clock.spawn(send(flow, content), f"sender of flow {number}")
     await done.wait()
+    opened, closed = max(one[warm_up_messages - 1] for one in ends), clock.cycle
+    # A faster flow's message that the end cuts takes no longer than one of the slowest flow.
+    step = -(-(closed - opened) // (window_messages * NEXT_STEPS))
+    for _ in range(NEXT_STEPS):
+        if any(one[-1] < closed for one in ends):
+            await clock.sleep(step)
     return {
         "payload_bytes": [
-            flow.message_bytes * (len(one) - warm_up_messages) for flow, one in zip(flows, ends, strict=True)
+            amount_within([(cycle, flow.message_bytes) for cycle in one], opened, closed)
+            for flow, one in zip(flows, ends, strict=True)
         ],
-        "flow_cycles": [one[-1] - one[warm_up_messages - 1] for one in ends],
+        "window_cycles": closed - opened,
         "clock_hz": cluster.config.nic.clock_hz,
     }
 
 
 def flow_bandwidths(measured: Mapping[str, Any]) -> list[float]:
     """MB/s of each flow, of what `run_flows` returns."""
-    return [
-        mb_per_s(payload, cycles, measured["clock_hz"])
-        for payload, cycles in zip(measured["payload_bytes"], measured["flow_cycles"], strict=True)
-    ]
+    return bandwidths(measured)

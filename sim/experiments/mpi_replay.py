@@ -4,8 +4,19 @@ The program is sweep3d on 2 x 2 ranks (`host/mpi/trace.py`), a wavefront: a rank
 before it, computes, and sends to those behind it. Another program's flow from one node to another shares card, host
 bus and switch port with it. A reservation asks the bandwidth manager for the program's flow that goes the same way, by
 MPI's attributes (gulati-thesis-2001 4.4.2); the competing flow is then one of best effort (3.3.2) and has what is
-left. A reserved flow is never faster than what it reserved, and the program waits for single messages, so it asks for
-all that MPI can use.
+left. A reserved flow is in the mean never faster than what it reserved, and the program waits for single messages, so
+it asks for all that MPI can use.
+
+What protects the program is that the competing flow is slowed, and it is slowed only as a member of best effort: one
+that has not joined the manager takes what it can, whoever reserved what. Three points show that it is the reservation
+that does it, and how:
+
+- *member*: the competing flow has joined, nothing is reserved. It is slowed by nobody, and slows the program.
+- *throttled*: nothing is reserved, nobody has joined; the competing flow has by hand the IDT that the reservation of
+  52 MB/s leaves it. It slows the program no more than beside the reservation.
+- *a sixteenth*: so much is reserved, without a competing flow. The program's flow moves 5.5 MB/s in the mean, and what
+  it does not use while it computes it may make up for; so a quarter, 13 MB/s, holds it up no more than 52. A sixteenth,
+  3.25 MB/s, slows the program: the reservation's IDT is on the card.
 
 The trace's machine computed 26 ms a step and communicated for less than 1 ms, so that no flow could slow it by more
 than a few percent. `compute_scale` shortens the computing until the program waits for its messages most of the time.
@@ -14,6 +25,7 @@ than a few percent. `compute_scale` shortens the computing until the program wai
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -47,13 +59,34 @@ COMPETING_BYTES = 64 * KB
 PROGRESS_CALLS = 8
 WARM_UP_CYCLES = 20_000
 """The competing flow is under way when the program starts."""
+RESERVED_MB_PER_S = 52.0
+THROTTLED_TICKS = 434
+"""IDT of the competing flow beside a reservation of 52 MB/s of MPI's messages, as the manager computes it."""
+PART = 1 / 16
+"""Of the reservation, in the point that has a part of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A point: whether there is a competing flow, whether it is a `member` of best effort, its IDT (0: none), and what
+    part of the reservation is made."""
+
+    competing: bool = False
+    member: bool = False
+    idt_ticks: int = 0
+    reserved: float = 0.0
+
+
 CASES = {
-    "alone": (False, False),
-    "reserved": (False, True),
-    "competing": (True, False),
-    "competing, reserved": (True, True),
+    "alone": Case(),
+    "reserved": Case(reserved=1.0),
+    "a sixteenth reserved": Case(reserved=PART),
+    "competing": Case(competing=True),
+    "competing, member": Case(competing=True, member=True),
+    "competing, throttled": Case(competing=True, idt_ticks=THROTTLED_TICKS),
+    "competing, reserved": Case(competing=True, member=True, reserved=1.0),
 }
-"""Points: whether there is a competing flow, and a reservation."""
+"""The points, by label."""
 
 
 class MpiReplayParameters(Part):
@@ -86,7 +119,7 @@ class MpiReplayParameters(Part):
         json_schema_extra={"range": "list of [sender, receiver], ranks of the trace"},
     )
     reserve_mb_per_s: float = Field(
-        52.0,
+        RESERVED_MB_PER_S,
         gt=0,
         le=100,
         description="bandwidth reserved for each of them, MB/s of its messages",
@@ -160,29 +193,33 @@ class MpiReplay(Experiment):
     by_flow = ("inside_mpi_share",)
 
     def points(self, parameters: MpiReplayParameters, size: Size) -> list[Point]:
-        """Alone and beside the competing flow, without and with a reservation."""
+        """Alone and beside the competing flow, without and with a reservation, and what tells the two apart."""
         messages = parameters.messages or MESSAGES[size]
         return [
             Point(
                 label=label,
                 parameters={
-                    "competing": competing,
-                    "reserved": reserved,
+                    "competing": case.competing,
+                    "member": case.member,
+                    "competing_idt_ticks": case.idt_ticks,
+                    "reserved": case.reserved > 0,
                     "messages": messages,
                     "compute_scale": parameters.compute_scale,
-                    "reserve": parameters.flows if reserved else [],
-                    "reserve_mb_per_s": parameters.reserve_mb_per_s if reserved else 0.0,
+                    "reserve": parameters.flows if case.reserved else [],
+                    "reserve_mb_per_s": parameters.reserve_mb_per_s * case.reserved,
                 },
                 spec={
                     "traces": [str(path.resolve()) for path in parameters.traces],
                     "messages": messages,
                     "compute_scale": parameters.compute_scale,
-                    "competing": parameters.competing if competing else None,
-                    "reserve": parameters.flows if reserved else [],
-                    "reserve_mb_per_s": parameters.reserve_mb_per_s,
+                    "competing": parameters.competing if case.competing else None,
+                    "member": case.member,
+                    "competing_idt_ticks": case.idt_ticks,
+                    "reserve": parameters.flows if case.reserved else [],
+                    "reserve_mb_per_s": parameters.reserve_mb_per_s * case.reserved,
                 },
             )
-            for label, (competing, reserved) in CASES.items()
+            for label, case in CASES.items()
         ]
 
     def cluster(self, parameters: MpiReplayParameters) -> Any:
@@ -201,25 +238,48 @@ class MpiReplay(Experiment):
             "competing_mb_per_s": mb_per_s(measured["competing_bytes"], measured["replay_cycles"], hz),
         }
 
-    def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
-        """What a competing flow does, and what a reservation is good for."""
+    def claims(self, parameters: MpiReplayParameters, outcomes: Sequence[Outcome]) -> list[Claim]:
+        """What a competing flow does, what a reservation is good for, and that it is the reservation."""
         time = {one.point.label: one.results["replay_us"] for one in outcomes}
+        rate = {one.point.label: one.results["competing_mb_per_s"] for one in outcomes}
         messages = {one.results["messages"] for one in outcomes}
+        alone, restored = time["alone"], time["competing, reserved"]
+        other = ""
+        if (parameters.reserve_mb_per_s, parameters.flows) != (RESERVED_MB_PER_S, [parameters.competing]):
+            other = f"the IDT is that of one reserved flow of {RESERVED_MB_PER_S:g} MB/s"
         return [
             Claim(
                 text=f"a competing flow slows the program, by {SLOWER:.0%} at least",
-                holds=time["competing"] >= (1 + SLOWER) * time["alone"],
+                holds=time["competing"] >= (1 + SLOWER) * alone,
             ),
             Claim(
                 text=f"with a reservation it takes what it takes alone, at most {RESTORED:.0%} more, beside the "
-                "same flow",
-                holds=time["competing, reserved"] <= (1 + RESTORED) * time["alone"],
+                f"same flow as a member of best effort, which then has {rate['competing, reserved']:.1f} MB/s in place "
+                f"of {rate['competing']:.1f}",
+                holds=restored <= (1 + RESTORED) * alone,
+            ),
+            Claim(
+                text=f"it is the reservation that does it: with the same member and none the program is slowed by "
+                f"{SLOWER:.0%} at least",
+                holds=time["competing, member"] >= (1 + SLOWER) * alone,
+            ),
+            Claim(
+                text="it does it by the competing flow's IDT: with that IDT set by hand, and nothing reserved, the "
+                f"program takes at most {RESTORED:.0%} more than alone",
+                holds=time["competing, throttled"] <= (1 + RESTORED) * alone,
+            ).unless(other),
+            Claim(
+                text=f"the reserved flow has its IDT: with a sixteenth reserved the program takes {SLOWER:.0%} longer "
+                "at least, though nothing competes",
+                holds=time["a sixteenth reserved"] >= (1 + SLOWER) * alone,
             ),
             Claim(
                 text=f"the reservation alone costs it no more than that ({RESTORED:.0%})",
-                holds=time["reserved"] <= (1 + RESTORED) * time["alone"],
+                holds=time["reserved"] <= (1 + RESTORED) * alone,
             ),
-            Claim(text="the same messages are sent every time", holds=len(messages) == 1),
+            Claim(
+                text="the same messages are sent every time", holds=len(messages) == 1 and 0 not in messages
+            ),
         ]
 
     def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
@@ -233,14 +293,16 @@ class MpiReplay(Experiment):
                 place,
                 ratio / 2,
                 f"{one.results['replay_us'] / 1000:.1f} ms\n"
-                f"competing flow:\n{one.results['competing_mb_per_s']:.1f} MB/s",
+                f"beside\n{one.results['competing_mb_per_s']:.1f} MB/s",
                 ha="center",
                 va="center",
                 color="white",
+                fontsize="small",
             )
         axes.axhline(1, color="black", linewidth=0.8)
         axes.axhline(1 + RESTORED, color="black", linewidth=0.8, linestyle="dashed")
-        axes.set_xticks(range(len(outcomes)), [one.point.label for one in outcomes])
+        labels = [one.point.label.replace(", ", ",\n").replace(" reserved", "\nreserved") for one in outcomes]
+        axes.set_xticks(range(len(outcomes)), labels, fontsize="small")
         axes.set_ylabel("time of the program, alone = 1")
         axes.set_title("A replayed MPI program beside a competing flow")
 
@@ -294,9 +356,10 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
             target=target,
             target_port=COMPETING_PORT,
             message_bytes=COMPETING_BYTES,
+            idt_ticks=spec["competing_idt_ticks"],
         )
         (sender,) = await prepare_flows(cluster, hosts, [flow], deliver)
-        if spec["reserve"]:
+        if spec["member"]:
             client = BandwidthClient(managers[source], sender.port)
             await client.join(target, COMPETING_PORT)
         sender.start()

@@ -21,7 +21,7 @@ GOOD = {
 """MB/s of the flows in the stages, if all goes well: what they may have and what they get."""
 
 
-def judge(*, left: int = 0, **changes: list) -> tuple[list[bool | None], list[bool]]:
+def judge(*, left: int = 0, off: int = 0, **changes: list) -> tuple[list[bool | None], list[bool]]:
     """The verdicts of points and claims with rates as in `GOOD`, but for the points in `changes`: (stage, flow,
     rate)."""
     experiment = find("best-effort")
@@ -37,8 +37,12 @@ def judge(*, left: int = 0, **changes: list) -> tuple[list[bool | None], list[bo
             "stages": [
                 {
                     "name": stage.name,
-                    "packets": [round(rate * 1e6 / MTU) + 1 if rate else 0 for rate in achieved],
-                    "cycles": [WINDOW] * len(achieved),
+                    "packets": [rate * 1e6 / MTU for rate in achieved],
+                    "window_cycles": WINDOW,
+                    "idt_error_ticks": [
+                        off if flow.mb_per_s and may else None
+                        for flow, may in zip(case.flows, allowed, strict=True)
+                    ],
                     "allowed_mb_per_s": [may or (None if name != "full" else 0.0) for may in allowed],
                 }
                 for stage, achieved, allowed in zip(case.stages, rates, GOOD[name], strict=True)
@@ -62,27 +66,28 @@ def judge(*, left: int = 0, **changes: list) -> tuple[list[bool | None], list[bo
 
 
 def test_the_published_rates_pass():
-    assert judge() == ([True, True, None, None, None], [True] * 7)
+    assert judge() == ([True, True, None, None, None], [True] * 8)
 
 
 @pytest.mark.parametrize(
     ("changes", "points", "claims"),
     [
         # 3% of a published rate, 2% of a promise, 1% of an equal share.
-        ({"one": [(1, 0, 39.2)]}, [0], [1]),
+        ({"one": [(1, 0, 39.2)]}, [0], [2]),
         ({"one": [(1, 1, 38.7)]}, [0], [0]),
         ({"one": [(3, 2, 20.5)]}, [], [0]),
-        ({"one": [(4, 0, 83.0)]}, [], [2]),
-        ({"two": [(1, 0, 39.5)]}, [], [3, 4]),
-        ({"two": [(2, 0, 28.0)]}, [1], [1, 3]),
-        ({"two": [(3, 0, 38.2), (3, 1, 38.2)]}, [], [4]),
-        ({"two": [(4, 1, 40.0)]}, [], [1, 2]),
-        ({"max_min": [(0, 1, 52.0)]}, [], [1, 6]),
-        ({"max_min": [(0, 0, 14.5)]}, [], [1, 6]),
+        ({"one": [(4, 0, 83.0)]}, [], [3]),
+        ({"two": [(1, 0, 39.5)]}, [], [4, 5]),
+        ({"two": [(2, 0, 28.0)]}, [1], [2, 4]),
+        ({"two": [(3, 0, 38.2), (3, 1, 38.2)]}, [], [5]),
+        ({"two": [(4, 1, 40.0)]}, [], [2, 3]),
+        ({"max_min": [(0, 1, 52.0)]}, [], [2, 7]),
+        ({"max_min": [(0, 0, 14.5)]}, [], [2, 7]),
         ({"full": [(0, 1, 16.0)]}, [], [0]),
         ({"full": [(0, 3, 32.0)]}, [], [0]),
-        ({"full": [(0, 0, 1.0)]}, [], [1]),
-        ({"left": 1}, [], [5]),
+        ({"full": [(0, 0, 1.0)]}, [], [2]),
+        ({"left": 1}, [], [6]),
+        ({"off": 2}, [], [1]),
     ],
 )
 def test_a_rate_that_is_off_fails_its_point_and_claims(changes, points, claims):

@@ -10,6 +10,7 @@ import pytest
 from lanikai.sim.errors import UserError
 from lanikai.sim.experiments.base import Outcome, Point
 from lanikai.sim.experiments.gm_flows import ideal_mb_per_s
+from lanikai.sim.experiments.mpi_replay import CASES
 from lanikai.sim.experiments.parameters import parse
 from lanikai.sim.experiments.registry import find
 from lanikai.sim.results import write_csv
@@ -101,8 +102,10 @@ def test_mpi_idt_fails_where_it_is_not_so(changes, broken) -> None:
 
 
 def test_mpi_idt_judges_what_it_has() -> None:
-    assert judge("mpi-idt", curve(), "idt_ticks=[150, 200]") == [True]
-    assert judge("mpi-idt", curve(), "idt_ticks=[0, 140]") == [True] * 3
+    assert judge("mpi-idt", curve(), "idt_ticks=[150, 200]") == [True, None, None, None]
+    assert judge("mpi-idt", curve(), "idt_ticks=[0, 140]") == [True, True, True, None]
+    # The knee is that of messages of 64 KB.
+    assert judge("mpi-idt", curve(MPI_140=1.0), "message_bytes=262144") == [None] * 4
 
 
 def share(first: float = 1.0, second: float = 1.0) -> Callable[[Point], dict[str, Any]]:
@@ -117,22 +120,24 @@ def share(first: float = 1.0, second: float = 1.0) -> Callable[[Point], dict[str
 
 def test_mpi_share_holds_flows_against_their_idts() -> None:
     assert judge("mpi-share", share(), size="full") == [True, True]
-    assert judge("mpi-share", share(0.98, 0.98)) == [True, True]
-    assert judge("mpi-share", share(0.96, 0.96)) == [True, False]
-    assert judge("mpi-share", share(1.0, 1.03)) == [False, True]
+    assert judge("mpi-share", share(0.995, 0.995)) == [True, True]
+    assert judge("mpi-share", share(0.985, 0.985)) == [True, False]
+    assert judge("mpi-share", share(1.0, 1.03)) == [False, False]
     # IDTs below 140 are not the thesis' business, nor is it what two flows get that the card cannot dispatch.
-    assert judge("mpi-share", share(0.5), "idt_ticks=[[100, 300]]") == []
-    assert judge("mpi-share", share(0.8, 0.8), "idt_ticks=[[140, 140]]") == [True]
+    assert judge("mpi-share", share(0.5), "idt_ticks=[[100, 300]]") == [None, None]
+    assert judge("mpi-share", share(0.8, 0.8), "idt_ticks=[[140, 140]]") == [True, None]
     with pytest.raises(UserError, match=r"idt_ticks\[1\] has 3 IDTs: a setting is two flows"):
         parse(find("mpi-share"), ["idt_ticks=[[140, 150], [140, 150, 160]]"])
 
 
 def times(**changes: float) -> Callable[[Point], dict[str, Any]]:
     """Cycles of a program that a competing flow slows by a fifth."""
-    cycles = {"alone": 1000, "reserved": 1020, "competing": 1200, "both": 1030} | changes
+    cycles = {"alone": 1000, "reserved": 1020, "sixteenth": 1300, "competing": 1200, "member": 1200}
+    cycles |= {"throttled": 1030, "both": 1030} | changes
+    names = {"competing, reserved": "both", "a sixteenth reserved": "sixteenth"}
 
     def answer(point: Point) -> dict[str, Any]:
-        case = {"competing, reserved": "both"}.get(point.label, point.label)
+        case = names.get(point.label, point.label.removeprefix("competing, "))
         return {
             "replay_cycles": cycles[case],
             "call_cycles": [500] * 4,
@@ -150,12 +155,15 @@ def times(**changes: float) -> Callable[[Point], dict[str, Any]]:
         ({}, []),
         ({"competing": 1099}, [0]),
         ({"both": 1051}, [1]),
-        ({"reserved": 1051}, [2]),
-        ({"messages_reserved": 29}, [3]),
+        ({"member": 1099}, [2]),
+        ({"throttled": 1051}, [3]),
+        ({"sixteenth": 1099}, [4]),
+        ({"reserved": 1051}, [5]),
+        ({"messages_reserved": 29}, [6]),
     ],
 )
 def test_mpi_replay_holds_the_times_against_each_other(changes, broken) -> None:
-    assert judge("mpi-replay", times(**changes)) == [claim not in broken for claim in range(4)]
+    assert judge("mpi-replay", times(**changes)) == [claim not in broken for claim in range(7)]
 
 
 def test_mpi_replay_refuses_flows_that_are_not_there() -> None:
@@ -177,8 +185,10 @@ def test_mpi_replay_refuses_flows_that_are_not_there() -> None:
             parse(find("mpi-replay"), settings)
         assert message in str(caught.value)
     points = find("mpi-replay").points(parse(find("mpi-replay"), ["competing=[3, 1]"]), "quick")
-    assert [point.spec["reserve"] for point in points] == [[], [[3, 1]], [], [[3, 1]]]
-    assert [point.spec["competing"] for point in points] == [None, None, [3, 1], [3, 1]]
+    reserved = [[[3, 1]] if label.endswith("reserved") else [] for label in CASES]
+    assert [point.spec["reserve"] for point in points] == reserved
+    assert [point.spec["competing"] for point in points] == [None] * 3 + [[3, 1]] * 4
+    assert [point.spec["reserve_mb_per_s"] for point in points] == [0, 52, 3.25, 0, 0, 0, 52]
 
 
 def test_mpi_replay_with_as_many_reserved_flows_as_ranks_writes_its_rows(tmp_path) -> None:
