@@ -75,7 +75,7 @@ class BestEffortExperiment(Experiment):
     source = source("best-effort")
     entry = "lanikai.sim.experiments.best_effort:measure"
     Parameters = BestEffortParameters
-    by_flow = ("*_mb_per_s",)
+    by_flow = ("*_mb_per_s", "*_idt_error_ticks")
 
     def points(self, parameters: BestEffortParameters, size: Size) -> list[Point]:
         """A point a case."""

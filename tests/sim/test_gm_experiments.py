@@ -259,7 +259,12 @@ def test_wormhole_unfairness_judges_what_its_rates_are_about(settings, judged, w
 NOTHING_MOVES = {
     "fair-queueing": {"payload_bytes": [0, 0], "window_cycles": 1000, "clock_hz": CLOCK_HZ, "order": ""},
     "idt-sweep": flows(0.0),
-    "incoming-rate": {"alone": flows(0.0), "found": flows(0.0, 0.0), "outgoing_idt_ticks": 0, "trials": 2},
+    "incoming-rate": {
+        "alone": flows(0.0, 0.0),
+        "found": flows(0.0, 0.0),
+        "outgoing_idt_ticks": 0,
+        "trials": 2,
+    },
     "share-bidir": flows(0.0, 0.0, 0.0),
     "share-receiver": flows(0.0, 0.0),
     "share-senders": {"payload_bytes": [0, 0], "window_cycles": 1000, "clock_hz": CLOCK_HZ},
@@ -281,7 +286,7 @@ def incoming(out: dict[int, float], kept: float = 1.0):
         idt = point.parameters["idt_ticks"]
         alone = ideal_mb_per_s(idt)
         return {
-            "alone": flows(alone),
+            "alone": flows(alone, 0.0),
             "found": flows(kept * alone, out[idt]),
             "outgoing_idt_ticks": 100,
             "trials": 2,
