@@ -464,3 +464,56 @@ def test_an_answer_to_the_next_transfer_waits_for_the_end_of_the_oldest() -> Non
     simulator.add_testbench(bench)
     simulator.run()
     assert ended == [0, 1]
+
+
+@pytest.mark.parametrize("wait", [0, 1, 2])
+@pytest.mark.parametrize("first", [0, 2])
+@pytest.mark.parametrize("second", [0, 3])
+def test_writes_answered_in_cycles_that_follow_each_other_have_errors_of_their_own(
+    wait: int, first: int, second: int
+) -> None:
+    """Two writes of a beat are both on the bus; their answers come `wait` cycles apart. That of the second once came in
+    the cycle in which the first was done, and no test looked at its error."""
+    dut = HostDma(CONFIGS[64, 64].replace(host_dma_queue_entries=4, host_dma_bursts=4))
+    ended: list[int] = []
+
+    async def watch(ctx: Any) -> None:
+        while len(ended) < 2:
+            if ctx.get(dut.done):
+                ended.append(ctx.get(dut.error))
+            await ctx.tick()
+
+    async def bench(ctx: Any) -> None:
+        axi = dut.axi
+        for ready in (dut.sram.ready, axi.awready, axi.wready):
+            ctx.set(ready, 1)
+        beats = 0
+        for number in range(2):
+            command = {"host_address": 0x100 + 8 * number, "sram_address": 0, "bytes": 8, "to_host": 1}
+            ctx.set(dut.start.payload, command)
+            ctx.set(dut.start.valid, 1)
+            while not ctx.get(dut.start.ready):
+                beats += ctx.get(axi.wvalid)
+                await ctx.tick()
+            beats += ctx.get(axi.wvalid)
+            await ctx.tick()
+        ctx.set(dut.start.valid, 0)
+        while beats < 2:
+            beats += ctx.get(axi.wvalid)
+            await ctx.tick()
+        for response in (first, second):
+            ctx.set(axi.bresp, response)
+            ctx.set(axi.bvalid, 1)
+            while not ctx.get(axi.bready):
+                await ctx.tick()
+            await ctx.tick()
+            ctx.set(axi.bvalid, 0)
+            for _ in range(wait):
+                await ctx.tick()
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.add_testbench(watch)
+    simulator.run()
+    assert ended == [first >> 1, second >> 1]
