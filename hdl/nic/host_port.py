@@ -24,7 +24,8 @@ from .sram import SramPortSignature
 __all__ = ["SHADOW_LAYOUT", "HostPort", "Resp"]
 
 SHADOW_LAYOUT = data_layouts.StructLayout({"owner": OWNER_BITS, "address": 20, "bytes": PART_BITS + 1})
-"""A shadow window: `bytes` of the SRAM from `address` (bytes, a multiple of 4) on, which `owner` may write."""
+"""A shadow window: `bytes` of the SRAM from `address` on, which `owner` may write. It is of whole words: the low two
+bits of either are not looked at, so it never has more than `bytes`."""
 
 
 class Resp(IntEnum):
@@ -224,9 +225,11 @@ class HostPort(wiring.Component):
                     ]
             if window is not None:
                 offset = address[:PART_BITS]
-                with m.Case(PagePart.SHADOW), m.If((page < self.config.owners) & (offset < window.bytes)):
+                # A write is of a word: all of it must be in the window.
+                inside = (page < self.config.owners) & (offset[2:] < window.bytes[2:])
+                with m.Case(PagePart.SHADOW), m.If(inside):
                     m.d.comb += [
-                        self._write_at.eq(window.address + offset),
+                        self._write_at.eq(Cat(offset[:2], window.address[2:] + offset[2:])),
                         sram.eq(go),
                         done.eq(self.sram.ready),
                         good.eq(1),

@@ -40,28 +40,33 @@ class Regions:
 
     A region has a page table in host memory, made when it is registered: its pages are pinned, so entries never change.
     A number that is used again gets another key, and what the card has cached of its pages is forgotten: a tag of
-    before is refused.
+    before is refused. No process is ever given a tag twice, so an old one is never good again for as long as its owner
+    lives, and for another owner it never was. The bound: a process registers memory `regions` x 2^`KEY_BITS` times at
+    most (64 regions: 16,384 times); who registers for every message is to keep its regions instead.
     """
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._free = deque(range(driver.nic.regions))
         self._keys = [0] * driver.nic.regions
+        self._given: dict[int, set[tuple[int, int]]] = {}
         self._tables: dict[int, tuple[Region, Buffer]] = {}
 
     async def register(self, owner: int, buffer: VirtualBuffer, *, writable: bool = True) -> Region:
         """Pin a buffer and tell the card. Costs a system call, `register_ns`, `register_page_ns` a page, and the words
-        with the card. Raises ResourceError if the card has no region left, MemoryUseError if the host has no memory for
-        the page table."""
+        with the card. Raises ResourceError if the card has no region left, or this process none whose tag it has never
+        had; MemoryUseError if the host has no memory for the page table."""
         driver, kit = self._driver, self._driver.kit
         if not self._free:
             raise ResourceError(
                 f"node {driver.bus.node}: all {driver.nic.regions} memory regions of the card are in use: "
                 "deregister one"
             )
+        number, key = self._new_tag(owner)
         table = driver.pages.allocate(4 * len(buffer.pages))
-        number = self._free.popleft()
-        key = self._keys[number] = (self._keys[number] + 1) % (1 << KEY_BITS)
+        self._free.remove(number)
+        self._keys[number] = key
+        self._given.setdefault(owner, set()).add((number, key))
         region = Region(buffer, number, key, owner, writable)
         self._tables[number] = region, table
         await driver.spend(kit.system_call_ns + kit.register_ns + kit.register_page_ns * len(buffer.pages))
@@ -77,6 +82,20 @@ class Regions:
             ),
         )
         return region
+
+    def _new_tag(self, owner: int) -> tuple[int, int]:
+        """A free region's number, the one that has been free for longest, and a key of it that the owner has never had.
+        Raises ResourceError."""
+        given, keys = self._given.get(owner, set()), 1 << KEY_BITS
+        for number in self._free:
+            for step in range(1, keys + 1):
+                key = (self._keys[number] + step) % keys
+                if (number, key) not in given:
+                    return number, key
+        raise ResourceError(
+            f"node {self._driver.bus.node}, owner {owner}: it has had every tag of the memory regions that are free, "
+            f"{len(given)} registrations in all: keep regions registered, as an old tag must never be good again"
+        )
 
     async def deregister(self, region: Region) -> None:
         """End a region, and unpin it when the card cannot use it any more. Raises KitError if it is none."""

@@ -95,6 +95,28 @@ def test_a_shadow_window_cannot_be_left():
     Card(CONFIG).run(script)
 
 
+@pytest.mark.parametrize(
+    ("address", "size"), [(0x200, 5), (0x203, 8), (0x201, 3), (0x202, 15), (0x200, 1024)]
+)
+def test_a_shadow_window_has_no_byte_more_than_was_said(address, size):
+    """Sizes and addresses that are no multiples of 4, writes with any address and strobes: only whole words that are
+    in it change. Of 5 bytes 8 could be written, of 8 bytes from 0x203 on 12."""
+
+    async def script(ctx, c):
+        await c.write(ctx, "SHADOW_ADDRESS", address=address)
+        await c.write(ctx, "SHADOW_WINDOW", owner=A, bytes=size)
+        whole = size // 4 * 4
+        for offset in (*range(24), 1016, 1020, 1021, 1023):
+            answer = await c.host.write(ctx, page(A, SHADOW + offset), 0xFFFFFFFF)
+            assert answer == (OKAY if offset < whole else SLVERR), offset
+        first = address & ~3
+        for at in (*range(0x1F8, 0x220, 4), 0x5F8, 0x5FC, 0x600):
+            written = first <= at < first + whole and (at < 0x218 or at in (0x5F8, 0x5FC))
+            assert await c.access(ctx, at) == (0xFFFFFFFF if written else 0), hex(at)
+
+    Card(CONFIG).run(script)
+
+
 def test_completions_reach_their_consumer_by_interrupt():
     card = Card(CONFIG, stall=0.2)
 
