@@ -41,7 +41,10 @@ class Completion(wiring.Component):
     Members:
 
     - `setup` (in, stream of `QUEUE_SETUP_LAYOUT`): make or remake a queue, empty; one whose ring is shorter
-      than 2 entries or `completion_batch` is switched off.
+      than 2 entries or `completion_batch` is switched off. It comes after every post that was taken before it: their
+      entries, collected or not, are written to the ring that there was. A post to that queue that has waited since
+      before the set-up (the queue stalls) loses its entry, counted in `dropped`. A post that comes with the set-up,
+      or after it, waits for it.
     - `post` (in, stream of `POST_LAYOUT`): a completion. `ready` is that of the queue named in the payload:
       one that stalls and is full, or has `completion_batch` entries on their way, holds its own posts and no
       other queue's.
@@ -58,6 +61,10 @@ class Completion(wiring.Component):
       2^32.
     - `watched` (out, `BusWatchSignature`): the data's port of the host's bus, to be driven from outside.
     - `axi` (out, `Axi4Signature`): writes only, one burst at a time, ID 0.
+
+    `index_bits`, `first_index`: width of running indices (at most `INDEX_BITS`, at least one more than a ring's
+    `entries_log2`), and the index of a queue's first entry; `stamp_bits`: of the clock by which entries age (more
+    than `lag_cycles` has). Other than the card's in tests and proofs, which take them over their wrap.
 
     Order: nothing is written before everything has been answered that `watched` showed under way in the cycle
     after the post was taken: neither status nor entry is visible before the data, and a buffer that is said
@@ -85,10 +92,19 @@ class Completion(wiring.Component):
     Raises ConfigError for no queues.
     """
 
-    def __init__(self, config: NicConfig, *, skippable: bool = False) -> None:
+    def __init__(
+        self,
+        config: NicConfig,
+        *,
+        skippable: bool = False,
+        index_bits: int = INDEX_BITS,
+        first_index: int = 0,
+        stamp_bits: int = STAMP_BITS,
+    ) -> None:
         if config.completion_queues < 1:
             raise ConfigError("Completion: completion_queues = 0: at least 1")
         self.config, self.skippable = config, skippable
+        self._index_bits, self._first_index, self._stamp_bits = index_bits, first_index, stamp_bits
         super().__init__(
             {
                 "setup": In(stream.Signature(QUEUE_SETUP_LAYOUT)),
@@ -121,13 +137,15 @@ class Completion(wiring.Component):
         self._have, self._posted = Signal(), Signal(POST_LAYOUT)
         self._scan = Signal(range(queues))
         self._post_queue = Mux(self._have, self._posted.queue, self.post.payload.queue)
+        # The set-up's turn: no post comes before it.
+        self._comes = Signal()
         # One bit a queue.
         self._enabled, self._armed, self._dead = (
             Signal(queues, name=name) for name in ("enabled", "armed", "dead")
         )
         # What the state machine does in this cycle: collect the post's entry, end a burst of entries.
         self._set_up, self._collected, self._ended = Signal(), Signal(), Signal()
-        self._end = Signal(INDEX_BITS)  # of the entries that are being written
+        self._end = Signal(self._index_bits)  # of the entries that are being written
         self._passed: Value = self.passed if self.skippable else Const(0)
         self._memories(m)
         self._accept(m)
@@ -147,17 +165,22 @@ class Completion(wiring.Component):
     def _memories(self, m: Module) -> None:
         """State of the queues in small memories, each with one writer and a reader for each place that asks:
         `self._state[place, name]`, `self._writes[name]`."""
-        places = {"post": self._post_queue, "scan": self._scan, "consume": self.consume.payload.queue}
+        places = {
+            "post": self._post_queue,
+            "scan": self._scan,
+            "consume": self.consume.payload.queue,
+            "setup": self.setup.payload.queue,
+        }
         setup = data.StructLayout({name: shape for name, shape in _SETUP.items() if name != "queue"})
         # Running indices: collected, on the bus (so that the host may see it), answered, consumed; and when
         # the first entry not yet written was collected.
         contents: dict[str, tuple[Any, tuple[str, ...]]] = {
             "setup": (setup, ("post", "scan", "consume")),
-            "produced": (INDEX_BITS, ("post", "scan")),
-            "issued": (INDEX_BITS, ("consume",)),
-            "written": (INDEX_BITS, ("post", "scan", "consume")),
-            "consumed": (INDEX_BITS, ("post", "scan", "consume")),
-            "stamp": (STAMP_BITS, ("scan",)),
+            "produced": (self._index_bits, ("post", "scan", "setup")),
+            "issued": (self._index_bits, ("consume",)),
+            "written": (self._index_bits, ("post", "scan", "consume", "setup")),
+            "consumed": (self._index_bits, ("post", "scan", "consume")),
+            "stamp": (self._stamp_bits, ("scan",)),
         }
         self._state: dict[tuple[str, str], Any] = {}
         self._writes: dict[str, Any] = {}
@@ -174,7 +197,7 @@ class Completion(wiring.Component):
             shape=ENTRY_LAYOUT.size, depth=self.config.completion_queues * batch, init=[]
         )
         self._put, self._get = entries.write_port(), entries.read_port()
-        self._now = Signal(STAMP_BITS)
+        self._now = Signal(self._stamp_bits)
         m.d.sync += self._now.eq(self._now + 1 + self._passed)
 
     def _slot(self, queue: Value, index: Value) -> Value:
@@ -187,20 +210,31 @@ class Completion(wiring.Component):
 
     def _accept(self, m: Module) -> None:
         """Take a post; collect its entry when the state machine says so."""
-        queue, post, posted = self._post_queue, self.post.payload, self._posted
+        queue, post, posted, comes = self._post_queue, self.post.payload, self._posted, self._comes
         setup, produced = self._state["post", "setup"], self._state["post", "produced"]
-        waiting, used, entries = Signal(INDEX_BITS), Signal(INDEX_BITS), Signal(INDEX_BITS)
-        dead, room = Signal(), Signal()
+        waiting, used, entries = (
+            Signal(self._index_bits, name=name) for name in ("waiting", "used", "entries")
+        )
+        dead, room, able = Signal(), Signal(), Signal()
+        # A post that has waited since before the set-up goes before it. One that cannot, as its queue is full, is not
+        # of the queue that the set-up makes.
+        early, lost = Signal(), Signal()
+        m.d.sync += early.eq(self.post.valid & ~self.post.ready & (early | ~self.setup.valid))
         m.d.comb += [
             waiting.eq(produced - self._state["post", "written"]),
             used.eq(produced - self._state["post", "consumed"]),
             entries.eq(1 << setup.entries_log2),
             dead.eq(~self._exists(queue) | self._dead.bit_select(queue, 1)),
             room.eq((waiting < self.config.completion_batch) & ~(setup.stall & (used >= entries))),
-            self.post.ready.eq(~self._have & (~post.entry | dead | room)),
+            able.eq(~post.entry | dead | room),
+            comes.eq(self.setup.valid & ~self._have & ~(self.post.valid & early & able)),
+            lost.eq(self._set_up & self.post.valid & early & (post.queue == self.setup.payload.queue)),
+            self.post.ready.eq(lost | (~self._have & able & ~comes)),
         ]
         with m.If(self.post.valid & self.post.ready):
             m.d.sync += [self._have.eq(1), posted.eq(post)]
+            with m.If(lost):
+                m.d.sync += [posted.entry.eq(0), self.dropped.eq(self.dropped + 1)]
 
         overrun, entry, phase = Signal(), Signal(ENTRY_LAYOUT), Signal()
         m.d.comb += [
@@ -235,7 +269,8 @@ class Completion(wiring.Component):
         setup, produced = self._state["scan", "setup"], self._state["scan", "produced"]
         written = self._state["scan", "written"]
         batch_bits = self.config.completion_batch.bit_length() - 1
-        count, age, due, whole = Signal(INDEX_BITS), Signal(STAMP_BITS), Signal(), Signal()
+        count, age, due, whole = Signal(self._index_bits), Signal(self._stamp_bits), Signal(), Signal()
+        flush = self._comes & (scan == self.setup.payload.queue)
         m.d.comb += [
             count.eq(produced - written),
             # A burst ends where the entries reach a multiple of the batch: it crosses neither the ring's end
@@ -245,10 +280,13 @@ class Completion(wiring.Component):
             due.eq(
                 self._enabled.bit_select(scan, 1)
                 & (count != 0)
-                & (whole | (count >= setup.batch) | (age >= setup.lag_cycles))
+                & (whole | flush | (count >= setup.batch) | (age >= setup.lag_cycles))
             ),
         ]
-        index, second = Signal(INDEX_BITS), Signal()
+        # Entries of the queue that is to be set up are still to be written.
+        waiting = self._state["setup", "produced"] != self._state["setup", "written"]
+        flushes = self._exists(self.setup.payload.queue) & waiting
+        index, second = Signal(self._index_bits), Signal()
         status = Signal()  # what is being written is a status word
         posts_turn = Signal()
         word = Signal(STATUS_LAYOUT)
@@ -267,8 +305,10 @@ class Completion(wiring.Component):
                     if self.skippable:
                         with m.If(self._passed != 0):
                             m.d.sync += scan.eq((scan + 1 + self._passed) % self.config.completion_queues)
-                with m.If(self.setup.valid):
+                with m.If(self._comes & ~flushes):
                     m.d.comb += self._set_up.eq(1)
+                with m.Elif(self._comes & ~due):
+                    m.d.sync += scan.eq(self.setup.payload.queue)
                 with m.Elif(due & ~(posts_turn & self._have)):
                     m.d.comb += fence.mark.eq(1)
                     end = Mux(whole, (written[batch_bits:] + 1) << batch_bits, produced)
@@ -294,7 +334,7 @@ class Completion(wiring.Component):
                         )
                     ),
                     writer.start.payload.beats.eq(
-                        Mux(status, 1, (self._end - written)[:4] * entry_bus_beats)
+                        Mux(status, 1, (self._end - written)[: min(4, self._index_bits)] * entry_bus_beats)
                     ),
                 ]
                 with m.If(clear):
@@ -324,7 +364,7 @@ class Completion(wiring.Component):
                     with m.Elif(second | (bus_bytes == 8)):
                         m.d.sync += index.eq(index + 1)
                         m.next = "load"
-                        with m.If(index + 1 == self._end):
+                        with m.If((index + 1)[: self._index_bits] == self._end):
                             m.next = "answer"
             with m.State("answer"), m.If(writer.done):
                 m.d.comb += self._ended.eq(~status)
@@ -368,8 +408,9 @@ class Completion(wiring.Component):
         smallest = max(1, self.config.completion_batch.bit_length() - 1)
         m.d.comb += self.setup.ready.eq(self._set_up)
         with m.If(self._set_up & (setup.queue < self.config.completion_queues)):
-            for name in ("produced", "issued", "written", "consumed", "stamp"):
-                self._write(m, name, setup.queue, 0)
+            for name in ("produced", "issued", "written", "consumed"):
+                self._write(m, name, setup.queue, self._first_index)
+            self._write(m, "stamp", setup.queue, 0)
             write = self._writes["setup"]
             m.d.comb += [write.addr.eq(setup.queue), write.en.eq(1)]
             m.d.comb += [write.data[name].eq(setup[name]) for name in _SETUP if name != "queue"]
@@ -387,8 +428,11 @@ class Completion(wiring.Component):
         consume, scan = self.consume.payload, self._scan
         queue = consume.queue
         setup, consumed = self._state["consume", "setup"], self._state["consume", "consumed"]
+        bits = self._index_bits
         # How far what the host says, what it may see, and what it does see are ahead of what it said before.
-        steps, issued, written = (Signal(INDEX_BITS, name=name) for name in ("steps", "issued", "written"))
+        steps, issued, written = (
+            Signal(self._index_bits, name=name) for name in ("steps", "issued", "written")
+        )
         takes, here = Signal(), Signal()
         m.d.comb += [
             here.eq(self._ended & (queue == scan)),
@@ -401,12 +445,14 @@ class Completion(wiring.Component):
             takes.eq(self.consume.valid & self.consume.ready & ~self.refused),
         ]
         # A burst ends: its queue's event, if it is armed and has an entry that is not consumed.
-        last = Mux(takes & here, consume.index, self._state["scan", "consumed"])
+        index = consume.index[: self._index_bits]
+        last = Mux(takes & here, index, self._state["scan", "consumed"])
         wakes, finds = Signal(), Signal()
+        unseen, unanswered = (issued - steps)[:bits], (issued - written)[:bits]
         m.d.comb += [
             wakes.eq(self._ended & self._armed.bit_select(scan, 1) & (self._end != last)),
             # The host may have seen entries whose write has not been answered: then it is ahead of `written`.
-            finds.eq(takes & consume.arm & ((issued - steps)[:INDEX_BITS] > (issued - written)[:INDEX_BITS])),
+            finds.eq(takes & consume.arm & (unseen > unanswered)),
             self._events.set.eq((wakes << scan) | (finds << queue)),
         ]
         with m.If(wakes):

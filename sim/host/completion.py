@@ -138,8 +138,9 @@ class CompletionQueue:
         return found
 
     async def remake(self) -> None:
-        """Begin anew, empty, after an overrun: what is told from now on is seen. A system call, and words with the
-        card."""
+        """Begin anew, empty, after an overrun or at any time: what is told from now on is seen. What came before and
+        has not been reaped is forgotten; what comes while it is made is dropped and counted by the card. A system call,
+        and words with the card."""
         await self._driver.spend(self._driver.kit.system_call_ns)
         await self._driver.make_queue(self)
 

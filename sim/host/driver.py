@@ -117,9 +117,8 @@ class Driver:
         return self._queues.get(queue.number) is queue
 
     async def make_queue(self, queue: CompletionQueue) -> None:
-        """Make a completion queue on the card, or make it anew after an overrun: empty."""
-        queue.restart()
-        self._queues[queue.number] = queue
+        """Make a completion queue on the card, or make it anew: empty. One that is there is switched off first: what
+        the card has collected for it is written then, and nothing later, before its ring is cleared."""
         setup = {
             "queue": queue.number,
             "entries_log2": queue.entries.bit_length() - 1,
@@ -127,6 +126,10 @@ class Driver:
             "stall": int(queue.stall),
             "owner": queue.owner,
         }
+        if self.has_made(queue):
+            await self.set_up(("COMPLETION_SETUP", setup | {"entries_log2": 0}))
+        queue.restart()
+        self._queues[queue.number] = queue
         await self.set_up(
             ("COMPLETION_RING", {"address": queue.ring.start}),
             ("COMPLETION_LAG", {"cycles": queue.lag_cycles}),

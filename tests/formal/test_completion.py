@@ -31,6 +31,8 @@ CONFIG = preset(
     completion_batch=2,
 )
 BASE = 0x1000
+FIRST = {0: 0, 1: 0xFFFF}
+"""A queue's first entry: with one that stalls the running indices wrap after it."""
 
 
 def fence_spec(component):
@@ -179,7 +181,10 @@ def completion_spec(component, *, stall):
     """A queue of 2 entries beside running numbers: what was posted, what stands in memory, what was consumed."""
     spec = Spec()
     m = spec.m
-    m.submodules.dut = dut = component(CONFIG)
+    first = FIRST[stall]
+    dut = component(CONFIG, first_index=first)
+    dut._MustUse__silence = True
+    m.submodules.dut = dut.elaborate(None)
     bus = Bus(spec, dut.axi)
     axi = dut.axi
     post, setup, consume = dut.post.payload, dut.setup.payload, dut.consume.payload
@@ -235,14 +240,16 @@ def completion_spec(component, *, stall):
     word = axi.wdata
     lost = Signal()  # the queue was overrun
     m.d.sync += lost.eq(lost | dut.failed)
-    overrun = word[16:21] == 31
+    overrun, phase = word[16:21] == 31, ~(first + beats)[LOG2]
     m.d.comb += [
-        Assert(~axi.awvalid | (axi.awaddr == BASE + 8 * ((beats - bus.beat) % entries))),
+        Assert(~axi.awvalid | (axi.awaddr == BASE + 8 * ((first + beats - bus.beat) % entries))),
+        # Whatever the index, the unit waits for the answer of what it has written, and then is free for the next.
+        Assert(~axi.bvalid | dut._ended),
         Assert(~beat | known),
         Assert(~beat | (answered >= before)),
         Assert(~beat | overrun | (word[:16] == content)),
         Assert(~axi.wvalid | (axi.wstrb == 0xFF)),
-        Assert(~axi.wvalid | ((word[31] == ~beats[LOG2]) & (word[63] == ~beats[LOG2]))),
+        Assert(~axi.wvalid | ((word[31] == phase) & (word[63] == phase))),
         # Never over an entry that has not been consumed, and OVERRUN only when one is left.
         Assert(~axi.wvalid | (beats - consumed < entries)),
         Assert(~(axi.wvalid & overrun) | lost),
@@ -258,7 +265,7 @@ def completion_spec(component, *, stall):
     begun, begun_before = Signal(5), Signal(5)
     m.d.sync += begun_before.eq(begun)
     m.d.comb += begun.eq(Mux(axi.awvalid, beats - bus.beat + axi.awlen + 1, begun_before))
-    asked, index = dut.consume.valid & dut.consume.ready, consume.index
+    asked, index = dut.consume.valid & dut.consume.ready, (consume.index - first)[:16]
     true = (index >= consumed) & (index <= begun) & (consume.owner == 5)
     m.d.comb += Assert(~asked | (dut.refused == ~true))
     with m.If(asked & true):
@@ -294,6 +301,11 @@ def test_completion_in_more_cycles(stall, tmp_path):
 
 
 MUTANTS = [
+    (
+        1,
+        "(index + 1)[: self._index_bits] == self._end",
+        "index + 1 == self._end",
+    ),  # stood still at entry 65,536
     (0, "clear = fence.clear", "clear = Signal(init=1)"),
     (1, "& ~(setup.stall & (used >= entries))", ""),
     (0, "(used >= entries - 1)", "(used >= entries)"),

@@ -184,6 +184,15 @@ def test_every_descriptor_is_sent_once_though_it_is_rung_while_another_is_sent(m
     assert found == {"sent": 12, "posted": 12}
 
 
+def test_a_queue_that_lives_is_made_anew_without_an_entry_of_the_past(model, tmp_path, monkeypatch):
+    """Entries that were written between the clearing of its ring and the set-up once stood in the new queue."""
+    waits = [1, 200, 400, 600, 800, 1200]
+    for i, (late, seen) in enumerate(point(model, "remake", {"waits": waits}, tmp_path, monkeypatch).value):
+        first = 6 * i
+        assert late == list(range(first + 3 - len(late), first + 3))
+        assert seen == list(range(first + 3, first + 6))
+
+
 def test_both_ways_at_once_neither_card_waits_for_the_other(model, tmp_path, monkeypatch):
     """Two cards that send to each other without a pause, each with one buffer to receive into."""
     spec = {"messages": 12, "bytes": 128}

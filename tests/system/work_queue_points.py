@@ -284,6 +284,41 @@ async def overrun(cluster, spec):
     return {"error": error, "seen_before": seen[0], "seen_after": seen[1]}
 
 
+async def remake(cluster, spec):
+    """A completion queue that lives is made anew while messages are told there, `waits` cycles after they were posted.
+    Returns for each time the numbers that were told after that of those posted before, and of those posted since."""
+    _, drivers = start_kit(cluster)
+    (a, _, _), (there, arrived, into) = await pair(drivers)
+    told = await a.completion_queue(16, batch=2, lag_cycles=200)
+    out = await a.channel(told)
+    await out.connect(node=1, channel=into.number)
+    source, target = await a.allocate(64), await there.allocate(64)
+
+    async def post(count):
+        for _ in range(count):
+            await into.receive.post(target)
+            await out.send.post(source)
+
+    def numbers(found):
+        return [unpack_descriptor_number(one.descriptor)[0] for one in found]
+
+    rounds = []
+    for wait in spec["waits"]:
+        await post(3)
+        await drivers[0].bus.sleep(wait)
+        await told.remake()
+        for _ in range(3):
+            await arrived.wait()
+        await drivers[0].bus.sleep(3_000)
+        late = numbers(await told.reap())
+        await post(3)
+        seen = numbers([await told.wait() for _ in range(3)])
+        for _ in range(3):
+            await arrived.wait()
+        rounds.append((late, seen))
+    return rounds
+
+
 async def both_ways(cluster, spec):
     """As many messages as the queues hold, both ways at once. Returns how many came to each."""
     programs, drivers = start_kit(cluster, WorkQueueConfig(descriptors="tailgated", queue_entries=16))

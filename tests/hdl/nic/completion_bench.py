@@ -33,10 +33,11 @@ def entry_fields(word):
 
 
 class Consumer:
-    """The reader of the ring of `2 ** entries_log2` entries at `base` of `memory`."""
+    """The reader of the ring of `2 ** entries_log2` entries at `base` of `memory`; running indices of `index_bits`."""
 
-    def __init__(self, memory, base, entries_log2):
+    def __init__(self, memory, base, entries_log2, index_bits=INDEX_BITS):
         self.memory, self.base, self.log2, self.index = memory, base, entries_log2, 0
+        self.modulus = 1 << index_bits
 
     def look(self):
         """The next entry, or None: an entry is there when the phase is right in both of its words."""
@@ -47,16 +48,18 @@ class Consumer:
 
     def take(self):
         """Go on to the next."""
-        self.index = (self.index + 1) % (1 << INDEX_BITS)
+        self.index = (self.index + 1) % self.modulus
 
 
 class Bench:
-    """`dut` (a `Completion`, `component` if it is another) and a data port, `data`, on one bus before `memory`."""
+    """`dut` (a `Completion`, `component` if it is another, with `widths`) and a data port, `data`, on one bus before
+    `memory`."""
 
-    def __init__(self, config, *, seed=0, delay=20, component=Completion):
+    def __init__(self, config, *, seed=0, delay=20, component=Completion, **widths):
         self.config, self.rng = config, random.Random(seed)
+        self.index_bits = widths.get("index_bits", INDEX_BITS)
         m = Module()
-        m.submodules.dut = self.dut = component(config)
+        m.submodules.dut = self.dut = component(config, **widths)
         m.submodules.join = join = AxiJoin(managers=2, data_bits=config.bus_bits)
         connect(m, self.dut.axi, join.port_1)
         self.data = join.port_0
@@ -99,7 +102,7 @@ class Bench:
         base = RINGS + 0x400 * queue if base is None else base
         fields = {"queue": queue, "owner": owner, "base": base, "entries_log2": log2}
         await self.hand(ctx, self.dut.setup, {**fields, "batch": batch, "lag_cycles": lag, "stall": stall})
-        return Consumer(self.memory, base, log2)
+        return Consumer(self.memory, base, log2, self.index_bits)
 
     async def post(self, ctx, queue, number, **more):
         """A completion of descriptor `number`."""

@@ -11,10 +11,11 @@ from lanikai.hdl.nic.completion import Completion
 from lanikai.hdl.nic.completion_layout import CompletionStatus
 
 from .axi_memory import AxiMemory
-from .completion_bench import Bench
+from .completion_bench import Bench, entry_fields
 
 NARROW = preset(NicConfig, "tiny", completion_queues=3, completion_batch=4, owners=4)
 WIDE = NARROW.replace(link=LinkConfig(flit_bits=64, vls=2), bus_bits=64, completion_batch=2)
+full = pytest.mark.full
 BUSES = pytest.mark.parametrize("config", [NARROW, WIDE], ids=["32-bit bus", "64-bit bus"])
 
 
@@ -363,6 +364,137 @@ def test_a_bus_error_ends_the_queue_and_is_told():
     simulator.add_process(watch)
     simulator.add_testbench(bench)
     simulator.run()
+
+
+def wrap_run(config, *, log2, stall, posts, **widths):
+    """`posts` entries through a ring of `2 ** log2`, by a consumer that arms and sleeps."""
+    seed = 10 * log2 + config.completion_batch
+    bench = Bench(config, seed=seed, delay=6, **widths)
+    first = widths.get("first_index", 0)
+    consumers, done = [], [0]
+
+    async def producer(ctx):
+        lag, batch = bench.rng.choice([0, 20]), bench.rng.choice([1, config.completion_batch])
+        consumers.append(await bench.setup(ctx, 0, log2=log2, batch=batch, lag=lag, stall=stall))
+        consumers[0].index = first
+        for number in range(posts):
+            while not stall and number - done[0] >= (1 << log2) - 1:
+                await ctx.tick()
+            await bench.post(ctx, 0, number)
+
+    async def reader(ctx):
+        while not consumers:
+            await ctx.tick()
+        consumer, seen = consumers[0], 0
+        while seen < posts:
+            if (entry := consumer.look()) is not None:
+                assert entry["descriptor"] == seen
+                seen += 1
+                consumer.take()
+                continue
+            assert not await bench.consume(ctx, 0, consumer.index, arm=1)
+            done[0] = seen
+            start = bench.cycle
+            while not ctx.get(bench.dut.event):
+                await ctx.tick()
+                assert bench.cycle - start < 500, f"seed {seed}: stands still after {seen} entries"
+            ctx.set(bench.dut.acknowledge, 1)
+            await ctx.tick()
+            ctx.set(bench.dut.acknowledge, 0)
+        assert ctx.get(bench.dut.dropped) == 0
+
+    bench.run(producer, reader)
+
+
+@pytest.mark.parametrize(
+    ("batch", "stall", "log2"),
+    [
+        pytest.param(batch, stall, log2, marks=[] if (batch, stall, log2) in ((1, 1, 2), (4, 0, 3)) else full)
+        for batch in (1, 2, 4, 8)
+        for stall in (0, 1)
+        for log2 in range(max(1, batch.bit_length() - 1), 5)
+    ],
+)
+def test_indices_and_ages_go_over_their_wrap(batch, stall, log2):
+    """Indices of 5 bits, and a clock of 6 bits by which entries age."""
+    config = NARROW.replace(completion_queues=1, completion_batch=batch)
+    wrap_run(config, log2=log2, stall=stall, posts=72, index_bits=5, stamp_bits=6)
+
+
+@pytest.mark.parametrize("stall", [0, 1])
+def test_entry_65536_is_written_at_the_start_of_the_ring(stall):
+    """The card's own 16 bits: the unit once stood still there for ever, and every queue of the card with it."""
+    wrap_run(NARROW, log2=3, stall=stall, posts=28, first_index=65536 - 16)
+
+
+@pytest.mark.parametrize("write_back", [0, 1])
+@pytest.mark.parametrize("config", [NARROW, WIDE], ids=["32-bit bus", "64-bit bus"])
+def test_what_was_posted_before_a_set_up_goes_to_the_ring_that_there_was(config, write_back):
+    """Posts at several distances before the set-up that gives the queue to another owner, collected or not: all of them
+    are in the old ring, none in the new one; and those after it the other way round."""
+    for gap in (0, 1, 3, 6):
+        bench = Bench(config, seed=gap, delay=6)
+
+        async def script(ctx, bench=bench, gap=gap):
+            old = await bench.setup(ctx, 1, log2=3, batch=8, lag=5000, owner=1, base=0x1000)
+            for number in range(3):
+                more = {"write_back": write_back, "status_address": 0x3000 + 4 * number}
+                await bench.post(ctx, 1, number, **more)
+            for _ in range(gap):
+                await ctx.tick()
+            new = await bench.setup(ctx, 1, log2=3, batch=1, owner=2, base=0x2000)
+            await bench.post(ctx, 1, 3)
+            for _ in range(300):
+                await ctx.tick()
+            for ring, numbers in ((old, [0, 1, 2]), (new, [3])):
+                for number in numbers:
+                    assert ring.look()["descriptor"] == number
+                    ring.take()
+                assert ring.look() is None
+            assert ctx.get(bench.dut.dropped) == 0
+            for number in range(3):
+                status = int.from_bytes(bench.memory[0x3000 + 4 * number :][:4], "little")
+                assert bool(status >> 31) == bool(write_back)
+
+        bench.run(script)
+
+
+@pytest.mark.parametrize("entries_log2", [0, 3])
+def test_a_post_that_a_full_queue_holds_is_not_the_next_owners(entries_log2):
+    """A queue that stalls holds a post. It is set up anew, or switched off: the post's entry is dropped and counted,
+    its status word written. Another queue's post that waits behind the set-up is not touched."""
+    bench = Bench(NARROW, seed=1, delay=6)
+
+    async def script(ctx):
+        dut = bench.dut
+        await bench.setup(ctx, 0, log2=2, owner=1)
+        for number in range(4):
+            await bench.post(ctx, 0, number)
+        fields = {"queue": 0, "descriptor": 77, "bytes": 5, "entry": 1, "write_back": 1}
+        ctx.set(dut.post.payload, {**fields, "status_address": 0x3000})
+        ctx.set(dut.post.valid, 1)
+        for _ in range(60):
+            await ctx.tick()
+            assert not ctx.get(dut.post.ready)
+        setup = {"queue": 0, "owner": 2, "base": 0x2000, "entries_log2": entries_log2, "batch": 1}
+        ctx.set(dut.setup.payload, setup)
+        ctx.set(dut.setup.valid, 1)
+        while not ctx.get(dut.post.ready):
+            await ctx.tick()
+        assert ctx.get(dut.setup.ready)
+        await ctx.tick()
+        ctx.set(dut.setup.valid, 0)
+        ctx.set(dut.post.valid, 0)
+        await bench.post(ctx, 0, 5)
+        for _ in range(100):
+            await ctx.tick()
+        assert int.from_bytes(bench.memory[0x3000:0x3004], "little") == 1 << 31 | 5
+        # Of a queue that is off the next one is lost, too.
+        assert ctx.get(dut.dropped) == (1 if entries_log2 else 2)
+        found = entry_fields(int.from_bytes(bench.memory[0x2000:0x2008], "little"))
+        assert (found["descriptor"], found["phases"]) == ((5, (1, 1)) if entries_log2 else (0, (0, 0)))
+
+    bench.run(script)
 
 
 def test_queues_are_asked_for():
