@@ -100,7 +100,14 @@ class Recv:
                 opening = None
                 if code in OPENINGS:
                     opening = await self._opening(buffer)
-                return self._data(connection, header, code, key, last, buffer, opening)
+                taken = self._data(connection, header, code, key, last, buffer, opening)
+                if connection.receiving(key).refusal is Code.NO_TOKEN:
+                    await program.timers.watch()  # that no token is held for a node that is gone
+                return taken
+        if code in (Code.ASK, Code.ALIVE, Code.OVER):
+            async with self._processor.step("recv_ack"):
+                self._asked(connection, key, code)
+            return False
         stream = connection.send.get(key)
         if stream is None:
             self.dropped += 1
@@ -114,6 +121,18 @@ class Recv:
             async with self._processor.step("recv_nack"):
                 await self._refused(stream, header.sequence, code)
         return False
+
+    def _asked(self, connection: Connection, key: FlowKey, code: Code) -> None:
+        """A question after a message that has not come whole, or the answer to it."""
+        if code is Code.ASK:
+            stream = connection.send.get(key)
+            goes_on = stream is not None and stream.flow is not None and stream.flow.begun
+            self._program.send.note(connection, key, Code.ALIVE if goes_on else Code.OVER)
+        elif code is Code.OVER and key.target_port < len(self._program.ports):
+            port = self._program.ports[key.target_port]
+            assembly = port.assemblies.get((connection.node, key))
+            if assembly is not None and assembly.idle_ticks:
+                self._program.abandon(port, connection.node, key)
 
     async def _opening(self, buffer: int) -> Opening | None:
         """What an opening packet in a buffer says; None if that makes no sense."""
@@ -201,6 +220,7 @@ class Recv:
         event = None
         address = assembly.address + assembly.received
         assembly.received += length
+        assembly.idle_ticks = 0
         if assembly.get is not None:
             assembly.get.waited_ticks = 0
         if last:

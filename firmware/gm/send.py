@@ -28,6 +28,7 @@ class Send:
         self._wake = program.processor.port.flag()
         self.waits_for = "a packet"
         self._packets: deque[tuple[Packet, int, int]] = deque()
+        self._notes: deque[tuple[Connection, FlowKey, Code]] = deque()
         self._answers: deque[tuple[Connection, FlowKey]] = deque()
 
     def submit(self, packet: Packet, buffer: int) -> None:
@@ -41,6 +42,12 @@ class Send:
             self._answers.append((connection, key))
         self._wake.set()
 
+    def note(self, connection: Connection, key: FlowKey, code: Code) -> None:
+        """Send a packet that has nothing but a code, of or to a flow."""
+        if (connection, key, code) not in self._notes:
+            self._notes.append((connection, key, code))
+        self._wake.set()
+
     async def store_header(self, buffer: int, header: Header) -> None:
         """Inside a step: write a header to SRAM, 4 words."""
         bits = header.pack()
@@ -52,6 +59,11 @@ class Send:
         while True:
             if self._answers:
                 await self._send_answer(*self._answers.popleft())
+            elif self._notes:
+                connection, key, code = self._notes.popleft()
+                async with self._processor.step("send_ack"):
+                    await self._answer(connection, key, code, 0)
+                await self._sent()
             elif self._packets:
                 packet, buffer, length = self._packets.popleft()
                 if not packet.cancelled:
@@ -76,9 +88,23 @@ class Send:
         await done.wait()
         done.clear()
 
+    async def _answer(self, connection: Connection, key: FlowKey, code: Code, sequence: int) -> None:
+        """Inside a step: start a packet without bytes."""
+        address = self._program.layout.acknowledgement
+        header = Header(
+            kind=Kind.NACK if code >= Code.OUT_OF_SEQUENCE else Kind.ACK,
+            route=connection.route,
+            bandwidth=pack_code(code, self._program.incarnation),
+            destination=connection.node,
+            source=self._program.node,
+            flow=pack_flow(key, False),
+            sequence=sequence,
+        )
+        await self.store_header(address, header)
+        await self._start(address, 0)
+
     async def _send_answer(self, connection: Connection, key: FlowKey) -> None:
         """What a stream's sender is to hear now: its state, whatever has been said of it before."""
-        address = self._program.layout.acknowledgement
         stream = connection.receiving(key)
         if not (stream.due or stream.available):
             return  # the node has been started again meanwhile
@@ -92,17 +118,7 @@ class Send:
                 code = Code.OUT_OF_SEQUENCE
             if code is not Code.AVAILABLE:
                 stream.due = stream.missing = False
-            header = Header(
-                kind=Kind.NACK if code >= Code.OUT_OF_SEQUENCE else Kind.ACK,
-                route=connection.route,
-                bandwidth=pack_code(code, self._program.incarnation),
-                destination=connection.node,
-                source=self._program.node,
-                flow=pack_flow(key, False),
-                sequence=stream.expected or 0,
-            )
-            await self.store_header(address, header)
-            await self._start(address, 0)
+            await self._answer(connection, key, code, stream.expected or 0)
         await self._sent()
         if stream.available:
             self.acknowledge(connection, key)

@@ -300,7 +300,8 @@ class Connection:
 @dataclass(eq=False)
 class Assembly:
     """A message on its way in: to host `address`, where `room` bytes are; how many have come; `broken` if the bus
-    refused some. It has taken a receive `token`, or is a PUT, or what a `get` asked for."""
+    refused some. It has taken a receive `token`, or is a PUT, or what a `get` asked for. `idle_ticks`: time without a
+    packet of it, while others wait for a token."""
 
     address: int
     room: int
@@ -308,6 +309,7 @@ class Assembly:
     get: Get | None = None
     received: int = 0
     broken: bool = False
+    idle_ticks: int = 0
 
 
 @dataclass(eq=False)

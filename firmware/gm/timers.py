@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from .layout import Status
 from .state import Flow, SendStream
+from .wire import Code
 
 if TYPE_CHECKING:
     from .program import GmProgram
@@ -80,10 +81,11 @@ class Timers:
 
     def _look(self, now: int) -> None:
         """Send again what nobody answers, or give it up; look again later if anything waits."""
-        waiting = False
+        asked = self._look_at_assemblies()
+        waiting = bool(asked)
         for connection in [*self._program.connections.values()]:
             streams = [stream for stream in connection.send.values() if stream.unacknowledged]
-            if streams:
+            if streams or connection.node in asked:
                 waiting = True
                 connection.silent_looks += 1
             for stream in streams:
@@ -95,6 +97,24 @@ class Timers:
                 if get.waited_ticks >= self._program.gm.send_timeout_ticks:
                     self._program.end_get(port, get, Status.TIMED_OUT)
         self._look_ticks = self.after(now, self._program.gm.resend_ticks) if waiting else None
+
+    def _look_at_assemblies(self) -> set[int]:
+        """Nodes of half messages whose receive token others wait for. After half of `GmConfig.send_timeout_ticks`
+        without a packet their nodes are asked; if one gives no answer in the other half, the message is forgotten."""
+        program, nodes = self._program, set()
+        bound, period = program.gm.send_timeout_ticks, program.gm.resend_ticks
+        for port in program.ports:
+            for (node, key), assembly in [*port.assemblies.items()] if port.refused else ():
+                if assembly.token is None:
+                    continue
+                nodes.add(node)
+                connection = program.connection(node)
+                assembly.idle_ticks += period
+                if assembly.idle_ticks >= bound and 2 * connection.silent_looks * period >= bound:
+                    program.abandon(port, node, key)
+                elif 2 * assembly.idle_ticks >= bound:
+                    program.send.note(connection, key, Code.ASK)
+        return nodes
 
     def _look_at(self, stream: SendStream) -> None:
         """A stream that waits for an answer: its oldest packet goes out again after 1, 2, 4, 8, 16, 24 ... looks

@@ -56,6 +56,12 @@ class Code(IntEnum):
     """Data: the same, and begins its stream anew."""
     AVAILABLE = 8
     """Positive: a receive token has come, which the flow was refused; it may try again."""
+    ASK = 9
+    """Positive: nothing has come of a message for long, whose token others wait for; does it go on?"""
+    ALIVE = 10
+    """It does."""
+    OVER = 11
+    """It does not: it has failed here."""
     OUT_OF_SEQUENCE = 16
     """Negative: a packet is missing; go back."""
     NO_TOKEN = 17

@@ -235,6 +235,66 @@ def test_a_node_declared_dead_gives_back_what_its_messages_hold() -> None:
     cluster.run(main())
 
 
+@pytest.mark.parametrize("gone", [True, False])
+def test_half_a_message_of_a_node_that_is_gone_keeps_its_token_from_others_for_a_time(gone) -> None:
+    """The node is asked first: a slow one keeps it."""
+    lost = [False]
+    cluster = Cluster(
+        3, drop=lambda header: lost[0] and 0 in (header.source, header.destination), send_timeout_ticks=24_000
+    )
+
+    async def main() -> None:
+        a, b, source, target = await pair(cluster)
+        c = await cluster.gms[2].open_port(0)
+        other = await c.dma_malloc(40)
+        await b.provide_receive_buffer(target)
+        await a.set_idt(node=1, port=0, ticks=16_383)
+        slow = await a.send(source, node=1, port=0)
+        await cluster.world.sleep(3_000)
+        lost[0] = gone
+        began = cluster.world.cycle
+        got = None
+        while got is None:  # each such message has its bound, too
+            handle = await c.send(other, node=1, port=0)
+            while not handle.done:
+                await cluster.world.sleep(500)
+            got = b.poll()
+            assert ticks(cluster, cluster.world.cycle - began) < 100_000
+        if gone:
+            assert got.node == 2 and handle.status is Status.OK
+            assert ticks(cluster, cluster.world.cycle - began) < 60_000
+        else:
+            assert got.node == 0 and slow.status is Status.OK and handle.status is Status.TIMED_OUT
+
+    cluster.run(main())
+
+
+def test_half_a_message_that_its_sender_has_given_up_frees_its_token() -> None:
+    """The sender's words of it were lost until it gave them up, too."""
+    lost = [False]
+    cluster = Cluster(3, drop=lambda header: lost[0] and header.source == 0, send_timeout_ticks=24_000)
+
+    async def main() -> None:
+        a, b, source, target = await pair(cluster)
+        c = await cluster.gms[2].open_port(0)
+        await b.provide_receive_buffer(target)
+        await a.set_idt(node=1, port=0, ticks=3_000)
+        half = await a.send(source, node=1, port=0)
+        await cluster.world.sleep(3_000)
+        lost[0] = True
+        with pytest.raises(GmError):
+            await half.wait()
+        lost[0] = False
+        assert cluster.programs[1].ports[0].assemblies
+        sent = await c.send(await c.dma_malloc(40), node=1, port=0)
+        assert (await b.receive()).node == 2
+        await sent.wait()
+        await cluster.settle()
+        cluster.assert_home()
+
+    cluster.run(main())
+
+
 def test_a_node_that_is_started_again_takes_part_again() -> None:
     """Streams to it and of it begin anew: its old messages fail at once, no new one gets lost."""
     cluster = Cluster(2)
