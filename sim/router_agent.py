@@ -77,7 +77,7 @@ def check_control_packet(config: RouterConfig, flits: Sequence[int]) -> None:
 class RouterAgent:
     """The agent of router `router` of a network whose ports `router{r}_agent__request` and `__response` are
     public. `scope`: the instance that has them. One coroutine may use it at a time; an access takes a cycle,
-    and of VL tables as long as the last commit is being taken up."""
+    and of VL tables as long as the last commit is being taken up (`TableSignature.wait_bound` cycles at most)."""
 
     def __init__(self, clock: Clock, config: RouterConfig, router: int, *, scope: str = "TOP") -> None:
         self._clock, self._config = clock, config
@@ -124,8 +124,9 @@ class RouterAgent:
         crossbar: bool = False,
     ) -> None:
         """VL arbitration tables, rows of (VL, weight), of one port's link or crossbar input, or (`port` None)
-        of all; they take effect at the next frame's start. Raises ConfigError (`check_tables`) before anything is
-        written. With `deficit`, whose rows are quanta of VLs, VLs that are not given keep theirs."""
+        of all; entries are served in the order of the rows. They take effect at the next frame's start. Raises
+        ConfigError (`check_tables`) before anything is written. With `deficit`, whose rows are quanta of VLs, VLs that
+        are not given keep theirs."""
         check_tables(self._config, high=high, low=low, limit=limit, port=port)
         rest = 0 if self._config.vl_arbiter == "deficit" else self._config.vl_table_entries
         await self.write("SELECT", port=port or 0, crossbar=crossbar, everywhere=port is None)

@@ -37,9 +37,10 @@ class TableSignature(wiring.Signature):
 
     - `write`: entry `entry` (0 to `entries - 1`) of the high (`high` set) or low table becomes (`vl`,
       `weight` of 8 bits). Nothing changes for the traffic yet. Weight 0: the entry is not used.
-    - `commit`: the tables as written, with `limit` (8 bits), take effect at the next start of a frame.
+    - `commit`: the tables as written, with `limit` (8 bits), take effect at the next start of a frame, and at the
+      latest `patience_cycles` after they are ready.
     - `ready` (out): a write or a commit is taken in this cycle; without it, it is lost. Low after reset,
-      while the tables are wiped, and from a commit until it has taken effect.
+      while the tables are wiped, and from a commit until it has taken effect: `wait_bound` cycles at most.
     """
 
     def __init__(self, *, vls: int, entries: int) -> None:
@@ -55,6 +56,19 @@ class TableSignature(wiring.Signature):
                 "ready": Out(1),
             }
         )
+
+    @staticmethod
+    def patience_cycles(entries: int) -> int:
+        """Cycles that tables which are ready wait for the end of a frame, at most: as many as the longest frame of
+        `entries` entries has flits, rounded up to a power of two (16384 for 64). So a frame in flits of which one
+        goes in every cycle is never cut short, and one whose picks do not go keeps nobody waiting for ever."""
+        return 1 << (255 * entries).bit_length()
+
+    @classmethod
+    def wait_bound(cls, *, vls: int, entries: int) -> int:
+        """Most cycles without `ready`, whatever the traffic does: the tables' preparation, and `patience_cycles`."""
+        rows, walked = 2 << max(1, (vls - 1).bit_length()), 2 << (entries - 1).bit_length()
+        return walked + 1 + rows + cls.patience_cycles(entries)
 
 
 class VlArbiterSignature(wiring.Signature):

@@ -69,7 +69,7 @@ RETURN_CYCLES = 400
 REWRITE_CYCLES = 3000
 """To write and commit a table everywhere: 128 entries of some cycles each, and twice `TABLE_CYCLES`."""
 TABLE_CYCLES = 400
-"""From the commit of a table to its use, where nobody asks: two walks over entries and sums (`VlTables`) take less."""
+"""From the commit of a table to its use, where nobody asks: two walks over entries (`VlTables`) take less."""
 FLIT_BITS = 32
 
 

@@ -1,8 +1,8 @@
 """Proofs of the two-level arbiter, with weights in flits and in InfiniBand's units: for any tables, any traffic, and
 for ever.
 
-The tables are any sums that the proof likes, and come anew whenever it likes (`AnyTables`); that `VlTables` adds
-its entries up is proved on its own.
+The tables are any rows that the proof likes, and come anew whenever it likes (`AnyTables`); that `VlTables` links and
+adds up its entries is proved on its own.
 """
 
 import pytest
@@ -19,49 +19,103 @@ from .harness import Spec, mutate, prove
 # `scheduler` elaborates the arbiter itself, to see what is inside.
 pytestmark = pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
 
-VLS = 3
-SHARE_BITS = 3
+VLS = ENTRIES = 3
+WEIGHT_BITS = 2
 IBA = {"pointer": "slow", "units": "iba"}
 
 
-class AnyTables(wiring.Component):
-    """In the place of `VlTables`: `sums` (low and high, a VL each) and `limit` come from outside, and are free to
-    change after a `swap`, as `fresh` tells."""
+def lowest(flags):
+    """The number of the lowest flag that is set; 0 if none is."""
+    number = Const(0, 2)
+    for e in reversed(range(len(flags))):
+        number = Mux(flags[e], Const(e, 2), number)
+    return number
 
-    def __init__(self, *, vls, entries):
+
+class AnyTables(wiring.Component):
+    """In the place of `VlTables`: the rows of both tables (`vls`, `weights`: low and high, an entry each) and `limit`
+    come from outside, and are free to change after a `swap`. What is looked up in the cycle after it is `junk`."""
+
+    def __init__(self, *, vls, entries, sums):
+        self.sums = sums
+        share = {"select_vl": In(2), "select_high": In(1), "share": Out(WEIGHT_BITS + 2)}
         super().__init__(
             {
                 "table": Out(TableSignature(vls=vls, entries=entries)),
-                "select_vl": In(2),
-                "select_high": In(1),
-                "share": Out(SHARE_BITS),
+                "place": In(2),
+                "place_high": In(1),
+                "following": Out(2),
+                "last": Out(1),
+                "weight": Out(WEIGHT_BITS),
+                "following_single": Out(1),
+                "first": Out(data.ArrayLayout(data.ArrayLayout(2, vls), 2)),
                 "listed": Out(data.ArrayLayout(vls, 2)),
                 "single": Out(data.ArrayLayout(vls, 2)),
                 "limit": Out(8),
                 "pending": Out(1),
+                "overdue": Out(1),
                 "swap": In(1),
-                "sums": In(SHARE_BITS).array(2, vls),
+                "vls": In(2).array(2, ENTRIES),
+                "weights": In(WEIGHT_BITS).array(2, ENTRIES),
                 "any_limit": In(8),
                 "any_pending": In(1),
+                "any_overdue": In(1),
+                "junk": In(4 + WEIGHT_BITS),
+                "looked": Out(3),
             }
+            | (share if sums else {})
         )
+
+    def own(self, i, v):
+        """Flags of the entries of VL v."""
+        return [(self.vls[i][e] == v) & (self.weights[i][e] != 0) for e in range(ENTRIES)]
+
+    def sum(self, i, v):
+        parts = (Mux(own, self.weights[i][e], 0) for e, own in enumerate(self.own(i, v)))
+        return sum(parts, Const(0))[: WEIGHT_BITS + 2]
 
     def elaborate(self, platform):
         m = Module()
-        rows = Array([*self.sums[0], 0, *self.sums[1], 0])
+        changed = Signal()
+        m.d.sync += [changed.eq(self.swap), self.looked.eq(Cat(self.place, self.place_high))]
         m.d.comb += [
-            self.share.eq(rows[Cat(self.select_vl, self.select_high)]),
             self.limit.eq(self.any_limit),
             self.pending.eq(self.any_pending),
+            self.overdue.eq(self.any_overdue),
         ]
+        answers = []
         for i in range(2):
-            m.d.comb += self.listed[i].eq(Cat(s != 0 for s in self.sums[i]))
-            m.d.comb += self.single[i].eq(Cat(s == 1 for s in self.sums[i]))
+            weight = Array(self.weights[i])
+            for e in range(4):
+                later = [Const(0)] * ENTRIES
+                if e < ENTRIES:
+                    later = [
+                        (self.vls[i][n] == self.vls[i][e]) & (self.weights[i][n] != 0) & (n > e)
+                        for n in range(ENTRIES)
+                    ]
+                after = lowest(later)
+                answers.append(
+                    Cat(after, weight[after] == 1, ~Cat(*later).any(), weight[min(e, ENTRIES - 1)])
+                )
+            for v in range(VLS):
+                own = self.own(i, v)
+                first = lowest(own)
+                m.d.comb += [
+                    self.listed[i][v].eq(Cat(*own).any()),
+                    self.first[i][v].eq(first),
+                    self.single[i][v].eq(self.sum(i, v) == 1 if self.sums else weight[first] == 1),
+                ]
+        answer = Mux(changed, self.junk, Array(answers)[self.looked])
+        m.d.comb += Cat(self.following, self.following_single, self.last, self.weight).eq(answer)
+        if self.sums:
+            shares = Array([self.sum(i, v) if v < VLS else Const(0) for i in range(2) for v in range(4)])
+            m.d.comb += self.share.eq(shares[Cat(self.select_vl, self.select_high)])
         return m
 
 
 def scheduler(component, **parameters):
-    """The arbiter with any tables, and beside it the exact account of what each VL has left of a frame."""
+    """The arbiter with any tables, and beside it the exact account of what is left of a frame: slow, of each entry;
+    fast, of each VL, and which entries have had their turn in the pass."""
     made = []
 
     class Tables(AnyTables):
@@ -72,26 +126,33 @@ def scheduler(component, **parameters):
     module = __import__("sys").modules[component.__module__]
     replaced, module.VlTables = module.VlTables, Tables
     try:
-        dut = component(vls=VLS, entries=1, **parameters)
+        dut = component(vls=VLS, entries=ENTRIES, **parameters)
         inside = dut.elaborate(None)
     finally:
         module.VlTables = replaced
     spec, tables, state = Spec(), made[0], dut.internals
+    slow = dut.pointer == "slow"
     m = spec.m
     m.submodules.dut = inside
     spec.inputs(dut, "requests", "tails", "advance")
-    spec.inputs(tables, "any_limit", "any_pending")
-    sums = [[spec.free(SHARE_BITS, f"sum_{i}_{v}") for v in range(VLS)] for i in range(2)]
+    spec.inputs(tables, "any_limit", "any_pending", "any_overdue", "junk")
     swapped = Signal(init=1)
     m.d.sync += swapped.eq(tables.swap)
     for i in range(2):
-        for v in range(VLS):
-            before = Signal.like(sums[i][v], name=f"sum_{i}_{v}_before")
-            m.d.sync += before.eq(sums[i][v])
-            m.d.comb += [tables.sums[i][v].eq(sums[i][v]), Assume(swapped | (sums[i][v] == before))]
+        for e in range(ENTRIES):
+            row = spec.free(2 + WEIGHT_BITS, f"row_{i}_{e}")
+            before = Signal.like(row, name=f"row_{i}_{e}_before")
+            m.d.sync += before.eq(row)
+            m.d.comb += [
+                Cat(tables.vls[i][e], tables.weights[i][e]).eq(row),
+                Assume(swapped | (row == before)),
+                Assume(tables.vls[i][e] < VLS),
+            ]
 
     unit, by_packet = dut.weight_flits, dut.by_packet
-    shares = [[sums[i][v] << (unit.bit_length() - 1) for v in range(VLS)] for i in range(2)]
+    own = [[tables.own(i, v) for v in range(VLS)] for i in range(2)]
+    flits = [[tables.weights[i][e] << (unit.bit_length() - 1) for e in range(ENTRIES)] for i in range(2)]
+    shares = [[tables.sum(i, v) << (unit.bit_length() - 1) for v in range(VLS)] for i in range(2)]
 
     def charged(before, tail):
         """What is left after a flit; a packet is charged in whole units, what it takes beyond is forgiven."""
@@ -103,12 +164,26 @@ def scheduler(component, **parameters):
         Assert((dut.grant & ~dut.requests) == 0),
         Assert(dut.grant.any() == dut.requests.any()),
     ]
-    left = [[Signal(len(shares[i][v]), name=f"left_{i}_{v}") for v in range(VLS)] for i in range(2)]
-    in_frame = [
-        Signal(VLS, name=f"in_frame_{i}") for i in range(2)
-    ]  # VLs that have share, or a packet to end
-    asks = [Cat(dut.requests[v] & (sums[i][v] != 0) for v in range(VLS)) for i in range(2)]
-    can = [asks[i] & in_frame[i] for i in range(2)]
+    # What a frame is accounted in: entries, or VLs. `in_frame`: those that have something left, or a packet to end.
+    accounts = ENTRIES if slow else VLS
+    whole = flits if slow else shares
+    left = [[Signal(len(whole[i][a]), name=f"left_{i}_{a}") for a in range(accounts)] for i in range(2)]
+    in_frame = [Signal(accounts, name=f"in_frame_{i}") for i in range(2)]
+    in_pass = [Signal(ENTRIES, name=f"in_pass_{i}") for i in range(2)]  # fast: entries whose turn is to come
+    turn = [Signal(VLS, name=f"turn_{i}") for i in range(2)]
+    requests = Array([*dut.requests, Const(0)])
+    asks_e = [
+        Cat(requests[tables.vls[i][e]] & (tables.weights[i][e] != 0) for e in range(ENTRIES))
+        for i in range(2)
+    ]
+    asks = [Cat(dut.requests[v] & Cat(*own[i][v]).any() for v in range(VLS)) for i in range(2)]
+    frame_e = [
+        in_frame[i]
+        if slow
+        else Cat(Array([*in_frame[i], Const(0)])[tables.vls[i][e]] for e in range(ENTRIES))
+        for i in range(2)
+    ]
+    can_e = [asks_e[i] & frame_e[i] for i in range(2)]
     level = state.high
     tail = (dut.grant & dut.tails).any() if by_packet else Const(1)
     goes = dut.advance & dut.requests.any()
@@ -121,53 +196,149 @@ def scheduler(component, **parameters):
     fraction = dut.limit_flits.bit_length() - 1
     sent = Signal(8 + fraction)
     due = (tables.limit != 255) & (sent != 0) & (sent[fraction:] >= tables.limit)
+    frame_over = ~Mux(level, can_e[1], can_e[0]).any()
     m.d.comb += [
         Assert(~continues | ((level == begun_level) & (dut.grant == begun))),
         Assert(continues | (level == (asks[1].any() & ~(due & asks[0].any())))),
         Assert(~(asks[0] | asks[1]).any() | (dut.grant & Mux(level, asks[1], asks[0])).any()),
-        # While anybody who asks has share left in the frame, one who has goes.
-        Assert(~Mux(level, can[1], can[0]).any() | (dut.grant & Mux(level, can[1], can[0])).any()),
         Assert(state.underway == begun.any()),
         Assert(~begun.any() | ((state.served == begun) & (state.served_high == begun_level))),
-        Assert(~begun.any() | (Mux(begun_level, state.mask[1], state.mask[0]) == (~begun + 1)[:VLS])),
-        # It has its place in the frame, unless none has begun with these tables.
-        *(Assert((begun_level != i) | ~in_frame[i].any() | (begun & ~in_frame[i] == 0)) for i in range(2)),
+        # Tables change at the end of a frame, or when they have waited long enough; and then they do.
+        Assert(~tables.swap | (tables.pending & (frame_over | tables.overdue))),
+        Assert(~(tables.pending & (frame_over | tables.overdue)) | tables.swap),
     ]
     with m.If(goes):
         m.d.sync += sent.eq(Mux(level, sent + ~sent.all(), 0))
+    charged_entry = Signal(3)  # of the last flit
     for i in range(2):
-        for v in range(VLS):
-            begins = ~can[i].any()
-            base = Mux(begins, shares[i][v], left[i][v])
+        mine = level == i
+        holds = (turn[i] & asks[i]).any()
+        frame_begins = ~can_e[i].any()
+        open_e = can_e[i] if slow else can_e[i] & in_pass[i]
+        pass_begins = frame_begins | (~open_e.any() & ~holds)
+        # The first entry of the table that asks and has its turn to come; or whose VL has something left; or that asks.
+        choice = lowest(Mux(frame_begins, asks_e[i], Mux(open_e.any(), open_e, can_e[i])))
+        goes_vl = Array(tables.vls[i])[choice]
+        # The entry that is charged: the earliest one of its VL.
+        of_grant = Cat(
+            (Cat(*(dut.grant[v] & own[i][v][e] for v in range(VLS)))).any() for e in range(ENTRIES)
+        )
+        to_come = frame_e[i] if slow else in_pass[i]
+        here = of_grant & to_come
+        entry = lowest(Mux(here.any() & ~frame_begins, here, of_grant))
+        m.d.comb += [
+            Assert(~mine | ~asks[i].any() | (dut.grant == Mux(holds, turn[i] & asks[i], 1 << goes_vl))),
+            Assert((turn[i] & (turn[i] - 1)) == 0),
+            Assert(state.turn[i] == turn[i]),
+        ]
+        over = Signal(name=f"over_{i}")
+        for a in range(accounts):
+            target = (entry == a) if slow else dut.grant[a]
+            base = Mux(frame_begins, whole[i][a], left[i][a])
+            ends = target & tail & (base <= unit)
+            with m.If(ends):
+                m.d.comb += over.eq(1)
             with m.If(tables.swap):
-                m.d.sync += [left[i][v].eq(0), in_frame[i][v].eq(0)]
-            with m.Elif(goes & asks[i].any() & (level == i)):
+                m.d.sync += [left[i][a].eq(0), in_frame[i][a].eq(0)]
+            with m.Elif(goes & asks[i].any() & mine):
                 m.d.sync += [
-                    left[i][v].eq(Mux(dut.grant[v], charged(base, tail), base)),
-                    in_frame[i][v].eq(
-                        Mux(begins, sums[i][v] != 0, in_frame[i][v]) & ~(dut.grant[v] & tail & (base <= unit))
-                    ),
+                    left[i][a].eq(Mux(target, charged(base, tail), base)),
+                    in_frame[i][a].eq(Mux(frame_begins, whole[i][a] != 0, in_frame[i][a]) & ~ends),
                 ]
+        going = goes & asks[i].any() & mine
+        next_turn = Mux(over if slow else tail, 0, dut.grant)
+        with m.If(going):
+            m.d.sync += [
+                turn[i].eq(Mux(tables.swap & tail, 0, next_turn)),
+                in_pass[i].eq(Mux(pass_begins, 7, in_pass[i]) & ~Mux(tail, 1 << entry, 0)),
+                charged_entry.eq(Cat(entry, Const(i, 1))),
+            ]
+        with m.Elif(tables.swap):
+            m.d.sync += turn[i].eq(Mux(goes | (begun_level != i) | ~begun.any(), 0, turn[i]))
+        for v in range(VLS):
             # What ties the arbiter's registers to that account.
             port = state.left.read_port(domain="comb")
-            late = state.charge & state.served[v] & (state.served_high == i)
-            some, kept = in_frame[i][v], Mux(state.whole[i][v], shares[i][v], port.data)[: len(left[i][v])]
+            mine_late = state.served[v] & (state.served_high == i)
+            late = state.charge & mine_late & (~state.moved if slow else 1)
+            rest = Cat(*own[i][v]) & (frame_e[i] if slow else in_pass[i])
+            some = rest.any() if slow else in_frame[i][v]
+            place = Mux(
+                state.now_fresh[i][v],
+                tables.first[i][v],
+                Mux(state.steps[i][v], tables.following, state.places[i][v]),
+            )
+            account = lowest(rest) if slow else v
+            full, now = Array(whole[i])[account], Array(left[i])[account]
+            kept = Mux(state.whole[i][v], full, port.data)[: len(now)]
             m.d.comb += [
                 port.addr.eq(v + 4 * i),
-                Assert((state.has_share[i][v] == some) & (~some | (sums[i][v] != 0))),
-                Assert(left[i][v] <= shares[i][v]),
-                Assert(~some | ((state.last_unit[i][v] | (late & state.near)) == (left[i][v] <= unit))),
-                Assert(~some | (Mux(late, charged(kept, state.served_tail), kept) == left[i][v])),
-                Assert(some | (left[i][v] == 0)),
+                Assert(state.now_has[i][v] == some),
+                Assert(~some | Cat(*own[i][v]).any()),
+                Assert(some | state.now_fresh[i][v]),
+                Assert(~some | (state.now_last[i][v] == (now <= unit))),
+                Assert(~some | (Mux(late, charged(kept, state.served_tail), kept) == now)),
+                Assert(~(state.charge & mine_late & ~swapped) | (tables.looked == charged_entry)),
+                Assert(
+                    ~(state.charge & mine_late & ~swapped) | Cat(*own[i][v]).bit_select(charged_entry[:2], 1)
+                ),
+                Assert(~state.moved | state.charge & ~swapped),
+            ]
+            if slow:
+                m.d.comb += [
+                    Assert(~some | (place == lowest(rest))),
+                    # New tables leave a packet that was begun its turn, before a frame begins.
+                    Assert(~turn[i][v] | some | (~in_frame[i].any() if by_packet else 0)),
+                    Assert(~late | ~some | swapped | (charged_entry[:2] == lowest(rest))),
+                ]
+            else:
+                opened = state.opened[i][v] & ~state.wraps[i][v]
+                m.d.comb += [
+                    Assert(~some | (opened == rest.any())),
+                    Assert(~(some & opened) | (place == lowest(rest))),
+                    Assert(~some | opened | state.now_fresh[i][v]),
+                    Assert(~turn[i][v] | begun[v]),
+                ]
+            # A VL's entries have their turns in order.
+            for e in range(ENTRIES):
+                for n in range(e):
+                    both = own[i][v][e] & own[i][v][n]
+                    m.d.comb += Assert(~both | ~some | rest[e] | ~rest[n])
+                if slow:
+                    untouched = own[i][v][e] & rest[e] & (lowest(rest) != e)
+                    m.d.comb += Assert(~untouched | (left[i][e] == flits[i][e]))
+        for a in range(accounts):
+            m.d.comb += [
+                Assert(left[i][a] <= whole[i][a]),
+                Assert(in_frame[i][a] | (left[i][a] == 0)),
+                Assert(~in_frame[i][a] | (whole[i][a] != 0)),
             ]
             if not by_packet:
-                m.d.comb += [Assert(~some | (left[i][v] != 0)), Assert(begun == 0)]
+                m.d.comb += [Assert(~in_frame[i][a] | (left[i][a] != 0)), Assert(begun == 0)]
+        # A begun packet has its place in the frame, and its turn, unless none has begun with these tables.
+        m.d.comb += [
+            Assert((begun_level != i) | ~begun.any() | (turn[i] == begun)),
+            Assert(
+                (begun_level != i)
+                | ~in_frame[i].any()
+                | ((begun & ~Cat((Cat(*own[i][v]) & frame_e[i]).any() for v in range(VLS))) == 0)
+            ),
+        ]
     if not by_packet:
-        wait(spec, dut, tables, left, in_frame, shares, level, goes)
+        of_vl = left
+        if slow:
+            of_vl = [
+                [
+                    sum((Mux(own[i][v][e], left[i][e], 0) for e in range(ENTRIES)), Const(0))
+                    for v in range(VLS)
+                ]
+                for i in range(2)
+            ]
+        wait(spec, dut, tables, of_vl, shares, level, goes)
     m.d.comb += [
         Assert((state.served & (state.served - 1)) == 0),
         Assert(state.sent == sent),
-        Cover(tables.swap & (dut.requests == 7) & ~swapped),
+        Cover(tables.swap & (dut.requests == 7) & ~swapped & ~tables.overdue),
+        Cover(tables.swap & ~frame_over),
     ]
     if by_packet:
         return spec
@@ -191,7 +362,7 @@ def scheduler(component, **parameters):
     return spec
 
 
-def wait(spec, dut, tables, left, in_frame, shares, level, goes):
+def wait(spec, dut, tables, left, shares, level, goes):
     """The bound on waiting, 2 S flits of others of its level, for anyone that keeps asking: while it has share left
     the others can send at most what they have left, and before that at most the rest of their old frame. With weights
     in flits; in InfiniBand's units the induction takes too long."""
@@ -210,13 +381,13 @@ def wait(spec, dut, tables, left, in_frame, shares, level, goes):
                 rest = sum((left[i][u] for u in range(VLS) if u != v), Const(0))
                 m.d.comb += [
                     Assume(dut.requests[v] & (shares[i][v] != 0)),
-                    Assert(waited + rest <= Mux(in_frame[i][v], 2 * others, others)),
+                    Assert(waited + rest <= Mux(left[i][v] != 0, 2 * others, others)),
                 ]
 
 
 @pytest.mark.parametrize("pointer", ["fast", "slow"])
 def test_frames_and_levels_are_proved(pointer, tmp_path):
-    prove(scheduler(TwoLevelArbiter, pointer=pointer), tmp_path, depth=3)
+    prove(scheduler(TwoLevelArbiter, pointer=pointer), tmp_path, depth=2)
 
 
 def test_frames_and_levels_in_packets_are_proved(tmp_path):
@@ -227,24 +398,47 @@ def test_tables_can_change_under_full_load(tmp_path):
     prove(scheduler(TwoLevelArbiter), tmp_path, mode="cover", depth=8)
 
 
+FAST, SLOW = "fast", "slow"
 MUTANTS = [
-    ("near & (served_high == i)", "near & 0", 12),  # a flit too many when one VL goes back to back
-    ("whole[i] & ~Mux(charge & (served_high == i), served, 0)", "whole[i]", 12),  # a share that never shrinks
-    (
-        "Mux(begins, everyone, whole[i]",
-        "Mux(0, everyone, whole[i]",
-        16,
-    ),  # what an idle VL has left is carried over
-    ("~(low_due & any_low)", "~low_due", 12),  # nobody goes
-    ("listed.eq(any_high | any_low)", "listed.eq(any_high)", 12),
-    ("m.d.sync += [share.eq(0) for share in has_share]", "pass", 12),  # an old frame lasts into new tables
-    ("(sent[fraction:] >= tables.limit)", "(sent[fraction:] > tables.limit)", 8),
+    # A flit too many when one VL goes back to back; a share that never shrinks.
+    (FAST, "now_last[i].eq(last_unit[i] | Mux(near, mine, 0))", "now_last[i].eq(last_unit[i])", 12),
+    (SLOW, "Mux(near & ~moved, mine, 0)", "Mux(near, mine, 0)", 12),
+    (FAST, "(whole[i] & ~late) |", "whole[i] |", 12),
+    # What an idle VL has left is carried over.
+    (FAST, "Mux(begins, everyone, (whole[i]", "Mux(0, everyone, (whole[i]", 16),
+    # Nobody goes.
+    (FAST, "~(low_due & any_low)", "~low_due", 12),
+    (FAST, "listed.eq(any_high | any_low)", "listed.eq(any_high)", 12),
+    # An old frame lasts into new tables; one of high too many.
+    (FAST, "has_share[i].eq(0),", "", 12),
+    (FAST, "(sent[fraction:] >= tables.limit)", "(sent[fraction:] > tables.limit)", 8),
+    # Tables change in the midst of a frame; or wait for ever.
+    (FAST, "tables.pending & (fresh_frame | tables.overdue)", "tables.pending", 8),
+    (SLOW, "tables.pending & (fresh_frame | tables.overdue)", "tables.pending", 8),
+    (SLOW, "tables.pending & (fresh_frame | tables.overdue)", "tables.pending & fresh_frame", 8),
+    # Entries out of order: by VL number; each VL's first one for ever; a frame or a pass from where the last one ended.
+    (SLOW, "place_b < place_a", "0", 8),
+    (SLOW, "fresh[i] & ~steps[i]", "fresh[i]", 8),
+    (SLOW, "Mux(level & fresh_pass, everyone, now_fresh[i]", "Mux(0, everyone, now_fresh[i]", 12),
+    (FAST, "Mux(level & fresh_pass, everyone, opened[i]", "Mux(0, everyone, opened[i]", 12),
+    # A turn that ends early, or never.
+    (SLOW, "closes.any() if slow else tail", "1 if slow else tail", 8),
+    (SLOW, "closes.any() if slow else tail", "0 if slow else tail", 8),
+    # A last entry that is used up and stays.
+    (SLOW, "now_has[i].eq(has_share[i] & ~wraps[i])", "now_has[i].eq(has_share[i])", 8),
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "depth"), MUTANTS)
-def test_proof_catches_mutant(old, new, depth, tmp_path):
-    spec = scheduler(mutate(TwoLevelArbiter, old, new))
+# Those of the order and of the change of tables in every run, the others in a full one.
+EVERY_RUN = ("place_b < place_a", "tables.pending & (fresh_frame | tables.overdue)", "(whole[i] & ~late) |")
+
+
+@pytest.mark.parametrize(
+    ("pointer", "old", "new", "depth"),
+    [pytest.param(*one, marks=() if one[1] in EVERY_RUN else pytest.mark.full) for one in MUTANTS],
+)
+def test_proof_catches_mutant(pointer, old, new, depth, tmp_path):
+    spec = scheduler(mutate(TwoLevelArbiter, old, new), pointer=pointer)
     prove(spec, tmp_path, mode="bmc", depth=depth, expect="fail")
 
 
@@ -253,7 +447,7 @@ IBA_MUTANTS = [
         "if self.by_packet:\n            with m.If(underway",
         "if False:\n            with m.If(underway",
     ),  # cut off
-    ("grant & base, 0)", "Mux(begins, 0, grant & base), 0)"),  # a short share that never ends
+    ("grant & base, 0)", "Mux(begins, 0, grant & base), 0)"),  # a short turn that never ends
     ("level & tail, grant & base", "level, grant & base"),  # a packet that ends with its share
     ("less[:rounding] & ~tail.replicate(rounding)", "less[:rounding]"),  # charged flit by flit
 ]
@@ -265,16 +459,23 @@ def test_proof_in_packets_catches_mutant(old, new, tmp_path):
     prove(spec, tmp_path, mode="bmc", depth=12, expect="fail")
 
 
+PATIENCE_CYCLES = 4
+
+
 def tables_spec(component):
-    """Writes and commits at any time, to a copy of the entries; after each change the sums are those of the copy at
-    the commit."""
+    """Writes and commits at any time, to a copy of the entries; after each change the rows and sums are those of the
+    copy at the commit. And tables that wait are overdue in time, so that `ready` is away no longer than so."""
     vls = entries = 2
     spec = Spec()
     m = spec.m
-    m.submodules.dut = dut = component(vls=vls, entries=entries)
+    m.submodules.dut = dut = component(vls=vls, entries=entries, patience_cycles=PATIENCE_CYCLES)
     names = ("write", "high", "entry", "vl", "weight", "limit", "commit")
-    spec.inputs(dut, *(f"table.{name}" for name in names), "select_vl", "select_high", "swap")
-    m.d.comb += Assume(dut.table.weight[3:-1] == 0)  # values enough, and a proof in seconds
+    spec.inputs(dut, *(f"table.{name}" for name in names), "select_vl", "select_high", "place", "place_high")
+    any_swap = spec.free(1, "any_swap")
+    m.d.comb += [
+        dut.swap.eq(dut.pending & (any_swap | dut.overdue)),
+        Assume(dut.table.weight[3:-1] == 0),  # values enough, and a proof in seconds
+    ]
     table = dut.table
     written = [[Signal(9, name=f"written_{i}_{e}") for e in range(entries)] for i in range(2)]
     committed = [[Signal(9, name=f"committed_{i}_{e}") for e in range(entries)] for i in range(2)]
@@ -291,37 +492,62 @@ def tables_spec(component):
         m.d.sync += limit.eq(table.limit)
     with m.If(dut.pending & dut.swap):
         m.d.sync += changed.eq(1)
+    away = Signal(8)
+    m.d.sync += away.eq(Mux(table.ready, 0, away + 1))
+    bound = TableSignature.wait_bound(vls=vls, entries=entries)
+    bound += PATIENCE_CYCLES - TableSignature.patience_cycles(entries)
+    m.d.comb += Assert(away <= bound)
+    looked = Signal(2)
+    m.d.sync += looked.eq(Cat(dut.place, dut.place_high))
+    settled = Signal()  # the row that was looked up is one of the tables in use
+    m.d.sync += settled.eq(changed & ~dut.swap)
     for i in range(2):
+        used = [entry[:8] != 0 for entry in committed[i]]
         for v in range(vls):
             total = Signal(10, name=f"total_{i}_{v}")
-            parts = [Mux(entry[8] == v, entry[:8], 0) for entry in committed[i]]
+            own = [used[e] & (committed[i][e][8] == v) for e in range(entries)]
+            parts = [Mux(own[e], committed[i][e][:8], 0) for e in range(entries)]
             m.d.comb += total.eq(sum(parts, Const(0)))
             with m.If(changed & table.ready):
                 m.d.comb += [
                     Assert(dut.listed[i][v] == (total != 0)),
                     Assert(dut.single[i][v] == (total == 1)),
-                    Assert((dut.select_high != i) | (dut.select_vl != v) | (dut.share == total)),
+                    Assert(
+                        (dut.select_high != i) | (dut.select_vl != v) | (total == 0) | (dut.share == total)
+                    ),
+                    Assert((total == 0) | (dut.first[i][v] == Mux(own[0], 0, 1))),
                 ]
+            for e in range(entries):
+                more = own[1] if e == 0 else Const(0)
+                with m.If(settled & table.ready & own[e] & (looked == e + 2 * i)):
+                    m.d.comb += [
+                        Assert(dut.weight == committed[i][e][:8]),
+                        Assert(dut.last == ~more),
+                        Assert(dut.last | (dut.following == 1)),
+                        Assert(dut.last | (dut.following_single == (committed[i][1][:8] == 1))),
+                    ]
     with m.If(changed & table.ready):
-        m.d.comb += [Assert(dut.limit == limit), Cover(dut.share == 256)]
+        m.d.comb += Assert(dut.limit == limit)
     return spec
 
 
-TABLES_DEPTH = 4 + 4 + 4 * 2 + 2 * 2 + 2 + 3
-"""The wipe, four writes, the walk, and the change."""
+TABLES_DEPTH = 4 + 4 + 4 + 4 + 2 + PATIENCE_CYCLES + 3
+"""The wipe, four writes, the walk, the wait, and the change."""
 
 
-def test_tables_add_up(tmp_path):
+def test_tables_are_linked_and_add_up(tmp_path):
     prove(tables_spec(VlTables), tmp_path / "bmc", mode="bmc", depth=TABLES_DEPTH)
-    prove(tables_spec(VlTables), tmp_path / "cover", mode="cover", depth=TABLES_DEPTH)
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("summed == 1", "summed[0]"),
+        ("return summed == 1", "return summed[0]"),
         ("m.d.sync += walking.eq(1)", "m.d.sync += walking.eq(0)"),
         ("self.limit.eq(limit)", "self.limit.eq(self.table.limit)"),
+        ("~seen.bit_select(row, 1), walked_weight", "0, walked_weight"),
+        ("entry_read.addr.eq(~count[", "entry_read.addr.eq(count["),
+        ("count == self._patience - 1", "count == self._patience"),
     ],
 )
 def test_proof_of_tables_catches_mutant(old, new, tmp_path):

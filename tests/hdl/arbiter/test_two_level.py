@@ -5,10 +5,10 @@ from amaranth.sim import Simulator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lanikai.hdl.arbiter.two_level import TwoLevelArbiter
-from lanikai.hdl.arbiter.vl import NO_LIMIT
+from lanikai.hdl.arbiter.vl import NO_LIMIT, TableSignature
 from lanikai.hdl.config import ConfigError
 
-from .vl_models import ControlFirst, TwoLevelModel, play, ready_cycles
+from .vl_models import ControlFirst, TwoLevelModel, play, ready_cycles, write_tables
 
 POINTERS = ("fast", "slow")
 
@@ -134,8 +134,7 @@ def test_wait_is_never_longer_than_the_bound(pointer, data):
     vls = 4
     high, low, limit = data.draw(tables(vls, 4, st.integers(0, 4)))
     patient = data.draw(st.integers(0, vls - 1))
-    shares = [[sum(w for v, w in table if v == vl) for vl in range(vls)] for table in (high, low)]
-    bound = TwoLevelArbiter.wait_bound(patient, high=shares[0], low=shares[1], limit=limit)
+    bound = TwoLevelArbiter.wait_bound(patient, high=high, low=low, limit=limit)
     if bound is None or not high + low:
         return
     waited = 0
@@ -152,11 +151,141 @@ def test_wait_is_never_longer_than_the_bound(pointer, data):
 
 def test_wait_bound_in_numbers():
     bound = TwoLevelArbiter.wait_bound
-    assert bound(0, high=[2, 3, 4], low=[0, 0, 0]) == 14
-    assert bound(0, high=[2, 3, 4], low=[0, 0, 1], limit=4) == 14 + 4
-    assert bound(2, high=[2, 3, 0], low=[0, 0, 1], limit=4) == 4
-    assert bound(2, high=[2, 3, 0], low=[0, 0, 1]) is None
-    assert bound(1, high=[2, 0, 0], low=[0, 0, 1]) is None
+    three = [(0, 2), (1, 3), (2, 4)]
+    assert bound(0, high=three, low=[]) == 14
+    assert bound(0, high=[(1, 1), (0, 2), (1, 2), (2, 4), (2, 0)], low=[]) == 14
+    assert bound(0, high=three, low=[(2, 1)], limit=4) == 14 + 4
+    assert bound(2, high=three[:2], low=[(2, 1)], limit=4) == 5 - 1
+    assert bound(2, high=three[:2], low=[(2, 1)]) is None
+    assert bound(1, high=[(0, 2)], low=[(2, 1)]) is None
+    # Each entry may end in the midst of a packet.
+    assert bound(0, high=[], low=[(1, 3), (0, 1), (1, 2)], unit=4, packet_flits=5) == 2 * (12 + 4 + 8 + 4)
+
+
+def order_of(dut, stimulus, **tables):
+    """The VLs that go, cycle by cycle."""
+    order = []
+    play(dut, stimulus, lambda *cycle: order.append(cycle[-1].bit_length() - 1), **tables)
+    return order
+
+
+def everyone(table):
+    return sum(1 << vl for vl in {vl for vl, _ in table})
+
+
+@pytest.mark.parametrize(
+    ("pointer", "table", "frame"),
+    [
+        ("slow", [(0, 4), (1, 4), (0, 4), (1, 4)], "0000111100001111"),
+        ("slow", [(0, 8), (1, 8)], "0000000011111111"),
+        ("slow", [(0, 2), (1, 1), (0, 2), (2, 1)], "001002"),
+        ("slow", [(2, 1), (0, 0), (0, 3), (0, 1), (1, 1), (2, 2)], "20000122"),
+        ("fast", [(0, 2), (1, 1), (0, 2), (2, 1)], "010200"),
+        ("fast", [(0, 4), (1, 4), (0, 4), (1, 4)], "0101" * 4),
+        ("fast", [(0, 8), (1, 8)], "01" * 8),
+        ("fast", [(2, 1), (0, 3), (1, 1)], "20100"),
+        ("fast", [(0, 1), (1, 3), (0, 3), (1, 1)], "01010101"),
+    ],
+)
+@pytest.mark.parametrize("high", [False, True])
+def test_entries_are_served_in_the_order_of_the_table(pointer, table, frame, high):
+    """Frame by frame, from the first flit on, with VLs that always ask."""
+    dut = TwoLevelArbiter(vls=3, entries=6, pointer=pointer)
+    tables = {"high": table} if high else {"low": table}
+    order = order_of(dut, [(everyone(table), 0, 1)] * (3 * len(frame)), **tables)
+    assert "".join(map(str, order)) == frame * 3
+
+
+def test_64_entries_are_served_in_order():
+    """The whole of the largest table, for 16 VLs without the control VL, in both levels."""
+    table = [(vl * 7 % 15, 1 + vl % 3) for vl in range(64)]
+    dut = TwoLevelArbiter(vls=16, entries=64, pointer="slow")
+    frame = [vl for vl, weight in table for _ in range(weight)]
+    order = order_of(dut, [(0x7FFF, 0, 1)] * (2 * len(frame)), high=table, low=[(3, 1)])
+    assert order == 2 * frame
+
+
+def test_idle_vls_are_passed_over_and_the_order_of_the_others_stays():
+    table = [(0, 2), (1, 3), (2, 1), (0, 1), (1, 1), (3, 2)]
+    for active in range(1, 16):
+        dut = TwoLevelArbiter(vls=4, entries=6, pointer="slow")
+        frame = [vl for vl, weight in table for _ in range(weight) if active >> vl & 1]
+        assert order_of(dut, [(active, 0, 1)] * (2 * len(frame)), low=table) == 2 * frame
+
+
+def test_an_entry_that_was_passed_over_has_its_turn_when_its_vl_comes_back():
+    """VL 0 is away until the second flit of VL 1's first entry. Then it has the turn that it was passed over with
+    when that of VL 1 is over, and from then on the order is that of the table."""
+    table = [(0, 2), (1, 3), (0, 2), (1, 3)]
+    dut = TwoLevelArbiter(vls=2, entries=4, pointer="slow")
+    order = order_of(dut, [(0b10, 0, 1)] * 2 + [(0b11, 0, 1)] * 18, low=table)
+    assert "".join(map(str, order)) == "111" + "0000" + "111" + "0011100111"
+    # An interrupted turn goes on where it stood.
+    dut = TwoLevelArbiter(vls=2, entries=4, pointer="slow")
+    order = order_of(dut, [(0b11, 0, 1)] + [(0b10, 0, 1)] * 2 + [(0b11, 0, 1)] * 7, low=table)
+    assert "".join(map(str, order)) == "0" + "111" + "0" + "00" + "111"
+
+
+def test_iba_entries_are_charged_one_by_one():
+    """Weights of 3 are 192 bytes: two packets of 5 flits of 16 bytes, 128 bytes each when charged, at each entry."""
+    position = [0, 0]
+    order = []
+
+    def stimulus():
+        for _ in range(2 * 40):
+            yield 0b11, sum((position[v] == 4) << v for v in range(2)), 1
+
+    def check(requests, tails, advance, grant):
+        vl = grant.bit_length() - 1
+        order.append(vl)
+        position[vl] = (position[vl] + 1) % 5
+
+    dut = TwoLevelArbiter(vls=2, entries=4, pointer="slow", units="iba", flit_bytes=16)
+    play(dut, stimulus(), check, low=[(0, 3), (1, 3), (0, 3), (1, 3)])
+    assert order == 4 * ([0] * 10 + [1] * 10)
+
+
+@pytest.mark.parametrize(("pointer", "units"), [("fast", "flit"), ("slow", "flit"), ("slow", "iba")])
+@pytest.mark.parametrize("stuck", ["never goes", "frame without end"])
+def test_tables_take_effect_within_the_bound_whatever_the_grants_do(pointer, units, stuck):
+    """A grant that is never used, and a packet that never ends: `ready` is back after `wait_bound` cycles, not
+    before, and then the new tables act."""
+    if (stuck, units) == ("frame without end", "flit"):
+        stuck = "one in 500"
+    dut = TwoLevelArbiter(vls=2, entries=2, pointer=pointer, units=units)
+    goes = {
+        "never goes": lambda c: 0,
+        "one in 500": lambda c: c % 500 == 7,
+        "frame without end": lambda c: 1,
+    }[stuck]
+    bound = TableSignature.wait_bound(vls=2, entries=2)
+    assert bound == 4 + 1 + 4 + 512
+    waited = []
+
+    async def bench(ctx):
+        await write_tables(ctx, dut, [], [(0, 200), (1, 200)], NO_LIMIT)
+        ctx.set(dut.requests, 0b11)
+        ctx.set(dut.advance, 1)
+        await ctx.tick()  # a frame has begun
+        ctx.set(dut.advance, 0)
+        for entry, vl in enumerate((1, 0)):
+            for name, value in (("entry", entry), ("vl", vl), ("weight", 200), ("write", 1)):
+                ctx.set(getattr(dut.table, name), value)
+            await ctx.tick()
+        ctx.set(dut.table.write, 0)
+        for cycle in range(bound + 2):
+            ctx.set(dut.advance, goes(cycle))
+            ctx.set(dut.table.commit, cycle == 0)
+            waited.append(ctx.get(dut.table.ready))
+            await ctx.tick()
+        assert waited == [1, *[0] * bound, 1]
+        # A frame of the new tables begins at the first entry; a packet that was begun goes on.
+        assert ctx.get(dut.grant) == (0b01 if units == "iba" else 0b10)
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
 
 
 @pytest.mark.parametrize("units", ["flit", "iba"])

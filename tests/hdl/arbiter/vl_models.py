@@ -96,64 +96,98 @@ class DeficitModel:
 
 
 class TwoLevelModel:
-    """Tables are lists of (VL, weight); `weight_flits` and `limit_flits` as in `TwoLevelArbiter`."""
+    """Tables are lists of (VL, weight), looked at entry by entry; `weight_flits` and `limit_flits` as in
+    `TwoLevelArbiter`."""
 
     def __init__(self, vls, *, pointer="fast", by_packet=False, weight_flits=1, limit_flits=1) -> None:
         self.vls, self.slow, self.by_packet = vls, pointer == "slow", by_packet
         self.weight_flits, self.limit_flits = weight_flits, limit_flits
-        self.last = [vls - 1, vls - 1]
+        self.last_other = vls - 1
         self.sent_high = 0
-        self.pending = None
+        self.pending, self.overdue = None, False
         self.underway = None
+        self.turn = [None, None]
         self.load([], [(vl, 1) for vl in range(vls)], NO_LIMIT)
 
     def load(self, high, low, limit) -> None:
-        self.shares = [[0] * self.vls, [0] * self.vls]
-        for level, table in enumerate((low, high)):
-            for vl, weight in table:
-                self.shares[level][vl] += weight * self.weight_flits
+        self.tables = [[(vl, w * self.weight_flits) for vl, w in table if w] for table in (low, high)]
         self.limit = limit
-        self.left = [[0] * self.vls, [0] * self.vls]
+        self.left = [[0] * len(table) for table in self.tables]  # slow: of entries
+        self.share = [[0] * self.vls, [0] * self.vls]  # fast: of VLs
+        self.taken = [set(), set()]  # fast: entries that had their flit in this pass
+        self.turn = [None, None]
+        if self.underway:
+            self.turn[self.underway[0]] = self.underway[1]
 
     def look(self, requests: int):
-        """(level or None, VLs that may go, whether a frame begins)."""
-        wants = [[vl for vl in asking(requests) if self.shares[level][vl]] for level in range(2)]
+        """(level, entry that goes, what it begins: "frame", "pass" or None), or None if nobody in a table asks."""
+        wants = [
+            [e for e, (vl, _) in enumerate(table) if requests >> vl & 1 and vl < self.vls]
+            for table in self.tables
+        ]
         due = self.limit != NO_LIMIT and self.sent_high >= max(1, self.limit * self.limit_flits)
         level = 1 if wants[1] and not (due and wants[0]) else 0 if wants[0] else None
-        if self.by_packet and self.underway is not None and self.underway[1] in wants[self.underway[0]]:
-            level = self.underway[0]
         if level is None:
-            return None, asking(requests), True
-        eligible = [vl for vl in wants[level] if self.left[level][vl] > 0]
-        return level, eligible or wants[level], not eligible
+            return None
+        if self.by_packet and self.underway:
+            begun, vl = self.underway
+            if any(self.tables[begun][e][0] == vl for e in wants[begun]):
+                level = begun
+        table = self.tables[level]
+        if self.slow:
+            chosen = [e for e in wants[level] if self.left[level][e]]
+            in_pass = chosen
+        else:
+            chosen = [e for e in wants[level] if self.share[level][table[e][0]]]
+            in_pass = [e for e in chosen if e not in self.taken[level]]
+        holder = [e for e in wants[level] if table[e][0] == self.turn[level]]
+        if holder:
+            mine = [e for e in in_pass if e in holder]
+            return level, (mine or holder)[0], None if set(chosen) & set(holder) else "frame"
+        if in_pass:
+            return level, in_pass[0], None
+        return (level, chosen[0], "pass") if chosen else (level, wants[level][0], "frame")
 
     def grant(self, requests: int, tails: int) -> int | None:
-        level, candidates, _ = self.look(requests)
-        return after(candidates, self.last[level or 0]) if candidates else None
+        found = self.look(requests)
+        if found:
+            return self.tables[found[0]][found[1]][0]
+        return after(asking(requests), self.last_other) if requests else None
 
     def go(self, requests: int, tails: int, advance: int) -> None:
-        level, _, begins = self.look(requests)
-        vl = self.grant(requests, tails)
+        found, vl = self.look(requests), self.grant(requests, tails)
         if advance and vl is not None:
             tail = not self.by_packet or bool(tails >> vl & 1)
-            over = True
-            if level is not None:
-                if begins:
-                    self.left[level] = list(self.shares[level])
-                left = max(self.left[level][vl] - 1, 0)
-                if tail:
-                    left -= left % self.weight_flits
-                elif left == 0:
-                    left = 0.5  # finishes its packet
-                self.left[level][vl] = left
-                over = left == 0
-            stays = (level is not None and not over) if self.slow else not tail
-            self.last[level or 0] = vl - 1 if stays else vl
-            self.sent_high = self.sent_high + 1 if level == 1 else 0
-            self.underway = (level, vl) if level is not None and not tail else None
-        if self.pending and begins:
+            if found:
+                self.send(*found, tail)
+            else:
+                self.last_other = vl
+            self.sent_high = self.sent_high + 1 if found and found[0] else 0
+            self.underway = (found[0], vl) if found and not tail else None
+        if self.pending and (self.overdue or not found or found[2] == "frame"):
             self.load(*self.pending)
             self.pending = None
+
+    def send(self, level, e, begins, tail) -> None:
+        vl = self.tables[level][e][0]
+        account = self.left[level] if self.slow else self.share[level]
+        which = e if self.slow else vl
+        if begins == "frame":
+            account[:] = [0] * len(account)
+            for entry, (lane, weight) in enumerate(self.tables[level]):
+                account[entry if self.slow else lane] += weight
+        if begins:
+            self.taken[level].clear()
+        left = max(account[which] - 1, 0)
+        if tail:
+            left -= left % self.weight_flits
+        elif left == 0:
+            left = 0.5  # finishes its packet
+        account[which] = left
+        over = left == 0 if self.slow else tail
+        self.turn[level] = None if over else vl
+        if tail:
+            self.taken[level].add(e)
 
 
 class ControlFirst:
@@ -175,7 +209,7 @@ class ControlFirst:
 def ready_cycles(vls: int, entries: int) -> int:
     """Cycles from a commit until the new tables wait for a frame's start."""
     row_bits, entry_bits = max(1, (vls - 1).bit_length()), (entries - 1).bit_length()
-    return 4 * (1 << row_bits) + 2 * (1 << entry_bits) + 2
+    return 2 * (1 << row_bits) + 2 * (1 << entry_bits) + 2
 
 
 def play(dut: VlArbiter, stimulus, check, *, high=(), low=(), limit=NO_LIMIT) -> None:
