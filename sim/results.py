@@ -28,7 +28,7 @@ from .errors import EXIT_FAILED, EXIT_OK, UserError
 from .experiments.base import Claim, Outcome, Size
 from .folder_lock import LOCK, lock_folder
 
-__all__ = ["Report", "RunFolder", "check_file", "rows", "versions", "write_csv"]
+__all__ = ["Report", "RunFolder", "check_file", "declared", "rows", "versions", "write_csv"]
 
 
 def versions() -> dict[str, str]:
@@ -62,7 +62,8 @@ def _verilator_version() -> str | None:
 @dataclass(frozen=True, kw_only=True)
 class Report:
     """A whole run: `experiment`, `size`, `seed`, the `outcomes` in the points' order, the `claims`, time
-    spent building (`build_seconds`), whether all models came from the cache, and the `files` written."""
+    spent building (`build_seconds`), whether all models came from the cache, and the `files` written. `by_flow` and
+    `element` are the experiment's, for tables."""
 
     experiment: str
     size: Size
@@ -72,6 +73,8 @@ class Report:
     build_seconds: float
     build_cached: bool
     files: Mapping[str, Any] = field(default_factory=dict)
+    by_flow: Sequence[str] = ()
+    element: str = "flow"
 
     @property
     def exit_status(self) -> int:
@@ -142,9 +145,13 @@ def _spread(outcome: Outcome) -> dict[str, Any]:
     return {"intervals": dict(outcome.intervals), "repetitions": list(outcome.repetitions)}
 
 
-def rows(outcomes: Sequence[Outcome], by_flow: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """A flat row for each flow of each point (one row for a point without flows): `point`, `flow` (None
-    without flows), parameters, results, `published_...`, `interval_...` (of several seeds), `within`, `seed`, `cycles`.
+def rows(
+    outcomes: Sequence[Outcome], by_flow: Sequence[str], element: str = "flow"
+) -> Iterator[dict[str, Any]]:
+    """A flat row for each flow of each point, one row for a point without flows.
+
+    Columns: `point`, `flow` or what `element` calls it (None without flows), parameters, results, `published_...`,
+    `interval_...` (of several seeds), `within`, `seed`, `cycles`.
 
     `by_flow` declares which results and parameters have a value for each flow (`Experiment.by_flow`): their lists are
     dealt out, and one that is shorter than the longest result has None for the last flows. Any other list is JSON,
@@ -154,11 +161,11 @@ def rows(outcomes: Sequence[Outcome], by_flow: Sequence[str]) -> Iterator[dict[s
         lists = [
             value
             for key, value in outcome.results.items()
-            if isinstance(value, list) and _declared(key, by_flow)
+            if isinstance(value, list) and declared(key, by_flow)
         ]
         flows = max(map(len, lists), default=0)
         for flow in range(flows or 1):
-            row: dict[str, Any] = {"point": number, "flow": flow if flows else None}
+            row: dict[str, Any] = {"point": number, element: flow if flows else None}
             for prefix, values in (
                 ("", outcome.point.parameters),
                 ("", outcome.results),
@@ -166,21 +173,22 @@ def rows(outcomes: Sequence[Outcome], by_flow: Sequence[str]) -> Iterator[dict[s
                 ("interval_", outcome.intervals),
             ):
                 for key, value in values.items():
-                    if flows and isinstance(value, list) and _declared(key, by_flow):
+                    if flows and isinstance(value, list) and declared(key, by_flow):
                         value = value[flow] if flow < len(value) else None
                     row[prefix + key] = json.dumps(value) if isinstance(value, list) else value
             yield row | {"within": outcome.within, "seed": outcome.seed, "cycles": outcome.cycles}
 
 
-def _declared(key: str, by_flow: Sequence[str]) -> bool:
+def declared(key: str, by_flow: Sequence[str]) -> bool:
+    """Whether `by_flow` (names, or patterns with `*`) has `key`: its list has a value for each flow."""
     return any(fnmatchcase(key, pattern) for pattern in by_flow)
 
 
-def write_csv(path: Path, outcomes: Sequence[Outcome], by_flow: Sequence[str]) -> None:
+def write_csv(path: Path, outcomes: Sequence[Outcome], by_flow: Sequence[str], element: str = "flow") -> None:
     """Write `rows` as CSV; the same outcomes give the same bytes."""
     import polars
 
-    polars.DataFrame(list(rows(outcomes, by_flow)), infer_schema_length=None).write_csv(path)
+    polars.DataFrame(list(rows(outcomes, by_flow, element)), infer_schema_length=None).write_csv(path)
 
 
 def check_file(path: Path, what: str) -> None:

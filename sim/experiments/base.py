@@ -147,6 +147,7 @@ class Experiment(ABC):
     - `Parameters`: a `Part` whose defaults are the published set-up.
     - `by_flow`: names of the points' parameters and results that are lists with a value for each flow (or rank, VL,
       class, slot), `*` standing for any letters: they are dealt out to the rows of `results.csv`. No other list is.
+    - `element`: the thing that has one value in such a list: the heading of its number in tables.
     """
 
     name: ClassVar[str]
@@ -155,6 +156,7 @@ class Experiment(ABC):
     entry: ClassVar[str]
     Parameters: ClassVar[type[Part]]
     by_flow: ClassVar[Sequence[str]] = ()
+    element: ClassVar[str] = "flow"
 
     @abstractmethod
     def points(self, parameters: Any, size: Size) -> Sequence[Point]:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from ..results import Report
+from ..results import Report, declared
 from .base import Outcome, Point, within
 from .registry import Listed
 from .runner import BUILD
@@ -72,12 +72,15 @@ class RunProgress:
             self._bars.stop()
 
 
-def result_table(outcomes: Sequence[Outcome]) -> Table:
-    """Every result of every flow, achieved beside published, and whether it is within its tolerance."""
+def result_table(
+    outcomes: Sequence[Outcome], by_flow: Sequence[str] = ("*",), element: str = "flow"
+) -> Table:
+    """Every result, achieved beside published, and whether it is within its tolerance. Lists that `by_flow` names have
+    a row for each `element`."""
     compared = any(outcome.point.published for outcome in outcomes)
     table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="bold")
     table.add_column("point")
-    for heading in ("flow", "result"):
+    for heading in (element, "result"):
         table.add_column(heading, no_wrap=True)
     repeated = any(outcome.repetitions for outcome in outcomes)
     spread_heading = ("± (95%)",) if repeated else ()
@@ -92,7 +95,8 @@ def result_table(outcomes: Sequence[Outcome]) -> Table:
         for key, value in outcome.results.items():
             published = (outcome.point.published or {}).get(key)
             tolerance = (outcome.point.tolerance or {}).get(key, 0.0)
-            values = list(enumerate(value)) if isinstance(value, list) else [(None, value)]
+            dealt_out = isinstance(value, list) and declared(key, by_flow)
+            values = list(enumerate(value)) if dealt_out else [(None, value)]
             spread = outcome.intervals.get(key)
             for flow, one in values:
                 half = spread[flow] if isinstance(spread, list) and flow is not None else spread
@@ -131,13 +135,17 @@ def _name(key: str) -> str:
 def _number(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}" if abs(value) < 1 else f"{value:.2f}"
+    if value is None:
+        return "-"  # nothing was measured, as the latency of a network that is saturated
+    if isinstance(value, list):
+        return ", ".join(map(_number, value))
     text = str(value)
     return text if len(text) <= 20 else f"{text[:16]}…"  # a hash: the files have it whole
 
 
 def show(console: Console, report: Report) -> None:
     """The end of a run: table, claims, speed, files."""
-    console.print(result_table(report.outcomes))
+    console.print(result_table(report.outcomes, report.by_flow, report.element))
     for claim in report.claims:
         if claim.holds is None:
             console.print("[yellow]not judged[/]", end=": ")

@@ -191,6 +191,7 @@ class MpiReplay(Experiment):
     entry = "lanikai.sim.experiments.mpi_replay:measure"
     Parameters = MpiReplayParameters
     by_flow = ("inside_mpi_share",)
+    element = "rank"
 
     def points(self, parameters: MpiReplayParameters, size: Size) -> list[Point]:
         """Alone and beside the competing flow, without and with a reservation, and what tells the two apart."""

@@ -261,6 +261,7 @@ class NetworkLoad(Experiment):
     entry = MEASURE
     Parameters = NetworkLoadParameters
     by_flow = ("class_*",)
+    element = "class"
 
     def points(self, parameters: NetworkLoadParameters, size: Size) -> list[Point]:
         """A point for each allocator and load. Raises ConfigError for traffic that the window is too short for."""
@@ -334,18 +335,41 @@ class NetworkLoad(Experiment):
         return claims
 
     def plot(self, parameters: NetworkLoadParameters, outcomes: Sequence[Outcome], figure: Figure) -> None:
-        """Mean latency, and accepted throughput, against offered load; a line an allocator."""
+        """Mean latency, and accepted throughput, against offered load; a line an allocator. Hollow points are
+        saturated, and a dotted line stands at the first of them."""
         left, right = figure.subplots(1, 2)
-        for allocator in parameters.allocators:
+        for number, allocator in enumerate(parameters.allocators):
+            color = f"C{number}"
             mine = [one.results for one in outcomes if one.point.parameters["allocator"] == allocator]
+            mine.sort(key=lambda one: float(one[OFFERED]))
             calm = [one for one in mine if not one["saturated"]]
+            full = [one for one in mine if one["saturated"]]
             left.plot(
                 [one[OFFERED] for one in calm],
                 [one["latency_mean_cycles"] for one in calm],
                 "o-",
+                color=color,
                 label=allocator,
             )
-            right.plot([one[OFFERED] for one in mine], [one[ACCEPTED] for one in mine], "o-", label=allocator)
+            right.plot(
+                [one[OFFERED] for one in mine],
+                [one[ACCEPTED] for one in mine],
+                "-",
+                color=color,
+                label=allocator,
+            )
+            right.plot([one[OFFERED] for one in calm], [one[ACCEPTED] for one in calm], "o", color=color)
+            right.plot(
+                [one[OFFERED] for one in full],
+                [one[ACCEPTED] for one in full],
+                "o",
+                color=color,
+                markerfacecolor="w",
+            )
+            if full:
+                left.axvline(full[0][OFFERED], color=color, linestyle=":", linewidth=1)
+        right.plot([], [], "o", color="grey", markerfacecolor="w", label="saturated")
+        left.plot([], [], color="grey", linestyle=":", linewidth=1, label="saturated from here")
         right.plot([0, 1], [0, 1], color="grey", linewidth=0.8)
         left.set_ylabel("mean latency (cycles), where not saturated")
         left.set_ylim(bottom=0)
@@ -354,4 +378,9 @@ class NetworkLoad(Experiment):
             axes.set_xlabel("offered load (flits a node and cycle)")
             axes.set_xlim(0, 1.05)
             axes.legend()
-        figure.suptitle(f"{parameters.network}, {parameters.pattern}, {parameters.packet_flits}-flit packets")
+        lengths = parameters.class_packet_flits or [parameters.packet_flits]
+        patterns = parameters.class_patterns or [parameters.pattern]
+        figure.suptitle(
+            f"{parameters.network}, {' and '.join(dict.fromkeys(patterns))}, packets of "
+            f"{' and '.join(map(str, dict.fromkeys(lengths)))} flits"
+        )

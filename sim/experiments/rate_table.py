@@ -62,6 +62,7 @@ class RateTable(Experiment):
     entry = "lanikai.sim.experiments.rate_table:measure"
     Parameters = RateTableParameters
     by_flow = ("dispatched", "ndt_*")
+    element = "slot"
 
     def points(self, parameters: RateTableParameters, size: Size) -> list[Point]:
         """One point."""

@@ -147,8 +147,10 @@ def _write(
         build_seconds=sum(model.seconds for model in models),
         build_cached=all(model.cached for model in models),
         files=files,
+        by_flow=experiment.by_flow,
+        element=experiment.element,
     )
-    write_csv(folder.file("results.csv"), outcomes, experiment.by_flow)
+    write_csv(folder.file("results.csv"), outcomes, experiment.by_flow, experiment.element)
     save_plot(folder.file("plot.png"), experiment, parameters, outcomes)
     folder.file("run.log").write_text(_log(experiment, parameters, outcomes, size=size, seed=seed))
     folder.file("results.json").write_text(report.json_text())

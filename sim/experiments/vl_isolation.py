@@ -101,6 +101,7 @@ class VlIsolation(Experiment):
     entry = MEASURE
     Parameters = VlIsolationParameters
     by_flow = ("class_*",)
+    element = "class"
 
     def points(self, parameters: VlIsolationParameters, size: Size) -> list[Point]:
         """A point for each arbiter and setting."""
@@ -165,6 +166,9 @@ class VlIsolation(Experiment):
                 axes.text(place, 0, "saturated", rotation=90, ha="center", va="bottom")
         axes.bar(0, 0, color="C0", label="mean")
         axes.bar(0, 0, color="C1", label="99th percentile")
-        axes.set_xticks(range(len(outcomes)), [one.point.label.replace(", ", "\n") for one in outcomes])
+        labels = [one.point.label.replace(", ", "\n").replace("_", "\n") for one in outcomes]
+        # Three settings an arbiter: room for the labels of two of them as they are.
+        axes.set_xticks(range(len(outcomes)), labels, fontsize=min(10, 60 / len(outcomes)))
+        axes.set_xlim(-0.6, len(outcomes) - 0.4)
         axes.set_ylabel("latency of the well-behaved class (cycles)")
-        axes.legend()
+        figure.legend(loc="outside upper center", ncols=2)

@@ -217,6 +217,7 @@ class WrrShares(Experiment):
         "weight_share",
         "bandwidth_share",
     )
+    element = "VL"
 
     def points(self, parameters: WrrSharesParameters, size: Size) -> list[Point]:
         """A point for each variant and set of active VLs, and for each event."""

@@ -138,7 +138,7 @@ def _tables(
         mine = [task for task in listed if task.case == number and task.key in results]
         outcomes = [_outcome(experiment, case, task, results[task.key]) for task in mine]
         outside += sum(outcome.within is False for outcome in outcomes)
-        for row in rows(outcomes, experiment.by_flow):
+        for row in rows(outcomes, experiment.by_flow, experiment.element):
             row["point"] = mine[row["point"]].index
             table.append(settings | row)
         if len(mine) == len(case.points):
