@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .comm.attributes import TAG_UB
-from .comm.base import PROC_NULL, Comm
+from .comm.base import PROC_NULL
 from .comm.cartesian import Cartcomm, Compute_dims
 from .comm.group import CONGRUENT, IDENT, SIMILAR, UNEQUAL, Group
 from .comm.intracomm import Intracomm
@@ -61,6 +61,8 @@ __all__ = [
     "Status",
 ]
 
+Comm = Intracomm
+"""mpi4py's class of all communicators: here there is one kind."""
 COMM_NULL = None
 """No communicator, where Split, Create and Create_cart leave a rank out."""
 

@@ -90,7 +90,7 @@ def test_communicators_compared() -> None:
             3,
             2 - world.rank,
         )
-        return [world.Compare(other) for other in (world, copy, back, part)]
+        return [MPI.Comm.Compare(world, other) for other in (world, copy, back, part)]
 
     assert ranks.run(main) == [[MPI.IDENT, MPI.CONGRUENT, MPI.SIMILAR, MPI.UNEQUAL]] * 3
 
