@@ -106,8 +106,8 @@ class Gm:
 
     def port(self, number: int) -> GmPort:
         """The open port `number`, for the bandwidth manager, which sets the IDTs of other programs' flows. Raises
-        ClosedPortError."""
-        port = self._ports.get(number)
+        ClosedPortError, ArgumentTypeError."""
+        port = self._ports.get(whole("number", number))
         if port is None or not port.is_open:
             raise ClosedPortError(f"port {number} of node {self.node} is not open: open it first")
         return port

@@ -160,6 +160,8 @@ class PortSends(PortMemory):
     ) -> SendHandle:
         """Post a message whose memory has been checked."""
         node, port, priority = whole("node", node), whole("port", port), whole("priority", priority)
+        if callback is not None and not callable(callback):
+            raise ArgumentTypeError(f"callback: a function of a SendHandle, not {type(callback).__name__}")
         self._gm.check_target(self.number, node, port, priority)
         if not self._free_sends:
             raise NoTokensError(

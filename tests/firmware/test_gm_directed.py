@@ -7,6 +7,7 @@ import random
 import pytest
 from cluster import Cluster
 from lanikai.firmware.gm.layout import Status
+from lanikai.hdl.packet import Header
 from lanikai.sim.host.errors import (
     AbortedError,
     MemoryUseError,
@@ -96,11 +97,19 @@ def test_sizes_that_do_not_fit_are_refused() -> None:
 
 
 @pytest.mark.parametrize("rate_controlled", [False, True])
-@pytest.mark.parametrize("lost", [0.0, 0.1])
-def test_puts_and_gets_move_the_bytes_that_they_name(rate_controlled, lost) -> None:
-    """Beside messages, of any length and place, with packets that get lost; a message behind a put comes after it."""
+@pytest.mark.parametrize("most_copies", [0, 1, 3])
+def test_puts_and_gets_move_the_bytes_that_they_name(rate_controlled, most_copies) -> None:
+    """Beside messages, of any length and place, with packets that get lost, come again and come late; a message behind
+    a put comes after it."""
     rng = random.Random(5)
-    cluster = Cluster(2, rate_controlled=rate_controlled, drop=lambda header: rng.random() < lost)
+
+    def fate(header: Header) -> list[int]:
+        copies = 0 if rng.random() < 0.1 else rng.randint(1, most_copies)
+        return [rng.randrange(1, 3_000) for _ in range(copies)]
+
+    cluster = Cluster(
+        2, rate_controlled=rate_controlled, fate=fate if most_copies else None, send_timeout_ticks=1 << 30
+    )
 
     async def main() -> None:
         a, b, source, target = await two(cluster)

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 
 import pytest
 from cluster import Cluster
+from lanikai.firmware.gm.wire import SEQUENCE_MODULUS, FlowKey
 from lanikai.hdl.packet import Header
 
 PORTS = 2
@@ -95,8 +96,11 @@ class Soak:
         for (node, number), port in ports.items():
             for other in nodes:
                 if other != node:
-                    target = self.rng.randrange(PORTS)
-                    jobs.append(self.send(port, (node, number, other, target, self.rng.randrange(2))))
+                    key = FlowKey(number, self.rng.randrange(PORTS), self.rng.randrange(2))
+                    jobs.append(self.send(port, (node, number, other, *key[1:])))
+                    # Some go over the wrap of their numbers.
+                    stream = cluster.programs[node].connection(other).sending(key)
+                    stream.next_sequence = -self.rng.randrange(2 * self.messages) % SEQUENCE_MODULUS
         await cluster.world.gather(*jobs)
         await cluster.world.sleep(2 * self.late + 200_000)
         await cluster.settle()

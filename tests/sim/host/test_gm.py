@@ -160,6 +160,11 @@ def test_arguments_of_another_type_are_refused_in_one_line() -> None:
             await check(f"number = {whole}", gm.open_port(value))
             await check(f"node = {whole}", gm.node_died(value))
             await check(f"length = {whole}", port.dma_malloc(value))
+        await check(
+            "callback: a function of a SendHandle, not int", port.send(buffer, node=1, port=0, callback=3)
+        )
+        with pytest.raises(ArgumentTypeError, match=r"^number = 0.0: a whole number \(int\), not float$"):
+            gm.port(0.0)
         not_one = "buffer: a Buffer of this host, not bytes"
         for call in (
             port.send(b"abc", node=1, port=0),
