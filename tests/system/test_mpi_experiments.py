@@ -44,3 +44,24 @@ def test_a_bad_trace_is_one_line_and_nothing_is_built(tmp_path) -> None:
         f"lanikai: {path}:3: MPI_Send has 2 fields: 8 (start, address, count, type, destination, tag, comm, end)\n"
     )
     assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.full
+def test_a_trace_whose_ranks_wait_for_each_other_is_one_line(tmp_path) -> None:
+    """Both send 40 kB first; the messages go together, so that no check of the traces finds it."""
+    for rank in range(2):
+        comm, peer = f"0,{rank},2", 1 - rank
+        (tmp_path / f"{rank}.txt").write_text(
+            "# collprof\n"
+            f"MPI_Send:2100:12:5000:11,8,8:{peer}:7:{comm}:2150\n"
+            f"MPI_Recv:2180:11:5000:11,8,8:{peer}:7:{comm}:140:2200\n"
+        )
+    traces = json.dumps([str(tmp_path / f"{rank}.txt") for rank in range(2)])
+    command = [sys.executable, "-c", "from lanikai.sim.cli import main; main()", "run", "mpi-replay"]
+    settings = ["--set", f"traces={traces}", "--set", "competing=[0, 1]", "--out", "r"]
+    done = subprocess.run([*command, *settings], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert (
+        "deadlock: rank 0 waits in Send to rank 1, tag 7, on world; rank 1 waits in Send to rank 0, tag 7, on world"
+        in done.stderr.splitlines()[-1]
+    )

@@ -307,6 +307,38 @@ def test_a_freed_request_goes_on_and_is_null() -> None:
     ranks.run(main)
 
 
+def test_a_receive_goes_on_when_its_communicator_is_freed() -> None:
+    ranks = Ranks(2)
+
+    async def main(world) -> None:
+        copy, buffer = await world.Dup(), bytearray(LONG)
+        request = await copy.Irecv(buffer, 1 - world.rank, 1)
+        send = await copy.Isend(bytes([world.rank]) * LONG, 1 - world.rank, 1)
+        await copy.Free()
+        await MPI.Request.Waitall([send, request])
+        assert buffer == bytes([1 - world.rank]) * LONG
+
+    ranks.run(main)
+
+
+def test_long_messages_of_four_ranks_to_whoever_asks_keep_their_order() -> None:
+    ranks = Ranks(5, seed=9)
+
+    async def main(world) -> None:
+        if world.rank:
+            for tag in range(5):
+                await world.Send(bytes([world.rank]) * (LONG * 3), 0, tag)
+            return
+        seen, status = [0] * 5, MPI.Status()
+        for _ in range(20):
+            buffer = bytearray(LONG * 3)
+            await world.Recv(buffer, status=status)
+            assert buffer == bytes([status.source]) * len(buffer) and status.tag == seen[status.source]
+            seen[status.source] += 1
+
+    ranks.run(main)
+
+
 def test_a_thousand_requests_both_ways() -> None:
     ranks = Ranks(2, seed=3)
 
