@@ -41,7 +41,8 @@ class Recv:
     """The RECV state machine. The receive engine holds one buffer: it is armed with the next one before the
     packet is looked at. `free_buffers`: receive buffers that hold nothing; `armed`: the engine's buffer, if
     it has one;
-    `dropped`: packets from nodes without a route or of another protocol."""
+    `dropped`: packets from nodes without a route, for another node (the CRC leaves out the way), or of another
+    protocol."""
 
     def __init__(self, program: GmProgram) -> None:
         self._program = program
@@ -87,7 +88,8 @@ class Recv:
             code, incarnation = unpack_code(header.bandwidth)
         except ValueError:
             header, code, incarnation = Header(kind=Kind.PROBE), Code.NONE, 0
-        if header.source not in program.routes or header.kind not in (Kind.DATA, Kind.ACK, Kind.NACK):
+        known = header.source in program.routes and header.destination == program.node
+        if not known or header.kind not in (Kind.DATA, Kind.ACK, Kind.NACK):
             self.dropped += 1
             return False
         connection = program.connection(header.source)

@@ -381,11 +381,12 @@ def test_packets_of_strangers_are_dropped() -> None:
     async def main() -> None:
         card = cluster.cards[1]
         await cluster.world.sleep(100)
-        for header in (Header(kind=Kind.PROBE), Header(source=5)):
+        misrouted = Header(source=0, destination=0)  # by a good CRC, which leaves out the route
+        for header in (Header(kind=Kind.PROBE), Header(source=5, destination=1), misrouted):
             card.inbox.append((header.pack().to_bytes(16, "little"), lambda: None))
             card.take()
         await cluster.world.sleep(1000)
-        assert cluster.programs[1].recv.dropped == 2
+        assert cluster.programs[1].recv.dropped == 3
         cluster.assert_home()
 
     cluster.run(main())
