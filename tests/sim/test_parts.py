@@ -4,8 +4,10 @@ does as one model."""
 import pytest
 from lanikai.hdl.config import LinkConfig, RouterConfig
 from lanikai.hdl.network import chain, mesh, single_router
+from lanikai.hdl.router.router import Router
 from lanikai.sim.errors import SimulationError
 from lanikai.sim.network.config import NetworkBenchConfig
+from lanikai.sim.parts import Block
 from lanikai.sim.run import run
 
 RANDOM = {"load": 0.15, "packet_flits": 9, "vl_count": 2}
@@ -117,3 +119,18 @@ def test_the_watchdog_fires_in_the_same_cycle(tmp_path):
         messages.append(str(caught.value).partition(" (log")[0])
     assert messages[0] == messages[1]
     assert "nothing has moved for 3000 cycles" in messages[0] and "router" in messages[0]
+
+
+def test_links_that_can_be_restarted_are_never_restarted_in_a_composition():
+    """No instance is reset alone, so the levels of the handshake are no wires between instances."""
+    block = Block(
+        name="router",
+        component=Router(router(2, link=link(restart=True)), skippable=True),
+        transmit=("tx__0", "tx__1"),
+        receive=("rx__0", "rx__1"),
+        settle_cycles=1,
+    )
+    text = "\n".join(block._wrapper())
+    for port in range(2):
+        assert f".rx__{port}__restart(1'd0)" in text and f".tx__{port}__credit_restart(1'd0)" in text
+        assert f".tx__{port}__restart()" in text and f".rx__{port}__credit_restart()" in text
