@@ -25,6 +25,9 @@ WEIGHED = "fcfs"
 
 COMPONENTS = {"separable": SeparableAllocator, "islip": IslipAllocator, "wavefront": WavefrontAllocator}
 
+# What all share is proved of one in the normal run.
+ALL_IN_FULL = ["separable", *(pytest.param(name, marks=pytest.mark.full) for name in ("islip", "wavefront"))]
+
 
 def configuration(name, ports=3, vls=2, **changes):
     """As many iterations as ports: iSLIP's matching is maximal then."""
@@ -260,7 +263,7 @@ def never_still(component, config, cycles):
     return play.spec
 
 
-@pytest.mark.parametrize("name", COMPONENTS)
+@pytest.mark.parametrize("name", ALL_IN_FULL)
 def test_under_saturation_nobody_waits_longer_than_the_bound(name, tmp_path):
     """Outputs first, by FCFS: two VLs ask for an output, an input has two, so 4 cycles; of 12 from reset on."""
     config = configuration(name, vl_arbiter=WEIGHED)
@@ -281,7 +284,7 @@ PATIENCE = 2
 OVERDUE = "Mux(overdue, ready, chosen)"
 
 
-@pytest.mark.parametrize("name", COMPONENTS)
+@pytest.mark.parametrize("name", ALL_IN_FULL)
 def test_no_output_stands_still_behind_a_vl_that_never_goes(name, tmp_path, monkeypatch):
     """With a patience of 2 cycles, 4 VLs, for 9 cycles from reset on."""
     change_global(monkeypatch, COMPONENTS[name], "patience_cycles", lambda ports: PATIENCE)
@@ -331,7 +334,7 @@ def test_proof_of_matching_catches_mutant(change, name, old, new, tmp_path):
     prove(spec, tmp_path, mode="bmc", depth=4, expect="fail")
 
 
-@pytest.mark.parametrize("name", COMPONENTS)
+@pytest.mark.parametrize("name", ALL_IN_FULL)
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -17,7 +17,8 @@ from lanikai.hdl.router.scheduler import has_tables, weighs_outputs
 PORTS, VLS, ENTRIES = 4, 4, 4
 ALL = list(product(sorted(VL_ARBITERS), sorted(ALLOCATORS)))
 WEIGHED = sorted(VL_ARBITERS.keys() - {"round_robin"})
-TABLES = ["table_fast", "table_slow", "table_iba"]
+# The others by `make test-full`.
+TABLES = ["table_slow", *(pytest.param(name, marks=pytest.mark.full) for name in ("table_fast", "table_iba"))]
 
 # (input, VL): output. VL 1 wants what VL 0, of its input, keeps from it, and VL 2 waits behind it.
 THREE_STREAMS = {(0, 0): 1, (0, 1): 2, (1, 2): 2}
