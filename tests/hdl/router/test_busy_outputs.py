@@ -17,6 +17,8 @@ WARMUP_CYCLES, WINDOW_CYCLES = 400, 800
 REAL_TIME = {"high": ((0, 1),), "low": ((1, 1), (2, 1)), "limit": 255}
 FAST_ONE = {"low": ((0, 250), (1, 1), (2, 1))}
 FOUR_TO_ONE = {"low": ((0, 64), (1, 16), (2, 16))}
+# In units of 16 flits; a frame of more would be longer than the window.
+FOUR_UNITS_TO_ONE = {"low": ((0, 4), (1, 1), (2, 1))}
 
 
 async def write(traffic, ctx, router, *, high=(), low=(), limit=255):
@@ -114,11 +116,13 @@ def test_an_output_gives_what_a_vl_cannot_use_to_the_others(traffic, vl_arbiter,
     [
         *((name, FAST_ONE, False, 0.94) for name in ("table_fast", "table_slow")),
         *((name, REAL_TIME, True, 1.0) for name in ("table_fast", "table_slow", "table_iba")),
-        *((name, FOUR_TO_ONE, True, 0.8) for name in ("deficit", "table_fast", "table_slow", "table_iba")),
+        *((name, FOUR_TO_ONE, True, 0.8) for name in ("deficit", "table_fast", "table_slow")),
+        ("table_iba", FOUR_UNITS_TO_ONE, True, 0.8),
         ("fixed_priority", None, True, 1.0),
         ("fixed_priority", None, False, 0.5),
         ("fcfs", None, False, 0.667),
-        ("fcfs_packet", None, False, 0.667),
+        # By packet VL 1 can use its half: it goes while output 1 is idle, and VL 0 while VL 2 goes.
+        ("fcfs_packet", None, True, 0.5),
     ],
 )
 def test_every_arbiter_and_allocator_gives_it(traffic, allocator, vl_arbiter, tables, stalled, share):
