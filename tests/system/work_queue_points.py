@@ -292,6 +292,7 @@ async def remake(cluster, spec):
     told = await a.completion_queue(16, batch=2, lag_cycles=200)
     out = await a.channel(told)
     await out.connect(node=1, channel=into.number)
+    await into.connect(node=0, channel=out.number)
     source, target = await a.allocate(64), await there.allocate(64)
 
     async def post(count):
