@@ -13,6 +13,7 @@ from lanikai.hdl.nic.completion_layout import CompletionStatus
 from lanikai.hdl.nic.protection import Protection
 from lanikai.hdl.nic.translation import Scope, Translation
 
+from ..counting import Nearly
 from .axi_memory import AxiMemory
 from .protection_model import Region, expected
 
@@ -165,9 +166,10 @@ def test_agrees_with_the_model(seed, wide, bytewise, accesses):
         await g.region(ctx, 2, Region(7, 1, 0xFFFF0000, 0x10000, 0x100, writable=False))
         await g.region(ctx, 3, Region(7, 1, 0, 0x14801, 0x100, valid=rng.random() < 0.7))
         bad = 0
+        violations = Nearly(ctx, g.protection.violations)
         for access in accesses:
             bad += await g.check(ctx, **access) != CompletionStatus.OK
-        assert ctx.get(g.protection.violations) == bad
+        assert ctx.get(g.protection.violations) == violations(bad)
         assert ctx.get(g.translation.hits) + ctx.get(g.translation.misses) >= len(g.axi.bursts)
         assert ctx.get(g.translation.misses) == len(g.axi.bursts)
 
@@ -197,11 +199,12 @@ def test_a_cached_page_is_used_until_it_is_invalidated(config, scope):
             assert status == CompletionStatus.OK
             return pieces[0][0]
 
+        hits, misses = Nearly(ctx, g.translation.hits), Nearly(ctx, g.translation.misses)
         for _ in range(2):
             assert await where(0, 0x10010) == 0x55010
             assert await where(0, 0x11020) == 0x66020
             assert await where(1, 0x10030) == 0x77030
-        assert (ctx.get(g.translation.hits), ctx.get(g.translation.misses)) == (3, 3)
+        assert (ctx.get(g.translation.hits), ctx.get(g.translation.misses)) == (hits(3), misses(3))
         g.memory[0x100:0x104], g.memory[0x104:0x108] = entry(0x155), entry(0x166)
         g.memory[0x200:0x204] = entry(0x177)
         assert await where(0, 0x10010) == 0x55010  # cached
