@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from amaranth.back import rtlil, verilog
 from amaranth.lib import wiring
 
@@ -12,9 +14,17 @@ def to_verilog(component: wiring.Component, *, name: str) -> str:
     """The Verilog of `component` and all its submodules, the top module named `name`.
 
     Ports are `clk`, `rst` and the signature's members, a struct as one vector (`tx__payload`, `tx__valid`).
-    Submodules are named below it (`name.sub`). The text is the same on every machine.
+    Submodules are named below it (`name.sub`). The text is the same on every machine, and works in simulators of
+    Verilog-2005 and of SystemVerilog alike.
     """
-    return verilog.convert(component, name=name, emit_src=False, strip_internal_attrs=True)
+    text = verilog.convert(component, name=name, emit_src=False, strip_internal_attrs=True)
+    return _STARTER.sub(r"\1reg \2;\n\1initial \2 <= 0;", text)
+
+
+_STARTER = re.compile(r"^( *)reg (\\\$auto\$verilog_backend\.cc:\S+ ) = 0;$", re.MULTILINE)
+"""A variable that Yosys puts into every `always @*`, for its start value to run the block at time 0. SystemVerilog
+gives start values before any block waits (IEEE 1800-2017 10.5), so that no block would run and outputs would stay X
+until an input changes. A nonblocking assignment comes when all blocks wait, in either language."""
 
 
 def to_rtlil(component: wiring.Component, *, name: str) -> str:

@@ -238,7 +238,16 @@ def _compile(
         environment.pop(name, None)
     verilate = [
         str(root / "bin" / "verilator_bin"),
-        *("--cc", "--vpi", "-O3", "-Wno-fatal", "-Wno-lint", "-Wno-style", "-Wno-SYMRSVDWORD"),
+        *(
+            "--cc",
+            "--vpi",
+            "-O3",
+            "-Wno-fatal",
+            "-Wno-lint",
+            "-Wno-style",
+            "-Wno-INITIALDLY",
+            "-Wno-SYMRSVDWORD",
+        ),
         *("--timescale", "1ns/1ns", "-Mdir", "build", "-CFLAGS", "-std=gnu++17"),
         *arguments,
     ]
