@@ -52,9 +52,9 @@ GAIN = 1.25
 it: the flow that is held to 15 MB/s leaves 24 of the 39 MB/s that 4.3 sets aside for it."""
 RATES, ALLOWED, LATE = "_mb_per_s", "_allowed_mb_per_s", "_idt_error_ticks"
 MASTER = 3
-WINDOW_CYCLES = {"quick": 150_000, "full": 600_000}
-"""In the shorter one 20 packets of the slowest flow (409 ticks = 6750 cycles each) go out, each early or late by at
-most a packet of another flow, 1600 cycles: 1.1%."""
+WINDOW_CYCLES = {"quick": 400_000, "full": 600_000}
+"""Each packet is early or late by at most a packet of another flow, 1600 cycles: 0.4% of the shorter one at either end,
+so that two flows that share equally are seen to within 1%."""
 SETTLE_CYCLES = 20_000
 """A packet of the slowest flow that was dispatched under the old IDT, and some; then arrears are served."""
 BIN_TICKS = {"quick": 1000, "full": 2000}

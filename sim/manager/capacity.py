@@ -37,6 +37,7 @@ from lanikai.hdl.packet import packet_flits
 
 from ..published import table
 from ..units import MB
+from .pace import Pace
 
 __all__ = [
     "CURVE_FILE",
@@ -57,41 +58,6 @@ entries, 4096 bytes in 1584 + 2 * 68 cycles of 33 MHz. That one sum is near is n
 
 Curve = Sequence[tuple[int, int]]
 """Points (incoming, most outgoing beside it), by rising incoming."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pace:
-    """Rates as inter-packet dispatch times: a packet of `mtu_bytes` each IDT, in ticks, of which there are
-    `ticks_per_s`; a lone flow's packets leave every `peak_ticks` (T)."""
-
-    mtu_bytes: int
-    ticks_per_s: int
-    peak_ticks: int
-
-    @classmethod
-    def of(cls, nic: NicConfig) -> Pace:
-        """Of a card, with the thesis' T (5.3)."""
-        ticks_per_s = nic.clock_hz * nic.rtc_cycles_den // nic.rtc_cycles_num
-        return cls(
-            mtu_bytes=nic.mtu_bytes, ticks_per_s=ticks_per_s, peak_ticks=table("rtc")["peak_interval_ticks"]
-        )
-
-    @property
-    def peak(self) -> int:
-        """B_max: the most that a lone flow achieves."""
-        return self.mtu_bytes * self.ticks_per_s // self.peak_ticks
-
-    def premium_idt(self, rate: int) -> int:
-        """IDT = T * B_max / B_req (3.3.1), in whole ticks: rounded down, so that a flow never gets less than it
-        asked for; what it gets more is less than 1 part in T."""
-        return max(self.peak_ticks, self.mtu_bytes * self.ticks_per_s // rate)
-
-    def best_effort_idt(self, rate: int, *, longest: int) -> int:
-        """The same for what a best-effort flow may have: rounded up, so that it never takes more; 0, not regulated,
-        for the peak (to the rounding of `sharing`); the `longest` IDT that the card knows for nothing."""
-        if rate + 256 > self.peak:
-            return 0
-        return min(longest, -(-self.mtu_bytes * self.ticks_per_s // rate)) if rate else longest
 
 
 @dataclass(frozen=True, kw_only=True)

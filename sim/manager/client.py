@@ -34,13 +34,20 @@ class LocalManager(Protocol):
     def node(self) -> int:
         """Its node's number."""
 
-    async def request(self, flow: FlowId, mb_per_s: float) -> Grant:
+    async def request(
+        self,
+        flow: FlowId,
+        mb_per_s: float,
+        *,
+        message_bytes: int | None = None,
+        burst_bytes: int | None = None,
+    ) -> Grant:
         """Reserve bandwidth for a flow from this node."""
 
     async def release(self, grant: Grant, *, best_effort: bool) -> BestEffort | None:
         """Give a reservation back."""
 
-    async def join(self, flow: FlowId, weight: int) -> BestEffort:
+    async def join(self, flow: FlowId, weight: int, *, message_bytes: int | None = None) -> BestEffort:
         """Count a flow among the best-effort flows."""
 
     async def leave(self, best_effort: BestEffort) -> None:
@@ -64,13 +71,30 @@ class BandwidthClient:
         self._manager = manager
         self._port = port
 
-    async def request(self, node: int, port: int, mb_per_s: float, *, priority: int = 0) -> Grant:
+    async def request(
+        self,
+        node: int,
+        port: int,
+        mb_per_s: float,
+        *,
+        priority: int = 0,
+        message_bytes: int | None = None,
+        burst_bytes: int | None = None,
+    ) -> Grant:
         """Reserve `mb_per_s` (10^6 bytes of payload a second, above 0 and at most the peak of a flow) for the
         flow from this port to `port` of `node`. Returns when the flow's IDT is set: what is sent from now on
-        goes at that rate. A best-effort flow becomes premium, and stays best-effort if refused. Raises
-        RefusedError, which says which node or switch port refused and how much is left there;
+        goes at that rate. A best-effort flow becomes premium, and stays best-effort if refused.
+
+        `message_bytes`: of the flow's messages, on average. With it the flow has `mb_per_s` in such messages: exactly
+        where the card charges bytes (`GmConfig.charge`), at least where it charges packets. Without it packets are
+        taken to be full, and shorter ones carry less. `burst_bytes`: what the program sends in any time t is at most
+        this and `mb_per_s` t; then `Grant.latency_us` bounds the time from a call to the message's last byte.
+
+        Raises RefusedError, which says which node or switch port refused and how much is left there;
         AlreadyHeldError if the flow has a reservation: release it first."""
-        return await self._manager.request(self._flow(node, port, priority), mb_per_s)
+        return await self._manager.request(
+            self._flow(node, port, priority), mb_per_s, message_bytes=message_bytes, burst_bytes=burst_bytes
+        )
 
     async def release(self, grant: Grant, *, best_effort: bool = False) -> BestEffort | None:
         """Give a reservation back. The flow has no standing then and is not regulated; a program that goes on
@@ -78,10 +102,19 @@ class BandwidthClient:
         whose membership is returned. Raises NotHeldError."""
         return await self._manager.release(grant, best_effort=best_effort)
 
-    async def join(self, node: int, port: int, *, weight: int = 1, priority: int = 0) -> BestEffort:
+    async def join(
+        self,
+        node: int,
+        port: int,
+        *,
+        weight: int = 1,
+        priority: int = 0,
+        message_bytes: int | None = None,
+    ) -> BestEffort:
         """Count the flow among the best-effort flows, which share what premium flows leave, in proportion to
-        their `weight` (1 to 255). Returns when its IDT is set. Raises AlreadyHeldError."""
-        return await self._manager.join(self._flow(node, port, priority), weight)
+        their `weight` (1 to 255). Returns when its IDT is set. `message_bytes` as of `request`: by weight flows share
+        packets, so a flow of shorter messages has fewer bytes. Raises AlreadyHeldError."""
+        return await self._manager.join(self._flow(node, port, priority), weight, message_bytes=message_bytes)
 
     async def leave(self, best_effort: BestEffort) -> None:
         """Count it no longer: the flow has no standing and is not regulated. Raises NotHeldError."""

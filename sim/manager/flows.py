@@ -32,19 +32,24 @@ class FlowId(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class Grant:
     """A reservation: `flow` may send `mb_per_s`, and its IDT is set to `idt_ticks`. `serial` tells it from
-    earlier reservations of the same flow."""
+    earlier reservations of the same flow. `message_bytes`, `burst_bytes`: as it was asked for; `latency_us`: within
+    which a message arrives if the program keeps to its burst, None without one."""
 
     flow: FlowId
     mb_per_s: float
     idt_ticks: int
     serial: int
+    message_bytes: int | None = None
+    burst_bytes: int | None = None
+    latency_us: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class BestEffort:
     """Membership of `flow` among the best-effort flows, with `weight`. Its IDT follows what premium flows
-    leave; `BandwidthClient.rate` tells its present rate. `serial` as of `Grant`."""
+    leave; `BandwidthClient.rate` tells its present rate. `serial`, `message_bytes` as of `Grant`."""
 
     flow: FlowId
     weight: int
     serial: int
+    message_bytes: int | None = None

@@ -3,7 +3,6 @@ port held (gulati-thesis-2001 4.3)."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -13,7 +12,7 @@ from ..errors import UserError
 from ..host.errors import ClosedPortError
 from ..host.gm import Gm
 from ..units import MB
-from .capacity import Pace
+from .asked import check_size, rate_of, refusal
 from .config import ManagerConfig
 from .copies import Voter
 from .errors import (
@@ -23,18 +22,15 @@ from .errors import (
     ManagerSilentError,
     MasterConflictError,
     NotHeldError,
-    RefusedError,
 )
 from .flows import MAX_WEIGHT, BestEffort, FlowId, Grant
-from .ledger import Where
+from .line import MasterLine
+from .pace import Pace
 from .record import ALL_PORTS, NodeRecord, in_office
 from .rpc import Calls, SilentError
 from .wire import Answer, Envelope, Kind, Request, Stand, Status, Update
 
 __all__ = ["NodeManager"]
-
-TIMES_AGAIN = 3
-"""Times that a call goes to a manager again that became master by it: another one may depose it meanwhile."""
 
 
 class NodeManager:
@@ -63,6 +59,8 @@ class NodeManager:
         self._idts = Lock(gm.bus.flag)
         self._untold_flows, self._untold_ports = record.untold_flows, record.untold_ports
         self._untold = gm.bus.flag()
+        self._joining: int | None = None
+        self._line = MasterLine(calls, nodes=nodes, leader=lambda: self.leader, ended=lambda: self.ended)
         self.ended = False
 
     @property
@@ -86,34 +84,56 @@ class NodeManager:
         else:
             self._untold.set()
 
-    async def request(self, flow: FlowId, mb_per_s: float) -> Grant:
+    async def request(
+        self,
+        flow: FlowId,
+        mb_per_s: float,
+        *,
+        message_bytes: int | None = None,
+        burst_bytes: int | None = None,
+    ) -> Grant:
         """`BandwidthClient.request`."""
-        rate = self._rate(mb_per_s)
+        check_size("message_bytes", message_bytes)
+        check_size("burst_bytes", burst_bytes)
+        longest = self._gm.nic.max_idt_ticks
+        rate = rate_of(mb_per_s, message_bytes, pace=self._pace, longest=longest)
+        counted = self._pace.counted(rate, message_bytes)
         self._check(flow)
         async with self._turn(flow):
             if flow in self._premium:
                 held = self._premium[flow].mb_per_s
                 raise AlreadyHeldError(f"the {flow} holds {held:g} MB/s already: release them first")
-            request = Request(flow=flow, weight=self._weight(flow), rate=rate)
+            request = Request(flow=flow, weight=self._weight(flow), rate=counted)
             # Whatever becomes of the request, and of this manager: a best-effort flow is no faster meanwhile than
             # either standing lets it be.
             if flow in self._best_effort:
-                self._record.capped[flow] = self._pace.premium_idt(rate)
+                self._record.capped[flow] = self._pace.premium_idt(counted)
                 await self._apply(flow)
             answer = await self._ask(flow, Kind.REQUEST, request.pack())
             if answer.status is Status.REFUSED and self._record.capped.pop(flow, None) is not None:
                 await self._apply(flow)
-            self._raise_refusal(flow, mb_per_s, answer)
+            if answer.status is Status.REFUSED:
+                raise refusal(flow, mb_per_s, message_bytes, answer, pace=self._pace)
             grant = Grant(
-                flow=flow, mb_per_s=mb_per_s, idt_ticks=answer.idt_ticks, serial=self._next_serial()
+                flow=flow,
+                mb_per_s=mb_per_s,
+                idt_ticks=self._pace.flow_idt(answer.idt_ticks, rate, message_bytes, longest=longest),
+                serial=self._next_serial(),
+                message_bytes=message_bytes,
+                burst_bytes=burst_bytes,
+                latency_us=None if burst_bytes is None else self.latency_us(rate, burst_bytes),
             )
-            await self._set_idt(flow, answer.idt_ticks)
+            await self._set_idt(flow, grant.idt_ticks, message_bytes)
             self._gm.port(flow.source_port)
             self._record.capped.pop(flow, None)
             self._best_effort.pop(flow, None)
             self._shares.pop(flow, None)
             self._premium[flow] = grant
             return grant
+
+    def latency_us(self, rate: int, burst_bytes: int) -> float:
+        """The bound that a grant of so many bytes a second has for such a burst."""
+        return self._pace.latency_us(rate, burst_bytes, self._gm.nic.flows)
 
     async def release(self, grant: Grant, *, best_effort: bool = False) -> BestEffort | None:
         """`BandwidthClient.release`."""
@@ -132,12 +152,13 @@ class NodeManager:
                 raise self._given_up(flow, self.leader) from None
             self._premium.pop(flow, None)
             if best_effort:
-                return self._joined(flow, 1)
+                return self._joined(flow, 1, grant.message_bytes)
             await self._set_idt(flow, 0)
             return None
 
-    async def join(self, flow: FlowId, weight: int = 1) -> BestEffort:
+    async def join(self, flow: FlowId, weight: int = 1, *, message_bytes: int | None = None) -> BestEffort:
         """`BandwidthClient.join`."""
+        check_size("message_bytes", message_bytes)
         if type(weight) is not int or not 1 <= weight <= MAX_WEIGHT:
             raise BadRequestError(f"weight = {weight!r}: a whole number, 1 to {MAX_WEIGHT}")
         self._check(flow)
@@ -146,8 +167,9 @@ class NodeManager:
                 if flow in held:
                     what = "is premium" if held is self._premium else "is best-effort"
                     raise AlreadyHeldError(f"the {flow} {what} already")
+            self._joining = message_bytes
             await self._stand(flow, weight)
-            return self._joined(flow, weight)
+            return self._joined(flow, weight, message_bytes)
 
     async def leave(self, best_effort: BestEffort) -> None:
         """`BandwidthClient.leave`."""
@@ -169,7 +191,9 @@ class NodeManager:
         if flow in self._premium:
             return self._premium[flow].mb_per_s
         share = self._shares.get(flow)
-        return None if flow not in self._best_effort or share is None else share / MB
+        if flow not in self._best_effort or share is None:
+            return None
+        return self._pace.uncounted(share, self._best_effort[flow].message_bytes) / MB
 
     async def serve(self, call: Envelope) -> Answer:
         """Serve a call of a master, or of a candidate. Raises ValueError for another one."""
@@ -183,49 +207,39 @@ class NodeManager:
                 # A newer master may have been promised obedience while the others were set.
                 if not self._voter.commands(update.ballot):
                     return self._voter.refusal()
-                # The flow may have gone, or become premium.
-                if flow in self._best_effort or (flow == self._record.calling and flow not in self._premium):
+                # The flow may have gone, or become premium. One that is being given back becomes best-effort.
+                if flow in self._best_effort or flow == self._record.calling:
                     self._shares[flow] = share
-                    await self._command_idt(flow, self._idt(flow))
-                elif flow == self._record.calling:
-                    # A reservation that is being given back.
-                    self._shares[flow] = share
-                    await self._command_idt(flow, self._share_idt(share))
+                    await self._command_idt(flow, self._share_idt(flow), self._message_bytes(flow))
         return Answer(status=Status.OK) if self._voter.commands(update.ballot) else self._voter.refusal()
+
+    def _message_bytes(self, flow: FlowId) -> int | None:
+        """Of the standing that the flow has, or is about to have."""
+        held = self._premium.get(flow) or self._best_effort.get(flow)
+        return self._joining if held is None else held.message_bytes
 
     def _idt(self, flow: FlowId) -> int:
         """The IDT that the record says."""
-        if flow in self._premium:
-            return self._premium[flow].idt_ticks
-        ticks = self._share_idt(self._shares[flow]) if flow in self._shares else 0
-        return max(ticks, self._record.capped.get(flow, 0))
+        return self._premium[flow].idt_ticks if flow in self._premium else self._share_idt(flow)
 
-    def _share_idt(self, share: int) -> int:
-        return self._pace.best_effort_idt(share, longest=self._gm.nic.max_idt_ticks)
+    def _share_idt(self, flow: FlowId) -> int:
+        """Of a flow's share, if it has one."""
+        pace, longest, size = self._pace, self._gm.nic.max_idt_ticks, self._message_bytes(flow)
+        share = self._shares.get(flow)
+        ticks = 0 if share is None else pace.best_effort_idt(share, longest=longest)
+        ticks = max(ticks, self._record.capped.get(flow, 0))
+        if not ticks:
+            return 0
+        return pace.flow_idt(ticks, pace.uncounted(pace.packet_rate(ticks), size), size, longest=longest)
 
     async def _apply(self, flow: FlowId) -> None:
         """Set the card to it."""
         async with self._idts:
-            await self._command_idt(flow, self._idt(flow))
+            await self._command_idt(flow, self._idt(flow), self._message_bytes(flow))
 
     def _next_serial(self) -> int:
         self._record.serial += 1
         return self._record.serial
-
-    def _rate(self, mb_per_s: float) -> int:
-        """A bandwidth in bytes a second. Raises BadRequestError."""
-        pace, longest = self._pace, self._gm.nic.max_idt_ticks
-        least = -(-pace.mtu_bytes * pace.ticks_per_s // longest)
-        good = (
-            isinstance(mb_per_s, int | float) and not isinstance(mb_per_s, bool) and math.isfinite(mb_per_s)
-        )
-        rate = round(mb_per_s * MB) if good else 0
-        if not (mb_per_s if good else 0) > 0 or not least <= rate <= pace.peak:
-            raise BadRequestError(
-                f"a request of {mb_per_s!r} MB/s: above 0 (at least {least / MB:g}) and at most "
-                f"{pace.peak / MB:.3f}, the peak of a flow"
-            )
-        return rate
 
     def _check(self, flow: FlowId) -> None:
         """A flow that can be. Raises BadRequestError, and what `GmPort.set_idt` raises."""
@@ -263,7 +277,7 @@ class NodeManager:
     async def _ask(self, flow: FlowId, kind: Kind, body: bytes) -> Answer:
         """Ask the master. Raises ManagerSilentError, MasterConflictError, ClosedPortError; SilentError without an
         answer, when the master may or may not have done it."""
-        answer = await self._call_master(kind, body)
+        answer = await self._line.call(kind, body)
         if self.ended:
             raise SilentError(self.node)
         if answer.status is Status.NO_MASTER:
@@ -282,47 +296,6 @@ class NodeManager:
             raise
         return answer
 
-    async def _call_master(self, kind: Kind, body: bytes) -> Answer:
-        """Call the master; if it is silent, the others in turn, from the next node on: who is asked in its stead looks
-        whether it is alive, and else becomes master. Raises SilentError if no master can be reached, or the call
-        may have been served already by one who is alive."""
-        first = target = self.leader
-        asked: set[int] = set()
-        silent: SilentError | None = None
-        answer: Answer | None = None
-        again = TIMES_AGAIN
-        while True:
-            asked.add(target)
-            try:
-                answer = await self._calls.call(target, kind, body)
-            except SilentError as error:
-                silent = error if silent is None else silent
-            else:
-                if answer.status is Status.LOST:
-                    silent = SilentError(target) if silent is None else silent
-                elif answer.status is not Status.NO_MASTER:
-                    return answer
-                named = answer.vote - 1
-                if (named == target or answer.status is Status.LOST) and again:
-                    again -= 1  # it is master since just now, or was until just now
-                    continue
-                if silent is not None and named == silent.node:
-                    raise silent  # others reach it
-                if 0 <= named < self._nodes and named not in asked:
-                    target = named
-                    continue
-                if named < 0 and answer.status is Status.NO_MASTER:
-                    break  # it has asked them all
-            rest = [(first + step) % self._nodes for step in range(self._nodes)]
-            rest = [node for node in rest if node not in asked]
-            if self.ended or not rest:
-                break
-            target = rest[0]
-        if silent is not None:
-            raise silent  # it may have served the call
-        assert answer is not None
-        return answer
-
     def _no_answer(self, flow: FlowId, error: SilentError) -> ManagerSilentError:
         """The master does not answer a call that asks for something."""
         self._record.untell(flow)
@@ -338,39 +311,29 @@ class NodeManager:
             "is told when it answers"
         )
 
-    def _raise_refusal(self, flow: FlowId, mb_per_s: float, answer: Answer) -> None:
-        if answer.status is not Status.REFUSED:
-            return
-        where = {
-            Where.SOURCE: f"node {answer.place}",
-            Where.PORT: f"port {answer.port} of switch {answer.place}",
-            Where.TARGET: f"node {answer.place}",
-        }[Where(answer.where)]
-        left = answer.rate / MB
-        raise RefusedError(
-            f"{mb_per_s:g} MB/s for the {flow} are refused: {where} has {left:g} MB/s left for it",
-            where=where,
-            left_mb_per_s=left,
-        )
-
     def _weight(self, flow: FlowId) -> int:
         return self._best_effort[flow].weight if flow in self._best_effort else 0
 
-    def _joined(self, flow: FlowId, weight: int) -> BestEffort:
-        member = BestEffort(flow=flow, weight=weight, serial=self._next_serial())
+    def _joined(self, flow: FlowId, weight: int, message_bytes: int | None) -> BestEffort:
+        serial = self._next_serial()
+        member = BestEffort(flow=flow, weight=weight, serial=serial, message_bytes=message_bytes)
         self._best_effort[flow] = member
         return member
 
-    async def _set_idt(self, flow: FlowId, ticks: int) -> None:
+    async def _set_idt(self, flow: FlowId, ticks: int, message_bytes: int | None = None) -> None:
         async with self._idts:
-            await self._command_idt(flow, ticks)
+            await self._command_idt(flow, ticks, message_bytes)
 
-    async def _command_idt(self, flow: FlowId, ticks: int) -> None:
+    async def _command_idt(self, flow: FlowId, ticks: int, message_bytes: int | None) -> None:
         if self.ended or not in_office(self._gm, self._record):
             return  # another one sets the card
+        least = self._pace.least_bytes(message_bytes)
+        more = {} if least is None else {"least_bytes": least}
         try:
             port = self._gm.port(flow.source_port)
-            await port.set_idt(node=flow.target, port=flow.target_port, priority=flow.priority, ticks=ticks)
+            await port.set_idt(
+                node=flow.target, port=flow.target_port, priority=flow.priority, ticks=ticks, **more
+            )
         except ClosedPortError:
             pass  # it has no flows any more
 
@@ -408,7 +371,7 @@ class NodeManager:
 
     async def _tell_port(self, port: int) -> None:
         """Tell the master that a port was closed. Raises SilentError, MasterConflictError."""
-        answer = await self._call_master(Kind.PORT_CLOSED, bytes([port]))
+        answer = await self._line.call(Kind.PORT_CLOSED, bytes([port]))
         if answer.status is Status.NO_MASTER:
             raise self._conflict(answer)
         self._untold_ports.pop(port, None)

@@ -13,14 +13,15 @@ known then: they count with the peak of a flow until their nodes have been told 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import suppress
 
 from lanikai.firmware.lock import Lock
 from lanikai.firmware.ports import Scheduler
 
-from .capacity import Pace
 from .copies import Copies
 from .flows import MAX_WEIGHT, FlowId
 from .ledger import Ledger
+from .pace import Pace
 from .record import ALL_PORTS
 from .rpc import Calls, SilentError
 from .sharing import Policy, carried
@@ -74,6 +75,7 @@ class Master:
         self._versions = dict.fromkeys(self._nodes, 0)
         self._acknowledged = dict.fromkeys(self._nodes, 0)
         self._telling: set[int] = set()
+        self._looking = False
 
     @property
     def leading(self) -> bool:
@@ -111,6 +113,23 @@ class Master:
                 port = None if call.body[0] == ALL_PORTS else call.body[0]
                 return await self._take_back(self.ledger.held(call.sender, port))
             raise ValueError(f"a call of kind {call.kind!r}, {len(call.body)} bytes")
+
+    async def node_died(self, node: int) -> None:
+        """A node is dead, its card too: what its flows held is free."""
+        async with self._lock:
+            if self.leading:
+                await self._take_back(self.ledger.held(node))
+
+    async def _look_after(self) -> None:
+        """Call the nodes that hold something: GM tells by it which are dead. At most once every `retry_cycles`."""
+        if self._looking:
+            return
+        self._looking = True
+        for node in {flow.source for flow in self.ledger.premium} - {self._node}:
+            with suppress(SilentError):
+                await self._calls.call(node, Kind.PING)
+        await self._scheduler.sleep(self._retry_cycles)
+        self._looking = False
 
     async def restarted(self, node: int) -> None:
         """A node has been started anew: it knows of no flow."""
@@ -162,6 +181,8 @@ class Master:
         if refusal is not None:
             if await self._change(before, force=True) == NO_MAJORITY:
                 return self._lost()
+            # What refuses may be held by a node that is dead.
+            self._scheduler.spawn(self._look_after(), "master.look_after")
             return Answer(
                 status=Status.REFUSED,
                 where=refusal.where,

@@ -8,12 +8,13 @@ from lanikai.hdl.network import Network
 
 from ..host.gm import Gm
 from ..host.gm_port import GmPort
-from .capacity import ClusterCapacity, Pace, cluster_capacity, node_capacity
+from .capacity import ClusterCapacity, cluster_capacity, node_capacity
 from .config import ManagerConfig
 from .copies import Copies, Voter
 from .ledger import Ledger
 from .local import NodeManager
 from .master import Master
+from .pace import Pace
 from .post import GmPost
 from .record import NodeRecord, take_over
 from .rpc import Calls
@@ -42,7 +43,7 @@ class Manager(NodeManager):
             memory=record.calls,
         )
         copies = Copies(gm.bus, node=gm.node, nodes=range(capacity.nodes), calls=self.calls, record=record)
-        pace = Pace.of(gm.nic)
+        pace = Pace.of(gm.nic, by_bytes=gm.gm.charge == "bytes")
         super().__init__(
             gm,
             config=config,
@@ -74,6 +75,7 @@ class Manager(NodeManager):
     async def open(self) -> None:
         """Begin to answer."""
         await self.post.start()
+        self._gm.when_node_died(self._node_died)
         await self.start()
         if self.leader == self.node:
             self._gm.bus.spawn(self._master.start(), f"manager[{self.node}].master")
@@ -95,6 +97,11 @@ class Manager(NodeManager):
         if call.kind is Kind.PING:
             return Answer(status=Status.OK if self._master.leading else Status.NO_MASTER)
         return await self.serve(call)
+
+    def _node_died(self, node: int) -> None:
+        """GM on this node has found it dead."""
+        if not self.ended and self._master.leading:
+            self._gm.bus.spawn(self._master.node_died(node), f"manager[{self.node}].node_died[{node}]")
 
     async def _restarted(self, node: int) -> None:
         await self._master.restarted(node)

@@ -70,6 +70,7 @@ def test_every_table_of_the_published_numbers_is_listed_once():
 
 
 OWN = {
+    "video-reservation",
     "descriptor-fetch",
     "dma-bandwidth",
     "doorbell-latency",

@@ -41,6 +41,13 @@ def test_an_experiment_reproduces_what_was_published(name, tmp_path):
     assert status == 0
 
 
+@pytest.mark.full
+def test_films_have_what_they_reserve(tmp_path):
+    status, found = run("video-reservation", folder=tmp_path)
+    assert all(claim["holds"] for claim in found["claims"]), found["claims"]
+    assert status == 0
+
+
 def test_the_rate_control_unit_costs_an_unregulated_flow_no_cycle(tmp_path):
     status, found = run("rate-overhead", "message_bytes=[4, 8192]", folder=tmp_path)
     assert status == 0, found["claims"]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from lanikai.firmware.gm import GmConfig
 from lanikai.hdl.config import NicConfig, RouterConfig, preset
 from lanikai.hdl.network import Network, chain, single_router
 from lanikai.sim.host.errors import ClosedPortError, UnknownNodeError
@@ -53,7 +54,9 @@ class FakeGm:
         self.ports: dict[int, FakePort] = {}
         self.idts: dict[tuple[int, int, int, int], int] = {}
         self._closed: list[Callable[[int], None]] = []
+        self.died: list[Callable[[int], None]] = []
         self.records: dict[str, Any] = {}
+        self.gm = GmConfig()
 
     async def spend(self, nanoseconds: int) -> None:
         if nanoseconds:
@@ -71,6 +74,9 @@ class FakeGm:
 
     def when_closed(self, callback: Callable[[int], None]) -> None:
         self._closed.append(callback)
+
+    def when_node_died(self, callback: Callable[[int], None]) -> None:
+        self.died.append(callback)
 
     def check_target(self, port: int, node: int, target: int, priority: int) -> None:
         if not 0 <= node < len(self.cluster.network.nodes):

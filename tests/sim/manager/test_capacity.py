@@ -12,12 +12,12 @@ from lanikai.hdl.network import single_router
 from lanikai.sim.manager.capacity import (
     CURVE_FILE,
     NodeCapacity,
-    Pace,
     _curve_file,
     cluster_capacity,
     measured_curve,
     node_capacity,
 )
+from lanikai.sim.manager.pace import Pace
 
 NIC = preset(NicConfig, "lanai4")
 PACE = Pace.of(NIC)

@@ -243,6 +243,25 @@ def test_a_node_that_is_started_anew_holds_nothing():
     FakeCluster().run(main)
 
 
+def test_what_a_dead_node_held_is_free():
+    """GM on the master's node finds it dead. What goes to it stays its senders'."""
+
+    async def main(cluster):
+        await (await cluster.client(1)).request(2, 0, 80.0)
+        into = await (await cluster.client(3)).request(1, 0, 4.0)
+        await (await cluster.client(1)).join(3, 1)
+        cluster.managers[1].ended = cluster.managers[1]._master.ended = True
+        for gm in cluster.gms:
+            for callback in gm.died:
+                callback(1)
+        await cluster.world.sleep(SETTLED)
+        assert cluster.master.ledger.premium == {into.flow: 4_000_000}
+        assert not cluster.master.ledger.best_effort
+        await (await cluster.client(3)).request(2, 0, 70.0)
+
+    FakeCluster().run(main)
+
+
 @pytest.mark.parametrize("restarted", [(0,), (0, 1, 2, 3), (0, 3)], ids=["master", "all", "two"])
 def test_managers_that_are_started_again_go_on_with_what_was_promised(restarted):
     async def main(cluster):

@@ -1,0 +1,59 @@
+"""What a program asks for: its numbers, checked, and the words of a refusal."""
+
+from __future__ import annotations
+
+import math
+
+from ..units import MB
+from .errors import BadRequestError, RefusedError
+from .flows import FlowId
+from .ledger import Where
+from .pace import Pace
+from .wire import Answer
+
+__all__ = ["MAX_SIZE", "check_size", "rate_of", "refusal"]
+
+MAX_SIZE = (1 << 31) - 1
+"""Bytes of a message, or of a burst."""
+
+
+def check_size(name: str, size: int | None) -> None:
+    """A size of messages, or none. Raises BadRequestError."""
+    if size is not None and (type(size) is not int or not 1 <= size <= MAX_SIZE):
+        raise BadRequestError(f"{name} = {size!r}: a whole number of bytes, 1 to {MAX_SIZE}")
+
+
+def rate_of(mb_per_s: float, message_bytes: int | None, *, pace: Pace, longest: int) -> int:
+    """A bandwidth in bytes a second, for a flow of a card whose IDTs end with `longest`. Raises BadRequestError."""
+    least = -(-pace.mtu_bytes * pace.ticks_per_s // longest)
+    good = isinstance(mb_per_s, int | float) and not isinstance(mb_per_s, bool) and math.isfinite(mb_per_s)
+    rate = round(mb_per_s * MB) if good else 0
+    most = pace.uncounted(pace.peak, message_bytes)
+    if message_bytes is not None and good and least <= rate and rate > most:
+        raise BadRequestError(
+            f"a request of {mb_per_s!r} MB/s in messages of {message_bytes} bytes: at most {most / MB:.3f}, as a "
+            "packet counts as a full one"
+        )
+    if not (mb_per_s if good else 0) > 0 or not least <= rate <= pace.peak:
+        raise BadRequestError(
+            f"a request of {mb_per_s!r} MB/s: above 0 (at least {least / MB:g}) and at most "
+            f"{pace.peak / MB:.3f}, the peak of a flow"
+        )
+    return rate
+
+
+def refusal(
+    flow: FlowId, mb_per_s: float, message_bytes: int | None, answer: Answer, *, pace: Pace
+) -> RefusedError:
+    """The error that says which criterion did not hold, and what is left."""
+    where = {
+        Where.SOURCE: f"node {answer.place}",
+        Where.PORT: f"port {answer.port} of switch {answer.place}",
+        Where.TARGET: f"node {answer.place}",
+    }[Where(answer.where)]
+    left = pace.uncounted(answer.rate, message_bytes) / MB
+    return RefusedError(
+        f"{mb_per_s:g} MB/s for the {flow} are refused: {where} has {left:g} MB/s left for it",
+        where=where,
+        left_mb_per_s=left,
+    )

@@ -1,0 +1,58 @@
+"""Frame sizes of films: files of a frame a line, and what a reservation for them has to say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import UserError
+
+__all__ = ["burst_bytes", "mean_bytes", "read_frames"]
+
+UNITS = {".bytes": 1, ".bits": 8}
+"""By the end of a file's name: what a byte is in its unit."""
+FRAME_BYTES_MAX = 1 << 20
+
+
+def read_frames(path: Path) -> list[int]:
+    """Bytes of each frame of a film, of a file with a whole number a line: of bytes in a file that ends in `.bytes`, of
+    bits in one that ends in `.bits`. Raises UserError."""
+    unit = UNITS.get(path.suffix)
+    if unit is None:
+        raise UserError(f"film {str(path)!r}: its name ends in .bytes or .bits, the unit of its frames")
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise UserError(f"film {str(path)!r} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"film {str(path)!r}: it is no text") from None
+    frames = []
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text:
+            continue
+        size = -(-int(text) // unit) if text.isascii() and text.isdigit() else 0
+        if not 1 <= size <= FRAME_BYTES_MAX:
+            raise UserError(
+                f"film {str(path)!r}, line {number}: {text[:40]!r} is no frame of 1 to {FRAME_BYTES_MAX} bytes"
+            )
+        frames.append(size)
+    if not frames:
+        raise UserError(f"film {str(path)!r}: it has no frame")
+    return frames
+
+
+def mean_bytes(frames: Sequence[int]) -> int:
+    """`message_bytes` of a request: rounded down."""
+    return sum(frames) // len(frames)
+
+
+def burst_bytes(frames: Sequence[int], *, interval_us: float, mb_per_s: float) -> int:
+    """`burst_bytes` of a request: the least b such that the frames of any time t, one each `interval_us`, have at most
+    b + `mb_per_s` t bytes."""
+    credit = mb_per_s * interval_us
+    behind = most = 0.0
+    for size in frames:
+        behind = max(0.0, behind - credit) + size
+        most = max(most, behind)
+    return int(-(-most // 1))
