@@ -176,9 +176,11 @@ def link_spec(transmitter=TransmitRestart, receiver=ReceiveRestart, *, vls=1, de
         m.d.sync += calm.eq(calm + 1)
     if covers:
         over = [Signal(name=f"over_{i}") for i in range(2)]
+        closed = Signal()
         m.d.sync += [flag.eq(flag | reset) for flag, reset in zip(over, resets, strict=True)]
+        m.d.sync += closed.eq(closed | r.closed)
         m.d.comb += [
-            Cover(over[0] & ~over[1] & t.up & r.closed),
+            Cover(over[0] & ~over[1] & t.up & closed),
             Cover(over[1] & ~over[0] & t.up & (r.occupied[0] == 1)),
             Cover(over[0] & over[1] & t.up & t.tx.valid),
         ]
