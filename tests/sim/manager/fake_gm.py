@@ -204,15 +204,20 @@ class FakeCluster:
         replicas = [gm.records["bandwidth manager"].replica for gm in self.gms if gm.records]
         return max(replicas, key=lambda replica: replica.version)
 
+    def card_rate(self, flow: FlowId) -> float:
+        """Bytes a second that a card lets a flow send."""
+        idts = self.gms[flow.source].idts
+        idt = idts.get((flow.source_port, flow.target, flow.target_port, flow.priority), 0)
+        return 4096 * 2_000_000 / max(idt, 96)
+
+    def holding(self) -> list[FlowId]:
+        """Every flow that its node holds to be premium or best-effort."""
+        records = [gm.records["bandwidth manager"] for gm in self.gms if gm.records]
+        return [flow for record in records for flow in (*record.premium, *record.best_effort)]
+
     def in_force(self) -> dict[FlowId, float]:
-        """Bytes a second that the cards let every flow send that its node holds to be premium or best-effort."""
-        rates: dict[FlowId, float] = {}
-        for gm in self.gms:
-            record = gm.records.get("bandwidth manager")
-            for flow in [] if record is None else [*record.premium, *record.best_effort]:
-                idt = gm.idts.get((flow.source_port, flow.target, flow.target_port, flow.priority), 0)
-                rates[flow] = 4096 * 2_000_000 / max(idt, 96)
-        return rates
+        """What the cards let all of these send."""
+        return {flow: self.card_rate(flow) for flow in self.holding()}
 
     def reboot(self, node: int) -> None:
         """A node stops for good, with its card, and one that knows nothing stands in its place."""

@@ -10,6 +10,8 @@ from fake_gm import THESIS_MB_PER_S, WIRE_CYCLES, FakeCluster
 from lanikai.sim.host.errors import ClosedPortError
 from lanikai.sim.manager.errors import BandwidthError
 from lanikai.sim.manager.flows import FlowId
+from lanikai.sim.manager.record import ALL_PORTS, NodeRecord
+from lanikai.sim.manager.rpc import CallMemory
 from plain_model import Plain
 
 NODES = 4
@@ -78,8 +80,10 @@ class History:
             self._check()
 
     def _check(self) -> None:
-        # Who gives a flow up does so with the call: it counts no longer, and is not regulated after it.
-        going = {flow: rate for flow, rate in self.cluster.in_force().items() if flow not in self.leaving}
+        # What programs hold counts whatever their managers know. Who gives a flow up does so with the call: it counts
+        # no longer, and is not regulated after it.
+        counted = {*self.cluster.holding(), *self.held} - self.leaving
+        going = {flow: self.cluster.card_rate(flow) for flow in counted}
         # IDTs are whole ticks: 1%.
         assert self.model.fits({flow: rate / 1.011 for flow, rate in going.items() if rate > 100})
 
@@ -117,22 +121,31 @@ class History:
         flow = FlowId(node, port, target, port)
         if what == "request":
             grant = await client.request(target, port, self.chance.choice(RATES))
-            self.held[flow], self.grants = grant, self.grants + 1
+            self.grants += 1
+            self._keep(flow, grant)
         elif what == "join":
-            self.held[flow] = await client.join(target, port, weight=self.chance.choice([1, 1, 2, 5]))
+            self._keep(flow, await client.join(target, port, weight=self.chance.choice([1, 1, 2, 5])))
         elif what == "close":
+            for held in [held for held in self.held if held[:2] == (node, port)]:
+                del self.held[held]
             await self.cluster.gms[node].ports[port].close()
         elif flow in self.held:
             held = self.held.pop(flow)
             stays = hasattr(held, "idt_ticks") and self.chance.random() < 0.3
             if stays:
-                self.held[flow] = await client.release(held, best_effort=True)
+                self._keep(flow, await client.release(held, best_effort=True))
                 return
             self.leaving.add(flow)
             try:
                 await (client.release(held) if hasattr(held, "idt_ticks") else client.leave(held))
             finally:
                 self.leaving.discard(flow)
+
+    def _keep(self, flow: FlowId, what: object) -> None:
+        """A program holds it, if its port was not closed meanwhile."""
+        port = self.cluster.gms[flow.source].ports.get(flow.source_port)
+        if port is not None and port.is_open:
+            self.held[flow] = what
 
 
 def histories(first: int, number: int) -> None:
@@ -150,6 +163,17 @@ def histories(first: int, number: int) -> None:
 
 def test_no_history_of_restarts_oversubscribes():
     histories(0, 30)
+
+
+def test_managers_that_forget_are_found_out(monkeypatch):
+    """As if there were no record: what a node held is given to others while its card goes on."""
+
+    def forget(record: NodeRecord) -> NodeRecord:
+        return NodeRecord(calls=CallMemory(record.calls.incarnation + 1), untold_ports={ALL_PORTS: None})
+
+    monkeypatch.setattr(NodeRecord, "copy", forget)
+    with pytest.raises(AssertionError, match=r"^history \d+: AssertionError: assert False\n.*fits\("):
+        histories(0, 30)
 
 
 @pytest.mark.full
