@@ -124,6 +124,8 @@ class NodeManager:
                 latency_us=None if burst_bytes is None else self.latency_us(rate, burst_bytes),
             )
             await self._set_idt(flow, grant.idt_ticks, message_bytes)
+            if self.ended:
+                raise SilentError(self.node)  # whoever takes over gives it back
             self._gm.port(flow.source_port)
             self._record.capped.pop(flow, None)
             self._best_effort.pop(flow, None)

@@ -226,6 +226,32 @@ def test_a_manager_that_comes_back_holds_what_it_held():
     FakeCluster().run(main)
 
 
+def test_a_manager_that_ends_while_it_sets_the_card_has_granted_nothing():
+    """The answer has come, and the command is on its way to the card (200 cycles): the program has an error, and the
+    one that takes over gives it back."""
+
+    async def main(cluster):
+        client = await cluster.client(1)
+
+        async def ask():
+            with pytest.raises(ManagerSilentError):
+                await client.request(2, 0, 80.0)
+
+        async def restart():
+            while not cluster.master.ledger.premium:
+                await cluster.world.sleep(10)
+            await cluster.world.sleep(WIRE_CYCLES + 20)
+            await cluster.managers[1].stop()
+            cluster.managers[1] = await cluster.start(1)
+
+        await (await cluster.client(1, 1)).join(3, 0)
+        await cluster.world.gather(ask(), restart())
+        await cluster.world.sleep(SETTLED)
+        assert cluster.master.ledger.premium == {} and not cluster.record(1).premium
+
+    FakeCluster().run(main)
+
+
 def test_a_node_that_is_started_anew_holds_nothing():
     """With its driver and its card: what its former self held goes back with its first call, or by itself."""
 
