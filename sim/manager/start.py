@@ -83,6 +83,8 @@ class Manager(NodeManager):
     async def stop(self) -> None:
         """End the manager: its port is closed, it answers nobody, and calls of programs fail. Its record stays: its
         flows go on at their rates, and one that is started again takes over."""
+        if self.ended:
+            return
         self.ended = True
         self._master.ended = True
         await self._port.close()
