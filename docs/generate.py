@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -112,11 +113,16 @@ def bench_page() -> str:
 
 
 def results_page() -> str:
-    """The page as it is, with the table of fitted numbers made anew."""
-    begin, end = "<!-- fitted numbers: made by docs/generate.py -->\n", "<!-- end of fitted numbers -->\n"
+    """The page as it is, with its tables of fitted numbers and of broken claims made anew."""
+    sys.path.insert(0, str(HERE.parent / "tests" / "system"))
+    from broken_claims import page as broken_claims_table
+
     text = (HERE / "results.md").read_text()
-    before, _, rest = text.partition(begin)
-    return f"{before}{begin}{fitted_table()}{end}{rest.partition(end)[2]}"
+    for name, table_text in (("fitted numbers", fitted_table()), ("broken claims", broken_claims_table())):
+        begin, end = f"<!-- {name}: made by docs/generate.py -->\n", f"<!-- end of {name} -->\n"
+        before, _, rest = text.partition(begin)
+        text = f"{before}{begin}{table_text}{end}{rest.partition(end)[2]}"
+    return text
 
 
 PAGES = {

@@ -1,0 +1,137 @@
+"""Every claim of every experiment fails when what it is about is broken, and no claim is without such a test."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lanikai.sim import experiments
+from lanikai.sim.experiments import runner
+from lanikai.sim.experiments.parameters import parse
+from lanikai.sim.experiments.registry import EXPERIMENTS, find
+from lanikai.sim.results import RunFolder
+
+from .broken_claims import BROKEN, Broken
+
+CHEAP = {("rate-table", "rate registers take every idt for one slot"), ("share-receiver", "senders die")}
+"""Run by `make test`, too: seconds, on the model that the other experiments on GM have built."""
+WITHOUT = {"video-reservation"}
+"""Experiments whose claims have no mutants yet: their own controls and tests stand in for them."""
+ROOT = Path(experiments.__file__).parent
+CASES = [
+    pytest.param(
+        one,
+        id=str(one),
+        marks=[pytest.mark.xdist_group("lanai4 cluster")]
+        + ([] if (one.experiment, one.mutant) in CHEAP else [pytest.mark.full]),
+    )
+    for one in BROKEN
+]
+
+
+@pytest.fixture
+def mutants(monkeypatch):
+    """The module of that name, importable in the pool's and the simulator's processes, too."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    import mutants
+
+    return mutants
+
+
+@pytest.mark.parametrize("broken", CASES)
+def test_a_claim_does_not_hold_when_its_mechanism_is_broken(broken: Broken, mutants, tmp_path: Path) -> None:
+    experiment = find(broken.experiment)
+    (tmp_path / "file").write_bytes(bytes(range(256)) * 16)
+    settings = [one.replace("FILE", str(tmp_path / "file")) for one in broken.settings]
+    parameters = parse(experiment, settings)
+    points = [point for point in experiment.points(parameters, "quick") if broken.keep(point)]
+
+    def execute():
+        return runner.execute(
+            experiment,
+            parameters,
+            points=points,
+            size="quick",
+            seed=1,
+            folder=RunFolder(tmp_path / "run", experiment=experiment.name, size="quick", seed=1),
+            backend=mutants.MutantSimulator(broken.mutant),
+            workers=1,
+        )
+
+    report = execute()
+    assert report.exit_status == 1
+    for text in broken.claims:
+        found = [claim for claim in report.claims if text in claim.text]
+        assert found, (text, [claim.text for claim in report.claims])
+        assert any(claim.holds is False for claim in found), found
+    if broken.outside:
+        assert False in [outcome.within for outcome in report.outcomes], report.outcomes
+
+
+def claims_in_code() -> Iterator[tuple[str, str]]:
+    """Module and text, with gaps for what is put in, of every claim that the experiments make."""
+    for path in sorted(ROOT.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call) or path.name == "base.py":
+                continue
+            name = ast.unparse(node.func)
+            if name not in ("Claim", "Claim.every", "Claim.unjudged"):
+                continue
+            if name == "Claim.unjudged":
+                continue  # it is judged by nothing, and cannot fail
+            text = next(
+                (one.value for one in node.keywords if one.arg == "text"), node.args[0] if node.args else None
+            )
+            assert text is not None, f"{path.name}:{node.lineno}: a claim without a text"
+            if isinstance(text, ast.Subscript):  # texts by name, as in fair_queueing
+                yield from ((path.stem, one) for one in texts_by_name(path))
+                continue
+            parts = text.values if isinstance(text, ast.JoinedStr) else [text]
+            yield (
+                path.stem,
+                "{}".join(str(one.value) if isinstance(one, ast.Constant) else "" for one in parts).replace(
+                    "{}{}", "{}"
+                ),
+            )
+
+
+def texts_by_name(path: Path) -> Iterator[str]:
+    """The values of the dictionary `texts` of a module."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "texts":
+            assert isinstance(node.value, ast.Dict)
+            yield from (str(ast.literal_eval(one)) for one in node.value.values)
+
+
+def modules_of(name: str) -> set[str]:
+    """The modules that an experiment's claims may stand in."""
+    return {type(find(name)).__module__.rpartition(".")[2], "gm_flows"}
+
+
+def test_no_claim_is_without_a_mutant_that_breaks_it() -> None:
+    known = list(claims_in_code())
+    assert len(known) > 50
+    for module, text in known:
+        if module in {name.replace("-", "_") for name in WITHOUT}:
+            continue
+        breaking = [
+            one
+            for one in BROKEN
+            if module in modules_of(one.experiment) and any(part in text for part in one.claims)
+        ]
+        assert breaking, f"{module}: nothing breaks the claim {text!r}: add one to broken_claims.py"
+
+
+def test_every_mutant_breaks_a_claim_that_is_there(mutants) -> None:
+    known = list(claims_in_code())
+    assert {one.experiment for one in BROKEN} == set(EXPERIMENTS) - WITHOUT
+    for one in BROKEN:
+        assert one.mutant in mutants.MUTANTS and (one.claims or one.outside), str(one)
+        for part in one.claims:
+            assert any(module in modules_of(one.experiment) and part in text for module, text in known), (
+                one,
+                part,
+            )
+    assert {one.mutant for one in BROKEN} == set(mutants.MUTANTS)
