@@ -89,7 +89,9 @@ class Processor:
             if times:
                 total += self._charge(name, self.costs.cycles(name) * times)
         if total:
+            self._show(next(name for name, times in reversed(steps.items()) if times))
             await self.port.sleep(total)
+            self._show(self.current or "")
 
     async def read(self, name: str) -> dict[str, int]:
         """Inside a step: fields of a register, 2 cycles."""
@@ -164,6 +166,11 @@ class Processor:
         self.steps_taken[name] += 1
         return cycles
 
+    def _show(self, step: str) -> None:
+        """Tell a port that shows steps in waves."""
+        if (show := getattr(self.port, "show_step", None)) is not None:
+            show(step)
+
     def _check_owned(self) -> None:
         if not self._lock.held:
             raise RuntimeError("firmware touched the processor port outside a step")
@@ -181,6 +188,7 @@ class _Step:
         await self._processor._lock.acquire()
         self._processor.current = self._name
         self._processor._charge(self._name, self._cycles)
+        self._processor._show(self._name)
         if self._cycles:
             await self._processor.port.sleep(self._cycles)
 
@@ -188,4 +196,5 @@ class _Step:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._processor.current = None
+        self._processor._show("")
         self._processor._lock.release()

@@ -23,6 +23,7 @@ from lanikai.hdl.emit import to_verilog
 
 from .cache import Cache, content_key
 from .compiler import BuildError, make_library, make_model, require_trace_header, versions
+from .packet_view import WAVES_MACRO
 from .parts import Block, Composition
 from .verilog import compact_memories
 
@@ -40,17 +41,19 @@ _NATIVE = Path(__file__).parent / "native"
 _VARIANT_FLAGS: Mapping[str, tuple[str, ...]] = {
     "fast": (),
     "debug": ("--public-flat-rw",),
-    "waves": ("--trace-fst", "--trace-structs"),
+    "waves": ("--trace-fst", "--trace-structs", f"-D{WAVES_MACRO}"),
 }
 
 
 @dataclass(frozen=True)
 class Public:
-    """A signal that Python touches: variable `var` of module `module`; `writable` or only read."""
+    """A signal that Python touches: variable `var` of module `module`; `writable` or only read; `waves`: it is there in
+    builds with waves alone."""
 
     module: str
     var: str
     writable: bool = False
+    waves: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +81,8 @@ class Design:
         lines = ["`verilator_config"]
         if variant != "debug":
             for signal in self.public:
+                if signal.waves and variant != "waves":
+                    continue
                 access = "public_flat_rw" if signal.writable else "public_flat_rd"
                 lines.append(f'{access} -module "{signal.module}" -var "{signal.var}"')
         lines += [f'no_inline -module "{module}"' for module in self.no_inline]
@@ -195,7 +200,7 @@ def _build_design(
     design: Design, variant: Variant, tell: Progress, store: Cache, tools: Mapping[str, str], started: float
 ) -> Model:
     composition = design.composition
-    headers = ("skip.h", "parts.h") if composition else ("skip.h",)
+    headers = ["skip.h", *(["parts.h"] if composition else []), *(["trace.h"] if variant == "waves" else [])]
     native = {name: (_NATIVE / name).read_text() for name in ("main.cpp", *headers)}
     if composition:
         native["composition.h"] = composition.header()

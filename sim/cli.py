@@ -15,7 +15,7 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from lanikai.hdl.config import ConfigError
@@ -37,6 +37,9 @@ from .paths import keep_caches_together
 from .screen import screen
 from .sweep_command import sweep
 from .synth_command import synth
+
+if TYPE_CHECKING:
+    from .wave_window import WaveWindow
 
 __all__ = ["app", "main"]
 
@@ -87,7 +90,26 @@ def run(
         str | None,
         typer.Option("--json", metavar="FILE", help="Write the results there; `-`: standard output."),
     ] = None,
-    waves: Annotated[bool, typer.Option("--waves", help="Write a waveform (10 times slower).")] = False,
+    waves: Annotated[
+        bool,
+        typer.Option(
+            "--waves", help="Write a waveform of each point's first 20,000 cycles, 64 MB at most (slower)."
+        ),
+    ] = False,
+    waves_from: Annotated[
+        int | None, typer.Option("--waves-from", metavar="CYCLE", min=0, help="First cycle of the waveform.")
+    ] = None,
+    waves_cycles: Annotated[
+        int | None,
+        typer.Option("--waves-cycles", metavar="N", min=0, help="Cycles of the waveform; 0: to the end."),
+    ] = None,
+    waves_of: Annotated[
+        str | None, typer.Option("--waves-of", metavar="NAMES", help="Only these: node0,router1, say.")
+    ] = None,
+    waves_limit: Annotated[
+        int | None,
+        typer.Option("--waves-limit", metavar="MB", min=1, max=100_000, help="Largest waveform of a point."),
+    ] = None,
     debug: Annotated[
         bool, typer.Option("--debug", help="Make every signal visible (5 times slower).")
     ] = False,
@@ -112,12 +134,16 @@ def run(
         raise UserError("--quick and --full: give one of them")
     if waves and debug:
         raise UserError("--waves and --debug: give one of them (a waveform has every signal)")
+    window = _window(waves, waves_from, waves_cycles, waves_of, waves_limit)
     if out is not None and not out.strip():
         raise UserError(f"--out {out!r}: give the name of a folder")
     experiment = registry.find(shortened(name))
     parameters = parse(experiment, settings or [])
     size: Size = "full" if full else "quick"
     points = experiment.points(parameters, size)
+    if window is not None:
+        for point in points:
+            window.check(experiment.system(parameters, point))
     if json_file not in (None, "-"):
         check_file(Path(json_file), "--json")
     # The folder is the last thing that the user can have got wrong, and the first that is made.
@@ -126,6 +152,8 @@ def run(
     try:
         Cache().check()
         doctor.require(doctor.WAVES if waves else doctor.RUN)
+        if window is not None:
+            _say_size(console, window, [experiment.system(parameters, point) for point in points], seeds)
         with RunProgress(console, points) as bars:
             report = runner.execute(
                 experiment,
@@ -138,6 +166,7 @@ def run(
                 variant="waves" if waves else "debug" if debug else "fast",
                 workers=jobs or cores(),
                 seeds=seeds,
+                window=window,
                 progress=bars.report,
             )
     except (UserError, ConfigError, MissingTool, KeyboardInterrupt, Ended, BrokenPipeError, SystemExit):
@@ -158,6 +187,45 @@ def run(
     show(console, report)
     if failures := report.failures():
         raise LanikaiError(f"{name}: {failures}")
+
+
+def _window(
+    waves: bool, first: int | None, cycles: int | None, names: str | None, limit_mb: int | None
+) -> WaveWindow | None:
+    """The part of a run that goes into its waves; None without any. Raises UserError."""
+    from .wave_window import WaveWindow
+
+    given = {
+        "--waves-from": first,
+        "--waves-cycles": cycles,
+        "--waves-of": names,
+        "--waves-limit": limit_mb,
+    }
+    if not waves:
+        if wrong := next((name for name, value in given.items() if value is not None), None):
+            raise UserError(f"{wrong}: give --waves too, or there is no waveform")
+        return None
+    values = {"first_cycle": first, "cycles": cycles, "limit_mb": limit_mb}
+    return WaveWindow.of(names or "", **{name: value for name, value in values.items() if value is not None})
+
+
+def _say_size(console: Any, window: WaveWindow, systems: Sequence[Any], seeds: int) -> None:
+    """How large the waveforms will be, before anything is run."""
+    sizes = [window.estimate_mb(system) for system in systems for _ in range(seeds)]
+    known = [size for size in sizes if size is not None]
+    about = f"about {sum(known):.0f} MB" if len(known) == len(sizes) else "of unknown size"
+    cycles = (
+        f"{window.cycles} cycles from {window.first_cycle}"
+        if window.cycles
+        else f"from {window.first_cycle} on"
+    )
+    console.print(
+        f"waves: {len(sizes)} files, {cycles} each, {about} in all, at most {window.limit_mb} MB each "
+        "(--waves-cycles, --waves-of, --waves-limit)",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def _backend() -> Any:
@@ -199,8 +267,11 @@ def doctor() -> None:
 @app.command("waves")
 def show_waves(
     run_folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run made with --waves.")],
+    point: Annotated[
+        int, typer.Option("--point", metavar="N", min=0, help="Which waveform of the folder, from 0 on.")
+    ] = 0,
 ) -> None:
-    """Open the waveforms of a run in GTKWave, signals grouped and enums decoded."""
+    """Open a waveform of a run in GTKWave, signals grouped and enums decoded."""
     from . import doctor
 
     if not run_folder.is_dir():
@@ -208,10 +279,19 @@ def show_waves(
     found = sorted(run_folder.rglob("*.fst"))
     if not found:
         raise UserError(f"no waveform (*.fst) in {str(run_folder)!r}: make the run with --waves")
+    if point >= len(found):
+        raise UserError(f"--point {point}: {str(run_folder)!r} has waveforms 0 to {len(found) - 1}")
     doctor.require(doctor.VIEW)
+    if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        error = LanikaiError(
+            f"no display (DISPLAY is not set): copy {str(found[point].parent)!r} to a machine with one, and run there: "
+            f"gtkwave {found[point].name} {found[point].stem}.gtkw"
+        )
+        error.exit_status = EXIT_MISSING
+        raise error
     # The save file names its files relative to its folder.
-    waves, folder = found[0].name, found[0].parent
-    save = found[0].with_suffix(".gtkw")
+    waves, folder = found[point].name, found[point].parent
+    save = found[point].with_suffix(".gtkw")
     command = [
         "gtkwave",
         waves,
@@ -219,7 +299,15 @@ def show_waves(
         "--rcvar",
         "do_initial_zoom_fit yes",
     ]
-    raise typer.Exit(EXIT_FAILED if subprocess.run(command, cwd=folder).returncode else EXIT_OK)
+    for number, path in enumerate(found if len(found) > 1 else ()):
+        opened = "  (opened)" if number == point else ""
+        print(f"--point {number}: {path}{opened}")
+    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    # Without a display that it can use, GTKWave says so in many lines and ends with status 0.
+    if done.returncode or "Could not initialize GTK" in done.stdout:
+        last = (done.stdout.strip().splitlines() or [""])[-1]
+        raise LanikaiError(f"GTKWave ended with status {done.returncode} and showed nothing: {last}")
+    raise typer.Exit(EXIT_OK)
 
 
 app.command("sweep")(sweep)

@@ -252,6 +252,7 @@ class Cluster:
                 answer=kernel.signal(f"nic{i}_answer{end}"),
                 event=kernel.signal(f"nic{i}_event{end}"),
                 handle=getattr(dut, f"nic{i}_event{end}"),
+                step=_signal_of_waves(f"nic{i}_step{end}"),
             )
             for end in processor_ends(self.config.nic)
         )
@@ -330,3 +331,11 @@ class Cluster:
         raise SimulationError(
             f"{why} (now cycle {self.clock.cycle}); waiting: {flits}" + (f"; {software}" if software else "")
         )
+
+
+def _signal_of_waves(name: str) -> kernel.Signal | None:
+    """A signal that builds with waves alone have."""
+    try:
+        return kernel.signal(name)
+    except KeyError:
+        return None

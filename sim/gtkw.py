@@ -1,7 +1,7 @@
 """A GTKWave save file for a run's waves: the signals that tell what a component does, enumerations by name.
 
-Of a cluster's thousands of variables those of `NODE` and `ROUTER` are shown; the others are in GTKWave's own
-tree of instances.
+Of the thousands of variables of a cluster or a network those of `NODE`, `TRAFFIC_NODE` and `ROUTER` are shown; the
+others are in GTKWave's own tree of instances.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lanikai.hdl.packet import Kind
+from lanikai.hdl.packet import HEADER_LAYOUT, Kind
 from vcd.gtkw import GTKWSave, make_translation_filter
 
+from .packet_view import FIELDS, PARTS
 from .pci import BusUse
 from .waves import Variable, end_time, read_hierarchy
 
@@ -36,15 +37,23 @@ def _names(enum: Any) -> dict[int, str]:
 
 _ENUMS: Mapping[str, tuple[int, Mapping[int, str]]] = {
     r"_kind$": (4, _names(Kind) | {KIND_IDLE: "-"}),
+    r"(_packet|_port\d+_[rt]x)\.kind$": (4, _names(Kind) | {KIND_IDLE: "-"}),
+    r"(_packet|_port\d+_[rt]x)\.part$": (2, PARTS),
+    **{
+        rf"(_packet|_port\d+_[rt]x)\.{name}$": (bits, {(1 << bits) - 1: "-"})
+        for name, field in FIELDS.items()
+        if name != "kind" and (bits := HEADER_LAYOUT[field].width)
+    },
     r"(^|\.)bus_use$": (2, _names(BusUse)),
 }
 """Pattern of a variable's path: bits, and the names of its values."""
 
 NODE: Mapping[str, Sequence[str]] = {
     "link": [
-        *(f"nic#_{end}{signal}" for end in ("tx", "rx") for signal in ("_kind", "__valid", "_tail")),
+        *(f"nic#_{end}_packet.{field}" for end in ("tx", "rx") for field in ("part", *FIELDS)),
         *("nic#_tx__credit_valid", "nic#_rx__credit_valid", "nic#.packets.credits.available"),
     ],
+    "firmware": ["nic#_step"],
     "host bus": ["host#.bus_use", "host#.bus_state", "host#.programmed", "nic#.host_port.fsm_state"],
     "engines": [
         *("nic#.watch_host_dma_busy", "nic#.host_dma.to_host", "nic#.host_dma.beats_left"),
@@ -65,14 +74,26 @@ NODE: Mapping[str, Sequence[str]] = {
 """What is shown of node #: groups, and variables below the top module."""
 
 ROUTER: Sequence[str] = [
-    *("rx__%__valid", "rx__%__payload.head", "rx__%__payload.tail", "rx__%__payload.vl"),
-    *("route_%.header.kind", "route_%.port", "held__%"),
-    *("tx__%__valid", "tx__%__payload.head", "tx__%__payload.tail", "tx__%__payload.vl"),
+    *(f"port%_rx.{field}" for field in ("part", "lane", *FIELDS)),
+    *("route_%.port", "held__%"),
+    *(f"port%_tx.{field}" for field in ("part", "lane", *FIELDS)),
     *("transmit_%.blocked", "transmit_%.credits.available", "tx__%__credit_valid", "rx__%__credit_valid"),
 ]
-"""What is shown of port % of a router: variables of its instance."""
+"""What is shown of port % of a router: the packets at its ends, and variables of its instance."""
+TRAFFIC_NODE: Sequence[str] = [
+    *(f"node#_{end}_packet.{field}" for end in ("tx", "rx") for field in ("part", "lane", *FIELDS)),
+    *("node#_tx__credit_valid", "node#_rx__credit_valid", "node#_born", "node#_done", "node#_behind"),
+]
+"""What is shown of node # of a network under synthetic load."""
+MEASUREMENT = ("phase", "phase_event", "dropped", "watchdog_fired", "network_activity")
+"""What is shown of its measurement."""
+SYSTEMS = ("cluster", "network_bench")
+"""Top modules whose components are known here."""
 ROUTER_STATE = ("input_occupied", "output_vl_held", "output_occupied", "output_blocked", "dropped")
 """What is shown of a router as a whole."""
+
+DECIMAL = ("cycle", "source", "destination", "sequence_number", "lane")
+"""Variables whose values are shown as decimal numbers."""
 
 Groups = dict[str, "Groups | list[Variable]"]
 
@@ -90,9 +111,13 @@ def write_save_file(waves: Path, enums: Mapping[str, Mapping[int, str]] | None =
         known[rf"(^|\.){re.escape(end)}$"] = (max(1, max(values).bit_length()), values)
     filters = {}
     for pattern, (bits, values) in known.items():
-        name = re.sub(r"\W*\$$|^\(.*?\)|\\|^_", "", pattern)
+        name = re.sub(r"\W*\$$|^\(.*\)\\?|\\|^_|^\.", "", pattern).lstrip(".")
+        if "_packet" in pattern:
+            name = f"packet_{name}"
         path = waves.with_name(f"{waves.stem}.{name}.filter")
-        path.write_text(make_translation_filter(list(values.items()), datafmt="hex", size=bits) + "\n")
+        # A filter sees what would be shown: a number in the variable's own format.
+        shown = "dec" if name.removeprefix("packet_") in DECIMAL else "hex"
+        path.write_text(make_translation_filter(list(values.items()), datafmt=shown, size=bits) + "\n")
         filters[pattern] = path.name
     save_path = waves.with_suffix(".gtkw")
     with save_path.open("w") as file:
@@ -118,9 +143,16 @@ def _write(save: GTKWSave, groups: Groups, filters: Mapping[str, str], place: tu
                 save.trace(
                     gtkwave_name(variable),
                     alias=_alias(variable),
-                    datafmt="dec" if plain == "cycle" else "hex",
+                    datafmt=_format(plain),
                     translate_filter_file=next((f for p, f in filters.items() if re.search(p, path)), None),
                 )
+
+
+def _format(name: str) -> str:
+    """How a variable's values are shown: numbers that count are decimal, a step's name is letters."""
+    if re.fullmatch(r"nic\d+_step(_1)?", name):
+        return "ascii"
+    return "dec" if name in DECIMAL else "hex"
 
 
 def _closed(place: tuple[str, ...]) -> bool:
@@ -134,11 +166,13 @@ def _closed(place: tuple[str, ...]) -> bool:
 
 def _alias(variable: Variable) -> str:
     """What the variable is called in its group: its path without what the groups around it say."""
-    if variable.scope[0] != "cluster":
+    if variable.scope[0] not in SYSTEMS:
         return _plain(variable)
     path = ".".join((*variable.scope[1:], _plain(variable)))
     # GTKWave shows a name from its last dot on.
-    return re.sub(r"^(nic\d+[._]+|host\d+[._]+|network\.router\d+\.)", "", path).replace(".", "/")
+    return re.sub(
+        r"^(nic\d+[._]+|host\d+[._]+|node\d+_|network\.router\d+\.|router\d+_port\d+_)", "", path
+    ).replace(".", "/")
 
 
 def gtkwave_name(variable: Variable) -> str:
@@ -155,8 +189,8 @@ def group_variables(variables: Sequence[Variable]) -> Groups:
     """Variables by component: of a cluster those that are worth a look (`NODE`, `ROUTER`); of any other
     design all, by instance. Names that a tool made up are left out."""
     known = [v for v in variables if v.scope and v.scope[0] != "$rootio" and "$" not in v.name]
-    if any(variable.scope[0] == "cluster" for variable in known):
-        return _cluster_groups(known)
+    if system := next((v.scope[0] for v in known if v.scope[0] in SYSTEMS), None):
+        return _system_groups(known, system)
     groups: Groups = {}
     for variable in known:
         level = groups
@@ -175,9 +209,10 @@ def group_variables(variables: Sequence[Variable]) -> Groups:
     return groups
 
 
-def _cluster_groups(variables: Sequence[Variable]) -> Groups:
-    """The groups of a cluster (`sim/structure.py` names the instances and the wires)."""
-    at = {".".join((*v.scope[1:], _plain(v))): v for v in variables if v.scope[0] == "cluster"}
+def _system_groups(variables: Sequence[Variable], system: str) -> Groups:
+    """The groups of a cluster or a network under load (`structure.py` and `network/structure.py` name the instances and
+    the wires)."""
+    at = {".".join((*v.scope[1:], _plain(v))): v for v in variables if v.scope[0] == system}
 
     def those(paths: Sequence[str]) -> list[Variable]:
         return [at[path] for path in paths if path in at]
@@ -191,11 +226,19 @@ def _cluster_groups(variables: Sequence[Variable]) -> Groups:
             name: those([path.replace("#", str(node)) for path in paths]) for name, paths in NODE.items()
         }
         groups[f"node{node}"] = {name: content for name, content in inner.items() if content}
+    if system == "network_bench":
+        groups["measurement"] = those(MEASUREMENT)
+        for node in numbers(r"node(\d+)_tx__valid"):
+            groups[f"node{node}"] = those([path.replace("#", str(node)) for path in TRAFFIC_NODE])
     for router in numbers(r"network\.router(\d+)\."):
         where = f"network.router{router}."
         ports: Groups = {"state": those([where + name for name in ROUTER_STATE])}
         for port in numbers(re.escape(where) + r"rx__(\d+)__"):
-            ports[f"port{port}"] = those([where + name.replace("%", str(port)) for name in ROUTER])
+            names = [name.replace("%", str(port)) for name in ROUTER]
+            ports[f"port{port}"] = those(
+                [f"router{router}_{name}" if name.startswith("port") else where + name for name in names]
+            )
         groups[f"router{router}"] = ports
-    groups["watchdog"] = those(["watchdog_fired", "network_activity", "network_dropped"])
+    if system == "cluster":
+        groups["watchdog"] = those(["watchdog_fired", "network_activity", "network_dropped"])
     return groups

@@ -33,6 +33,10 @@ PROCESSOR_ANSWER = data.StructLayout({"taken": 1, "complete": 1, "data": 32})
 when `data` is that of the last read."""
 
 
+STEP_BITS = 8 * 24
+"""Of a step's name in waves: 24 letters."""
+
+
 def processor_ends(config: NicConfig) -> tuple[str, ...]:
     """What the names of a card's processors end with, in a cluster's design: nothing for the first, `_1` for a second
     one."""
@@ -85,7 +89,8 @@ class ProcessorMailbox(wiring.Component):
 
 class SimulatedProcessor(Clocked):
     """`ProcessorPort` of one NIC. `command`, `answer`, `event`: the mailbox's ports, of which the last is
-    `handle` too (a cocotb handle, to wait for its change)."""
+    `handle` too (a cocotb handle, to wait for its change). `step`: where a build with waves shows the firmware's
+    step, in letters."""
 
     def __init__(
         self,
@@ -95,10 +100,17 @@ class SimulatedProcessor(Clocked):
         answer: kernel.Signal,
         event: kernel.Signal,
         handle: Any,
+        step: kernel.Signal | None = None,
     ) -> None:
         super().__init__(clock)
         self._command, self._answer, self._event, self._handle = command, answer, event, handle
+        self._step = step
         self._toggle = 0
+
+    def show_step(self, name: str) -> None:
+        """Show the firmware's present step, empty for none, if the build has waves."""
+        if self._step is not None:
+            self._step.set(int.from_bytes(name.encode()[: STEP_BITS // 8], "big"))
 
     async def write(self, address: int, data: int) -> None:
         """Write a 32-bit word at a byte address of the processor's map: 1 cycle, more if the SRAM is busy."""

@@ -25,6 +25,7 @@ from cocotb_tools import config as cocotb_config
 from .build import Model
 from .errors import MissingTool, SimulationError
 from .gtkw import write_save_file
+from .wave_window import WaveWindow
 
 __all__ = ["RunResult", "run"]
 
@@ -59,12 +60,13 @@ def run(
     name: str = "simulation",
     edges: bool = False,
     timeout_seconds: float | None = None,
+    window: WaveWindow | None = None,
 ) -> RunResult:
     """Run `entry` ("package.module:coroutine", called with a `Session`) in `model`.
 
-    `spec` (JSON values) becomes `session.spec`; the coroutine returns JSON values. Files are
-    `out_dir/NAME.log` and, for a traced model, `out_dir/NAME.fst`. `edges` lets coroutines wait for the
-    clock's own edges, which third-party bus models need. After `timeout_seconds` of wall-clock time the run is
+    `spec` (JSON values) becomes `session.spec`; the coroutine returns JSON values. Files are `out_dir/NAME.log` and,
+    for a traced model, `out_dir/NAME.fst` with `window` of the run (default: all). `edges` lets coroutines wait for
+    the clock's own edges, which third-party bus models need. After `timeout_seconds` of wall-clock time the run is
     ended. Raises SimulationError, MissingTool; interrupted, it leaves no process.
     """
     out_dir = out_dir.resolve()
@@ -75,7 +77,7 @@ def run(
     if edges:
         arguments.append("--edges")
     if waves:
-        arguments += ["--trace", str(waves)]
+        arguments += ["--trace", str(waves), *(window.arguments(model.top) if window else [])]
     read_end, write_end = os.pipe()
     final: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(dir=out_dir, prefix=".scratch-") as scratch, log.open("wb") as out:

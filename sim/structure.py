@@ -19,8 +19,9 @@ from lanikai.hdl.router.router import public_signals as router_signals
 
 from .build import Design, Public
 from .gtkw import KIND_IDLE
+from .packet_view import WAVES_MACRO, packet_view, router_views, view
 from .pci import HOST_COMMAND, HOST_RESPONSE, HostMemorySignature, PciHost, pci_signals
-from .processor import PROCESSOR_ANSWER, PROCESSOR_COMMAND, ProcessorMailbox, processor_ends
+from .processor import PROCESSOR_ANSWER, PROCESSOR_COMMAND, STEP_BITS, ProcessorMailbox, processor_ends
 from .states import state_names
 from .structural import instance, members, width
 from .watchdog import WATCHDOG_BITS, Probe, Watchdog
@@ -59,11 +60,13 @@ def cluster_design(config: ClusterConfig) -> Design:
         "mailbox.v": to_verilog(ProcessorMailbox(), name="mailbox"),
         "watchdog.v": to_verilog(Watchdog(), name="watchdog"),
         "network.v": network.verilog("network"),
+        "packet_view.v": packet_view(config.nic.link),
         "hostmem.sv": (_NATIVE / "hostmem.sv").read_text(),
         "hostmem.cpp": (_NATIVE / "hostmem.cpp").read_text(),
         f"{TOP}.v": "\n".join(_top(config)) + "\n",
     }
     public = [Public(TOP, name, writable=kind == "input") for kind, name, _ in _ports(config)]
+    public += [Public(TOP, name, writable=True, waves=True) for name in _steps(config)]
     for block in network.blocks:
         public += [Public(module, variable) for module, variable in router_signals(config.router, name=block)]
     public += [Public(module, variable) for module, variable in nic_signals(config.nic)]
@@ -117,10 +120,21 @@ def _ports(config: ClusterConfig) -> Iterator[tuple[str, str, int]]:
     yield "input", "skipped", WATCHDOG_BITS
 
 
+def _steps(config: ClusterConfig) -> Iterator[str]:
+    """Inputs of a build with waves: the firmware's present step, in letters."""
+    for node in range(config.nodes):
+        for end in processor_ends(config.nic):
+            yield f"nic{node}_step{end}"
+
+
 def _top(config: ClusterConfig) -> Iterator[str]:
     ports = ["input clk", *(f"{kind} {width(bits)}{name}" for kind, name, bits in _ports(config))]
     yield f"module {TOP} ("
     yield ",\n".join(f"  {port}" for port in ports)
+    yield f"`ifdef {WAVES_MACRO}"
+    for name in _steps(config):
+        yield f"  , input {width(STEP_BITS)}{name}"
+    yield "`endif"
     yield ");"
     clock = {"clk": "clk", "rst": "1'd0"}
     network_pins = clock | {"dropped": "network_dropped", "activity": "network_activity"}
@@ -134,6 +148,7 @@ def _top(config: ClusterConfig) -> Iterator[str]:
             for member in members(LinkSignature(config.nic.link)):
                 network_pins[f"node{node}_{end}__{member}"] = f"nic{node}_{link}__{member}"
     yield from instance("network", "network", network_pins)
+    yield from router_views(config.network)
     moving = [f"{kind}{node}_activity" for node in range(config.nodes) for kind in ("nic", "host")]
     resting = " & ".join(f"nic{node}_rests" for node in range(config.nodes))
     yield f"  wire moving = {' | '.join(['network_activity', *moving])};"
@@ -218,6 +233,8 @@ def _node(config: ClusterConfig, node: int, clock: Mapping[str, str]) -> Iterato
 
 def _link_views(config: ClusterConfig, nic: str) -> Iterator[str]:
     """Wires for the eye alone: what passes on a NIC's link. A build without waves drops them."""
+    for link in ("tx", "rx"):
+        yield from view(f"{nic}_{link}_packet", f"{nic}_{link}__valid", f"{nic}_{link}__payload")
     layout = FlitLayout(config.nic.link)
     for link in ("tx", "rx"):
         flit, valid = f"{nic}_{link}__payload", f"{nic}_{link}__valid"

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from ..wave_window import WaveWindow
+
 __all__ = ["Backend", "Built", "Job", "Measured", "Progress", "Simulator", "System", "Variant"]
 
 Progress = Callable[[float, str], None]
@@ -46,7 +48,7 @@ class System(Protocol):
 class Job:
     """One point to run: the `system` that it runs on, the coroutine (`entry`, `module:name`), its `spec`,
     the `seed`, and the `folder` for what the simulation writes. After `timeout_seconds` of wall-clock time it
-    is ended."""
+    is ended. `window`: the part of the run that a traced model writes waves of (default: all)."""
 
     system: Any
     entry: str
@@ -54,6 +56,7 @@ class Job:
     seed: int
     folder: Path
     timeout_seconds: float | None = None
+    window: WaveWindow | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +103,7 @@ class Simulator:
             progress=progress,
             name="point",
             timeout_seconds=job.timeout_seconds,
+            window=job.window,
         )
         return Measured(
             values=done.value,

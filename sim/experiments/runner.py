@@ -10,6 +10,7 @@ from typing import Any
 
 from ..plots import save_plot
 from ..results import Report, RunFolder, versions, write_csv
+from ..wave_window import WaveWindow
 from .backend import Backend, Built, Job, Variant
 from .base import Experiment, Outcome, Point, Size
 from .pool import run_jobs
@@ -41,13 +42,15 @@ def execute(
     variant: Variant = "fast",
     workers: int = 1,
     seeds: int = 1,
+    window: WaveWindow | None = None,
     progress: Callable[[int, float, str], None] = lambda index, fraction, text: None,
 ) -> Report:
     """Run `points` of an experiment and write its files into `folder`.
 
-    `seeds`: so often, with the seeds `seed`, `seed + 1`, ...; results are then means (`repetitions.average`).
-    `progress` is told `BUILD` or a point's index, a fraction and a line of text. The report, and the bytes of
-    CSV and plot, depend on neither `workers` nor the order in which points end. Raises LanikaiError.
+    `window`: the part of each point that goes into its waves. `seeds`: so often, with the seeds `seed`, `seed + 1`,
+    ...; results are then means (`repetitions.average`). `progress` is told `BUILD` or a point's index, a fraction and
+    a line of text. The report, and the bytes of CSV and plot, depend on neither `workers` nor the order in which
+    points end. Raises LanikaiError.
     """
     folder.clear()
     systems = [experiment.system(parameters, point) for point in points]
@@ -61,6 +64,7 @@ def execute(
             seed_here = point_seed(seed + number, experiment.name, index, point.workload)
             jobs.append(
                 Job(
+                    window=window,
                     system=systems[index],
                     entry=experiment.entry,
                     spec=point.spec,

@@ -32,7 +32,7 @@
 #include "verilated_sym_props.h"
 #include "verilated_vpi.h"
 #if VM_TRACE
-#include "verilated_fst_c.h"
+#include "trace.h"
 #endif
 
 namespace {
@@ -58,13 +58,11 @@ void step_parts() {}
 void deliver_parts() {}
 #endif
 #if VM_TRACE
-VerilatedFstC* trace = nullptr;
+Trace tracer;
 // Write the present time step. Once a step, when it has settled: what changes later in it would be lost.
-void dump() { if (trace) trace->dump(context->time()); }
-void close_trace() { if (trace) trace->close(); }
+void dump() { tracer.dump(context->time()); }
 #else
 void dump() {}
-void close_trace() {}
 #endif
 
 // Let time go on to `time`: what happened until now is settled.
@@ -255,6 +253,9 @@ int main(int argc, char** argv) {
     for (int i = 1; i < argc; ++i) {
         if (!std::strcmp(argv[i], "--edges")) edges = true;
         if (!std::strcmp(argv[i], "--trace") && i + 1 < argc) trace_file = argv[++i];
+#if VM_TRACE
+        else if (i + 1 < argc && tracer.option(argv[i], argv[i + 1])) ++i;
+#endif
     }
     const auto owned_top = std::make_unique<Vtop>(context, "");
     top = owned_top.get();
@@ -268,11 +269,7 @@ int main(int argc, char** argv) {
     context->fatalOnVpiError(false);  // the VPI layer probes for functions that Verilator has not
 #if VM_TRACE
     context->traceEverOn(true);
-    if (trace_file) {
-        trace = new VerilatedFstC;
-        top->trace(trace, 99);
-        trace->open(trace_file);
-    }
+    if (trace_file) tracer.open(top, trace_file);
 #else
     if (trace_file) {
         std::fprintf(stderr, "this build has no tracing\n");
@@ -286,6 +283,8 @@ int main(int argc, char** argv) {
     top->final();
     VerilatedVpi::callCbs(cbEndOfSimulation);
     dump();
-    close_trace();
+#if VM_TRACE
+    tracer.close();
+#endif
     return context->errorCount() > 0 ? 1 : 0;
 }

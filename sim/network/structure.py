@@ -12,9 +12,10 @@ from lanikai.hdl.router.router import DROPPED_BITS
 from lanikai.hdl.router.router import public_signals as router_signals
 from lanikai.hdl.traffic.measurement import Measurement
 from lanikai.hdl.traffic.node import TrafficNode
-from lanikai.hdl.traffic.ports import CONTROL, REQUEST, RESPONSE
+from lanikai.hdl.traffic.ports import CONTROL, REQUEST, RESPONSE, Phase
 
 from ..build import Design, Public
+from ..packet_view import packet_view, router_views, view
 from ..structural import instance, members, width
 from ..watchdog import WATCHDOG_BITS, Probe, Watchdog
 from .composition import bench_composition
@@ -77,6 +78,7 @@ def bench_design(config: NetworkBenchConfig, *, composed: bool = False) -> Desig
         "measurement.v": to_verilog(Measurement(traffic), name="measurement"),
         "watchdog.v": to_verilog(Watchdog(), name="watchdog"),
         "network.v": network.verilog("network"),
+        "packet_view.v": packet_view(traffic.link),
         f"{TOP}.v": "\n".join(_top(config)) + "\n",
     }
     public = [Public(TOP, name, writable=kind == "input") for name, (kind, _) in _ports(config).items()]
@@ -85,7 +87,11 @@ def bench_design(config: NetworkBenchConfig, *, composed: bool = False) -> Desig
             Public(module, variable) for module, variable in router_signals(network.router, name=block)
         ]
     return Design(
-        top=TOP, sources=sources, public=tuple(public), no_inline=(*blocks, "traffic_node", "measurement")
+        top=TOP,
+        sources=sources,
+        public=tuple(public),
+        no_inline=(*blocks, "traffic_node", "measurement"),
+        enums={"phase": {phase.value: phase.name for phase in Phase.__members__.values()}},
     )
 
 
@@ -136,6 +142,13 @@ def _top(config: NetworkBenchConfig) -> Iterator[str]:
             network_pins[request] = request if config.agents else f"{PROCESSOR_REQUEST.size}'d0"
             network_pins[response] = response if config.agents else ""
     yield from instance("network", "network", network_pins)
+    yield from router_views(config.network)
+    for i in nodes:
+        for end in ("tx", "rx"):
+            yield from view(f"node{i}_{end}_packet", f"node{i}_{end}__valid", f"node{i}_{end}__payload")
+    # The number of the present cycle, for the eye alone.
+    yield "  reg [39:0] cycle = 40'd0;"
+    yield "  always @(posedge clk) cycle <= cycle + 40'd1;"
     yield f"  wire {width(RESPONSE.size)}measurement_response;"
     conducted = {
         name: "{" + ", ".join(f"node{i}_{name}" for i in reversed(nodes)) + "}"

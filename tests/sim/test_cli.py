@@ -291,16 +291,44 @@ def test_waves_without_gtkwave_says_how_to_get_it(tmp_path):
 def test_waves_opens_the_waveform_with_its_save_file(tmp_path):
     viewer = tmp_path / "bin" / "gtkwave"
     viewer.parent.mkdir()
-    viewer.write_text('#!/bin/sh\necho "$PWD:" "$@"\n')
+    viewer.write_text('#!/bin/sh\necho "$PWD:" "$@" > $SEEN\n')
     viewer.chmod(0o755)
     (tmp_path / "run").mkdir()
-    for name in ("a.fst", "a.gtkw"):
+    for name in ("a.fst", "a.gtkw", "b.fst"):
         (tmp_path / "run" / name).touch()
-    done = lanikai("waves", "run", cwd=tmp_path, PATH=f"{viewer.parent}:{os.environ['PATH']}")
-    assert (done.returncode, done.stdout) == (
-        0,
-        f"{tmp_path / 'run'}: a.fst a.gtkw --rcvar do_initial_zoom_fit yes\n",
+    environment = {
+        "PATH": f"{viewer.parent}:{os.environ['PATH']}",
+        "SEEN": str(tmp_path / "seen"),
+        "DISPLAY": ":9",
+    }
+    done = lanikai("waves", "run", cwd=tmp_path, **environment)
+    assert (done.returncode, done.stdout) == (0, "--point 0: run/a.fst  (opened)\n--point 1: run/b.fst\n")
+    seen = (tmp_path / "seen").read_text()
+    assert seen == f"{tmp_path / 'run'}: a.fst a.gtkw --rcvar do_initial_zoom_fit yes\n"
+    done = lanikai("waves", "run", "--point", "1", cwd=tmp_path, **environment)
+    assert done.returncode == 0 and "b.fst --rcvar" in (tmp_path / "seen").read_text()
+    done = lanikai("waves", "run", "--point", "2", cwd=tmp_path, **environment)
+    assert (done.returncode, done.stderr) == (2, "lanikai: --point 2: 'run' has waveforms 0 to 1\n")
+    # A display that is not there: said before, or by GTKWave in many lines with status 0.
+    done = lanikai("waves", "run", cwd=tmp_path, **environment | {"DISPLAY": "", "WAYLAND_DISPLAY": ""})
+    assert done.returncode == 3
+    assert done.stderr == (
+        "lanikai: no display (DISPLAY is not set): copy 'run' to a machine with one, and run there: "
+        "gtkwave a.fst a.gtkw\n"
     )
+    viewer.write_text(
+        '#!/bin/sh\necho "Could not initialize GTK!  Is DISPLAY env var/xhost set?"\necho usage\n'
+    )
+    done = lanikai("waves", "run", cwd=tmp_path, **environment)
+    assert done.returncode == 1
+    assert done.stderr == "lanikai: GTKWave ended with status 0 and showed nothing: usage\n"
+
+
+def test_options_of_waves_without_waves(fake, capsys):
+    assert fake("run", "share-senders", "--waves-cycles", "5") == 2
+    assert capsys.readouterr().err == "lanikai: --waves-cycles: give --waves too, or there is no waveform\n"
+    assert fake("run", "share-senders", "--waves", "--waves-of", "cpu1") == 2
+    assert capsys.readouterr().err.startswith("lanikai: --waves-of 'cpu1': node0, node1, ...")
 
 
 def start_sleeping(tmp_path: Path) -> subprocess.Popen[str]:

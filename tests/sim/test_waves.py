@@ -1,13 +1,14 @@
 """Waves: the FST's names as another reader has them, and a save file that names nothing else."""
 
 import re
+from pathlib import Path
 
 import pytest
 from lanikai.hdl.packet import Kind
 from lanikai.sim.build import build
-from lanikai.sim.cluster import ENTRY, build_cluster, cluster_spec
+from lanikai.sim.cluster import ENTRY, build_cluster, cluster_preset, cluster_spec
 from lanikai.sim.compiler import require_trace_header
-from lanikai.sim.errors import MissingTool
+from lanikai.sim.errors import MissingTool, UserError
 from lanikai.sim.gtkw import (
     KIND_IDLE,
     NODE,
@@ -19,6 +20,7 @@ from lanikai.sim.gtkw import (
     gtkwave_name,
 )
 from lanikai.sim.run import run
+from lanikai.sim.wave_window import LIMIT_MB, WaveWindow
 from lanikai.sim.waves import Variable, _lz4, end_time, read_hierarchy
 
 pytestmark = [pytest.mark.usefixtures("points"), pytest.mark.xdist_group("waves")]
@@ -81,7 +83,11 @@ def test_save_file_names_what_is_there(traced):
         assert f"-{group}\n" in text
     # Nothing of the tables is missing for want of the right name.
     paths = [f"cluster.{path.replace('#', '1')}" for paths in NODE.values() for path in paths]
-    paths += [f"cluster.network.router0.{path.replace('%', '1')}" for path in ROUTER]
+    for path in ROUTER:
+        name = path.replace("%", "1")
+        paths.append(
+            f"cluster.router0_{name}" if name.startswith("port") else f"cluster.network.router0.{name}"
+        )
     paths += [f"cluster.network.router0.{name}" for name in ROUTER_STATE]
     assert {*paths, "cluster.clk", "cluster.cycle"} <= {name.partition("[")[0] for name in traces}
     # Few enough to look through.
@@ -125,8 +131,8 @@ def test_each_time_step_is_written_once(traced):
 def test_enums_are_decoded(traced):
     """The kinds of packets go through a filter file that names them all."""
     text = traced.with_suffix(".gtkw").read_text().splitlines()
-    at = next(i for i, line in enumerate(text) if line.endswith("cluster.nic0_tx_kind[3:0]"))
-    filter_file = traced.with_name("point.kind.filter")
+    at = next(i for i, line in enumerate(text) if line.endswith("cluster.nic0_tx_packet.kind[3:0]"))
+    filter_file = traced.with_name("point.packet_kind.filter")
     assert text[at - 1].partition(" ")[2] == filter_file.name
     lines = [f"{kind.value:x} {kind.name}" for kind in Kind] + [f"{KIND_IDLE:x} -"]
     assert filter_file.read_text().splitlines() == lines
@@ -147,6 +153,108 @@ def test_values_are_recorded(traced):
     variable = next(v for v in waveform.all_vars() if v.full_name.endswith("nic0_tx_kind"))
     values = [int(value) for _, value in variable.tv]
     assert values.count(Kind.DATA.value) == 2
+
+
+def values_of(waves, end):
+    """The values that a variable of the waves takes, by the end of its name, and when."""
+    import pywellen
+
+    variable = next(v for v in pywellen.Waveform(str(waves)).all_vars() if v.full_name.endswith(end))
+    return [(time, int(value)) for time, value in variable.tv]
+
+
+@pytest.mark.parametrize(
+    "where", ["nic0_tx_packet", "router0_port0_rx", "router0_port1_tx", "nic1_rx_packet"]
+)
+def test_a_packet_can_be_followed_from_hop_to_hop(traced, where):
+    """Its head, its tail and its header's fields on each link, and nothing between packets."""
+    parts = [value for _, value in values_of(traced, f"{where}.part")]
+    assert parts.count(0) == parts.count(2) == 2 and 1 in parts
+    assert parts[-1] == 3  # nothing passes at the end
+    for name, bits, value in (("kind", 4, Kind.DATA.value), ("source", 10, 0), ("destination", 10, 1)):
+        seen = {one for _, one in values_of(traced, f"{where}.{name}")}
+        # All bits set between packets, and until the flit with the field has come.
+        assert value in seen and seen <= {value, (1 << bits) - 1, 0}, (name, seen)
+
+
+def test_a_window_of_some_instances(tiny_config, traced, tmp_path_factory, monkeypatch):
+    """Waves begin and end where they are asked to, and hold no other instance's signals."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    model = build_cluster(tiny_config, "waves")
+    spec = cluster_spec(tiny_config, "sim_points:packets", {"count": 2, "bytes": 128})
+    folder = tmp_path_factory.mktemp("window")
+    window = WaveWindow(first_cycle=300, cycles=100, instances=("node0",))
+    found = run(model, ENTRY, spec, out_dir=folder, name="point", window=window).waves
+    import pywellen
+
+    waveform = pywellen.Waveform(str(found))
+    assert end_time(found) <= 4000
+    cycles = [
+        int(value) for _, value in next(v for v in waveform.all_vars() if v.full_name == "cluster.cycle").tv
+    ]
+    assert cycles[0] <= 301 and 395 <= cycles[-1] <= 401
+    names = {variable.full_name for variable in waveform.all_vars()}
+    assert any(name.startswith("cluster.nic0.") for name in names)
+    assert not any(name.startswith(("cluster.nic1.", "cluster.network.")) for name in names)
+    # A file that has its largest size is whole, and the log says where it ends.
+    small = WaveWindow(cycles=0, limit_mb=1)
+    monkeypatch.setattr(WaveWindow, "arguments", lambda self, top: ["--trace-limit", "20000"])
+    spec = cluster_spec(tiny_config, "sim_points:packets", {"count": 20, "bytes": 128})
+    done = run(model, ENTRY, spec, out_dir=folder, name="small", window=small)
+    log = (folder / "small.log").read_text()
+    (ended,) = re.findall(r"waves: end in cycle (\d+): 0 MB are written, the limit", log)
+    assert end_time(done.waves) <= 10 * int(ended) < 10 * (done.cycles - 100)
+
+
+def test_names_of_instances():
+    """What can be chosen, and what is refused in a line."""
+    window = WaveWindow.of(" node1, router0 ", cycles=5)
+    assert window.instances == ("node1", "router0")
+    arguments = window.arguments("cluster")
+    assert arguments[-2:] == ["--trace-top", "cluster"] and "cluster.nic1" in arguments
+    assert "cluster.network.router0" in arguments and "cluster.nic0" not in arguments
+    for text, fault in (
+        ("nic1", "--waves-of 'nic1': node0, node1, ..., router0"),
+        ("node", "--waves-of 'node'"),
+    ):
+        with pytest.raises(UserError, match=re.escape(fault)):
+            WaveWindow.of(text)
+    cluster = cluster_preset("tiny")
+    WaveWindow.of("node1,router0").check(cluster)
+    with pytest.raises(UserError, match=r"^--waves-of router1: routers are router0 to router0$"):
+        WaveWindow.of("router1").check(cluster)
+    # 100 cycles of two nodes are next to nothing; a long window is held by the limit.
+    assert WaveWindow(cycles=100).estimate_mb(cluster) == pytest.approx(0.05)
+    assert WaveWindow(cycles=10**9).estimate_mb(cluster) == LIMIT_MB
+    assert WaveWindow(cycles=0).estimate_mb(cluster) is None
+
+
+def test_groups_of_a_network_under_load():
+    """Nodes, routers and the measurement have groups, in which what is worth a look stands by its name."""
+    variables = [
+        Variable(("network_bench",), name, 1)
+        for name in (
+            "clk",
+            "cycle",
+            "phase [2:0]",
+            "node0_tx__valid",
+            "node0_rx__valid",
+            "node0_born",
+            "other",
+        )
+    ]
+    variables += [
+        Variable(("network_bench", "node0_tx_packet"), "kind [3:0]", 4),
+        Variable(("network_bench", "router0_port1_rx"), "flow [11:0]", 12),
+        Variable(("network_bench", "network", "router0"), "rx__1__valid", 1),
+        Variable(("network_bench", "network", "router0"), "held__1", 1),
+        Variable(("network_bench", "node0"), "inside", 1),
+    ]
+    found = group_variables(variables)
+    assert list(found) == ["time", "measurement", "node0", "router0"]
+    assert [v.name for v in found["measurement"]] == ["phase [2:0]"]
+    assert [v.name for v in found["node0"]] == ["kind [3:0]", "node0_born"]
+    assert [v.name for v in found["router0"]["port1"]] == ["flow [11:0]", "held__1"]
 
 
 def test_groups_of_any_design():
