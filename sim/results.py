@@ -234,6 +234,10 @@ class RunFolder:
     NAMES = ("results.csv", "results.json", "plot.png", "run.log", "points")
     EARLIER = ".lanikai-earlier"
     """Folder of the files that are set aside."""
+    MOVING = ".lanikai-moving"
+    """Its name while they are moved, one after the other, there or back. Nothing else of a run is there then."""
+    GONE = ".lanikai-gone"
+    """Its name while they are removed."""
 
     def __init__(self, out: Path | None, *, experiment: str, size: Size, seed: int) -> None:
         self._made: list[Path] = []
@@ -314,29 +318,37 @@ class RunFolder:
             )
 
     def clear(self) -> None:
-        """Set an earlier run's files aside."""
-        self._cleared = True
-        aside = self.path / self.EARLIER
+        """Set an earlier run's files aside: they are whole in `EARLIER`, or still an earlier run's."""
+        moving = self.path / self.MOVING
         for name in self.NAMES:
             path = self.path / name
             if path.is_symlink() or path.exists():
-                aside.mkdir(exist_ok=True)
-                path.rename(aside / name)
+                moving.mkdir(exist_ok=True)
+                path.rename(moving / name)
+        if moving.is_dir():
+            moving.rename(self.path / self.EARLIER)
+        self._cleared = True
 
     def keep(self) -> None:
         """This run's files stand: those set aside go, and the folder is free for another run."""
-        shutil.rmtree(self.path / self.EARLIER, ignore_errors=True)
+        aside, gone = self.path / self.EARLIER, self.path / self.GONE
+        if aside.is_dir():
+            aside.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
         self._unlock()
 
     def _restore(self) -> None:
-        """Put back what was set aside, in place of what a run that did not end has written."""
-        aside = self.path / self.EARLIER
-        if not aside.is_dir() or aside.is_symlink():
-            return
-        self._remove_results()
-        for item in aside.iterdir():
-            item.rename(self.path / item.name)
-        aside.rmdir()
+        """Put back what was set aside, in place of what a run that did not end has written. Each step, if the process
+        is killed in it, is one that the next call goes on with."""
+        aside, moving = self.path / self.EARLIER, self.path / self.MOVING
+        shutil.rmtree(self.path / self.GONE, ignore_errors=True)
+        if aside.is_dir() and not aside.is_symlink():
+            self._remove_results()
+            aside.rename(moving)
+        if moving.is_dir() and not moving.is_symlink():
+            for item in moving.iterdir():
+                item.rename(self.path / item.name)
+            moving.rmdir()
 
     def _remove_results(self) -> None:
         """Remove the files of a run. A link goes without what it leads to."""
@@ -362,8 +374,10 @@ class RunFolder:
         if self._lock is not None:
             if self.path in self._made:
                 shutil.rmtree(self.path, ignore_errors=True)
-            elif self._cleared:
-                self._remove_results()
+            else:
+                if self._cleared and not (self.path / self.MOVING).exists():
+                    self._remove_results()
+                self._cleared = False
                 self._restore()
             if self._ours and self.path.is_dir():
                 (self.path / self.MARK).unlink(missing_ok=True)

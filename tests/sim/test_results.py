@@ -194,6 +194,60 @@ def test_a_run_that_does_not_end_gives_back_the_earlier_ones_files(tmp_path, kil
     assert (tmp_path / "run.log").read_text() == "of an earlier run"
 
 
+@pytest.mark.parametrize("ends", ["clear", "discard", "keep"])
+def test_an_earlier_run_is_whole_wherever_a_run_is_stopped(tmp_path, monkeypatch, ends):
+    """A run is stopped in each of its moves of a file, one after the other, there and back, and by Ctrl-C or a kill:
+    all files of the earlier run are there in the end; or all of the new one, once that stands."""
+
+    def stopped(at: int, killed: bool) -> bool:
+        """Whether there was a move `at`."""
+        out = tmp_path / f"{at}{killed}"
+        first = folder_of(out)
+        for name in ("results.csv", "plot.png", "run.log"):
+            first.file(name).write_text("earlier")
+        first.keep()
+        second = folder_of(out)
+        left, rename = at, Path.rename
+
+        def move(path: Path, target: Path) -> Path:
+            nonlocal left
+            left -= 1
+            if left == -1:
+                raise KeyboardInterrupt
+            return rename(path, target)
+
+        reached, new = False, "earlier"
+        if ends == "clear":
+            monkeypatch.setattr(Path, "rename", move)
+        try:
+            second.clear()
+            for name in ("results.csv", "plot.png", "run.log"):
+                second.file(name).write_text("later")
+            monkeypatch.setattr(Path, "rename", move)
+            if ends == "keep":
+                second.keep()
+                new = "later"
+            elif ends == "discard":
+                second.discard()
+        except KeyboardInterrupt:
+            reached = True
+        monkeypatch.setattr(Path, "rename", rename)
+        if second._lock is not None and not killed:
+            second.discard()
+        second._unlock()
+        third = folder_of(out)
+        third.discard()
+        assert visible(out) == [RunFolder.MARK, "plot.png", "results.csv", "run.log"]
+        assert {(out / name).read_text() for name in ("results.csv", "plot.png", "run.log")} == {new}
+        return reached
+
+    for killed in (False, True):
+        moves = 0
+        while stopped(moves, killed):
+            moves += 1
+        assert moves == {"clear": 4, "discard": 4, "keep": 1}[ends]
+
+
 def test_two_runs_do_not_share_a_folder(tmp_path):
     first = folder_of(tmp_path)
     first.file("run.log").write_text("mine")
