@@ -213,7 +213,8 @@ class Intake:
         return Status.BAD_COMMAND
 
     def _deregister(self, port: Port, region: tuple[int, int]) -> Status:
-        """Take a region from a port, unless a message or a receive token still needs it.
+        """Take a region from a port, unless a message or a receive token still needs it, or it is exposed: who comes
+        to have that memory later has not exposed it.
 
         Packets that RDMA moves now are safe: it answers this command after them."""
         if region not in port.regions:
@@ -228,6 +229,7 @@ class Intake:
         ]
         puts = [assembly for assembly in port.assemblies.values() if assembly.token is None]
         ranges = [(one.address, one.length) for one in used] + [(put.address, put.room) for put in puts]
+        ranges += port.exposed
         if all(port.registered(address, length) for address, length in ranges if length):
             return Status.OK
         port.regions.append(region)

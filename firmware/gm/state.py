@@ -350,7 +350,8 @@ class Port:
                 tokens.remove(token)
                 self.refused.pop((node, key), None)
                 return token
-        self.refused.setdefault((node, key), size)
+        # Its message may be of another size than the one that was refused before.
+        self.refused[node, key] = size
         return None
 
     def waiting_for(self, token: ReceiveDescriptor) -> tuple[int, FlowKey] | None:
@@ -368,5 +369,6 @@ class Port:
         self.regions.clear()
         self.refused.clear()
         self.exposed.clear()
+        self.gets.clear()
         for tokens in self.receive_tokens:
             tokens.clear()

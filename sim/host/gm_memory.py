@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from lanikai.firmware.gm.layout import Operation
@@ -68,7 +68,9 @@ class PortMemory:
         self._check_buffer(buffer)
         if buffer not in self._regions:
             raise UnregisteredMemoryError(self._not_registered(buffer.start, buffer.length))
-        if any(remote.start == buffer.start for remote in self._exposed):
+        others = [*self._regions]
+        others.remove(buffer)
+        if any(not _within(others, remote.start, remote.length) for remote in self._exposed):
             raise MemoryUseError(
                 f"memory at {buffer.start:#x}, {buffer.length} bytes: exposed to other ports; hide it first"
             )
@@ -140,7 +142,7 @@ class PortMemory:
     def _check_registered(self, address: int, length: int) -> None:
         if length < 0:
             raise MemoryUseError(f"a message of {length} bytes: 0 or more")
-        if not any(r.start <= address and address + length <= r.start + r.length for r in self._regions):
+        if not _within(self._regions, address, length):
             raise UnregisteredMemoryError(self._not_registered(address, length))
 
     def _not_registered(self, address: int, length: int) -> str:
@@ -155,3 +157,8 @@ class PortMemory:
             raise ArgumentTypeError(
                 f"remote: a RemoteBuffer, which expose gives, not {type(remote).__name__}"
             )
+
+
+def _within(regions: Iterable[Buffer], address: int, length: int) -> bool:
+    """Whether one of them has all of these bytes."""
+    return any(r.start <= address and address + length <= r.start + r.length for r in regions)

@@ -6,7 +6,9 @@ import random
 
 import pytest
 from cluster import Cluster
-from lanikai.firmware.gm.layout import Status
+from lanikai.firmware.gm.layout import Operation, ReceiveDescriptor, Status
+from lanikai.firmware.gm.state import Port
+from lanikai.firmware.gm.wire import FlowKey
 from lanikai.hdl.packet import Header
 from lanikai.sim.host.errors import (
     AbortedError,
@@ -18,6 +20,7 @@ from lanikai.sim.host.errors import (
 )
 from lanikai.sim.host.gm_message import RemoteBuffer
 from lanikai.sim.host.gm_sizes import length_for_size, size_for_length
+from lanikai.sim.host.memory import Buffer
 
 
 def content(length: int, salt: int = 0) -> bytes:
@@ -166,6 +169,33 @@ def test_the_library_holds_puts_and_gets_to_what_was_exposed() -> None:
             await a.hide(remote)
 
     cluster.run(main())
+
+
+def test_memory_of_which_a_part_is_exposed_stays_registered() -> None:
+    """Library and card refuse to give it up, so that nobody reaches what another buffer has there later."""
+    cluster = Cluster(2)
+
+    async def main() -> None:
+        _, b, _, target = await two(cluster)
+        remote = await b.expose(Buffer(target.start + 8, 100, target.data[8:108]))
+        with pytest.raises(MemoryUseError, match=r"exposed to other ports; hide it first$"):
+            await b.dma_free(target)
+        with pytest.raises(MemoryUseError, match=r"deregister on port 0 of node 1"):
+            await b._command(Operation.DEREGISTER, target.start, target.length)
+        await b.hide(remote)
+        await b.dma_free(target)
+        await cluster.settle()
+        cluster.assert_home()
+
+    cluster.run(main())
+
+
+def test_a_flow_is_told_of_a_token_of_the_size_that_it_wants_now() -> None:
+    """A message of one size was refused and has been given up; the flow's next one has another size."""
+    port, key = Port(0), FlowKey(1, 0, 0)
+    token = ReceiveDescriptor(address=0, length=504, priority=0, token=3, size=9)
+    assert port.take_token(1, key, 10) is None and port.take_token(1, key, 9) is None
+    assert port.waiting_for(token) == (1, key)
 
 
 def test_the_card_holds_puts_and_gets_to_what_was_exposed() -> None:
