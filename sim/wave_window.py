@@ -39,7 +39,7 @@ class WaveWindow:
         """With the instances named in `text`, separated by commas. Raises UserError for a name of another form."""
         names = [name.strip() for name in text.split(",") if name.strip()]
         for name in names:
-            if not re.fullmatch(r"(node|router)\d+", name):
+            if not re.fullmatch(r"(node|router)(0|[1-9][0-9]{0,8})", name):
                 raise UserError(f"--waves-of {name!r}: node0, node1, ..., router0, ..., separated by commas")
         return cls(instances=tuple(names), **values)
 

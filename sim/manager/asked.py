@@ -26,7 +26,7 @@ def check_size(name: str, size: int | None) -> None:
 def rate_of(mb_per_s: float, message_bytes: int | None, *, pace: Pace, longest: int) -> int:
     """A bandwidth in bytes a second, for a flow of a card whose IDTs end with `longest`. Raises BadRequestError."""
     least = -(-pace.mtu_bytes * pace.ticks_per_s // longest)
-    good = isinstance(mb_per_s, int | float) and not isinstance(mb_per_s, bool) and math.isfinite(mb_per_s)
+    good = isinstance(mb_per_s, int | float) and not isinstance(mb_per_s, bool) and abs(mb_per_s) < math.inf
     rate = round(mb_per_s * MB) if good else 0
     most = pace.uncounted(pace.peak, message_bytes)
     if message_bytes is not None and good and least <= rate and rate > most:

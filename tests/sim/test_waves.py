@@ -216,6 +216,8 @@ def test_names_of_instances():
     for text, fault in (
         ("nic1", "--waves-of 'nic1': node0, node1, ..., router0"),
         ("node", "--waves-of 'node'"),
+        ("node01", "--waves-of 'node01'"),
+        ("router\N{ARABIC-INDIC DIGIT THREE}", "--waves-of 'router"),
     ):
         with pytest.raises(UserError, match=re.escape(fault)):
             WaveWindow.of(text)
