@@ -131,6 +131,13 @@ class BestEffortExperiment(Experiment):
         """The section's claims, on every stage of every point; then the gain of max-min sharing."""
         stages = [(_case(outcome.point).flows, stage) for outcome in outcomes for stage in _stages(outcome)]
         found = {outcome.point.parameters["case"]: outcome.results for outcome in outcomes}
+        if missing := [case.label for case in CASES if case.name not in found]:
+            return [
+                Claim.unjudged(
+                    "what premium and best-effort flows have in every stage",
+                    f"no point {missing[0]!r} has run",
+                )
+            ]
         one, two, aside, max_min = (found[name] for name in ("one", "two", "set_aside", "max_min"))
         gain = max_min["best_effort_sum_mb_per_s"] / (aside["best_effort_sum_mb_per_s"] or float("inf"))
         errors = [

@@ -114,54 +114,55 @@ class DescriptorFetch(Experiment):
         for one in outcomes:
             key = one.point.parameters
             by_case.setdefault((key["message_bytes"], key["burst"]), {})[key["way"]] = one.results
-        cases = list(by_case.items())
+        cases = [(key, ways) for key, ways in by_case.items() if ways.keys() >= set(WAYS)]
         bursts = [(key, ways) for key, ways in cases if key[1] > 1]
         single = [ways for key, ways in cases if key[1] == 1]
         gains = [1 - ways["tailgated"]["message_us"] / ways["fetched"]["message_us"] for _, ways in bursts]
         spared = [
             ways["fetched"]["latency_first_us"] - ways["shadow"]["latency_first_us"] for _, ways in cases
         ]
-        claims = [
+        return [
             Claim.every(
                 "all three ways move the same bytes",
                 (len({found["sha256"] for found in ways.values()}) == 1 for _, ways in cases),
             ),
-            Claim(
-                text=f"a shadow is sooner than a fetched descriptor, whatever the size: by {min(spared):.2f} to "
-                f"{max(spared):.2f} us",
-                holds=min(spared) > 0,
+            Claim.every(
+                "a shadow is sooner than a fetched descriptor, whatever the size: by "
+                f"{min(spared, default=0):.2f} to {max(spared, default=0):.2f} us",
+                (one > 0 for one in spared),
+            ),
+            Claim.every(
+                f"in bursts a tailgated descriptor is sooner than a fetched one: {min(gains, default=0):.1%} to "
+                f"{max(gains, default=0):.1%} a message",
+                (one > 0 for one in gains),
+                nothing="no burst of the points is of two messages or more",
+            ),
+            Claim.every(
+                "a message alone is fetched, tailgating or not: the same latency",
+                (
+                    0 < ways["tailgated"]["latency_last_us"] == ways["fetched"]["latency_last_us"]
+                    for ways in single
+                ),
+                nothing="no burst of the points is one message",
             ),
         ]
-        if bursts:
-            claims.append(
-                Claim(
-                    text=f"in bursts a tailgated descriptor is sooner than a fetched one: {min(gains):.1%} to "
-                    f"{max(gains):.1%} a message",
-                    holds=min(gains) > 0,
-                )
-            )
-        if single:
-            claims.append(
-                Claim(
-                    text="a message alone is fetched, tailgating or not: the same latency",
-                    holds=all(
-                        ways["tailgated"]["latency_last_us"] == ways["fetched"]["latency_last_us"]
-                        for ways in single
-                    ),
-                )
-            )
-        return claims
 
     def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
         """Time a message against the burst, a panel a size, a line a way."""
-        panels = figure.subplots(1, len(parameters.message_bytes), squeeze=False)[0]
-        for axes, length in zip(panels, parameters.message_bytes, strict=True):
+        lengths = sorted(set(parameters.message_bytes))
+        columns = min(len(lengths), 4)
+        grid = figure.subplots(-(-len(lengths) // columns), columns, squeeze=False)
+        panels = list(grid.flat)
+        for axes in panels[len(lengths) :]:
+            axes.set_visible(False)
+        for axes, length in zip(panels, lengths, strict=False):
             for way, style in zip(WAYS, ("o-", "s--", "^:"), strict=True):
                 mine = [
                     one
                     for one in outcomes
                     if one.point.parameters["message_bytes"] == length and one.point.parameters["way"] == way
                 ]
+                mine.sort(key=lambda one: int(one.point.parameters["burst"]))
                 axes.plot(
                     [one.point.parameters["burst"] for one in mine],
                     [one.results["message_us"] for one in mine],
@@ -169,11 +170,12 @@ class DescriptorFetch(Experiment):
                     label=way,
                 )
             axes.set_title(f"{length} bytes")
-            axes.set_xlabel("messages at once")
-            axes.set_ylim(bottom=0)
-        panels[0].set_ylabel("time a message (us)")
+            axes.set_ylim(0, 1.05 * axes.get_ylim()[1])
+        for axes in grid[:, 0]:
+            axes.set_ylabel("time a message (µs)")
+        figure.supxlabel("messages at once", fontsize=10)
         panels[0].legend()
-        figure.suptitle("Descriptors on their way to the card")
+        figure.suptitle("Time of a message, by the way that its descriptor comes to the card")
 
 
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -181,27 +181,24 @@ class DmaBandwidth(Experiment):
                 for (who, length, queued), values in found.items()
                 if who == engine and queued and length >= GOOD_BYTES
             }
-            if long:
-                claims.append(
-                    Claim(
-                        text=f"{engine}: at least {GOOD:.0%} of the peak in transfers of {GOOD_BYTES} bytes and more "
-                        f"with a queue ({min(long.values()):.1%})",
-                        holds=min(long.values()) >= GOOD,
-                    )
-                )
             gains = [
                 values["bandwidth_mb_per_s"] / found[who, length, False]["bandwidth_mb_per_s"]
                 for (who, length, queued), values in found.items()
                 if who == engine and queued and (who, length, False) in found
             ]
-            if gains:
-                claims.append(
-                    Claim(
-                        text=f"{engine}: a queue never slows it down, and makes it up to {max(gains):.2f} times as "
-                        "fast",
-                        holds=min(gains) >= 1 - RESOLUTION,
-                    )
-                )
+            claims += [
+                Claim.every(
+                    f"{engine}: at least {GOOD:.0%} of the peak in transfers of {GOOD_BYTES} bytes and more "
+                    f"with a queue ({min(long.values(), default=0):.1%})",
+                    (part >= GOOD for part in long.values()),
+                    nothing=f"no transfer of the points has {GOOD_BYTES} bytes or more",
+                ),
+                Claim.every(
+                    f"{engine}: a queue never slows it down, and makes it up to {max(gains, default=0):.2f} times as "
+                    "fast",
+                    (gain >= 1 - RESOLUTION for gain in gains),
+                ),
+            ]
         return claims
 
     def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
@@ -214,6 +211,7 @@ class DmaBandwidth(Experiment):
                     for one in outcomes
                     if (one.point.parameters["engine"], one.point.parameters["queue"]) == (engine, queued)
                 ]
+                mine.sort(key=lambda one: int(one.point.parameters["transfer_bytes"]))
                 axes.plot(
                     [one.point.parameters["transfer_bytes"] for one in mine],
                     [100 * one.results["of_peak"] for one in mine],

@@ -244,6 +244,13 @@ class MpiReplay(Experiment):
         time = {one.point.label: one.results["replay_us"] for one in outcomes}
         rate = {one.point.label: one.results["competing_mb_per_s"] for one in outcomes}
         messages = {one.results["messages"] for one in outcomes}
+        if missing := [name for name in CASES if name not in time]:
+            return [
+                Claim.unjudged(
+                    "what a competing flow and a reservation do to the program",
+                    f"no point {missing[0]!r} has run",
+                )
+            ]
         alone, restored = time["alone"], time["competing, reserved"]
         other = ""
         if (parameters.reserve_mb_per_s, parameters.flows) != (RESERVED_MB_PER_S, [parameters.competing]):

@@ -19,7 +19,7 @@ full;
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -186,51 +186,48 @@ class VideoReservation(Experiment):
     def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
         """What a reservation promises, and that it is the reservation that keeps it."""
         cases = {outcome.point.parameters["case"]: outcome.results for outcome in outcomes}
-        always, clock, packets, nothing = (cases[name] for name in CASES)
-        granted = outcomes[0].point.parameters["film_mb_per_s"]
         usual = not parameters.films and not parameters.mb_per_s
         other = "" if usual else "the controls are made for the three excerpts"
+
+        def films(case: str, *names: str) -> Iterator[tuple[Any, ...]]:
+            """These results of every film of a case; of none, if the case has not run."""
+            found = cases.get(case, {})
+            return zip(*(found.get(name, ()) for name in names), strict=True)
+
+        def late(case: str) -> list[bool]:
+            """That films are late and some of their bytes do not arrive, of a control that has run."""
+            found = list(films(case, LONGEST, BOUND, ARRIVED))
+            if not found:
+                return []
+            ages = any(age is not None and age > bound for age, bound, _ in found)
+            return [ages and any(part is not None and part < 1 - TOLERANCE for _, _, part in found)]
+
         return [
             Claim.every(
                 f"a film that always has a frame ready has what it was granted (within {TOLERANCE:.0%}), to the end",
                 [
                     within(got, rate, TOLERANCE) and last is not None and last <= bound
-                    for got, rate, last, bound in zip(
-                        always[RATE], granted, always[LAST], always[BOUND], strict=True
+                    for (got, last, bound), (_, rate) in zip(
+                        films("always", RATE, LAST, BOUND), parameters.plays(), strict=False
                     )
                 ],
             ),
             Claim.every(
                 f"of a film on its clock all that was due arrives (within {TOLERANCE:.0%})",
-                [got is not None and got >= 1 - TOLERANCE for got in clock[ARRIVED]],
+                [got is not None and got >= 1 - TOLERANCE for (got,) in films("clock", ARRIVED)],
             ),
             Claim.every(
                 "every frame arrives within the time that the grant states",
-                [
-                    late is not None and late <= bound
-                    for late, bound in zip(clock[LONGEST], clock[BOUND], strict=True)
-                ],
+                [age is not None and age <= bound for age, bound in films("clock", LONGEST, BOUND)],
             ),
             Claim.every(
                 "control: where packets are charged and taken to be full a film is late, some of it does not arrive",
-                [
-                    any(late > bound for late, bound in zip(packets[LONGEST], packets[BOUND], strict=True))
-                    and min(packets[ARRIVED]) < 1 - TOLERANCE
-                ]
-                if usual
-                else [],
-                nothing=other or "there is no point that it is about",
-            ),
+                late("packets"),
+            ).unless(other),
             Claim.every(
                 "control: without a reservation a film is late, and some of it does not arrive",
-                [
-                    any(late > bound for late, bound in zip(nothing[LONGEST], nothing[BOUND], strict=True))
-                    and min(nothing[ARRIVED]) < 1 - TOLERANCE
-                ]
-                if usual
-                else [],
-                nothing=other or "there is no point that it is about",
-            ),
+                late("nothing"),
+            ).unless(other),
         ]
 
     def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:

@@ -140,17 +140,18 @@ class VlIsolation(Experiment):
             for setting in ("own VLs", "same VLs")
         )
         return [
-            Claim(
-                text="on VLs of its own the well-behaved class is not saturated, and gets what it offers",
-                holds=all(
+            Claim.every(
+                "on VLs of its own the well-behaved class is not saturated, and gets what it offers",
+                (
                     not one["class_saturated"][0]
+                    and bool(one[f"class_{OFFERED}"][0])
                     and abs(one[f"class_{ACCEPTED}"][0] / one[f"class_{OFFERED}"][0] - 1) <= SAME
                     for one in own
                 ),
             ),
-            Claim(
-                text="on the flood's VLs the well-behaved class is saturated with it",
-                holds=all(one["class_saturated"][0] for one in same),
+            Claim.every(
+                "on the flood's VLs the well-behaved class is saturated with it",
+                (one["class_saturated"][0] for one in same),
             ),
         ]
 

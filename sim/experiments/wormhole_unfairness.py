@@ -198,6 +198,10 @@ class WormholeUnfairness(Experiment):
 
     def claims(self, parameters: WormholeUnfairnessParameters, outcomes: Sequence[Outcome]) -> list[Claim]:
         """What the two figures say, each where the rates are such as it is about."""
+        if len(outcomes) < 2:
+            return [
+                Claim.unjudged("what A, B, C and D have before and after", "not both of the points have run")
+            ]
         before, after = (one.results["bandwidth_mb_per_s"] for one in outcomes)
         a, b, c, d = parameters.rates_after
         scarce = ""

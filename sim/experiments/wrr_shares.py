@@ -312,10 +312,10 @@ class WrrShares(Experiment):
     def claims(self, parameters: WrrSharesParameters, outcomes: Sequence[Outcome]) -> list[Claim]:
         """That every variant keeps to its weights, and that idle VLs waste nothing."""
         claims = [
-            Claim(
-                text=f"{variant}: with every set of active VLs, and when one leaves or returns or the weights change, "
+            Claim.every(
+                f"{variant}: with every set of active VLs, and when one leaves or returns or the weights change, "
                 f"the shares are within {WITHIN:.0%} of the weights",
-                holds=all(
+                (
                     one.results["largest_error"] <= WITHIN
                     for one in outcomes
                     if one.point.parameters["variant"] == variant
@@ -324,9 +324,9 @@ class WrrShares(Experiment):
             for variant in parameters.names
         ]
         claims.append(
-            Claim(
-                text=f"what idle VLs leave goes to the others: the link is never idle for more than {WITHIN:.0%}",
-                holds=all(one.results["link_use"] >= 1 - WITHIN for one in outcomes),
+            Claim.every(
+                f"what idle VLs leave goes to the others: the link is never idle for more than {WITHIN:.0%}",
+                (one.results["link_use"] >= 1 - WITHIN for one in outcomes),
             )
         )
         return claims
