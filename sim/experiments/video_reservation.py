@@ -11,9 +11,8 @@ The points:
 - `always`: every film always has its next frame ready; it is to have what it was granted, no more and no less.
 - `on its clock`: frames come at their times, at `LOAD` of what was granted: all of them are to arrive, each within the
   bound that the grant states.
-- controls, on their clock too: films that reserve as the document does, where packets are charged and are taken to be
-full;
-  films that reserve nothing, beside flows that have not joined the best-effort flows.
+- controls, on their clock too: films that reserve as the document does, where packets are charged and are taken to
+  be full; films that reserve nothing, beside flows that have not joined the best-effort flows.
 """
 
 from __future__ import annotations
@@ -28,7 +27,10 @@ from lanikai.hdl.config import Part
 from pydantic import Field, FiniteFloat, model_validator
 
 from ..errors import SimulationError, UserError
+from ..manager.asked import rate_of
+from ..manager.errors import BadRequestError
 from ..manager.frames import burst_bytes, mean_bytes, read_frames
+from ..manager.pace import Pace
 from ..units import KB, MB, mb_per_s, microseconds
 from .base import Claim, Experiment, Outcome, Point, Size, within
 from .gm_hosts import gm_cluster
@@ -121,11 +123,18 @@ class VideoReservation(Experiment):
     element = "film"
 
     def points(self, parameters: VideoReservationParameters, size: Size) -> list[Point]:
-        """A point a case."""
+        """A point a case. Raises UserError for a film whose rate no card can keep."""
         films: list[dict[str, Any]] = []
+        nic = self.cluster(parameters).nic
+        pace = Pace.of(nic, by_bytes=True)
         for path, rate in parameters.plays():
             offered = LOAD * rate
             frames = read_frames(path)
+            # As the manager does, before anything is built: frames too short for the rate, a rate too low for an IDT.
+            try:
+                rate_of(rate, mean_bytes(frames), pace=pace, longest=nic.max_idt_ticks)
+            except BadRequestError as error:
+                raise UserError(f"film {str(path)!r}: {error}") from None
             needed = 1.2 * rate * SPAN_US[size]
             played = _cut(frames, needed)
             films.append(

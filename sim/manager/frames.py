@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import UserError
+from ..user_files import read_text
 
 __all__ = ["burst_bytes", "mean_bytes", "read_frames"]
 
@@ -20,18 +21,14 @@ def read_frames(path: Path) -> list[int]:
     unit = UNITS.get(path.suffix)
     if unit is None:
         raise UserError(f"film {str(path)!r}: its name ends in .bytes or .bits, the unit of its frames")
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except OSError as error:
-        raise UserError(f"film {str(path)!r} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UserError(f"film {str(path)!r}: it is no text") from None
     frames = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_text(path, "film").splitlines(), 1):
         text = line.strip()
         if not text:
             continue
-        size = -(-int(text) // unit) if text.isascii() and text.isdigit() else 0
+        # Python reads no number of thousands of digits.
+        good = text.isascii() and text.isdigit() and len(text) < 4000
+        size = -(-int(text) // unit) if good else 0
         if not 1 <= size <= FRAME_BYTES_MAX:
             raise UserError(
                 f"film {str(path)!r}, line {number}: {text[:40]!r} is no frame of 1 to {FRAME_BYTES_MAX} bytes"

@@ -100,6 +100,21 @@ def test_bad_parameters_are_refused(settings, message):
         parse(find("video-reservation"), settings)
 
 
+@pytest.mark.parametrize(
+    ("frame_bytes", "rate", "message"),
+    [
+        (1, "1.0", r"film '.*mine\.bytes': a request of 1\.0 MB/s in messages of 1 bytes: at most 0\.021"),
+        (4096, "1e-9", r"film '.*mine\.bytes': a request of 1e-09 MB/s: above 0 \(at least "),
+    ],
+)
+def test_a_rate_that_no_card_keeps_is_refused_before_anything_is_built(tmp_path, frame_bytes, rate, message):
+    (tmp_path / "mine.bytes").write_text(f"{frame_bytes}\n")
+    experiment = find("video-reservation")
+    parameters = parse(experiment, (f'films=["{tmp_path / "mine.bytes"}"]', f"mb_per_s=[{rate}]"))
+    with pytest.raises(UserError, match=message):
+        experiment.points(parameters, "quick")
+
+
 def test_searches_have_the_sizes_of_the_distribution():
     assert [search_bytes(share) for share in (0.0, 0.15, 0.175, 0.2, 0.5, 1.0)] == [
         1,
