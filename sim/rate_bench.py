@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lanikai.hdl.config import NicConfig, Part
+from lanikai.hdl.config import ConfigError, NicConfig, Part
 from pydantic import Field
 
 from .errors import SimulationError
@@ -26,6 +26,8 @@ ENTRY = "lanikai.sim.rate_bench:run_point"
 TOP = "rate_server"
 SETUP_CYCLES = 64
 """Longer than a flow's three commands take (a decision each, and a look of the scan)."""
+MOST_CYCLES = 1 << 34
+"""Longest run: the packets of a flow, 4 cycles each at least, are counted in 32 bits, and cycles in 40."""
 SETUP_TRIES = 20
 """So many of them: longer than a tree of 1024 flows takes to clear its memories."""
 
@@ -91,8 +93,14 @@ class RateBench:
         self, flows: Sequence[int], *, service_cycles: int, warmup_cycles: int, window_cycles: int
     ) -> tuple[list[FlowCounts], int]:
         """Run for `warmup_cycles`, then count for `window_cycles`; a packet takes the link for `service_cycles`.
-        Returns what each of `flows` got, and the cycles in which the link was taken."""
+        Returns what each of `flows` got, and the cycles in which the link was taken. Raises ConfigError for more
+        cycles than the counters of the bench hold."""
         from . import kernel
+
+        if warmup_cycles + window_cycles > MOST_CYCLES:
+            raise ConfigError(
+                f"warmup_cycles + window_cycles = {warmup_cycles} + {window_cycles}: at most {MOST_CYCLES}"
+            )
 
         kernel.signal("service").set(service_cycles)
         kernel.signal("run").set(1)

@@ -23,7 +23,8 @@ class Watchdog(wiring.Component):
     Members: `activity` (in); `limit` (in, cycles; 0: off); `fired` (out): `limit` cycles in a row were
     without activity; it stays set. `fired` rises in the cycle after the last of them. `skipped` (in): so many
     cycles more without activity are over with this one; not more than `left` (out): those that may pass until
-    `fired` rises (all ones if off). Reset: the count is 0.
+    `fired` rises (all ones if off). Reset: the count is 0. While it is off it counts nothing; so the
+    count never wraps, as it ends at `limit`.
     """
 
     def __init__(self) -> None:
@@ -39,14 +40,20 @@ class Watchdog(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        quiet = Signal(WATCHDOG_BITS)
-        with m.If(self.activity):
+        quiet, over = Signal(WATCHDOG_BITS), Signal()
+        with m.If(self.activity | (self.limit == 0)):
             m.d.sync += quiet.eq(0)
         with m.Elif(~self.fired):
             m.d.sync += quiet.eq(quiet + 1 + self.skipped)
-            with m.If((self.limit != 0) & (quiet + 1 + self.skipped == self.limit)):
+            with m.If(over):
                 m.d.sync += self.fired.eq(1)
-        m.d.comb += self.left.eq(Mux((self.limit == 0) | self.fired, ~0, self.limit - quiet - 1))
+        m.d.comb += [
+            # At least, as a limit may come down below what has been counted.
+            over.eq(quiet + 1 + self.skipped >= self.limit),
+            self.left.eq(
+                Mux((self.limit == 0) | self.fired, ~0, Mux(quiet >= self.limit, 0, self.limit - quiet - 1))
+            ),
+        ]
         return m
 
 

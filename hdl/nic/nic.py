@@ -289,7 +289,8 @@ class Nic(wiring.Component):
         out = Signal(range(self.config.link.vls * self.downstream_flits + 1))
         m.d.sync += out.eq(out + self.tx.valid - self.tx.credit_valid)
         if self.config.link.restart:
-            r, lost = self._registers, Signal(16, name="lost_out")
+            r = self._registers
+            self._lost_out = lost = Signal(16, name="lost_out")
             with m.If(packets.restarting):
                 m.d.sync += [out.eq(0), lost.eq(lost + out + self.tx.valid)]
             m.d.comb += [

@@ -22,7 +22,8 @@ class ActivityCounters(wiring.Component):
     - `buffer_writes`, `buffer_reads`, `arbitrations`, `crossbar_flits` (out, 32): since reset; modulo 2^32.
       An arbitration is a decision that was followed: of a crossbar input's VL scheduler, of a crossbar
       output, of a link's VL scheduler, and for a packet's output VL (counted as its tail crosses).
-    - `select_port`, `select_vl` (in), `link_flits` (out, 32): flits of that VL on that link, in the same cycle.
+    - `select_port`, `select_vl` (in), `link_flits` (out, 32): flits of that VL on that link, in the same cycle;
+      since reset, modulo 2^32.
 
     A counter shows an event from the next cycle on. The flits of links are counted in a memory a port.
     """
@@ -57,10 +58,12 @@ class ActivityCounters(wiring.Component):
             self.crossbar_flits.eq(self.crossbar_flits + crossed),
         ]
         vls = self._config.link.vls
+        self._rows: list[memory.Memory] = []
         for p in range(self._config.ports):
             m.submodules[f"link_{p}"] = rows = memory.Memory(
                 shape=unsigned(32), depth=1 << len(self.select_vl), init=[]
             )
+            self._rows.append(rows)
             write, before, show = (
                 rows.write_port(),
                 rows.read_port(domain="comb"),

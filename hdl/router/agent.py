@@ -84,7 +84,7 @@ class AgentPort(wiring.Component):
       `link_flits` (in): as in `ActivityCounters`.
 
     What names something that does not exist (an offset, port, node, VL, entry, or word of a memory) does nothing and
-    is counted in REFUSED, which wraps; so is a control packet that the send memory cannot hold, of no flits, or that
+    is counted in REFUSED, modulo 2^32; so is a control packet that the send memory cannot hold, of no flits, or that
     comes while another one leaves. A read of such a thing is zero.
 
     Reset: selections are 0, the service level map is `RouterConfig.initial_service_level_map`.
@@ -125,6 +125,7 @@ class AgentPort(wiring.Component):
             members |= {"select_port": Out(6), "select_vl": Out(config.link.vl_bits)}
             members |= {name.lower(): In(32) for name in _ACTIVITY}
         super().__init__(members)
+        self._refused = Signal(32, name="refused")
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -192,10 +193,9 @@ class AgentPort(wiring.Component):
                 field = "decisions" if name == "ARBITRATIONS" else "flits"
                 m.d.comb += getattr(bank, name).r_data[field].eq(getattr(self, name.lower()))
         m.d.comb += response.data.eq(data)
-        refused = Signal(32)
-        m.d.comb += bank.REFUSED.r_data.accesses.eq(refused)
+        m.d.comb += bank.REFUSED.r_data.accesses.eq(self._refused)
         with m.If(taken & Cat(*self._refusals).any()):
-            m.d.sync += refused.eq(refused + 1)
+            m.d.sync += self._refused.eq(self._refused + 1)
         return m
 
     def _tables(self, m: Module, bank: RegisterBank, ready: Signal) -> None:

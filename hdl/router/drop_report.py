@@ -27,7 +27,7 @@ class DropReports(wiring.Component):
 
     - `thrown`, `flit`, `vl` (in, P): a flit of input i is thrown away in this cycle, and its VL.
     - `report` (out, `REPORT`), `valid` (out): the oldest report. `take` (in): it has been read.
-    - `lost` (out, 32): packets without a report since reset: too many wait, two packets of one input were
+    - `lost` (out, 32): packets without a report since reset, modulo 2^32: too many wait, two packets of one input were
       thrown away flit by flit in turn, two came in one cycle, or the packet ended before its names.
 
     Control packets get no report, so that reports cannot bring forth others. Latency: 2 cycles from the flit

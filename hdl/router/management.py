@@ -28,8 +28,8 @@ class ManagementPort(wiring.Component):
     - `tx` (out, `LinkSignature`), `rx` (in, `LinkSignature`): the links to and from the router.
     - `word` (in): a 32-bit word of a memory, by number. `read_data` (out, 32): that of the receive memory, in
       the same cycle. `write` (in), `write_data` (in, 32): stored in the send memory.
-    - `valid` (out): a whole packet is in the receive memory, `flits` (out, 16) long. `free` (in): it has been
-      read.
+    - `valid` (out): a whole packet is in the receive memory, `flits` (out, 16) long; 65535 is that or
+      more. `free` (in): it has been read.
     - `start` (in), `start_flits` (in, 16): sends the first flits of the send memory as a packet. Nothing happens
       while `busy` (out), with 0 flits, or with more than the memory holds.
     - `moved` (out): a flit is taken or sent in this cycle.
@@ -73,7 +73,8 @@ class ManagementPort(wiring.Component):
         )
         m.submodules.received = received = memory.Memory(shape=unsigned(link.flit_bits), depth=depth, init=[])
         store, look = received.write_port(), received.read_port(domain="comb")
-        count, take = Signal(16), Signal()
+        self._count = count = Signal(16, name="count")
+        take = Signal()
         m.d.comb += [
             arrivals.write_valid.eq(self.rx.valid),
             arrivals.write_data.data.eq(self.rx.payload.data),

@@ -244,7 +244,7 @@ class Router(wiring.Component):
     ) -> None:
         """What the agent sets and reads: tables, maps, the management port, counters."""
         config = self.config
-        m.submodules.agent_port = agent = AgentPort(config)
+        m.submodules.agent_port = self._agent_port = agent = AgentPort(config)
         wiring.connect(m, wiring.flipped(self.agent), agent.agent)
         m.d.comb += agent.dropped.eq(self.dropped)
         if has_tables(config):
@@ -264,10 +264,10 @@ class Router(wiring.Component):
                     route.refused.eq(group >= len(config.vl_groups)),
                 ]
         if config.management:
-            m.submodules.management = management = ManagementPort(config)
+            m.submodules.management = self._management_port = management = ManagementPort(config)
             wiring.connect(m, management.tx, receivers[0].rx)
             wiring.connect(m, transmitters[0].tx, management.rx)
-            m.submodules.drop_reports = reports = DropReports(config)
+            m.submodules.drop_reports = self._drop_reports = reports = DropReports(config)
             for i, receive in enumerate(receivers):
                 m.d.comb += [
                     reports.thrown[i].eq(crossbar.thrown[i] & crossbar.pop[i]),

@@ -28,7 +28,8 @@ class Checker(wiring.Component):
     - `flit` (in, `FlitLayout`), `valid` (in): a flit, taken in this cycle.
     - `errors` (out, `ERRORS`): what is wrong with this flit, in the same cycle: `structure` (a head inside a
       packet, a flit outside of one, a packet that ends before or after its header says), `integrity` (a bit
-      is wrong), `destination` (not for this node), `order` (its packet is not the next of its source and VL).
+      is wrong, or the packet is longer than `length_bits` count), `destination` (not for this node), `order`
+      (its packet is not the next of its source and VL).
     - `identity` (out, `IDENTITY`): of the flit's packet; valid with `known`.
     - `flits` (out): flits of a good packet that have been recognised with this one: all of the header with
       its last flit, then one each; 0 for those that are not good.
@@ -75,10 +76,10 @@ class Checker(wiring.Component):
             here.addr.eq(vl),
             index.eq(Mux(flit.head, 0, here.data)),
             there.addr.eq(vl),
-            there.data.eq(index + 1),
+            there.data.eq(Mux(index.all(), index, index + 1)),
             there.en.eq(self.valid),
             at_last.eq(index == last),
-            # A packet longer than any: its index stays, and its contents are then wrong.
+            # A packet longer than any: its index stays at its end, which no good flit has.
             follows.eq(flit.head | was_inside),
         ]
 
@@ -105,7 +106,7 @@ class Checker(wiring.Component):
                 elsewhere.eq(identity.destination != self.node),
             ]
         with m.Elif(index > last):
-            m.d.comb += integrity.eq(flit.data != expected)
+            m.d.comb += integrity.eq((flit.data != expected) | index.all())
 
         wrong, good = Signal(), Signal()
         # A head ends what was bad before; that it came inside a packet does not make its own packet bad.

@@ -9,13 +9,20 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from .config import TrafficConfig
+from .packet import BORN_BITS
 from .ports import CONTROL, MEASUREMENT, MEASUREMENT_NODE, REQUEST, RESPONSE, Phase, Verdict
 
-__all__ = ["Measurement"]
+__all__ = ["MOST_MEASURED_CYCLES", "MOST_WARMUP_CYCLES", "Measurement"]
 
 STEADY_CYCLES = 8
 """The drain is over when nothing has been outstanding for so long: births and arrivals pass registers on
 their way, a birth 2 cycles and an arrival no fewer, so 4 would do."""
+
+
+MOST_WARMUP_CYCLES = 1 << 31
+"""Longest warm-up: differences of times have 32 bits."""
+MOST_MEASURED_CYCLES = 1 << BORN_BITS
+"""Most cycles of window and drain together: no latency of a packet that counts has more bits than a birth."""
 
 
 class Measurement(wiring.Component):
@@ -42,6 +49,9 @@ class Measurement(wiring.Component):
     and the routers' counters tell why.
 
     After the verdict the sources stop, unless CONTROL.go_on. Reset: idle, no verdict.
+
+    `control.now` counts modulo 2^32, and may wrap in a measurement: times are compared by their differences. What is
+    counted from a start on does not wrap within `MOST_WARMUP_CYCLES`, and `MOST_MEASURED_CYCLES` of window and drain.
     """
 
     def __init__(self, config: TrafficConfig) -> None:

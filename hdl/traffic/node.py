@@ -91,7 +91,8 @@ class TrafficNode(wiring.Component):
             sink.load.eq(load[3] & (chosen == 0)),
         ]
 
-        sent, received, own = Signal(32), Signal(32), Signal(32)
+        self._sent, self._received = Signal(32, name="sent"), Signal(32, name="received")
+        sent, received, own = self._sent, self._received, Signal(32)
         with m.If(source.sent_tail):
             m.d.sync += sent.eq(sent + 1)
         with m.If(sink.received):

@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 BORN_BITS = 27
-"""Width of the time of birth in a packet: latencies up to 134 million cycles."""
+"""Width of the time of birth in a packet: latencies up to 134 million cycles; a longer one is told modulo 2^27."""
 SEQUENCE_BITS = 8
 
 IDENTITY_OFFSET = HEADER_LAYOUT["destination"].offset

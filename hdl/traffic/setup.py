@@ -30,6 +30,8 @@ VL_CHOICES: dict[str, Any] = {
 PATTERNS = ("uniform", "hot_spot", "fixed", "table", *PERMUTATIONS)
 ONE = 1 << SPACING_FRACTION
 MAX_WORD = (1 << 32) - 1
+MAX_WAIT_CYCLES = (1 << 31) - 1
+"""Longest time ahead that a source tells from one that is over: it compares times modulo 2^32."""
 NODE_NUMBER_BITS = 10
 """Node numbers in a header (`packet.IDENTITY`)."""
 
@@ -55,12 +57,12 @@ class ClassSetup(Part):
     on_cycles: int = Field(1000, ge=1, lt=1 << 24, description="mean ON period, cycles")
     off_cycles: int = Field(1000, ge=0, lt=1 << 24, description="mean OFF period, cycles")
     interval_cycles: int = Field(
-        1000, ge=1, le=MAX_WORD, description="from frame to frame of a trace, cycles"
+        1000, ge=1, le=MAX_WAIT_CYCLES, description="from frame to frame of a trace, cycles"
     )
     first_frame: int = Field(0, ge=0, lt=32768, description="first row of the trace memory")
     last_frame: int = Field(0, ge=0, lt=32768, description="last row of the trace memory")
     phase_cycles: int = Field(
-        0, ge=0, le=MAX_WORD, description="wait of periodic, on/off and trace classes, cycles"
+        0, ge=0, le=MAX_WAIT_CYCLES, description="wait of periodic, on/off and trace classes, cycles"
     )
 
     @model_validator(mode="after")

@@ -27,7 +27,7 @@ class TallySignature(wiring.Signature):
 
 
 class Tally(wiring.Component):
-    """Rows of `bits` bits; each keeps the sum, maximum or minimum of the amounts given to it.
+    """Rows of `bits` bits; each keeps the sum (modulo 2^bits), maximum or minimum of the amounts given to it.
 
     Members: `give` (in, `TallySignature`): an amount, one a cycle, in the row from the next cycle on; `clear`
     (in) and `clear_row` (in): the row starts anew (0, or all ones for a minimum), and an amount of this cycle

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from lanikai.hdl.config import ConfigError
+from lanikai.hdl.traffic.measurement import MOST_MEASURED_CYCLES, MOST_WARMUP_CYCLES
 from lanikai.hdl.traffic.ports import (
     MEASUREMENT,
     MEASUREMENT_NODE,
@@ -38,7 +39,7 @@ from ..watchdog import report, summary
 from .config import NetworkBenchConfig
 from .structure import TOP, probes
 
-__all__ = ["ClassCounts", "Measured", "NetworkBench", "run_point"]
+__all__ = ["ClassCounts", "Measured", "NetworkBench", "check_measurement", "run_point"]
 
 Place = tuple[int, int]
 """A node's number, or `MEASUREMENT_NODE`, and an address of its registers."""
@@ -85,6 +86,24 @@ class Measured:
     def as_json(self) -> dict[str, Any]:
         """As plain JSON."""
         return asdict(self)
+
+
+def check_measurement(*, warmup_cycles: int, window_cycles: int, limit_cycles: int) -> None:
+    """Raise ConfigError for a measurement that the bench's counters do not hold (`hdl/traffic/measurement.rdl`)."""
+    for name, cycles, least in (
+        ("warmup_cycles", warmup_cycles, 0),
+        ("window_cycles", window_cycles, 1),
+        ("limit_cycles", limit_cycles, 1),
+    ):
+        if cycles < least:
+            raise ConfigError(f"{name} = {cycles}: at least {least}")
+    if warmup_cycles > MOST_WARMUP_CYCLES:
+        raise ConfigError(f"warmup_cycles = {warmup_cycles}: at most {MOST_WARMUP_CYCLES}")
+    if window_cycles + limit_cycles > MOST_MEASURED_CYCLES:
+        raise ConfigError(
+            f"window_cycles + limit_cycles = {window_cycles} + {limit_cycles}: at most {MOST_MEASURED_CYCLES}, as a "
+            "packet carries no more of the time of its birth"
+        )
 
 
 class NetworkBench:
@@ -183,7 +202,8 @@ class NetworkBench:
 
     async def measure(self, *, warmup_cycles: int, window_cycles: int, limit_cycles: int) -> Measured:
         """Warm up, measure, drain, read out. Raises SimulationError if a sink found an error, or a router
-        dropped a packet."""
+        dropped a packet, and ConfigError (`check_measurement`) before anything is written."""
+        check_measurement(warmup_cycles=warmup_cycles, window_cycles=window_cycles, limit_cycles=limit_cycles)
         place = {name: (MEASUREMENT_NODE, register.offset) for name, register in MEASUREMENT.items()}
         start = MEASUREMENT["CONTROL"].pack(start=1)
         settings = {"WARMUP": warmup_cycles, "WINDOW": window_cycles, "LIMIT": limit_cycles, "CONTROL": start}

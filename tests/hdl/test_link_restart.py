@@ -10,10 +10,13 @@ from amaranth import Module, ResetInserter, Signal
 from amaranth.lib.wiring import connect
 from amaranth.sim import Simulator
 from lanikai.hdl.config import LinkConfig, NicConfig, RouterConfig, preset
+from lanikai.hdl.link_restart import ReceiveRestart, TransmitRestart
 from lanikai.hdl.nic.packet_interface import PacketInterface
 from lanikai.hdl.nic.vl_port import VlPort
 from lanikai.hdl.packet import Header
 from lanikai.hdl.router.router import Router
+
+from .counting import Nearly
 
 FLIT_BITS = 64
 LENGTHS = (2, 3, 5, 9)
@@ -237,3 +240,51 @@ def test_after_resets_of_either_end_the_link_works_and_no_packets_are_joined(des
 def test_many_resets(design, seed):
     found = resets(seed, 40, **design)
     assert found["cut"] > 5
+
+
+def run_alone(dut: Any, bench: Any) -> None:
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+
+
+def test_packets_that_are_cut_on_their_way_out_are_counted_over_the_wrap():
+    """Three VLs have a packet under way as the link goes down, and one begins in that cycle."""
+    dut = TransmitRestart(LinkConfig(vls=4, restart=True))
+
+    async def bench(ctx: Any) -> None:
+        cuts = Nearly(ctx, dut.cuts, 2)
+        ctx.set(dut.moved, 1)
+        for vl in range(3):
+            ctx.set(dut.vl, vl)
+            await ctx.tick()
+        ctx.set(dut.vl, 3)
+        ctx.set(dut.peer, 1)
+        await ctx.tick()
+        ctx.set(dut.moved, 0)
+        assert ctx.get(dut.cuts) == cuts(4) == 2
+        await ctx.tick().repeat(20)
+        assert ctx.get(dut.cuts) == 2
+
+    run_alone(dut, bench)
+
+
+def test_packets_that_are_cut_on_their_way_in_and_lost_flits_are_counted_over_the_wrap():
+    """Three packets are ended, one a time, and four flits that come meanwhile are thrown away."""
+    dut = ReceiveRestart(LinkConfig(vls=4, restart=True))
+
+    async def bench(ctx: Any) -> None:
+        cuts, lost = Nearly(ctx, dut.cuts, 2), Nearly(ctx, dut.lost, 3)
+        ctx.set(dut.valid, 1)
+        for vl in range(3):
+            ctx.set(dut.vl, vl)
+            await ctx.tick()
+        ctx.set(dut.restart, 1)
+        await ctx.tick().repeat(4)
+        ctx.set(dut.valid, 0)
+        await ctx.tick().repeat(30)
+        assert ctx.get(dut.cuts) == cuts(3) == 1
+        assert ctx.get(dut.lost) == lost(4) == 1
+
+    run_alone(dut, bench)

@@ -15,7 +15,7 @@ from lanikai.sim.experiments.parameters import parse
 from lanikai.sim.experiments.runner import point_seed
 from lanikai.sim.experiments.traffic_results import measure, percentile, traffic_results
 from lanikai.sim.experiments.vl_isolation import VlIsolation
-from lanikai.sim.network.bench import NetworkBench
+from lanikai.sim.network.bench import NetworkBench, check_measurement
 from lanikai.sim.network.config import NetworkBenchConfig
 
 
@@ -325,3 +325,25 @@ def test_a_point_for_each_allocator_and_load():
     systems = [NetworkLoad().system(parameters, point) for point in points]
     assert systems[0] == systems[1] != systems[2] == systems[3]
     assert systems[2].network.router.allocator == "wavefront"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ({"window_cycles": 0}, "window_cycles = 0: at least 1"),
+        ({"limit_cycles": 0}, "limit_cycles = 0: at least 1"),
+        ({"warmup_cycles": -1}, "warmup_cycles = -1: at least 0"),
+        ({"warmup_cycles": (1 << 31) + 1}, "warmup_cycles = 2147483649: at most 2147483648"),
+        (
+            {"window_cycles": 1 << 27},
+            "window_cycles + limit_cycles = 134217728 + 9: at most 134217728, as a packet carries no more of the time "
+            "of its birth",
+        ),
+    ],
+)
+def test_a_measurement_that_counters_do_not_hold_is_refused(chosen, message):
+    fits = {"warmup_cycles": 1 << 31, "window_cycles": (1 << 27) - 9, "limit_cycles": 9}
+    check_measurement(**fits)
+    with pytest.raises(ConfigError) as caught:
+        check_measurement(**(fits | chosen))
+    assert str(caught.value) == message

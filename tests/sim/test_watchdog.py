@@ -9,7 +9,7 @@ from lanikai.sim.cluster import ENTRY, cluster_spec
 from lanikai.sim.errors import SimulationError
 from lanikai.sim.run import run
 from lanikai.sim.stall import quiet_cycles
-from lanikai.sim.watchdog import Probe, Watchdog
+from lanikai.sim.watchdog import WATCHDOG_BITS, Probe, Watchdog
 
 
 def test_counts_quiet_cycles():
@@ -49,6 +49,42 @@ def test_off():
     simulator = Simulator(watchdog)
     simulator.add_clock(1e-6)
     simulator.add_testbench(body)
+    simulator.run()
+
+
+def test_quiet_cycles_before_it_is_on_do_not_count():
+    """A limit that comes after more quiet cycles than it allows still fires, after as many again; one that comes down
+    below what has been counted fires at once."""
+    for before, limit in ((50, 5), (1, 40)):
+        watchdog = Watchdog()
+
+        async def body(ctx, watchdog=watchdog, before=before, limit=limit):
+            await ctx.tick().repeat(before)
+            assert ctx.get(watchdog.left) == (1 << WATCHDOG_BITS) - 1
+            ctx.set(watchdog.limit, limit)
+            await ctx.tick().repeat(limit - 1)
+            assert not ctx.get(watchdog.fired) and ctx.get(watchdog.left) == 0
+            await ctx.tick()
+            assert ctx.get(watchdog.fired)
+
+        simulator = Simulator(watchdog)
+        simulator.add_clock(1e-6)
+        simulator.add_testbench(body)
+        simulator.run()
+
+    watchdog = Watchdog()
+
+    async def lower(ctx):
+        ctx.set(watchdog.limit, 100)
+        await ctx.tick().repeat(50)
+        ctx.set(watchdog.limit, 20)
+        assert ctx.get(watchdog.left) == 0
+        await ctx.tick()
+        assert ctx.get(watchdog.fired)
+
+    simulator = Simulator(watchdog)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(lower)
     simulator.run()
 
 

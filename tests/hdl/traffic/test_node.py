@@ -386,3 +386,44 @@ def test_configurations_and_verilog():
         TrafficConfig(link=LinkConfig(flit_bits=32), max_packet_flits=3)
     with pytest.raises(ConfigError, match=r"^TrafficConfig: unknown key 'queue'; valid keys: link, nodes, "):
         TrafficConfig(queue=3)
+
+
+def test_times_and_counts_go_over_their_wrap():
+    """A measurement in which the time wraps, and the counts of packets with it, is the one that begins at 0: the same
+    statistics, and no error where sequence numbers (8 bits) go round."""
+
+    def measured(start, packets):
+        system, shown = System(small(nodes=2)), {}
+
+        async def bench(s):
+            nodes = range(2)
+            s.ctx.set(s.measurement.control.now, start)
+            for node in nodes:
+                s.ctx.set(s.nodes[node]._sent, packets)
+                s.ctx.set(s.nodes[node]._received, packets)
+            await s.seed(9)
+            one = Settings(mode=Mode.PERIODIC, flits=1, spacing=ONE, pattern=Choice.FIXED, node=1)
+            two = Settings(mode=Mode.RANDOM, flits=3, spacing=7 * ONE, vl_first=1, pattern=Choice.UNIFORM)
+            await s.set_class(0, 0, one)
+            await s.set_class(1, 1, two)
+            shown["verdict"] = await s.measure(warmup=30, window=280, limit=100)
+            shown["phases"] = [(phase, (cycle - start) % 2**32) for cycle, phase in s.phases]
+            await s.ctx.tick().repeat(40)
+            counted = [[await s.read(node, NODE[n].offset) for n in ("SENT", "RECEIVED")] for node in nodes]
+            shown["counted"] = [[(count - packets) % 2**32 for count in pair] for pair in counted]
+            shown["wrapped"] = (await s.read(MEASUREMENT_NODE, MEASUREMENT["NOW"].offset)) < start
+            shown["wrapped"] |= counted[0][0] < packets
+            shown["statistics"] = [await s.statistics(node, c) for node in nodes for c in range(2)]
+            assert [await s.errors(node) for node in nodes] == [[0] * 4] * 2
+
+        system.run(bench)
+        return shown
+
+    plain, over = measured(0, 0), measured(2**32 - 250, 2**32 - 100)
+    assert over.pop("wrapped") and not plain.pop("wrapped")
+    assert over == plain
+    assert plain["verdict"] == Verdict.COMPLETE
+    phases = dict(plain["phases"])
+    assert phases[Phase.WINDOW] < 250 < phases[Phase.DRAIN]
+    ((sent, _), (other, received)) = plain["counted"]
+    assert sent == received > 256 and other > 10

@@ -100,6 +100,14 @@ def test_patterns_become_destinations():
             {"mode": "trace", "last_frame": 64},
             r"ClassSetup.last_frame = 64: the trace memory has rows 0 to 63$",
         ),
+        (
+            {"mode": "trace", "interval_cycles": 1 << 31},
+            r"ClassSetup.interval_cycles = 2147483648: Input should be less than or equal to 2147483647$",
+        ),
+        (
+            {"phase_cycles": 1 << 31},
+            r"ClassSetup.phase_cycles = 2147483648: Input should be less than or equal to 2147483647$",
+        ),
         ({"load": 1.5}, r"ClassSetup.load = 1.5: Input should be less than or equal to 1$"),
     ],
 )

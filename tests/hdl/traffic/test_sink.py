@@ -322,3 +322,21 @@ def test_credits_held_and_stalled():
     play(config, flits, hold=1, check=none)
     play(config, flits, stall=160, check=late)
     play(config, flits, check=at_once)
+
+
+@pytest.mark.parametrize("link", LINKS, ids=lambda link: str(link.flit_bits))
+def test_a_packet_longer_than_any_is_wrong_at_the_first_flit_beyond(link):
+    """Though the flits beyond, counted modulo the range of a length, would be a header again and its body."""
+    config = config_of(link).replace(max_packet_flits=7)
+    again = [flit | {"head": 0} for flit in lone(link, flits=7)]
+    assert play(config, lone(link, flits=9)[:8] + again) == {"integrity": 1}
+    assert play(config, lone(link, flits=8)) == {"integrity": 1}
+    assert play(config, lone(link, flits=7)) == {}
+
+
+def test_sequence_numbers_go_over_their_wrap():
+    """Packet 256 has number 0 again, and is looked at as any other."""
+    link = LINKS[2]
+    packets = [flit for i in range(259) for flit in lone(link, flits=1, sequence=i % 256)]
+    assert play(config_of(link), packets) == {}
+    assert play(config_of(link), packets[:257] + packets[258:]) == {"order": 1}
