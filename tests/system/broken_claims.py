@@ -39,13 +39,16 @@ def _sizes(*lengths: int) -> Callable[[Point], bool]:
     return lambda point: point.parameters["message_bytes"] in lengths
 
 
-def _place(key: str, value: Any) -> Callable[[Point], bool]:
-    return lambda point: point.parameters[key] == value
+def _place(key: str, *values: Any) -> Callable[[Point], bool]:
+    return lambda point: point.parameters[key] in values
 
 
 SHARED = ("bandwidth is shared in the inverse ratio of the IDT values",)
 HELD = "a premium flow has what it was promised"
 PACED = "its card paces it by the IDT that it was granted"
+GRANTED = "a film that always has a frame ready has what it was granted"
+ARRIVES = "of a film on its clock all that was due arrives"
+IN_TIME = "every frame arrives within the time that the grant states"
 FOLLOWS = "the packet rate of a best-effort flow follows"
 BROKEN = (
     Broken(
@@ -244,6 +247,42 @@ BROKEN = (
         experiment="mpi-replay",
         mutant="a program beside another sends less",
         claims=("the same messages are sent every time",),
+    ),
+    Broken(
+        experiment="video-reservation",
+        mutant="packets are charged for bytes",
+        claims=(GRANTED, ARRIVES, IN_TIME),
+        keep=_place("case", "always", "clock"),
+    ),
+    Broken(
+        experiment="video-reservation",
+        mutant="premium idts are not set",
+        claims=(GRANTED,),
+        keep=_place("case", "always"),
+    ),
+    Broken(
+        experiment="video-reservation",
+        mutant="idts are 4 percent long",
+        claims=(GRANTED,),
+        keep=_place("case", "always"),
+    ),
+    Broken(
+        experiment="video-reservation",
+        mutant="films stop",
+        claims=(GRANTED, ARRIVES, IN_TIME),
+        keep=_place("case", "always", "clock"),
+    ),
+    Broken(
+        experiment="video-reservation",
+        mutant="bytes are charged for packets",
+        claims=("control: where packets are charged",),
+        keep=_place("case", "packets"),
+    ),
+    Broken(
+        experiment="video-reservation",
+        mutant="nothing competes",
+        claims=("control: without a reservation a film is late",),
+        keep=_place("case", "nothing"),
     ),
     Broken(
         experiment="transfer",

@@ -6,6 +6,7 @@ coroutine is run by `run_point`, which makes the change and runs the point's own
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -245,7 +246,7 @@ def premium_idts_are_not_set(spec: Mapping[str, Any]) -> None:
     """A reservation is granted, and its IDT does not reach the card."""
     from lanikai.sim.manager.local import NodeManager
 
-    async def set_idt(self: Any, flow: Any, ticks: int) -> None:
+    async def set_idt(self: Any, flow: Any, ticks: int, message_bytes: int | None = None) -> None:
         pass
 
     NodeManager._set_idt = set_idt
@@ -258,10 +259,10 @@ def shares_are_not_set(spec: Mapping[str, Any]) -> None:
 
     right = NodeManager._command_idt
 
-    async def set_idt(self: Any, flow: Any, ticks: int) -> None:
-        await right(self, flow, ticks)
+    async def set_idt(self: Any, flow: Any, ticks: int, message_bytes: int | None = None) -> None:
+        await right(self, flow, ticks, message_bytes)
 
-    async def command_idt(self: Any, flow: Any, ticks: int) -> None:
+    async def command_idt(self: Any, flow: Any, ticks: int, message_bytes: int | None) -> None:
         pass
 
     NodeManager._set_idt, NodeManager._command_idt = set_idt, command_idt
@@ -287,6 +288,56 @@ def flows_have_unequal_weights(spec: Mapping[str, Any]) -> None:
         return await right(self, node, port, weight=1 + port % 2, priority=priority)
 
     BandwidthClient.join = join
+
+
+@mutant
+def idts_are_4_percent_long(spec: Mapping[str, Any]) -> None:
+    """The rate control unit is told a little too much."""
+    _idts(lambda ticks: round(1.04 * ticks))
+
+
+@mutant
+def packets_are_charged_for_bytes(spec: Mapping[str, Any]) -> None:
+    """A packet costs its flow an IDT, however short it is."""
+    from lanikai.firmware.gm.sdma import Sdma
+
+    Sdma._charged = lambda self, flow, packet: 0
+
+
+@mutant
+def bytes_are_charged_for_packets(spec: Mapping[str, Any]) -> None:
+    """A packet costs its flow what its bytes are, where packets are to be charged."""
+    from lanikai.firmware.gm.sdma import Sdma
+
+    Sdma._charged = lambda self, flow, packet: (
+        0 if packet.length == self._program.nic.charge_unit_bytes else packet.length
+    )
+
+
+@mutant
+def nothing_competes(spec: Mapping[str, Any]) -> None:
+    """There are no web searches beside the films."""
+    from lanikai.sim.experiments import video_reservation
+
+    video_reservation.BULK = ()
+
+
+@mutant
+def films_stop(spec: Mapping[str, Any]) -> None:
+    """Every film stops for good after some frames."""
+    from lanikai.sim.host.gm_port import GmPort
+
+    right = GmPort.send
+    sent: Counter[int] = Counter()
+
+    async def send(self: Any, *arguments: Any, **options: Any) -> Any:
+        if self.number < len(spec["films"]):
+            sent[self.number] += 1
+            if sent[self.number] > 6:
+                await self._bus.flag().wait()
+        return await right(self, *arguments, **options)
+
+    GmPort.send = send
 
 
 @mutant

@@ -17,8 +17,6 @@ from .broken_claims import BROKEN, Broken
 
 CHEAP = {("rate-table", "rate registers take every idt for one slot"), ("share-receiver", "senders die")}
 """Run by `make test`, too: seconds, on the model that the other experiments on GM have built."""
-WITHOUT = {"video-reservation"}
-"""Experiments whose claims have no mutants yet: their own controls and tests stand in for them."""
 ROOT = Path(experiments.__file__).parent
 CASES = [
     pytest.param(
@@ -114,8 +112,6 @@ def test_no_claim_is_without_a_mutant_that_breaks_it() -> None:
     known = list(claims_in_code())
     assert len(known) > 50
     for module, text in known:
-        if module in {name.replace("-", "_") for name in WITHOUT}:
-            continue
         breaking = [
             one
             for one in BROKEN
@@ -126,7 +122,7 @@ def test_no_claim_is_without_a_mutant_that_breaks_it() -> None:
 
 def test_every_mutant_breaks_a_claim_that_is_there(mutants) -> None:
     known = list(claims_in_code())
-    assert {one.experiment for one in BROKEN} == set(EXPERIMENTS) - WITHOUT
+    assert {one.experiment for one in BROKEN} == set(EXPERIMENTS)
     for one in BROKEN:
         assert one.mutant in mutants.MUTANTS and (one.claims or one.outside), str(one)
         for part in one.claims:
