@@ -218,7 +218,7 @@ class DmaBandwidth(Experiment):
                     style,
                     label="queue" if queued else "no queue",
                 )
-            axes.axhline(100 * GOOD, color="0.6", linewidth=0.8)
+            axes.axhline(100 * GOOD, color="0.6", linewidth=0.8, label=f"{GOOD:.0%}")
             axes.set_title(engine)
             axes.set_xscale("log", base=2)
             axes.set_ylim(0, 105)
@@ -227,7 +227,7 @@ class DmaBandwidth(Experiment):
         for axes in panels[-1]:
             axes.set_xlabel("transfer (bytes)")
         panels[0, 0].legend()
-        figure.suptitle("DMA engines of a lanai7 card")
+        figure.suptitle("What a DMA engine of a lanai7 card reaches of its bus's or link's peak")
 
 
 Start = Callable[[int], Awaitable[None]]

@@ -166,7 +166,7 @@ class MpiIdt(Experiment):
         axes.hlines(
             LEVEL_MB_PER_S, 0, KNEE_TICKS, colors="black", linestyles="dashed", label="MPI level, published"
         )
-        axes.axvline(KNEE_TICKS, color="grey", linewidth=0.8)
+        axes.axvline(KNEE_TICKS, color="grey", linewidth=0.8, label=f"published knee, IDT {KNEE_TICKS}")
         axes.set_xlabel("IDT (ticks)")
         axes.set_ylabel("bandwidth (MB/s)")
         axes.set_ylim(bottom=0)

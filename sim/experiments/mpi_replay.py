@@ -308,7 +308,14 @@ class MpiReplay(Experiment):
                 fontsize="small",
             )
         axes.axhline(1, color="black", linewidth=0.8)
-        axes.axhline(1 + RESTORED, color="black", linewidth=0.8, linestyle="dashed")
+        axes.axhline(
+            1 + RESTORED,
+            color="black",
+            linewidth=0.8,
+            linestyle="dashed",
+            label=f"restored: at most {1 + RESTORED:g}",
+        )
+        axes.legend()
         labels = [one.point.label.replace(", ", ",\n").replace(" reserved", "\nreserved") for one in outcomes]
         axes.set_xticks(range(len(outcomes)), labels, fontsize="small")
         axes.set_ylabel("time of the program, alone = 1")

@@ -195,6 +195,7 @@ class RateAccuracy(Experiment):
         left, right = figure.subplots(1, 2)
         for place, load in enumerate(parameters.loads):
             mine = [one for one in outcomes if one.point.parameters["load"] == load]
+            mine.sort(key=lambda one: int(one.point.parameters["flows"]))
             for one in mine:
                 rows = one.series["flows"]
                 left.loglog(
@@ -211,9 +212,21 @@ class RateAccuracy(Experiment):
                 color=f"C{place}",
                 label=f"load {load:g}",
             )
+        asked = [1 / row["idt"] for one in outcomes for row in one.series["flows"]]
+        left.loglog(
+            [min(asked), max(asked)],
+            [min(asked), max(asked)],
+            color="grey",
+            linewidth=0.8,
+            label="as asked for",
+        )
+        left.legend()
+        left.set_title("each flow")
+        right.set_title("the worst flow")
+        figure.suptitle("Rates of many flows against those that they ask for")
         left.set_xlabel("asked for: 1/IDT (packets a cycle)")
         left.set_ylabel("rate (packets a cycle)")
-        right.axhline(100 * WITHIN, color="grey", linewidth=0.8)
+        right.axhline(100 * WITHIN, color="grey", linewidth=0.8, label=f"allowed: {WITHIN:.1%}")
         right.set_xlabel("flows")
         right.set_ylabel("largest error of a rate (%)")
         right.set_ylim(bottom=0)
