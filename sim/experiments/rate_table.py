@@ -129,19 +129,24 @@ class RateTable(Experiment):
         )
 
     def plot(self, parameters: RateTableParameters, outcomes: Sequence[Outcome], figure: Figure) -> None:
-        """NDT of every flow against the slot, and a mark where its packet goes."""
+        """NDT of every flow against the slot, crosses where the table has it, and a mark where its packet goes."""
         axes = figure.add_subplot()
-        found = outcomes[0].results
+        found, published = outcomes[0].results, outcomes[0].point.published or {}
         slots = range(len(found["dispatched"]))
         for flow, name in enumerate(ascii_uppercase[: len(parameters.idt_over_T)]):
             ndts = found[f"ndt_{name}_over_T"]
-            axes.step(slots, ndts, where="post", color=f"C{flow}", label=f"NDT of {name}")
+            style = "--" if flow % 2 else "-"  # where two flows have the same NDT both are seen
+            axes.step(slots, ndts, where="post", linestyle=style, color=f"C{flow}", label=f"NDT of {name}")
+            if f"ndt_{name}_over_T" in published:
+                axes.plot(
+                    slots, published[f"ndt_{name}_over_T"], "x", color=f"C{flow}", label=f"{name}, published"
+                )
             gone = [slot for slot in slots if found["dispatched"][slot] == name]
             axes.plot(gone, gone, "o", color=f"C{flow}", label=f"packet of {name}")
         axes.plot(slots, slots, color="grey", linewidth=0.8, label="t")
-        axes.set_xlabel("t (T)")
+        axes.set_xlabel("time t (T, a slot each)")
         axes.set_ylabel("NDT (T)")
-        axes.set_title("The rate control unit, slot by slot (table 3.1)")
+        axes.set_title("NDT of every flow, slot by slot" + (" (table 3.1)" if published else ""))
         axes.legend()
 
 
