@@ -26,6 +26,8 @@ def read_text(path: Path, what: str, error: type[Exception] = UserError) -> str:
         raise error(f"{what} {str(path)!r} cannot be read: {fault.strerror}") from None
     except UnicodeDecodeError as fault:
         raise error(f"{what} {str(path)!r} is no text in UTF-8: byte {fault.start} is wrong") from None
+    except ValueError as fault:  # a name with a null character, say
+        raise error(f"{what} {str(path)!r} cannot be read: {fault}") from None
 
 
 def read_data_lines(path: Path, what: str, error: type[Exception] = UserError) -> Iterator[tuple[int, str]]:

@@ -29,6 +29,8 @@ def test_what_is_no_data(tmp_path):
         read_text(path, "data")
     with pytest.raises(UserError, match=r"^data '.*none' cannot be read: No such file or directory$"):
         read_text(tmp_path / "none", "data")
+    with pytest.raises(UserError, match=r"^data '.*a\\x00b' cannot be read: embedded null byte$"):
+        read_text(tmp_path / "a\0b", "data")
 
 
 @pytest.mark.parametrize("error", [UserError, ConfigError])
