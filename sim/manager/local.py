@@ -107,12 +107,18 @@ class NodeManager:
             # Whatever becomes of the request, and of this manager: a best-effort flow is no faster meanwhile than
             # either standing lets it be.
             if flow in self._best_effort:
-                self._record.capped[flow] = self._pace.premium_idt(counted)
+                # Nor than by an earlier request of which the end is not known yet.
+                before = self._record.capped.get(flow, 0)
+                self._record.capped[flow] = max(before, self._pace.premium_idt(counted))
                 await self._apply(flow)
-            answer = await self._ask(flow, Kind.REQUEST, request.pack())
-            if answer.status is Status.REFUSED and self._record.capped.pop(flow, None) is not None:
-                await self._apply(flow)
+            try:
+                answer = await self._ask(flow, Kind.REQUEST, request.pack())
+            except BandwidthError:  # an answer that says that nothing was done
+                if flow not in self._untold_flows:
+                    await self._uncap(flow)
+                raise
             if answer.status is Status.REFUSED:
+                await self._uncap(flow)
                 raise refusal(flow, mb_per_s, message_bytes, answer, pace=self._pace)
             grant = Grant(
                 flow=flow,
@@ -233,6 +239,11 @@ class NodeManager:
         if not ticks:
             return 0
         return pace.flow_idt(ticks, pace.uncounted(pace.packet_rate(ticks), size), size, longest=longest)
+
+    async def _uncap(self, flow: FlowId) -> None:
+        """The flow knows that it has no reservation: it may have its share again."""
+        if self._record.capped.pop(flow, None) is not None:
+            await self._apply(flow)
 
     async def _apply(self, flow: FlowId) -> None:
         """Set the card to it."""

@@ -201,6 +201,55 @@ def test_a_dead_manager_whose_flows_would_have_to_slow_down_refuses_the_request(
     FakeCluster().run(main)
 
 
+def test_a_best_effort_flow_whose_request_failed_has_all_of_its_share_later():
+    """While it asks it is no faster than what it asks for; not any more when it is told that nothing was done."""
+
+    async def main(cluster):
+        client = await cluster.client(1)
+        flow = (await client.join(2, 0)).flow
+        other = await (await cluster.client(3)).join(2, 0)
+        await cluster.managers[3].stop()
+        with pytest.raises(ManagerSilentError, match="the manager of node 3 does not answer"):
+            await client.request(2, 0, 60.0)
+        cluster.managers[3] = await cluster.start(3)
+        await (await cluster.client(3)).leave(other)
+        await cluster.world.sleep(SETTLED)
+        assert client.rate(2, 0) == pytest.approx(85.333, abs=0.001)
+        assert cluster.card_rate(flow) / 1e6 == pytest.approx(85.333, abs=0.001)
+        assert not cluster.record(1).capped
+
+    FakeCluster().run(main)
+
+
+def test_a_flow_is_no_faster_than_any_request_whose_end_it_does_not_know():
+    """The first one was granted, and the answer lost; the second one never came to the master."""
+
+    async def main(cluster):
+        client = await cluster.client(1)
+        flow = (await client.join(2, 0)).flow
+        lost = {(Kind.REQUEST, Reply.ANSWER), (Kind.REQUEST, Reply.WORKING)}
+
+        def fate(source, target, message):
+            envelope = Envelope.unpack(message)
+            kind = envelope.kind, envelope.reply
+            return [] if kind in lost or envelope.kind is Kind.STAND else [WIRE_CYCLES]
+
+        cluster.fate = fate
+        with pytest.raises(ManagerSilentError, match="nothing is granted"):
+            await client.request(2, 0, 5.0)
+        lost.add((Kind.REQUEST, Reply.CALL))
+        with pytest.raises(ManagerSilentError, match="nothing is granted"):
+            await client.request(2, 0, 60.0)
+        assert cluster.master.ledger.premium == {flow: 5_000_000}
+        assert cluster.card_rate(flow) < 5_010_000
+        cluster.fate = lambda source, target, message: [WIRE_CYCLES]
+        await cluster.world.sleep(SETTLED)
+        assert cluster.master.ledger.premium == {} and not cluster.record(1).capped
+        assert cluster.card_rate(flow) / 1e6 == pytest.approx(85.333, abs=0.001)
+
+    FakeCluster().run(main)
+
+
 def test_a_manager_that_comes_back_holds_what_it_held():
     """Its card went on sending meanwhile: what its former self was granted is neither lost nor granted again."""
 
