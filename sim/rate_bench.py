@@ -26,7 +26,7 @@ ENTRY = "lanikai.sim.rate_bench:run_point"
 TOP = "rate_server"
 SETUP_CYCLES = 64
 """Longer than a flow's three commands take (a decision each, and a look of the scan)."""
-MOST_CYCLES = 1 << 34
+MOST_CYCLES = 1 << 33
 """Longest run: the packets of a flow, 4 cycles each at least, are counted in 32 bits, and cycles in 40."""
 SETUP_TRIES = 20
 """So many of them: longer than a tree of 1024 flows takes to clear its memories."""

@@ -89,15 +89,17 @@ class MessageNode(wiring.Component):
         ]
         link, credits = config.link, config.link.vls * config.credit_flits
         sent = self.tx.valid & self.tx.payload.tail
-        waiting = self._count(m, sender.birth_valid, sent, link.vls * config.queue_packets, "waiting")
+        # In the queues, in the link's register, and on the wire to where its far end is seen.
+        most = link.vls * config.queue_packets + 1 + link.delay_cycles
+        waiting = self._count(m, sender.birth_valid, sent, most, "waiting")
         spent = self._count(m, self.tx.valid, self.tx.credit_valid, credits, "spent")
         owed = self._count(m, self.rx.valid, self.rx.credit_valid, link.vls * config.sink_flits, "owed")
         m.d.comb += self.settled.eq((waiting == 0) & (spent == 0) & (owed == 0))
 
     @staticmethod
     def _count(m: Module, more: Value, less: Value, most: int, name: str) -> Signal:
-        """A register: how often `more` came, less how often `less` did; at most `most`, and what is on the way."""
-        count = Signal(range(2 * most), name=name)
+        """A register: how often `more` came, less how often `less` did; at most `most`, so it never wraps."""
+        count = Signal(range(most + 1), name=name)
         with m.If(more & ~less):
             m.d.sync += count.eq(count + 1)
         with m.Elif(less & ~more):
@@ -119,7 +121,7 @@ class MessageNode(wiring.Component):
             shape=config.length_bits, depth=config.link.vls, init=[]
         )
         here, there = lengths.read_port(domain="comb"), lengths.write_port()
-        length = Signal(config.length_bits)
+        before, length = Signal(config.length_bits), Signal(config.length_bits)
         told = Signal()
         m.d.comb += [
             checker.node.eq(self.node),
@@ -127,7 +129,9 @@ class MessageNode(wiring.Component):
             checker.flit.eq(flit),
             checker.valid.eq(arrived),
             here.addr.eq(flit.vl),
-            length.eq(Mux(flit.head, 0, here.data) + 1),
+            before.eq(Mux(flit.head, 0, here.data)),
+            # Stands still at its end: one that is too long is told as such, and not as a short one.
+            length.eq(Mux(before.all(), before, before + 1)),
             there.addr.eq(flit.vl),
             there.data.eq(length),
             there.en.eq(arrived),

@@ -1,7 +1,7 @@
-"""Every counter that is too wide to be run over its wrap, and the test that takes it there.
+"""Every counter of the hardware: the test that takes it over its wrap, or why it cannot get there.
 
-A counter here is a register of 16 bits or more that a clock edge adds to. Narrower ones wrap in ordinary runs; running
-indices in memories are completion's alone (`test_completion.py`: widths and first index are parameters of the block).
+A counter is a register that a clock edge adds to, or a memory whose rows are written with what follows from them. They
+are found by elaboration of blocks that have every feature, so that a new one has to be named here.
 """
 
 import ast
@@ -10,18 +10,21 @@ from pathlib import Path
 import lanikai.hdl
 import pytest
 from amaranth.hdl import Fragment
-from amaranth.hdl._ast import Assign, Concat, Operator, Part, Slice, SwitchValue
 from lanikai.hdl.config import LinkConfig, NicConfig, RouterConfig, preset
 from lanikai.hdl.nic.nic import Nic
 from lanikai.hdl.router.router import Router
 from lanikai.hdl.traffic.config import TrafficConfig
-from lanikai.hdl.traffic.measurement import Measurement
+from lanikai.hdl.traffic.measurement import MOST_MEASURED_CYCLES, MOST_WARMUP_CYCLES, Measurement
 from lanikai.hdl.traffic.message_node import MessageNode
 from lanikai.hdl.traffic.node import TrafficNode
+from lanikai.hdl.traffic.packet import BORN_BITS
 from lanikai.hdl.traffic.rate_server import RateServer
+from lanikai.sim.rate_bench import MOST_CYCLES, SETUP_CYCLES, SETUP_TRIES
+
+from .counter_search import counting_memories, counting_registers
 
 HERE = Path(__file__).parent
-LEAST_BITS = 16
+HDL = Path(lanikai.hdl.__file__).parent.resolve()
 OWNED = preset(
     NicConfig,
     "lanai4",
@@ -46,6 +49,7 @@ MANAGED = preset(
     activity_counters=True,
     vl_arbiter="table_fast",
 )
+
 
 TAKEN = {
     # Width, or start, is a parameter.
@@ -110,70 +114,225 @@ TAKEN = {
         "test_what_does_not_begin_with_a_head_is_dropped",
         "Nearly(ctx, router.dropped)",
     ),
+    ("nic/dma_queue.py", "self.refused + 1"): (
+        "nic/test_dma_queue.py",
+        "run",
+        "Nearly(ctx, dut.refused, 3)",
+    ),
+    ("nic/dma_queue.py", "self.ended_count + self.ended"): (
+        "nic/test_dma_queue.py",
+        "run",
+        "Nearly(ctx, dut.ended_count, 9)",
+    ),
+    ("nic/stamped_queue.py", "self.refused + 1"): (
+        "nic/test_stamped_queue.py",
+        "test_the_order_is_that_of_virtual_clock",
+        "Nearly(b.ctx, b.dut.refused)",
+    ),
+    ("nic/nic.py", "lost + out"): (
+        "nic/test_link_reset.py",
+        "test_packets_go_on_when_one_of_two_cards_is_reset_under_traffic",
+        "Nearly(ctx, pair.cards[SENDER]._lost_out)",
+    ),
+    ("link_restart.py", "self.cuts + sum("): (
+        "test_link_restart.py",
+        "test_packets_that_are_cut_on_their_way_out_are_counted_over_the_wrap",
+        "Nearly(ctx, dut.cuts, 2)",
+    ),
+    ("link_restart.py", "self.cuts + 1"): (
+        "test_link_restart.py",
+        "test_packets_that_are_cut_on_their_way_in_and_lost_flits_are_counted_over_the_wrap",
+        "Nearly(ctx, dut.cuts, 2)",
+    ),
+    ("link_restart.py", "self.lost + 1"): (
+        "test_link_restart.py",
+        "test_packets_that_are_cut_on_their_way_in_and_lost_flits_are_counted_over_the_wrap",
+        "Nearly(ctx, dut.lost, 3)",
+    ),
+    ("router/agent.py", "self._refused + 1"): (
+        "router/test_management.py",
+        "test_what_names_nothing_is_refused_and_counted",
+        "Nearly(bench.ctx, bench.router._agent_port._refused, 3)",
+    ),
+    ("router/drop_report.py", "self.lost + sum("): (
+        "router/test_management.py",
+        "test_dropped_packets_are_reported_with_their_sender",
+        "Nearly(bench.ctx, bench.router._drop_reports.lost)",
+    ),
+    ("router/management.py", "count + 1"): (
+        "router/test_management.py",
+        "test_a_count_of_flits_stands_still_at_its_end",
+        "Nearly(ctx, count, 5)",
+    ),
+    **{
+        ("router/activity.py", f"self.{name} + "): (
+            "router/test_management.py",
+            "test_activity_counters_go_over_their_wrap",
+            f"Nearly(ctx, dut.{name}",
+        )
+        for name in ("buffer_writes", "buffer_reads", "arbitrations", "crossbar_flits")
+    },
+    ("traffic/measurement.py", "control.now + 1"): (
+        "traffic/test_node.py",
+        "test_times_and_counts_go_over_their_wrap",
+        "s.ctx.set(s.measurement.control.now, start)",
+    ),
+    ("traffic/node.py", "sent + 1"): (
+        "traffic/test_node.py",
+        "test_times_and_counts_go_over_their_wrap",
+        "s.ctx.set(s.nodes[node]._sent, packets)",
+    ),
+    ("traffic/node.py", "received + 1"): (
+        "traffic/test_node.py",
+        "test_times_and_counts_go_over_their_wrap",
+        "s.ctx.set(s.nodes[node]._received, packets)",
+    ),
+    **{
+        ("traffic/credit_return.py", f"{name} + 1"): (
+            "traffic/test_sink.py",
+            "test_sequence_numbers_go_over_their_wrap",
+            "range(259)",
+        )
+        for name in ("first", "last")
+    },
+    # Memories.
+    ("router/activity.py", "rows = memory.Memory("): (
+        "router/test_management.py",
+        "test_activity_counters_go_over_their_wrap",
+        "Nearly(ctx, dut._rows[1].data[7])",
+    ),
+    ("traffic/checker.py", "positions = memory.Memory("): (
+        "traffic/test_sink.py",
+        "test_a_packet_longer_than_any_is_wrong_at_the_first_flit_beyond",
+        "max_packet_flits=7",
+    ),
+    ("traffic/sender.py", "sequences = rows = memory.Memory("): (
+        "traffic/test_node.py",
+        "test_times_and_counts_go_over_their_wrap",
+        "received > 256",
+    ),
+    ("traffic/message_node.py", "lengths = memory.Memory("): (
+        "traffic/test_message_node.py",
+        "test_a_message_longer_than_any_is_told_as_an_error_and_not_as_a_short_one",
+        "flits=24",
+    ),
+    ("traffic/statistics.py", "rows = memory.Memory("): (
+        "traffic/test_statistics.py",
+        "test_tally_is_its_model",
+        "% 2 ** 16",
+    ),
+    ("nic/completion.py", "depth=self.config.completion_queues"): (
+        "nic/test_completion.py",
+        "test_entry_65536_is_written_at_the_start_of_the_ring",
+        "first_index=65536",
+    ),
 }
 """By file and text of the line that counts: the test that goes over the wrap, and what in it says so."""
-WITHOUT = {
-    (
-        "nic/checked_dma.py",
-        "wanted.sram_address +",
-    ): "an address: the engine goes over the SRAM's end, which wraps",
-    ("nic/host_dma.py", "address + beats"): "an address: `test_host_dma.py` goes over the end of its memory",
-    (
-        "link_restart.py",
-        "self.lost + 1",
-    ): "not taken there: one more, modulo 2^16, that only the firmware reads",
-    ("nic/nic.py", "lost + out"): "not taken there: sums, modulo 2^16, that only the firmware reads",
-    ("router/management.py", "count + 1"): "stands still at its end",
-    ("router/agent.py", "refused + 1"): "not taken there: one more, modulo 2^32, that only the agent reads",
-    ("router/drop_report.py", "lost"): "not taken there: sums, modulo 2^32, that only the agent reads",
-    ("router/activity.py", "+"): "not taken there: sums, modulo 2^32, that only the agent reads",
-    ("traffic/generator.py", "count + late"): "a run's",
-    ("traffic/measurement.py", "control.now + 1"): "a run's",
-    ("traffic/measurement.py", "outstanding + births"): "a run's",
-    ("traffic/measurement.py", "drained + 1"): "a run's",
-    ("traffic/node.py", "sent + 1"): "a run's",
-    ("traffic/node.py", "received + 1"): "a run's",
-    ("traffic/rate_server.py", "cycle + 1"): "a run's",
-    ("traffic/rate_server.py", "self.busy_cycles + 1"): "a run's",
-    ("traffic/sink.py", "count + error"): "a run's",
+
+LONGEST = (
+    MOST_WARMUP_CYCLES + MOST_MEASURED_CYCLES + TrafficConfig(histogram_sub_bits=5, classes=4).clear_cycles
+)
+"""Cycles of a measurement: what one counts from its start on, once a cycle at most."""
+RATE_RUN = MOST_CYCLES + 1024 * (SETUP_CYCLES * SETUP_TRIES)
+"""Cycles of a rate bench with as many flows as there can be."""
+QUEUED = 1024 * 16 * 4096
+"""Packets in the queues of as many nodes and VLs as there can be."""
+
+BOUNDED = {
+    ("traffic/generator.py", "count + late"): (32, LONGEST, "one a cycle, cleared at the start"),
+    ("traffic/sink.py", "count + error"): (32, LONGEST, "one a flit, cleared at the start"),
+    ("traffic/measurement.py", "drained + 1"): (32, 1 << BORN_BITS, "ends at LIMIT"),
+    ("traffic/measurement.py", "outstanding + births"): (
+        31,
+        QUEUED + (1 << 30),
+        "queues, and flits in a network of 2^30 places, whose model would take 4 GB and more",
+    ),
+    ("traffic/rate_server.py", "cycle + 1"): (40, RATE_RUN, "one a cycle"),
+    ("traffic/rate_server.py", "self.busy_cycles + 1"): (40, RATE_RUN, "one a cycle"),
+    ("traffic/rate_server.py", "kept = memory.Memory("): (
+        32,
+        MOST_CYCLES // 4,
+        "a packet takes 4 cycles at least",
+    ),
 }
-"""The others, and why no test takes them there. "A run's" counts once a cycle at most, from the start of a run, in 32
-bits or more: 2^32 cycles of a network are a day of simulation."""
+"""By file and text: bits, the most that it can count in any run, and why."""
+
+GUARDED = {
+    ("arbiter/two_level.py", "sent + 1"): ("m.Elif(~sent.all())", "stands still at its end"),
+    ("arbiter/two_level.py", "left = memory.Memory("): ("_charged(before", "counts down from a share, to 0"),
+    ("arbiter/vl_tables.py", "count + 1"): (
+        "Signal(range(max(rows, 2 << entry_bits, self._patience)))",
+        "goes round: a walk each round, `test_rows_are_those_of_the_last_tables`",
+    ),
+    ("arbiter/vl_tables.py", "unsigned(len(self.share))"): (
+        "len(self.share)",
+        "sums of 64 weights have their width",
+    ),
+    ("link.py", "debt + den - num"): ("self.slot.eq(debt < num)", "adds den - num to less than num"),
+    ("link_restart.py", "held + 1"): ("m.If(~settled)", "stands still at its end"),
+    ("link_restart.py", "quiet + 1"): ("m.Elif(~quiet.all())", "stands still at its end"),
+    ("nic/checked_dma.py", "wanted.sram_address +"): (
+        "piece.bytes",
+        "an address, modulo the space of the command",
+    ),
+    ("nic/completion.py", "scan + 1"): ("scan == self.config.completion_queues - 1, 0", "turns"),
+    ("nic/descriptor_queue.py", "self.level + pushed"): ("self.level != self.entries", "as many as fit"),
+    ("nic/descriptor_queue.py", "at + 1"): ("at == self.entries - 1, 0", "turns"),
+    ("nic/dma_queue.py", "promised + "): ("promised != most", "as many as fit"),
+    ("nic/host_dma.py", "address + beats"): (
+        "address.eq(address + beats * bus_bytes)",
+        "an address, modulo the space",
+    ),
+    ("nic/host_dma.py", "bursts + "): ("(all_bursts != most)", "as many as may be under way"),
+    ("nic/host_dma.py", "later + (plan & behind)"): ("(all_bursts != most)", "as many as may be under way"),
+    ("nic/host_dma.py", "word + 1"): ("words_left - 1", "an address, modulo the SRAM"),
+    ("nic/lane_queue.py", "self.level + pushed"): ("(~lanes.full >> vl)[0]", "as many as fit"),
+    ("nic/nic.py", "out + self.tx.valid - "): (
+        "self.config.link.vls * self.downstream_flits + 1",
+        "all credits",
+    ),
+    ("nic/protection.py", "page + 1"): ("m.Elif(page == last)", "turns at the last page of an access"),
+    ("nic/rate_control.py", "scan + 1"): ("scan == flows - 1, 0", "turns"),
+    ("nic/rate_tree.py", "stage + 1"): ("stage == 5 + top", "turns at the last stage"),
+    ("nic/rate_tree.py", "self._clear_row + 1"): ("self._clear_row.all()", "ends with its round"),
+    ("nic/rate_tree.py", "pace + 1"): (
+        "m.If(pace == 0)",
+        "goes round: a look each round, in every test of the tree",
+    ),
+    ("nic/rate_tree.py", "scan + 1"): ("scan == self.config.flows - 1, 0", "turns"),
+    ("nic/receive_engine.py", "word + 1"): ("m.If(store)", "an address, modulo the SRAM"),
+    ("nic/send_engine.py", "word + 1"): ("to_read - 1", "an address, modulo the SRAM"),
+    ("nic/send_engine.py", "packets + begin"): ("packets != 2", "two at most"),
+    ("nic/stamper.py", "pace + 1"): ("m.If(pace == 0)", "goes round: a look each round, in every test of it"),
+    ("nic/stamper.py", "scan + 1"): ("scan == self.channels - 1, 0", "turns"),
+    ("nic/stamper.py", "stage + 1"): ("m.Case(3)", "ends in stage 3"),
+    ("nic/translation.py", "at + 1"): ("m.If(at == entries - 1)", "ends with its round"),
+    ("router/allocators/allocator.py", "waited + 1"): ("Mux(overdue, waited,", "stands still at its end"),
+    ("router/drop_report.py", "index + 1"): (
+        "busy.eq(~(found[i] | flit.tail))",
+        "ends where it finds the names",
+    ),
+    ("router/vl_pointers.py", "rows = memory.Memory("): ("Mux(self.here == last, 0,", "turns"),
+    ("router/management.py", "place + 1"): ("self.start_flits <= depth", "ends with the packet"),
+    ("traffic/generator.py", "rows = memory.Memory("): (
+        "(due_next[SPACING_FRACTION:] - old.horizon)[31]",
+        "times, compared by their difference, modulo 2^32; and what is left, down to 0",
+    ),
+    ("traffic/measurement.py", "steady + 1"): ("(steady == STEADY_CYCLES) | through", "the drain ends there"),
+    ("traffic/message_node.py", "count + 1"): ("Signal(range(most + 1), name=name)", "at most `most`"),
+    ("traffic/rate_server.py", "step + rate.write_ready"): (
+        "m.Case(3), m.If(rate.enqueue.ready)",
+        "ends in step 3",
+    ),
+    ("traffic/sender.py", "positions = memory.Memory("): (
+        "tail.eq(index + 1 == front.flits)",
+        "ends with the packet",
+    ),
+}
+"""By file and text: what in the file keeps a counter from running on, and what it does instead."""
 
 
-def adds(value, target):
-    """Whether there is a sum in an expression that reads the signal `target`."""
-    if isinstance(value, Operator):
-        summed = value.operator == "+" and target in value._rhs_signals()
-        return summed or any(adds(operand, target) for operand in value.operands)
-    if isinstance(value, Slice | Part):
-        return adds(value.value, target)
-    if isinstance(value, Concat):
-        return any(adds(part, target) for part in value.parts)
-    return isinstance(value, SwitchValue) and any(adds(one, target) for _, one in value.cases)
-
-
-def assigns(statements):
-    """The assignments among statements, with those in cases."""
-    for statement in statements:
-        if isinstance(statement, Assign):
-            yield statement
-        for case in getattr(statement, "cases", ()):
-            yield from assigns(case[1])
-
-
-def counters(fragment):
-    """(File below hdl, line) of what counts in a fragment and in those below it."""
-    for domain, statements in fragment.statements.items():
-        for one in assigns(statements if domain != "comb" else ()):
-            if len(one.lhs) >= LEAST_BITS and any(adds(one.rhs, to) for to in one.lhs._lhs_signals()):
-                path, line = one.src_loc
-                yield Path(path), line
-    for below, _, _ in fragment.subfragments:
-        yield from counters(below)
-
-
-def test_every_wide_counter_is_taken_over_its_wrap_or_named():
+def test_every_counter_is_taken_over_its_wrap_or_cannot_get_there():
     traffic = TrafficConfig()
     blocks = [
         *(Nic(config) for config in (OWNED, TREE, OWNED.replace(processors=2), preset(NicConfig, "iba"))),
@@ -182,21 +341,39 @@ def test_every_wide_counter_is_taken_over_its_wrap_or_named():
         *(block(traffic) for block in (TrafficNode, MessageNode, Measurement)),
         RateServer(TREE),
     ]
-    root = Path(lanikai.hdl.__file__).parent.resolve()
-    found = {place for block in blocks for place in counters(Fragment.get(block, None))}
-    used = set()
-    for path, line in sorted(found):
-        if not path.resolve().is_relative_to(root):
+    fragments = [Fragment.get(block, None) for block in blocks]
+    found = {
+        place for one in fragments for find in (counting_registers, counting_memories) for place in find(one)
+    }
+    named, used = TAKEN | BOUNDED | GUARDED, set()
+    for path, line, bits in sorted(found):
+        if not path.resolve().is_relative_to(HDL):
             continue  # Amaranth's own
-        name, text = path.resolve().relative_to(root).as_posix(), path.read_text().splitlines()[line - 1]
-        fits = [key for key in TAKEN | WITHOUT if key[0] == name and key[1] in text]
-        assert len(fits) == 1, f"hdl/{name}:{line}: {text.strip()}: say which test takes it over its wrap"
+        name, text = path.resolve().relative_to(HDL).as_posix(), path.read_text().splitlines()[line - 1]
+        fits = [key for key in named if key[0] == name and key[1] in text]
+        assert len(fits) == 1, (
+            f"hdl/{name}:{line}: {text.strip()}: say which test takes it over its wrap: {fits}"
+        )
+        if fits[0] in BOUNDED:
+            assert bits >= BOUNDED[fits[0]][0]
         used.update(fits)
-    assert used == (TAKEN | WITHOUT).keys()
+    assert len(named) == len(TAKEN) + len(BOUNDED) + len(GUARDED)
+    assert used == named.keys()
 
 
-@pytest.mark.parametrize(("file", "test", "says"), TAKEN.values())
+@pytest.mark.parametrize(("file", "test", "says"), sorted(set(TAKEN.values())))
 def test_the_named_test_is_there_and_goes_there(file, test, says):
     module = ast.parse((HERE / file).read_text())
     bodies = [ast.unparse(node) for node in ast.walk(module) if getattr(node, "name", None) == test]
     assert len(bodies) == 1 and says in bodies[0]
+
+
+@pytest.mark.parametrize(("bits", "most", "why"), BOUNDED.values(), ids=[f"{f}: {t}" for f, t in BOUNDED])
+def test_what_bounds_a_counter_holds_in_any_run(bits, most, why):
+    assert most > 0, why
+    assert most.bit_length() <= bits, why
+
+
+@pytest.mark.parametrize(("place", "guard"), GUARDED.items(), ids=[f"{f}: {t}" for f, t in GUARDED])
+def test_what_stops_a_counter_is_there(place, guard):
+    assert guard[0] in (HDL / place[0]).read_text()

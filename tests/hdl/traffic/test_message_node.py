@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 
+import pytest
 from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.sim import Simulator
@@ -13,6 +14,7 @@ from lanikai.hdl.traffic.checker import ERRORS
 from lanikai.hdl.traffic.config import TrafficConfig
 from lanikai.hdl.traffic.message import COMMAND, EVENT
 from lanikai.hdl.traffic.message_node import MessageNode
+from lanikai.hdl.traffic.packet import Identity, synthetic_words
 from lanikai.hdl.traffic.ports import REQUEST, route_address
 
 LINK = LinkConfig(flit_bits=64, vls=2, delay_cycles=1)
@@ -24,11 +26,11 @@ CONFIG = TrafficConfig(
 class System:
     """Two nodes on two links; `events`: (cycle, event) as they came; `heads`: (cycle, node, data) of heads on `tx`."""
 
-    def __init__(self):
+    def __init__(self, config=CONFIG):
         self.top = m = Module()
         self.now, self.request = Signal(32), Signal(REQUEST)
         m.d.sync += self.now.eq(self.now + 1)
-        self.nodes = [MessageNode(CONFIG) for _ in range(2)]
+        self.nodes = [MessageNode(config) for _ in range(2)]
         for i, node in enumerate(self.nodes):
             m.submodules[f"node_{i}"] = node
             m.d.comb += [node.node.eq(i), node.now.eq(self.now), node.request.eq(self.request)]
@@ -128,6 +130,58 @@ def test_a_message_for_another_node_is_told():
         assert first["node"] == 1 and first["errors"] == [0, 0, 0, 1]
 
     system.run(bench)
+
+
+@pytest.mark.parametrize("delay", [0, 3, 20])
+def test_it_is_not_settled_while_messages_are_on_a_long_wire(delay):
+    """More of them than the queues hold: what counts them does not go round."""
+    link = LinkConfig(flit_bits=128, vls=1, delay_cycles=delay)
+    config = CONFIG.replace(link=link, queue_packets=2, credit_flits=40, sink_flits=40, max_packet_flits=7)
+    system = System(config)
+
+    async def bench(ctx):
+        node, other = system.nodes
+        taken = [await system.post(ctx, 0, {"destination": 1, "flits": 1, "tag": i}) for i in range(30)]
+        settled = []
+        while len(system.events) < len(taken):
+            settled.append(ctx.get(node.settled))
+            await ctx.tick()
+        assert not any(settled) and len(settled) >= delay
+        await ctx.tick().repeat(2 * delay + 10)
+        assert ctx.get(node.settled) and ctx.get(other.settled)
+        assert [event["tag"] for _, event in system.events] == list(range(30))
+
+    async def never_settled(ctx):
+        while ctx.get(system.nodes[0].settled):
+            await ctx.tick()
+        while len(system.events) < 30:
+            assert not ctx.get(system.nodes[0].settled)
+            await ctx.tick()
+
+    system.run(bench, never_settled)
+
+
+def test_a_message_longer_than_any_is_told_as_an_error_and_not_as_a_short_one():
+    """Flits go on coming beyond what a length holds: the event tells the longest length, and an error."""
+    node = MessageNode(CONFIG.replace(max_packet_flits=7))
+    identity = Identity(destination=1, source=0, born=77)
+    words = synthetic_words(identity, flits=24, config=LINK)
+
+    async def bench(ctx):
+        events = []
+        ctx.set(node.node, 1)
+        for i, word in enumerate([*words, 0, 0, 0]):
+            ctx.set(node.rx.valid, i < len(words))
+            ctx.set(node.rx.payload, {"data": word, "vl": 0, "head": i == 0, "tail": i == len(words) - 1})
+            if ctx.get(node.event_valid):
+                events.append(ctx.get(node.event))
+            await ctx.tick()
+        assert [(e.flits, e.tag, e.whole, e.errors.integrity) for e in events] == [(7, 77, 0, 1)]
+
+    simulator = Simulator(node)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
 
 
 def test_time_wraps():
