@@ -191,7 +191,7 @@ class IncomingRate(Experiment):
         )
         axes.set_xlabel("incoming bandwidth (MB/s)")
         axes.set_ylabel("bandwidth (MB/s)")
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.3 * axes.get_ylim()[1])  # room for the legend above the sum
         axes.set_title("What a node can send while it receives")
         axes.legend()
 

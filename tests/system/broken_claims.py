@@ -250,7 +250,7 @@ BROKEN = (
     ),
     Broken(
         experiment="video-reservation",
-        mutant="packets are charged for bytes",
+        mutant="packets are charged in place of bytes",
         claims=(GRANTED, ARRIVES, IN_TIME),
         keep=_place("case", "always", "clock"),
     ),
@@ -274,7 +274,7 @@ BROKEN = (
     ),
     Broken(
         experiment="video-reservation",
-        mutant="bytes are charged for packets",
+        mutant="bytes are charged in place of packets",
         claims=("control: where packets are charged",),
         keep=_place("case", "packets"),
     ),

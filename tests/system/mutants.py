@@ -297,7 +297,7 @@ def idts_are_4_percent_long(spec: Mapping[str, Any]) -> None:
 
 
 @mutant
-def packets_are_charged_for_bytes(spec: Mapping[str, Any]) -> None:
+def packets_are_charged_in_place_of_bytes(spec: Mapping[str, Any]) -> None:
     """A packet costs its flow an IDT, however short it is."""
     from lanikai.firmware.gm.sdma import Sdma
 
@@ -305,7 +305,7 @@ def packets_are_charged_for_bytes(spec: Mapping[str, Any]) -> None:
 
 
 @mutant
-def bytes_are_charged_for_packets(spec: Mapping[str, Any]) -> None:
+def bytes_are_charged_in_place_of_packets(spec: Mapping[str, Any]) -> None:
     """A packet costs its flow what its bytes are, where packets are to be charged."""
     from lanikai.firmware.gm.sdma import Sdma
 
