@@ -273,10 +273,11 @@ def show_waves(
 ) -> None:
     """Open a waveform of a run in GTKWave, signals grouped and enums decoded."""
     from . import doctor
+    from .waves import waveforms
 
     if not run_folder.is_dir():
         raise UserError(f"there is no folder {str(run_folder)!r}: give the folder of a run made with --waves")
-    found = sorted(run_folder.rglob("*.fst"))
+    found = waveforms(run_folder)
     if not found:
         raise UserError(f"no waveform (*.fst) in {str(run_folder)!r}: make the run with --waves")
     if point >= len(found):

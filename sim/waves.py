@@ -1,4 +1,4 @@
-"""Wave files: reads the names in an FST file, so that a GTKWave save file names only what is there.
+"""Wave files: finds them, and reads the names in an FST file, so that a GTKWave save file names only what is there.
 
 Only the hierarchy is read (FST block types 4 and 6, as GTKWave's fstapi writes them), in plain Python, so
 that no reader has to be installed. Values are for GTKWave.
@@ -6,12 +6,13 @@ that no reader has to be installed. Values are for GTKWave.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Variable", "end_time", "read_hierarchy"]
+__all__ = ["Variable", "end_time", "read_hierarchy", "waveforms"]
 
 _HIERARCHY_GZIP, _HIERARCHY_LZ4 = 4, 6
 _ATTRIBUTE, _ATTRIBUTE_END, _SCOPE, _UP = 252, 253, 254, 255
@@ -129,3 +130,16 @@ def _lz4(data: bytes, size: int) -> bytes:
         for _ in range(extended(token & 15) + 4):
             out.append(out[-offset])
     return bytes(out)
+
+
+def waveforms(folder: Path) -> list[Path]:
+    """The waveforms of a run in its folder, in the order of its points and seeds; not those of an earlier run that are
+    set aside there."""
+
+    def numbers(path: Path) -> list[tuple[int, str]]:
+        parts = re.split(r"(\d+)", str(path.relative_to(folder)))
+        return [(int(part) if part.isdecimal() else -1, part) for part in parts]
+
+    found = folder.rglob("*.fst")
+    own = [path for path in found if not any(p.startswith(".") for p in path.relative_to(folder).parts)]
+    return sorted(own, key=numbers)

@@ -21,7 +21,7 @@ from lanikai.sim.gtkw import (
 )
 from lanikai.sim.run import run
 from lanikai.sim.wave_window import LIMIT_MB, WaveWindow
-from lanikai.sim.waves import Variable, _lz4, end_time, read_hierarchy
+from lanikai.sim.waves import Variable, _lz4, end_time, read_hierarchy, waveforms
 
 pytestmark = [pytest.mark.usefixtures("points"), pytest.mark.xdist_group("waves")]
 
@@ -204,6 +204,15 @@ def test_a_window_of_some_instances(tiny_config, traced, tmp_path_factory, monke
     log = (folder / "small.log").read_text()
     (ended,) = re.findall(r"waves: end in cycle (\d+): 0 MB are written, the limit", log)
     assert end_time(done.waves) <= 10 * int(ended) < 10 * (done.cycles - 100)
+
+
+def test_waveforms_stand_in_the_order_of_points_and_seeds(tmp_path):
+    """Whatever the letters of their names; those of an earlier run that are set aside are none of this one's."""
+    names = ["points/00-0", "points/00-2", "points/00-11", "points/02-0", "points/100-0"]
+    for name in [*reversed(names), ".lanikai-earlier/points/00"]:
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "point.fst").touch()
+    assert waveforms(tmp_path) == [tmp_path / name / "point.fst" for name in names]
 
 
 def test_names_of_instances():
