@@ -22,26 +22,40 @@ def bandwidth_bars(
     title: str,
     flow_names: Sequence[str] = (),
 ) -> None:
-    """A group of bars a point, with its label: the `bandwidth_mb_per_s` of each flow, the published one, if
-    there is one, as a line across it. `flow_names` are written on the bars."""
+    """A group of bars a point, with its label: the `bandwidth_mb_per_s` of each flow; across it a line, the published
+    bandwidth, or the published `share` of what all flows of the point achieve together. `flow_names` are written on
+    the bars."""
     axes = figure.add_subplot()
     ticks, position = [], 0.0
+    lines: dict[str, None] = {}
     for outcome in outcomes:
         achieved = outcome.results["bandwidth_mb_per_s"]
-        published = (outcome.point.published or {}).get("bandwidth_mb_per_s", [None] * len(achieved))
+        published = _published(outcome, achieved, lines)
         places = [position + flow for flow in range(len(achieved))]
         for flow, (place, value) in enumerate(zip(places, achieved, strict=True)):
             axes.bar(place, value, width=0.9, color=f"C{flow % 10}")
             if flow_names:
                 axes.text(place, value / 2, flow_names[flow], ha="center", va="center", color="white")
-            if published[flow] is not None:
+            if published:
                 axes.hlines(published[flow], place - 0.45, place + 0.45, colors="black", linewidth=2)
         ticks.append(sum(places) / len(places))
         position += len(achieved) + 1
-    if any("bandwidth_mb_per_s" in (outcome.point.published or {}) for outcome in outcomes):
-        axes.plot([], [], color="black", linewidth=2, label="published")
+    if lines:
+        axes.plot([], [], color="black", linewidth=2, label=" or ".join(lines))
         axes.legend()
     axes.set_xticks(ticks, labels)
     axes.set_xlabel(x_label)
     axes.set_ylabel("bandwidth (MB/s)")
     axes.set_title(title)
+
+
+def _published(outcome: Outcome, achieved: Sequence[float], lines: dict[str, None]) -> list[float]:
+    """Where each flow's line is, if there are any; what they are is added to `lines`."""
+    published = outcome.point.published or {}
+    if "bandwidth_mb_per_s" in published:
+        lines["published"] = None
+        return list(published["bandwidth_mb_per_s"])
+    if "share" in published:
+        lines["published share"] = None
+        return [share * sum(achieved) for share in published["share"]]
+    return []
