@@ -5,13 +5,16 @@ are found by elaboration of blocks that have every feature, so that a new one ha
 """
 
 import ast
+import re
 from pathlib import Path
 
 import lanikai.hdl
 import pytest
 from amaranth.hdl import Fragment
+from lanikai.hdl.arbiter.vl_registry import VL_ARBITERS, make_vl_arbiter
 from lanikai.hdl.config import LinkConfig, NicConfig, RouterConfig, preset
 from lanikai.hdl.nic.nic import Nic
+from lanikai.hdl.router.allocators import ALLOCATORS
 from lanikai.hdl.router.router import Router
 from lanikai.hdl.traffic.config import TrafficConfig
 from lanikai.hdl.traffic.measurement import MOST_MEASURED_CYCLES, MOST_WARMUP_CYCLES, Measurement
@@ -39,6 +42,15 @@ OWNED = preset(
 )
 TREE = OWNED.replace(
     rate_structure="tree", pipelined=True, stamp_flows=4, send_queue_order="timestamp", rate_charge="bytes"
+)
+BUFFERED = preset(
+    NicConfig,
+    "tiny",
+    link=LinkConfig(flit_bits=64, vls=4, restart=True),
+    vl_packets=2,
+    send_queue_entries=2,
+    input_buffer_flits=40,
+    mtu_bytes=64,
 )
 MANAGED = preset(
     RouterConfig,
@@ -138,6 +150,11 @@ TAKEN = {
         "test_link_restart.py",
         "test_packets_that_are_cut_on_their_way_out_are_counted_over_the_wrap",
         "Nearly(ctx, dut.cuts, 2)",
+    ),
+    ("nic/vl_port.py", "self.cuts_out + sum("): (
+        "test_link_restart.py",
+        "test_packets_that_are_cut_in_packet_buffers_are_counted_over_the_wrap",
+        "Nearly(ctx, dut.cuts_out)",
     ),
     ("link_restart.py", "self.cuts + 1"): (
         "test_link_restart.py",
@@ -260,6 +277,10 @@ BOUNDED = {
 GUARDED = {
     ("arbiter/two_level.py", "sent + 1"): ("m.Elif(~sent.all())", "stands still at its end"),
     ("arbiter/two_level.py", "left = memory.Memory("): ("_charged(before", "counts down from a share, to 0"),
+    ("arbiter/deficit_round_robin.py", "debts = memory.Memory("): (
+        "taken.all(), taken, ",
+        "stands still at its end",
+    ),
     ("arbiter/vl_tables.py", "count + 1"): (
         "Signal(range(max(rows, 2 << entry_bits, self._patience)))",
         "goes round: a walk each round, `test_rows_are_those_of_the_last_tables`",
@@ -300,6 +321,7 @@ GUARDED = {
         "goes round: a look each round, in every test of the tree",
     ),
     ("nic/rate_tree.py", "scan + 1"): ("scan == self.config.flows - 1, 0", "turns"),
+    ("nic/rate_tree.py", "scan + (idle & look"): ("+ looks) % self.config.flows", "turns"),
     ("nic/receive_engine.py", "word + 1"): ("m.If(store)", "an address, modulo the SRAM"),
     ("nic/send_engine.py", "word + 1"): ("to_read - 1", "an address, modulo the SRAM"),
     ("nic/send_engine.py", "packets + begin"): ("packets != 2", "two at most"),
@@ -337,6 +359,10 @@ def test_every_counter_is_taken_over_its_wrap_or_cannot_get_there():
     blocks = [
         *(Nic(config) for config in (OWNED, TREE, OWNED.replace(processors=2), preset(NicConfig, "iba"))),
         Nic(preset(NicConfig, "tiny", link=LinkConfig(restart=True))),
+        Nic(BUFFERED),
+        Nic(TREE.replace(completion_queues=0, regions=0), skippable=True),
+        *(make_vl_arbiter(name, vls=3) for name in VL_ARBITERS),
+        *(Router(preset(RouterConfig, "tiny", allocator=name)) for name in ALLOCATORS),
         *(Router(config) for config in (preset(RouterConfig, "tiny"), MANAGED)),
         *(block(traffic) for block in (TrafficNode, MessageNode, Measurement)),
         RateServer(TREE),
@@ -359,6 +385,19 @@ def test_every_counter_is_taken_over_its_wrap_or_cannot_get_there():
         used.update(fits)
     assert len(named) == len(TAKEN) + len(BOUNDED) + len(GUARDED)
     assert used == named.keys()
+
+
+def test_no_line_of_the_hardware_counts_without_being_found():
+    """A line that adds to what it assigns, in a block that the elaborated ones do not have."""
+    for path in sorted(HDL.rglob("*.py")):
+        for text in path.read_text().splitlines():
+            counts = re.search(r"(?<![\w.])([\w.]+)\.eq\((?=.*(?<![\w.])\1 \+|.*\+ \1\b)", text)
+            if counts and "m.d.comb" not in text:
+                name = path.relative_to(HDL).as_posix()
+                assert any(key[0] == name and key[1] in text for key in TAKEN | BOUNDED | GUARDED), (
+                    name,
+                    text,
+                )
 
 
 @pytest.mark.parametrize(("file", "test", "says"), sorted(set(TAKEN.values())))

@@ -288,3 +288,26 @@ def test_packets_that_are_cut_on_their_way_in_and_lost_flits_are_counted_over_th
         assert ctx.get(dut.lost) == lost(4) == 1
 
     run_alone(dut, bench)
+
+
+def test_packets_that_are_cut_in_packet_buffers_are_counted_over_the_wrap():
+    """Three VLs have a packet under way as the link goes down."""
+    link = LinkConfig(flit_bits=FLIT_BITS, vls=4, restart=True, hop_bits=4)
+    nic = preset(NicConfig, "tiny", link=link).replace(
+        vl_packets=2, send_queue_entries=2, input_buffer_flits=40, mtu_bytes=64
+    )
+    dut = VlPort(nic, downstream_flits=4)
+
+    async def bench(ctx: Any) -> None:
+        cuts = Nearly(ctx, dut.cuts_out)
+        ctx.set(dut.send.valid, 1)
+        for vl in range(3):
+            ctx.set(dut.send.payload, {"data": 0, "vl": vl, "head": 1, "tail": 0})
+            await ctx.tick()
+        ctx.set(dut.send.valid, 0)
+        await ctx.tick().repeat(10)
+        ctx.set(dut.tx.credit_restart, 1)
+        await ctx.tick().repeat(20)
+        assert ctx.get(dut.cuts_out) == cuts(3) == 2
+
+    run_alone(dut, bench)
