@@ -11,12 +11,13 @@ master what is true."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from lanikai.firmware.ports import Scheduler
 
 from .record import NodeRecord
 from .rpc import Calls, SilentError
+from .together import together
 from .versions import NO_BALLOT, Ballot, Entry, Replica, Version
 from .wire import (
     ENTRIES,
@@ -162,7 +163,7 @@ class Copies:
                     beaten = True
                     self._seen = max(self._seen, unpack_ballot(answer.more)[0])
 
-            await self._gather(ask(node) for node in self._nodes)
+            await together(self._scheduler, (ask(node) for node in self._nodes), "master.job")
             if self._most(self._voters):
                 # Of equally new copies one's own, which need not be fetched.
                 version, entries, node = max(found, key=lambda one: (one[0], one[2] == self._node))
@@ -275,21 +276,3 @@ class Copies:
 
     def _most(self, nodes: Iterable[int]) -> bool:
         return 2 * len(set(nodes)) > len(self._nodes)
-
-    async def _gather(self, jobs: Iterable[Awaitable[None]]) -> None:
-        """Run jobs side by side."""
-        waiting = list(jobs)
-        left = len(waiting)
-        done = self._scheduler.flag()
-
-        async def one(job: Awaitable[None]) -> None:
-            nonlocal left
-            await job
-            left -= 1
-            if not left:
-                done.set()
-
-        for node, job in enumerate(waiting):
-            self._scheduler.spawn(one(job), f"master.job[{node}]")
-        if waiting:
-            await done.wait()

@@ -25,6 +25,7 @@ from .pace import Pace
 from .record import ALL_PORTS
 from .rpc import Calls, SilentError
 from .sharing import Policy, carried
+from .together import together
 from .versions import NO_BALLOT, Entry
 from .wire import UPDATE_FLOWS, Answer, Envelope, Kind, Request, Stand, Status, Update
 
@@ -298,7 +299,7 @@ class Master:
     async def _tell(self, nodes: Iterable[int]) -> int | None:
         """Tell nodes what their flows have now; None, or one that does not answer."""
         nodes = sorted(nodes)
-        told = await self._gather(self._tell_one(node) for node in nodes)
+        told = await together(self._scheduler, (self._tell_one(node) for node in nodes), "master.job")
         return next((node for node, done in zip(nodes, told, strict=True) if not done), None)
 
     def _tell_later(self) -> None:
@@ -348,23 +349,3 @@ class Master:
             Update(ballot=self._copies.ballot, shares=told[at : at + UPDATE_FLOWS])
             for at in range(0, len(told) or 1, UPDATE_FLOWS)
         )
-
-    async def _gather(self, jobs: Iterable[Awaitable[bool | None]]) -> list[bool | None]:
-        """Run jobs side by side; their results."""
-        waiting = list(jobs)
-        results: list[bool | None] = [None] * len(waiting)
-        left = len(waiting)
-        done = self._scheduler.flag()
-
-        async def one(place: int, job: Awaitable[bool | None]) -> None:
-            nonlocal left
-            results[place] = await job
-            left -= 1
-            if not left:
-                done.set()
-
-        for place, job in enumerate(waiting):
-            self._scheduler.spawn(one(place, job), f"master.job[{place}]")
-        if waiting:
-            await done.wait()
-        return results
