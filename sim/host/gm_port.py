@@ -54,6 +54,8 @@ class GmPort(PortSends):
         self._asked = Operation.OPEN
         self._asking = False
         self._receivers = 0
+        # The nodes that this port is just declaring dead.
+        self._declared: list[int] = []
 
     @property
     def receive_tokens(self) -> int:
@@ -87,8 +89,12 @@ class GmPort(PortSends):
         return lines
 
     async def node_died(self, node: int) -> None:
-        """This port's part of `Gm.node_died`."""
-        await self._command(Operation.NODE_DIED, node)
+        """This port's part of `Gm.node_died`: its own messages end, and nobody is told of the node."""
+        self._declared.append(node)
+        try:
+            await self._command(Operation.NODE_DIED, node)
+        finally:
+            self._declared.remove(node)
 
     def provides(self, buffer: Buffer) -> bool:
         """Whether it has been given some of these bytes to receive in, and no message has come there yet."""
@@ -282,7 +288,7 @@ class GmPort(PortSends):
             if not self._sends:
                 self._idle.set()
             send.handle.finish(error, self._bus.cycle, event.status)
-            if event.status is Status.NODE_DEAD:
+            if event.status is Status.NODE_DEAD and send.node not in self._declared:
                 self._gm.found_dead(send.node)
             elif event.status is Status.OK:
                 self._gm.found_alive(send.node)

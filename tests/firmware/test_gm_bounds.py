@@ -121,6 +121,31 @@ def test_messages_to_a_node_that_gives_no_answer_end_and_others_go_on() -> None:
     cluster.run(main())
 
 
+def test_what_a_program_says_of_a_dead_node_is_no_finding() -> None:
+    """Its own messages end; the bandwidth manager, which would take back what the node holds, does not hear of it."""
+    cluster = Cluster(2)
+    told: list[int] = []
+    cluster.gms[0].when_node_died(told.append)
+
+    async def main() -> None:
+        a, b, source, target = await pair(cluster)
+        handle = await a.send(source, node=1, port=0)
+        await a.node_died(1)
+        with pytest.raises(NodeDeadError):
+            await handle.wait()
+        assert told == []
+        # The driver's word is one, and so is what GM finds.
+        await cluster.gms[0].node_died(1)
+        assert told == [1]
+        await b.provide_receive_buffer(target)
+        await (await a.send(source, node=1, port=0)).wait()
+        assert (await b.receive()).length == 500
+        await cluster.settle()
+        cluster.assert_home()
+
+    cluster.run(main())
+
+
 @pytest.mark.parametrize("after_cycles", [1, 300, 700, 1_100, 1_500, 2_500, 8_000])
 @pytest.mark.parametrize("token", [False, True])
 @pytest.mark.parametrize("idt", [0, 1_500])
