@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from amaranth.hdl._ast import Assign, Concat, Operator, Part, Slice, SwitchValue
+from amaranth.hdl._ast import Assign, Concat, Operator, Part, Signal, Slice, SwitchValue
 from amaranth.hdl._mem import MemoryInstance
 
 
@@ -28,12 +28,18 @@ def assigns(statements):
 
 
 def counting_registers(fragment):
-    """(Path, line, bits) of what counts in a fragment and in those below it."""
+    """(Path, line, bits) of what counts in a fragment and in those below it: the line of the sum, be it in the clocked
+    assignment or in the logic that says what the register becomes."""
+    becomes = {}
+    for one in assigns(fragment.statements.get("comb", ())):
+        if isinstance(one.lhs, Signal):
+            becomes.setdefault(id(one.lhs), []).append(one)
     for domain, statements in fragment.statements.items():
         for one in assigns(statements if domain != "comb" else ()):
-            if any(adds(one.rhs, to) for to in one.lhs._lhs_signals()):
-                path, line = one.src_loc
-                yield Path(path), line, len(one.lhs)
+            for sum_of in (one, *becomes.get(id(one.rhs), ())):
+                if any(adds(sum_of.rhs, to) for to in one.lhs._lhs_signals()):
+                    path, line = sum_of.src_loc
+                    yield Path(path), line, len(one.lhs)
     for below, _, _ in fragment.subfragments:
         yield from counting_registers(below)
 

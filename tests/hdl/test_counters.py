@@ -13,6 +13,7 @@ import pytest
 from amaranth.hdl import Fragment
 from lanikai.hdl.arbiter.vl_registry import VL_ARBITERS, make_vl_arbiter
 from lanikai.hdl.config import LinkConfig, NicConfig, RouterConfig, preset
+from lanikai.hdl.nic.bus_fence import UNDER_WAY_BITS
 from lanikai.hdl.nic.nic import Nic
 from lanikai.hdl.router.allocators import ALLOCATORS
 from lanikai.hdl.router.router import Router
@@ -252,10 +253,14 @@ LONGEST = (
 """Cycles of a measurement: what one counts from its start on, once a cycle at most."""
 RATE_RUN = MOST_CYCLES + 1024 * (SETUP_CYCLES * SETUP_TRIES)
 """Cycles of a rate bench with as many flows as there can be."""
+MOST_BURSTS = next(
+    limit.le for limit in NicConfig.model_fields["host_dma_bursts"].metadata if hasattr(limit, "le")
+)
 QUEUED = 1024 * 16 * 4096
 """Packets in the queues of as many nodes and VLs as there can be."""
 
 BOUNDED = {
+    ("nic/bus_fence.py", "under_way + (valid"): (UNDER_WAY_BITS, MOST_BURSTS, "the DMA engine's bursts"),
     ("traffic/generator.py", "count + late"): (32, LONGEST, "one a cycle, cleared at the start"),
     ("traffic/sink.py", "count + error"): (32, LONGEST, "one a flit, cleared at the start"),
     ("traffic/measurement.py", "drained + 1"): (32, 1 << BORN_BITS, "ends at LIMIT"),
@@ -322,6 +327,7 @@ GUARDED = {
     ),
     ("nic/rate_tree.py", "scan + 1"): ("scan == self.config.flows - 1, 0", "turns"),
     ("nic/rate_tree.py", "scan + (idle & look"): ("+ looks) % self.config.flows", "turns"),
+    ("nic/rtc.py", "phase + self._den"): ("advanced >= self._num", "the rest of a division"),
     ("nic/receive_engine.py", "word + 1"): ("m.If(store)", "an address, modulo the SRAM"),
     ("nic/send_engine.py", "word + 1"): ("to_read - 1", "an address, modulo the SRAM"),
     ("nic/send_engine.py", "packets + begin"): ("packets != 2", "two at most"),
