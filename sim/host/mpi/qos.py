@@ -148,7 +148,9 @@ def _check_one(communicator: Intracomm, request: Any, before: Sequence[int]) -> 
         raise QosError(f"{where}: rank {to} is asked for twice")
     if whole(request.message_bytes, f"{where}: message_bytes", QosError) < 1:
         raise QosError(f"{where}: message_bytes = {request.message_bytes}: 1 or more")
-    if not isinstance(request.mb_per_s, int | float):
+    asked = request.mb_per_s
+    huge = isinstance(asked, int) and abs(asked) >> 1000  # beyond a float
+    if not isinstance(asked, int | float) or isinstance(asked, bool) or huge:
         raise QosError(f"{where}: mb_per_s = {request.mb_per_s!r}: a number")
     process = communicator.process
     peak = peak_mb_per_s(request.message_bytes, process.costs, process.config, transport.gm.host)

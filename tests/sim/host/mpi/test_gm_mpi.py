@@ -304,6 +304,8 @@ def test_bandwidth_that_cannot_be_asked_for() -> None:
             (QosError, "str is no QosRequest", ["x"]),
             (RankError, "dest = 1.0: a whole number", QosRequest(dest=1.0, mb_per_s=1)),  # type: ignore[arg-type]
             (QosError, "mb_per_s = '1': a number", QosRequest(dest=1, mb_per_s="1")),  # type: ignore[arg-type]
+            (QosError, "mb_per_s = True: a number", QosRequest(dest=1, mb_per_s=True)),
+            (QosError, f"mb_per_s = {10**400}: a number", QosRequest(dest=1, mb_per_s=10**400)),
             (QosError, "rank 1 is asked for twice", [QosRequest(dest=1, mb_per_s=1)] * 2),
             (
                 QosError,
