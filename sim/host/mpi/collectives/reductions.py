@@ -1,4 +1,5 @@
-"""Collective operations that combine elements: the operand of the lower ranks always stands on the left."""
+"""Collective operations that combine elements. Of an operation that does not commute the operand of the lower ranks
+always stands on the left; of another one that of the rank that comes first in the tree."""
 
 from __future__ import annotations
 
