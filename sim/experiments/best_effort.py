@@ -216,7 +216,13 @@ class BestEffortExperiment(Experiment):
 
     def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
         """Packets per 1000 ticks over time, a panel a point."""
-        draw(figure, [(o, [flow.name for flow in _case(o.point).flows]) for o in outcomes])
+        draw(
+            figure,
+            [
+                (o, [flow.name for flow in case.flows], [stage.name for stage in case.stages])
+                for o, case in ((o, _case(o.point)) for o in outcomes)
+            ],
+        )
 
 
 def _case(point: Point) -> Case:

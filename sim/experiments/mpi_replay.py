@@ -295,13 +295,13 @@ class MpiReplay(Experiment):
         axes = figure.add_subplot()
         alone = outcomes[0].results["replay_us"]
         for place, one in enumerate(outcomes):
-            ratio = one.results["replay_us"] / alone
+            ratio, beside = one.results["replay_us"] / alone, one.results["competing_mb_per_s"]
             axes.bar(place, ratio, color=f"C{place}")
             axes.text(
                 place,
-                ratio / 2,
+                min(ratio, 1.0) / 2,  # below the lines
                 f"{one.results['replay_us'] / 1000:.1f} ms\n"
-                f"beside\n{one.results['competing_mb_per_s']:.1f} MB/s",
+                + (f"beside\n{beside:.1f} MB/s" if beside else "beside\nnothing"),
                 ha="center",
                 va="center",
                 color="white",
