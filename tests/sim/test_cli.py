@@ -20,7 +20,7 @@ from lanikai.sim.published import CONSTANTS, tables
 HERE = Path(__file__).parent
 JSON_KEYS = {
     *("experiment", "size", "seed", "versions", "cycles", "wall_seconds", "cycles_per_second"),
-    *("build_seconds", "build_cached", "points", "claims", "files"),
+    *("build_seconds", "build_cached", "points", "claims", "claims_not_judged", "files"),
 }
 
 
