@@ -185,6 +185,11 @@ def run(
         except OSError as error:
             raise LanikaiError(f"--json {json_file!r} cannot be written: {error.strerror}") from None
     show(console, report)
+    if window is not None and (short := [one for one in report.outcomes if one.cycles <= window.first_cycle]):
+        console.print(
+            f"waves: nothing of {len(short)} points, which end before cycle {window.first_cycle} (--waves-from)",
+            highlight=False,
+        )
     if failures := report.failures():
         raise LanikaiError(f"{name}: {failures}")
 

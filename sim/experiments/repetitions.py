@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .base import Outcome
+from .base import Claim, Outcome
 
-__all__ = ["CONFIDENCE", "average", "half_width"]
+__all__ = ["CONFIDENCE", "average", "half_width", "judged"]
 
 CONFIDENCE = 0.95
 """Probability with which an interval holds the mean over all seeds, if results are normally distributed."""
@@ -71,3 +71,17 @@ def _mean(values: Sequence[Any]) -> Any:
 
 def _interval(values: Sequence[Any]) -> float | None:
     return half_width(values) if _numbers(values) else None
+
+
+def judged(claims: Sequence[Sequence[Claim]]) -> list[Claim]:
+    """The claims of a run of several seeds, given those of each seed in one order: each holds if it holds with every
+    seed that it is judged with. The text is that of the first seed that it fails with."""
+    found = []
+    for same in zip(*claims, strict=True):
+        broken = [one for one in same if one.holds is False]
+        known = [one for one in same if one.holds is not None]
+        shown = (broken or known or same)[0]
+        if broken and len(same) > 1:
+            shown = Claim(text=f"{shown.text} (fails with {len(broken)} of {len(same)} seeds)", holds=False)
+        found.append(shown)
+    return found

@@ -12,9 +12,9 @@ from ..plots import save_plot
 from ..results import Report, RunFolder, versions, write_csv
 from ..wave_window import WaveWindow
 from .backend import Backend, Built, Job, Variant
-from .base import Experiment, Outcome, Point, Size
+from .base import Claim, Experiment, Outcome, Point, Size
 from .pool import run_jobs
-from .repetitions import average
+from .repetitions import average, judged
 
 __all__ = ["execute", "point_seed"]
 
@@ -97,8 +97,9 @@ def execute(
         )
     ]
     outcomes = [average(single[first : first + seeds]) for first in range(0, len(single), seeds)]
+    claims = judged([experiment.claims(parameters, single[number::seeds]) for number in range(seeds)])
     return _write(
-        experiment, parameters, outcomes, folder, [model for _, model in built], size=size, seed=seed
+        experiment, parameters, outcomes, claims, folder, [model for _, model in built], size=size, seed=seed
     )
 
 
@@ -126,6 +127,7 @@ def _write(
     experiment: Experiment,
     parameters: Any,
     outcomes: Sequence[Outcome],
+    claims: Sequence[Claim],
     folder: RunFolder,
     models: Sequence[Built],
     *,
@@ -147,7 +149,7 @@ def _write(
         size=size,
         seed=seed,
         outcomes=outcomes,
-        claims=list(experiment.claims(parameters, outcomes)),
+        claims=claims,
         build_seconds=sum(model.seconds for model in models),
         build_cached=all(model.cached for model in models),
         files=files,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .flows import BestEffort, FlowId, Grant
-from .rpc import CallMemory
+from .rpc import CallMemory, incarnation_at
 from .versions import NO_BALLOT, Ballot, Replica
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def take_over(gm: Gm) -> NodeRecord:
     if former is not None:
         record: NodeRecord = former.copy()
     else:
-        record = NodeRecord(calls=CallMemory(gm.bus.cycle & 0xFFFFFFFF))
+        record = NodeRecord(calls=CallMemory(incarnation_at(gm.bus.cycle)))
         record.untold_ports[ALL_PORTS] = None
         gm.when_closed(lambda port: gm.records[NAME].port_closed(port))
     gm.records[NAME] = record

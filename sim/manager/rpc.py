@@ -22,7 +22,7 @@ from lanikai.firmware.ports import Flag, Scheduler
 
 from .wire import Answer, Envelope, Kind, Reply, Status
 
-__all__ = ["CallMemory", "Calls", "Post", "SilentError"]
+__all__ = ["INCARNATION_CYCLES", "CallMemory", "Calls", "Post", "SilentError", "incarnation_at"]
 
 
 class SilentError(Exception):
@@ -88,6 +88,15 @@ class _Waiting:
     working: bool = False
 
 
+INCARNATION_CYCLES = 256
+"""Cycles in which a node is started once at most: far less than a start takes."""
+
+
+def incarnation_at(cycle: int) -> int:
+    """The incarnation of a memory that begins in `cycle`: 32 bits that grow for 2^40 cycles, 9 hours at 33 MHz."""
+    return cycle // INCARNATION_CYCLES & 0xFFFFFFFF
+
+
 class Calls:
     """The calls of the manager of `node`, in both directions.
 
@@ -111,7 +120,7 @@ class Calls:
         self._node = node
         self._post, self._serve, self._restarted = post, serve, restarted
         self._answer_cycles, self._tries = answer_cycles, tries
-        memory = CallMemory(scheduler.cycle & 0xFFFFFFFF) if memory is None else memory
+        memory = CallMemory(incarnation_at(scheduler.cycle)) if memory is None else memory
         self.incarnation = memory.incarnation
         self._locks: dict[Line, Lock] = {}
         self._waiting: dict[Line, _Waiting] = {}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from lanikai.sim.experiments.base import Outcome, Point
-from lanikai.sim.experiments.repetitions import average, half_width
+from lanikai.sim.experiments.base import Claim, Outcome, Point
+from lanikai.sim.experiments.repetitions import average, half_width, judged
 from lanikai.sim.results import rows
 
 
@@ -53,3 +53,13 @@ def test_an_interval_holds_the_mean_as_often_as_it_says(count):
         held += abs(sum(values) / count - 5) <= half_width(values)
     # 95%, within 4 standard deviations of 4000 draws.
     assert abs(held / 4000 - 0.95) < 0.014
+
+
+def test_a_claim_holds_with_every_seed_or_not_at_all():
+    """A seed that breaks it is not hidden by a mean; a seed with which it is not judged says nothing."""
+    yes, no = Claim(text="a", holds=True), Claim(text="a: 3%", holds=False)
+    silent = Claim.unjudged("a", "nothing arrived")
+    assert judged([[yes], [yes]]) == [yes]
+    assert judged([[silent], [yes]]) == [yes] and judged([[silent], [silent]]) == [silent]
+    assert judged([[yes], [no], [silent]]) == [Claim(text="a: 3% (fails with 1 of 3 seeds)", holds=False)]
+    assert judged([[no]]) == [no]
