@@ -184,7 +184,7 @@ def patient(component, config, *, cycles, passes=None):
     return play.spec
 
 
-@pytest.mark.parametrize("arbiter", ["round_robin", "fixed_priority"])
+@pytest.mark.parametrize("arbiter", ["fixed_priority", pytest.param("round_robin", marks=pytest.mark.full)])
 @pytest.mark.parametrize("name", COMPONENTS)
 def test_answers_are_a_matching(name, arbiter, tmp_path):
     prove(matching(COMPONENTS[name], configuration(name, vl_arbiter=arbiter)), tmp_path, depth=2)

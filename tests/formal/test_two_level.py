@@ -385,7 +385,7 @@ def wait(spec, dut, tables, left, shares, level, goes):
                 ]
 
 
-@pytest.mark.parametrize("pointer", ["fast", "slow"])
+@pytest.mark.parametrize("pointer", ["fast", pytest.param("slow", marks=pytest.mark.full)])
 def test_frames_and_levels_are_proved(pointer, tmp_path):
     prove(scheduler(TwoLevelArbiter, pointer=pointer), tmp_path, depth=2)
 

@@ -228,7 +228,17 @@ DESIGNS = {
 }
 
 
-@pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
+QUICK = ("cards", "cards, long wires, 3 VLs", "a router between")
+"""Designs that the normal run keeps."""
+
+
+@pytest.mark.parametrize(
+    "design",
+    [
+        pytest.param(design, id=name, marks=[] if name in QUICK else pytest.mark.full)
+        for name, design in DESIGNS.items()
+    ],
+)
 def test_after_resets_of_either_end_the_link_works_and_no_packets_are_joined(design):
     found = resets(7, 3, **design)
     assert found["cut"] > 0

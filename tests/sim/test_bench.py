@@ -106,6 +106,7 @@ def test_a_measurement(tmp_path, monkeypatch):
     assert earlier(path)["rows"] == [one]
 
 
+@pytest.mark.full
 def test_hosts_in_python(tmp_path, monkeypatch, capsys):
     """A small network of hosts, for real: every message checked, and a profile whose parts are a whole cycle."""
     config = HostNetworkConfig(network=named_network("router3", SMALL))

@@ -81,7 +81,7 @@ CASES = {
     ),
 }
 
-QUICK = ("mesh", "tables", "any VL, wide flits")
+QUICK = ("mesh", "tables")
 """The others have routers of other kinds: the same mechanism, 20 s of building each."""
 
 

@@ -41,7 +41,7 @@ def at_full_load(network, allocator, folder):
 @pytest.mark.parametrize(
     ("network", "least"),
     [
-        ("router8", 0.90),
+        pytest.param("router8", 0.90, marks=pytest.mark.full),
         pytest.param("mesh4x4", 0.75, marks=pytest.mark.full),
     ],
 )

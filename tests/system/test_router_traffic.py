@@ -25,9 +25,9 @@ def traffic(monkeypatch):
     "name",
     [
         "source_same",
-        "source_weighed",
+        pytest.param("source_weighed", marks=pytest.mark.full),
         "dimension_order_any",
-        "table_service_level",
+        pytest.param("table_service_level", marks=pytest.mark.full),
         pytest.param("everything", marks=pytest.mark.full),
     ],
 )

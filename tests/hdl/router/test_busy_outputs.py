@@ -100,7 +100,7 @@ def check(traffic, vl_arbiter, allocator, tables, stalled, share):
 @pytest.mark.parametrize(
     ("vl_arbiter", "tables", "stalled", "share"),
     [
-        ("table_fast", FAST_ONE, False, 0.94),
+        pytest.param("table_fast", FAST_ONE, False, 0.94, marks=pytest.mark.full),
         ("table_fast", REAL_TIME, True, 1.0),
         ("fixed_priority", None, True, 1.0),
     ],
