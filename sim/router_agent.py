@@ -11,6 +11,7 @@ from lanikai.hdl.router.agent import RECEIVE_BASE, ROUTER_REGISTERS, SEND_BASE
 
 from . import kernel
 from .clock import Clock
+from .errors import SimulationError
 from .fields import Fields
 
 __all__ = ["RouterAgent", "check_control_packet", "check_forwarding_table", "check_tables"]
@@ -18,6 +19,8 @@ __all__ = ["RouterAgent", "check_control_packet", "check_forwarding_table", "che
 _REQUEST, _RESPONSE = Fields(PROCESSOR_REQUEST), Fields(PROCESSOR_RESPONSE)
 
 
+SEND_TIMEOUT_CYCLES = 1_000_000
+"""Wait for a control packet to leave, unless a caller says otherwise: as long as a network's watchdog waits."""
 MAX_WEIGHT = (1 << WEIGHT_BITS) - 1
 MAX_LIMIT = 255
 
@@ -80,7 +83,7 @@ class RouterAgent:
     and of VL tables as long as the last commit is being taken up (`TableSignature.wait_bound` cycles at most)."""
 
     def __init__(self, clock: Clock, config: RouterConfig, router: int, *, scope: str = "TOP") -> None:
-        self._clock, self._config = clock, config
+        self._clock, self._config, self._router = clock, config, router
         self._request = kernel.signal(f"router{router}_agent__request", scope)
         self._response = kernel.signal(f"router{router}_agent__response", scope)
         self._lanes = config.link.flit_bits // 32
@@ -158,12 +161,18 @@ class RouterAgent:
         await self.write("RECEIVE", free=1)
         return flits
 
-    async def send(self, flits: Sequence[int]) -> None:
+    async def send(self, flits: Sequence[int], *, timeout_cycles: int = SEND_TIMEOUT_CYCLES) -> None:
         """Sends a control packet of these flits (`packet.packet_words`), when the one before has left. Raises
-        ConfigError (`check_control_packet`) before anything is written."""
+        ConfigError (`check_control_packet`) before anything is written, SimulationError if the one before has not
+        left within `timeout_cycles`: the control VL of its port stands still."""
         check_control_packet(self._config, flits)
+        began = self._clock.cycle
         while (await self.read("SEND"))["busy"]:
-            pass
+            if self._clock.cycle - began >= timeout_cycles:
+                raise SimulationError(
+                    f"router {self._router}: the control packet before has not left for {timeout_cycles} cycles: "
+                    "nobody takes what its port sends on the control VL"
+                )
         for row, flit in enumerate(flits):
             for k in range(self._lanes):
                 word = flit >> 32 * k & 0xFFFFFFFF

@@ -1,7 +1,10 @@
 """What an agent must not write into a router: refused by name before anything is written."""
 
+import asyncio
+
 import pytest
 from lanikai.hdl.config import ConfigError, LinkConfig, RouterConfig
+from lanikai.sim.errors import SimulationError
 from lanikai.sim.router_agent import RouterAgent, check_control_packet, check_forwarding_table, check_tables
 
 FOUR = RouterConfig(link=LinkConfig(vls=4), ports=3, vl_arbiter="table_fast", vl_table_entries=2)
@@ -68,3 +71,25 @@ def test_send_refuses_before_anything_is_written():
     sending = agent.send([1] * 5)
     with pytest.raises(ConfigError, match=r"^control packet of 5 flits: 1 to 4"):
         sending.send(None)
+
+
+def test_a_packet_that_never_leaves_ends_the_wait_of_the_next():
+    """Its port's control VL stands still; the wait has a bound."""
+
+    class Clock:
+        cycle = 0
+
+    agent = object.__new__(RouterAgent)
+    agent._config = RouterConfig(link=LinkConfig(vls=16), management=True, management_flits=4)
+    agent._clock, agent._router = Clock(), 3
+
+    async def read(name):
+        agent._clock.cycle += 7
+        return {"busy": 1}
+
+    agent.read = read
+    with pytest.raises(
+        SimulationError, match=r"^router 3: the control packet before has not left for 100 cycles: nobody"
+    ):
+        asyncio.run(agent.send([1], timeout_cycles=100))
+    assert 100 <= agent._clock.cycle <= 110
