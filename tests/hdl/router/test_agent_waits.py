@@ -89,6 +89,9 @@ def longest_access(config, bound):
             await tables(255 - weight, port=2)
             await tables(255 - weight, port=0, crossbar=1)
         await write("VL_TABLE_COMMIT", limit=255)
+        # An arbiter that takes tables at once has answered all by now: look at the traffic for as long as with others.
+        while cycle < 900:
+            await tick()
 
     simulator = Simulator(router)
     simulator.add_clock(1e-6)
@@ -116,4 +119,4 @@ def test_accesses_are_answered_under_saturation(allocator, vl_arbiter):
     longest, sent = longest_access(CONFIG.replace(allocator=allocator, vl_arbiter=vl_arbiter), bound)
     assert longest <= bound
     # The traffic was there: input 0 was busy all the time.
-    assert sent[0, 0] > 200
+    assert sent[0, 0] + sent[0, 1] > 800
