@@ -82,6 +82,6 @@ def judged(claims: Sequence[Sequence[Claim]]) -> list[Claim]:
         known = [one for one in same if one.holds is not None]
         shown = (broken or known or same)[0]
         if broken and len(same) > 1:
-            shown = Claim(text=f"{shown.text} (fails with {len(broken)} of {len(same)} seeds)", holds=False)
+            shown = replace(shown, text=f"{shown.text} (fails with {len(broken)} of {len(same)} seeds)")
         found.append(shown)
     return found
