@@ -13,7 +13,7 @@ from .part import Part
 __all__ = ["HEADER_BITS", "ROUTE_BITS", "WORD_ROUTE_BITS", "LinkConfig"]
 
 HEADER_BITS = 128
-"""Width of the packet header on every link (`packet.HeaderLayout` has the fields)."""
+"""Width of the packet header on every link (`packet.HEADER_LAYOUT` has the fields)."""
 WORD_ROUTE_BITS = 24
 """Route bits that fit the first 32 bits of the header."""
 ROUTE_BITS = 48

@@ -126,7 +126,8 @@ class NicConfig(Part):
         "none, packets go one after the other, whatever their VL",
     )
     vl_arbiter: str = Field(
-        "round_robin", description="with vl_packets: of the link; name in `lanikai.hdl.arbiter.VL_ARBITERS`"
+        "round_robin",
+        description="with vl_packets: of the link; name in `lanikai.hdl.arbiter.vl_registry.VL_ARBITERS`",
     )
     vl_table_entries: int = Field(
         64, ge=1, le=64, description="with vl_packets: entries of each VL arbitration table"

@@ -33,7 +33,8 @@ class RouterConfig(Part):
     allocator_iterations: int = Field(3, ge=1, le=16, description="iterations of the allocator `islip`")
     vl_arbiter: str = Field(
         "round_robin",
-        description="of the links, crossbar outputs and crossbar inputs: name in `lanikai.hdl.arbiter.VL_ARBITERS`",
+        description="of the links, crossbar outputs and crossbar inputs: name in "
+        "`lanikai.hdl.arbiter.vl_registry.VL_ARBITERS`",
     )
     vl_table_entries: int = Field(64, ge=1, le=64, description="entries of each VL arbitration table")
     header_lookahead: bool | None = Field(

@@ -74,7 +74,7 @@ class ClusterConfig(Part):
     skip_quiet: bool = Field(
         True,
         description="time passes over cycles in which nothing can happen: the same results, sooner (not with "
-        "cards that have completion queues, memory regions or packet buffers of VLs, or rate control by a tree)",
+        "cards that have packet buffers of VLs or flows that the card stamps: `vl_packets`, `stamp_flows`)",
     )
     limit_cycles: int = Field(
         0, ge=0, description="cycles after which the simulation is ended, whatever moves; 0: never"

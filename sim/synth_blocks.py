@@ -1,6 +1,7 @@
 """What `lanikai synth` can synthesize: blocks by name, each with its parameters.
 
-A new one is a line in `BLOCKS`. The RTL is imported when a block is made.
+A new one is a line in `BLOCKS`; every VL arbiter in `VL_ARBITERS` is there by itself. The RTL of the other blocks is
+imported when one of them is made.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from lanikai.hdl.arbiter.vl_registry import VL_ARBITERS
 from lanikai.hdl.config import ConfigError, LinkConfig, NicConfig, Part, RouterConfig, preset, preset_names
 from pydantic import Field
 
@@ -123,6 +125,15 @@ def _vl_arbiter(name: str) -> Block:
     return Block(about=f"the VL arbiter {name} of a port", part=VlArbiterSettings, make=make)
 
 
+TWO_LEVEL = {"table_fast": "two-level", "table_slow": "two-level-slow", "table_iba": "two-level-iba"}
+"""Names on the command line of the VL arbiters with tables; every other arbiter keeps its own."""
+
+
+def _vl_arbiter_block(name: str) -> str:
+    """The block that is the VL arbiter called `name` in `VL_ARBITERS`."""
+    return f"vl-arbiter/{TWO_LEVEL.get(name, name).replace('_', '-')}"
+
+
 BLOCKS: Mapping[str, Block] = {
     "router": Block(about="the five-stage router", part=RouterConfig, make=_router, preset="lanai4"),
     "nic": Block(
@@ -152,12 +163,7 @@ BLOCKS: Mapping[str, Block] = {
     "translation": Block(
         about="the translation unit (64 regions)", part=NicConfig, make=_translation, preset="lanai7"
     ),
-    "vl-arbiter/two-level": _vl_arbiter("table_fast"),
-    "vl-arbiter/two-level-slow": _vl_arbiter("table_slow"),
-    "vl-arbiter/two-level-iba": _vl_arbiter("table_iba"),
-    "vl-arbiter/deficit": _vl_arbiter("deficit"),
-    "vl-arbiter/fcfs": _vl_arbiter("fcfs"),
-    "vl-arbiter/round-robin": _vl_arbiter("round_robin"),
+    **{_vl_arbiter_block(name): _vl_arbiter(name) for name in VL_ARBITERS},
 }
 """The blocks, by the name that the command line takes."""
 

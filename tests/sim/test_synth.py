@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from lanikai.hdl.arbiter.vl_registry import VL_ARBITERS
 from lanikai.hdl.config import NicConfig, RouterConfig, preset
 from lanikai.hdl.emit import to_rtlil
 from lanikai.hdl.registered import Registered
@@ -234,6 +235,12 @@ def test_wrong_settings_are_one_line_before_anything_is_run(block, setting, mess
 def test_setting_a_parameter_twice_is_refused():
     with pytest.raises(UserError, match="'ports' is set twice"):
         configure("router", ["ports=4", "ports=5"])
+
+
+def test_every_vl_arbiter_is_a_block():
+    arbiters = [name for name in BLOCKS if name.startswith("vl-arbiter/")]
+    assert len(arbiters) == len(VL_ARBITERS)
+    assert {"vl-arbiter/two-level", "vl-arbiter/fixed-priority", "vl-arbiter/fcfs-packet"} <= set(arbiters)
 
 
 @pytest.mark.parametrize("name", BLOCKS)
