@@ -27,7 +27,18 @@ from .packet_view import WAVES_MACRO
 from .parts import Block, Composition
 from .verilog import compact_memories
 
-__all__ = ["Design", "Model", "Progress", "Public", "Recipe", "Variant", "block_design", "build"]
+__all__ = [
+    "WRITERS",
+    "Design",
+    "Model",
+    "Progress",
+    "Public",
+    "Recipe",
+    "Variant",
+    "block_design",
+    "build",
+    "sources_hash",
+]
 
 Variant = Literal["fast", "debug", "waves"]
 """`fast`: only the signals that the design lists can be seen. `debug`: every signal (5 times slower).
@@ -37,7 +48,15 @@ Progress = Callable[[float, str], None]
 
 ENUMS_FILE = "enums.json"
 """File of a model that holds the design's `enums`."""
-_NATIVE = Path(__file__).parent / "native"
+_SIM = Path(__file__).parent
+_NATIVE = _SIM / "native"
+_SOURCES = frozenset({".py", ".rdl", ".toml", ".cpp", ".h"})
+WRITERS: tuple[Path, ...] = (
+    Path(lanikai.hdl.emit.__file__).parent,
+    *sorted(_SIM.glob("*.py")),
+    _SIM / "network",
+)
+"""Folders and files whose sources write designs."""
 _VARIANT_FLAGS: Mapping[str, tuple[str, ...]] = {
     "fast": (),
     "debug": ("--public-flat-rw",),
@@ -93,15 +112,14 @@ class Design:
 class Recipe:
     """A design that has yet to be made: `name` and `config` (JSON text) say which, `make` makes it.
 
-    With the sources of `lanikai.hdl`, of the simulation's native part, of the files `made_by` and the
-    versions of the tools they determine the design: `make` is called only when they are new. `made_by` names
-    every source file outside `lanikai.hdl` that `make` puts text into the design from.
+    With the sources of the packages that write designs (`WRITERS`), of the simulation's native part and the versions
+    of the tools they determine the design: `make` is called only when they are new. A file that moves or changes its
+    name within these packages is a change like any other, so no list of files can fall behind.
     """
 
     name: str
     config: str
     make: Callable[[], Design]
-    made_by: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,8 +179,7 @@ def build(
             "config": design.config,
             "variant": variant,
             "tools": tools,
-            "hdl": _hdl_hash(),
-            "made_by": _hash_files(list(design.made_by)),
+            "writers": _writers_hash(),
             "native": _native_hash(),
         }
         known = store.find("recipes", content_key(parts))
@@ -300,22 +317,29 @@ def _kept(error: BuildError, store: Cache, key: str) -> BuildError:
 
 
 @cache
-def _hdl_hash() -> str:
-    """Hash of the sources of `lanikai.hdl` and of this module and the text it writes."""
-    folder = Path(lanikai.hdl.emit.__file__).parent
-    here = Path(__file__)
-    return _hash_files([*folder.rglob("*.py"), *folder.rglob("*.rdl"), here, here.with_name("verilog.py")])
+def _writers_hash() -> str:
+    return sources_hash(*WRITERS)
 
 
 @cache
 def _native_hash() -> str:
-    return _hash_files(list(_NATIVE.iterdir()))
+    return sources_hash(_NATIVE)
 
 
-def _hash_files(files: list[Path]) -> str:
+def sources_hash(*roots: Path) -> str:
+    """Hash of the sources of `roots`, each a file or a folder with all that is below it: their paths and contents.
+
+    Raises ValueError for a root that is not there or holds no source: a key that leaves one out would give a simulator
+    of yesterday without a word.
+    """
     digest = hashlib.sha256()
-    for path in sorted(files):
-        if path.is_file():
-            digest.update(f"{path.parent.name}/{path.name}\n".encode())
+    for root in roots:
+        files = (
+            [root] if root.is_file() else sorted(path for path in root.rglob("*") if path.suffix in _SOURCES)
+        )
+        if not files:
+            raise ValueError(f"{str(root)!r} goes into a build's key, but no source file is there")
+        for path in files:
+            digest.update(f"{root.name}/{path.relative_to(root).as_posix()}\n".encode())
             digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()

@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NoReturn, Self
 
 from lanikai.hdl.config import ConfigError, NicConfig, Part, RouterConfig, preset
@@ -169,12 +168,7 @@ def build_cluster(
     # The watchdog's limit is an input of the design; the other limits are none of it.
     none_of_it = {"delivery_cycles", "limit_cycles", "skip_quiet"} | (set() if config.chain else {"chain"})
     text = config.replace(watchdog_cycles=0).model_dump_json(exclude=none_of_it)
-    here = Path(__file__).parent
-    made_by = tuple(
-        here / f"{name}.py"
-        for name in ("structure", "structural", "pci", "processor", "watchdog", "gtkw", "states")
-    )
-    return build(Recipe(name="cluster", config=text, make=make, made_by=made_by), variant, progress)
+    return build(Recipe(name="cluster", config=text, make=make), variant, progress)
 
 
 def cluster_spec(config: ClusterConfig, entry: str, spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from lanikai.hdl.config import Part
@@ -76,18 +75,10 @@ class NetworkBenchConfig(Part):
         # The watchdog's limit is an input of the design.
         composed = self.composed and variant == "fast" and not self.agents
         text = self.replace(watchdog_cycles=0, composed=composed).model_dump_json()
-        here = Path(__file__).parent
         recipe = Recipe(
             name="network bench",
             config=text,
             make=lambda: bench_design(self, composed=composed),
-            made_by=(
-                here / "structure.py",
-                here / "composition.py",
-                here.parent / "parts.py",
-                here.parent / "structural.py",
-                here.parent / "watchdog.py",
-            ),
         )
         return build(recipe, variant, progress)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lanikai.hdl.config import Part
@@ -63,18 +62,10 @@ class HostNetworkConfig(Part):
         # Neither the rings nor the watchdog's limit are in the design.
         composed = self.composed and variant == "fast"
         text = self.replace(watchdog_cycles=0, ring_slots=2, composed=composed).model_dump_json()
-        here = Path(__file__).parent
         recipe = Recipe(
             name="network of hosts",
             config=text,
             make=lambda: hosts_design(self, composed=composed),
-            made_by=(
-                here / "host_structure.py",
-                here / "composition.py",
-                here.parent / "parts.py",
-                here.parent / "structural.py",
-                here.parent / "watchdog.py",
-            ),
         )
         return build(recipe, variant, progress)
 

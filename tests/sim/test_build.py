@@ -13,7 +13,7 @@ import pytest
 from lanikai.hdl.config import RouterConfig
 from lanikai.sim import build as build_module
 from lanikai.sim import compiler as compiler_module
-from lanikai.sim.build import Design, Public, Recipe, build
+from lanikai.sim.build import WRITERS, Design, Public, Recipe, build, sources_hash
 from lanikai.sim.cache import Cache, content_key
 from lanikai.sim.cluster import build_cluster, cluster_preset
 from lanikai.sim.compiler import BuildError, compiler, require_trace_header
@@ -269,39 +269,63 @@ def models():
     }
 
 
-@pytest.mark.parametrize("kind", ["cluster", "network", "hosts"])
-def test_software_is_in_no_model(kind, tmp_path, monkeypatch):
-    """A model's recipe depends on the RTL, on the native part of the simulation and on what writes Verilog: on no file
-    of firmware, host library, manager, experiment or bench. A change to one of these rebuilds nothing."""
-    hashed = set()
-    real = build_module._hash_files
-
-    def recorded(files):
-        hashed.update(Path(file) for file in files)
-        return real(files)
-
-    monkeypatch.setattr(build_module, "_hash_files", recorded)
-    monkeypatch.setattr(build_module, "_build_design", lambda *_: pytest.fail("not made"))
-    monkeypatch.setattr(build_module.Cache, "find", lambda self, kind, key: found)
-    found = tmp_path
-    (tmp_path / "model.json").write_text('{"key": "k", "top": "t"}')
-    for function in (build_module._hdl_hash, build_module._native_hash):
-        function.cache_clear()
-    system = models()[kind]
-    model = build_cluster(system) if kind == "cluster" else system.build()
-    for function in (build_module._hdl_hash, build_module._native_hash):
-        function.cache_clear()
-    assert model.cached
+def test_software_is_in_no_key():
+    """Firmware, host libraries, managers and experiments are in no build's key: a change to them rebuilds nothing."""
     root = HERE.parents[1]
-    names = {str(file.resolve().relative_to(root)) for file in hashed}
-    assert {"hdl/router/router.py", "hdl/nic/nic.rdl", "sim/native/main.cpp", "sim/build.py"} <= names
-    software = [name for name in names if not name.startswith(("hdl/", "sim/native/")) and "/" in name[4:]]
-    assert all(name.startswith("sim/network/") for name in software), software
-    without = {
-        "sim/network/hosts.py",
-        "sim/network/bench.py",
-        "sim/hostbus.py",
-        "sim/kernel.py",
-        "sim/clock.py",
-    }
-    assert not without & names and not any(name.startswith("firmware/") for name in names)
+    for folder in ("firmware", "sim/host", "sim/manager", "sim/experiments"):
+        assert not any(path.resolve().is_relative_to(root / folder) for path in WRITERS)
+
+
+def test_a_renamed_file_is_another_key(tmp_path):
+    """Contents, names and places of files are in the hash of a package; a missing one is an error."""
+    package = tmp_path / "package"
+    (package / "inner").mkdir(parents=True)
+    (package / "inner" / "wires.py").write_text("WIRES = 1\n")
+    (package / "table.rdl").write_text("addrmap table {};\n")
+    (package / "notes.txt").write_text("no source\n")
+    keys = [sources_hash(package)]
+    (package / "notes.txt").write_text("changed\n")
+    assert sources_hash(package) == keys[0]
+    for change in (
+        lambda: (package / "inner" / "wires.py").rename(package / "inner" / "lines.py"),
+        lambda: (package / "inner" / "lines.py").rename(package / "lines.py"),
+        lambda: (package / "lines.py").write_text("WIRES = 2\n"),
+        lambda: (package / "new.py").write_text(""),
+        lambda: (package / "table.rdl").unlink(),
+    ):
+        change()
+        keys.append(sources_hash(package))
+    assert len(set(keys)) == len(keys)
+    with pytest.raises(ValueError, match="goes into a build's key, but no source file is there"):
+        sources_hash(package, tmp_path / "gone.py")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="empty"):
+        sources_hash(tmp_path / "empty")
+
+
+@pytest.mark.parametrize("kind", ["cluster", "network", "hosts"])
+def test_a_renamed_writer_is_built_anew(kind, tmp_path, monkeypatch):
+    """A system whose design is written by a file that was renamed is made again, and not taken from the cache."""
+    writers = tmp_path / "writers"
+    writers.mkdir()
+    (writers / "structure.py").write_text("TOP = 1\n")
+    monkeypatch.setattr(build_module, "WRITERS", (writers,))
+    cache, made = Cache(tmp_path / "cache"), []
+    monkeypatch.setattr(build_module, "Cache", lambda: cache)
+
+    def built(design, variant, *_):
+        made.append(design)
+        (cache.root / "models" / "k").mkdir(parents=True, exist_ok=True)
+        return build_module.Model(
+            top="t", variant=variant, executable=tmp_path, cached=False, seconds=0, key="k"
+        )
+
+    monkeypatch.setattr(build_module, "_build_design", built)
+    system = models()[kind]
+    for name in ("structure.py", "structure.py", "wiring.py"):
+        for file in writers.iterdir():
+            file.rename(writers / name)
+        build_module._writers_hash.cache_clear()
+        build_cluster(system) if kind == "cluster" else system.build()
+    build_module._writers_hash.cache_clear()
+    assert len(made) == 2
