@@ -4,16 +4,32 @@ A flow's IDT is time between *packets*, whatever they hold, and GM's bandwidth B
 MTU / B. A message of the MPI layer takes packets that are not full (its announcement, the header and the end of a
 fragment), so its flow needs a higher raw bandwidth than its payload's (gulati-thesis-2001 4.4.2: "the requested
 bandwidth is mapped to the corresponding raw GM bandwidth").
+
+Where a card charges bytes (`GmConfig.charge`), the flow needs headers beside its payload, and more for its shortest
+packets, which are charged for more bytes than they have; and the manager is told how long its GM messages are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...manager.pace import Pace
 from ...units import MB
 from ..config import HostConfig
 from .config import MpiConfig, MpiCosts
 from .envelope import HEADER_BYTES
 
-__all__ = ["fragments", "host_ns", "mpi_mb_per_s", "packets", "peak_mb_per_s", "raw_mb_per_s"]
+__all__ = ["Need", "fragments", "host_ns", "mpi_mb_per_s", "need", "packets", "peak_mb_per_s", "raw_mb_per_s"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Need:
+    """How MPI messages look to the bandwidth manager. `factor`: bytes that it is asked for, for each byte of payload;
+    `message_bytes`: of a GM message on average, None where packets are charged: the factor makes them full ones."""
+
+    factor: float
+    message_bytes: int | None
 
 
 def fragments(message_bytes: int, config: MpiConfig) -> list[int]:
@@ -50,6 +66,27 @@ def host_ns(message_bytes: int, costs: MpiCosts, config: MpiConfig, host: HostCo
     return costs.copy_ns(message_bytes) + messages * (costs.message_ns + host.receive_buffer_ns)
 
 
-def peak_mb_per_s(message_bytes: int, costs: MpiCosts, config: MpiConfig, host: HostConfig) -> float:
-    """MB/s of messages of `message_bytes` (at least 1) that a rank's CPU lets through, whatever the network does."""
-    return message_bytes * 1e9 / host_ns(message_bytes, costs, config, host) / MB
+def peak_mb_per_s(
+    message_bytes: int | Sequence[int], costs: MpiCosts, config: MpiConfig, host: HostConfig
+) -> float:
+    """MB/s of messages of `message_bytes` (at least 1), or of these sizes in turn, that a rank's CPU lets through,
+    whatever the network does."""
+    sizes = [message_bytes] if isinstance(message_bytes, int) else message_bytes
+    return sum(sizes) * 1e9 / sum(host_ns(size, costs, config, host) for size in sizes) / MB
+
+
+def need(sizes: Sequence[int], config: MpiConfig, pace: Pace) -> Need:
+    """Of messages of these `sizes` (each at least 1), as many of each."""
+    payload = sum(sizes)
+    if not pace.by_bytes:
+        full = sum(packets(size, config, pace.mtu_bytes) for size in sizes) * pace.mtu_bytes
+        return Need(factor=full / payload, message_bytes=None)
+    messages = [one for size in sizes for one in fragments(size, config)]
+    mean = sum(messages) // len(messages)
+    least = pace.least_bytes(mean)
+    assert least is not None
+    charged = 0
+    for one in messages:
+        full, rest = divmod(one, pace.mtu_bytes)
+        charged += full * pace.mtu_bytes + (max(rest, least) if rest else 0)
+    return Need(factor=charged / payload, message_bytes=mean)

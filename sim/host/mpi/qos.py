@@ -6,20 +6,24 @@
 
 Setting the attribute QOS asks the bandwidth manager for every dest in turn, and returns when it has answered;
 getting it tells whether all was granted. If one dest is refused, those before it are given back: all or
-nothing. Ranks become GM nodes and ports, and MPI's bandwidth the raw one that it takes (`estimate`).
+nothing. Ranks become GM nodes and ports, and MPI's bandwidth the one that GM's messages take (`estimate`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ...manager.errors import BandwidthError, NotHeldError, RefusedError
+from ...manager.asked import check_size
+from ...manager.errors import BadRequestError, BandwidthError, NotHeldError, RefusedError
+from ...manager.pace import Pace
+from ...units import MB
 from .comm.attributes import Keyval
-from .data.arguments import whole
+from .data.arguments import several, whole
 from .errors import QosError, RankError
-from .estimate import peak_mb_per_s, raw_mb_per_s
+from .estimate import Need, need, peak_mb_per_s
 from .gm_transport import GmTransport
 
 if TYPE_CHECKING:
@@ -31,8 +35,16 @@ __all__ = ["QOS", "Bandwidth", "QosAnswer", "QosFlow", "QosRequest", "attach_ban
 class Bandwidth(Protocol):
     """What `lanikai.sim.manager.client.BandwidthClient` is to this layer."""
 
-    async def request(self, node: int, port: int, mb_per_s: float, *, priority: int = 0) -> Any:
-        """Reserve raw bandwidth for the flow from the rank's port; what `release` is given. Raises RefusedError, other
+    async def request(
+        self,
+        node: int,
+        port: int,
+        mb_per_s: float,
+        *,
+        message_bytes: int | None = None,
+        burst_bytes: int | None = None,
+    ) -> Any:
+        """Reserve bandwidth for the flow from the rank's port; what `release` is given. Raises RefusedError, other
         BandwidthErrors."""
 
     async def release(self, grant: Any) -> Any:
@@ -41,17 +53,24 @@ class Bandwidth(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class QosRequest:
-    """`mb_per_s` of payload for messages to rank `dest` of the communicator, of `message_bytes` each: shorter
-    ones take more packets for their payload than was asked for, and get less."""
+    """`mb_per_s` of payload for messages to rank `dest` of the communicator, of `message_bytes` each, or of a list of
+    sizes, as many of each. Shorter ones than these take more packets and headers for their payload, and get less.
+
+    `burst_bytes`, for messages of one size: what the program sends in any time t is at most this and `mb_per_s` t. Then
+    the grant's `latency_us` bounds the time of a message that goes at once (an eager one), from when the sender has
+    copied it to its last byte at the receiver, as long as that gives its buffers back. Any other waits for its receive,
+    and has no bound."""
 
     dest: int
     mb_per_s: float
-    message_bytes: int = 65536
+    message_bytes: int | Sequence[int] = 65536
+    burst_bytes: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class QosFlow:
-    """A granted `request`: the `raw_mb_per_s` reserved for it, and the manager's `grant`."""
+    """A granted `request`: the `raw_mb_per_s` that the manager was asked for, and its `grant`. Raw are full packets
+    where packets are charged, and else bytes with their headers."""
 
     request: QosRequest
     raw_mb_per_s: float
@@ -98,14 +117,16 @@ async def _store(communicator: Intracomm, value: Any) -> QosAnswer:
     granted: list[QosFlow] = []
     try:
         for request in _requests(value):
-            mb_per_s = raw_mb_per_s(
-                request.mb_per_s,
-                request.message_bytes,
-                communicator.process.config,
-                transport.gm.nic.mtu_bytes,
-            )
+            needed, burst = _need(communicator, request), request.burst_bytes
+            mb_per_s = request.mb_per_s * needed.factor
             place = transport.places[communicator.world_ranks[request.dest]]
-            grant = await client.request(place.node, place.port, mb_per_s)
+            grant = await client.request(
+                place.node,
+                place.port,
+                mb_per_s,
+                message_bytes=needed.message_bytes,
+                burst_bytes=None if burst is None else ceil(burst * needed.factor),
+            )
             granted.append(QosFlow(request=request, raw_mb_per_s=mb_per_s, grant=grant))
     except BandwidthError as error:
         await _give_back(communicator, granted)
@@ -146,19 +167,55 @@ def _check_one(communicator: Intracomm, request: Any, before: Sequence[int]) -> 
         raise QosError(f"{where}: rank {to} is on this rank's node; messages to it do not use the network")
     if to in before:
         raise QosError(f"{where}: rank {to} is asked for twice")
-    if whole(request.message_bytes, f"{where}: message_bytes", QosError) < 1:
-        raise QosError(f"{where}: message_bytes = {request.message_bytes}: 1 or more")
+    _check_sizes(where, request)
     asked = request.mb_per_s
     huge = isinstance(asked, int) and abs(asked) >> 1000  # beyond a float
     if not isinstance(asked, int | float) or isinstance(asked, bool) or huge:
         raise QosError(f"{where}: mb_per_s = {request.mb_per_s!r}: a number")
-    process = communicator.process
-    peak = peak_mb_per_s(request.message_bytes, process.costs, process.config, transport.gm.host)
+    process, sizes = communicator.process, _sizes(request)
+    peak = peak_mb_per_s(sizes, process.costs, process.config, transport.gm.host)
+    of = f"{sizes[0]} bytes" if len(set(sizes)) == 1 else f"{len(sizes)} sizes"
     if not 0 < request.mb_per_s <= peak:
         raise QosError(
             f"{where}: {request.mb_per_s:g} MB/s to rank {to}: above 0 and at most {peak:.1f}, which is what a rank "
-            f"can do with messages of {request.message_bytes} bytes"
+            f"can do with messages of {of}"
         )
+    pace, needed = _pace(transport), _need(communicator, request)
+    most = pace.uncounted(pace.peak, needed.message_bytes) / MB / needed.factor
+    if request.mb_per_s > most:
+        raise QosError(
+            f"{where}: {request.mb_per_s:g} MB/s to rank {to}: at most {most:.3f} in messages of {of}, as a packet "
+            "counts as a full one"
+        )
+
+
+def _check_sizes(where: str, request: QosRequest) -> None:
+    sizes = several(request.message_bytes, f"{where}: message_bytes", QosError)
+    if not sizes:
+        raise QosError(f"{where}: message_bytes = []: a size, or a list of sizes")
+    for size in sizes:
+        if size < 1:
+            raise QosError(f"{where}: message_bytes = {size}: 1 or more")
+    if request.burst_bytes is None:
+        return
+    try:
+        check_size("burst_bytes", request.burst_bytes)
+    except BadRequestError as error:
+        raise QosError(f"{where}: {error}") from None
+    if len(set(sizes)) > 1:
+        raise QosError(f"{where}: burst_bytes = {request.burst_bytes}: for messages of one size alone")
+
+
+def _sizes(request: QosRequest) -> list[int]:
+    return several(request.message_bytes, "message_bytes", QosError)
+
+
+def _pace(transport: GmTransport) -> Pace:
+    return Pace.of(transport.gm.nic, by_bytes=transport.gm.gm.charge == "bytes")
+
+
+def _need(communicator: Intracomm, request: QosRequest) -> Need:
+    return need(_sizes(request), communicator.process.config, _pace(_transport(communicator)))
 
 
 def _transport(communicator: Intracomm) -> GmTransport:

@@ -10,7 +10,7 @@ import pytest
 from cluster import Cluster
 from gm_ranks import run
 from lanikai.firmware.gm.wire import unpack_flow
-from lanikai.hdl.config import ConfigError
+from lanikai.hdl.config import ConfigError, NicConfig, preset
 from lanikai.hdl.packet import Kind
 from lanikai.sim.host.mpi.comm.intracomm import Intracomm
 from lanikai.sim.host.mpi.config import MpiConfig, MpiCosts
@@ -18,12 +18,13 @@ from lanikai.sim.host.mpi.data.request import Request
 from lanikai.sim.host.mpi.data.status import Status
 from lanikai.sim.host.mpi.envelope import HEADER_BYTES
 from lanikai.sim.host.mpi.errors import QosError, RankError, TransportError
-from lanikai.sim.host.mpi.estimate import fragments, mpi_mb_per_s, packets, peak_mb_per_s, raw_mb_per_s
+from lanikai.sim.host.mpi.estimate import fragments, mpi_mb_per_s, need, packets, peak_mb_per_s, raw_mb_per_s
 from lanikai.sim.host.mpi.gm_transport import Place, open_transports
 from lanikai.sim.host.mpi.matching import ANY_SOURCE, ANY_TAG
 from lanikai.sim.host.mpi.qos import QOS, QosRequest, attach_bandwidth
 from lanikai.sim.host.mpi.world import idt_between, start_mpi
 from lanikai.sim.manager.errors import ManagerSilentError, NotHeldError, RefusedError
+from lanikai.sim.manager.pace import Pace
 
 LANAI4 = MpiConfig()
 
@@ -182,6 +183,23 @@ def test_the_estimate_is_what_is_sent() -> None:
     run(cluster, main)
 
 
+def test_what_sizes_need_of_packets_and_of_bytes() -> None:
+    """In packets: full ones. In bytes: headers, and no packet for less than a quarter of the mean one, of which
+    there are as many as of GM messages of the mean size: of 4069 bytes p = 2041, so that 82 bytes count as 510."""
+    nic = preset(NicConfig, "lanai4")
+    packets_pace, bytes_pace = Pace.of(nic), Pace.of(nic, by_bytes=True)
+    mixed = [50, 50, 50, 16000]
+    assert need(mixed, LANAI4, packets_pace).factor == (3 + 4) * 4096 / 16150
+    assert need(mixed, LANAI4, packets_pace).message_bytes is None
+    found = need(mixed, LANAI4, bytes_pace)
+    assert (found.message_bytes, found.factor) == ((16150 + 128) // 4, (3 * 510 + 16032) / 16150)
+    assert need([500], LANAI4, bytes_pace).factor == 532 / 500
+    # 64 KB: an announcement, four fragments and 160 bytes; the short ones count as a quarter of 2981.
+    found = need([65536], LANAI4, bytes_pace)
+    assert (found.message_bytes, found.factor) == (10954, (4 * 16384 + 2 * 745) / 65536)
+    assert need([65536], LANAI4, packets_pace).factor == 18 / 16
+
+
 @dataclass
 class Manager:
     """A bandwidth manager of one number."""
@@ -190,8 +208,16 @@ class Manager:
     granted: list[tuple[int, int, float]] = field(default_factory=list)
     silent: bool = False
 
-    async def request(self, node: int, port: int, mb_per_s: float, *, priority: int = 0) -> Any:
-        assert priority == 0
+    async def request(
+        self,
+        node: int,
+        port: int,
+        mb_per_s: float,
+        *,
+        message_bytes: int | None = None,
+        burst_bytes: int | None = None,
+    ) -> Any:
+        assert message_bytes is None and burst_bytes is None  # packets are charged
         if self.silent:
             raise ManagerSilentError("the manager of node 0 does not answer")
         if mb_per_s > self.left:
@@ -235,7 +261,7 @@ def test_bandwidth_by_attributes() -> None:
         assert manager.granted == [(1, 1, 4.0 * per_mb), (2, 1, 2.0 * per_mb)]
         assert [flow.raw_mb_per_s for flow in answer.flows] == [4.0 * per_mb, 2.0 * per_mb]
         # Setting it again gives back what was held; refused is refused as a whole.
-        await world.Set_attr(QOS, [ask(1, 4.0), ask(2, 30.0)])
+        await world.Set_attr(QOS, [ask(1, 4.0), ask(2, 24.0)])
         answer = world.Get_attr(QOS)
         assert not answer.granted and answer.flows == () and manager.granted == []
         assert answer.reason == f"node 2: {20 - 4 * per_mb:g} MB/s left"
@@ -292,6 +318,7 @@ def test_bandwidth_that_cannot_be_asked_for() -> None:
         attach_bandwidth(world, manager)
         process = world.process
         peak = peak_mb_per_s(65536, process.costs, process.config, cluster.gms[0].host)
+        pace = Pace.of(cluster.nic)
         wrong: list[tuple[type[Exception], str, Any]] = [
             (RankError, "dest = 3: ranks are 0 to 2", QosRequest(dest=3, mb_per_s=1)),
             (
@@ -311,6 +338,37 @@ def test_bandwidth_that_cannot_be_asked_for() -> None:
                 QosError,
                 "message_bytes = 0: 1 or more",
                 QosRequest(dest=1, mb_per_s=1, message_bytes=0),
+            ),
+            (
+                QosError,
+                "message_bytes = []: a size, or a list of sizes",
+                QosRequest(dest=1, mb_per_s=1, message_bytes=[]),
+            ),
+            (
+                QosError,
+                "message_bytes = -1: 1 or more",
+                QosRequest(dest=1, mb_per_s=1, message_bytes=[9, -1]),
+            ),
+            (
+                QosError,
+                "message_bytes = 1.5: a whole number",
+                QosRequest(dest=1, mb_per_s=1, message_bytes=[1.5]),  # type: ignore[list-item]
+            ),
+            (
+                QosError,
+                "burst_bytes = 0: a whole number of bytes, 1 to 2147483647",
+                QosRequest(dest=1, mb_per_s=1, burst_bytes=0),
+            ),
+            (
+                QosError,
+                "burst_bytes = 9000: for messages of one size alone",
+                QosRequest(dest=1, mb_per_s=1, message_bytes=[1, 2], burst_bytes=9000),
+            ),
+            (
+                QosError,  # a packet each, of a peak of full ones
+                f"1 MB/s to rank 1: at most {pace.peak / cluster.nic.mtu_bytes / 1e6:.3f} in messages of 1 "
+                "bytes, as a packet counts as a full one",
+                QosRequest(dest=1, mb_per_s=1, message_bytes=1),
             ),
         ]
         for mb_per_s in (0, -3, peak * 1.01, float("nan")):
