@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 
 from hypothesis import settings
+
+sys.path.insert(0, str(Path(__file__).parent))  # modules beside the tests, `references`
 
 # No deadline: the tests share their processors, and a slow case is no wrong one.
 settings.register_profile("default", deadline=None, print_blob=True)

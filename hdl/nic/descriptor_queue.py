@@ -4,7 +4,7 @@
 simply insert a DMA request in a queue, and can in its own time come back and check the status for completion"
 (nagar-thesis-2001 5.2.2). For QoS a descriptor "is inserted in the hardware HDMA queue in timestamp order", and
 "hardware constraints and the need to avoid race conditions prevent the preemption of a message which is already
-receiving service at the HDMA or even a few that immediately follow it" (5.2.6).
+receiving service at the HDMA or even a few that immediately follow it" (5.3.3).
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Sender(wiring.Component):
     - `tx` (out, `LinkSignature`): the link.
     - `sent_tail` (out): a packet's last flit is on the link, but for `delay_cycles`.
     - `idle` (out): no packet is in a queue, and no flit in the link's register.
-    - `injected`, `wait_packets`, `wait_sum`, `wait_max` (out, `TallySignature`): for the statistics.
+    - `injected_flits`, `wait_packets`, `wait_sum`, `wait_max` (out, `TallySignature`): for the statistics.
 
     In each cycle in which the link's rate gives a slot, the arbiter picks a VL with a packet and a credit,
     and its next flit goes to the link's register. A packet's sequence number is its number among those of its

@@ -1,0 +1,73 @@
+"""Names in docstrings, comments, descriptions and pages exist in the code."""
+
+from __future__ import annotations
+
+import pytest
+import references
+from references import OUTSIDE, Tree, exists, missing, product_files, read, texts_of
+
+FILES = [
+    name for name in product_files() if name.endswith(".md") or name.startswith(("hdl/", "firmware/", "sim/"))
+]
+PROSE = [name for name in FILES if name.endswith((".py", ".md"))]
+
+
+@pytest.fixture(scope="module")
+def tree() -> Tree:
+    return read(product_files())
+
+
+def test_every_name_in_prose_exists(tree):
+    wrong = [str(reference) for name in PROSE for reference in missing(tree, name)]
+    assert not wrong, "names that do not exist:\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lanikai.hdl.arbiter.VL_ARBITERS",
+        "packet.HeaderLayout",
+        "NicConfig.no_such_field",
+        "NicConfig(no_such_field=3)",
+        "hdl/router/no_such_file.py",
+        "no_such_file.py",
+        "no_such_function()",
+        "../papers/yum-2006.txt",
+    ],
+)
+def test_a_name_that_does_not_exist_is_found(tree, text):
+    assert not exists(tree, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NicConfig.tick_cycles",
+        "NicConfig(flows=16, rate_structure='tree')",
+        "hdl/nic/*.rdl",
+        "host/mpi/trace.py",
+        "HOST_DMA_PROTECT.entries",
+        "RATE_",
+        "tx__payload",
+        "points/NN/",
+        "results.json",
+        "lanikai run NAME --json -",
+    ],
+)
+def test_a_name_that_exists_is_not(tree, text):
+    assert exists(tree, text)
+
+
+def test_registers_without_backticks_and_comments_are_read(tmp_path, monkeypatch, tree):
+    (tmp_path / "one.py").write_text(
+        '"""Writes NO_SUCH_REGISTER."""\n\nvalue = 1  # see `no_such_name`,\n# or `NicConfig`\n'
+        "field = Field(\n    1, description='as `NicConfig.'\n    'no_such_field` says'\n)\n"
+    )
+    monkeypatch.setattr(references, "ROOT", tmp_path)
+    found = sorted((reference.line, reference.text) for reference in missing(tree, "one.py"))
+    assert found == [(1, "NO_SUCH_REGISTER"), (3, "no_such_name"), (6, "NicConfig.no_such_field")]
+
+
+def test_names_from_outside_are_still_named():
+    text = " ".join(" ".join(part.split()) for name in PROSE for _, part in texts_of(name))
+    assert not [name for name in OUTSIDE if name not in text]
