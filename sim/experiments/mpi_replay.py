@@ -194,7 +194,9 @@ class MpiReplay(Experiment):
     element = "rank"
 
     def points(self, parameters: MpiReplayParameters, size: Size) -> list[Point]:
-        """Alone and beside the competing flow, without and with a reservation, and what tells the two apart."""
+        """Alone and beside the competing flow, without and with a reservation, and what tells the two apart. Raises
+        UserError for reservations that the cluster cannot keep together."""
+        self._check_reservations(parameters)
         messages = parameters.messages or MESSAGES[size]
         return [
             Point(
@@ -222,6 +224,22 @@ class MpiReplay(Experiment):
             )
             for label, case in CASES.items()
         ]
+
+    def _check_reservations(self, parameters: MpiReplayParameters) -> None:
+        """As the managers do, before anything is built: each rank is at port 0 of its node, and asks in turn."""
+        from ..host.mpi.config import MpiConfig
+        from ..host.mpi.estimate import raw_mb_per_s
+        from ..manager.flows import FlowId
+        from ..manager.plan import Planned, check_plan
+
+        cluster, longest = self.cluster(parameters), _longest(_read(parameters.traces, 0))
+        plan = []
+        for source, target in sorted(parameters.flows, key=lambda flow: flow[0]):
+            size, mtu_bytes = longest[source, target], cluster.nic.mtu_bytes
+            name = f"reserve_mb_per_s = {parameters.reserve_mb_per_s:g} from rank {source} to rank {target}"
+            raw = raw_mb_per_s(parameters.reserve_mb_per_s, size, MpiConfig(), mtu_bytes)
+            plan.append(Planned(name=name, flow=FlowId(source, 0, target, 0), mb_per_s=raw))
+        check_plan(plan, network=cluster.network, nic=cluster.nic)
 
     def cluster(self, parameters: MpiReplayParameters) -> Any:
         """A rank on each node."""

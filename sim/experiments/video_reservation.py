@@ -27,10 +27,9 @@ from lanikai.hdl.config import Part
 from pydantic import Field, FiniteFloat, model_validator
 
 from ..errors import SimulationError, UserError
-from ..manager.asked import rate_of
-from ..manager.errors import BadRequestError
+from ..manager.flows import FlowId
 from ..manager.frames import burst_bytes, mean_bytes, read_frames
-from ..manager.pace import Pace
+from ..manager.plan import Planned, check_plan
 from ..units import KB, MB, mb_per_s, microseconds
 from .base import Claim, Experiment, Outcome, Point, Size, within
 from .gm_hosts import gm_cluster
@@ -123,20 +122,20 @@ class VideoReservation(Experiment):
     element = "film"
 
     def points(self, parameters: VideoReservationParameters, size: Size) -> list[Point]:
-        """A point a case. Raises UserError for a film whose rate no card can keep."""
+        """A point a case. Raises UserError for films whose rates no card can keep, or the node not together."""
         films: list[dict[str, Any]] = []
-        nic = self.cluster(parameters).nic
-        pace = Pace.of(nic, by_bytes=True)
-        for path, rate in parameters.plays():
+        plan: list[Planned] = []
+        for number, (path, rate) in enumerate(parameters.plays()):
             offered = LOAD * rate
-            frames = read_frames(path)
-            # As the manager does, before anything is built: frames too short for the rate, a rate too low for an IDT.
-            try:
-                rate_of(rate, mean_bytes(frames), pace=pace, longest=nic.max_idt_ticks)
-            except BadRequestError as error:
-                raise UserError(f"film {str(path)!r}: {error}") from None
-            needed = 1.2 * rate * SPAN_US[size]
-            played = _cut(frames, needed)
+            played = _cut(read_frames(path), 1.2 * rate * SPAN_US[size])
+            plan.append(
+                Planned(
+                    name=f"film {str(path)!r}",
+                    flow=FlowId(SOURCE, number, 1 + number, number),
+                    mb_per_s=rate,
+                    message_bytes=mean_bytes(played),
+                )
+            )
             films.append(
                 {
                     "name": path.stem,
@@ -146,6 +145,8 @@ class VideoReservation(Experiment):
                     "interval_us": sum(played) / len(played) / offered,
                 }
             )
+        cluster = self.cluster(parameters)
+        check_plan(plan, network=cluster.network, nic=cluster.nic, by_bytes=True)
         for film in films:
             film["burst_bytes"] = burst_bytes(
                 film["frames"], interval_us=film["interval_us"], mb_per_s=film["mb_per_s"]

@@ -8,13 +8,14 @@ from lanikai.hdl.network import Network
 
 from ..host.gm import Gm
 from ..host.gm_port import GmPort
-from .capacity import ClusterCapacity, cluster_capacity, node_capacity
+from .capacity import ClusterCapacity
 from .config import ManagerConfig
 from .copies import Copies, Voter
 from .ledger import Ledger
 from .local import NodeManager
 from .master import Master
 from .pace import Pace
+from .plan import managed_capacity
 from .post import GmPost
 from .record import NodeRecord, take_over
 from .rpc import Calls
@@ -112,13 +113,9 @@ class Manager(NodeManager):
 async def start_manager(gm: Gm, network: Network, config: ManagerConfig | None = None) -> Manager:
     """Start the manager of the node of `gm`. Raises what `Gm.open_port` raises: its port must be free."""
     config = ManagerConfig() if config is None else config
-    node = node_capacity(
-        gm.nic, shared_mb_per_s=config.shared_mb_per_s, receive_mb_per_s=config.receive_mb_per_s
-    )
     port = await gm.open_port(config.port)
-    manager = Manager(
-        gm, port, config=config, capacity=cluster_capacity(network, gm.nic, node), record=take_over(gm)
-    )
+    capacity = managed_capacity(network, gm.nic, config)
+    manager = Manager(gm, port, config=config, capacity=capacity, record=take_over(gm))
     await manager.open()
     return manager
 

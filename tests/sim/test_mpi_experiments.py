@@ -191,10 +191,23 @@ def test_mpi_replay_refuses_flows_that_are_not_there() -> None:
     assert [point.spec["reserve_mb_per_s"] for point in points] == [0, 52, 3.25, 0, 0, 0, 52]
 
 
+def test_mpi_replay_refuses_reservations_that_a_node_cannot_keep_together() -> None:
+    """Before anything is built: 44 MB/s of 36000 bytes are 50.06 of full packets, twice from one node."""
+    experiment = find("mpi-replay")
+    settings = ["reserve=[[3, 1], [3, 2]]", "reserve_mb_per_s=44"]
+    with pytest.raises(UserError) as caught:
+        experiment.points(parse(experiment, settings), "quick")
+    assert str(caught.value) == (
+        "reserve_mb_per_s = 44 from rank 3 to rank 2: 50.06 MB/s are refused: node 3 would send 100.1 MB/s with it, "
+        "and may 78.0"
+    )
+    assert experiment.points(parse(experiment, [*settings[:1], "reserve_mb_per_s=34"]), "quick")
+
+
 def test_mpi_replay_with_as_many_reserved_flows_as_ranks_writes_its_rows(tmp_path) -> None:
     """Their list is as long as that of the ranks, and is not dealt out to them."""
     experiment = find("mpi-replay")
-    parameters = parse(experiment, ["reserve=[[0, 2], [1, 0], [3, 1], [3, 2]]"])
+    parameters = parse(experiment, ["reserve=[[0, 2], [1, 0], [3, 1], [3, 2]]", "reserve_mb_per_s=20"])
     outcomes = [
         Outcome(
             point=point,

@@ -3,6 +3,7 @@ none."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -113,6 +114,19 @@ def test_a_rate_that_no_card_keeps_is_refused_before_anything_is_built(tmp_path,
     parameters = parse(experiment, (f'films=["{tmp_path / "mine.bytes"}"]', f"mb_per_s=[{rate}]"))
     with pytest.raises(UserError, match=message):
         experiment.points(parameters, "quick")
+
+
+def test_films_that_a_node_cannot_keep_together_are_refused_before_anything_is_built():
+    """In the words and by the sums of the managers: frames count as the full packets that they may take."""
+    experiment = find("video-reservation")
+    with pytest.raises(UserError) as caught:
+        experiment.points(parse(experiment, ("mb_per_s=[20, 20, 20]",)), "quick")
+    assert re.fullmatch(
+        r"film '.*starwars-mpeg1\.bits': 20 MB/s, which count as [0-9.]+, a packet as a full one, are refused: node 0 "
+        r"would send [0-9.]+ MB/s with it, and may 78\.0",
+        str(caught.value),
+    )
+    assert experiment.points(parse(experiment, ("mb_per_s=[20, 2, 2]",)), "quick")
 
 
 def test_searches_have_the_sizes_of_the_distribution():
