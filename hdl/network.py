@@ -13,19 +13,14 @@ from typing import TYPE_CHECKING, Self
 from pydantic import Field, model_validator
 
 from .config import ConfigError, Part, RouterConfig
-from .network_checks import check_coordinates, check_tables, find_cycle
+from .network_checks import Channel, dependency_cycle, next_channel
 from .packet import HEADER_LAYOUT
-from .router.routing import POSITION, routing_class
-from .router.routing.dimension_order import DimensionOrderRouting
-from .router.routing.function import COORDINATE_BITS
+from .router.routing import Place, routing_class
 
 if TYPE_CHECKING:
     from .router.router import Router
 
 __all__ = ["Network", "Place", "chain", "mesh", "single_router", "tree"]
-
-Place = tuple[int, int]
-"""A router's number and one of its ports."""
 
 MAX_NODES = 1 << HEADER_LAYOUT["destination"].width
 """Nodes that the header can name."""
@@ -79,19 +74,12 @@ class Network(Part):
         for node in range(1, len(self.nodes)):
             if self.nodes[0][0] not in self._distances[node]:
                 raise ValueError(f"node {node} cannot be reached from node 0: a link is missing")
-        if self.router.routing == "dimension_order":
-            check_coordinates(self)
-        if self.router.routing == "table" and len(self.nodes) > self.router.forwarding_entries:
-            raise ValueError(
-                f"{len(self.nodes)} nodes: forwarding tables have {self.router.forwarding_entries} rows "
-                "(router.forwarding_entries)"
-            )
-        if self.tables:
-            check_tables(self)
-        cycle = self._dependency_cycle()
+        function = routing_class(self.router)
+        function.check_config(self.router)
+        function.check(self)
+        cycle = dependency_cycle(self)
         if cycle:
-            steps = " -> ".join(f"router {router} port {port}" for router, port in [*cycle, cycle[0]])
-            raise ValueError(f"routes can deadlock, each waiting for the next: {steps}")
+            raise ValueError(f"routes can deadlock, each waiting for the next: {cycle}")
         return self
 
     def _named_places(self) -> Iterator[tuple[str, Place]]:
@@ -129,17 +117,12 @@ class Network(Part):
         """Largest x and y of `coordinates`."""
         return max(x for x, _ in self.coordinates), max(y for _, y in self.coordinates)
 
-    def next_port(self, router: int, destination: int) -> int:
-        """Output port at `router` on the way to node `destination`."""
-        home, port = self.nodes[destination]
-        if self.router.routing == "dimension_order":
-            (x, y), (to_x, to_y) = self.coordinates[router], self.coordinates[home]
-            base = DimensionOrderRouting.first_port(self.router)
-            if x != to_x:
-                return base + (1 if to_x > x else 2)
-            return base if y == to_y else base + (3 if to_y > y else 4)
+    def given_port(self, router: int, destination: int) -> int:
+        """Output port at `router` on the way to node `destination`, -1 for none: that of `tables`, or if there are none
+        of a shortest path. What routing functions make of it, `path_from` says."""
         if self.tables:
             return self.tables[router][destination]
+        home, port = self.nodes[destination]
         if router == home:
             return port
         distance = self._distances[destination]
@@ -150,21 +133,37 @@ class Network(Part):
             and distance[self.neighbours[router, port][0]] < distance[router]
         )
 
-    def path(self, source: int, destination: int) -> list[Place]:
+    def path(self, source: int, destination: int, *, vl: int = 0) -> list[Place]:
         """Each router on the way from node `source` to node `destination`, with the port that it sends to;
-        the last one is the destination's place. Raises ConfigError for a node that does not exist."""
+        the last one is the destination's place. `vl`: VL that the node sends on, if the routing function goes by it.
+        Raises ConfigError for a node that does not exist."""
         self._check_node(source)
-        return self.path_from(self.nodes[source][0], destination)
+        router, port = self.nodes[source]
+        return self.path_from(router, destination, in_port=port, vl=vl)
 
-    def path_from(self, router: int, destination: int) -> list[Place]:
-        """The same from a router on: the way of a packet of its agent."""
+    def path_from(
+        self, router: int, destination: int, *, in_port: int | None = None, vl: int = 0
+    ) -> list[Place]:
+        """The same for a packet that enters at `in_port` of a router; None: that of its agent. Raises ConfigError
+        for a router that has no way to the node."""
+        return [(at, port) for at, port, _ in self.channels(router, destination, in_port=in_port, vl=vl)]
+
+    def channels(
+        self, router: int, destination: int, *, in_port: int | None = None, vl: int = 0
+    ) -> list[Channel]:
+        """The same with the VL that the packet is sent on at each step."""
         self._check_node(destination)
-        steps: list[Place] = []
+        steps: list[Channel] = []
+        in_port = 0 if in_port is None else in_port
         while True:
-            steps.append((router, self.next_port(router, destination)))
-            if steps[-1] == self.nodes[destination]:
+            channel = next_channel(self, router, in_port, vl, destination)
+            if channel is None:
+                raise ConfigError(f"Network: router {router} has no port for node {destination}")
+            steps.append(channel)
+            if channel[:2] == self.nodes[destination]:
                 return steps
-            router = self.neighbours[steps[-1]][0]
+            router, in_port = self.neighbours[channel[:2]]
+            vl = channel[2]
 
     def _check_node(self, node: int) -> None:
         if not 0 <= node < len(self.nodes):
@@ -172,61 +171,22 @@ class Network(Part):
 
     def source_route(self, source: int, destination: int) -> int:
         """The header's `route` field for a packet between two nodes: with source routes the first router's
-        output port in the low `hop_bits`, and so on; else the destination (`destination_route`). Raises
-        ConfigError if there are more hops than `LinkConfig.max_hops`, or for an unknown node."""
+        output port in the low `hop_bits`, and so on; else what the routing function looks at, the destination's number
+        or coordinates. Raises ConfigError if there are more hops than `LinkConfig.max_hops`, or for an unknown
+        node."""
         self._check_node(source)
-        return self._route(f"node {source}", self.nodes[source][0], destination)
+        self._check_node(destination)
+        router, port = self.nodes[source]
+        return routing_class(self.router).route_field(self, router, port, destination)
 
     def route_from(self, router: int, destination: int) -> int:
         """The same for a packet that the agent of `router` sends."""
-        return self._route(f"router {router}", router, destination)
-
-    def _route(self, name: str, router: int, destination: int) -> int:
-        if not routing_class(self.router).strips:
-            return self.destination_route(destination)
-        link, steps = self.router.link, self.path_from(router, destination)
-        if len(steps) > link.max_hops:
-            raise ConfigError(
-                f"Network: {name} to node {destination} is {len(steps)} routers; a route of "
-                f"{link.flit_bits}-bit flits with link.hop_bits = {link.hop_bits} holds {link.max_hops}"
-            )
-        return sum(port << i * link.hop_bits for i, (_, port) in enumerate(steps))
-
-    def destination_route(self, destination: int) -> int:
-        """The header's `route` field where routers look at the destination: its coordinates (dimension order)
-        or its number (tables). Raises ConfigError for an unknown node."""
         self._check_node(destination)
-        if self.router.routing == "dimension_order":
-            x, y = self.coordinates[self.nodes[destination][0]]
-            return x | y << COORDINATE_BITS
-        return destination
+        return routing_class(self.router).route_field(self, router, 0, destination)
 
     def forwarding_table(self, router: int) -> list[int]:
-        """The port for each node at `router`: what its forwarding table must be given at run time."""
-        return [self.next_port(router, node) for node in range(len(self.nodes))]
-
-    def _dependency_cycle(self) -> list[Place] | None:
-        """A cycle of the channel dependency graph, whose channels are output ports (a packet keeps its VL, so
-        that all VLs have the same graph), or None. A wormhole network whose graph has none cannot
-        deadlock. With management every router's agent sends to nodes, too."""
-        needs: dict[Place, set[Place]] = {}
-        sources = range(self.routers) if self.router.management else {router for router, _ in self.nodes}
-        for destination in range(len(self.nodes)):
-            walked: set[int] = set()
-            for source in sources:
-                if self.tables and self.tables[source][destination] == -1:
-                    continue
-                before: Place | None = None
-                router = source
-                while True:
-                    channel = (router, self.next_port(router, destination))
-                    if before is not None:
-                        needs.setdefault(before, set()).add(channel)
-                    if router in walked or channel == self.nodes[destination]:
-                        break
-                    walked.add(router)
-                    before, router = channel, self.neighbours[channel][0]
-        return find_cycle(needs)
+        """The port for each node at `router`, -1 for none: what its forwarding table must be given at run time."""
+        return [self.given_port(router, node) for node in range(len(self.nodes))]
 
     @cached_property
     def credit_flits(self) -> list[tuple[int, ...]]:
@@ -269,11 +229,11 @@ class Network(Part):
         return sum(1 << port for there, port in places if there == router)
 
     def position(self, router: int) -> int:
-        """The router's `POSITION`, with dimension order, as a number."""
-        values = (*self.coordinates[router], *self.last)
-        return sum(
-            value << POSITION[name].offset for name, value in zip(POSITION.members, values, strict=True)
-        )
+        """The router's position as a number, if the routing function has a `position_layout`."""
+        function = routing_class(self.router)
+        layout = function.position_layout
+        values = function.position_of(self, router)
+        return sum(value << layout[name].offset for name, value in values.items()) if layout else 0
 
     def verilog(self, name: str) -> str:
         """The network's structural top module, `name`, made of instances `router{r}` of `blocks`.

@@ -1,90 +1,94 @@
-"""Checks of a network that its routing function asks for. They raise ValueError, naming the element."""
+"""The check of a network for deadlock: all packets are followed by the routing function, over (port, VL) channels."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from .router.routing.dimension_order import DimensionOrderRouting
-from .router.routing.function import COORDINATE_BITS
+from .router.routing import Topology, routing_class
 
-if TYPE_CHECKING:
-    from .network import Network, Place
+__all__ = ["Channel", "dependency_cycle", "find_cycle", "next_channel"]
 
-__all__ = ["check_coordinates", "check_tables", "find_cycle"]
-
-
-def check_coordinates(network: Network) -> None:
-    """Dimension order needs every link where it takes it to be, and a node on each router that it goes
-    to."""
-    limit = (1 << COORDINATE_BITS) - 1
-    base = DimensionOrderRouting.first_port(network.router)
-    if not network.coordinates:
-        raise ValueError(
-            "routing 'dimension_order' is for a mesh: routers of this network have no coordinates"
-        )
-    if len(network.coordinates) != network.routers:
-        raise ValueError(f"{len(network.coordinates)} coordinates: one for each of {network.routers} routers")
-    at: dict[tuple[int, int], int] = {}
-    for router, (x, y) in enumerate(network.coordinates):
-        if not (0 <= x <= limit and 0 <= y <= limit):
-            raise ValueError(f"router {router}: coordinates {x}, {y}: 0 to {limit}")
-        if (x, y) in at:
-            raise ValueError(f"router {router}: coordinates {x}, {y} are those of router {at[x, y]}")
-        at[x, y] = router
-    for (x, y), router in at.items():
-        for port, other in enumerate(((x + 1, y), (x - 1, y), (x, y + 1), (x, y - 1)), base + 1):
-            if other in at and network.neighbours.get((router, port), (None,))[0] != at[other]:
-                raise ValueError(
-                    f"router {router}: port {port} must be linked to router {at[other]}, for dimension order"
-                )
-    for number, link in enumerate(network.links):
-        (x, y), (other_x, other_y) = (network.coordinates[place[0]] for place in link)
-        if abs(x - other_x) + abs(y - other_y) != 1:
-            raise ValueError(
-                f"link {number}: routers {link[0][0]} and {link[1][0]} are no neighbours in the mesh"
-            )
-    if network.routers != (network.last[0] + 1) * (network.last[1] + 1):
-        raise ValueError(
-            f"{network.routers} routers do not fill a mesh of {network.last[0] + 1} x {network.last[1] + 1}"
-        )
-    for node, (router, port) in enumerate(network.nodes):
-        if port != base:
-            raise ValueError(
-                f"node {node}: port {port} of router {router}: dimension order wants it at port {base}"
-            )
+Channel = tuple[int, int, int]
+"""A router, one of its output ports, and a VL of that."""
 
 
-def check_tables(network: Network) -> None:
-    """Every row must lead to a neighbour or to its node."""
-    if len(network.tables) != network.routers:
-        raise ValueError(f"{len(network.tables)} tables: one for each of {network.routers} routers")
-    homes = {router for router, _ in network.nodes}
-    for router, table in enumerate(network.tables):
-        if len(table) != len(network.nodes):
-            raise ValueError(
-                f"table of router {router}: {len(table)} rows: one for each of {len(network.nodes)} nodes"
-            )
-        for node, port in enumerate(table):
-            if port == -1 and router in homes:
-                raise ValueError(f"table of router {router}: node {node} cannot be reached")
-            if (
-                port != -1
-                and (router, port) not in network.neighbours
-                and network.nodes[node] != (router, port)
-            ):
-                raise ValueError(f"table of router {router}: port {port} does not lead to node {node}")
-    for (router, port), (there, _) in network.neighbours.items():
-        for node in range(len(network.nodes)):
-            if network.tables[router][node] == port and network.tables[there][node] == -1:
-                raise ValueError(
-                    f"table of router {router}: port {port} leads to router {there}, which has no port for "
-                    f"node {node}"
-                )
+def next_channel(network: Topology, router: int, in_port: int, vl: int, destination: int) -> Channel | None:
+    """The channel that a packet to node `destination` goes on to, which came on VL `vl` of `in_port`; None if the
+    router has no port for it. Raises ValueError for one that does not exist or leads nowhere."""
+    function = routing_class(network.router)
+    port, out_vl = function.next_port(network, router, in_port, vl, destination)
+    if port is None:
+        return None
+    fault = ""
+    if vl == network.router.control_vl:
+        out_vl = vl
+    elif out_vl != vl and not function.changes_vl:
+        fault = f"from VL {vl} on VL {out_vl}, without `changes_vl`"
+    elif function.changes_vl and not 0 <= out_vl < network.router.data_vls:
+        fault = f"on VL {out_vl}: data VLs are 0 to {network.router.data_vls - 1}"
+    place = (router, port)
+    if place not in network.neighbours and place != network.nodes[destination]:
+        fault = f"to port {port}, which does not lead there"
+    if fault:
+        name = network.router.routing
+        raise ValueError(f"routing {name!r}: router {router} sends packets to node {destination} {fault}")
+    return router, port, out_vl
 
 
-def find_cycle(needs: dict[Place, set[Place]]) -> list[Place] | None:
+def dependency_cycle(network: Topology) -> str | None:
+    """A cycle of the channel dependency graph in words, or None. A wormhole network whose graph has none cannot
+    deadlock (Dally and Seitz 1987).
+
+    Packets start at every node on every VL, and with management at every router's agent on the control VL. Where the
+    VL plays no part in the routes, a channel is a port: the graph of each VL is the same one, and one that is
+    free of cycles stays so whatever VLs a packet changes to. Raises ValueError as `next_channel`, and for a node
+    that a packet finds no way to.
+    """
+    by_vl = routing_class(network.router).depends_on_vl()
+    needs: dict[Channel, set[Channel]] = {}
+    starts = list(_starts(network, by_vl))
+    for destination in range(len(network.nodes)):
+        walked: set[Channel] = set()
+        for start, from_node in starts:
+            at, before = start, None
+            while at not in walked:
+                walked.add(at)
+                channel = next_channel(network, *at, destination)
+                if channel is None:
+                    if from_node or before is not None:
+                        raise ValueError(
+                            f"routing {network.router.routing!r}: router {at[0]} has no port for node {destination}"
+                        )
+                    break
+                if before is not None:
+                    needs.setdefault(before, set()).add(channel)
+                router, port, vl = before = channel
+                if (router, port) == network.nodes[destination]:
+                    break
+                at = (*network.neighbours[router, port], vl)
+    cycle = find_cycle(needs)
+    if not cycle:
+        return None
+    return " -> ".join(
+        f"router {router} port {port}" + (f" VL {vl}" if by_vl else "")
+        for router, port, vl in [*cycle, cycle[0]]
+    )
+
+
+def _starts(network: Topology, by_vl: bool) -> Iterator[tuple[Channel, bool]]:
+    """The input ports and VLs where packets enter, and whether a node sends them, or else an agent."""
+    router = network.router
+    for place in network.nodes:
+        for vl in range(router.link.vls if by_vl else 1):
+            yield (*place, vl), True
+    if router.management and router.control_vl is not None:
+        for number in range(network.routers):
+            yield (number, 0, router.control_vl if by_vl else 0), False
+
+
+def find_cycle(needs: dict[Channel, set[Channel]]) -> list[Channel] | None:
     """A cycle of a directed graph, or None: a depth-first search that keeps its own stack."""
-    finished: set[Place] = set()
+    finished: set[Channel] = set()
     for start in sorted(needs):
         if start in finished:
             continue

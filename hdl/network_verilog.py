@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from .link import FlitLayout
 from .nic.ports import PROCESSOR_REQUEST, PROCESSOR_RESPONSE
 from .router.agent import has_agent
 from .router.router import DROPPED_BITS
-from .router.routing import POSITION, routing_class
-
-if TYPE_CHECKING:
-    from .network import Network
+from .router.routing import Topology, routing_class
 
 __all__ = ["network_verilog"]
 
 
-def network_verilog(network: Network, name: str) -> Iterator[str]:
+class Wired(Topology, Protocol):
+    """A network and the blocks it is made of: members as in `lanikai.hdl.network.Network`."""
+
+    @property
+    def credit_flits(self) -> list[tuple[int, ...]]: ...
+    @property
+    def blocks(self) -> dict[str, tuple[int, ...]]: ...
+    def connected(self, router: int) -> int: ...
+    def position(self, router: int) -> int: ...
+
+
+def network_verilog(network: Wired, name: str) -> Iterator[str]:
     """The lines of `Network.verilog`."""
     flit, vl = FlitLayout(network.router.link).size, network.router.link.vl_bits
     forward, back = {"payload": flit, "valid": 1}, {"credit_vl": vl, "credit_valid": 1}
@@ -56,8 +64,9 @@ def network_verilog(network: Network, name: str) -> Iterator[str]:
         pins.append(f"activity(router{router}_activity)")
         if agents:
             pins += [f"agent__{end}(router{router}_agent__{end})" for end in ("request", "response")]
-        if routing_class(network.router).uses_position:
-            pins.append(f"position({POSITION.size}'d{network.position(router)})")
+        position = routing_class(network.router).position_layout
+        if position is not None:
+            pins.append(f"position({position.size}'d{network.position(router)})")
         for port in range(network.router.ports):
             place = (router, port)
             if place in node_of:

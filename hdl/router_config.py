@@ -42,9 +42,10 @@ class RouterConfig(Part):
         description="route the next header of a VL, and find its output VL, while the packet before it still crosses: "
         "no gap between packets; None: where packets keep their VL and `vl_arbiter` is not round_robin",
     )
-    vl_selection: Literal["same", "service_level", "any"] = Field(
+    vl_selection: Literal["same", "service_level", "any", "routing"] = Field(
         "same",
-        description="output VL of a packet: its input VL; by its service level; any free one of its class",
+        description="output VL of a packet: its input VL; by its service level; any free one of its class; what the "
+        "routing function says",
     )
     vl_classes: tuple[int, ...] = Field(
         (), description="class of each data VL, numbered from 0, for `any` (empty: all in class 0)"
@@ -121,6 +122,11 @@ class RouterConfig(Part):
         if self.header_lookahead is not None:
             return self.header_lookahead
         return self.vl_selection == "same" and self.vl_arbiter != "round_robin"
+
+    @cached_property
+    def maps_service_levels(self) -> bool:
+        """Whether `service_level_map` has a say in the output VL."""
+        return self.vl_selection in ("service_level", "any")
 
     @cached_property
     def data_vls(self) -> int:

@@ -48,7 +48,7 @@ def agent_registers(config: RouterConfig) -> dict[str, Register]:
     names: list[str] = []
     for wanted, group in (
         (has_tables(config), _TABLES),
-        (config.vl_selection != "same", _LEVELS),
+        (config.maps_service_levels, _LEVELS),
         (routing_class(config).uses_table, _ROUTES),
         (config.management, _MANAGEMENT),
         (config.activity_counters, _ACTIVITY),
@@ -98,7 +98,7 @@ class AgentPort(wiring.Component):
         if has_tables(config):
             table = In(TableSignature(vls=config.link.vls, entries=config.vl_table_entries))
             members |= {"output_table": table.array(ports), "input_table": table.array(ports)}
-        if config.vl_selection != "same":
+        if config.maps_service_levels:
             initial = sum(g << LEVEL_BITS * i for i, g in enumerate(config.initial_service_level_map))
             members["levels"] = Out(SERVICE_LEVELS * LEVEL_BITS, init=initial)
         if routing_class(config).uses_table:
@@ -160,7 +160,7 @@ class AgentPort(wiring.Component):
         selected = bank.SELECT.value
         if has_tables(config):
             self._tables(m, bank, ready)
-        if config.vl_selection != "same":
+        if config.maps_service_levels:
             level = bank.LEVEL_SELECT.value.service_level
             row = self.levels.word_select(level, LEVEL_BITS)
             m.d.comb += bank.LEVEL_GROUP.r_data.group.eq(row)

@@ -14,7 +14,8 @@ from ..arbiter import arbiter_class
 from ..config import RouterConfig
 from ..packet import HEADER_LAYOUT, Kind
 from .flit import RouteLayout
-from .routing import POSITION, TableWriteSignature, routing_class
+from .routing import TableWriteSignature, routing_class
+from .vl_buffer import encode
 
 __all__ = ["RouteStage"]
 
@@ -29,7 +30,9 @@ class RouteStage(wiring.Component):
     (`refused`).
 
     With a management port, probes and releases on the control VL go to port 0, where the router's agent reads
-    them and sends them on; with `agent`, the stage of port 0 itself, they go where their route leads.
+    them and sends them on; at port 0 itself they go where their route leads.
+
+    Parameters: `config`, the router's; `in_port`, the input's number.
 
     Members (vectors of VLs are `vls` wide):
 
@@ -42,14 +45,16 @@ class RouteStage(wiring.Component):
     - `want` (out, P): `want[p]`, VLs that wait for their output VL at port p. Registers.
     - `taken` (in): VLs that are given their output VL in this cycle; they stop waiting.
     - `drop` (out): VLs whose packet at the front is thrown away. `done` (in): VLs whose tail leaves the buffer.
-    - `position` (in, `POSITION`), `table` (in, `TableWriteSignature`): if the routing function has them.
+    - `found_vl` (out, `vl_bits`), if the routing function chooses VLs: the output VL of the packet that is routed in
+      this cycle.
+    - `position` (in, its `position_layout`), `table` (in, `TableWriteSignature`): if the routing function has them.
 
     Latency: a header at the front of its buffer in cycle t is in `want` or `drop` in t + 1; one VL a cycle,
     the control VL first.
     """
 
-    def __init__(self, config: RouterConfig, *, agent: bool = False) -> None:
-        self._config, self._agent = config, agent
+    def __init__(self, config: RouterConfig, *, in_port: int) -> None:
+        self._config, self._in_port = config, in_port
         self._routing = routing_class(config)
         vls, ports = config.link.vls, config.ports
         members: dict[str, Any] = {
@@ -67,8 +72,10 @@ class RouteStage(wiring.Component):
             "drop": Out(vls),
             "done": In(vls),
         }
-        if self._routing.uses_position:
-            members["position"] = In(POSITION)
+        if self._routing.changes_vl:
+            members["found_vl"] = Out(config.link.vl_bits)
+        if self._routing.position_layout is not None:
+            members["position"] = In(self._routing.position_layout)
         if self._routing.uses_table:
             members["table"] = Out(TableWriteSignature(config))
         super().__init__(members)
@@ -78,8 +85,8 @@ class RouteStage(wiring.Component):
         config, header = self._config, self.header
         vls, ports = config.link.vls, config.ports
         m.submodules.arbiter = arbiter = arbiter_class(config.arbiter)(size=vls)
-        m.submodules.routing = routing = self._routing(config)
-        if self._routing.uses_position:
+        m.submodules.routing = routing = self._routing(config, in_port=self._in_port)
+        if self._routing.position_layout is not None:
             m.d.comb += routing.position.eq(self.position)
         if self._routing.uses_table:
             wiring.connect(m, wiring.flipped(self.table), routing.table)
@@ -100,6 +107,10 @@ class RouteStage(wiring.Component):
             routing.route.eq(header.route),
             self.service_level.eq(header.service_level),
         ]
+        if self._routing.depends_on_vl():
+            m.d.comb += routing.vl.eq(encode(chosen, config.link.vl_bits))
+        if self._routing.changes_vl:
+            m.d.comb += self.found_vl.eq(routing.out_vl)
         port, allowed = Signal(ports), Signal()
         m.d.comb += [port.eq(routing.port & self.connected), allowed.eq(header.head & ~self.refused)]
         if config.control_vl is not None:
@@ -116,7 +127,7 @@ class RouteStage(wiring.Component):
             if config.management:
                 with m.If(~control & port[0]):
                     m.d.comb += allowed.eq(0)
-                if not self._agent:
+                if self._in_port:
                     for_agent = (header.kind == Kind.PROBE.value) | (header.kind == Kind.RELEASE.value)
                     with m.If(control & for_agent):
                         m.d.comb += port.eq(1)

@@ -21,7 +21,7 @@ from .drop_report import DropReports
 from .management import MANAGEMENT_BUFFER_FLITS, ManagementPort
 from .receive import ReceiveStage
 from .route import RouteStage
-from .routing import POSITION, routing_class
+from .routing import routing_class
 from .scheduler import has_tables, share_table, weighs_outputs
 from .transmit import TransmitStage
 from .vl_allocation import VlAllocationStage
@@ -52,7 +52,7 @@ class Router(wiring.Component):
       comes in, no register changes any more: a simulator may stop the clock of this router (`sim/native/parts.h`).
     - `agent` (in, `ProcessorSignature`), if there is anything to set or read (`has_agent`): registers and
       management port (`AgentPort`).
-    - `position` (in, `POSITION`), if the routing function uses it: a constant of the instance.
+    - `position` (in, its `position_layout`), if the routing function has one: a constant of the instance.
 
     With `RouterConfig.management` port 0 ends inside, in the `ManagementPort`; `rx[0]` and `tx[0]` are not
     used.
@@ -96,7 +96,7 @@ class Router(wiring.Component):
         arbiter_class(config.arbiter)
         allocator_class(config)
         self._routing = routing_class(config)
-        self._routing.check(config)
+        self._routing.check_config(config)
         if config.management:
             depths[0] = MANAGEMENT_BUFFER_FLITS
         self.credit_flits = tuple(depths)
@@ -104,8 +104,8 @@ class Router(wiring.Component):
         members: dict[str, Any] = {}
         if has_agent(config):
             members["agent"] = In(ProcessorSignature())
-        if self._routing.uses_position:
-            members["position"] = In(POSITION)
+        if self._routing.position_layout is not None:
+            members["position"] = In(self._routing.position_layout)
         if skippable:
             members["quiet"] = Out(1)
         super().__init__(
@@ -130,7 +130,7 @@ class Router(wiring.Component):
         inside = config.replace(link=config.link.replace(restart=False))
         ends = [inside if config.management and i == 0 else config for i in range(config.ports)]
         receivers = [ReceiveStage(end) for end in ends]
-        routers = [RouteStage(config, agent=config.management and i == 0) for i in range(config.ports)]
+        routers = [RouteStage(config, in_port=i) for i in range(config.ports)]
         transmitters = [
             TransmitStage(end, credit_flits=depth) for end, depth in zip(ends, self.credit_flits, strict=True)
         ]
@@ -176,6 +176,12 @@ class Router(wiring.Component):
                     crossbar.out_vl[i].eq(allocation.out_vl[i]),
                     *(full.eq(allocation.full_for[i]) for full in crossbar.full[i]),
                 ]
+                if self._routing.changes_vl:
+                    # One VL a group. A VL that is not there, and that of control packets, drop the packet.
+                    m.d.comb += [
+                        allocation.found_group[i].eq(route.found_vl),
+                        route.refused.eq(route.found_vl >= config.data_vls),
+                    ]
                 if weighs_outputs(config):
                     m.d.comb += [
                         allocation.offer[i].eq(crossbar.offer[i]),
@@ -190,7 +196,7 @@ class Router(wiring.Component):
                     m.d.comb += crossbar.offer_vl[i].eq(crossbar.offer[i])
             if config.looks_ahead:
                 m.d.comb += receive.header_take.eq(route.header_select.any())
-            if self._routing.uses_position:
+            if self._routing.position_layout is not None:
                 m.d.comb += route.position.eq(self.position)
         moved = Signal()
         restarting = [part.restarting for part in (*receivers, *transmitters) if hasattr(part, "restarting")]
@@ -255,7 +261,7 @@ class Router(wiring.Component):
             for name in ("write", "node", "port", "known"):
                 value = getattr(agent.routes, name)
                 m.d.comb += [getattr(route.table, name).eq(value) for route in routers]
-        if isinstance(allocation, VlSelectionStage):
+        if isinstance(allocation, VlSelectionStage) and config.maps_service_levels:
             for i, route in enumerate(routers):
                 group = Signal(LEVEL_BITS, name=f"group_{i}")
                 m.d.comb += [

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lanikai.hdl.config import ConfigError
 from lanikai.hdl.network import Network
 from lanikai.hdl.nic.ports import PROCESSOR_REQUEST
 from lanikai.hdl.router.agent import has_agent
 from lanikai.hdl.router.router import DROPPED_BITS, settle_cycles
 from lanikai.hdl.router.router import public_signals as router_signals
-from lanikai.hdl.router.routing import POSITION, routing_class
+from lanikai.hdl.router.routing import routing_class
 from lanikai.hdl.traffic.config import TrafficConfig
 from lanikai.hdl.traffic.message import COMMAND, EVENT
 from lanikai.hdl.traffic.message_node import MessageNode
@@ -120,7 +121,10 @@ def router_blocks(network: Network) -> tuple[Block, ...]:
     tied = {}
     if has_agent(network.router):
         tied = {"agent__request": f"{PROCESSOR_REQUEST.size}'d0", "agent__response": ""}
-    position = ("position",) if routing_class(network.router).uses_position else ()
+    layout = routing_class(network.router).position_layout
+    if layout is not None and layout.size > 64:
+        raise ConfigError(f"routing {network.router.routing!r}: a position of {layout.size} bits: at most 64")
+    position = ("position",) if layout is not None else ()
     return tuple(
         Block(
             name=name,
@@ -146,7 +150,7 @@ def router_instances(network: Network, path: str) -> tuple[Instance, ...]:
     found = []
     for router in range(network.routers):
         fixed = [network.connected(router)]
-        if routing_class(network.router).uses_position:
+        if routing_class(network.router).position_layout is not None:
             fixed.append(network.position(router))
         block = names[network.credit_flits[router]]
         found.append(Instance(block=block, path=f"{path}.router{router}", fixed=tuple(fixed)))
@@ -160,6 +164,3 @@ def network_links(network: Network) -> tuple[Link, ...]:
         place = (network.routers + node, 0)
         links += [Link(router, port, *place), Link(*place, router, port)]
     return tuple(links)
-
-
-assert POSITION.size <= 64

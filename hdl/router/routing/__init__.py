@@ -7,11 +7,20 @@ from __future__ import annotations
 
 from ...config import ConfigError, RouterConfig
 from .dimension_order import DimensionOrderRouting
-from .function import POSITION, RoutingFunction, TableWriteSignature
+from .function import Arrival, RoutingFunction, TableWriteSignature
 from .source import SourceRouting
 from .table import TableRouting
+from .topology import Place, Topology
 
-__all__ = ["POSITION", "ROUTING", "RoutingFunction", "TableWriteSignature", "routing_class"]
+__all__ = [
+    "ROUTING",
+    "Arrival",
+    "Place",
+    "RoutingFunction",
+    "TableWriteSignature",
+    "Topology",
+    "routing_class",
+]
 
 ROUTING: dict[str, type[RoutingFunction]] = {
     "source": SourceRouting,

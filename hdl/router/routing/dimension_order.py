@@ -4,38 +4,33 @@ from __future__ import annotations
 
 from amaranth import Cat, Module
 
-from ...config import ConfigError, RouterConfig
-from .function import COORDINATE_BITS, RoutingFunction
+from ...config import RouterConfig
+from .function import Arrival
+from .grid import COORDINATE_BITS, GridRouting
 
 __all__ = ["DimensionOrderRouting"]
 
 
-class DimensionOrderRouting(RoutingFunction):
-    """The route holds the destination's coordinates: x in the low 5 bits, y in the next 5.
-
-    Ports: the node at 0, x + 1 at 1, x - 1 at 2, y + 1 at 3, y - 1 at 4; with a management port each one
-    higher. A destination outside the mesh has no port. Raises ConfigError for a router with fewer ports.
+class DimensionOrderRouting(GridRouting):
+    """The packet goes to the destination's column along x, then along y. Ports and route: `GridRouting`. A
+    destination outside the mesh has no port.
 
     A packet never turns from y to x, so that no cycle of channels can wait for each other, whatever the size
     of the mesh.
     """
 
-    uses_position = True
-
     @classmethod
-    def check(cls, config: RouterConfig) -> None:
-        """Raises ConfigError if there are fewer ports than a node and four neighbours need."""
-        least = cls.first_port(config) + 5
-        if config.ports < least:
-            raise ConfigError(
-                f"RouterConfig.ports = {config.ports}: dimension_order routing needs {least}"
-                f"{', port 0 being for management' if config.management else ''}"
-            )
-
-    @staticmethod
-    def first_port(config: RouterConfig) -> int:
-        """The node's port."""
-        return 1 if config.management else 0
+    def decide(cls, config: RouterConfig, arrival: Arrival) -> tuple[int | None, int]:
+        """x before y."""
+        x, y = arrival.route % (1 << COORDINATE_BITS), arrival.route >> COORDINATE_BITS
+        here, base = arrival.position, cls.first_port(config)
+        if x > here["last_x"] or y > here["last_y"]:
+            return None, arrival.vl
+        if x != here["x"]:
+            return base + (1 if x > here["x"] else 2), arrival.vl
+        if y != here["y"]:
+            return base + (3 if y > here["y"] else 4), arrival.vl
+        return base, arrival.vl
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

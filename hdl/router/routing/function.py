@@ -1,28 +1,22 @@
-"""What every routing function has in common: from a header's route to an output port."""
+"""The base of routing functions: one class has the hardware, its twin in Python, and what it needs of a network."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-from amaranth import Module, unsigned
+from amaranth import Module
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...config import RouterConfig
+from ...config import ConfigError, RouterConfig
 from ...packet import HEADER_LAYOUT
+from .topology import Topology
 
-__all__ = ["COORDINATE_BITS", "NODE_BITS", "POSITION", "RoutingFunction", "TableWriteSignature"]
+__all__ = ["NODE_BITS", "Arrival", "RoutingFunction", "TableWriteSignature"]
 
 NODE_BITS = HEADER_LAYOUT["destination"].width
 """Width of a node's number: the low bits of the route where it names the destination."""
-COORDINATE_BITS = NODE_BITS // 2
-"""Width of a coordinate of a mesh: x in the low half of the node bits, y in the high half."""
-
-POSITION = data.StructLayout(
-    {name: unsigned(COORDINATE_BITS) for name in ("x", "y", "last_x", "last_y")},
-)
-"""Where a router stands in its mesh, and the largest coordinates of that mesh: constants of an instance, so that
-one block serves all of them."""
 
 
 class TableWriteSignature(wiring.Signature):
@@ -34,43 +28,136 @@ class TableWriteSignature(wiring.Signature):
         super().__init__({"write": In(1), "node": In(NODE_BITS), "port": In(port_bits), "known": In(1)})
 
 
+class Arrival(NamedTuple):
+    """A header as a routing function sees it: the inputs of the hardware as plain numbers.
+
+    - `in_port`: input port. `vl`: virtual lane it came on.
+    - `route`: low `RoutingFunction.route_bits` of the header's route field.
+    - `position`: fields of the router's position, {} if the function has none.
+    - `rows`: the forwarding table, a port for each node, -1 for none; () if the function has none.
+    """
+
+    in_port: int
+    vl: int
+    route: int
+    position: Mapping[str, int] = {}
+    rows: Sequence[int] = ()
+
+
 class RoutingFunction(wiring.Component):
-    """Base of the routing functions. Parameter: `config`, the router's.
+    """Base of the routing functions. One class is all that there is to a function: hardware (`elaborate`), twin
+    (`decide`), header (`route_field`), needs (`check_config`, `check`). Whoever wants to know a way asks the class.
 
-    Members:
+    Parameters
+    ----------
+    config : RouterConfig
+        The router's.
+    in_port : int
+        Number of the input port that the instance serves: a constant, which takes no logic.
 
-    - `route` (in, `route_bits(config)`): low bits of the header's route field.
-    - `port` (out, P): one-hot, the output port, in the same cycle; 0 if there is none: the packet is dropped.
-    - `position` (in, `POSITION`), only with `uses_position`.
-    - `table` (in, `TableWriteSignature`), only with `uses_table`.
+    Members
+    -------
+    route : In(route_bits(config))
+        Low bits of the header's route field.
+    port : Out(P)
+        The output port, one-hot. 0: there is none, and the packet is dropped whole.
+    vl : In(vl_bits), only with `sees_vl` or `changes_vl`
+        VL that the packet came on.
+    out_vl : Out(vl_bits), only with `changes_vl`
+        VL that the packet leaves on. One that does not exist, and the control VL: the packet is dropped. Packets
+        on the control VL keep it, whatever this says.
+    position : In(position_layout), only with a layout
+        Constants of the router, so that one block serves every router of a network.
+    table : Out(TableWriteSignature), only with `uses_table`
+        Writes of the forwarding table.
 
-    A derived class sets the flags, gives `elaborate`, and says in its docstring what the route holds and why
-    packets cannot deadlock, or who checks it. `strips`: the route holds the hops one after the other, and a
-    router takes the one that it has used off.
+    Latency: none, outputs follow inputs in the same cycle (stage 2 has a register behind them). Throughput: a header a
+    cycle. Reset: no state but a table's rows, which stay.
+
+    Attributes that a derived class sets: `strips`: the route holds the hops one after the other, and a router takes
+    off the one that it has used. `sees_vl`: the port depends on the VL; packets keep theirs. `changes_vl`: the function
+    chooses the VL, too (`RouterConfig.vl_selection` must be `routing`). `position_layout`, `uses_table`: as above.
+
+    A derived class gives `elaborate` and `decide`, which must agree: `tests/hdl/router/test_routing_twin.py` holds
+    every registered function to it. Its docstring says what the route holds and why packets cannot deadlock, or who
+    checks it. Nothing need be proved for that: `Network` follows all packets by `next_port`, and refuses a cycle of
+    (port, VL) channels.
     """
 
     strips = False
-    uses_position = False
+    sees_vl = False
+    changes_vl = False
+    position_layout: data.StructLayout | None = None
     uses_table = False
 
-    def __init__(self, config: RouterConfig) -> None:
-        self.check(config)
-        self.config = config
+    def __init__(self, config: RouterConfig, *, in_port: int) -> None:
+        self.check_config(config)
+        self.config, self.in_port = config, in_port
         members: dict[str, Any] = {"route": In(self.route_bits(config)), "port": Out(config.ports)}
-        if self.uses_position:
-            members["position"] = In(POSITION)
+        if self.depends_on_vl():
+            members["vl"] = In(config.link.vl_bits)
+        if self.changes_vl:
+            members["out_vl"] = Out(config.link.vl_bits)
+        if self.position_layout is not None:
+            members["position"] = In(self.position_layout)
         if self.uses_table:
             members["table"] = Out(TableWriteSignature(config))
         super().__init__(members)
 
     @classmethod
-    def check(cls, config: RouterConfig) -> None:
-        """Raises ConfigError if a router with `config` cannot have this function."""
+    def depends_on_vl(cls) -> bool:
+        """Whether what it says depends on the VL that a packet came on."""
+        return cls.sees_vl or cls.changes_vl
+
+    @classmethod
+    def check_config(cls, config: RouterConfig) -> None:
+        """Raises ConfigError if a router with `config` cannot have this function. A derived class adds its own."""
+        selection = f"RouterConfig.vl_selection = {config.vl_selection!r}"
+        if cls.changes_vl and config.vl_selection != "routing":
+            raise ConfigError(f"{selection}: routing {config.routing!r} chooses the VL: must be 'routing'")
+        if not cls.changes_vl and config.vl_selection == "routing":
+            raise ConfigError(f"{selection}: routing {config.routing!r} does not choose VLs")
+        if cls.sees_vl and config.vl_selection not in ("same", "routing"):
+            raise ConfigError(f"{selection}: routing {config.routing!r} goes by the VL: must be 'same'")
+
+    @classmethod
+    def check(cls, network: Topology) -> None:
+        """Raises ValueError, naming the element, if `network` is none that the function can route. A derived class
+        says what it needs; the base refuses tables that it would ignore."""
+        if network.tables:
+            raise ValueError(
+                f"routing {network.router.routing!r} makes its own routes: `tables` must be empty"
+            )
 
     @classmethod
     def route_bits(cls, config: RouterConfig) -> int:
         """Bits of the route field that the function looks at."""
         return NODE_BITS
+
+    @classmethod
+    def position_of(cls, network: Topology, router: int) -> Mapping[str, int]:
+        """The fields of `position_layout` for a router."""
+        return {}
+
+    @classmethod
+    def route_field(cls, network: Topology, router: int, in_port: int, destination: int) -> int:
+        """The header's route field for a packet to node `destination` that enters the network at an input port of
+        `router`: here, the node's number."""
+        return destination
+
+    @classmethod
+    def decide(cls, config: RouterConfig, arrival: Arrival) -> tuple[int | None, int]:
+        """The hardware's twin: the output port, None if there is none, and the output VL."""
+        raise NotImplementedError(f"{cls.__name__} has no decide()")
+
+    @classmethod
+    def next_port(
+        cls, network: Topology, router: int, in_port: int, vl: int, destination: int
+    ) -> tuple[int | None, int]:
+        """Output port, None if there is none, and VL at `router`, for a packet to node `destination` that came on VL
+        `vl` of `in_port`."""
+        route = cls.route_field(network, router, in_port, destination)
+        return cls.decide(network.router, Arrival(in_port, vl, route, cls.position_of(network, router)))
 
     def elaborate(self, platform: object) -> Module:
         raise NotImplementedError(f"{type(self).__name__} has no elaborate()")

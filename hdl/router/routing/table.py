@@ -5,12 +5,15 @@ from __future__ import annotations
 from amaranth import Module, Signal, unsigned
 from amaranth.lib import memory
 
-from .function import RoutingFunction
+from ...config import RouterConfig
+from .function import Arrival
+from .given import GivenRouting
+from .topology import Topology
 
 __all__ = ["TableRouting"]
 
 
-class TableRouting(RoutingFunction):
+class TableRouting(GivenRouting):
     """The route holds the destination's node number; the table has its port.
 
     `forwarding_entries` rows, in a memory read in the same cycle. A row that was not written since the
@@ -21,6 +24,23 @@ class TableRouting(RoutingFunction):
     """
 
     uses_table = True
+
+    @classmethod
+    def check(cls, network: Topology) -> None:
+        """A row for every node, besides what given routes need."""
+        entries = network.router.forwarding_entries
+        if len(network.nodes) > entries:
+            raise ValueError(
+                f"{len(network.nodes)} nodes: forwarding tables have {entries} rows (router.forwarding_entries)"
+            )
+        super().check(network)
+
+    @classmethod
+    def decide(cls, config: RouterConfig, arrival: Arrival) -> tuple[int | None, int]:
+        """The port in the row of the node."""
+        known = arrival.route < min(config.forwarding_entries, len(arrival.rows))
+        port = arrival.rows[arrival.route] if known else -1
+        return (port if 0 <= port < config.ports else None), arrival.vl
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

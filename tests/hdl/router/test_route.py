@@ -9,7 +9,7 @@ from lanikai.hdl.router.route import RouteStage
 def test_the_control_vl_is_routed_first_and_takes_nobodys_turn():
     """All VLs have a header in every cycle; VL 15's comes second, and again after the others' first four."""
     link = LinkConfig(flit_bits=32, vls=16, hop_bits=2)
-    dut = RouteStage(RouterConfig(link=link, ports=3))
+    dut = RouteStage(RouterConfig(link=link, ports=3), in_port=0)
     order = []
 
     async def bench(ctx):

@@ -27,7 +27,7 @@ def simulate(dut, bench):
 def test_dimension_order_goes_x_then_y(management):
     """Every destination, from every place of a 3 x 4 mesh and beyond its edges."""
     link = LINK.replace(vls=16) if management else LINK
-    dut = routing_class(MESH)(MESH.replace(link=link, ports=6, management=management))
+    dut = routing_class(MESH)(MESH.replace(link=link, ports=6, management=management), in_port=0)
 
     async def bench(ctx):
         for here_x, here_y in [(0, 0), (1, 2), (2, 3), (2, 0)]:
@@ -50,7 +50,7 @@ def test_dimension_order_goes_x_then_y(management):
 
 
 def test_table_rows_are_written_and_unknown_ones_lead_nowhere():
-    dut = routing_class(TABLE)(TABLE)
+    dut = routing_class(TABLE)(TABLE, in_port=0)
 
     async def bench(ctx):
         rows = {}

@@ -1,0 +1,51 @@
+"""A network as its routing function and its checks see it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ...config import RouterConfig
+
+__all__ = ["Place", "Topology"]
+
+Place = tuple[int, int]
+"""A router's number and one of its ports."""
+
+
+class Topology(Protocol):
+    """What `RoutingFunction` may ask of a network; `lanikai.hdl.network.Network` is one. Its fields:
+
+    - `router`: configuration of every router. `routers`: how many, numbered from 0.
+    - `nodes`: place of each node. `links`: the two places that each link joins.
+    - `neighbours`: for each place of a link, the place at its other end.
+    - `coordinates`: x and y of each router, empty if it has none. `last`: the largest x and y.
+    - `tables`: for each router its port for each node, -1 for none; empty if the user gave none.
+    """
+
+    @property
+    def router(self) -> RouterConfig: ...
+    @property
+    def routers(self) -> int: ...
+    @property
+    def nodes(self) -> tuple[Place, ...]: ...
+    @property
+    def links(self) -> tuple[tuple[Place, Place], ...]: ...
+    @property
+    def neighbours(self) -> dict[Place, Place]: ...
+    @property
+    def coordinates(self) -> tuple[tuple[int, int], ...]: ...
+    @property
+    def last(self) -> tuple[int, int]: ...
+    @property
+    def tables(self) -> tuple[tuple[int, ...], ...]: ...
+
+    def given_port(self, router: int, destination: int) -> int:
+        """The port that `tables` have at `router` for node `destination`, or if there are none that of a shortest
+        path; -1 for none."""
+        ...
+
+    def path_from(
+        self, router: int, destination: int, *, in_port: int | None = None, vl: int = 0
+    ) -> list[Place]:
+        """The places that a packet is sent to from `router` on, the last one that of its node."""
+        ...
