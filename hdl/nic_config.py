@@ -69,6 +69,13 @@ class NicConfig(Part):
         description="buffers queued for the receive engine, behind the one that it fills; 0: no queue. At most 2, as "
         "each takes SRAM for a whole packet (nagar-thesis-2001 4.3.7)",
     )
+    receive_wait_cycles: int = Field(
+        0,
+        ge=0,
+        lt=1 << 32,
+        description="cycles that a packet waits until a buffer is armed; then all are thrown away until one is, so "
+        "that a card whose program has stopped holds up nobody. 0: for ever, and all that send to it stand, too",
+    )
     pipelined: bool = Field(
         False,
         description="registers in the card's long paths: twice the clock of an FPGA, for a cycle or two of latency "

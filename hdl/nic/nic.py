@@ -272,6 +272,9 @@ class Nic(wiring.Component):
             r.REFUSED.r_data.commands.eq(r.refusals),
             r.REFUSED.r_data.offset.eq(r.refused_offset),
         ]
+        if self.config.receive_wait_cycles:
+            m.d.comb += r.DISCARDED.r_data.packets.eq(receive.discarded)
+            self._rests.append(receive.rests)
         self._watch(m, "watch_host_dma_busy", dma.busy)
         self._watch(m, "watch_send_busy", send.busy)
         self._watch(m, "watch_receive_armed", receive.armed)

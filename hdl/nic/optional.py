@@ -40,6 +40,7 @@ OPTIONAL: Mapping[str, Callable[[NicConfig], bool]] = {
     ),
     **dict.fromkeys(("ISR.peer", "LOCKS", "PEER"), lambda config: config.processors == 2),
     **dict.fromkeys(("LINK", "LINK_LOST"), lambda config: config.link.restart),
+    "DISCARDED": lambda config: config.receive_wait_cycles > 0,
     **dict.fromkeys(("SEND_VLS", "RECEIVE_VLS"), lambda config: config.vl_packets > 0),
     **dict.fromkeys(
         ("VL_TABLE_ENTRY", "VL_TABLE_COMMIT"),

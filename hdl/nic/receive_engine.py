@@ -6,7 +6,7 @@ One of the two engines for "sending (receiving) packets to (from) the external n
 
 from __future__ import annotations
 
-from amaranth import Module, Signal
+from amaranth import Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -29,7 +29,8 @@ class ReceiveEngine(wiring.Component):
     Members:
 
     - `start` (in, stream of `RECEIVE_COMMAND`): arms the engine; ready when it is not armed.
-    - `armed` (out): a buffer waits for its packet, or the packet is coming in. While it is low flits wait.
+    - `armed` (out): a buffer waits for its packet, or the packet is coming in. While it is low flits wait; with
+      `receive_wait_cycles` so long at most. Then all packets are thrown away, until a buffer is armed.
     - `done` (out): high in the first cycle in which a whole good packet stands in the buffer, header first,
       the CRC left out; the engine is not armed any more and can be armed in this cycle.
     - `bytes` (out, 16), `vl` (out, 4): payload bytes and virtual lane of the last good packet, from `done`
@@ -38,6 +39,8 @@ class ReceiveEngine(wiring.Component):
       if its header has more payload than the buffer has room, or than its flits have, or less; else for a CRC
       that differs. The engine stays armed with the same buffer, in which parts of the dropped packet may
       stand.
+    - with `receive_wait_cycles`: `discarded` (out, 32): packets thrown away so since reset; `rests` (out): no packet
+      waits whose time will come.
     - `sram` (out, `SramPortSignature`): writes; the header and the header's length of payload, never past the
       room.
     - `flits` (in, stream of `FlitLayout`): whole packets, one after the other.
@@ -62,6 +65,7 @@ class ReceiveEngine(wiring.Component):
                 "sram": Out(SramPortSignature(config)),
                 "flits": In(stream.Signature(FlitLayout(config.link))),
             }
+            | ({"discarded": Out(32), "rests": Out(1)} if config.receive_wait_cycles else {})
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -81,11 +85,16 @@ class ReceiveEngine(wiring.Component):
         taken = Signal()
         store = Signal()
         in_header = header_left != 0
+        offered: Value = self.flits.valid
+        ready: Value = self.armed & (~store | sram.ready)
+        if self.config.receive_wait_cycles:
+            discards = self._discard(m)
+            offered, ready = offered & ~discards, discards | ready
         m.d.comb += [
             store.eq(~drop & (in_header | ~payload_none)),
-            self.flits.ready.eq(self.armed & (~store | sram.ready)),
-            taken.eq(self.flits.valid & self.flits.ready),
-            sram.valid.eq(self.flits.valid & self.armed & store),
+            self.flits.ready.eq(ready),
+            taken.eq(offered & self.flits.ready),
+            sram.valid.eq(offered & self.armed & store),
             sram.write.eq(1),
             sram.address.eq(word),
             sram.data.eq(flit.data),
@@ -146,3 +155,20 @@ class ReceiveEngine(wiring.Component):
             first = command.sram_address[shift:]
             m.d.sync += [self.armed.eq(1), base.eq(first), word.eq(first), room.eq(command.bytes)]
         return m
+
+    def _discard(self, m: Module) -> Value:
+        """Logic that throws packets away for want of a buffer; returns whether one is being thrown away. That one goes
+        whole, though a buffer may be armed meanwhile."""
+        flits, most = self.flits, self.config.receive_wait_cycles
+        waited = Signal(range(most + 1))
+        late, discards = Signal(), Signal()
+        m.d.comb += [late.eq(waited == most), self.rests.eq(self.armed | late | ~flits.valid)]
+        with m.If(self.armed):
+            m.d.sync += waited.eq(0)
+        with m.Elif(flits.valid & ~late):
+            m.d.sync += waited.eq(waited + 1)
+        with m.If(discards & flits.valid & flits.payload.tail):
+            m.d.sync += [discards.eq(0), self.discarded.eq(self.discarded + 1)]
+        with m.Elif(flits.valid & late & ~self.armed & ~self.start.valid):
+            m.d.sync += discards.eq(1)
+        return discards

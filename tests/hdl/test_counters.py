@@ -39,6 +39,7 @@ OWNED = preset(
     host_dma_queue_entries=4,
     send_queue_entries=4,
     receive_queue_entries=2,
+    receive_wait_cycles=1000,
     doorbell="queue",
 )
 TREE = OWNED.replace(
@@ -116,6 +117,11 @@ TAKEN = {
         "nic/test_receive_engine.py",
         "test_only_good_packets_end_in_the_buffer",
         "Nearly(ctx, dut.length_errors)",
+    ),
+    ("nic/receive_engine.py", "self.discarded + 1"): (
+        "nic/test_receive_engine.py",
+        "test_without_a_buffer_packets_wait_so_long_then_are_thrown_away_whole",
+        "Nearly(ctx, dut.discarded, 3)",
     ),
     ("nic/register_bank.py", "self.refusals + 1"): (
         "nic/test_names.py",
@@ -327,6 +333,7 @@ GUARDED = {
     ),
     ("nic/rate_tree.py", "scan + 1"): ("scan == self.config.flows - 1, 0", "turns"),
     ("nic/rate_tree.py", "scan + (idle & look"): ("+ looks) % self.config.flows", "turns"),
+    ("nic/receive_engine.py", "waited + 1"): ("m.Elif(flits.valid & ~late)", "stands still at its end"),
     ("nic/rtc.py", "phase + self._den"): ("advanced >= self._num", "the rest of a division"),
     ("nic/receive_engine.py", "word + 1"): ("m.If(store)", "an address, modulo the SRAM"),
     ("nic/send_engine.py", "word + 1"): ("to_read - 1", "an address, modulo the SRAM"),

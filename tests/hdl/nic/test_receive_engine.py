@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -24,6 +25,8 @@ CONFIGS = [
     TINY,
     *(TINY.replace(link=LinkConfig(flit_bits=bits, vls=vls)) for bits, vls in [(64, 1), (128, 16)]),
 ]
+WAIT = 30
+"""`receive_wait_cycles`: longer than a packet of the tests is."""
 FAULTS = ["none", "none", "none", "payload", "header", "crc", "short", "long", "one flit", "length"]
 
 
@@ -201,3 +204,92 @@ def test_a_flit_is_taken_every_cycle_and_the_next_packet_at_once() -> None:
     simulator.run()
     assert done == [1 + 515, 1 + 515 + 1 + 515]
     assert [bytes(sram.memory[at + 16 :][:4096]) for at in (0, 8192)] == payloads
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("seed", range(2))
+def test_without_a_buffer_packets_wait_so_long_then_are_thrown_away_whole(bits: int, seed: int) -> None:
+    """Buffers come after pauses shorter and longer than the wait, in the middle of packets that are being thrown away,
+    too. What stands in a buffer is one packet, whole; all others are counted, over the counter's wrap."""
+    rng = random.Random(seed)
+    config = TINY.replace(link=LinkConfig(flit_bits=bits, vls=1), receive_wait_cycles=WAIT)
+    dut = ReceiveEngine(config)
+    payloads = [bytes([number]) * rng.choice([0, 1, 8, 100]) for number in range(120)]
+    headers = [Header(length=len(payload), sequence=n) for n, payload in enumerate(payloads)]
+    flits = [
+        packet(header, payload, config.link, vl=0) for header, payload in zip(headers, payloads, strict=True)
+    ]
+    source = FlitSource(dut.flits, rng=rng, stall=rng.choice([0.0, 0.3]), flits=chain(*flits))
+    sram = SramPort(dut.sram, config, rng=rng, stall=0.2)
+    got: list[int] = []
+    waits = {False: 0, True: 0}
+
+    async def bench(ctx: Any) -> None:
+        discarded = Nearly(ctx, dut.discarded, 3)
+        while source.waiting:
+            before, late = ctx.get(dut.discarded), rng.random() < 0.4
+            # The source offers a packet, or will: the wait is over WAIT cycles after that, and not before.
+            for _ in range(rng.randrange(2 * WAIT, 6 * WAIT) if late else rng.randrange(WAIT)):
+                await ctx.tick()
+            if not late:
+                assert ctx.get(dut.discarded) == before
+            ctx.set(dut.start.payload, {"sram_address": 0, "bytes": 128})
+            ctx.set(dut.start.valid, 1)
+            await ctx.tick()
+            ctx.set(dut.start.valid, 0)
+            waits[late] += 1
+            done, cycles = ctx.get(dut.done), 0
+            while not done and (source.waiting or cycles < 200):
+                *_, done = await ctx.tick().sample(dut.done)
+                cycles = 0 if source.waiting else cycles + 1
+            if done:
+                header = Header.unpack(int.from_bytes(sram.memory[:16], "little"))
+                assert bytes(sram.memory[16:][: header.length]) == payloads[header.sequence]
+                got.append(header.sequence)
+        for _ in range(10 * WAIT + 50):
+            await ctx.tick()
+        assert got == sorted(set(got)) and ctx.get(dut.crc_errors) == ctx.get(dut.length_errors) == 0
+        assert ctx.get(dut.discarded) == discarded(len(payloads) - len(got))
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.add_testbench(source.process, background=True)
+    simulator.add_testbench(sram.process, background=True)
+    simulator.run()
+    assert min(len(got), len(payloads) - len(got)) >= 10 and min(waits.values()) > 3
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_the_wait_for_a_buffer_is_exact(late: int) -> None:
+    """A packet whose buffer comes in the last cycle of its wait is received; one cycle later it is thrown away."""
+    config = TINY.replace(receive_wait_cycles=WAIT)
+    dut = ReceiveEngine(config)
+    rng = random.Random(1)
+    source = FlitSource(dut.flits, rng=rng, flits=packet(Header(length=8), bytes(8), config.link, vl=0))
+    sram = SramPort(dut.sram, config, rng=rng)
+    found = []
+
+    async def bench(ctx: Any) -> None:
+        await ctx.tick()  # a packet is there
+        for _ in range(WAIT - 1):
+            assert ctx.get(dut.flits.valid) and not ctx.get(dut.rests)
+            await ctx.tick()
+        for _ in range(late):
+            await ctx.tick()
+        ctx.set(dut.start.payload, {"sram_address": 0, "bytes": 128})
+        ctx.set(dut.start.valid, 1)
+        await ctx.tick()
+        ctx.set(dut.start.valid, 0)
+        for _ in range(50):
+            found.append(ctx.get(dut.done))
+            await ctx.tick()
+        assert ctx.get(dut.discarded) == late
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.add_testbench(source.process, background=True)
+    simulator.add_testbench(sram.process, background=True)
+    simulator.run()
+    assert sum(found) == 1 - late
