@@ -213,6 +213,21 @@ class GmProgram:
             self._restarted(connection)
         connection.incarnation = incarnation
         connection.silent_looks = 0
+        connection.doubted = None
+        return True
+
+    async def believe(self, connection: Connection, incarnation: int) -> bool:
+        """Inside a step: a packet is of another incarnation of a node, and not of one of the next three. Whether it is
+        the present one nevertheless: nothing else has come of the node for half of `GmConfig.send_timeout_ticks` since
+        the first such packet, longer than any copy is late, so more starts than three were not seen here."""
+        now = await self.timers.now()
+        modulus = 1 << self.nic.rtc_bits
+        if connection.doubted is None or connection.doubted[0] != incarnation:
+            connection.doubted = incarnation, now
+        if (now - connection.doubted[1]) % modulus < min(self.gm.send_timeout_ticks, modulus) // 2:
+            return False
+        self._restarted(connection)
+        connection.incarnation, connection.silent_looks, connection.doubted = incarnation, 0, None
         return True
 
     def _restarted(self, connection: Connection) -> None:

@@ -94,8 +94,11 @@ class Recv:
             return False
         connection = program.connection(header.source)
         if not program.heard(connection, incarnation):
-            self.dropped += 1
-            return False
+            async with self._processor.step("recv_ack"):
+                believed = await program.believe(connection, incarnation)
+            if not believed:
+                self.dropped += 1
+                return False
         key, last = unpack_flow(header.flow)
         if header.kind is Kind.DATA:
             async with self._processor.step("recv_data"):

@@ -272,7 +272,8 @@ class ReceiveStream:
 class Connection:
     """A remote node: streams of its flows, by `FlowKey`; `flows` in the order of the circular sub-port queue;
     `tokens` of all its flows, not yet complete. `incarnation`: how often the node has been started, modulo 8, None
-    before its first packet; `silent_looks`: looks of the timer since its last one."""
+    before its first packet; `silent_looks`: looks of the timer since its last one; `doubted`: another incarnation, of
+    which alone packets come since a time (ticks), and which may be over."""
 
     node: int
     route: int
@@ -283,6 +284,7 @@ class Connection:
     receive: dict[FlowKey, ReceiveStream] = field(default_factory=dict)
     incarnation: int | None = None
     silent_looks: int = 0
+    doubted: tuple[int, int] | None = None
 
     def sending(self, key: FlowKey) -> SendStream:
         """The stream of a flow to the node."""

@@ -35,7 +35,7 @@ class Timers:
     async def watch(self) -> None:
         """Inside a step: a packet is on its way out; look after it."""
         if self._look_ticks is None:
-            now = await self._now()
+            now = await self.now()
             self._look_ticks = self.after(now, self._program.gm.resend_ticks)
             await self._arm(now)
 
@@ -47,7 +47,7 @@ class Timers:
     async def pause(self, flow: Flow) -> None:
         """Inside a step: let a flow rest after 'no receive token', for `GmConfig.pause_ticks` at first, then for
         twice as long each time, up to 16 times."""
-        now = await self._now()
+        now = await self.now()
         doublings = min(max(flow.stream.tries - 1, 0), PAUSE_DOUBLINGS)
         ticks = min(self._program.gm.pause_ticks << doublings, self._program.nic.max_idt_ticks)
         flow.paused_until_ticks = self.after(now, ticks)
@@ -58,7 +58,7 @@ class Timers:
         """Inside a step: a receive token has come for a flow that rests."""
         flow = stream.flow
         if flow is not None and flow.paused_until_ticks is not None:
-            now = await self._now()
+            now = await self.now()
             stream.stuck_ticks -= max(0, self.left(flow.paused_until_ticks, now))
             flow.paused_until_ticks = None
             self._program.sdma.look_at(flow)
@@ -70,7 +70,7 @@ class Timers:
             await rang.wait()
             rang.clear()
             async with self._processor.step("timer"):
-                now = await self._now()
+                now = await self.now()
                 for flow in self._program.flows.values():
                     if flow.paused_until_ticks is not None and self.left(flow.paused_until_ticks, now) <= 0:
                         flow.paused_until_ticks = None
@@ -134,7 +134,8 @@ class Timers:
                 self._program.sdma.look_at_stream(stream)
         stream.progress = False
 
-    async def _now(self) -> int:
+    async def now(self) -> int:
+        """Inside a step: the clock, ticks."""
         return (await self._processor.read("RTC"))["ticks"]
 
     def after(self, now: int, ticks: int) -> int:

@@ -80,7 +80,8 @@ class Code(IntEnum):
 
 CODE_BITS = 5
 INCARNATIONS = 1 << 8 - CODE_BITS
-"""Incarnations of a node are told apart modulo 8."""
+"""Incarnations of a node are told apart modulo 8: what is neither the known one nor one of the three after it may be
+over. It is believed when nothing else comes of its node for long (`GmProgram.believe`)."""
 
 
 def pack_code(code: Code, incarnation: int) -> int:

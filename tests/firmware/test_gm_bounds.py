@@ -376,3 +376,69 @@ def test_a_packet_of_a_former_incarnation_is_dropped() -> None:
         cluster.assert_home()
 
     cluster.run(main())
+
+
+@pytest.mark.parametrize("missed", range(1, 10))
+def test_a_node_whose_starts_were_not_seen_is_believed_at_once_or_after_a_while(missed) -> None:
+    """So many starts of node 1 are unseen by node 0: up to three, a message comes at once; up to seven, once packets of
+    the new start alone have come for half of the bound of a send. The eighth looks like the one that was known: three
+    bits have their limit there."""
+    bound = 40_000
+    cluster = Cluster(2, send_timeout_ticks=bound)
+
+    async def main() -> None:
+        a, b, source, target = await pair(cluster)
+        for _ in range(5):
+            await a.provide_receive_buffer(source)
+            await (await b.send(target, node=0, port=0)).wait()
+            await a.receive()
+        for _ in range(missed):
+            cluster.restart(1)
+        b = await cluster.gms[1].open_port(0)
+        target = await b.dma_malloc(500)
+        await a.provide_receive_buffer(source)
+        handle = await b.send(target, node=0, port=0)
+        if missed == 8:
+            # Its numbers 0 to 4 are taken for those of before: four messages fail, the fifth counts as taken.
+            handles = [handle, *[await b.send(target, node=0, port=0) for _ in range(3)]]
+            for one in handles:
+                with pytest.raises(SendTimedOutError):
+                    await one.wait()
+            await (await b.send(target, node=0, port=0)).wait()
+            await cluster.settle()
+            assert a.poll() is None
+            await (await b.send(target, node=0, port=0)).wait()
+            assert (await a.receive()).length == 500
+            return
+        await handle.wait()
+        assert (await a.receive()).length == 500
+        took = ticks(cluster, handle.done_cycle - handle.sent_cycle)
+        assert took < 4_000 if missed % 8 < 4 else bound / 2 <= took < bound
+        await cluster.settle()
+        cluster.assert_home()
+
+    cluster.run(main())
+
+
+def test_copies_of_a_former_start_do_not_make_it_the_present_one() -> None:
+    """They come for long, beside packets of the node as it is."""
+    cluster = Cluster(2, send_timeout_ticks=40_000)
+
+    async def main() -> None:
+        a, b, source, target = await pair(cluster)
+        old = Header(
+            source=0,
+            destination=1,
+            route=1,
+            bandwidth=pack_code(Code.RESTART, 7),
+            flow=pack_flow(FlowKey(0, 0, 0), True),
+        )
+        for _ in range(12):
+            await b.provide_receive_buffer(target)
+            await (await a.send(source, node=1, port=0)).wait()
+            assert (await b.receive()).length == 500
+            cluster.cards[1].put(old.pack().to_bytes(16, "little"))
+            await cluster.world.sleep(int(5_000 * cluster.nic.tick_cycles))
+        assert cluster.programs[1].recv.dropped == 12
+
+    cluster.run(main())
