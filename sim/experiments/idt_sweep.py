@@ -153,7 +153,7 @@ class IdtSweep(Experiment):
             markersize=10,
             label="published",
         )
-        axes.axvline(T_TICKS, color="grey", linewidth=0.8)
+        axes.axvline(T_TICKS, color="grey", linewidth=0.8, label=f"T = {T_TICKS} ticks")
         axes.set_xlabel("IDT (ticks)")
         axes.set_ylabel("bandwidth (MB/s)")
         axes.set_ylim(bottom=0)

@@ -353,7 +353,8 @@ class NetworkLoad(Experiment):
         saturated, and a dotted line stands at the first of them."""
         left, right = figure.subplots(1, 2)
         for number, allocator in enumerate(parameters.allocators):
-            color = f"C{number}"
+            # Lines may lie on one another: points of each have a shape of their own.
+            color, mark = f"C{number}", "osD^vP"[number % 6]
             mine = [one.results for one in outcomes if one.point.parameters["allocator"] == allocator]
             mine.sort(key=lambda one: float(one[OFFERED]))
             calm = [one for one in mine if not one["saturated"]]
@@ -361,24 +362,27 @@ class NetworkLoad(Experiment):
             left.plot(
                 [one[OFFERED] for one in calm],
                 [one["latency_mean_cycles"] for one in calm],
-                "o-",
+                f"{mark}-",
                 color=color,
+                markersize=9 - 4 * (number > 0),
                 label=allocator,
             )
+            right.plot([one[OFFERED] for one in mine], [one[ACCEPTED] for one in mine], "-", color=color)
             right.plot(
-                [one[OFFERED] for one in mine],
-                [one[ACCEPTED] for one in mine],
-                "-",
+                [one[OFFERED] for one in calm],
+                [one[ACCEPTED] for one in calm],
+                mark,
                 color=color,
+                markersize=9 - 4 * (number > 0),
                 label=allocator,
             )
-            right.plot([one[OFFERED] for one in calm], [one[ACCEPTED] for one in calm], "o", color=color)
             right.plot(
                 [one[OFFERED] for one in full],
                 [one[ACCEPTED] for one in full],
-                "o",
+                mark,
                 color=color,
-                markerfacecolor="w",
+                markersize=9 - 4 * (number > 0),
+                markerfacecolor="none",
             )
             if full:
                 left.axvline(full[0][OFFERED], color=color, linestyle=":", linewidth=1)

@@ -195,24 +195,53 @@ class RateOverhead(Experiment):
         return claims
 
     def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
-        """Bandwidth and round trip against message size; a line a program."""
-        left, right = figure.subplots(1, 2)
-        styles = ("o-", "s:", "x--")
-        for program, style in zip(PROGRAMS, styles, strict=True):
+        """Above bandwidth and round trip against message size, a line a program; below what each loses against the
+        unmodified one. Sizes beside the range are hollow points."""
+        panels = figure.subplots(2, 2, sharex=True)
+        named = {one.point.parameters["message_bytes"]: one.point.parameters["in_range"] for one in outcomes}
+        # Sizes that the user names are all there are, and stand beside none.
+        beside = {length for length, inside in named.items() if not inside and any(named.values())}
+        for program, (mark, color) in zip(PROGRAMS, (("o-", "C0"), ("s:", "C1"), ("x--", "C2")), strict=True):
             mine = sorted(
                 (one for one in outcomes if one.point.parameters["program"] == program),
                 key=lambda one: int(one.point.parameters["message_bytes"]),
             )
-            sizes = [one.point.parameters["message_bytes"] for one in mine]
-            for axes, key in ((left, "bandwidth_mb_per_s"), (right, "round_trip_us")):
-                axes.plot(sizes, [one.results[key] for one in mine], style, label=program)
-        left.set_ylabel("bandwidth (MB/s)")
-        right.set_ylabel("round trip (µs)")
-        right.set_yscale("log")
-        for axes in (left, right):
-            axes.set_xlabel("message (bytes)")
+            absolute: list[dict[int, float]] = [
+                {one.point.parameters["message_bytes"]: one.results[key] for one in mine}
+                for key in ("bandwidth_mb_per_s", "round_trip_us")
+            ]
+            loss, late = (
+                {n: 100 * part(x, y) for n, (x, y) in sorted(_pairs(outcomes, key, program).items())}
+                for key, part in (
+                    ("transfer_cycles", lambda mine, other: 1 - other / mine),
+                    ("round_trips_cycles", lambda mine, other: mine / other - 1),
+                )
+            )
+            for axes, values in zip(panels.flat, [*absolute, loss, late], strict=True):
+                ranged = {n: value for n, value in values.items() if n not in beside}
+                style = {"color": color, "markersize": 4}
+                axes.plot(list(ranged), list(ranged.values()), mark, label=program, **style)
+                apart = [(n, values[n]) for n in values if n in beside]
+                axes.plot(
+                    *zip(*apart, strict=True) if apart else ([], []), mark[0], markerfacecolor="w", **style
+                )
+        labels = ("bandwidth (MB/s)", "round trip (µs)", "bandwidth lost (%)", "latency added (%)")
+        for axes, label in zip(panels.flat, labels, strict=True):
+            axes.set_ylabel(label)
             axes.set_xscale("log", base=2)
-            axes.legend()
+        panels[0, 1].set_yscale("log")
+        bound = panels[1, 0].axhline(
+            WORST_PCT, color="black", linewidth=0.8, label=f"published: at most {WORST_PCT:g}%"
+        )
+        panels[0, 0].legend(fontsize="small")
+        handles = [bound]
+        if beside:
+            hollow = {"color": "grey", "markerfacecolor": "w", "label": "beside the range"}
+            handles += panels[1, 0].plot([], [], "o", markersize=4, **hollow)
+        panels[1, 0].legend(handles=handles, loc="center left", fontsize="small")
+        for axes in panels[1]:
+            axes.set_xticks([4, 64, KB, 16 * KB], ["4", "64", "1 K", "16 K"])
+            axes.set_xlabel("message (bytes)")
         figure.suptitle("Unmodified and rate-controlled GM, no flow regulated")
 
 

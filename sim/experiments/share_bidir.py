@@ -173,7 +173,11 @@ class ShareBidir(Experiment):
         bandwidth_bars(
             figure,
             outcomes,
-            [outcome.point.label for outcome in outcomes],
+            [
+                f"in {one.point.parameters['in_idt_ticks']}, out "
+                + ", ".join(map(str, one.point.parameters["out_idt_ticks"]))
+                for one in outcomes
+            ],
             x_label="IDT of the incoming and of the outgoing flows (ticks)",
             title="Flows share what a node can send while it receives",
             flow_names=("in", "out", "out"),

@@ -132,7 +132,7 @@ class ShareReceiver(Experiment):
             figure,
             outcomes,
             [outcome.point.label.removeprefix("IDT ").replace(" ", ", ") for outcome in outcomes],
-            x_label="IDT of the flows",
+            x_label=f"IDT of the flows (T = {T_TICKS} ticks)",
             title="Flows to one receiver share in the inverse ratio of their IDTs",
         )
 

@@ -195,7 +195,7 @@ class ShareSenders(Experiment):
             figure,
             outcomes,
             [outcome.point.label.removeprefix("IDT ").replace(" ", ", ") for outcome in outcomes],
-            x_label="IDT of the flows",
+            x_label=f"IDT of the flows (T = {T_TICKS} ticks)",
             title="Flows of one sender share in the inverse ratio of their IDTs",
         )
 

@@ -164,12 +164,18 @@ class VlIsolation(Experiment):
                 axes.bar(place - 0.2, mean, width=0.4, color="C0")
                 axes.bar(place + 0.2, p99, width=0.4, color="C1")
             else:
-                axes.text(place, 0, "saturated", rotation=90, ha="center", va="bottom")
+                axes.text(
+                    place, 0.02, "saturated", rotation=90, ha="center", transform=axes.get_xaxis_transform()
+                )
         axes.bar(0, 0, color="C0", label="mean")
         axes.bar(0, 0, color="C1", label="99th percentile")
-        labels = [one.point.label.replace(", ", "\n").replace("_", "\n") for one in outcomes]
-        # Three settings an arbiter: room for the labels of two of them as they are.
-        axes.set_xticks(range(len(outcomes)), labels, fontsize=min(10, 60 / len(outcomes)))
+        if len(outcomes) <= 6:
+            labels = [one.point.label.replace(", ", "\n").replace("_", "\n") for one in outcomes]
+            axes.set_xticks(range(len(outcomes)), labels)
+        else:  # of more than two arbiters: upright, or they would overlap
+            labels = [one.point.label for one in outcomes]
+            axes.set_xticks(range(len(outcomes)), labels, rotation=90, fontsize="small")
         axes.set_xlim(-0.6, len(outcomes) - 0.4)
-        axes.set_ylabel("latency of the well-behaved class (cycles)")
-        figure.legend(loc="outside upper center", ncols=2)
+        axes.set_ylabel("latency (cycles)")
+        axes.set_title("Latency of a well-behaved class beside one that floods")
+        figure.legend(loc="outside lower center", ncols=2)

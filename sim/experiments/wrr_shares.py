@@ -332,22 +332,35 @@ class WrrShares(Experiment):
         return claims
 
     def plot(self, parameters: WrrSharesParameters, outcomes: Sequence[Outcome], figure: Figure) -> None:
-        """A bar a point, of the VLs' shares; lines where the weights would have them end."""
-        axes = figure.add_subplot()
-        places = range(len(outcomes))
-        below, wanted = [0.0] * len(outcomes), [0.0] * len(outcomes)
-        for vl in range(len(parameters.bandwidths)):
-            share = [one.results["share"][vl] for one in outcomes]
-            axes.bar(places, share, bottom=below, color=f"C{vl}", label=f"VL {vl}")
-            below = [a + b for a, b in zip(below, share, strict=True)]
-            wanted = [a + one.results["weight_share"][vl] for a, one in zip(wanted, outcomes, strict=True)]
-            axes.hlines(
-                wanted, [p - 0.45 for p in places], [p + 0.45 for p in places], color="black", linewidth=1
-            )
-        axes.set_xticks(places, [one.point.label for one in outcomes], rotation=90, fontsize=6)
-        axes.set_ylabel("share of the link (lines: weights)")
+        """A panel a variant: a bar a point, of the VLs' shares; lines where the weights would have them end."""
+        variants = list(dict.fromkeys(one.point.parameters["variant"] for one in outcomes))
+        columns = min(2, len(variants))
+        # All have the same points: labels below the last of a column, if each column is as long.
+        same = len(variants) % columns == 0
+        panels = figure.subplots(
+            -(-len(variants) // columns), columns, sharex=same, sharey=True, squeeze=False
+        )
+        for axes, variant in zip(panels.flat, variants, strict=False):
+            mine = [one for one in outcomes if one.point.parameters["variant"] == variant]
+            places = range(len(mine))
+            below, wanted = [0.0] * len(mine), [0.0] * len(mine)
+            for vl in range(len(parameters.bandwidths)):
+                share = [one.results["share"][vl] for one in mine]
+                axes.bar(places, share, bottom=below, color=f"C{vl}", label=f"VL {vl}")
+                below = [a + b for a, b in zip(below, share, strict=True)]
+                wanted = [a + one.results["weight_share"][vl] for a, one in zip(wanted, mine, strict=True)]
+                ends = [p - 0.45 for p in places], [p + 0.45 for p in places]
+                axes.hlines(wanted, *ends, color="black", linewidth=1)
+            labels = [one.point.label.removeprefix(f"{variant}, ") for one in mine]
+            axes.set_xticks(places, labels, rotation=90, fontsize=7)
+            axes.set_title(variant, fontsize="medium")
+        for axes in panels.flat[len(variants) :]:
+            axes.set_visible(False)
+        figure.supylabel("share of the link (lines: weights)")
         # Bars fill the axes.
-        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=len(parameters.bandwidths))
+        names = panels[0, 0].get_legend_handles_labels()
+        figure.legend(*names, loc="outside lower center", ncols=len(parameters.bandwidths))
+        figure.suptitle("Shares of a link, by the VLs that send and by what changes")
 
 
 async def measure(bench: NetworkBench, spec: Mapping[str, Any]) -> dict[str, Any]:
