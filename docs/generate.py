@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import lanikai.hdl.registers
@@ -79,6 +79,14 @@ def register_rows(path: Path) -> Iterator[str]:
             yield f"| | | {bits} | `{field.name}` | {access} | {field.doc} |"
 
 
+def blocks_page() -> str:
+    """Every block of the RTL (`catalogue.py`)."""
+    sys.path.insert(0, str(HERE))
+    import catalogue
+
+    return catalogue.page()
+
+
 def bench_page() -> str:
     """The speeds of a run of `lanikai bench --build --json docs/bench.json`."""
     report = json.loads((HERE / "bench.json").read_text())
@@ -112,24 +120,69 @@ def bench_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def results_page() -> str:
-    """The page as it is, with its tables of fitted numbers and of broken claims made anew."""
-    sys.path.insert(0, str(HERE.parent / "tests" / "system"))
-    from broken_claims import page as broken_claims_table
-
-    text = (HERE / "results.md").read_text()
-    for name, table_text in (("fitted numbers", fitted_table()), ("broken claims", broken_claims_table())):
-        begin, end = f"<!-- {name}: made by docs/generate.py -->\n", f"<!-- end of {name} -->\n"
+def filled(page: str, tables: Mapping[str, str], source: str = "") -> str:
+    """The page as it is, with its tables of these names made anew; each stands between two comments."""
+    text = (HERE / page).read_text()
+    for name, table_text in tables.items():
+        begin, end = f"<!-- {name}: made by docs/generate.py{source} -->\n", f"<!-- end of {name} -->\n"
         before, _, rest = text.partition(begin)
         text = f"{before}{begin}{table_text}{end}{rest.partition(end)[2]}"
     return text
 
 
+def results_page() -> str:
+    """The page with its tables of fitted numbers and of broken claims."""
+    sys.path.insert(0, str(HERE.parent / "tests" / "system"))
+    from broken_claims import page as broken_claims_table
+
+    return filled("results.md", {"fitted numbers": fitted_table(), "broken claims": broken_claims_table()})
+
+
+COLUMNS = {
+    "lut4": "LUT4",
+    "lut4_sites": "all LUT4 sites",
+    "ff": "FF",
+    "distributed_ram": "RAM of LUTs",
+    "bram": "block RAM",
+    "fmax_mhz": "fmax, MHz",
+    "decision_cycles": "decision, cycles",
+    "target": "aim",
+}
+"""Columns of the tables of measured areas, by their keys in `synthesis.json`."""
+
+
+def measured(name: str) -> str:
+    """The table `name` of what was synthesized: a row for each that `synthesis.json` has of it."""
+    rows = [row for row in json.loads((HERE / "synthesis.json").read_text())["rows"] if row["table"] == name]
+    keys = [key for key in COLUMNS if any(key in row for row in rows)]
+    lines = [f"| | {' | '.join(COLUMNS[key] for key in keys)} |", "|" + "---|" * (len(keys) + 1)]
+    for row in rows:
+        cells = [row["label"]]
+        for key in keys:
+            value = row.get(key, "")
+            text = f"{value:,}" if isinstance(value, int) else str(value)
+            if key == "fmax_mhz":
+                note = f" ({row['note']})" if row.get("note") else ""
+                text = ", ".join(map(str, value)) + note
+            cells.append(text)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n" + "\n".join(lines) + "\n\n"
+
+
+def measured_page(page: str, *names: str) -> str:
+    """The page with its tables of measured areas."""
+    tables = {f"measured {name}": measured(name) for name in names}
+    return filled(page, tables, " from docs/synthesis.json")
+
+
 PAGES = {
     "bench.md": bench_page,
+    "blocks.md": blocks_page,
     "experiments.md": experiments_page,
     "registers.md": registers_page,
+    "rate-control.md": lambda: measured_page("rate-control.md", "rate control"),
     "results.md": results_page,
+    "synthesis.md": lambda: measured_page("synthesis.md", "routers", "cards", "blocks"),
 }
 """File name in this folder: what makes its text."""
 

@@ -58,6 +58,8 @@ class LinkPacer(wiring.Component):
     Members: `slot` (out): a flit may be sent in this cycle; `sent` (in): one is. Over any window the flits sent
     are at most `rate * cycles + 1`: an unused slot is kept (one at most), so that a flit that comes after idle
     time leaves at once. With a rate of 1, `slot` is constant and there is no logic.
+
+    Latency: none. Throughput: the link's rate. Reset: a flit may be sent at once.
     """
 
     def __init__(self, config: LinkConfig) -> None:

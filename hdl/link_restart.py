@@ -62,8 +62,8 @@ class TransmitRestart(wiring.Component):
     - `cuts` (out, 8): packets cut since reset, modulo 2^8. `cutting` (out): VLs whose packet is cut in this cycle.
 
     Latency: `peer` to `stop` none, to `restart` and `cut` one cycle. From a reset of either end to the link's work:
-    at most twice `settle_cycles`, three round trips, and as long as the receiver's buffer takes to empty. Reset: down.
-    After power-on: up.
+    at most twice `settle_cycles`, three round trips, and as long as the receiver's buffer takes to empty.
+    Throughput: a flit a cycle. Reset: down. After power-on: up.
     """
 
     def __init__(self, config: LinkConfig) -> None:
@@ -134,8 +134,8 @@ class ReceiveRestart(wiring.Component):
     - `cuts` (out, 8): packets that were ended so, `lost` (out, 16): flits thrown away; since reset, modulo 2^8, 2^16.
     - `busy` (out): the link is down.
 
-    `accept` follows from registers and `restart` in the same cycle. Reset: down, nothing is accepted. After power-on:
-    up.
+    Latency: none from a flit to `accept`, which follows from registers and `restart`. Throughput: a flit a cycle.
+    Reset: down, nothing is accepted. After power-on: up.
     """
 
     def __init__(self, config: LinkConfig) -> None:

@@ -14,7 +14,8 @@ class Registered(wiring.Component):
     """`component` (submodule `name`) with a register behind each input and before each output.
 
     Members: those of the component. Latency: one cycle each way, so handshakes do not work through it: it is made
-    to be synthesized, so that every path of the component lies between registers. Reset: all registers 0.
+    to be synthesized, so that every path of the component lies between registers. Throughput: the component's.
+    Reset: all registers 0.
     """
 
     def __init__(self, component: wiring.Component, *, name: str) -> None:

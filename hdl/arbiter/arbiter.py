@@ -22,6 +22,9 @@ class Arbiter(wiring.Component):
 
     A derived class gives `elaborate`, and in its docstring the algorithm, its memory, and the longest wait of
     a requester that keeps asking.
+
+    Latency: none from `requests` to `grant`; a used grant counts from the next cycle on. Throughput: a grant a
+    cycle.
     """
 
     def __init__(self, *, size: int) -> None:

@@ -17,7 +17,8 @@ class RoundRobinArbiter(Arbiter):
     for `size` 1). Longest wait: a requester that keeps asking is passed over by each of the others at most
     once, so it is granted after at most `size - 1` used grants of others. Equal shares, flit by flit.
 
-    Combinational from `requests` to `grant`: two subtractions of `size` bits. Reset: number 0 is the first.
+    Latency: none from `requests` to `grant`, two subtractions of `size` bits. Throughput: a grant a cycle. Reset:
+    number 0 is the first.
     """
 
     def elaborate(self, platform: object) -> Module:

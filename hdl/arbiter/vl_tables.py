@@ -48,9 +48,9 @@ class VlTables(wiring.Component):
       they come into use in the next cycle.
 
     Latency: a commit is `pending` after `2 * entries + 2 * rows + 2` cycles at most, with `entries` and `rows`, the
-    VLs, rounded up to powers of two (162 for 64 entries and 16 VLs). Reset: every VL has one entry of weight 1 in the
-    low table, in the order of their numbers, and none in the high one, without limit; and `2 * entries` cycles wipe the
-    entries, since a memory has no reset.
+    VLs, rounded up to powers of two (162 for 64 entries and 16 VLs). Throughput: a place looked up a cycle, one
+    commit at a time. Reset: every VL has one entry of weight 1 in the low table, in the order of their numbers, and
+    none in the high one, without limit; and `2 * entries` cycles wipe the entries, since a memory has no reset.
     """
 
     def __init__(self, *, vls: int, entries: int, sums: bool = True, patience_cycles: int = 0) -> None:

@@ -25,8 +25,8 @@ class BurstWriter(wiring.Component):
     - `done` (out): the response comes in this cycle; `error` (out): it is an error.
     - `axi` (out, `Axi4Signature`), ID 0; it never reads.
 
-    Latency: `start` to the address on the bus, and a beat to the bus: a cycle. `wvalid` never waits for
-    `awready`. Reset: idle.
+    Latency: `start` to the address on the bus, and a beat to the bus: a cycle. `wvalid` never waits for `awready`.
+    Throughput: a beat a cycle while the bus takes one. Reset: idle.
     """
 
     def __init__(self, *, data_bits: int) -> None:

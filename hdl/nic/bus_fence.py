@@ -44,7 +44,8 @@ class BusFence(wiring.Component):
     in any: so it counts for every ID by itself, and transfers that start after the mark are not waited for.
     At most 15 transfers of a direction may be under way with one ID.
 
-    Latency: an answer in one cycle shows in the next. Reset: nothing is waited for, nothing under way.
+    Latency: an answer in one cycle shows in the next. Throughput: a handshake of each channel a cycle. Reset:
+    nothing is waited for, nothing under way.
     """
 
     def __init__(self) -> None:

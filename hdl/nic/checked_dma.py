@@ -31,8 +31,8 @@ class CheckedDma(wiring.Component):
 
     An access that is forbidden ends without a command. After an error on the bus no further command is given.
 
-    Latency: a cycle to `access`, a cycle from a segment to its command; the next command follows when the
-    engine is done. Reset: idle.
+    Latency: a cycle to `access`, a cycle from a segment to its command; the next command follows when the engine is
+    done. Throughput: one access at a time. Reset: idle.
     """
 
     def __init__(self) -> None:

@@ -71,9 +71,9 @@ class Completion(wiring.Component):
     to be done is read no more. The status word of a post is written, and answered, before its entry; if the bus
     answers it with an error, the entry of a post that says OK says BUS_ERROR.
 
-    Lag: entries of a queue are written together, in one burst, when there are `batch` of them, or they reach
-    a multiple of `completion_batch`, or the first is `lag_cycles` old. To that comes a look at the other
-    queues (`completion_queues` cycles), and one burst and one post for each of them that is due too.
+    Latency: entries of a queue are written together, in one burst, when there are `batch` of them, or they reach a
+    multiple of `completion_batch`, or the first is `lag_cycles` old. To that comes a look at the other queues
+    (`completion_queues` cycles), and one burst and one post for each of them that is due too.
 
     A consumer that falls behind: with `stall` its queue takes no post before there is room. Without, the last
     free entry of the ring says OVERRUN and the queue is dead until it is set up again. An entry that has not

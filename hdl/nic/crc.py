@@ -64,7 +64,7 @@ class PacketCrc(wiring.Component):
     Members: `valid` (in), `data` (in, `flit_bits`): a flit; `first` (in): it is the packet's first. `crc`
     (out, 32): the CRC of the flits up to the cycle before. The route in the header counts as zero.
 
-    Latency 1 cycle, a flit a cycle. Before the first packet `crc` means nothing.
+    Before the first packet `crc` means nothing. Latency: 1 cycle. Throughput: a flit a cycle.
     """
 
     def __init__(self, link: LinkConfig) -> None:

@@ -24,7 +24,7 @@ class DmaGate(wiring.Component):
     - `engine` (out, stream of `HOST_DMA_COMMAND`), `engine_busy`, `engine_done`, `engine_error` (in): the
       engine.
 
-    Latency: none. Reset: neither has the engine.
+    Latency: none. Throughput: the engine's. Reset: neither has the engine.
     """
 
     def __init__(self) -> None:

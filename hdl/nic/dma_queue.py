@@ -57,7 +57,7 @@ class DmaQueue(wiring.Component):
     before there is room for its result, so none is lost, and firmware that does not take them stops the engine.
 
     Latency: 1 cycle from `submit` to `start`, 1 from `done` to `finished` and `ended_count`; `ended` comes with
-    `done`. Reset: empty, counts 0.
+    `done`. Throughput: a submit, a start and an end a cycle. Reset: empty, counts 0.
 
     Raises ConfigError for less than 1 entry.
     """

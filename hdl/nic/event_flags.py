@@ -22,8 +22,9 @@ class EventFlags(wiring.Component):
       order of numbers and around; 0 if none is.
     - `acknowledge` (in): drop flag `index`, unless it is set in this cycle; nothing if none is up.
 
-    A source that is set again and again is served once a turn and keeps no other from its turn. Reset: all
-    are down.
+    A source that is set again and again is served once a turn and keeps no other from its turn. Latency: 1 cycle
+    from `set` to `any` and `index`. Throughput: every event of a cycle, an acknowledgement a cycle. Reset: all are
+    down.
 
     Raises ConfigError for a size below 1.
     """

@@ -45,13 +45,12 @@ class HostDma(wiring.Component):
       the SRAM.
     - `sram` (out, `SramPortSignature`). Addresses past the SRAM's end wrap.
 
-    Throughput: one bus beat a cycle as long as bus and SRAM are ready, at any alignment, with no idle cycle
-    between bursts if the bus takes the next address early, and 2 (from host memory) or 3 (to it) between
-    transfers that follow closely, whatever the latency of the bus if `host_dma_bursts` bursts cover it. Latency
-    from `start` to the address on the bus: 2 cycles; to the first write data: 4 if the SRAM grants at once.
-    From the last read beat to `done`: 2 cycles; from the last write response: 1. `wvalid` never waits for
-    `awready`, nor `bready` and `rready` for anything but the SRAM. No bus output depends on an input of the
-    same cycle. Reset: idle, no error.
+    Throughput: one bus beat a cycle as long as bus and SRAM are ready, at any alignment, with no idle cycle between
+    bursts if the bus takes the next address early, and 2 (from host memory) or 3 (to it) between transfers that
+    follow closely, whatever the latency of the bus if `host_dma_bursts` bursts cover it. Latency: from `start` to
+    the address on the bus: 2 cycles; to the first write data: 4 if the SRAM grants at once. From the last read beat
+    to `done`: 2 cycles; from the last write response: 1. `wvalid` never waits for `awready`, nor `bready` and
+    `rready` for anything but the SRAM. No bus output depends on an input of the same cycle. Reset: idle, no error.
 
     With `config.pipelined` an address takes a cycle more (from `start` 3 cycles, and no two bursts begin in cycles that
     follow each other), and so does `done`, behind which the data of the next transfer begins: 3 or 4 cycles between

@@ -67,12 +67,12 @@ class HostPort(wiring.Component):
     that is refused (counted by `Doorbell`), a doorbell read, a register or doorbell write
     without all four strobes. A write to a register that software may only read is OKAY and does nothing.
 
-    Latency: one write and one read at a time, beside each other. `awready` and `wready` are up until their
-    half of a write has come, in any order, and again once it has been done; `bvalid` comes two cycles after
-    the later half, more if the SRAM is busy. A doorbell write to a full queue is done when the queue has
-    room: the next write waits on the bus behind it, reads do not. `rvalid` comes three cycles after the
-    address, more if the SRAM is busy; of an SRAM write and read at the same time the write goes first. Valid
-    signals stay up, and their payload stays, until they are taken. Reset: nothing is under way.
+    Throughput: one write and one read at a time, beside each other. Latency: `awready` and `wready` are up until
+    their half of a write has come, in any order, and again once it has been done; `bvalid` comes two cycles after
+    the later half, more if the SRAM is busy. A doorbell write to a full queue is done when the queue has room: the
+    next write waits on the bus behind it, reads do not. `rvalid` comes three cycles after the address, more if the
+    SRAM is busy; of an SRAM write and read at the same time the write goes first. Valid signals stay up, and their
+    payload stays, until they are taken. Reset: nothing is under way.
     """
 
     def __init__(self, config: NicConfig) -> None:

@@ -22,8 +22,8 @@ class InterruptStatus(wiring.Component):
     - `status` (out, `width`): the register; a bit is up from the cycle after its event.
     - `event` (out): an enabled bit is up: `status & mask`, in the same cycle.
 
-    Bits of `levels` are not stored: they follow `set` in the same cycle, and `clear` does nothing to them.
-    Reset: no bit is up.
+    Bits of `levels` are not stored: they follow `set` in the same cycle, and `clear` does nothing to them. Latency:
+    1 cycle from `set` to `status`, none for `levels`. Throughput: every event of a cycle. Reset: no bit is up.
     """
 
     def __init__(self, *, width: int, levels: int = 0) -> None:

@@ -96,11 +96,12 @@ class Nic(wiring.Component):
        then it writes status the same way, and HOST_INTERRUPT if the host sleeps: HOST_ISR raises `interrupt`
        if HOST_IMR lets it.
 
-    SRAM ports, by round robin: host, processor, host DMA, send, receive, second processor. Starting an engine
-    that is busy (or armed) does nothing; before an engine with a queue (`DmaQueue`) a start is put into the
-    queue, and does nothing but be counted if that is full. Commands that name a thing which does not exist
-    (`names.py`) are refused and counted in REFUSED, and its registers read as zero. Latency of each step is in
-    its block's docstring. Reset: everything idle, no buffer armed, nothing enabled.
+    SRAM ports, by round robin: host, processor, host DMA, send, receive, second processor. Starting an engine that
+    is busy (or armed) does nothing; before an engine with a queue (`DmaQueue`) a start is put into the queue, and
+    does nothing but be counted if that is full. Commands that name a thing which does not exist (`names.py`) are
+    refused and counted in REFUSED, and its registers read as zero. Latency: that of each step is in its block's
+    docstring. Throughput: that of its engines (`HostDma`, `SendEngine`, `ReceiveEngine`). Reset: everything idle,
+    no buffer armed, nothing enabled.
 
     Where the configuration asks for it there are also, for owners of doorbell pages (`HostPort`): `Completion`,
     on the host's bus beside the DMA engine (`AxiJoin`); `Protection`, `Translation` and `CheckedDma`, before the

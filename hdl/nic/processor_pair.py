@@ -27,9 +27,10 @@ class BankJoin(wiring.Component):
     taken. `ready` (out, 2): it is taken in this cycle. `bank` (out, `BankSignature`): the bank. `who` (out): whose
     access `bank` has.
 
-    Rule: an access goes through in the cycle in which it is asked for, unless the other processor asks too and has not
-    been the last one served. So it waits for one access of the other at most, and none is lost or done twice. The data
-    of a read are on both ports in the cycle after. Reset: processor 0 would be first.
+    Rule: an access goes through in the cycle in which it is asked for, unless the other processor asks too and has
+    not been the last one served. So it waits for one access of the other at most, and none is lost or done twice.
+    The data of a read are on both ports in the cycle after. Latency: none, or the other one's access. Throughput:
+    an access a cycle. Reset: processor 0 would be first.
     """
 
     def __init__(self) -> None:
@@ -70,11 +71,12 @@ class BankJoin(wiring.Component):
 class PairedLocks(wiring.Component):
     """`LOCKS` locks, each held by one of two processors or by none, and a word from each to the other.
 
-    Members: `who` (in): which processor writes or reads. `write` (in), `take`, `free` (in, 8): at the end of the cycle
-    it has given back the locks of its own that are in `free`, and then got those in `take` that the other does not
-    have. `mine`, `others` (out, 8): what `who` and the other one have. `tell` (in), `word` (in, 32): `who` writes its
-    word; `told` (out, 32): the word that the other of `who` wrote last; `signal` (out, 2): processors to which one is
-    written in this cycle. Reset: nobody has a lock, words are 0.
+    Members: `who` (in): which processor writes or reads. `write` (in), `take`, `free` (in, 8): at the end of the
+    cycle it has given back the locks of its own that are in `free`, and then got those in `take` that the other
+    does not have. `mine`, `others` (out, 8): what `who` and the other one have. `tell` (in), `word` (in, 32): `who`
+    writes its word; `told` (out, 32): the word that the other of `who` wrote last; `signal` (out, 2): processors to
+    which one is written in this cycle. Latency: none to read, 1 cycle from a write to what it changes. Throughput:
+    a write a cycle. Reset: nobody has a lock, words are 0.
     """
 
     def __init__(self) -> None:
@@ -120,6 +122,8 @@ class PairedDmaQueue(wiring.Component):
     Rule: when both queues have a transfer for the engine they take turns, a transfer each, so a transfer waits for one
     of the other's at most beside those that are in the engine (`IN_ENGINE` in all). Room, lists, tags and what has
     ended are each processor's own: neither can fill the other's queue, or take its results.
+
+    Latency: that of `DmaQueue`, and a transfer of the other queue's at most. Throughput: that of `DmaQueue`.
     """
 
     def __init__(

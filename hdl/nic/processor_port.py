@@ -33,10 +33,10 @@ class ProcessorPort(wiring.Component):
     - `taken` (out): an access is taken in this cycle.
     - only if `shared`: `bank_ready` (in): the access to `registers` is taken in this cycle; it is held until then.
 
-    Latency: a register access is taken at once, an SRAM access when the SRAM grants it (at best in the same
-    cycle); read data comes in the cycle after and stands for that cycle only. An access a cycle. Addresses
-    with neither register nor SRAM behind them are taken at once, read as zero and write nothing. The low two
-    bits of an address are ignored.
+    Latency: a register access is taken at once, an SRAM access when the SRAM grants it (at best in the same cycle);
+    read data comes in the cycle after and stands for that cycle only. Addresses with neither register nor SRAM
+    behind them are taken at once, read as zero and write nothing. The low two bits of an address are ignored.
+    Throughput: an access a cycle.
 
     With `config.pipelined` whatever is not of the SRAM is taken in the second cycle of its request, so that such an
     access takes two. `registers` (and `bank_ready`) have it in the first of them, in which `held` (in) must not be up,

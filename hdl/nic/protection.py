@@ -64,9 +64,9 @@ class Protection(wiring.Component):
     (NO_PAGE). No segment is given before every check has been passed, so an access is done as a whole or nothing of it
     is.
 
-    Latency from `access` to the first segment: 3 cycles, and 4 for each page if it is cached; then a segment
-    a cycle. Reset: no access is under way; channels and regions stay as they are, after power-up none is
-    open or valid.
+    Latency: from `access` to the first segment: 3 cycles, and 4 for each page if it is cached; then a segment a
+    cycle. Throughput: one access at a time. Reset: no access is under way; channels and regions stay as they are,
+    after power-up none is open or valid.
 
     Raises ConfigError for a configuration without regions.
     """

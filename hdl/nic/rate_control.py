@@ -38,11 +38,11 @@ class RateControl(wiring.Component):
     - `idt`, `ndt`, `valid` show the selected flow in the same cycle: `settled` is constantly high. So is `ready`
       of every stream here, and `write_ready`; users wait for them, so that a unit of many flows can take its time.
 
-    Latency: one cycle from a command, or from the tick, to the offer that accounts for it: `dispatch` is a
-    function of registers and `rtc`, a tree of `flows - 1` comparisons. A user must not rely on one cycle: a
-    unit of more flows holds `dispatch.valid` low while it decides. One command of each kind a cycle. An
-    unregulated flow (IDT = 0) is offered in the cycle after `enqueue`, and again in the cycle after
-    `dispatched`, unless another one's time came before this tick.
+    Latency: one cycle from a command, or from the tick, to the offer that accounts for it: `dispatch` is a function
+    of registers and `rtc`, a tree of `flows - 1` comparisons. A user must not rely on one cycle: a unit of more
+    flows holds `dispatch.valid` low while it decides. An unregulated flow (IDT = 0) is offered in the cycle after
+    `enqueue`, and again in the cycle after `dispatched`, unless another one's time came before this tick.
+    Throughput: one command of each kind a cycle.
 
     Commands of one cycle act in this order: `dispatched` (by the IDT before the cycle), `clear`, writes,
     `enqueue`. So a flow that is dispatched with `last` and gets a new token in the same cycle stays valid,

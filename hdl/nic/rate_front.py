@@ -19,6 +19,7 @@ class RateFront(wiring.Component):
     cycle; until all of them have been taken no other one is (`ready` of all streams, `write_ready`), and the state is
     not `settled`. No path leads from a command to the unit's memories, nor from them to `ready`.
 
+    Latency: a cycle more than the unit's. Throughput: a command of each kind at once, then as the unit takes them.
     Reset: as the unit; no command is kept.
     """
 

@@ -82,8 +82,8 @@ class RateTree(wiring.Component):
     meanwhile, since the rows are known from the start. So one set of comparators, one for each child of a node,
     serves all levels, and a row is a word of block RAM.
 
-    Reset: all flows invalid, IDT and NDT zero. It takes a cycle a flow, of a power of two, to write that into the
-    memories; until then no command is taken.
+    Throughput: a command in `decision_cycles`. Reset: all flows invalid, IDT and NDT zero. It takes a cycle a flow,
+    of a power of two, to write that into the memories; until then no command is taken.
     """
 
     def __init__(self, config: NicConfig, *, radix_bits: int = RADIX_BITS, skippable: bool = False) -> None:

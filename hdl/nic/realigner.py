@@ -27,8 +27,8 @@ class Realigner(wiring.Component):
       `out_mask` marks the bytes of the string. Held until taken.
     - `idle` (out): the whole string has left.
 
-    Latency 1 cycle. Throughput: the narrower side moves a chunk every cycle, at any alignment, while both
-    sides go on. Outputs follow from registers alone, `ready` from `pending` too. Reset: idle.
+    Latency: 1 cycle. Throughput: the narrower side moves a chunk every cycle, at any alignment, while both sides go
+    on. Outputs follow from registers alone, `ready` from `pending` too. Reset: idle.
     """
 
     def __init__(self, *, lanes_in: int, lanes_out: int, ahead: int, lane_bytes: int = 4) -> None:

@@ -45,10 +45,10 @@ class ReceiveEngine(wiring.Component):
       room.
     - `flits` (in, stream of `FlitLayout`): whole packets, one after the other.
 
-    Throughput: a flit a cycle while the SRAM grants a write a cycle; the CRC flit and the flits of a packet
-    that does not fit need no write. `done` comes in the cycle after the one in which the CRC flit is taken.
-    `sram.valid` follows `flits.valid`, and `flits.ready` follows `sram.ready`, in the same cycle. Reset: not
-    armed, counters 0.
+    Throughput: a flit a cycle while the SRAM grants a write a cycle; the CRC flit and the flits of a packet that
+    does not fit need no write. Latency: `done` comes in the cycle after the one in which the CRC flit is taken;
+    `sram.valid` follows `flits.valid`, and `flits.ready` follows `sram.ready`, in the same cycle. Reset: not armed,
+    counters 0.
     """
 
     def __init__(self, config: NicConfig) -> None:

@@ -96,7 +96,7 @@ class RegisterBank(wiring.Component):
     `w_stb` stays low, and nothing of it is stored. `refusals` (out, 16): how many, since reset, modulo 2^16;
     `refused_offset` (out, 12): the register of the last one. Without names they are 0.
 
-    Latency: one cycle to read. Reset: stored fields are zero.
+    Latency: one cycle to read. Throughput: an access a cycle. Reset: stored fields are zero.
     """
 
     def __init__(

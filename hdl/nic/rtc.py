@@ -53,7 +53,8 @@ class Rtc(wiring.Component):
     - only if `settable`: `state` (out, `clock_layout`); `set` (in): at the end of the cycle the clock stands at
       `set_state` (in, `clock_layout`), whatever the prescaler says.
 
-    Reset: 0 ticks, timer not armed. Source: gulati-thesis-2001 4.2.2 (RTC), 5.3 (its half-microsecond tick).
+    Latency: 1 cycle from `arm` to `fired` for a time that has passed. Throughput: a timer that is set anew in any
+    cycle. Reset: 0 ticks, timer not armed. Source: gulati-thesis-2001 4.2.2 (RTC), 5.3 (its half-microsecond tick).
     """
 
     def __init__(self, config: NicConfig, *, settable: bool = False) -> None:
@@ -99,7 +100,8 @@ class Rtc(wiring.Component):
 
 class Timer(wiring.Component):
     """Another timer on a clock, as the one in `Rtc`: for a second processor. Members: `ticks` (in, `rtc_bits`): the
-    clock; `compare`, `arm`, `fired`, `armed`, `time`: as there. Reset: not armed."""
+    clock; `compare`, `arm`, `fired`, `armed`, `time`: as there. Latency: 1 cycle from `arm` to `fired` for a time
+    that has passed. Throughput: a timer that is set anew in any cycle. Reset: not armed."""
 
     def __init__(self, config: NicConfig) -> None:
         bits = config.rtc_bits

@@ -42,9 +42,9 @@ class SendEngine(wiring.Component):
     The bytes behind the payload in its last flit are sent as zero, whatever the SRAM holds. The header is
     sent as it stands: its length must be `bytes`, or the receiver drops the packet.
 
-    Throughput: a flit a cycle while the SRAM grants one read a cycle and the link takes a flit a cycle.
-    Latency from `start` to the first flit: 3 cycles if the SRAM grants at once. The next packet can start in
-    the cycle after `done`; one that follows closely leaves without a gap. Reset: idle.
+    Throughput: a flit a cycle while the SRAM grants one read a cycle and the link takes a flit a cycle. Latency:
+    from `start` to the first flit: 3 cycles if the SRAM grants at once. The next packet can start in the cycle
+    after `done`; one that follows closely leaves without a gap. Reset: idle.
     """
 
     def __init__(self, config: NicConfig) -> None:

@@ -50,9 +50,10 @@ class SramPortSignature(wiring.Signature):
 class Sram(wiring.Component):
     """The SRAM. Members: `port_0` to `port_{n-1}` (in, `SramPortSignature`).
 
-    Every cycle with a request grants exactly one port, in the same cycle; the turn then passes to the port
-    after the one granted, so a port that keeps asking waits at most `ports - 1` cycles. Reads take one cycle.
-    All words are zero at power-up; a reset leaves them as they are.
+    Every cycle with a request grants exactly one port, in the same cycle; the turn then passes to the port after
+    the one granted, so a port that keeps asking waits at most `ports - 1` cycles. All words are zero at power-up; a
+    reset leaves them as they are. Latency: a read takes one cycle from its grant. Throughput: an access a cycle, of
+    one port.
 
     With `config.pipelined` a grant is decided a cycle ahead and stands in a register, so that no path leads from
     `valid` to `ready`: a request is granted a cycle later, or up to `ports` cycles. A port that goes on asking still

@@ -30,9 +30,9 @@ class StampedDmaQueue(wiring.Component):
     Stamps are made in the order of submitting, by the clock of then, and a transfer joins the queue with its stamp.
     What waits for one counts as an entry of the queue: `level` and `room` are of both.
 
-    Latency from `submit` to `start`: 2 cycles for a transfer that brings its stamp, 6 for one that gets it, 4 more if
-    the stamper's scan is at it. Throughput: a stamp in 4 cycles. Reset: empty, and what
-    `Stamper` says: stamps wait 4 cycles a flow.
+    Latency: from `submit` to `start`: 2 cycles for a transfer that brings its stamp, 6 for one that gets it, 4 more
+    if the stamper's scan is at it. Throughput: a stamp in 4 cycles. Reset: empty, and what `Stamper` says: stamps
+    wait 4 cycles a flow.
 
     Raises ConfigError as its parts do.
     """

@@ -43,8 +43,8 @@ class TransferSplit(wiring.Component):
     - `checked` (out, stream of `CHECKED_COMMAND`), `checked_done`, `checked_status` (in): to `CheckedDma`, which ends
       nothing while the engine is busy with what was taken before it.
 
-    Latency: none to either side; the end of a checked transfer shows a cycle later, with its status. Reset: nothing is
-    under way.
+    Latency: none to either side; the end of a checked transfer shows a cycle later, with its status. Throughput: a
+    transfer a cycle, two under way at once. Reset: nothing is under way.
     """
 
     def __init__(self) -> None:

@@ -59,9 +59,9 @@ class Translation(wiring.Component):
     - `axi` (out, `Axi4Signature`): reads of one bus word at a time, ID 0.
     - `rests` (out): nothing is looked up or forgotten.
 
-    Latency from `lookup` to `answer`: 2 cycles for a hit; for a miss 4 and the bus's. Throughput: a lookup
-    every 3 cycles. An invalidation of a page, or of all, takes one cycle, of a region `translation_entries`
-    more. Reset: nothing is cached.
+    Latency: from `lookup` to `answer`: 2 cycles for a hit; for a miss 4 and the bus's. Throughput: a lookup every 3
+    cycles. An invalidation of a page, or of all, takes one cycle, of a region `translation_entries` more. Reset:
+    nothing is cached.
 
     Raises ConfigError for a configuration without regions.
     """

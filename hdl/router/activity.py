@@ -25,7 +25,8 @@ class ActivityCounters(wiring.Component):
     - `select_port`, `select_vl` (in), `link_flits` (out, 32): flits of that VL on that link, in the same cycle;
       since reset, modulo 2^32.
 
-    A counter shows an event from the next cycle on. The flits of links are counted in a memory a port.
+    The flits of links are counted in a memory a port. Latency: a counter shows an event from the next cycle on.
+    Throughput: every event of a cycle.
     """
 
     def __init__(self, config: RouterConfig) -> None:

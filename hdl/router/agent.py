@@ -87,7 +87,8 @@ class AgentPort(wiring.Component):
     is counted in REFUSED, modulo 2^32; so is a control packet that the send memory cannot hold, of no flits, or that
     comes while another one leaves. A read of such a thing is zero.
 
-    Reset: selections are 0, the service level map is `RouterConfig.initial_service_level_map`.
+    Latency: 1 cycle to read. Throughput: an access a cycle, but for writes of VL tables. Reset: selections are 0,
+    the service level map is `RouterConfig.initial_service_level_map`.
     """
 
     def __init__(self, config: RouterConfig) -> None:

@@ -27,6 +27,9 @@ class Credits(wiring.Component):
 
     `restarts`: with `stop` (in): from the next cycle on no VL has a credit, and none is counted; from the cycle after
     the one in which it falls all have `depth` again.
+
+    Latency: a credit that comes back can be spent in the next cycle. Throughput: one spent and one returned a
+    cycle.
     """
 
     def __init__(self, *, vls: int, depth: int, restarts: bool = False) -> None:

@@ -45,7 +45,8 @@ class CrossbarStage(wiring.Component):
     - `table`, `output_table` (in, P x `TableSignature`), only if the VL arbiter has tables: those of the inputs'
       schedulers and of the outputs' arbiters.
 
-    Combinational, from registers to the output buffers' write side: 1 cycle from input to output buffer.
+    Latency: 1 cycle from input to output buffer, combinational from registers to the buffers' write side.
+    Throughput: a flit a cycle from each input and to each output.
     """
 
     def __init__(self, config: RouterConfig) -> None:

@@ -30,8 +30,8 @@ class DropReports(wiring.Component):
     - `lost` (out, 32): packets without a report since reset, modulo 2^32: too many wait, two packets of one input were
       thrown away flit by flit in turn, two came in one cycle, or the packet ended before its names.
 
-    Control packets get no report, so that reports cannot bring forth others. Latency: 2 cycles from the flit
-    that holds the names. Reset: none.
+    Control packets get no report, so that reports cannot bring forth others. Latency: 2 cycles from the flit that
+    holds the names. Throughput: a report a cycle. Reset: none.
     """
 
     def __init__(self, config: RouterConfig) -> None:

@@ -29,6 +29,7 @@ class ReceiveStage(wiring.Component):
     - `headers` (out), `header_take` (in), only with `looks_ahead`: VLs that have one; the one that is seen is taken.
 
     Latency: a flit on the link in cycle t is in the link register in t + 1 and in its buffer from t + 2 on.
+    Throughput: a flit a cycle.
 
     Without look-ahead the header is read at the front of the buffer, by a second reader. With it, first flits of
     packets go into a queue of their own as well, as wide as stage 2 looks (`RouteLayout`) and as deep as the buffer, so

@@ -49,8 +49,8 @@ class RouteStage(wiring.Component):
       this cycle.
     - `position` (in, its `position_layout`), `table` (in, `TableWriteSignature`): if the routing function has them.
 
-    Latency: a header at the front of its buffer in cycle t is in `want` or `drop` in t + 1; one VL a cycle,
-    the control VL first.
+    Latency: a header at the front of its buffer in cycle t is in `want` or `drop` in t + 1. Throughput: a header a
+    cycle, the control VL's first.
     """
 
     def __init__(self, config: RouterConfig, *, in_port: int) -> None:

@@ -63,15 +63,17 @@ class Router(wiring.Component):
     the output link, in t + 5 (stage 5), later by `delay_cycles`. Later flits skip stages 2 and 3 and follow
     one a cycle.
 
-    Throughput: a flit a cycle and link. Between two packets on one VL of one input the crossbar is free for 2
-    cycles (route and output VL of the second), for other VLs to use, and an output VL is free for 1 cycle from input to
-    input. With `RouterConfig.looks_ahead` stages 2 and 3 of a header overlap with what is left of the packet before
-    it: an output VL goes from a tail to the next header without a gap, whichever input it comes from, and 1 cycle is
-    left where a VL of an input goes on to another output, or with packets of one flit. A credit comes back to the
-    sender's counter 6 + 2 `delay_cycles` cycles after a header and 4 + 2 `delay_cycles` after a body flit that finds
-    its buffer empty; so one VL streams at min(1, `input_buffer_flits` / (4 + 2 `delay_cycles`)) flits a cycle
-    between routers: 1/2 with 2 flits, the full rate from 4 (6 to have no gap after the header). Output
-    buffers of 2 flits suffice for the full rate.
+    Latency: 5 cycles and `delay_cycles` for a header that nothing holds up. Throughput: a flit a cycle and link.
+
+    Between two packets on one VL of one input the crossbar is free for 2 cycles (route and output VL of the
+    second), for other VLs to use, and an output VL is free for 1 cycle from input to input. With
+    `RouterConfig.looks_ahead` stages 2 and 3 of a header overlap with what is left of the packet before it: an
+    output VL goes from a tail to the next header without a gap, whichever input it comes from, and 1 cycle is left
+    where a VL of an input goes on to another output, or with packets of one flit. A credit comes back to the
+    sender's counter 6 + 2 `delay_cycles` cycles after a header and 4 + 2 `delay_cycles` after a body flit that
+    finds its buffer empty; so one VL streams at min(1, `input_buffer_flits` / (4 + 2 `delay_cycles`)) flits a cycle
+    between routers: 1/2 with 2 flits, the full rate from 4 (6 to have no gap after the header). Output buffers of 2
+    flits suffice for the full rate.
 
     Reset: no flit anywhere, all credits home, nothing dropped; with `LinkConfig.restart` each link begins when its
     other end agrees, and a link whose other end is reset holds up its own output alone.

@@ -38,8 +38,8 @@ class TransmitStage(wiring.Component):
       the last flit of a packet of VL `tx.payload.vl` that was cut is thrown away, `delay_cycles` ago. `cutting` (out):
       VLs of which a packet is cut in this cycle.
 
-    Latency: a flit that is written in cycle t is on the link in t + 1 + `delay_cycles`, if nothing is in its
-    way.
+    Latency: a flit that is written in cycle t is on the link in t + 1 + `delay_cycles`, if nothing is in its way.
+    Throughput: the link's rate, at most a flit a cycle.
     """
 
     def __init__(self, config: RouterConfig, *, credit_flits: int) -> None:

@@ -31,7 +31,7 @@ class VlAllocationStage(wiring.Component):
     whatever `RouterConfig.arbiter` says, which schedules flits): a packet waits for at most one packet of
     each other input. All output VLs are given in parallel.
 
-    Latency: `want` in cycle t is `holds` in t + 1.
+    Latency: `want` in cycle t is `holds` in t + 1. Throughput: every free output VL in a cycle.
 
     With look-ahead a VL may want an output VL for its next packet while it owns one. It takes part in the choice once
     its header is at the front of its buffer, or if it is the same output VL that it owns: no packet ever owns an

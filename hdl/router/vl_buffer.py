@@ -55,8 +55,8 @@ class VlBuffer(wiring.Component):
     - with `peek` only: `peek_select` (in, `vls`) and `peek_data` (out): one-hot select and that slice of the
       bits of the selected VL's oldest item, in the same cycle.
 
-    Latency 1 cycle from write to read; throughput 1 item a cycle, at any depth, also with write and pop of
-    one VL. Reset: all empty; the contents of the memory stay as they are, and cannot be reached.
+    Latency: 1 cycle from write to read. Throughput: 1 item a cycle, at any depth, also with write and pop of one
+    VL. Reset: all empty; the contents of the memory stay as they are, and cannot be reached.
 
     Cost: one memory of `vls * 2^ceil(log2 depth)` items (with `auto` from `BLOCK_RAM_ROWS` rows on and with more than
     one VL a block RAM, and two rows a VL beside it: `VlStore`), two pointer memories of `vls` rows, 2 flags a VL.

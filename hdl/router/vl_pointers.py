@@ -22,7 +22,7 @@ class VlPointers(wiring.Component):
     - `here`, `following` (out): the pointer of `step_vl` and its successor, in the same cycle.
     - `read_vl` (in), `read` (out), arrays of `reads`: the pointers of other VLs, in the same cycle.
 
-    Reset: every pointer is 0.
+    Latency: none to read, 1 cycle from `step`. Throughput: a step a cycle. Reset: every pointer is 0.
     """
 
     def __init__(self, *, vls: int, modulus: int, reads: int) -> None:

@@ -48,7 +48,7 @@ class VlSelectionStage(wiring.Component):
     - `full` (in, P), `full_for` (out, P): VLs of output p without room; VLs of input i whose output VL has
       none.
 
-    Latency: `want` in cycle t is `holds` in t + 1.
+    Latency: `want` in cycle t is `holds` in t + 1. Throughput: one packet of each input a cycle.
 
     Longest wait. Each input has a favourite among the VLs that wait: it comes whenever it can, and stays the
     favourite until it is given a VL; then the next in turn is. A group of an output goes round the inputs

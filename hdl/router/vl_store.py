@@ -31,8 +31,8 @@ class VlStore(wiring.Component):
     An item that comes as the first stands in `arrived`, one that moves up in `moved`: two small memories of a row a
     VL, as both can happen in one cycle, and `from_arrived` tells which one holds a VL's oldest item. The item that
     moves up comes out of the block RAM in the cycle after, is read there if it is read in that very cycle, and is
-    kept in `moved` for later ones. Throughput: a write and a refill each cycle. Reset: nothing is remembered that
-    could be read.
+    kept in `moved` for later ones. Latency: none to read, 1 cycle from `write` or `refill` to what is read.
+    Throughput: a write and a refill each cycle. Reset: nothing is remembered that could be read.
     """
 
     def __init__(self, *, shape: ShapeLike, vls: int, rows: int, peek: slice | None) -> None:

@@ -39,7 +39,8 @@ class Checker(wiring.Component):
     the last good one of its source and VL; after an error it goes on from what came. 256 packets lost in a
     row go unseen there.
 
-    Throughput: a flit a cycle. Reset: outside of any packet; expected sequence numbers stay as they are.
+    Latency: none. Throughput: a flit a cycle. Reset: outside of any packet; expected sequence numbers stay as they
+    are.
     """
 
     def __init__(self, config: TrafficConfig) -> None:

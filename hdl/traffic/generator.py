@@ -67,7 +67,8 @@ class Generator(wiring.Component):
     destination, `raw[0:12]` for the hot spot, `raw[16:32]` for the VL. A birth chooses destination and VL of
     the birth after. A class starts (is primed) within `classes` cycles of the start.
 
-    Throughput: one event a cycle. Reset: all classes off.
+    Latency: a packet is born in the cycle in which it is due, or later: while its queue is full, or other classes
+    have their events. Throughput: one event a cycle. Reset: all classes off.
     """
 
     def __init__(self, config: TrafficConfig) -> None:

@@ -48,7 +48,8 @@ class Measurement(wiring.Component):
     less than 0.95 of the load. Packets that were lost in the network end in SATURATED too; the sinks' errors
     and the routers' counters tell why.
 
-    After the verdict the sources stop, unless CONTROL.go_on. Reset: idle, no verdict.
+    After the verdict the sources stop, unless CONTROL.go_on. Latency: the phases' cycles, as above. Throughput: one
+    measurement at a time. Reset: idle, no verdict.
 
     `control.now` counts modulo 2^32, and may wrap in a measurement: times are compared by their differences. What is
     counted from a start on does not wrap within `MOST_WARMUP_CYCLES`, and `MOST_MEASURED_CYCLES` of window and drain.

@@ -84,7 +84,8 @@ class Xoroshiro(wiring.Component):
     - `step` (in): both change in the next cycle.
     - `load` (in, 4), `word` (in, 32): bit i loads word i of the state (`seed_words`).
 
-    Reset: the state of seed 0. A state of zeros stays; `seed_words` gives none.
+    Latency: 1 cycle from `step`. Throughput: a number a cycle. Reset: the state of seed 0. A state of zeros stays;
+    `seed_words` gives none.
     """
 
     def __init__(self) -> None:

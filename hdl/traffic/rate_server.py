@@ -32,8 +32,9 @@ class RateServer(wiring.Component):
     - `busy_cycles` (out, 40): cycles of counting in which the link was taken.
     - `select` (in, a flow), `counts` (out, `COUNTS`): two cycles later, while it does not run.
 
-    The link takes the flow on offer as soon as it is free. No flow is ever empty: `last` is never set. Reset: as
-    after power-on; there is one measurement.
+    The link takes the flow on offer as soon as it is free. No flow is ever empty: `last` is never set. Latency: 2
+    cycles from `select` to `counts`. Throughput: a packet in `service` cycles. Reset: as after power-on; there is
+    one measurement.
     """
 
     def __init__(self, config: NicConfig) -> None:

@@ -29,7 +29,8 @@ class ClassSettings(wiring.Component):
     - `is_off`, `is_random`, `is_on_off`, `is_trace` (out, `classes`): modes of all classes; in none of them:
       periodic.
 
-    Reset: all off; other rows keep their contents, zeros at first.
+    Latency: 1 cycle to read. Throughput: an access a cycle. Reset: all off; other rows keep their contents, zeros
+    at first.
     """
 
     def __init__(self, config: TrafficConfig) -> None:

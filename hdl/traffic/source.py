@@ -29,7 +29,8 @@ class Source(wiring.Component):
     - `sent_tail` (out): a packet's last flit leaves.
     - `idle`, `waiting`, `due` (out): nothing is to be done until one of the `waiting` classes is `due` (`Generator`).
 
-    Latency: a packet born (due) in cycle t has its head on an idle link in t + 2, plus `delay_cycles`.
+    Latency: a packet born (due) in cycle t has its head on an idle link in t + 2, plus `delay_cycles`. Throughput:
+    a flit a cycle.
     """
 
     def __init__(self, config: TrafficConfig) -> None:

@@ -33,6 +33,8 @@ class Tally(wiring.Component):
     (in) and `clear_row` (in): the row starts anew (0, or all ones for a minimum), and an amount of this cycle
     is lost; `read` (in), `read_row` (in): `value` (out) shows the row in the cycle after.
     Reset: rows keep their contents; they start as if cleared.
+
+    Latency: 1 cycle from an amount to its row, and to read. Throughput: an amount and a read a cycle.
     """
 
     def __init__(self, *, rows: int, bits: int, amount_bits: int, kind: Kind = "sum") -> None:
@@ -81,6 +83,8 @@ class TallyBank(wiring.Component):
 
     Members: the names (in, `TallySignature`); `control` (in, `CONTROL`), for its clear; `access` (in,
     `ACCESS`) and `answer` (out, 32): the word read in the cycle before, 0 if it is none of these.
+
+    Latency: 1 cycle to read. Throughput: an amount for each tally and a read a cycle.
     """
 
     def __init__(self, config: TrafficConfig, specs: Mapping[str, tuple[int, int, Kind]]) -> None:

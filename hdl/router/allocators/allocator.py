@@ -59,6 +59,8 @@ class Allocator(wiring.Component):
     - A VL that keeps asking is served within the bound that `wait_bound` (`waits.py`) computes. It has one if the VL
       arbiters of its input and its output give it one: other VLs that are held up for ever hold up no more.
       Where inputs choose first, their other VLs must have one too.
+
+    Latency: none from `request` to `grant`. Throughput: a matching a cycle.
     """
 
     def __init__(self, config: RouterConfig) -> None:

@@ -1,0 +1,250 @@
+"""The catalogue of blocks: every public component of `hdl/`, read from its docstring, its signature and the proofs.
+
+Ports are those of an instance, so systems of the smallest configurations are built, and the first instance of a class
+in them is the one that is shown.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import json
+import pkgutil
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import lanikai.hdl
+from amaranth.hdl import Fragment, Shape
+from amaranth.lib import wiring
+from lanikai.hdl.arbiter.least_recent import LeastRecentArbiter
+from lanikai.hdl.arbiter.vl_registry import VL_ARBITERS
+from lanikai.hdl.config import LinkConfig, NicConfig, RouterConfig, preset
+from lanikai.hdl.nic.nic import Nic
+from lanikai.hdl.registered import Registered
+from lanikai.hdl.router.allocators import ALLOCATORS
+from lanikai.hdl.router.router import Router
+from lanikai.hdl.router.routing import ROUTING
+from lanikai.hdl.traffic.config import TrafficConfig
+from lanikai.hdl.traffic.measurement import Measurement
+from lanikai.hdl.traffic.message_node import MessageNode
+from lanikai.hdl.traffic.node import TrafficNode
+from lanikai.hdl.traffic.rate_server import RateServer
+
+__all__ = ["blocks", "field", "first_sentence", "instances", "page", "proofs"]
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+FIELDS = ("Latency", "Throughput")
+"""Fields of a block's docstring that the catalogue shows: a sentence or more that begins with the name and a colon."""
+END = r"(?=\s(?:Latency|Throughput|Reset|Source|Longest wait|Memory|Cost):|\n\s*\n|\n- |\Z)"
+"""Where a field ends: at the next one, or with its paragraph."""
+
+
+def systems() -> Iterator[wiring.Component]:
+    """Systems that have an instance of every block among them, small ones first."""
+    nic, router = preset(NicConfig, "tiny"), preset(RouterConfig, "tiny")
+    traffic, plain = TrafficConfig(link=nic.link, nodes=4), LinkConfig(flit_bits=64, vls=2)
+    owners = nic.replace(
+        bus_bits=64,
+        link=LinkConfig(flit_bits=64, vls=2, restart=True),
+        host_dma_queue_entries=3,
+        send_queue_entries=2,
+        receive_queue_entries=2,
+        owners=2,
+        completion_queues=2,
+        regions=2,
+        receive_doorbells="separate",
+        doorbell_classes=2,
+        shadow_windows=True,
+        pipelined=True,
+        rate_structure="tree",
+    )
+    yield Nic(nic)
+    yield Router(router)
+    yield from (Router(router.replace(allocator=name)) for name in ALLOCATORS)
+    yield from (Router(router.replace(vl_arbiter=name, vl_table_entries=4)) for name in VL_ARBITERS)
+    for name in ROUTING:
+        yield Router(router.replace(routing=name, ports=5))
+    yield Router(router.replace(vl_selection="any"))
+    managed = router.replace(link=LinkConfig(flit_bits=64, vls=16), management=True, routing="table")
+    yield Router(managed.replace(activity_counters=True))
+    yield TrafficNode(traffic)
+    yield MessageNode(traffic)
+    yield Measurement(traffic)
+    yield RateServer(nic)
+    yield Nic(owners)
+    yield Nic(owners.replace(processors=2, receive_doorbells="none", link=plain, doorbell_classes=1))
+    yield Nic(owners.replace(host_dma_queue_order="timestamp", stamp_flows=2))
+    yield Nic(owners.replace(vl_packets=2, input_buffer_flits=32, link=plain))
+    yield LeastRecentArbiter(size=3)
+    yield Registered(LeastRecentArbiter(size=3), name="unit")
+
+
+@cache
+def instances() -> dict[type[wiring.Component], wiring.Component]:
+    """The first instance of each class of component in `systems`."""
+    made: dict[type[wiring.Component], wiring.Component] = {}
+    original = wiring.Component.__init__
+
+    def record(self: wiring.Component, *arguments: Any, **named: Any) -> None:
+        original(self, *arguments, **named)
+        made.setdefault(type(self), self)
+
+    with patch.object(wiring.Component, "__init__", record):
+        for system in systems():
+            Fragment.get(system, None)
+    return made
+
+
+@cache
+def blocks() -> tuple[type[wiring.Component], ...]:
+    """Every public component of `hdl/` by module and name, without the bases that are never made by themselves."""
+    found = []
+    for info in pkgutil.walk_packages(lanikai.hdl.__path__, "lanikai.hdl."):
+        module = importlib.import_module(info.name)
+        for name in getattr(module, "__all__", ()):
+            one = getattr(module, name)
+            if inspect.isclass(one) and issubclass(one, wiring.Component) and one.__module__ == info.name:
+                found.append(one)
+    bases = {base for one in found for base in one.__mro__[1:]}
+    return tuple(one for one in found if one in instances() or one not in bases)
+
+
+def docstring(block: type) -> str:
+    """A class's docstring as plain lines."""
+    return inspect.cleandoc(block.__doc__ or "")
+
+
+def first_sentence(block: type) -> str:
+    """What a block is: its docstring up to the first full stop that ends a sentence."""
+    paragraph = " ".join(docstring(block).split("\n\n")[0].split())
+    match = re.match(r"(.+?)\.(?: (?=[A-Z`])(?<!Trans. )|$)", paragraph)
+    return (match[1] if match else paragraph).rstrip(":.") + "."
+
+
+def field(block: type, name: str) -> str | None:
+    """The docstring's field `name` (`Latency`), of the block or of the nearest base that has it."""
+    for one in block.__mro__:
+        if issubclass(one, wiring.Component) and one.__doc__:
+            text = docstring(one)
+            match = re.search(rf"(?:^|\s){name}:\s+(.+?){END}", text, re.DOTALL | re.MULTILINE)
+            if match:
+                found = " ".join(match[1].split()).rstrip(" .;")
+                return found[0].upper() + found[1:] + "."
+    return None
+
+
+def ports(signature: wiring.Signature) -> Iterator[tuple[str, str, int, str]]:
+    """Path, direction, width and dimensions (` x 3`) of every port of a signature."""
+    for name, member in signature.members.items():
+        times = "".join(f" x {size}" for size in member.dimensions)
+        if member.is_port:
+            yield name, member.flow.name.lower(), Shape.cast(member.shape).width, times
+        else:  # the signature of a member that comes in is flipped already
+            inner = ports(member.signature)
+            yield from ((f"{name}.{path}", way, width, f"{deep}{times}") for path, way, width, deep in inner)
+
+
+def port_rows(component: wiring.Component) -> Iterator[str]:
+    """A row of the table for each member of a component's signature."""
+    for name, member in component.signature.members.items():
+        inside = list(ports(wiring.Signature({name: member})))
+        if member.is_port:
+            _, way, width, times = inside[0]
+            yield f"| `{name}` | {way} | {width}{times} |"
+            continue
+        whole = member.signature if member.flow == wiring.Out else member.signature.flip()
+        kind = type(whole).__name__
+        label = "" if kind == "Signature" else f" `{kind}`"
+        for way in ("in", "out"):
+            row = ", ".join(
+                f"`{path.partition('.')[2]}` {width}{times}" for path, w, width, times in inside if w == way
+            )
+            if row:
+                yield f"| `{name}`{label} | {way} | {row} |"
+
+
+@cache
+def proofs() -> dict[str, list[str]]:
+    """For each class, the files of proofs that make one or change one (a mutant)."""
+    found: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "tests" / "formal").glob("test_*.py")):
+        tree = ast.parse(path.read_text())
+        imported = {
+            alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("lanikai.hdl")
+            for alias in node.names
+        }
+        for name in sorted(imported & {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}):
+            found.setdefault(name, []).append(f"tests/formal/{path.name}")
+    return found
+
+
+def measured(name: str) -> list[dict[str, Any]]:
+    """What was measured of the class `name`: rows of `synthesis.json`."""
+    rows = json.loads((HERE / "synthesis.json").read_text())["rows"]
+    once = {(row["lut4"], row["ff"]): row for row in rows if row["class"] == name}
+    return list(once.values())
+
+
+def areas(name: str) -> Iterator[str]:
+    """The measured areas of the class `name` in words."""
+    for row in measured(name):
+        clock = f", {min(row['fmax_mhz'])} MHz" if row["fmax_mhz"] else ""
+        memory = f", {row['bram']} block RAM" if row["bram"] else ""
+        yield f"{row['lut4']:,} LUT4, {row['ff']:,} FF{memory}{clock} ({row['label']})"
+
+
+def path_of(block: type) -> str:
+    """The block's file."""
+    return str(Path(inspect.getfile(block)).resolve().relative_to(ROOT))
+
+
+def entry(block: type[wiring.Component]) -> Iterator[str]:
+    """The lines of one block."""
+    name = block.__name__
+    yield from (f"### {name}", "", f"{first_sentence(block)} (`{path_of(block)}`)", "")
+    rows = list(port_rows(instances()[block]))
+    if rows:
+        yield from ("| port | direction | bits |", "|---|---|---|", *rows, "")
+    for title in FIELDS:
+        yield f"- {title}: {field(block, title) or 'not said.'}"
+    yield from (f"- Area: {area}" for area in areas(name))
+    if name in proofs():
+        yield "- Proof: " + ", ".join(f"`{path}`" for path in proofs()[name])
+    yield ""
+
+
+def page() -> str:
+    """The catalogue: a table of all blocks, then each with its ports."""
+    every: Sequence[type[wiring.Component]] = blocks()
+    folders = sorted({str(Path(path_of(block)).parent) for block in every})
+    lines = [
+        "# Blocks",
+        "",
+        "*Made by `docs/generate.py` from the code:* every public component of `hdl/`, with its ports in a small",
+        "configuration (the first instance in the systems of `docs/catalogue.py`, most of them `tiny`). Clock and",
+        "reset are left out. Areas are those of [synthesis.md](synthesis.md).",
+        "",
+    ]
+    for folder in folders:
+        lines += [f"- [{folder}](#{re.sub(r'[^a-z0-9_-]', '', folder)})"]
+    lines.append("")
+    for folder in folders:
+        inside = [block for block in every if str(Path(path_of(block)).parent) == folder]
+        lines += [f"## {folder}", "", "| block | what it does | area | proof |", "|---|---|---|---|"]
+        for block in inside:
+            name = block.__name__
+            area = next((f"{row['lut4']:,} LUT4" for row in measured(name)), "")
+            proof = "yes" if name in proofs() else ""
+            lines.append(f"| [{name}](#{name.lower()}) | {first_sentence(block)} | {area} | {proof} |")
+        lines.append("")
+        for block in inside:
+            lines += entry(block)
+    return "\n".join(lines).rstrip() + "\n"
