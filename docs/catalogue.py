@@ -22,7 +22,7 @@ import lanikai.hdl
 from amaranth.hdl import Fragment, Shape
 from amaranth.lib import wiring
 from lanikai.hdl.arbiter.least_recent import LeastRecentArbiter
-from lanikai.hdl.arbiter.vl_registry import VL_ARBITERS
+from lanikai.hdl.arbiter.vl_registry import VL_ARBITERS, make_vl_arbiter
 from lanikai.hdl.config import LinkConfig, NicConfig, RouterConfig, preset
 from lanikai.hdl.nic.nic import Nic
 from lanikai.hdl.registered import Registered
@@ -67,7 +67,7 @@ def systems() -> Iterator[wiring.Component]:
     yield Nic(nic)
     yield Router(router)
     yield from (Router(router.replace(allocator=name)) for name in ALLOCATORS)
-    yield from (Router(router.replace(vl_arbiter=name, vl_table_entries=4)) for name in VL_ARBITERS)
+    yield from (make_vl_arbiter(name, vls=2, entries=4) for name in VL_ARBITERS)
     for name in ROUTING:
         yield Router(router.replace(routing=name, ports=5))
     yield Router(router.replace(vl_selection="any"))
