@@ -1,6 +1,6 @@
 """Networks: routers, nodes and links, checked, with their source routes and their structural Verilog.
 
-Any graph can be described; `single_router`, `mesh`, `chain` and `tree` make the usual ones.
+Any graph can be described; `single_router`, `mesh`, `torus`, `chain` and `tree` make the usual ones.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .router.routing import Place, routing_class
 if TYPE_CHECKING:
     from .router.router import Router
 
-__all__ = ["Network", "Place", "chain", "mesh", "single_router", "tree"]
+__all__ = ["Network", "Place", "chain", "mesh", "single_router", "torus", "tree"]
 
 MAX_NODES = 1 << HEADER_LAYOUT["destination"].width
 """Nodes that the header can name."""
@@ -322,20 +322,31 @@ def mesh(width: int, height: int, *, router: RouterConfig, node_buffer_flits: in
     """A 2-D mesh, a node on each router; router `x + y * width`. Port 0 to the node, 1 to x + 1, 2 to x - 1,
     3 to y + 1, 4 to y - 1, with management each one higher: x before y, so that routes are in dimension order
     and cannot deadlock."""
+    return _grid("mesh", width, height, router, node_buffer_flits)
+
+
+def torus(width: int, height: int, *, router: RouterConfig, node_buffer_flits: int = 10) -> Network:
+    """The same with the last router of each row and column linked to the first one. Only `torus` routing keeps
+    packets from waiting for each other round a ring of more than 3 routers."""
+    return _grid("torus", width, height, router, node_buffer_flits)
+
+
+def _grid(kind: str, width: int, height: int, router: RouterConfig, node_buffer_flits: int) -> Network:
     if width < 1 or height < 1:
-        raise ConfigError(f"mesh: {width} x {height} routers: at least 1 x 1")
+        raise ConfigError(f"{kind}: {width} x {height} routers: at least 1 x 1")
     base = _first_port(router)
-    _enough_ports(router, base + 5, "a mesh")
-    across, down = (base + 1, base + 2), (base + 3, base + 4)
+    _enough_ports(router, base + 5, f"a {kind}")
+    columns, rows = range(width), range(height)
+    wraps = kind == "torus"
     along_x = [
-        ((x + y * width, across[0]), (x + 1 + y * width, across[1]))
-        for y in range(height)
-        for x in range(width - 1)
+        ((x + y * width, base + 1), ((x + 1) % width + y * width, base + 2))
+        for y in rows
+        for x in (columns if wraps and width > 1 else columns[:-1])
     ]
     along_y = [
-        ((x + y * width, down[0]), (x + (y + 1) * width, down[1]))
-        for y in range(height - 1)
-        for x in range(width)
+        ((x + y * width, base + 3), (x + (y + 1) % height * width, base + 4))
+        for y in (rows if wraps and height > 1 else rows[:-1])
+        for x in columns
     ]
     return Network(
         router=router,
@@ -343,5 +354,5 @@ def mesh(width: int, height: int, *, router: RouterConfig, node_buffer_flits: in
         nodes=tuple((i, base) for i in range(width * height)),
         links=tuple(along_x + along_y),
         node_buffer_flits=node_buffer_flits,
-        coordinates=tuple((x, y) for y in range(height) for x in range(width)),
+        coordinates=tuple((x, y) for y in rows for x in columns),
     )

@@ -11,6 +11,7 @@ from .function import Arrival, RoutingFunction, TableWriteSignature
 from .source import SourceRouting
 from .table import TableRouting
 from .topology import Place, Topology
+from .torus import TorusRouting
 
 __all__ = [
     "ROUTING",
@@ -26,6 +27,7 @@ ROUTING: dict[str, type[RoutingFunction]] = {
     "source": SourceRouting,
     "dimension_order": DimensionOrderRouting,
     "table": TableRouting,
+    "torus": TorusRouting,
 }
 """What `RouterConfig.routing` can name."""
 

@@ -1,0 +1,127 @@
+"""The hardware of a routing function held against its twin, for random headers and for every way of a network."""
+
+import random
+
+from amaranth.sim import Simulator
+from lanikai.hdl.config import ConfigError, LinkConfig, RouterConfig
+from lanikai.hdl.network import chain, mesh, single_router, torus, tree
+from lanikai.hdl.router.routing import Arrival
+
+VLS = 4
+PORTS = 6
+ENTRIES = 12
+"""Rows of a forwarding table: as many as the largest network below has nodes, and no power of two."""
+
+
+def router_for(function, name):
+    return RouterConfig(
+        link=LinkConfig(flit_bits=64, vls=VLS, hop_bits=3),
+        ports=PORTS,
+        routing=name,
+        forwarding_entries=ENTRIES,
+        vl_selection="routing" if function.changes_vl else "same",
+    )
+
+
+def networks_for(function, name):
+    """Those of some usual networks that the function can route."""
+    router = router_for(function, name)
+    found = []
+    for make in (
+        lambda: single_router(5, router=router),
+        lambda: chain(4, router=router),
+        lambda: tree(2, 3, router=router),
+        lambda: mesh(4, 3, router=router),
+        lambda: torus(4, 3, router=router),
+        lambda: torus(5, 2, router=router),
+    ):
+        try:
+            found.append(make())
+        except ConfigError:
+            continue
+    return found
+
+
+def hold(function, name, *, seed, headers=300):
+    """Raises AssertionError where hardware and twin differ; the twin is that of the registered class, the hardware
+    that of `function`. Every (router, input port, VL, destination), and `headers` random routes besides, at every
+    input port. Returns how many were compared."""
+    networks = networks_for(function, name)
+    assert networks, f"no network for {name}: add one to networks_for"
+    chance = random.Random(seed)
+    config = router_for(function, name)
+    places = [(network, router) for network in networks for router in range(network.routers)]
+    compared = 0
+    for in_port in range(PORTS):
+        cases = []
+        for network, router in chance.sample(places, min(len(places), 6)):
+            rows = network.forwarding_table(router) if function.uses_table else []
+            position = dict(function.position_of(network, router))
+            if function.uses_table:
+                rows = [-1 if chance.random() < 0.2 else row for row in rows]
+            common = {"position": position, "rows": rows}
+            bits = function.route_bits(config)
+            batch = [
+                Arrival(in_port, chance.randrange(VLS), chance.getrandbits(bits), **common)
+                for _ in range(headers // 2)
+            ]
+            # Small fields, so that many of them name something that is there.
+            batch += [
+                Arrival(
+                    in_port,
+                    chance.randrange(VLS),
+                    (chance.randrange(8) | chance.randrange(8) << 5) % (1 << bits),
+                    **common,
+                )
+                for _ in range(headers // 2)
+            ]
+            cases.append((batch, [function.decide(config, arrival) for arrival in batch]))
+            whole = {"position": position, "rows": network.forwarding_table(router)}
+            batch, wanted = [], []
+            for destination in range(len(network.nodes)):
+                for vl in range(VLS):
+                    route = function.route_field(network, router, in_port, destination) % (1 << bits)
+                    batch.append(Arrival(in_port, vl, route, **whole))
+                    wanted.append(function.next_port(network, router, in_port, vl, destination))
+            cases.append((batch, wanted))
+        compared += _compare(function, config, in_port, cases)
+    return compared
+
+
+def _compare(function, config, in_port, cases):
+    dut = function(config, in_port=in_port)
+    compared = 0
+
+    async def bench(ctx):
+        nonlocal compared
+        for batch, wanted in cases:
+            if function.uses_table:
+                await _write_rows(ctx, dut.table, batch[0].rows, config)
+            if function.position_layout is not None:
+                ctx.set(dut.position, dict(batch[0].position))
+            for arrival, (port, vl) in zip(batch, wanted, strict=True):
+                ctx.set(dut.route, arrival.route)
+                if function.depends_on_vl():
+                    ctx.set(dut.vl, arrival.vl)
+                await ctx.delay(1e-9)
+                got = ctx.get(dut.port)
+                assert got == (0 if port is None else 1 << port), f"{arrival}: ports {got:#b}, twin {port}"
+                if port is not None:
+                    got = ctx.get(dut.out_vl) if function.changes_vl else arrival.vl
+                    assert got == vl, f"{arrival}: VL {got}, twin {vl}"
+                compared += 1
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6, if_exists=True)
+    simulator.add_testbench(bench)
+    simulator.run()
+    return compared
+
+
+async def _write_rows(ctx, table, rows, config):
+    for node in range(config.forwarding_entries):
+        port = rows[node] if node < len(rows) else -1
+        for name, value in {"write": 1, "node": node, "port": max(port, 0), "known": port >= 0}.items():
+            ctx.set(getattr(table, name), value)
+        await ctx.tick()
+    ctx.set(table.write, 0)

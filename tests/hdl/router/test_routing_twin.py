@@ -1,0 +1,121 @@
+"""Every registered routing function: hardware and twin say the same, and a twin that is wrong is found out."""
+
+import os
+from pathlib import Path
+
+import pytest
+from lanikai.hdl.router.routing import ROUTING
+from lanikai.hdl.router.routing.dimension_order import DimensionOrderRouting
+from lanikai.hdl.router.routing.source import SourceRouting
+from lanikai.hdl.router.routing.table import TableRouting
+from lanikai.hdl.router.routing.torus import TorusRouting
+
+SEED = int(os.environ.get("LANIKAI_TEST_SEED", "1"))
+
+
+@pytest.fixture
+def twin(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    import routing_twin
+
+    print(f"seed {SEED}")
+    return routing_twin
+
+
+@pytest.mark.parametrize("name", sorted(ROUTING))
+def test_hardware_and_twin_say_the_same(twin, name):
+    """Random headers, positions, tables and VLs at every input port, and every way of some networks."""
+    assert twin.hold(ROUTING[name], name, seed=SEED) >= 6 * 300
+
+
+class NamesAnyPort(SourceRouting):
+    """A hop beyond the ports is taken for a port."""
+
+    @classmethod
+    def decide(cls, config, arrival):
+        return arrival.route, arrival.vl
+
+
+class YFirst(DimensionOrderRouting):
+    """y before x."""
+
+    @classmethod
+    def decide(cls, config, arrival):
+        x, y, here = arrival.route % 32, arrival.route >> 5, arrival.position
+        column = super().decide(config, arrival._replace(route=here["x"] | y << 5))
+        return column if y != here["y"] and x <= here["last_x"] else super().decide(config, arrival)
+
+
+class NoEdge(DimensionOrderRouting):
+    """A destination outside the mesh is gone to."""
+
+    @classmethod
+    def decide(cls, config, arrival):
+        return super().decide(config, arrival._replace(position=dict(arrival.position, last_x=31, last_y=31)))
+
+
+class KnowsAll(TableRouting):
+    """A row that is not known leads to port 0."""
+
+    @classmethod
+    def decide(cls, config, arrival):
+        return super().decide(config, arrival._replace(rows=[max(0, row) for row in arrival.rows]))
+
+
+class KeepsVl(TorusRouting):
+    """No dateline."""
+
+    @classmethod
+    def decide(cls, config, arrival):
+        return super().decide(config, arrival)[0], arrival.vl & ~1
+
+
+class ForgetsTheDateline(TorusRouting):
+    """Back on the lower VL after the dateline's own link."""
+
+    @classmethod
+    def decide(cls, config, arrival):
+        return super().decide(config, arrival._replace(vl=arrival.vl & ~1))
+
+
+class TurnsOnTheUpperVl(TorusRouting):
+    """A packet that crossed x's dateline turns to y on the upper VL: the input port is not looked at."""
+
+    @classmethod
+    def decide(cls, config, arrival):
+        port, vl = super().decide(config, arrival)
+        return port, vl | (arrival.vl & 1 if port else 0)
+
+
+class HalfwayDown(TorusRouting):
+    """Where both ways round are as long, down."""
+
+    @classmethod
+    def decide(cls, config, arrival):
+        port, vl = super().decide(config, arrival)
+        x, here = arrival.route % 32, arrival.position
+        if port == 1 and 2 * ((x - here["x"]) % (here["last_x"] + 1)) == here["last_x"] + 1:
+            port = 2
+        return port, vl
+
+
+@pytest.mark.parametrize(
+    ("name", "mutant"),
+    [
+        ("source", NamesAnyPort),
+        ("dimension_order", YFirst),
+        ("dimension_order", NoEdge),
+        ("table", KnowsAll),
+        ("torus", KeepsVl),
+        ("torus", ForgetsTheDateline),
+        ("torus", TurnsOnTheUpperVl),
+        ("torus", HalfwayDown),
+    ],
+)
+def test_a_twin_that_is_wrong_is_found_out(twin, monkeypatch, name, mutant):
+    """The hardware stays, the twin is the mutant's. Networks are made with the right twin, as a wrong one may be
+    refused there."""
+    right = twin.networks_for(ROUTING[name], name)
+    monkeypatch.setattr(twin, "networks_for", lambda *_: right)
+    with pytest.raises(AssertionError, match="twin"):
+        twin.hold(mutant, name, seed=SEED)
