@@ -5,7 +5,7 @@ import random
 from collections import deque
 
 from lanikai.hdl.config import LinkConfig, RouterConfig
-from lanikai.hdl.network import chain, mesh
+from lanikai.hdl.network import chain, mesh, torus
 from lanikai.hdl.packet import Header, Kind, packet_words
 from lanikai.hdl.router.agent import has_agent
 from lanikai.hdl.router.scheduler import has_tables
@@ -50,6 +50,15 @@ NETWORKS = {
             vl_table_entries=4,
             activity_counters=True,
             **_BUFFERS,
+        ),
+        node_buffer_flits=NODE_FLITS,
+    ),
+    # Rings that packets go round, from one VL of a pair to the other.
+    "torus": torus(
+        4,
+        4,
+        router=RouterConfig(
+            link=_LINK.replace(vls=4), ports=5, routing="torus", vl_selection="routing", **_BUFFERS
         ),
         node_buffer_flits=NODE_FLITS,
     ),
@@ -174,11 +183,9 @@ async def random_traffic(session):
         else:
             # Coordinates and node numbers beyond the network.
             route = (NOWHERE if lost else network.destination_route(destination)) | number << 10
-        group = (
-            (vl,)
-            if config.vl_selection == "same"
-            else config.vl_groups[config.initial_service_level_map[level]]
-        )
+        group = (vl,) if config.vl_selection == "same" else (vl & ~1,)
+        if config.maps_service_levels:
+            group = config.vl_groups[config.initial_service_level_map[level]]
         packets[number] = None if lost else (source, destination, vl, level, flits, group)
         head = route << 8 | level << 4
         assert head < 1 << 56
@@ -217,7 +224,7 @@ async def random_traffic(session):
         assert got[1:] == expected, f"packet {name}: data"
         # Packets that change VLs on the way may pass each other where they were on different ones.
         if not any_vl or len(network.path(source, destination)) == 1:
-            flow = (source, sent_vl, vl if any_vl else level if config.vl_selection != "same" else 0)
+            flow = (source, sent_vl, vl if any_vl else level if config.maps_service_levels else 0)
             assert node.last.get(flow, 0) < name, f"packet {name}: out of order"
             node.last[flow] = name
         packets[name] = None

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 from lanikai.hdl.router.agent import has_agent
+from lanikai.hdl.router.routing import ROUTING
+from lanikai.hdl.router.routing.torus import TorusRouting
 from lanikai.hdl.router.scheduler import has_tables
 from lanikai.sim.build import Design, Public, build
 from lanikai.sim.run import run
@@ -21,21 +23,9 @@ def traffic(monkeypatch):
     return router_traffic
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "source_same",
-        pytest.param("source_weighed", marks=pytest.mark.full),
-        "dimension_order_any",
-        pytest.param("table_service_level", marks=pytest.mark.full),
-        pytest.param("everything", marks=pytest.mark.full),
-    ],
-)
-def test_mesh_delivers_everything_and_drains(traffic, tmp_path, name):
-    """All nodes, all VLs, packets of 1 to 12 flits, receivers that stall for hundreds of cycles: see
-    `router_traffic.random_traffic`. A seed is given back with LANIKAI_TEST_SEED."""
+def run_traffic(network, name, tmp_path):
+    """Builds the network, and runs the traffic of the one of that name on it."""
     seed = int(os.environ.get("LANIKAI_TEST_SEED", "1"))
-    network = traffic.NETWORKS[name]
     public = [Public("mesh", "dropped"), Public("mesh", "activity"), Public("mesh", "rst", writable=True)]
     for node in range(len(network.nodes)):
         for end, inputs in (("rx", ("payload", "valid")), ("tx", ("credit_vl", "credit_valid"))):
@@ -60,6 +50,25 @@ def test_mesh_delivers_everything_and_drains(traffic, tmp_path, name):
     )
     print(result.value, f"{result.cycles_per_second:.0f} cycles/s")
     assert result.value["cycles"] >= CYCLES
+    return result
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "source_same",
+        pytest.param("source_weighed", marks=pytest.mark.full),
+        "dimension_order_any",
+        pytest.param("table_service_level", marks=pytest.mark.full),
+        pytest.param("torus", marks=pytest.mark.full),
+        pytest.param("everything", marks=pytest.mark.full),
+    ],
+)
+def test_mesh_delivers_everything_and_drains(traffic, tmp_path, name):
+    """All nodes, all VLs, packets of 1 to 12 flits, receivers that stall for hundreds of cycles: see
+    `router_traffic.random_traffic`. A seed is given back with LANIKAI_TEST_SEED."""
+    network = traffic.NETWORKS[name]
+    result = run_traffic(network, name, tmp_path)
     # Enough of everything to mean something; a receiver stalls a third of the time, and stops others with it.
     assert result.value["flits"] > CYCLES // 2
     assert result.value["packets"] > 1000
@@ -67,3 +76,20 @@ def test_mesh_delivers_everything_and_drains(traffic, tmp_path, name):
     # Tables were rewritten under load, senders were told; where there are no agents nobody was.
     assert (result.value["tables"] > 100) == has_tables(network.router)
     assert (result.value["rejects"] > 50) == network.router.management
+
+
+class NoDateline(TorusRouting):
+    """Packets stay on the lower VL of their pair."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += self.out_vl[0].eq(0)
+        return m
+
+
+@pytest.mark.full
+def test_a_torus_without_the_dateline_locks_up(traffic, tmp_path, monkeypatch):
+    """The same traffic as above: at the latest when all nodes send and none takes anything, it is over."""
+    monkeypatch.setitem(ROUTING, "torus", NoDateline)
+    with pytest.raises(Exception, match="not drained"):
+        run_traffic(traffic.NETWORKS["torus"], "torus", tmp_path)
