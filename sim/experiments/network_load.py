@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from lanikai.hdl.arbiter.vl_registry import VL_ARBITERS
 from lanikai.hdl.config import ConfigError, Part, RouterConfig, preset
 from lanikai.hdl.router.allocators import ALLOCATORS
+from lanikai.hdl.router.routing import ROUTING
 from lanikai.hdl.traffic.setup import ClassSetup
 from pydantic import Field, FiniteFloat, model_validator
 
@@ -71,6 +72,8 @@ TARGET_SETTINGS = {
     "vl_arbiter": "round_robin",
     "process": "random",
 }
+ROUTINGS = sorted(name for name, function in ROUTING.items() if not function.uses_table)
+"""Routing functions that need nobody to write tables at run time."""
 SAME = 0.03
 """Relative: what an unsaturated network accepts in the window against what was born in it. Packets under way
 at its ends make the difference."""
@@ -93,16 +96,20 @@ class NetworkLoadParameters(Part):
         description="of links, crossbar outputs and inputs; all VLs have equal weights, earlier classes the lower VLs",
         json_schema_extra={"range": f"one of {', '.join(sorted(VL_ARBITERS))}"},
     )
-    routing: Literal["source", "dimension_order"] = Field(
-        "source", description="who knows the way: the source, or on a mesh the routers"
+    routing: str = Field(
+        "source",
+        description="who knows the way: the source, or on a mesh or torus the routers",
+        json_schema_extra={"range": f"one of {', '.join(ROUTINGS)}"},
     )
     vls: int = Field(16, ge=1, le=16, description="virtual lanes; of 16 the last one is for control packets")
     buffer_flits: int = Field(10, ge=2, le=1024, description="input and output buffer of each VL, flits")
     flit_bits: int = Field(
         128, description="payload bits of a flit", json_schema_extra={"range": "32, 64, 128"}
     )
-    vl_selection: Literal["same", "any"] = Field(
-        "same", description="output VL of a packet: its input VL, or any free one of its class"
+    vl_selection: Literal["same", "any", "routing"] = Field(
+        "same",
+        description="output VL of a packet: its input VL, any free one of its class, or what the routing function says "
+        "(`torus`)",
     )
     packet_flits: int = Field(40, ge=1, le=1023, description="packet length, header included, flits")
     loads: list[FiniteFloat] = Field(
@@ -166,6 +173,8 @@ class NetworkLoadParameters(Part):
         for name, given in (("packet_flits", self.class_packet_flits), ("patterns", self.class_patterns)):
             if given and len(given) != len(self.class_shares):
                 raise ValueError(f"class_{name} has {len(given)} entries: one for each of class_shares")
+        if self.routing not in ROUTINGS:
+            raise ValueError(f"routing = {self.routing!r}: one of {', '.join(ROUTINGS)}")
         if len(set(self.allocators)) < len(self.allocators):
             raise ValueError(f"allocator = {self.allocator!r}: one is named twice")
         bench = self.bench(self.allocators[0])
@@ -215,6 +224,8 @@ class NetworkLoadParameters(Part):
             lanes = self._lanes(router)
             numbers = [min(vl // lanes, classes - 1) for vl in range(router.data_vls)]
             router = router.replace(vl_selection="any", vl_classes=tuple(numbers))
+        else:
+            router = router.replace(vl_selection=self.vl_selection)
         return NetworkBenchConfig(network=named_network(self.network, router), classes=classes)
 
     def _lanes(self, router: RouterConfig) -> int:

@@ -6,7 +6,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lanikai.hdl.config import ConfigError, RouterConfig, preset
+from lanikai.hdl.config import ConfigError, LinkConfig, RouterConfig, preset
 from lanikai.hdl.traffic.setup import ClassSetup
 from lanikai.sim.errors import UserError
 from lanikai.sim.experiments.named_networks import named_network
@@ -173,22 +173,27 @@ def test_percentile_is_the_nearest_rank(values, percent):
         ("chain4", 4, 4, 3),
         ("router2", 2, 1, 2),
         ("tree2x3", 8, 7, 3),
+        ("torus5x4", 20, 20, 5),
     ],
 )
 def test_named_networks(name, nodes, routers, ports):
-    network = named_network(name, RouterConfig())
+    router = RouterConfig()
+    if name.startswith("torus"):
+        router = RouterConfig(link=LinkConfig(vls=2), routing="torus", vl_selection="routing")
+    network = named_network(name, router)
     assert (len(network.nodes), network.routers, network.router.ports) == (nodes, routers, ports)
 
 
 @pytest.mark.parametrize(
-    "name", ["ring4", "mesh4", "router1", "router65", "mesh1x1", "mesh4x4x4", "tree20x2", "mesh17x16", ""]
+    "name",
+    ["ring4", "mesh4", "router1", "router65", "mesh1x1", "mesh4x4x4", "tree20x2", "mesh17x16", "torus4", ""],
 )
 def test_networks_without_a_name(name):
     with pytest.raises(ConfigError) as caught:
         named_network(name, RouterConfig())
     assert str(caught.value) == (
-        f"network = {name!r}: one of router2 to router64, mesh1x2 to mesh16x16, chain2 to chain16, tree2x2 to tree8x2, "
-        "or FILE.json"
+        f"network = {name!r}: one of router2 to router64, mesh1x2 to mesh16x16, torus1x2 to torus16x16, chain2 to "
+        "chain16, tree2x2 to tree8x2, or FILE.json"
     )
 
 
@@ -253,6 +258,9 @@ def test_a_file_that_is_none(tmp_path):
         ("network=mesh9x9", "17 routers; a route of 128-bit flits with link.hop_bits = 3 holds 16"),
         ("allocator=fast", "allocator = 'fast': some of islip, separable, wavefront"),
         ("allocator=islip,islip", "one is named twice"),
+        ("routing=table", "routing = 'table': one of dimension_order, source, torus"),
+        ("network=torus4x4", "routes can deadlock, each waiting for the next: router "),
+        ("routing=torus", "vl_selection = 'same': routing 'torus' chooses the VL: must be 'routing'"),
         (
             "vl_arbiter=fair",
             "vl_arbiter = 'fair': one of deficit, fcfs, fcfs_packet, fixed_priority, round_robin, ",

@@ -23,8 +23,9 @@ def traffic(monkeypatch):
     return router_traffic
 
 
-def run_traffic(network, name, tmp_path):
-    """Builds the network, and runs the traffic of the one of that name on it."""
+def run_traffic(traffic, name, tmp_path):
+    """Builds a network of `router_traffic`, and runs its traffic."""
+    network = traffic.NETWORKS[name]
     seed = int(os.environ.get("LANIKAI_TEST_SEED", "1"))
     public = [Public("mesh", "dropped"), Public("mesh", "activity"), Public("mesh", "rst", writable=True)]
     for node in range(len(network.nodes)):
@@ -68,7 +69,7 @@ def test_mesh_delivers_everything_and_drains(traffic, tmp_path, name):
     """All nodes, all VLs, packets of 1 to 12 flits, receivers that stall for hundreds of cycles: see
     `router_traffic.random_traffic`. A seed is given back with LANIKAI_TEST_SEED."""
     network = traffic.NETWORKS[name]
-    result = run_traffic(network, name, tmp_path)
+    result = run_traffic(traffic, name, tmp_path)
     # Enough of everything to mean something; a receiver stalls a third of the time, and stops others with it.
     assert result.value["flits"] > CYCLES // 2
     assert result.value["packets"] > 1000
@@ -92,4 +93,4 @@ def test_a_torus_without_the_dateline_locks_up(traffic, tmp_path, monkeypatch):
     """The same traffic as above: at the latest when all nodes send and none takes anything, it is over."""
     monkeypatch.setitem(ROUTING, "torus", NoDateline)
     with pytest.raises(Exception, match="not drained"):
-        run_traffic(traffic.NETWORKS["torus"], "torus", tmp_path)
+        run_traffic(traffic, "torus", tmp_path)
