@@ -182,7 +182,7 @@ async def random_traffic(session):
             route |= number << hops * link.hop_bits
         else:
             # Coordinates and node numbers beyond the network.
-            route = (NOWHERE if lost else network.destination_route(destination)) | number << 10
+            route = (NOWHERE if lost else network.source_route(source, destination)) | number << 10
         group = (vl,) if config.vl_selection == "same" else (vl & ~1,)
         if config.maps_service_levels:
             group = config.vl_groups[config.initial_service_level_map[level]]
