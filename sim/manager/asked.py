@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from ..units import MB
 from .errors import BadRequestError, RefusedError
@@ -11,7 +12,7 @@ from .ledger import Where
 from .pace import Pace
 from .wire import Answer
 
-__all__ = ["MAX_SIZE", "check_size", "rate_of", "refusal"]
+__all__ = ["MAX_SIZE", "check_size", "mean_and_factor", "rate_of", "refusal"]
 
 MAX_SIZE = (1 << 31) - 1
 """Bytes of a message, or of a burst."""
@@ -21,6 +22,21 @@ def check_size(name: str, size: int | None) -> None:
     """A size of messages, or none. Raises BadRequestError."""
     if size is not None and (type(size) is not int or not 1 <= size <= MAX_SIZE):
         raise BadRequestError(f"{name} = {size!r}: a whole number of bytes, 1 to {MAX_SIZE}")
+
+
+def mean_and_factor(message_bytes: int | Sequence[int] | None, pace: Pace) -> tuple[int | None, float]:
+    """Of `message_bytes` of a request, which may be a list of sizes: the mean, rounded down, and what is charged for
+    each byte of such messages; 1 if the sizes are not known one by one. Raises BadRequestError."""
+    if not isinstance(message_bytes, list | tuple):
+        check_size("message_bytes", message_bytes)  # type: ignore[arg-type]
+        return message_bytes, 1.0  # type: ignore[return-value]
+    if not message_bytes:
+        raise BadRequestError("message_bytes = []: a size, or a list of sizes")
+    for size in message_bytes:
+        if size is None:
+            raise BadRequestError("message_bytes: None is no size of a list")
+        check_size("message_bytes", size)
+    return sum(message_bytes) // len(message_bytes), pace.charge_factor(message_bytes)
 
 
 def rate_of(mb_per_s: float, message_bytes: int | None, *, pace: Pace, longest: int) -> int:

@@ -17,6 +17,7 @@ goes back to the cluster by itself.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from .flows import BestEffort, FlowId, Grant
@@ -39,7 +40,7 @@ class LocalManager(Protocol):
         flow: FlowId,
         mb_per_s: float,
         *,
-        message_bytes: int | None = None,
+        message_bytes: int | Sequence[int] | None = None,
         burst_bytes: int | None = None,
     ) -> Grant:
         """Reserve bandwidth for a flow from this node."""
@@ -78,17 +79,20 @@ class BandwidthClient:
         mb_per_s: float,
         *,
         priority: int = 0,
-        message_bytes: int | None = None,
+        message_bytes: int | Sequence[int] | None = None,
         burst_bytes: int | None = None,
     ) -> Grant:
         """Reserve `mb_per_s` (10^6 bytes of payload a second, above 0 and at most the peak of a flow) for the
         flow from this port to `port` of `node`. Returns when the flow's IDT is set: what is sent from now on
         goes at that rate. A best-effort flow becomes premium, and stays best-effort if refused.
 
-        `message_bytes`: of the flow's messages, on average. With it the flow has `mb_per_s` in such messages: exactly
-        where the card charges bytes (`GmConfig.charge`), at least where it charges packets. Without it packets are
-        taken to be full, and shorter ones carry less. `burst_bytes`: what the program sends in any time t is at most
-        this and `mb_per_s` t; then `Grant.latency_us` bounds the time from a call to the message's last byte.
+        `message_bytes`: of the flow's messages, on average, or the sizes themselves. With it the flow has `mb_per_s` in
+        such messages: exactly where the card charges bytes (`GmConfig.charge`), at least where it charges packets.
+        Of a mean alone, messages of less than a quarter of a mean packet cost the flow more than their bytes; of the
+        sizes that is counted in. Without it packets are taken to be full, and shorter ones carry less.
+
+        `burst_bytes`: what the program sends in any time t is at most this and `mb_per_s` t; then `Grant.latency_us`
+        bounds the time from a call to the message's last byte.
 
         Raises RefusedError, which says which node or switch port refused and how much is left there;
         AlreadyHeldError if the flow has a reservation: release it first."""

@@ -3,7 +3,7 @@ port held (gulati-thesis-2001 4.3)."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from lanikai.firmware.lock import Lock
@@ -12,7 +12,7 @@ from ..errors import UserError
 from ..host.errors import ClosedPortError
 from ..host.gm import Gm
 from ..units import MB
-from .asked import check_size, rate_of, refusal
+from .asked import check_size, mean_and_factor, rate_of, refusal
 from .config import ManagerConfig
 from .copies import Voter
 from .errors import (
@@ -89,15 +89,15 @@ class NodeManager:
         flow: FlowId,
         mb_per_s: float,
         *,
-        message_bytes: int | None = None,
+        message_bytes: int | Sequence[int] | None = None,
         burst_bytes: int | None = None,
     ) -> Grant:
         """`BandwidthClient.request`."""
-        check_size("message_bytes", message_bytes)
+        mean, factor = mean_and_factor(message_bytes, self._pace)
         check_size("burst_bytes", burst_bytes)
         longest = self._gm.nic.max_idt_ticks
-        rate = rate_of(mb_per_s, message_bytes, pace=self._pace, longest=longest)
-        counted = self._pace.counted(rate, message_bytes)
+        rate = rate_of(mb_per_s, mean, pace=self._pace, longest=longest)
+        counted = self._pace.counted(rate, mean)
         self._check(flow)
         async with self._turn(flow):
             if flow in self._premium:
@@ -119,17 +119,17 @@ class NodeManager:
                 raise
             if answer.status is Status.REFUSED:
                 await self._uncap(flow)
-                raise refusal(flow, mb_per_s, message_bytes, answer, pace=self._pace)
+                raise refusal(flow, mb_per_s, mean, answer, pace=self._pace)
             grant = Grant(
                 flow=flow,
                 mb_per_s=mb_per_s,
-                idt_ticks=self._pace.flow_idt(answer.idt_ticks, rate, message_bytes, longest=longest),
+                idt_ticks=self._pace.flow_idt(answer.idt_ticks, round(rate * factor), mean, longest=longest),
                 serial=self._next_serial(),
-                message_bytes=message_bytes,
+                message_bytes=mean,
                 burst_bytes=burst_bytes,
                 latency_us=None if burst_bytes is None else self.latency_us(rate, burst_bytes),
             )
-            await self._set_idt(flow, grant.idt_ticks, message_bytes)
+            await self._set_idt(flow, grant.idt_ticks, mean)
             if self.ended:
                 raise SilentError(self.node)  # whoever takes over gives it back
             self._gm.port(flow.source_port)

@@ -15,7 +15,7 @@ from lanikai.sim.experiments.video_reservation import search_bytes
 from matplotlib.figure import Figure
 
 HZ, SPAN = 33_000_000, 1_320_000
-GOOD = {"always": 1.0, "clock": 1.0, "packets": 0.5, "nothing": 0.8}
+GOOD = {"always": 1.0, "clock": 1.0, "packets": 0.5, "nothing": 0.6}
 
 
 def judge(

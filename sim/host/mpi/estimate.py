@@ -82,11 +82,5 @@ def need(sizes: Sequence[int], config: MpiConfig, pace: Pace) -> Need:
         full = sum(packets(size, config, pace.mtu_bytes) for size in sizes) * pace.mtu_bytes
         return Need(factor=full / payload, message_bytes=None)
     messages = [one for size in sizes for one in fragments(size, config)]
-    mean = sum(messages) // len(messages)
-    least = pace.least_bytes(mean)
-    assert least is not None
-    charged = 0
-    for one in messages:
-        full, rest = divmod(one, pace.mtu_bytes)
-        charged += full * pace.mtu_bytes + (max(rest, least) if rest else 0)
-    return Need(factor=charged / payload, message_bytes=mean)
+    factor = pace.charge_factor(messages) * sum(messages) / payload
+    return Need(factor=factor, message_bytes=sum(messages) // len(messages))
