@@ -188,16 +188,14 @@ def proofs() -> dict[str, list[str]]:
 
 def measured(name: str) -> list[dict[str, Any]]:
     """What was measured of the class `name`: rows of `synthesis.json`."""
-    rows = json.loads((HERE / "synthesis.json").read_text())["rows"]
-    once = {(row["lut4"], row["ff"]): row for row in rows if row["class"] == name}
-    return list(once.values())
+    return [row for row in json.loads((HERE / "synthesis.json").read_text())["rows"] if row["class"] == name]
 
 
 def areas(name: str) -> Iterator[str]:
     """The measured areas of the class `name` in words."""
     for row in measured(name):
         clock = f", {min(row['fmax_mhz'])} MHz" if row["fmax_mhz"] else ""
-        memory = f", {row['bram']} block RAM" if row["bram"] else ""
+        memory = f", {row['bram']} block RAM" if row.get("bram") else ""
         yield f"{row['lut4']:,} LUT4, {row['ff']:,} FF{memory}{clock} ({row['label']})"
 
 

@@ -150,11 +150,21 @@ COLUMNS = {
 }
 """Columns of the tables of measured areas, by their keys in `synthesis.json`."""
 
+TABLES = {
+    "routers": ("lut4", "ff", "distributed_ram", "bram", "fmax_mhz", "target"),
+    "cards": ("lut4", "lut4_sites", "ff", "bram", "fmax_mhz"),
+    "blocks": ("lut4", "lut4_sites", "ff", "distributed_ram", "bram", "fmax_mhz"),
+    "rate control": ("lut4", "lut4_sites", "ff", "bram", "fmax_mhz", "decision_cycles"),
+    "DMA": ("lut4", "ff", "distributed_ram"),
+    "VL arbiters": ("lut4", "ff", "bram"),
+}
+"""The tables of measured areas, and the columns of each."""
+
 
 def measured(name: str) -> str:
     """The table `name` of what was synthesized: a row for each that `synthesis.json` has of it."""
-    rows = [row for row in json.loads((HERE / "synthesis.json").read_text())["rows"] if row["table"] == name]
-    keys = [key for key in COLUMNS if any(key in row for row in rows)]
+    rows = [row for row in json.loads((HERE / "synthesis.json").read_text())["rows"] if name in row["tables"]]
+    keys = TABLES[name]
     lines = [f"| | {' | '.join(COLUMNS[key] for key in keys)} |", "|" + "---|" * (len(keys) + 1)]
     for row in rows:
         cells = [row["label"]]
@@ -176,8 +186,10 @@ def measured_page(page: str, *names: str) -> str:
 
 
 PAGES = {
+    "arbiters.md": lambda: measured_page("arbiters.md", "VL arbiters"),
     "bench.md": bench_page,
     "blocks.md": blocks_page,
+    "dma.md": lambda: measured_page("dma.md", "DMA"),
     "experiments.md": experiments_page,
     "registers.md": registers_page,
     "rate-control.md": lambda: measured_page("rate-control.md", "rate control"),
