@@ -1,4 +1,5 @@
-"""Stage 3 where a packet may change its VL: by a table of service levels, or to any free VL of its class."""
+"""Stage 3 where a packet may change its VL: by a table of service levels, to any free VL of its class, or as the
+routing function says."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ def group_bits(config: RouterConfig) -> int:
 class VlSelectionStage(wiring.Component):
     """Gives an output VL of its group to one packet, from its head to its tail (wormhole).
 
-    A packet's group is one VL (`service_level`) or the VLs of its class (`any`); control packets keep the
-    control VL. In a cycle each input comes with one of the packets that wait and for whom a VL is free; of
+    A packet's group is one VL (`service_level`, `routing`) or the VLs of its class (`any`); control packets keep
+    the control VL. In a cycle each input comes with one of the packets that wait and for whom a VL is free; of
     the inputs that come for the same group of the same output one is given the lowest free VL. The control
     VL comes first.
 

@@ -13,19 +13,20 @@ ENTRIES = 12
 """Rows of a forwarding table: as many as the largest network below has nodes, and no power of two."""
 
 
-def router_for(function, name):
+def router_for(function, name, management=False):
     return RouterConfig(
-        link=LinkConfig(flit_bits=64, vls=VLS, hop_bits=3),
+        link=LinkConfig(flit_bits=64, vls=16 if management else VLS, hop_bits=3),
         ports=PORTS,
+        management=management,
         routing=name,
         forwarding_entries=ENTRIES,
         vl_selection="routing" if function.changes_vl else "same",
     )
 
 
-def networks_for(function, name):
+def networks_for(function, name, management=False):
     """Those of some usual networks that the function can route."""
-    router = router_for(function, name)
+    router = router_for(function, name, management)
     found = []
     for make in (
         lambda: single_router(5, router=router),
@@ -42,14 +43,15 @@ def networks_for(function, name):
     return found
 
 
-def hold(function, name, *, seed, headers=300):
+def hold(function, name, *, seed, headers=300, management=False):
     """Raises AssertionError where hardware and twin differ; the twin is that of the registered class, the hardware
     that of `function`. Every (router, input port, VL, destination), and `headers` random routes besides, at every
     input port. Returns how many were compared."""
-    networks = networks_for(function, name)
+    networks = networks_for(function, name, management)
     assert networks, f"no network for {name}: add one to networks_for"
     chance = random.Random(seed)
-    config = router_for(function, name)
+    config = router_for(function, name, management)
+    vls = config.link.vls
     places = [(network, router) for network in networks for router in range(network.routers)]
     compared = 0
     for in_port in range(PORTS):
@@ -62,14 +64,14 @@ def hold(function, name, *, seed, headers=300):
             common = {"position": position, "rows": rows}
             bits = function.route_bits(config)
             batch = [
-                Arrival(in_port, chance.randrange(VLS), chance.getrandbits(bits), **common)
+                Arrival(in_port, chance.randrange(vls), chance.getrandbits(bits), **common)
                 for _ in range(headers // 2)
             ]
             # Small fields, so that many of them name something that is there.
             batch += [
                 Arrival(
                     in_port,
-                    chance.randrange(VLS),
+                    chance.randrange(vls),
                     (chance.randrange(8) | chance.randrange(8) << 5) % (1 << bits),
                     **common,
                 )
@@ -79,7 +81,7 @@ def hold(function, name, *, seed, headers=300):
             whole = {"position": position, "rows": network.forwarding_table(router)}
             batch, wanted = [], []
             for destination in range(len(network.nodes)):
-                for vl in range(VLS):
+                for vl in range(vls):
                     route = function.route_field(network, router, in_port, destination) % (1 << bits)
                     batch.append(Arrival(in_port, vl, route, **whole))
                     wanted.append(function.next_port(network, router, in_port, vl, destination))

@@ -28,6 +28,16 @@ def test_hardware_and_twin_say_the_same(twin, name):
     assert twin.hold(ROUTING[name], name, seed=SEED) >= 6 * 300
 
 
+@pytest.mark.parametrize("name", sorted(ROUTING))
+def test_the_same_with_a_management_port(twin, name):
+    """Every other port is one higher. Only a function that the network is refused for is let off: tori have no second
+    VL for control packets."""
+    if not twin.networks_for(ROUTING[name], name, management=True):
+        assert name == "torus"
+        return
+    assert twin.hold(ROUTING[name], name, seed=SEED, headers=50, management=True) >= 6 * 50
+
+
 class NamesAnyPort(SourceRouting):
     """A hop beyond the ports is taken for a port."""
 
