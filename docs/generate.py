@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import lanikai.hdl.registers
-from lanikai.sim.experiments.parameters import ranges
+from lanikai.sim.experiments.framework.parameters import ranges
 from lanikai.sim.experiments.registry import EXPERIMENTS, listing
 from lanikai.sim.fitted import page as fitted_table
 from lanikai.sim.published import table, tables

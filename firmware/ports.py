@@ -1,6 +1,6 @@
 """What firmware stands on: the processor port of a NIC and the time of a simulation, as protocols.
 
-The simulation provides them (`lanikai.sim.processor`), and so does the plain Python card of the firmware
+The simulation provides them (`lanikai.sim.models.processor_mailbox`), and so does the plain Python card of the firmware
 tests. Firmware itself knows no simulator: it awaits these and nothing else.
 """
 
@@ -61,7 +61,7 @@ class ProcessorPort(Scheduler, Protocol):
 
 
 class CardPorts(Protocol):
-    """A card, as far as firmware stands on it (`lanikai.sim.cluster.Node`)."""
+    """A card, as far as firmware stands on it (`lanikai.sim.systems.cluster.Node`)."""
 
     @property
     def processors(self) -> Sequence[ProcessorPort]:

@@ -14,7 +14,7 @@ class VirtualClock:
     """auxVC and Vtick of `channels` channels, on a clock of `bits` bits that wraps.
 
     A packet's stamp: auxVC = max(now, auxVC) + Vtick, kept at most a quarter of the clock's range (less one) ahead of
-    the clock, so that stamps compare right. `lanikai.hdl.nic.stamper.Stamper` is the same in RTL.
+    the clock, so that stamps compare right. `lanikai.hdl.nic.queues.stamper.Stamper` is the same in RTL.
 
     `set_vtick` says a channel's Vtick, ticks: the time between packets of its size at its rate. Best effort's infinite
     one is `max_vtick_ticks`, the longest. Raises ValueError for a clock of less than 3 bits, a channel or a Vtick out

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import Field, model_validator
 
-from .config import ConfigError, Part, RouterConfig
+from .config import Config, ConfigError, RouterConfig
 from .network_checks import Channel, dependency_cycle, next_channel
 from .packet import HEADER_LAYOUT
 from .router.routing import Place, routing_class
@@ -26,7 +26,7 @@ MAX_NODES = 1 << HEADER_LAYOUT["destination"].width
 """Nodes that the header can name."""
 
 
-class Network(Part):
+class Network(Config):
     """Routers of one kind, nodes at some of their ports, and links between others; every link is two-way.
 
     Raises ConfigError, naming the element: for a place that does not exist, a port that is used twice, a node

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from .link import FlitLayout
-from .nic.ports import PROCESSOR_REQUEST, PROCESSOR_RESPONSE
+from .register_port import PROCESSOR_REQUEST, PROCESSOR_RESPONSE
 from .router.agent import has_agent
 from .router.router import DROPPED_BITS
 from .router.routing import Topology, routing_class

@@ -1,6 +1,6 @@
 """`python -m lanikai.sim`: the program `lanikai`."""
 
-from .cli import main
+from .cli.program import main
 
 if __name__ == "__main__":
     main()

@@ -22,10 +22,10 @@ from typing import Any
 import find_libpython
 from cocotb_tools import config as cocotb_config
 
-from .build import Model
+from .build.model import Model
 from .errors import MissingTool, SimulationError
-from .gtkw import write_save_file
-from .wave_window import WaveWindow
+from .waves.save_file import write_save_file
+from .waves.window import WaveWindow
 
 __all__ = ["RunResult", "run"]
 
@@ -172,7 +172,7 @@ def _environment(model: Model, job: Mapping[str, Any], scratch: str) -> dict[str
         "PYGPI_PYTHON_BIN": sys.executable,
         "GPI_USERS": f"{libpython};{cocotb_config.pygpi_entry_point()}",
         "COCOTB_TOPLEVEL": model.top,
-        "COCOTB_TEST_MODULES": "lanikai.sim.entry",
+        "COCOTB_TEST_MODULES": "lanikai.sim.inside.entry",
         "COCOTB_RANDOM_SEED": str(job["seed"]),
         "COCOTB_RESULTS_FILE": f"{scratch}/results.xml",
         "COCOTB_ANSI_OUTPUT": "0",

@@ -9,8 +9,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from lanikai.sim import cli
-from lanikai.sim.experiments.parameters import parse
+from lanikai.sim.cli import program
+from lanikai.sim.experiments.framework.parameters import parse
 from lanikai.sim.experiments.registry import find
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -81,20 +81,20 @@ def check(arguments: list[str], monkeypatch) -> None:
         settings = [arguments[n + 1] for n, word in enumerate(arguments) if word == "--set"]
         experiment = find(arguments[1])
         assert experiment.points(parse(experiment, settings), "quick")
-        monkeypatch.setattr("lanikai.sim.results.RunFolder", stop)
+        monkeypatch.setattr("lanikai.sim.experiments.framework.results.RunFolder", stop)
         with pytest.raises(Reached):
-            cli.app(arguments, prog_name="lanikai", standalone_mode=False)
+            program.app(arguments, prog_name="lanikai", standalone_mode=False)
     elif arguments[0] == "bench":
-        monkeypatch.setattr("lanikai.sim.bench.report.earlier", lambda path: {})
-        monkeypatch.setattr("lanikai.sim.bench.cases.BenchCase.system", stop)
-        monkeypatch.setattr("lanikai.sim.results.check_file", lambda path, what: None)
+        monkeypatch.setattr("lanikai.sim.speed.report.earlier", lambda path: {})
+        monkeypatch.setattr("lanikai.sim.speed.cases.BenchCase.system", stop)
+        monkeypatch.setattr("lanikai.sim.experiments.framework.results.check_file", lambda path, what: None)
         with pytest.raises(Reached):
-            cli.app(arguments, prog_name="lanikai", standalone_mode=False)
+            program.app(arguments, prog_name="lanikai", standalone_mode=False)
     elif arguments[0] == "sweep":
         monkeypatch.setattr("lanikai.sim.sweeps.store.SweepFolder", stop)
         with pytest.raises(Reached):
-            cli.app(arguments, prog_name="lanikai", standalone_mode=False)
+            program.app(arguments, prog_name="lanikai", standalone_mode=False)
     else:
         with pytest.raises(SystemExit) as caught:
-            cli.main(arguments)
+            program.main(arguments)
         assert caught.value.code in (0, 3)

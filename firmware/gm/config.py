@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from lanikai.hdl.config import NicConfig, Part
+from lanikai.hdl.config import Config, NicConfig
 from pydantic import Field, model_validator
 
 __all__ = ["GmConfig"]
 
 
-class GmConfig(Part):
+class GmConfig(Config):
     """The GM control program and its host interface (gulati-thesis-2001 4.1, 4.2)."""
 
     rate_controlled: bool = Field(

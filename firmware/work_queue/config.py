@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from lanikai.hdl.config import Part
+from lanikai.hdl.config import Config
 from pydantic import Field
 
 __all__ = ["WorkQueueConfig"]
 
 
-class WorkQueueConfig(Part):
+class WorkQueueConfig(Config):
     """The work queue program (nagar-thesis-2001 4.2.2, 4.3.9, 4.3.11)."""
 
     descriptors: Literal["fetched", "tailgated", "shadow"] = Field(

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from lanikai.hdl.config import HEADER_BITS, ConfigError, NicConfig
-from lanikai.hdl.nic.owner_page import PART_BYTES
+from lanikai.hdl.nic.owners.owner_page import PART_BYTES
 from lanikai.hdl.nic.ports import SRAM_BASE
 
 from .config import WorkQueueConfig

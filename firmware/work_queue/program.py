@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 
 from lanikai.hdl.config import NicConfig
-from lanikai.hdl.nic.completion_layout import CompletionStatus
+from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
 from lanikai.hdl.nic.ports import REGISTER_BASE
 from lanikai.hdl.packet import Header
 

@@ -7,7 +7,7 @@ from amaranth.lib import data, fifo, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import NicConfig
-from .registered_fifo import RegisteredFifo
+from .queues.registered_fifo import RegisteredFifo
 
 __all__ = [
     "CHANNEL_BITS",

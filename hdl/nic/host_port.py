@@ -13,12 +13,12 @@ from amaranth.lib.wiring import In, Out
 
 from ..axi import Axi4LiteSignature
 from ..config import NicConfig
-from .completion_layout import CONSUME_LAYOUT, OWNER_BITS
+from ..register_bank import OFFSET_BITS, BankSignature
 from .doorbell import ring_layout
-from .owner_page import CONSUME_WORD, DOORBELL_WORD, PART_BITS, PagePart
+from .owners.completion_layout import CONSUME_LAYOUT, OWNER_BITS
+from .owners.owner_page import CONSUME_WORD, DOORBELL_WORD, PART_BITS, PagePart
 from .ports import DOORBELL_BASE, DOORBELL_PAGE_BYTES, HOST_ADDRESS_BITS, REGISTER_BASE
-from .processor_port import lane_bits
-from .register_bank import OFFSET_BITS, BankSignature
+from .processor.port import lane_bits
 from .sram import SramPortSignature
 
 __all__ = ["SHADOW_LAYOUT", "HostPort", "Resp"]

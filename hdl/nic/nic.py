@@ -12,28 +12,28 @@ from amaranth.lib.wiring import connect, flipped
 
 from ..config import ConfigError, NicConfig
 from ..link import FlitLayout
+from ..register_bank import RegisterBank
 from ..registers import Register, load
-from .completion import Completion
+from .dma.host_dma import HostDma
+from .dma.receive_engine import ReceiveEngine
+from .dma.send_engine import SendEngine
 from .doorbell import Doorbell
-from .engine_queues import HostEngine, host_dma_front, receive_front, send_front
-from .host_dma import HostDma
 from .host_port import HostPort
-from .interrupt import InterruptStatus
+from .link_port.packet_interface import PacketInterface
+from .link_port.vl_port import VlPort
 from .names import active_names
 from .optional import active_registers
-from .owner_blocks import join_completion, join_doorbell_owners, join_managers, join_protection
-from .packet_interface import PacketInterface
+from .owners.completion import Completion
+from .owners.owner_blocks import join_completion, join_doorbell_owners, join_managers, join_protection
 from .ports import REGISTER_BASE, NicSignature
-from .processor_port import ProcessorPort
-from .processors import banked_registers, join_events, join_registers, make_ports, next_timer
-from .rate_control import make_rate_control
-from .receive_engine import ReceiveEngine
-from .register_bank import RegisterBank
-from .rtc import Rtc
-from .send_engine import SendEngine
+from .processor.interrupt import InterruptStatus
+from .processor.port import ProcessorPort
+from .processor.processors import banked_registers, join_events, join_registers, make_ports, next_timer
+from .processor.rtc import Rtc
+from .queues.engine_queues import HostEngine, host_dma_front, receive_front, send_front
+from .queues.stream_register import StreamRegister
+from .rate.control import make_rate_control
 from .sram import Sram
-from .stream_register import StreamRegister
-from .vl_port import VlPort
 
 __all__ = ["HOST_REGISTERS", "NIC_REGISTERS", "WATCHED", "Nic", "public_signals"]
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 from ..config import NicConfig
 from ..registers import Register
 from ..router.scheduler import has_tables
-from .owned_registers import OWNED
-from .vl_port import port_config
+from .link_port.vl_port import port_config
+from .owners.owned_registers import OWNED
 
 __all__ = ["OPTIONAL", "active_registers"]
 

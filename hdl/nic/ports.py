@@ -8,18 +8,16 @@ from amaranth.lib.wiring import In, Out
 from ..axi import Axi4LiteSignature, Axi4Signature
 from ..config import NicConfig
 from ..link import LinkSignature
-from .rtc import PASSED_BITS, clock_layout
+from ..register_port import ProcessorSignature
+from .processor.rtc import PASSED_BITS, clock_layout
 
 __all__ = [
     "DOORBELL_BASE",
     "DOORBELL_PAGE_BYTES",
     "HOST_ADDRESS_BITS",
-    "PROCESSOR_REQUEST",
-    "PROCESSOR_RESPONSE",
     "REGISTER_BASE",
     "SRAM_BASE",
     "NicSignature",
-    "ProcessorSignature",
     "due_layout",
 ]
 
@@ -34,21 +32,6 @@ DOORBELL_PAGE_BYTES = 4096
 """A page of the host's MMU, so that a process is given its own channels and no others."""
 HOST_ADDRESS_BITS = 23
 """Width of the host's window: 1024 doorbell pages above `DOORBELL_BASE`."""
-
-PROCESSOR_REQUEST = data.StructLayout({"valid": 1, "write": 1, "address": 24, "data": 32})
-"""An access of the NIC's processor: held until `ready`; `address` in bytes, a multiple of 4."""
-PROCESSOR_RESPONSE = data.StructLayout({"ready": 1, "event": 1, "data": 32})
-"""`ready`: the request of this cycle is taken at its end. `data`: of the read taken in the cycle before.
-`event`: an enabled interrupt status bit is set (`ISR & IMR`)."""
-
-
-class ProcessorSignature(wiring.Signature):
-    """The processor port, seen by the processor. Members: `request` (out, `PROCESSOR_REQUEST`),
-    `response` (in, `PROCESSOR_RESPONSE`). A register access takes one cycle, an SRAM access waits for its turn;
-    read data comes in the cycle after the request is taken. One access a cycle."""
-
-    def __init__(self) -> None:
-        super().__init__({"request": Out(PROCESSOR_REQUEST), "response": In(PROCESSOR_RESPONSE)})
 
 
 def due_layout(config: NicConfig) -> data.StructLayout:

@@ -9,11 +9,11 @@ from amaranth import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..arbiter.vl import TableSignature
 from ..config import SERVICE_LEVELS, RouterConfig
-from ..nic.ports import ProcessorSignature
-from ..nic.register_bank import RegisterBank
+from ..register_bank import RegisterBank
+from ..register_port import ProcessorSignature
 from ..registers import Register, load
+from ..vl_arbiter.base import TableSignature
 from .drop_report import REPORT
 from .routing import TableWriteSignature, routing_class
 from .scheduler import has_tables

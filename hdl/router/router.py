@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 from ..arbiter import arbiter_class
 from ..config import ConfigError, RouterConfig
 from ..link import LinkSignature
-from ..nic.ports import ProcessorSignature
+from ..register_port import ProcessorSignature
 from .activity import ActivityCounters
 from .agent import LEVEL_BITS, AgentPort, has_agent
 from .allocators import allocator_class
@@ -49,7 +49,7 @@ class Router(wiring.Component):
     - `activity` (out): a flit moved in this cycle: for a watchdog.
     - `quiet` (out), only if `skippable`: no flit is in a buffer or comes in, no credit goes out, and no arbiter is at
       work on its tables, as all are after reset. After `settle_cycles(config)` such cycles in a row, while nothing
-      comes in, no register changes any more: a simulator may stop the clock of this router (`sim/native/parts.h`).
+      comes in, no register changes any more: a simulator may stop the clock of this router (`sim/native/blocks.h`).
     - `agent` (in, `ProcessorSignature`), if there is anything to set or read (`has_agent`): registers and
       management port (`AgentPort`).
     - `position` (in, its `position_layout`), if the routing function has one: a constant of the instance.

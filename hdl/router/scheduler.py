@@ -8,9 +8,9 @@ from typing import Any
 from amaranth import Cat, Module
 from amaranth.lib.wiring import Out
 
-from ..arbiter.vl import TableSignature, VlArbiter
-from ..arbiter.vl_registry import VL_ARBITERS, make_vl_arbiter
 from ..config import ConfigError, RouterConfig
+from ..vl_arbiter.base import TableSignature, VlArbiter
+from ..vl_arbiter.registry import VL_ARBITERS, make_vl_arbiter
 
 __all__ = ["has_tables", "share_table", "table_members", "vl_scheduler", "weighs_outputs"]
 

@@ -12,8 +12,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..arbiter.lane_round_robin import LaneRoundRobin
-from ..arbiter.vl import lowest_bit, rotating_pick
 from ..config import RouterConfig
+from ..vl_arbiter.base import lowest_bit, rotating_pick
 from .scheduler import weighs_outputs
 from .vl_buffer import encode
 

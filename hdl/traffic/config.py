@@ -7,13 +7,13 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from ..config import LinkConfig, Part
+from ..config import Config, LinkConfig
 from .packet import BORN_BITS
 
 __all__ = ["TrafficConfig"]
 
 
-class TrafficConfig(Part):
+class TrafficConfig(Config):
     """One source and one sink a node, and what they hold. All nodes of a network share one configuration."""
 
     link: LinkConfig = Field(default_factory=LinkConfig, description="every node's link")

@@ -32,7 +32,7 @@ class TrafficNode(wiring.Component):
     - `quiet` (out): nothing is sent, checked or counted. After `settle_cycles(config)` such cycles in a row no register
       changes any more until a flit or a request comes, a field of `control` other than `now` changes, or `now`
       reaches the `due` (out, 32 a class) of a class that is `waiting` (out, a bit a class): a simulator may stop the
-      clock of this node (`sim/native/parts.h`).
+      clock of this node (`sim/native/blocks.h`).
 
     Latency: `READ_CYCLES` from `request` to `response`; of packets, that of `Source` and `Sink`. Throughput: a flit
     a cycle each way. Reset: as its parts.

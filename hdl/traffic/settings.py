@@ -8,7 +8,7 @@ from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..nic.register_bank import register_layout
+from ..register_bank import register_layout
 from .config import TrafficConfig
 from .ports import ACCESS, CLASS, CLASS_BASE, CLASS_BYTES, Mode
 

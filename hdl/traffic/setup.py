@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ..config import ConfigError, Part
+from ..config import Config, ConfigError
 from .config import TrafficConfig
 from .pattern import PERMUTATIONS, permutation
 from .ports import CLASS, SPACING_FRACTION, Choice, Mode, VlChoice
@@ -36,7 +36,7 @@ NODE_NUMBER_BITS = 10
 """Node numbers in a header (`packet.IDENTITY`)."""
 
 
-class ClassSetup(Part):
+class ClassSetup(Config):
     """What a class of every node does. Loads are in flits a cycle and node."""
 
     mode: Literal["random", "periodic", "on_off", "trace"] = Field("random", description="`ports.Mode`")

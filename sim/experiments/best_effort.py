@@ -25,23 +25,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lanikai.hdl.config import Part
+from lanikai.hdl.config import Config
 from pydantic import Field
 
 from ..published import source
 from ..units import KB, MB, mb_per_s
-from .base import Claim, Experiment, Outcome, Point, Size, within
 from .best_effort_cases import CASES, PEAK_MB_PER_S, REST, Case, case_named
 from .best_effort_plot import draw
-from .gm_flows import BANDWIDTH_TOLERANCE, SHARE_TOLERANCE, Flow, prepare_flows
-from .gm_windows import amount_within, wait_for_next
+from .framework.base import Claim, Experiment, Outcome, Point, Size, within
+from .measure.gm_flows import BANDWIDTH_TOLERANCE, SHARE_TOLERANCE, Flow, prepare_flows
+from .measure.gm_windows import amount_within, wait_for_next
 
 if TYPE_CHECKING:
     from lanikai.firmware.gm import GmProgram
     from lanikai.firmware.gm.wire import FlowKey
     from matplotlib.figure import Figure
 
-    from ..cluster import Cluster
+    from ..systems.cluster import Cluster
 
 __all__ = ["BestEffortExperiment", "BestEffortParameters"]
 
@@ -61,7 +61,7 @@ BIN_TICKS = {"quick": 1000, "full": 2000}
 """Ticks of a point of the plot."""
 
 
-class BestEffortParameters(Part):
+class BestEffortParameters(Config):
     """Parameters of best-effort."""
 
     message_bytes: int = Field(16 * KB, ge=1, le=64 * KB, description="bytes of a message")
@@ -102,7 +102,7 @@ class BestEffortExperiment(Experiment):
 
     def cluster(self, parameters: BestEffortParameters) -> Any:
         """A sender and three receivers."""
-        from .gm_hosts import gm_cluster
+        from .measure.gm_hosts import gm_cluster
 
         return gm_cluster()
 
@@ -241,7 +241,7 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     from ..manager.config import ManagerConfig
     from ..manager.errors import RefusedError
     from ..manager.start import start_managers
-    from .gm_hosts import start_gm
+    from .measure.gm_hosts import start_gm
 
     case = case_named(spec["case"])
     clock, nic = cluster.clock, cluster.config.nic

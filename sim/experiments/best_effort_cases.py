@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..published import table
-from .gm_flows import T_TICKS, ideal_mb_per_s
+from .measure.gm_flows import T_TICKS, ideal_mb_per_s
 
 __all__ = ["CASES", "PEAK_MB_PER_S", "REST", "Case", "CaseFlow", "Stage", "case_named"]
 

@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-from lanikai.hdl.config import NicConfig, Part, preset
+from lanikai.hdl.config import Config, NicConfig, preset
 from pydantic import Field
 
-from .base import Claim, Experiment, Outcome, Point, Size
+from .framework.base import Claim, Experiment, Outcome, Point, Size
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..cluster import Cluster, ClusterConfig
+    from ..systems.cluster import Cluster, ClusterConfig
 
 __all__ = ["DescriptorFetch", "DescriptorFetchParameters"]
 
@@ -43,7 +43,7 @@ Bytes = Annotated[int, Field(ge=4, le=NIC.mtu_bytes, multiple_of=4)]
 Burst = Annotated[int, Field(ge=1, le=ENTRIES)]
 
 
-class DescriptorFetchParameters(Part):
+class DescriptorFetchParameters(Config):
     """Parameters of descriptor-fetch. The thesis' sizes are 128 bytes, 1 KB and 4 KB; two messages on a channel at once
     are its type IV."""
 
@@ -87,7 +87,7 @@ class DescriptorFetch(Experiment):
 
     def cluster(self, parameters: Any) -> ClusterConfig:
         """Two `lanai7` nodes whose cards have the blocks of owners."""
-        from ..cluster import cluster_preset
+        from ..systems.cluster import cluster_preset
 
         return cluster_preset("lanai7", nodes=2, nic=NIC, memory_bytes=1 << 20)
 
@@ -184,11 +184,11 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     import random
 
     from lanikai.firmware.work_queue.config import WorkQueueConfig
-    from lanikai.hdl.nic.completion_layout import CompletionStatus
+    from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
 
     from ..errors import SimulationError
-    from ..host.process import Process
-    from .kit_hosts import start_kit
+    from ..host.kit.process import Process
+    from .measure.kit_hosts import start_kit
 
     burst, size = spec["burst"], spec["message_bytes"]
     programs, drivers = start_kit(cluster, WorkQueueConfig(descriptors=spec["way"], queue_entries=ENTRIES))

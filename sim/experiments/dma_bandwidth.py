@@ -15,8 +15,8 @@ counts bytes in 16 bits, into parts of 32 KB.
 
 The peak is what bus or link carry at most in such transfers. Of the link: the flits of the packets, header and CRC
 among them, at its rate. Of the bus: bursts of `burst_beats` words, each with the clocks that the bus itself takes
-(`lanikai.sim.pci`): address, turnaround, wait states, idle clock, and before a write burst arbitration too, as the
-bus takes it when the one before has been answered.
+(`lanikai.sim.models.pci_host`): address, turnaround, wait states, idle clock, and before a write burst arbitration
+too, as the bus takes it when the one before has been answered.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import cycle, islice
 from typing import TYPE_CHECKING, Annotated, Any
 
-from lanikai.hdl.config import NicConfig, Part, preset
+from lanikai.hdl.config import Config, NicConfig, preset
 from lanikai.hdl.packet import Header, packet_flits
 from pydantic import Field
 
 from ..errors import UserError
 from ..units import KB, MB, mb_per_s
-from .base import Claim, Experiment, Outcome, Point, Size
+from .framework.base import Claim, Experiment, Outcome, Point, Size
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..cluster import Cluster, ClusterConfig, Node
-    from ..pci import PciTiming
+    from ..models.pci_host import PciTiming
+    from ..systems.cluster import Cluster, ClusterConfig, Node
 
 __all__ = ["DmaBandwidth", "DmaBandwidthParameters", "bus_cycles", "link_cycles", "pieces"]
 
@@ -67,7 +67,7 @@ SEND_PLACES, RECEIVE_PLACES = 8 * KB, 64 * KB
 Bytes = Annotated[int, Field(ge=4, le=64 * KB, multiple_of=4)]
 
 
-class DmaBandwidthParameters(Part):
+class DmaBandwidthParameters(Config):
     """Parameters of dma-bandwidth."""
 
     transfer_bytes: list[Bytes] = Field(
@@ -139,7 +139,7 @@ class DmaBandwidth(Experiment):
 
     def system(self, parameters: Any, point: Point) -> ClusterConfig:
         """Three `lanai7` nodes, whose cards have queues or have none."""
-        from ..cluster import cluster_preset
+        from ..systems.cluster import cluster_preset
 
         nic = preset(NicConfig, "lanai7")
         if not point.parameters["queue"]:

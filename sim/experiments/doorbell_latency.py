@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from lanikai.hdl.config import NicConfig, Part, preset
+from lanikai.hdl.config import Config, NicConfig, preset
 from pydantic import Field
 
-from .base import Claim, Experiment, Outcome, Point, Size
+from .framework.base import Claim, Experiment, Outcome, Point, Size
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..cluster import Cluster
+    from ..systems.cluster import Cluster
 
 __all__ = ["DoorbellLatency", "DoorbellLatencyParameters", "line"]
 
@@ -34,7 +34,7 @@ there are samples."""
 Channels = Annotated[int, Field(ge=2, le=MOST_CHANNELS)]
 
 
-class DoorbellLatencyParameters(Part):
+class DoorbellLatencyParameters(Config):
     """Parameters of doorbell-latency; the defaults are the thesis' range of declared channels, and the card's."""
 
     channels: list[Channels] = Field(
@@ -80,7 +80,7 @@ class DoorbellLatency(Experiment):
 
     def system(self, parameters: Any, point: Point) -> Any:
         """One node, its card with all the pages that there can be."""
-        from ..cluster import ClusterConfig
+        from ..systems.cluster import ClusterConfig
 
         kind: Literal["polled", "queue"] = point.parameters["doorbell"]
         nic = preset(NicConfig, "lanai4", channels=MOST_CHANNELS, doorbell=kind)

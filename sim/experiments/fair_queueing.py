@@ -11,21 +11,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-from lanikai.hdl.config import Part
+from lanikai.hdl.config import Config
 from pydantic import Field
 
 from ..published import source, table
 from ..units import mb_per_s
-from .base import Claim, Experiment, Outcome, Point, Size, within
-from .charts import bandwidth_bars
-from .gm_flows import SHARE_TOLERANCE, Flow, measure_rounds, shares
-from .gm_hosts import gm_cluster, start_gm
+from .framework.base import Claim, Experiment, Outcome, Point, Size, within
+from .framework.charts import bandwidth_bars
+from .measure.gm_flows import SHARE_TOLERANCE, Flow, measure_rounds, shares
+from .measure.gm_hosts import gm_cluster, start_gm
 
 if TYPE_CHECKING:
     from lanikai.firmware.gm import GmProgram
     from matplotlib.figure import Figure
 
-    from ..cluster import Cluster
+    from ..systems.cluster import Cluster
 
 __all__ = ["FairQueueing", "FairQueueingParameters"]
 
@@ -45,7 +45,7 @@ ORDER_PACKETS = 12
 Packets = Annotated[int, Field(ge=1, le=16)]
 
 
-class FairQueueingParameters(Part):
+class FairQueueingParameters(Config):
     """Parameters of fair-queueing; the defaults are the published set-up."""
 
     message_packets: list[Packets] = Field(

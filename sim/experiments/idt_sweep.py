@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-from lanikai.hdl.config import Part
+from lanikai.hdl.config import Config
 from pydantic import Field
 
 from ..published import source, table
 from ..units import KB
-from .base import Claim, Experiment, Outcome, Point, Size, within
-from .gm_flows import (
+from .framework.base import Claim, Experiment, Outcome, Point, Size, within
+from .measure.gm_flows import (
     BANDWIDTH_TOLERANCE,
     IDT_RANGE,
     MAX_IDT_TICKS,
@@ -26,12 +26,12 @@ from .gm_flows import (
     ideal_mb_per_s,
     measure_window,
 )
-from .gm_hosts import gm_cluster
+from .measure.gm_hosts import gm_cluster
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..cluster import Cluster
+    from ..systems.cluster import Cluster
 
 __all__ = ["IdtSweep", "IdtSweepParameters"]
 
@@ -54,7 +54,7 @@ WINDOW_CYCLES = {"quick": 100_000, "full": 300_000}
 Idt = Annotated[int, Field(ge=0, le=MAX_IDT_TICKS)]
 
 
-class IdtSweepParameters(Part):
+class IdtSweepParameters(Config):
     """Parameters of idt-sweep."""
 
     idt_ticks: list[Idt] = Field(

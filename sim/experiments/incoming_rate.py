@@ -31,13 +31,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
-from lanikai.hdl.config import Part
+from lanikai.hdl.config import Config
 from pydantic import Field
 
 from ..published import source, table
 from ..units import KB
-from .base import Claim, Experiment, Outcome, Point, Size, within
-from .gm_flows import (
+from .framework.base import Claim, Experiment, Outcome, Point, Size, within
+from .measure.gm_flows import (
     BANDWIDTH_TOLERANCE,
     IDT_RANGE,
     MAX_IDT_TICKS,
@@ -47,12 +47,12 @@ from .gm_flows import (
     bandwidths,
     start_flows,
 )
-from .gm_hosts import gm_cluster, start_gm
+from .measure.gm_hosts import gm_cluster, start_gm
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..cluster import Cluster
+    from ..systems.cluster import Cluster
 
 __all__ = ["IncomingRate", "IncomingRateParameters", "smallest_harmless"]
 
@@ -76,7 +76,7 @@ cycles: 1% of the shorter window."""
 Idt = Annotated[int, Field(ge=0, le=MAX_IDT_TICKS)]
 
 
-class IncomingRateParameters(Part):
+class IncomingRateParameters(Config):
     """Parameters of incoming-rate."""
 
     idt_ticks: list[Idt] = Field(

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
-from lanikai.hdl.config import Part
+from lanikai.hdl.config import Config
 from pydantic import Field
 
 from ..published import source, table
 from ..units import KB
-from .base import Claim, Experiment, Outcome, Point, Size, within
-from .gm_flows import (
+from .framework.base import Claim, Experiment, Outcome, Point, Size, within
+from .measure.gm_flows import (
     BANDWIDTH_TOLERANCE,
     IDT_RANGE,
     MAX_IDT_TICKS,
@@ -27,12 +27,12 @@ from .gm_flows import (
     ideal_mb_per_s,
     start_flows,
 )
-from .mpi_flows import MpiFlow, flow_bandwidths, payload_share, run_flows
+from .measure.mpi_flows import MpiFlow, flow_bandwidths, payload_share, run_flows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..cluster import Cluster
+    from ..systems.cluster import Cluster
 
 __all__ = ["KNEE_TICKS", "MpiIdt", "MpiIdtParameters"]
 
@@ -59,7 +59,7 @@ GM_WINDOW_CYCLES = {"quick": 100_000, "full": 200_000}
 Idt = Annotated[int, Field(ge=0, le=MAX_IDT_TICKS)]
 
 
-class MpiIdtParameters(Part):
+class MpiIdtParameters(Config):
     """Parameters of mpi-idt."""
 
     idt_ticks: list[Idt] = Field(
@@ -103,7 +103,7 @@ class MpiIdt(Experiment):
 
     def cluster(self, parameters: MpiIdtParameters) -> Any:
         """Two nodes, and two that stay idle."""
-        from .gm_hosts import gm_cluster
+        from .measure.gm_hosts import gm_cluster
 
         return gm_cluster()
 
@@ -184,7 +184,7 @@ def _curve(outcomes: Sequence[Outcome], layer: str) -> dict[int, float]:
 
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point: a flow from node 0 to node 1."""
-    from .gm_hosts import start_gm
+    from .measure.gm_hosts import start_gm
 
     hosts = start_gm(cluster)
     size, idt = spec["message_bytes"], spec["idt_ticks"]

@@ -29,21 +29,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from lanikai.hdl.config import Part
+from lanikai.hdl.config import Config
 from pydantic import Field, model_validator
 
 from ..errors import UserError
 from ..units import KB, mb_per_s, microseconds
-from .base import Claim, Experiment, Outcome, Point, Size
-from .gm_hosts import NODES
+from .framework.base import Claim, Experiment, Outcome, Point, Size
+from .measure.gm_hosts import NODES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..cluster import Cluster
     from ..host.mpi.comm.intracomm import Intracomm
     from ..host.mpi.qos import QosRequest
     from ..host.mpi.trace import Trace
+    from ..systems.cluster import Cluster
 
 __all__ = ["MpiReplay", "MpiReplayParameters"]
 
@@ -89,7 +89,7 @@ CASES = {
 """The points, by label."""
 
 
-class MpiReplayParameters(Part):
+class MpiReplayParameters(Config):
     """Parameters of mpi-replay."""
 
     traces: list[Path] = Field(
@@ -243,7 +243,7 @@ class MpiReplay(Experiment):
 
     def cluster(self, parameters: MpiReplayParameters) -> Any:
         """A rank on each node."""
-        from .gm_hosts import gm_cluster
+        from .measure.gm_hosts import gm_cluster
 
         return gm_cluster()
 
@@ -348,8 +348,8 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     from ..host.mpi.world import run_ranks, start_mpi
     from ..manager.client import BandwidthClient
     from ..manager.start import start_managers
-    from .gm_flows import Flow, prepare_flows
-    from .gm_hosts import start_gm
+    from .measure.gm_flows import Flow, prepare_flows
+    from .measure.gm_hosts import start_gm
 
     traces = _read(spec["traces"], spec["messages"])
     longest = _longest(traces)

@@ -13,21 +13,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from lanikai.hdl.config import Part
+from lanikai.hdl.config import Config
 from pydantic import Field, model_validator
 
 from ..published import source
 from ..units import KB
-from .base import Claim, Experiment, Outcome, Point, Size, within
-from .charts import bandwidth_bars
-from .gm_flows import MAX_IDT_TICKS, SHARE_TOLERANCE, ideal_mb_per_s, proportions, shares
-from .mpi_flows import MpiFlow, flow_bandwidths, payload_share, run_flows
+from .framework.base import Claim, Experiment, Outcome, Point, Size, within
+from .framework.charts import bandwidth_bars
+from .measure.gm_flows import MAX_IDT_TICKS, SHARE_TOLERANCE, ideal_mb_per_s, proportions, shares
+from .measure.mpi_flows import MpiFlow, flow_bandwidths, payload_share, run_flows
 from .mpi_idt import KNEE_TICKS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..cluster import Cluster
+    from ..systems.cluster import Cluster
 
 __all__ = ["MpiShare", "MpiShareParameters"]
 
@@ -55,7 +55,7 @@ TOGETHER_TICKS = 101
 Idt = Annotated[int, Field(ge=1, le=MAX_IDT_TICKS)]
 
 
-class MpiShareParameters(Part):
+class MpiShareParameters(Config):
     """Parameters of mpi-share."""
 
     idt_ticks: list[list[Idt]] = Field(
@@ -104,7 +104,7 @@ class MpiShare(Experiment):
 
     def cluster(self, parameters: MpiShareParameters) -> Any:
         """Three nodes, and one that stays idle."""
-        from .gm_hosts import gm_cluster
+        from .measure.gm_hosts import gm_cluster
 
         return gm_cluster()
 
@@ -166,7 +166,7 @@ class MpiShare(Experiment):
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point: each program has a rank on node 0 that sends to one on a node of its own."""
     from ..host.mpi.world import start_mpi
-    from .gm_hosts import start_gm
+    from .measure.gm_hosts import start_gm
 
     hosts = start_gm(cluster)
     flows = []

@@ -17,17 +17,17 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from lanikai.hdl.arbiter.vl_registry import VL_ARBITERS
-from lanikai.hdl.config import ConfigError, Part, RouterConfig, preset
+from lanikai.hdl.config import Config, ConfigError, RouterConfig, preset
 from lanikai.hdl.router.allocators import ALLOCATORS
 from lanikai.hdl.router.routing import ROUTING
 from lanikai.hdl.traffic.setup import ClassSetup
+from lanikai.hdl.vl_arbiter.registry import VL_ARBITERS
 from pydantic import Field, FiniteFloat, model_validator
 
-from ..network.config import NetworkBenchConfig
-from .base import Claim, Experiment, Outcome, Point, Size
-from .named_networks import NETWORKS, named_network
-from .traffic_results import ACCEPTED, MEASURE, OFFERED, check_traffic, traffic_results
+from ..systems.traffic_config import NetworkBenchConfig
+from .framework.base import Claim, Experiment, Outcome, Point, Size
+from .measure.named_networks import NETWORKS, named_network
+from .measure.traffic_results import ACCEPTED, MEASURE, OFFERED, check_traffic, traffic_results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -79,7 +79,7 @@ SAME = 0.03
 at its ends make the difference."""
 
 
-class NetworkLoadParameters(Part):
+class NetworkLoadParameters(Config):
     """Parameters of network-load."""
 
     network: str = Field(

@@ -1,8 +1,8 @@
 """rate-accuracy: the rates of 2 to 1024 flows against those that were asked for.
 
-A rate control unit by itself (`lanikai.sim.rate_bench`): every flow always has a packet, and the link takes the flow on
-offer as soon as it is free. The flows' rates are spread evenly, by their logarithms, over `spread`; together they ask
-for `load` of the link. What is asked for is 1/IDT, with the IDT in whole ticks (here a tick is a cycle).
+A rate control unit by itself (`lanikai.sim.systems.rate_unit`): every flow always has a packet, and the link takes the
+flow on offer as soon as it is free. The flows' rates are spread evenly, by their logarithms, over `spread`; together
+they ask for `load` of the link. What is asked for is 1/IDT, with the IDT in whole ticks (here a tick is a cycle).
 
 **Rate.** Packets of a flow from its first to its last in the window, by the cycles between them: a packet that is late
 because others were before it counts as late, and is not made up for by the window's ends. With room on the link it is
@@ -14,17 +14,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from lanikai.hdl.config import NicConfig, Part, preset
-from lanikai.hdl.nic_config import REGISTER_FLOWS
+from lanikai.hdl.config import Config, NicConfig, preset
+from lanikai.hdl.config.nic import REGISTER_FLOWS
 from pydantic import Field, model_validator
 
-from ..rate_bench import RateBenchConfig
-from .base import Claim, Experiment, Outcome, Point, Size
+from ..systems.rate_unit import RateBenchConfig
+from .framework.base import Claim, Experiment, Outcome, Point, Size
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..rate_bench import RateBench
+    from ..systems.rate_unit import RateBench
 
 __all__ = ["RateAccuracy", "RateAccuracyParameters", "measure"]
 
@@ -46,7 +46,7 @@ def window_cycles(count: int) -> int:
     return 200_000 + 800 * count
 
 
-class RateAccuracyParameters(Part):
+class RateAccuracyParameters(Config):
     """Parameters of rate-accuracy."""
 
     flows: list[Annotated[int, Field(ge=2, le=1024)]] = Field(

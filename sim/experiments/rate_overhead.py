@@ -36,20 +36,20 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-from lanikai.hdl.config import Part
+from lanikai.hdl.config import Config
 from pydantic import Field
 
 from ..errors import SimulationError
 from ..published import source, table
 from ..units import KB, mb_per_s, microseconds
-from .base import Claim, Experiment, Outcome, Point, Size
+from .framework.base import Claim, Experiment, Outcome, Point, Size
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..cluster import Cluster
-    from ..host.gm_port import GmPort
+    from ..host.gm.port import GmPort
     from ..host.memory import Buffer
+    from ..systems.cluster import Cluster
 
 __all__ = ["RateOverhead", "RateOverheadParameters"]
 
@@ -79,7 +79,7 @@ IN_FLIGHT = 4
 Bytes = Annotated[int, Field(ge=1, le=256 * KB)]
 
 
-class RateOverheadParameters(Part):
+class RateOverheadParameters(Config):
     """Parameters of rate-overhead."""
 
     message_bytes: list[Bytes] = Field(
@@ -123,7 +123,7 @@ class RateOverhead(Experiment):
 
     def cluster(self, parameters: RateOverheadParameters) -> Any:
         """Two nodes, and two that stay idle."""
-        from .gm_hosts import gm_cluster
+        from .measure.gm_hosts import gm_cluster
 
         return gm_cluster()
 
@@ -273,7 +273,7 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point between nodes 0 and 1: first the ping-pong, then the pump."""
     from lanikai.firmware.gm import GmConfig
 
-    from .gm_hosts import start_gm
+    from .measure.gm_hosts import start_gm
 
     gm = GmConfig.for_nic(cluster.config.nic, **PROGRAMS[spec["program"]])
     hosts = start_gm(cluster, gm)[:2]

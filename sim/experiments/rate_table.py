@@ -13,17 +13,17 @@ from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Annotated, Any
 
-from lanikai.hdl.config import Part
+from lanikai.hdl.config import Config
 from pydantic import Field
 
 from ..published import source, table
-from .base import Claim, Experiment, Outcome, Point, Size, within
-from .gm_flows import SHARE_TOLERANCE, T_TICKS, proportions, shares
+from .framework.base import Claim, Experiment, Outcome, Point, Size, within
+from .measure.gm_flows import SHARE_TOLERANCE, T_TICKS, proportions, shares
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..cluster import Cluster
+    from ..systems.cluster import Cluster
 
 __all__ = ["RateTable", "RateTableParameters"]
 
@@ -38,7 +38,7 @@ START_TICKS = 8
 Idt = Annotated[int, Field(ge=1, le=60)]
 
 
-class RateTableParameters(Part):
+class RateTableParameters(Config):
     """Parameters of rate-table; the defaults are the published set-up."""
 
     idt_over_T: list[Idt] = Field(
@@ -85,7 +85,7 @@ class RateTable(Experiment):
 
     def cluster(self, parameters: RateTableParameters) -> Any:
         """One card; the rest stays idle."""
-        from .gm_hosts import gm_cluster
+        from .measure.gm_hosts import gm_cluster
 
         return gm_cluster()
 

@@ -13,7 +13,7 @@ from importlib import import_module
 
 from ..errors import UserError
 from ..published import CONSTANTS, source, tables
-from .base import Experiment
+from .framework.base import Experiment
 
 __all__ = ["EXPERIMENTS", "Listed", "find", "listing"]
 

@@ -16,14 +16,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-from lanikai.hdl.config import Part
+from lanikai.hdl.config import Config
 from pydantic import Field
 
 from ..published import source, table
 from ..units import KB
-from .base import Claim, Experiment, Outcome, Point, Size, within
-from .charts import bandwidth_bars
-from .gm_flows import (
+from .framework.base import Claim, Experiment, Outcome, Point, Size, within
+from .framework.charts import bandwidth_bars
+from .measure.gm_flows import (
     BANDWIDTH_TOLERANCE,
     MAX_IDT_TICKS,
     SHARE_TOLERANCE,
@@ -34,12 +34,12 @@ from .gm_flows import (
     proportions,
     shares,
 )
-from .gm_hosts import gm_cluster
+from .measure.gm_hosts import gm_cluster
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..cluster import Cluster
+    from ..systems.cluster import Cluster
 
 __all__ = ["ShareBidir", "ShareBidirParameters"]
 
@@ -61,7 +61,7 @@ OUT_SUM = "out_sum_mb_per_s"
 Idt = Annotated[int, Field(ge=1, le=MAX_IDT_TICKS)]
 
 
-class ShareBidirParameters(Part):
+class ShareBidirParameters(Config):
     """Parameters of share-bidir; the defaults are the published set-up."""
 
     out_idt_ticks: list[Idt] = Field(

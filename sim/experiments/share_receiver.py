@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from lanikai.hdl.config import Part
+from lanikai.hdl.config import Config
 from pydantic import Field, FiniteFloat, model_validator
 
 from ..published import source, table
 from ..units import KB
-from .base import Claim, Experiment, Outcome, Point, Size
-from .charts import bandwidth_bars
-from .gm_flows import (
+from .framework.base import Claim, Experiment, Outcome, Point, Size
+from .framework.charts import bandwidth_bars
+from .measure.gm_flows import (
     BANDWIDTH_TOLERANCE,
     MAX_IDT_TICKS,
     SHARE_TOLERANCE,
@@ -30,12 +30,12 @@ from .gm_flows import (
     proportions,
     shares,
 )
-from .gm_hosts import NODES, gm_cluster
+from .measure.gm_hosts import NODES, gm_cluster
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..cluster import Cluster
+    from ..systems.cluster import Cluster
 
 __all__ = ["ShareReceiver", "ShareReceiverParameters"]
 
@@ -48,7 +48,7 @@ WINDOW_CYCLES = {"quick": 500_000, "full": 3_000_000}
 1600 cycles: 0.3% of it."""
 
 
-class ShareReceiverParameters(Part):
+class ShareReceiverParameters(Config):
     """Parameters of share-receiver; the defaults are the published set-up."""
 
     idt_over_T: list[list[FiniteFloat]] = Field(

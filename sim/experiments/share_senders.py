@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from lanikai.hdl.config import NicConfig, Part, preset
+from lanikai.hdl.config import Config, NicConfig, preset
 from pydantic import Field, FiniteFloat, model_validator
 
 from ..published import source, table
 from ..units import KB, mb_per_s
-from .base import Claim, Experiment, Outcome, Point, Size
-from .charts import bandwidth_bars
-from .gm_flows import (
+from .framework.base import Claim, Experiment, Outcome, Point, Size
+from .framework.charts import bandwidth_bars
+from .measure.gm_flows import (
     BANDWIDTH_TOLERANCE,
     SHARE_TOLERANCE,
     T_TICKS,
@@ -33,12 +33,12 @@ from .gm_flows import (
     proportions,
     shares,
 )
-from .gm_hosts import NODES, patient, start_gm
+from .measure.gm_hosts import NODES, patient, start_gm
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..cluster import Cluster
+    from ..systems.cluster import Cluster
 
 __all__ = ["ShareSenders", "ShareSendersParameters", "round_counts"]
 
@@ -79,7 +79,7 @@ def unequal_packets(message_bytes: int) -> int:
     return 1 if message_bytes % mtu == 0 else -(-message_bytes // mtu)
 
 
-class ShareSendersParameters(Part):
+class ShareSendersParameters(Config):
     """Parameters of share-senders; the defaults are the published set-up."""
 
     idt_over_T: list[list[FiniteFloat]] = Field(
@@ -160,7 +160,7 @@ class ShareSenders(Experiment):
 
     def cluster(self, parameters: ShareSendersParameters) -> Any:
         """The sender and as many receivers as the setting with the most flows has; some may stay idle."""
-        from ..cluster import cluster_preset
+        from ..systems.cluster import cluster_preset
 
         config = cluster_preset("lanai4")
         nodes = max(NODES, 1 + max(map(len, parameters.idt_over_T)))

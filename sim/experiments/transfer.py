@@ -9,17 +9,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from lanikai.hdl.config import Part
+from lanikai.hdl.config import Config
 from pydantic import Field, model_validator
 
 from ..units import KB, mb_per_s, microseconds
-from .base import Claim, Experiment, Outcome, Point, Size
+from .framework.base import Claim, Experiment, Outcome, Point, Size
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..cluster import Cluster
     from ..host.bus import Watch
+    from ..systems.cluster import Cluster
 
 __all__ = ["Transfer", "TransferParameters"]
 
@@ -29,7 +29,7 @@ MESSAGES_IN_FLIGHT = 4
 """Messages that have been sent and not acknowledged; each end has as many buffers."""
 
 
-class TransferParameters(Part):
+class TransferParameters(Config):
     """Parameters of transfer. `file` has no default."""
 
     file: Path = Field(
@@ -85,8 +85,8 @@ class Transfer(Experiment):
 
     def cluster(self, parameters: TransferParameters) -> Any:
         """Two hosts send and receive; the others stay idle."""
-        from ..cluster import cluster_preset
-        from .gm_hosts import NODES
+        from ..systems.cluster import cluster_preset
+        from .measure.gm_hosts import NODES
 
         return cluster_preset("lanai4", nodes=NODES)
 
@@ -142,7 +142,7 @@ class Transfer(Experiment):
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Send the file, cut into messages, from host 0 to host 1. Latency of a message: from the call to its
     last byte in the receiver's memory."""
-    from .gm_hosts import start_gm
+    from .measure.gm_hosts import start_gm
 
     content = Path(spec["file"]).read_bytes()
     size = spec["message_bytes"]

@@ -24,7 +24,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from lanikai.hdl.config import Part
+from lanikai.hdl.config import Config
 from pydantic import Field, FiniteFloat, model_validator
 
 from ..errors import SimulationError, UserError
@@ -32,13 +32,13 @@ from ..manager.flows import FlowId
 from ..manager.frames import burst_bytes, mean_bytes, read_frames
 from ..manager.plan import Planned, check_plan
 from ..units import KB, MB, mb_per_s, microseconds
-from .base import Claim, Experiment, Outcome, Point, Size, within
-from .gm_hosts import gm_cluster
+from .framework.base import Claim, Experiment, Outcome, Point, Size, within
+from .measure.gm_hosts import gm_cluster
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..cluster import Cluster
+    from ..systems.cluster import Cluster
 
 __all__ = ["VideoReservation", "VideoReservationParameters"]
 
@@ -67,7 +67,7 @@ CASES = {
 }
 
 
-class VideoReservationParameters(Part):
+class VideoReservationParameters(Config):
     """Parameters of video-reservation."""
 
     films: list[Path] = Field(
@@ -300,7 +300,7 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     from ..manager.client import BandwidthClient
     from ..manager.config import ManagerConfig
     from ..manager.start import start_managers
-    from .gm_hosts import start_gm
+    from .measure.gm_hosts import start_gm
 
     case, clock, nic = spec["case"], cluster.clock, cluster.config.nic
     charge = "packets" if case == "packets" else "bytes"

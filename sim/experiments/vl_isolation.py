@@ -12,15 +12,15 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from lanikai.hdl.arbiter.vl_registry import VL_ARBITERS
-from lanikai.hdl.config import ConfigError, LinkConfig, Part, RouterConfig
+from lanikai.hdl.config import Config, ConfigError, LinkConfig, RouterConfig
 from lanikai.hdl.traffic.setup import ClassSetup
+from lanikai.hdl.vl_arbiter.registry import VL_ARBITERS
 from pydantic import Field, model_validator
 
-from ..network.config import NetworkBenchConfig
-from .base import Claim, Experiment, Outcome, Point, Size
-from .named_networks import NETWORKS, named_network
-from .traffic_results import ACCEPTED, MEASURE, OFFERED, check_traffic, traffic_results
+from ..systems.traffic_config import NetworkBenchConfig
+from .framework.base import Claim, Experiment, Outcome, Point, Size
+from .measure.named_networks import NETWORKS, named_network
+from .measure.traffic_results import ACCEPTED, MEASURE, OFFERED, check_traffic, traffic_results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +37,7 @@ SAME = 0.05
 packets."""
 
 
-class VlIsolationParameters(Part):
+class VlIsolationParameters(Config):
     """Parameters of vl-isolation."""
 
     network: str = Field(

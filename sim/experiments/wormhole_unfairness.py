@@ -36,20 +36,20 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from lanikai.hdl.config import NicConfig, Part, preset
+from lanikai.hdl.config import Config, NicConfig, preset
 from lanikai.hdl.packet import packet_flits
 from pydantic import Field, FiniteFloat, model_validator
 
 from ..published import source
 from ..units import KB, MB
-from .base import Claim, Experiment, Outcome, Point, Size, within
-from .charts import bandwidth_bars
-from .gm_flows import BANDWIDTH_TOLERANCE, Flow, bandwidths, measure_window
+from .framework.base import Claim, Experiment, Outcome, Point, Size, within
+from .framework.charts import bandwidth_bars
+from .measure.gm_flows import BANDWIDTH_TOLERANCE, Flow, bandwidths, measure_window
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..cluster import Cluster
+    from ..systems.cluster import Cluster
 
 __all__ = ["WormholeUnfairness", "WormholeUnfairnessParameters"]
 
@@ -73,7 +73,7 @@ WINDOW_CYCLES = {"quick": 400_000, "full": 1_200_000}
 Rate = Annotated[FiniteFloat, Field(ge=0.01, le=1.0)]
 
 
-class WormholeUnfairnessParameters(Part):
+class WormholeUnfairnessParameters(Config):
     """Parameters of wormhole-unfairness."""
 
     link_mbit_per_s: int = Field(640, ge=100, le=2112, description="speed of every link, Mbit/s")
@@ -174,7 +174,7 @@ class WormholeUnfairness(Experiment):
 
     def cluster(self, parameters: WormholeUnfairnessParameters) -> Any:
         """Two routers in a row."""
-        from ..cluster import cluster_preset
+        from ..systems.cluster import cluster_preset
 
         config, rate = cluster_preset("lanai4"), link_rate(parameters)
         link = config.nic.link.replace(rate_num=rate.numerator, rate_den=rate.denominator)

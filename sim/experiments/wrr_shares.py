@@ -22,20 +22,20 @@ from itertools import combinations
 from math import ceil
 from typing import TYPE_CHECKING, Any, Self
 
-from lanikai.hdl.arbiter.two_level import WEIGHT_BYTES
-from lanikai.hdl.config import ConfigError, LinkConfig, Part, RouterConfig
+from lanikai.hdl.config import Config, ConfigError, LinkConfig, RouterConfig
 from lanikai.hdl.traffic.setup import ClassSetup
+from lanikai.hdl.vl_arbiter.two_level import WEIGHT_BYTES
 from lanikai.hdl.weights import LARGE_FRAME, MAX_WEIGHT, TABLE_ENTRIES, small_frame, table_entries, vl_weights
 from pydantic import Field, model_validator
 
-from ..network.config import NetworkBenchConfig
-from .base import Claim, Experiment, Outcome, Point, Size
-from .named_networks import named_network
+from ..systems.traffic_config import NetworkBenchConfig
+from .framework.base import Claim, Experiment, Outcome, Point, Size
+from .measure.named_networks import named_network
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..network.bench import NetworkBench
+    from ..systems.traffic_network import NetworkBench
 
 __all__ = ["VARIANTS", "WrrShares", "WrrSharesParameters", "measure"]
 
@@ -73,7 +73,7 @@ TABLE_CYCLES = 400
 FLIT_BITS = 32
 
 
-class WrrSharesParameters(Part):
+class WrrSharesParameters(Config):
     """Parameters of wrr-shares."""
 
     variants: str = Field(

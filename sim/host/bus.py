@@ -1,6 +1,6 @@
 """What host software stands on: one host's memory and its I/O bus to its NIC, as a protocol.
 
-`lanikai.sim.cluster` provides it over the simulated PCI bus; host software knows no simulator.
+`lanikai.sim.systems.cluster` provides it over the simulated PCI bus; host software knows no simulator.
 """
 
 from __future__ import annotations

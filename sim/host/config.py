@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from lanikai.hdl.config import NicConfig, Part
+from lanikai.hdl.config import Config, NicConfig
 from pydantic import Field
 
 __all__ = ["HostConfig", "KitConfig", "cycles"]
 
 
-class HostConfig(Part):
+class HostConfig(Config):
     """A host with a 300 MHz Pentium II (gulati-thesis-2001 5.1).
 
     The documents give no break-up of GM's host overhead, only that GM has "low CPU overhead" (4.1). The times
@@ -37,7 +37,7 @@ class HostConfig(Part):
         return cycles(nanoseconds, nic)
 
 
-class KitConfig(Part):
+class KitConfig(Config):
     """What the calls of the host kit cost, on the machine of `HostConfig`, a 300 MHz Pentium II.
 
     No document has these numbers. What runs in the process is counted in instructions, one a cycle, as in `HostConfig`.

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Protocol
 from .flows import BestEffort, FlowId, Grant
 
 if TYPE_CHECKING:
-    from ..host.gm_port import GmPort
+    from ..host.gm.port import GmPort
 
 __all__ = ["BandwidthClient", "LocalManager"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from lanikai.hdl.config import Part
+from lanikai.hdl.config import Config
 from pydantic import Field
 
 from .capacity import SHARED_MB_PER_S
@@ -12,7 +12,7 @@ from .capacity import SHARED_MB_PER_S
 __all__ = ["ManagerConfig"]
 
 
-class ManagerConfig(Part):
+class ManagerConfig(Config):
     """The managers of a cluster (gulati-thesis-2001 4.3). All of them have the same, but for tests of what happens
     otherwise."""
 

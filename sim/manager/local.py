@@ -10,7 +10,7 @@ from lanikai.firmware.lock import Lock
 
 from ..errors import UserError
 from ..host.errors import ClosedPortError
-from ..host.gm import Gm
+from ..host.gm.library import Gm
 from ..units import MB
 from .asked import check_size, mean_and_factor, rate_of, refusal
 from .config import ManagerConfig

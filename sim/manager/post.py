@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 
 from ..host.errors import ClosedPortError, GmError
-from ..host.gm import Gm
-from ..host.gm_message import SendHandle
-from ..host.gm_port import GmPort
+from ..host.gm.library import Gm
+from ..host.gm.message import SendHandle
+from ..host.gm.port import GmPort
 from ..host.memory import Buffer
 from .wire import MESSAGE_BYTES
 

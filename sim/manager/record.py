@@ -20,7 +20,7 @@ from .rpc import CallMemory, incarnation_at
 from .versions import NO_BALLOT, Ballot, Replica
 
 if TYPE_CHECKING:
-    from ..host.gm import Gm
+    from ..host.gm.library import Gm
 
 __all__ = ["ALL_PORTS", "NodeRecord", "in_office", "take_over"]
 

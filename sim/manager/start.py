@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from lanikai.hdl.network import Network
 
-from ..host.gm import Gm
-from ..host.gm_port import GmPort
+from ..host.gm.library import Gm
+from ..host.gm.port import GmPort
 from .capacity import ClusterCapacity
 from .config import ManagerConfig
 from .copies import Copies, Voter

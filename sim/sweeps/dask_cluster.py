@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import MissingTool, SimulationError, UserError
-from ..experiments.backend import Backend, Job
+from ..experiments.framework.backend import Backend, Job
 from .work import Done, Executor, Failure, Work, end_of_log, one_line
 
 __all__ = ["DaskExecutor", "connect"]
@@ -139,7 +139,7 @@ def _slurm(jobs: int) -> Any:
 
 
 def _version() -> str:
-    from ..results import versions
+    from ..experiments.framework.results import versions
 
     return versions()["lanikai"]
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lanikai.hdl.config import Part
+from lanikai.hdl.config import Config
 
 from ..errors import UserError
-from ..experiments.base import Experiment, Point, Size
-from ..experiments.parameters import parse, shortened
-from ..experiments.runner import point_seed
+from ..experiments.framework.base import Experiment, Point, Size
+from ..experiments.framework.parameters import parse, shortened
+from ..experiments.framework.runner import point_seed
 
 __all__ = ["SEED", "Case", "Task", "cases", "tasks"]
 
@@ -31,7 +31,7 @@ class Case:
     """One combination of a grid: the experiment's `parameters`, the run's `seed`, and its `points`: what
     `lanikai run` with the same settings would run."""
 
-    parameters: Part
+    parameters: Config
     seed: int
     points: Sequence[Point]
 
@@ -137,7 +137,7 @@ def tasks(experiment: Experiment, size: Size, found: Sequence[Case]) -> list[Tas
     return list(listed.values())
 
 
-def _key(name: str, size: Size, parameters: Part, spec: Mapping[str, Any], index: int, seed: int) -> str:
+def _key(name: str, size: Size, parameters: Config, spec: Mapping[str, Any], index: int, seed: int) -> str:
     """A name for the work, of 16 hexadecimal digits; it is also the name of its files."""
     what = [name, size, parameters.model_dump(mode="json"), dict(spec), index, seed]
     return hashlib.blake2b(json.dumps(what, sort_keys=True).encode(), digest_size=8).hexdigest()

@@ -16,8 +16,8 @@ from typing import Any
 from filelock import FileLock
 
 from ..errors import UserError
+from ..experiments.framework.results import versions
 from ..folder_lock import LOCK, lock_folder
-from ..results import versions
 from ..user_files import read_json
 from .work import Done, Failure
 

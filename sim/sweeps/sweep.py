@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import EXIT_FAILED, EXIT_OK
-from ..experiments.backend import Backend
-from ..experiments.base import Experiment, Outcome
-from ..results import rows
+from ..experiments.framework.backend import Backend
+from ..experiments.framework.base import Experiment, Outcome
+from ..experiments.framework.results import rows
 from .grid import Case, Task
 from .store import SweepFolder
 from .work import Done, Executor, Failure, Work

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import LanikaiError
-from ..experiments.backend import Backend, Job
-from ..experiments.pool import JobCrash, ended_jobs
+from ..experiments.framework.backend import Backend, Job
+from ..experiments.framework.pool import JobCrash, ended_jobs
 
 __all__ = ["Done", "Executor", "Failure", "LocalExecutor", "Work"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 
 import pytest
-from cluster import Cluster
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lanikai.hdl.packet import Header, Kind
+from support.firmware.python_cluster import Cluster
 
 
 def content(length: int, salt: int) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from cluster import Cluster
 from lanikai.firmware.gm.layout import Status
 from lanikai.firmware.gm.wire import Code, FlowKey, newer, pack_code, pack_flow
 from lanikai.hdl.packet import Header, Kind
@@ -14,6 +13,7 @@ from lanikai.sim.host.errors import (
     NodeDeadError,
     SendTimedOutError,
 )
+from support.firmware.python_cluster import Cluster
 
 
 def ticks(cluster: Cluster, cycles: int) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 import pytest
-from cluster import Cluster
 from lanikai.firmware.gm.layout import Operation, ReceiveDescriptor, Status
 from lanikai.firmware.gm.state import Port
 from lanikai.firmware.gm.wire import FlowKey
@@ -18,9 +17,10 @@ from lanikai.sim.host.errors import (
     SendTimedOutError,
     UnregisteredMemoryError,
 )
-from lanikai.sim.host.gm_message import RemoteBuffer
-from lanikai.sim.host.gm_sizes import length_for_size, size_for_length
+from lanikai.sim.host.gm.message import RemoteBuffer
+from lanikai.sim.host.gm.sizes import length_for_size, size_for_length
 from lanikai.sim.host.memory import Buffer
+from support.firmware.python_cluster import Cluster
 
 
 def content(length: int, salt: int = 0) -> bytes:

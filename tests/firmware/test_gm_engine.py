@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 
-from cluster import Cluster
 from lanikai.firmware.gm.engine import HostDma
-from scheduler import World
+from support.firmware.python_cluster import Cluster
+from support.firmware.scheduler import World
 
 MESSAGE = 65536
 

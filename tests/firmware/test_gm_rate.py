@@ -7,11 +7,11 @@ from itertools import pairwise
 from statistics import mode
 
 import pytest
-from card import Delays
-from cluster import Cluster
 from lanikai.firmware.costs import GM_COSTS
 from lanikai.firmware.gm import GmConfig
 from lanikai.hdl.config import ConfigError
+from support.firmware.python_card import Delays
+from support.firmware.python_cluster import Cluster
 
 MESSAGE = 65536
 

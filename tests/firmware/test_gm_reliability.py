@@ -6,7 +6,6 @@ from __future__ import annotations
 import random
 
 import pytest
-from cluster import Cluster
 from lanikai.firmware.gm.layout import Operation, SendDescriptor
 from lanikai.firmware.gm.wire import SEQUENCE_MODULUS, FlowKey
 from lanikai.hdl.packet import Header, Kind
@@ -20,6 +19,7 @@ from lanikai.sim.host.errors import (
     UnregisteredMemoryError,
 )
 from lanikai.sim.host.memory import Buffer
+from support.firmware.python_cluster import Cluster
 
 
 def content(length: int, salt: int = 0) -> bytes:

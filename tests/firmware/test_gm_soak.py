@@ -8,9 +8,9 @@ import random
 from collections import Counter, defaultdict
 
 import pytest
-from cluster import Cluster
 from lanikai.firmware.gm.wire import SEQUENCE_MODULUS, FlowKey
 from lanikai.hdl.packet import Header
+from support.firmware.python_cluster import Cluster
 
 PORTS = 2
 LENGTHS = (0, 1, 127, 128, 129, 256, 500)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster import Cluster
+from support.firmware.python_cluster import Cluster
 
 
 def test_a_paused_flow_is_told_by_firmware_and_library() -> None:

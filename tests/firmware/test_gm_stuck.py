@@ -6,9 +6,9 @@ from collections import deque
 from itertools import pairwise
 
 import pytest
-from card import Delays
-from cluster import Cluster
 from lanikai.hdl.packet import Kind
+from support.firmware.python_card import Delays
+from support.firmware.python_cluster import Cluster
 
 MESSAGE = 65536
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from cluster import Cluster
 from lanikai.hdl.packet import Header, Kind
+from support.firmware.python_cluster import Cluster
 
 
 def test_sub_ports_of_a_connection_take_turns_and_connections_do() -> None:

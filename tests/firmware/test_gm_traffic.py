@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 
-from cluster import Cluster
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lanikai.hdl.packet import Header
+from support.firmware.python_cluster import Cluster
 
 NODES = 3
 SIZE = st.one_of(st.integers(0, 20), st.sampled_from([127, 128, 129, 256, 257]), st.integers(0, 700))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from lanikai.firmware.lock import Lock
-from scheduler import World
+from support.firmware.scheduler import World
 
 
 def test_holders_follow_in_the_order_of_asking() -> None:

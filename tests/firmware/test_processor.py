@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from card import Card, Network
 from lanikai.firmware import registers
 from lanikai.firmware.costs import GM_COSTS, CostTable
 from lanikai.firmware.processor import EVENT_ORDER, Processor
 from lanikai.hdl.config import NicConfig, preset
 from lanikai.hdl.nic.ports import REGISTER_BASE
-from scheduler import World
+from support.firmware.python_card import Card, Network
+from support.firmware.scheduler import World
 
 COSTS = CostTable("test", {"dispatch": 6, "long": 100, "short": 10, "free": 0})
 

@@ -8,17 +8,16 @@ from operator import or_
 import pytest
 from amaranth import Cat, Const, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover
-from lanikai.hdl.arbiter.fcfs import FcfsVlArbiter
-from lanikai.hdl.arbiter.vl import VlArbiter, lowest_bit
-from lanikai.hdl.arbiter.vl_registry import VL_ARBITERS
 from lanikai.hdl.config import LinkConfig, RouterConfig
 from lanikai.hdl.router.allocators.allocator import Allocator
 from lanikai.hdl.router.allocators.islip import IslipAllocator
 from lanikai.hdl.router.allocators.separable import SeparableAllocator
 from lanikai.hdl.router.allocators.waits import wait_bound
 from lanikai.hdl.router.allocators.wavefront import WavefrontAllocator
-
-from .harness import Spec, mutate, prove
+from lanikai.hdl.vl_arbiter.base import VlArbiter, lowest_bit
+from lanikai.hdl.vl_arbiter.fcfs import FcfsVlArbiter
+from lanikai.hdl.vl_arbiter.registry import VL_ARBITERS
+from support.formal.harness import Spec, mutate, prove
 
 WEIGHED = "fcfs"
 """Any `vl_arbiter` but round robin makes outputs choose by VL."""

@@ -6,15 +6,14 @@ from itertools import permutations
 import pytest
 from amaranth import Array, Const, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover
-from lanikai.hdl.arbiter.deficit_round_robin import DeficitRoundRobinVlArbiter
-from lanikai.hdl.arbiter.fcfs import FcfsVlArbiter
-from lanikai.hdl.arbiter.fixed_priority import FixedPriorityVlArbiter
 from lanikai.hdl.arbiter.least_recent import LeastRecentArbiter
 from lanikai.hdl.arbiter.round_robin import RoundRobinArbiter
-from lanikai.hdl.arbiter.vl import VlArbiter
-from lanikai.hdl.arbiter.vl_round_robin import RoundRobinVlArbiter
-
-from .harness import Spec, mutate, prove
+from lanikai.hdl.vl_arbiter.base import VlArbiter
+from lanikai.hdl.vl_arbiter.deficit_round_robin import DeficitRoundRobinVlArbiter
+from lanikai.hdl.vl_arbiter.fcfs import FcfsVlArbiter
+from lanikai.hdl.vl_arbiter.fixed_priority import FixedPriorityVlArbiter
+from lanikai.hdl.vl_arbiter.round_robin import RoundRobinVlArbiter
+from support.formal.harness import Spec, mutate, prove
 
 VLS = 4
 FREE, ALWAYS = False, True

@@ -3,9 +3,8 @@
 import pytest
 from amaranth import Cat, Signal, Value
 from amaranth.hdl import Assert, Assume, Cover
-from lanikai.hdl.nic.axi_join import AxiJoin
-
-from .harness import Spec, mutate, prove
+from lanikai.hdl.nic.dma.axi_join import AxiJoin
+from support.formal.harness import Spec, mutate, prove
 
 MANAGERS = 2
 PAYLOADS = {

@@ -8,10 +8,9 @@ import pytest
 from amaranth import Cat, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover
 from lanikai.hdl.config import NicConfig, preset
-from lanikai.hdl.nic.host_dma import HostDma
+from lanikai.hdl.nic.dma.host_dma import HostDma
 from lanikai.hdl.nic.host_port import HostPort
-
-from .harness import Spec, mutate, prove
+from support.formal.harness import Spec, mutate, prove
 
 BEATS = 2
 PLAIN = preset(NicConfig, "tiny", burst_beats=BEATS)

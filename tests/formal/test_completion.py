@@ -8,11 +8,10 @@ import pytest
 from amaranth import Module, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover
 from lanikai.hdl.config import LinkConfig, NicConfig, preset
-from lanikai.hdl.nic.bus_fence import BusFence
-from lanikai.hdl.nic.completion import Completion
-from lanikai.hdl.nic.event_flags import EventFlags
-
-from .harness import Spec, mutate, prove
+from lanikai.hdl.nic.dma.bus_fence import BusFence
+from lanikai.hdl.nic.owners.completion import Completion
+from lanikai.hdl.nic.owners.event_flags import EventFlags
+from support.formal.harness import Spec, mutate, prove
 
 
 def mutants(*found, quick=1):

@@ -5,9 +5,8 @@ from itertools import pairwise
 import pytest
 from amaranth import Cat, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover
-from lanikai.hdl.nic.descriptor_queue import DescriptorQueue
-
-from .harness import Spec, mutate, prove
+from lanikai.hdl.nic.queues.descriptor_queue import DescriptorQueue
+from support.formal.harness import Spec, mutate, prove
 
 ENTRIES = 3
 STAMP_BITS = 3

@@ -6,8 +6,7 @@ from amaranth import Signal
 from amaranth.hdl import Assert, Assume, Cover
 from lanikai.hdl.config import NicConfig, preset
 from lanikai.hdl.nic.doorbell import Doorbell
-
-from .harness import Spec, mutate, prove
+from support.formal.harness import Spec, mutate, prove
 
 ENTRIES = 2
 CONFIG = preset(

@@ -14,8 +14,7 @@ from lanikai.hdl.link_restart import ReceiveRestart, TransmitRestart, settle_cyc
 from lanikai.hdl.router.credits import Credits
 from lanikai.hdl.router.flit import BufferedFlitLayout
 from lanikai.hdl.router.vl_buffer import VlBuffer
-
-from .harness import Spec, mutate, prove
+from support.formal.harness import Spec, mutate, prove
 
 DEPTH = 2
 

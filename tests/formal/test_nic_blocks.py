@@ -10,9 +10,8 @@ from amaranth import Array, Cat, Const, Mux, Signal, Value
 from amaranth.hdl import Assert, Assume, Cover
 from lanikai.hdl.config import NicConfig, preset
 from lanikai.hdl.nic.doorbell import Doorbell
-from lanikai.hdl.nic.rate_control import RateControl
-
-from .harness import Spec, mutate, prove
+from lanikai.hdl.nic.rate.control import RateControl
+from support.formal.harness import Spec, mutate, prove
 
 FLOWS = 2
 RATE = preset(NicConfig, "tiny", flows=FLOWS, rtc_bits=8)

@@ -3,10 +3,9 @@
 import pytest
 from amaranth import Array, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover
-from lanikai.hdl.nic.processor_pair import BankJoin, PairedLocks
-from lanikai.hdl.nic.vl_count import VlCount
-
-from .harness import Spec, mutate, prove
+from lanikai.hdl.nic.link_port.vl_count import VlCount
+from lanikai.hdl.nic.processor.pair import BankJoin, PairedLocks
+from support.formal.harness import Spec, mutate, prove
 
 
 def mutants(*found):

@@ -8,11 +8,10 @@ import pytest
 from amaranth import Signal
 from amaranth.hdl import Assert, Assume, Cover
 from lanikai.hdl.config import NicConfig, preset
-from lanikai.hdl.nic.completion_layout import CompletionStatus
-from lanikai.hdl.nic.protection import Protection
-from lanikai.hdl.nic.translation import Translation
-
-from .harness import Spec, mutate, prove
+from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
+from lanikai.hdl.nic.owners.protection import Protection
+from lanikai.hdl.nic.owners.translation import Translation
+from support.formal.harness import Spec, mutate, prove
 
 CONFIG = preset(NicConfig, "tiny", owners=2, regions=2, channels=2, translation_entries=4)
 

@@ -9,9 +9,8 @@ import pytest
 from amaranth import Array, Cat, Const, Mux, Signal, Value, signed
 from amaranth.hdl import Assert, Assume, Cover
 from lanikai.hdl.config import NicConfig, preset
-from lanikai.hdl.nic.rate_tree import RateTree
-
-from .harness import Spec, mutate, prove
+from lanikai.hdl.nic.rate.tree import RateTree
+from support.formal.harness import Spec, mutate, prove
 
 FLOWS = 3
 """Two levels of two children each; the fourth flow is not there."""

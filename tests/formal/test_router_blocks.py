@@ -14,8 +14,7 @@ from lanikai.hdl.router import vl_buffer
 from lanikai.hdl.router.credits import Credits
 from lanikai.hdl.router.vl_buffer import VlBuffer
 from lanikai.hdl.router.vl_store import VlStore
-
-from .harness import Spec, mutate, prove
+from support.formal.harness import Spec, mutate, prove
 
 DEPTH = 3
 

@@ -6,11 +6,10 @@ from functools import partial
 import pytest
 from amaranth import Array, Const, Mux, Signal, signed
 from amaranth.hdl import Assert, Assume, Cover
-from lanikai.hdl.arbiter.deficit_round_robin import DeficitRoundRobinVlArbiter
-from lanikai.hdl.arbiter.fcfs import FcfsVlArbiter
-from lanikai.hdl.arbiter.vl_round_robin import RoundRobinVlArbiter
-
-from .harness import Spec, mutate, prove
+from lanikai.hdl.vl_arbiter.deficit_round_robin import DeficitRoundRobinVlArbiter
+from lanikai.hdl.vl_arbiter.fcfs import FcfsVlArbiter
+from lanikai.hdl.vl_arbiter.round_robin import RoundRobinVlArbiter
+from support.formal.harness import Spec, mutate, prove
 
 VLS, PACKET = 3, 2
 

@@ -10,11 +10,10 @@ from amaranth import Array, Cat, Const, Module, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
-from lanikai.hdl.arbiter.two_level import TwoLevelArbiter
-from lanikai.hdl.arbiter.vl import TableSignature
-from lanikai.hdl.arbiter.vl_tables import VlTables
-
-from .harness import Spec, mutate, prove
+from lanikai.hdl.vl_arbiter.base import TableSignature
+from lanikai.hdl.vl_arbiter.tables import VlTables
+from lanikai.hdl.vl_arbiter.two_level import TwoLevelArbiter
+from support.formal.harness import Spec, mutate, prove
 
 # `scheduler` elaborates the arbiter itself, to see what is inside.
 pytestmark = pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
@@ -535,7 +534,7 @@ TABLES_DEPTH = 4 + 2 + 4 + 1 + 4 + PATIENCE_CYCLES + 3
 """The wipe, two writes, the walk, the chain of first entries, the wait, and a row looked up."""
 
 
-@pytest.mark.full  # half a minute; tests/hdl/arbiter/test_vl_tables.py is the quick one
+@pytest.mark.full  # half a minute; tests/hdl/vl_arbiter/test_vl_tables.py is the quick one
 def test_tables_are_linked_and_add_up(tmp_path):
     prove(tables_spec(VlTables), tmp_path, mode="bmc", depth=TABLES_DEPTH, timeout_s=300)
 

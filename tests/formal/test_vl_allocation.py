@@ -11,8 +11,7 @@ from lanikai.hdl.arbiter.lane_round_robin import LaneRoundRobin
 from lanikai.hdl.config import LinkConfig, RouterConfig
 from lanikai.hdl.router import vl_allocation
 from lanikai.hdl.router.vl_allocation import VlAllocationStage
-
-from .harness import Spec, mutate, prove
+from support.formal.harness import Spec, mutate, prove
 
 PORTS, VLS = 3, 2
 CONFIG = RouterConfig(link=LinkConfig(vls=VLS, hop_bits=2), ports=PORTS)

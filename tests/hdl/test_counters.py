@@ -11,9 +11,8 @@ from pathlib import Path
 import lanikai.hdl
 import pytest
 from amaranth.hdl import Fragment
-from lanikai.hdl.arbiter.vl_registry import VL_ARBITERS, make_vl_arbiter
 from lanikai.hdl.config import LinkConfig, NicConfig, RouterConfig, preset
-from lanikai.hdl.nic.bus_fence import UNDER_WAY_BITS
+from lanikai.hdl.nic.dma.bus_fence import UNDER_WAY_BITS
 from lanikai.hdl.nic.nic import Nic
 from lanikai.hdl.router.allocators import ALLOCATORS
 from lanikai.hdl.router.router import Router
@@ -23,9 +22,9 @@ from lanikai.hdl.traffic.message_node import MessageNode
 from lanikai.hdl.traffic.node import TrafficNode
 from lanikai.hdl.traffic.packet import BORN_BITS
 from lanikai.hdl.traffic.rate_server import RateServer
-from lanikai.sim.rate_bench import MOST_CYCLES, SETUP_CYCLES, SETUP_TRIES
-
-from .counter_search import counting_memories, counting_registers
+from lanikai.hdl.vl_arbiter.registry import VL_ARBITERS, make_vl_arbiter
+from lanikai.sim.systems.rate_unit import MOST_CYCLES, SETUP_CYCLES, SETUP_TRIES
+from support.hdl.counter_search import counting_memories, counting_registers
 
 HERE = Path(__file__).parent
 HDL = Path(lanikai.hdl.__file__).parent.resolve()
@@ -67,24 +66,24 @@ MANAGED = preset(
 
 TAKEN = {
     # Width, or start, is a parameter.
-    ("nic/completion.py", "index.eq(index + 1)"): (
-        "nic/test_completion.py",
+    ("nic/owners/completion.py", "index.eq(index + 1)"): (
+        "nic/owners/test_completion.py",
         "test_entry_65536_is_written_at_the_start_of_the_ring",
         "first_index=65536",
     ),
-    ("nic/completion.py", "self._now + 1"): (
-        "nic/test_completion.py",
+    ("nic/owners/completion.py", "self._now + 1"): (
+        "nic/owners/test_completion.py",
         "test_indices_and_ages_go_over_their_wrap",
         "stamp_bits=6",
     ),
-    ("nic/rtc.py", "self.ticks + 1"): (
-        "nic/test_rtc.py",
+    ("nic/processor/rtc.py", "self.ticks + 1"): (
+        "nic/processor/test_rtc.py",
         "test_timer_fires_once_at_its_time",
         "256",
     ),
     # The test starts just before the wrap.
-    ("nic/completion.py", "self.dropped + 1"): (
-        "nic/test_completion.py",
+    ("nic/owners/completion.py", "self.dropped + 1"): (
+        "nic/owners/test_completion.py",
         "test_a_post_that_a_full_queue_holds_is_not_the_next_owners",
         "Nearly(ctx, dut.dropped)",
     ),
@@ -93,37 +92,37 @@ TAKEN = {
         "test_queue_keeps_every_doorbell_in_order",
         "Nearly(ctx, dut.refusals)",
     ),
-    ("nic/protection.py", "self.violations + 1"): (
-        "nic/test_protection.py",
+    ("nic/owners/protection.py", "self.violations + 1"): (
+        "nic/owners/test_protection.py",
         "test_agrees_with_the_model",
         "Nearly(ctx, g.protection.violations)",
     ),
-    ("nic/translation.py", "self.hits + 1"): (
-        "nic/test_protection.py",
+    ("nic/owners/translation.py", "self.hits + 1"): (
+        "nic/owners/test_protection.py",
         "test_a_cached_page_is_used_until_it_is_invalidated",
         "Nearly(ctx, g.translation.hits)",
     ),
-    ("nic/translation.py", "self.misses + 1"): (
-        "nic/test_protection.py",
+    ("nic/owners/translation.py", "self.misses + 1"): (
+        "nic/owners/test_protection.py",
         "test_a_cached_page_is_used_until_it_is_invalidated",
         "Nearly(ctx, g.translation.misses)",
     ),
-    ("nic/receive_engine.py", "self.crc_errors + 1"): (
-        "nic/test_receive_engine.py",
+    ("nic/dma/receive_engine.py", "self.crc_errors + 1"): (
+        "nic/dma/test_receive_engine.py",
         "test_only_good_packets_end_in_the_buffer",
         "Nearly(ctx, dut.crc_errors)",
     ),
-    ("nic/receive_engine.py", "self.length_errors + 1"): (
-        "nic/test_receive_engine.py",
+    ("nic/dma/receive_engine.py", "self.length_errors + 1"): (
+        "nic/dma/test_receive_engine.py",
         "test_only_good_packets_end_in_the_buffer",
         "Nearly(ctx, dut.length_errors)",
     ),
-    ("nic/receive_engine.py", "self.discarded + 1"): (
-        "nic/test_receive_engine.py",
+    ("nic/dma/receive_engine.py", "self.discarded + 1"): (
+        "nic/dma/test_receive_engine.py",
         "test_without_a_buffer_packets_wait_so_long_then_are_thrown_away_whole",
         "Nearly(ctx, dut.discarded, 3)",
     ),
-    ("nic/register_bank.py", "self.refusals + 1"): (
+    ("register_bank.py", "self.refusals + 1"): (
         "nic/test_names.py",
         "test_a_name_of_nothing_is_refused_and_counted",
         "Nearly(ctx, c.nic._registers.refusals)",
@@ -133,23 +132,23 @@ TAKEN = {
         "test_what_does_not_begin_with_a_head_is_dropped",
         "Nearly(ctx, router.dropped)",
     ),
-    ("nic/dma_queue.py", "self.refused + 1"): (
-        "nic/test_dma_queue.py",
+    ("nic/queues/dma_queue.py", "self.refused + 1"): (
+        "nic/queues/test_dma_queue.py",
         "run",
         "Nearly(ctx, dut.refused, 3)",
     ),
-    ("nic/dma_queue.py", "self.ended_count + self.ended"): (
-        "nic/test_dma_queue.py",
+    ("nic/queues/dma_queue.py", "self.ended_count + self.ended"): (
+        "nic/queues/test_dma_queue.py",
         "run",
         "Nearly(ctx, dut.ended_count, 9)",
     ),
-    ("nic/stamped_queue.py", "self.refused + 1"): (
-        "nic/test_stamped_queue.py",
+    ("nic/queues/stamped_queue.py", "self.refused + 1"): (
+        "nic/queues/test_stamped_queue.py",
         "test_the_order_is_that_of_virtual_clock",
         "Nearly(b.ctx, b.dut.refused)",
     ),
     ("nic/nic.py", "lost + out"): (
-        "nic/test_link_reset.py",
+        "nic/link_port/test_link_reset.py",
         "test_packets_go_on_when_one_of_two_cards_is_reset_under_traffic",
         "Nearly(ctx, pair.cards[SENDER]._lost_out)",
     ),
@@ -158,7 +157,7 @@ TAKEN = {
         "test_packets_that_are_cut_on_their_way_out_are_counted_over_the_wrap",
         "Nearly(ctx, dut.cuts, 2)",
     ),
-    ("nic/vl_port.py", "self.cuts_out + sum("): (
+    ("nic/link_port/vl_port.py", "self.cuts_out + sum("): (
         "test_link_restart.py",
         "test_packets_that_are_cut_in_packet_buffers_are_counted_over_the_wrap",
         "Nearly(ctx, dut.cuts_out)",
@@ -245,8 +244,8 @@ TAKEN = {
         "test_tally_is_its_model",
         "% 2 ** 16",
     ),
-    ("nic/completion.py", "depth=self.config.completion_queues"): (
-        "nic/test_completion.py",
+    ("nic/owners/completion.py", "depth=self.config.completion_queues"): (
+        "nic/owners/test_completion.py",
         "test_entry_65536_is_written_at_the_start_of_the_ring",
         "first_index=65536",
     ),
@@ -266,7 +265,7 @@ QUEUED = 1024 * 16 * 4096
 """Packets in the queues of as many nodes and VLs as there can be."""
 
 BOUNDED = {
-    ("nic/bus_fence.py", "under_way + (valid"): (UNDER_WAY_BITS, MOST_BURSTS, "the DMA engine's bursts"),
+    ("nic/dma/bus_fence.py", "under_way + (valid"): (UNDER_WAY_BITS, MOST_BURSTS, "the DMA engine's bursts"),
     ("traffic/generator.py", "count + late"): (32, LONGEST, "one a cycle, cleared at the start"),
     ("traffic/sink.py", "count + error"): (32, LONGEST, "one a flit, cleared at the start"),
     ("traffic/measurement.py", "drained + 1"): (32, 1 << BORN_BITS, "ends at LIMIT"),
@@ -286,62 +285,74 @@ BOUNDED = {
 """By file and text: bits, the most that it can count in any run, and why."""
 
 GUARDED = {
-    ("arbiter/two_level.py", "sent + 1"): ("m.Elif(~sent.all())", "stands still at its end"),
-    ("arbiter/two_level.py", "left = memory.Memory("): ("_charged(before", "counts down from a share, to 0"),
-    ("arbiter/deficit_round_robin.py", "debts = memory.Memory("): (
+    ("vl_arbiter/two_level.py", "sent + 1"): ("m.Elif(~sent.all())", "stands still at its end"),
+    ("vl_arbiter/two_level.py", "left = memory.Memory("): (
+        "_charged(before",
+        "counts down from a share, to 0",
+    ),
+    ("vl_arbiter/deficit_round_robin.py", "debts = memory.Memory("): (
         "taken.all(), taken, ",
         "stands still at its end",
     ),
-    ("arbiter/vl_tables.py", "count + 1"): (
+    ("vl_arbiter/tables.py", "count + 1"): (
         "Signal(range(max(rows, 2 << entry_bits, self._patience)))",
         "goes round: a walk each round, `test_rows_are_those_of_the_last_tables`",
     ),
-    ("arbiter/vl_tables.py", "unsigned(len(self.share))"): (
+    ("vl_arbiter/tables.py", "unsigned(len(self.share))"): (
         "len(self.share)",
         "sums of 64 weights have their width",
     ),
     ("link.py", "debt + den - num"): ("self.slot.eq(debt < num)", "adds den - num to less than num"),
     ("link_restart.py", "held + 1"): ("m.If(~settled)", "stands still at its end"),
     ("link_restart.py", "quiet + 1"): ("m.Elif(~quiet.all())", "stands still at its end"),
-    ("nic/checked_dma.py", "wanted.sram_address +"): (
+    ("nic/dma/checked_dma.py", "wanted.sram_address +"): (
         "piece.bytes",
         "an address, modulo the space of the command",
     ),
-    ("nic/completion.py", "scan + 1"): ("scan == self.config.completion_queues - 1, 0", "turns"),
-    ("nic/descriptor_queue.py", "self.level + pushed"): ("self.level != self.entries", "as many as fit"),
-    ("nic/descriptor_queue.py", "at + 1"): ("at == self.entries - 1, 0", "turns"),
-    ("nic/dma_queue.py", "promised + "): ("promised != most", "as many as fit"),
-    ("nic/host_dma.py", "address + beats"): (
+    ("nic/owners/completion.py", "scan + 1"): ("scan == self.config.completion_queues - 1, 0", "turns"),
+    ("nic/queues/descriptor_queue.py", "self.level + pushed"): (
+        "self.level != self.entries",
+        "as many as fit",
+    ),
+    ("nic/queues/descriptor_queue.py", "at + 1"): ("at == self.entries - 1, 0", "turns"),
+    ("nic/queues/dma_queue.py", "promised + "): ("promised != most", "as many as fit"),
+    ("nic/dma/host_dma.py", "address + beats"): (
         "address.eq(address + beats * bus_bytes)",
         "an address, modulo the space",
     ),
-    ("nic/host_dma.py", "bursts + "): ("(all_bursts != most)", "as many as may be under way"),
-    ("nic/host_dma.py", "later + (plan & behind)"): ("(all_bursts != most)", "as many as may be under way"),
-    ("nic/host_dma.py", "word + 1"): ("words_left - 1", "an address, modulo the SRAM"),
-    ("nic/lane_queue.py", "self.level + pushed"): ("(~lanes.full >> vl)[0]", "as many as fit"),
+    ("nic/dma/host_dma.py", "bursts + "): ("(all_bursts != most)", "as many as may be under way"),
+    ("nic/dma/host_dma.py", "later + (plan & behind)"): (
+        "(all_bursts != most)",
+        "as many as may be under way",
+    ),
+    ("nic/dma/host_dma.py", "word + 1"): ("words_left - 1", "an address, modulo the SRAM"),
+    ("nic/queues/lane_queue.py", "self.level + pushed"): ("(~lanes.full >> vl)[0]", "as many as fit"),
     ("nic/nic.py", "out + self.tx.valid - "): (
         "self.config.link.vls * self.downstream_flits + 1",
         "all credits",
     ),
-    ("nic/protection.py", "page + 1"): ("m.Elif(page == last)", "turns at the last page of an access"),
-    ("nic/rate_control.py", "scan + 1"): ("scan == flows - 1, 0", "turns"),
-    ("nic/rate_tree.py", "stage + 1"): ("stage == 5 + top", "turns at the last stage"),
-    ("nic/rate_tree.py", "self._clear_row + 1"): ("self._clear_row.all()", "ends with its round"),
-    ("nic/rate_tree.py", "pace + 1"): (
+    ("nic/owners/protection.py", "page + 1"): ("m.Elif(page == last)", "turns at the last page of an access"),
+    ("nic/rate/control.py", "scan + 1"): ("scan == flows - 1, 0", "turns"),
+    ("nic/rate/tree.py", "stage + 1"): ("stage == 5 + top", "turns at the last stage"),
+    ("nic/rate/tree.py", "self._clear_row + 1"): ("self._clear_row.all()", "ends with its round"),
+    ("nic/rate/tree.py", "pace + 1"): (
         "m.If(pace == 0)",
         "goes round: a look each round, in every test of the tree",
     ),
-    ("nic/rate_tree.py", "scan + 1"): ("scan == self.config.flows - 1, 0", "turns"),
-    ("nic/rate_tree.py", "scan + (idle & look"): ("+ looks) % self.config.flows", "turns"),
-    ("nic/receive_engine.py", "waited + 1"): ("m.Elif(flits.valid & ~late)", "stands still at its end"),
-    ("nic/rtc.py", "phase + self._den"): ("advanced >= self._num", "the rest of a division"),
-    ("nic/receive_engine.py", "word + 1"): ("m.If(store)", "an address, modulo the SRAM"),
-    ("nic/send_engine.py", "word + 1"): ("to_read - 1", "an address, modulo the SRAM"),
-    ("nic/send_engine.py", "packets + begin"): ("packets != 2", "two at most"),
-    ("nic/stamper.py", "pace + 1"): ("m.If(pace == 0)", "goes round: a look each round, in every test of it"),
-    ("nic/stamper.py", "scan + 1"): ("scan == self.channels - 1, 0", "turns"),
-    ("nic/stamper.py", "stage + 1"): ("m.Case(3)", "ends in stage 3"),
-    ("nic/translation.py", "at + 1"): ("m.If(at == entries - 1)", "ends with its round"),
+    ("nic/rate/tree.py", "scan + 1"): ("scan == self.config.flows - 1, 0", "turns"),
+    ("nic/rate/tree.py", "scan + (idle & look"): ("+ looks) % self.config.flows", "turns"),
+    ("nic/dma/receive_engine.py", "waited + 1"): ("m.Elif(flits.valid & ~late)", "stands still at its end"),
+    ("nic/processor/rtc.py", "phase + self._den"): ("advanced >= self._num", "the rest of a division"),
+    ("nic/dma/receive_engine.py", "word + 1"): ("m.If(store)", "an address, modulo the SRAM"),
+    ("nic/dma/send_engine.py", "word + 1"): ("to_read - 1", "an address, modulo the SRAM"),
+    ("nic/dma/send_engine.py", "packets + begin"): ("packets != 2", "two at most"),
+    ("nic/queues/stamper.py", "pace + 1"): (
+        "m.If(pace == 0)",
+        "goes round: a look each round, in every test of it",
+    ),
+    ("nic/queues/stamper.py", "scan + 1"): ("scan == self.channels - 1, 0", "turns"),
+    ("nic/queues/stamper.py", "stage + 1"): ("m.Case(3)", "ends in stage 3"),
+    ("nic/owners/translation.py", "at + 1"): ("m.If(at == entries - 1)", "ends with its round"),
     ("router/allocators/allocator.py", "waited + 1"): ("Mux(overdue, waited,", "stands still at its end"),
     ("router/drop_report.py", "index + 1"): (
         "busy.eq(~(found[i] | flit.tail))",

@@ -11,12 +11,11 @@ from amaranth.lib.wiring import connect
 from amaranth.sim import Simulator
 from lanikai.hdl.config import LinkConfig, NicConfig, RouterConfig, preset
 from lanikai.hdl.link_restart import ReceiveRestart, TransmitRestart
-from lanikai.hdl.nic.packet_interface import PacketInterface
-from lanikai.hdl.nic.vl_port import VlPort
+from lanikai.hdl.nic.link_port.packet_interface import PacketInterface
+from lanikai.hdl.nic.link_port.vl_port import VlPort
 from lanikai.hdl.packet import Header
 from lanikai.hdl.router.router import Router
-
-from .counting import Nearly
+from support.hdl.counting import Nearly
 
 FLIT_BITS = 64
 LENGTHS = (2, 3, 5, 9)

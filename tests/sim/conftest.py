@@ -1,29 +1,14 @@
-"""Fixtures of the simulation layer's tests: models that are built once, coroutines that the simulator can
-import."""
-
-from pathlib import Path
+"""Fixtures of the simulation layer's tests: models that are built once."""
 
 import pytest
-from lanikai.sim.build import build
-from lanikai.sim.cluster import build_cluster, cluster_preset
-
-HERE = str(Path(__file__).parent)
-
-
-@pytest.fixture
-def points(monkeypatch):
-    """Makes `sim_points` and `counter_points` importable in the simulator's process, which is given this
-    one's search path."""
-    monkeypatch.syspath_prepend(HERE)
+from lanikai.sim.build.model import build
+from lanikai.sim.systems.cluster import build_cluster, cluster_preset
+from support.sim.counter import counter_design
 
 
 @pytest.fixture(scope="session")
 def counter():
     """The model of `counter.py`."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(HERE)
-        from counter import counter_design
-
     return build(counter_design())
 
 

@@ -13,7 +13,7 @@ import pytest
 from lanikai.sim.errors import MissingTool, SimulationError
 from lanikai.sim.run import run
 
-pytestmark = [pytest.mark.usefixtures("points"), pytest.mark.xdist_group("counter")]
+pytestmark = pytest.mark.xdist_group("counter")
 
 
 def test_result(counter, tmp_path):
@@ -21,7 +21,7 @@ def test_result(counter, tmp_path):
     told = []
     first = run(
         counter,
-        "counter_points:count",
+        "support.sim.counter_points:count",
         {"a": [1]},
         out_dir=tmp_path,
         seed=3,
@@ -33,11 +33,11 @@ def test_result(counter, tmp_path):
     assert first.log == tmp_path / "simulation.log" and first.log.exists() and first.waves is None
     assert sorted(path.name for path in tmp_path.iterdir()) == ["simulation.log"]
     assert (
-        run(counter, "counter_points:count", {}, out_dir=tmp_path, seed=3).value["random"]
+        run(counter, "support.sim.counter_points:count", {}, out_dir=tmp_path, seed=3).value["random"]
         == first.value["random"]
     )
     assert (
-        run(counter, "counter_points:count", {}, out_dir=tmp_path, seed=4).value["random"]
+        run(counter, "support.sim.counter_points:count", {}, out_dir=tmp_path, seed=4).value["random"]
         != first.value["random"]
     )
 
@@ -52,13 +52,13 @@ def test_result(counter, tmp_path):
             "TypeError: what the coroutine returns must be JSON: Object of type bytes is not JSON serializable",
         ),
         ("crash", "the simulator ended with status 7 and no result"),
-        ("absent", "AttributeError: module 'counter_points' has no attribute 'absent'"),
+        ("absent", "AttributeError: module 'support.sim.counter_points' has no attribute 'absent'"),
     ],
 )
 def test_errors(counter, tmp_path, entry, message):
     """One line with the log's place; the traceback is in the log."""
     with pytest.raises(SimulationError) as caught:
-        run(counter, f"counter_points:{entry}", {}, out_dir=tmp_path)
+        run(counter, f"support.sim.counter_points:{entry}", {}, out_dir=tmp_path)
     log = tmp_path / "simulation.log"
     assert str(caught.value) == f"{message} (log: {log})"
     if entry.startswith("fail"):
@@ -70,10 +70,12 @@ def test_errors(counter, tmp_path, entry, message):
 def test_timeout(counter, tmp_path):
     """A run that takes too long is ended, and says so; one that does not is not."""
     with pytest.raises(SimulationError) as caught:
-        run(counter, "counter_points:forever", {}, out_dir=tmp_path, timeout_seconds=3)
+        run(counter, "support.sim.counter_points:forever", {}, out_dir=tmp_path, timeout_seconds=3)
     assert str(caught.value) == f"not done after 3 s (log: {tmp_path / 'simulation.log'})"
     assert not simulators(tmp_path)
-    assert run(counter, "counter_points:count", {}, out_dir=tmp_path, timeout_seconds=60).cycles == 8
+    assert (
+        run(counter, "support.sim.counter_points:count", {}, out_dir=tmp_path, timeout_seconds=60).cycles == 8
+    )
 
 
 def test_many_at_once(counter, tmp_path):
@@ -81,7 +83,7 @@ def test_many_at_once(counter, tmp_path):
 
     def one(seed):
         return run(
-            counter, "counter_points:count", {"n": seed}, out_dir=tmp_path / str(seed), seed=seed
+            counter, "support.sim.counter_points:count", {"n": seed}, out_dir=tmp_path / str(seed), seed=seed
         ).value["spec"]
 
     with ThreadPoolExecutor(3) as pool:
@@ -95,16 +97,16 @@ def test_missing_libpython(counter, tmp_path, monkeypatch):
     with pytest.raises(
         MissingTool, match=f"^{name} is missing; install it with: sudo apt-get install {name}$"
     ):
-        run(counter, "counter_points:count", {}, out_dir=tmp_path)
+        run(counter, "support.sim.counter_points:count", {}, out_dir=tmp_path)
 
 
 RUNNER = """
 import sys
 from pathlib import Path
-from lanikai.sim.build import build
+from lanikai.sim.build.model import build
 from lanikai.sim.run import run
 from counter import counter_design
-run(build(counter_design()), "counter_points:forever", {}, out_dir=Path(sys.argv[1]),
+run(build(counter_design()), "support.sim.counter_points:forever", {}, out_dir=Path(sys.argv[1]),
     progress=lambda fraction, text: print(text, flush=True))
 """
 

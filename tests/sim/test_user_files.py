@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from lanikai.hdl.config import ConfigError, RouterConfig
 from lanikai.sim.errors import UserError
-from lanikai.sim.experiments.named_networks import named_network
+from lanikai.sim.experiments.measure.named_networks import named_network
 from lanikai.sim.host.mpi.errors import TraceError
 from lanikai.sim.host.mpi.trace import example_traces, read_trace
 from lanikai.sim.user_files import read_data_lines, read_json, read_text

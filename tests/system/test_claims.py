@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 from lanikai.sim import experiments
-from lanikai.sim.experiments import runner
-from lanikai.sim.experiments.parameters import parse
+from lanikai.sim.experiments.framework import runner
+from lanikai.sim.experiments.framework.parameters import parse
+from lanikai.sim.experiments.framework.results import RunFolder
 from lanikai.sim.experiments.registry import EXPERIMENTS, find
-from lanikai.sim.results import RunFolder
-
-from .broken_claims import BROKEN, Broken
+from support.system.broken_claims import BROKEN, Broken
 
 CHEAP = {("rate-table", "rate registers take every idt for one slot"), ("share-receiver", "senders die")}
 """Run by `make test`, too: seconds, on the model that the other experiments on GM have built."""
@@ -30,10 +29,9 @@ CASES = [
 
 
 @pytest.fixture
-def mutants(monkeypatch):
+def mutants():
     """The module of that name, importable in the pool's and the simulator's processes, too."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    import mutants
+    from support.system import mutants
 
     return mutants
 

@@ -14,7 +14,7 @@ def test_a_descriptor_is_sooner_there_behind_data_and_soonest_by_programmed_io(t
     command = [
         sys.executable,
         "-c",
-        "from lanikai.sim.cli import main; main()",
+        "from lanikai.sim.cli.program import main; main()",
         "run",
         "descriptor-fetch",
         *settings,

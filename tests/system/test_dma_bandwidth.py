@@ -12,7 +12,13 @@ from lanikai.sim.experiments.dma_bandwidth import RESOLUTION
 
 @pytest.mark.full
 def test_every_engine_reaches_its_peak_behind_a_queue(tmp_path):
-    command = [sys.executable, "-c", "from lanikai.sim.cli import main; main()", "run", "dma-bandwidth"]
+    command = [
+        sys.executable,
+        "-c",
+        "from lanikai.sim.cli.program import main; main()",
+        "run",
+        "dma-bandwidth",
+    ]
     command += ["--set", "transfer_bytes=[4, 4096]", "--out", "r", "--json", "-"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout, done.stderr

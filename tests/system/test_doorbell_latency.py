@@ -14,7 +14,7 @@ def test_the_queue_waits_for_no_channel_and_polling_for_each(tmp_path):
     command = [
         sys.executable,
         "-c",
-        "from lanikai.sim.cli import main; main()",
+        "from lanikai.sim.cli.program import main; main()",
         "run",
         "doorbell-latency",
         *settings,

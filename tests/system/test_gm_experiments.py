@@ -15,7 +15,14 @@ pytestmark = pytest.mark.xdist_group("lanai4 cluster")
 def run(name: str, *settings: str, folder) -> tuple[int, dict]:
     """Exit status and the JSON object of a run in its quick size."""
     arguments = [part for setting in settings for part in ("--set", setting)]
-    command = [sys.executable, "-c", "from lanikai.sim.cli import main; main()", "run", name, *arguments]
+    command = [
+        sys.executable,
+        "-c",
+        "from lanikai.sim.cli.program import main; main()",
+        "run",
+        name,
+        *arguments,
+    ]
     done = subprocess.run([*command, "--out", "r", "--json", "-"], cwd=folder, capture_output=True, text=True)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)

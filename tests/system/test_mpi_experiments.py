@@ -22,7 +22,14 @@ CASES = [
 @pytest.mark.parametrize(("name", "settings"), CASES)
 def test_an_experiment_holds_what_was_published(name, settings, tmp_path) -> None:
     arguments = [part for setting in settings for part in ("--set", setting)]
-    command = [sys.executable, "-c", "from lanikai.sim.cli import main; main()", "run", name, *arguments]
+    command = [
+        sys.executable,
+        "-c",
+        "from lanikai.sim.cli.program import main; main()",
+        "run",
+        name,
+        *arguments,
+    ]
     done = subprocess.run(
         [*command, "--out", "r", "--json", "-"], cwd=tmp_path, capture_output=True, text=True
     )
@@ -35,7 +42,7 @@ def test_an_experiment_holds_what_was_published(name, settings, tmp_path) -> Non
 def test_a_bad_trace_is_one_line_and_nothing_is_built(tmp_path) -> None:
     path = tmp_path / "rank.txt"
     path.write_text("# collprof\nMPI_Barrier:1:0,0,1:2\nMPI_Send:3:4\n")
-    command = [sys.executable, "-c", "from lanikai.sim.cli import main; main()", "run", "mpi-replay"]
+    command = [sys.executable, "-c", "from lanikai.sim.cli.program import main; main()", "run", "mpi-replay"]
     done = subprocess.run(
         [*command, "--set", f'traces=["{path}"]', "--out", "r"], cwd=tmp_path, capture_output=True, text=True
     )
@@ -57,7 +64,7 @@ def test_a_trace_whose_ranks_wait_for_each_other_is_one_line(tmp_path) -> None:
             f"MPI_Recv:2180:11:5000:11,8,8:{peer}:7:{comm}:140:2200\n"
         )
     traces = json.dumps([str(tmp_path / f"{rank}.txt") for rank in range(2)])
-    command = [sys.executable, "-c", "from lanikai.sim.cli import main; main()", "run", "mpi-replay"]
+    command = [sys.executable, "-c", "from lanikai.sim.cli.program import main; main()", "run", "mpi-replay"]
     settings = ["--set", f"traces={traces}", "--set", "competing=[0, 1]", "--out", "r"]
     done = subprocess.run([*command, *settings], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode != 0

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from lanikai.hdl.config import RouterConfig, preset
 from lanikai.sim.errors import SimulationError
+from lanikai.sim.experiments.measure.traffic_results import ACCEPTED, MEASURE, OFFERED, traffic_results
 from lanikai.sim.experiments.network_load import NetworkLoadParameters
-from lanikai.sim.experiments.traffic_results import ACCEPTED, MEASURE, OFFERED, traffic_results
 from lanikai.sim.run import run
 
 # Small enough to build in well under a minute: one worker for all, they share one build.
@@ -61,7 +61,9 @@ def test_the_documents_architecture_leaves_no_output_idle_either(network, least,
     assert least <= found[ACCEPTED] < 1
 
 
-def point(model, folder, *, load, seed=1, entry="lanikai.sim.experiments.traffic_results:measure", **changes):
+def point(
+    model, folder, *, load, seed=1, entry="lanikai.sim.experiments.measure.traffic_results:measure", **changes
+):
     spec = {
         "classes": [setup.model_dump(mode="json") for setup in PARAMETERS.classes(load)],
         "warmup_cycles": 1000,
@@ -78,7 +80,7 @@ def test_a_sweep_by_the_command_line(model, tmp_path):
     command = [
         sys.executable,
         "-c",
-        "from lanikai.sim.cli import main; main()",
+        "from lanikai.sim.cli.program import main; main()",
         "run",
         "network-load",
         *arguments,
@@ -114,7 +116,13 @@ def test_one_class_by_the_command_line(tmp_path):
         "flit_bits=32",
         "loads=[0.5]",
     ]
-    command = [sys.executable, "-c", "from lanikai.sim.cli import main; main()", "run", "network-load"]
+    command = [
+        sys.executable,
+        "-c",
+        "from lanikai.sim.cli.program import main; main()",
+        "run",
+        "network-load",
+    ]
     command += [f"--set={setting}" for setting in settings]
     done = subprocess.run(
         [*command, "--json", "-", "--out", "r"], cwd=tmp_path, capture_output=True, text=True

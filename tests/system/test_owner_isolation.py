@@ -1,12 +1,9 @@
 """What a process writes into its pages changes nothing of another's, and hangs nothing: on the whole card."""
 
-from pathlib import Path
-
 import pytest
-from lanikai.sim.cluster import ENTRY, cluster_spec
 from lanikai.sim.run import run
-
-from .owner_cluster import CONFIG
+from lanikai.sim.systems.cluster import ENTRY, cluster_spec
+from support.system.owner_cluster import CONFIG
 
 pytestmark = pytest.mark.xdist_group("owners")
 
@@ -17,9 +14,8 @@ def model():
 
 
 @pytest.mark.parametrize("accesses", [2_000, pytest.param(100_000, marks=pytest.mark.full)])
-def test_a_stranger_changes_nothing(model, accesses, tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    spec = cluster_spec(CONFIG, "owner_isolation:isolation", {"accesses": accesses})
+def test_a_stranger_changes_nothing(model, accesses, tmp_path):
+    spec = cluster_spec(CONFIG, "support.system.owner_isolation:isolation", {"accesses": accesses})
     found = run(model, ENTRY, spec, out_dir=tmp_path, seed=accesses).value
     assert found["accesses"] == accesses
     # It did try: doorbells that were served, writes and accesses that were refused.

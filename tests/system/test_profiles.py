@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from lanikai.sim.cluster import ENTRY, build_cluster, cluster_preset, cluster_spec
 from lanikai.sim.run import run
+from lanikai.sim.systems.cluster import ENTRY, build_cluster, cluster_preset, cluster_spec
 
 
 def transfer(name: str, folder) -> dict:

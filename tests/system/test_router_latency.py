@@ -1,9 +1,7 @@
 """Zero-load latency of every path of a 4 x 4 mesh, on Verilator."""
 
-from pathlib import Path
-
 import pytest
-from lanikai.sim.build import Design, Public, build
+from lanikai.sim.build.model import Design, Public, build
 from lanikai.sim.run import run
 
 STAGES = 5
@@ -11,10 +9,9 @@ MEMBERS = ("payload", "valid", "credit_vl", "credit_valid")
 
 
 @pytest.fixture
-def latency(monkeypatch):
+def latency():
     """The module with the network and the coroutine, importable in the simulator's process too."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    import router_latency
+    from support.system import router_latency
 
     return router_latency
 
@@ -42,7 +39,7 @@ def test_every_path_takes_what_the_formula_says(latency, tmp_path, flit_bits, de
     sources = {f"{name}.v": text for name, text in blocks.items()} | {"mesh.v": network.verilog("mesh")}
     design = Design(top="mesh", sources=sources, public=tuple(public), no_inline=tuple(blocks))
     spec = {"flit_bits": flit_bits, "delay_cycles": delay, "ahead": ahead}
-    result = run(build(design), "router_latency:every_path", spec, out_dir=tmp_path, seed=1)
+    result = run(build(design), "support.system.router_latency:every_path", spec, out_dir=tmp_path, seed=1)
     rows = result.value["rows"]
     assert len(rows) == 16 * 16 * len(latency.FLITS)
     step = STAGES + delay

@@ -1,24 +1,22 @@
 """A mesh of routers under random traffic and random stalls, on Verilator."""
 
 import os
-from pathlib import Path
 
 import pytest
 from lanikai.hdl.router.agent import has_agent
 from lanikai.hdl.router.routing import ROUTING
 from lanikai.hdl.router.routing.torus import TorusRouting
 from lanikai.hdl.router.scheduler import has_tables
-from lanikai.sim.build import Design, Public, build
+from lanikai.sim.build.model import Design, Public, build
 from lanikai.sim.run import run
 
 CYCLES = 20_000
 
 
 @pytest.fixture
-def traffic(monkeypatch):
+def traffic():
     """The module with the network and the coroutine, importable in the simulator's process too."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    import router_traffic
+    from support.system import router_traffic
 
     return router_traffic
 
@@ -44,7 +42,7 @@ def run_traffic(traffic, name, tmp_path):
     print(f"seed {seed}")
     result = run(
         build(design),
-        "router_traffic:random_traffic",
+        "support.system.router_traffic:random_traffic",
         {"cycles": CYCLES, "network": name},
         out_dir=tmp_path,
         seed=seed,

@@ -17,7 +17,14 @@ pytestmark = pytest.mark.xdist_group("lanai4 cluster")
 
 def lanikai(*arguments: str, cwd: Path) -> tuple[int, dict]:
     """Exit status and the JSON object of a command."""
-    command = [sys.executable, "-c", "from lanikai.sim.cli import main; main()", *arguments, "--json", "-"]
+    command = [
+        sys.executable,
+        "-c",
+        "from lanikai.sim.cli.program import main; main()",
+        *arguments,
+        "--json",
+        "-",
+    ]
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)

@@ -1,11 +1,9 @@
 """Cards of the profile `iba` on a router with 4 VLs: packet buffers of each VL at every port, tables, credits."""
 
-from pathlib import Path
-
 import pytest
 from lanikai.hdl.config import LinkConfig, NicConfig, RouterConfig, preset
-from lanikai.sim.cluster import ENTRY, build_cluster, cluster_preset, cluster_spec
 from lanikai.sim.run import run
+from lanikai.sim.systems.cluster import ENTRY, build_cluster, cluster_preset, cluster_spec
 
 LINK = preset(LinkConfig, "iba", vls=4)
 CONFIG = cluster_preset(
@@ -19,11 +17,9 @@ CONFIG = cluster_preset(
 
 
 @pytest.fixture
-def exchange(monkeypatch, tmp_path):
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
-
+def exchange(tmp_path):
     def measure(**spec):
-        spec = cluster_spec(CONFIG, "vl_cards:exchange", {"held": None, "until": 0, **spec})
+        spec = cluster_spec(CONFIG, "support.system.vl_cards:exchange", {"held": None, "until": 0, **spec})
         found = run(build_cluster(CONFIG), ENTRY, spec, out_dir=tmp_path, seed=1).value
         # Whole, in order in each VL, all of them, and all credits are home.
         for vl, wanted in enumerate(spec["spec"]["packets"]):

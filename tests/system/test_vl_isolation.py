@@ -9,7 +9,13 @@ import pytest
 
 @pytest.mark.full
 def test_own_vls_isolate_and_the_arbiter_shows(tmp_path):
-    command = [sys.executable, "-c", "from lanikai.sim.cli import main; main()", "run", "vl-isolation"]
+    command = [
+        sys.executable,
+        "-c",
+        "from lanikai.sim.cli.program import main; main()",
+        "run",
+        "vl-isolation",
+    ]
     command += ["--set=network=router3", "--set=vls=2", "--json", "-", "--out", "r"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout, done.stderr

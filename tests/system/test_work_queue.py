@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 from lanikai.hdl.config import ConfigError
-from lanikai.sim.cluster import ENTRY, cluster_spec
 from lanikai.sim.errors import SimulationError
 from lanikai.sim.host.config import KitConfig, cycles
 from lanikai.sim.run import run
-
-from .owner_cluster import CONFIG
+from lanikai.sim.systems.cluster import ENTRY, cluster_spec
+from support.system.owner_cluster import CONFIG
 
 pytestmark = pytest.mark.xdist_group("owners")
 BURST, BURSTS = 6, 3
@@ -21,10 +20,13 @@ def model():
     return CONFIG.build()
 
 
-def point(model, name, spec, folder, monkeypatch, seed=3, config=CONFIG):
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+def point(model, name, spec, folder, seed=3, config=CONFIG):
     return run(
-        model, ENTRY, cluster_spec(config, f"work_queue_points:{name}", spec), out_dir=folder, seed=seed
+        model,
+        ENTRY,
+        cluster_spec(config, f"support.system.work_queue_points:{name}", spec),
+        out_dir=folder,
+        seed=seed,
     )
 
 
@@ -56,15 +58,14 @@ def test_three_ways_of_a_descriptor_give_the_same_bytes_at_different_costs(model
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_passing_over_quiet_cycles_changes_nothing(model, tmp_path, monkeypatch, seed):
+def test_passing_over_quiet_cycles_changes_nothing(model, tmp_path, seed):
     """Completions that age, page tables and checked transfers between silences: the same times and registers, though
     most cycles are passed over."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
     spec = {"descriptors": "tailgated", "bytes": 64, "burst": 3, "bursts": 4, "silence_cycles": 9_000}
     found = []
     for skip in (False, True):
         config = CONFIG.replace(skip_quiet=skip)
-        job = cluster_spec(config, "work_queue_points:silent", spec)
+        job = cluster_spec(config, "support.system.work_queue_points:silent", spec)
         found.append(run(model, ENTRY, job, out_dir=tmp_path / str(skip), seed=seed).value)
     plain, skipping = found
     assert plain.pop("skipped") == 0

@@ -11,8 +11,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ...arbiter import arbiter_class
-from ...arbiter.vl import VlArbiter, rotating_pick
 from ...config import RouterConfig
+from ...vl_arbiter.base import VlArbiter, rotating_pick
 from ..scheduler import table_members, vl_scheduler, weighs_outputs
 
 __all__ = ["Allocator", "patience_cycles"]

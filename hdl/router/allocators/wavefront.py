@@ -7,7 +7,7 @@ from operator import or_
 
 from amaranth import Cat, Module, Mux, Signal, Value
 
-from ...arbiter.vl import lowest_bit, rotating_pick
+from ...vl_arbiter.base import lowest_bit, rotating_pick
 from .allocator import Allocator
 
 __all__ = ["WavefrontAllocator"]

@@ -25,7 +25,7 @@ from fractions import Fraction
 from typing import Self
 
 from lanikai.firmware.gm.config import GmConfig
-from lanikai.hdl.config import ConfigError, NicConfig, Part
+from lanikai.hdl.config import Config, ConfigError, NicConfig
 from pydantic import Field, model_validator
 
 from .envelope import HEADER_BYTES
@@ -33,7 +33,7 @@ from .envelope import HEADER_BYTES
 __all__ = ["MpiConfig", "MpiCosts"]
 
 
-class MpiCosts(Part):
+class MpiCosts(Config):
     """The costs of MPI calls on a 300 MHz Pentium II (gulati-thesis-2001 5.1), beside those of the GM calls they
     make (`HostConfig`). Instruction counts at one instruction a cycle, but for the copy, which is fitted (see
     above): about 54 MB/s, where the machine's memory bus is shared with the card's DMA."""
@@ -64,7 +64,7 @@ class MpiCosts(Part):
         return -(-exact.numerator // exact.denominator)
 
 
-class MpiConfig(Part):
+class MpiConfig(Config):
     """Sizes of a rank's buffers and the border between the protocols.
 
     A message of at most `eager_bytes` is *eager*: it goes at once, behind its header. A longer one is announced

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from lanikai.hdl.config import ConfigError
 
 from ..errors import GmError
-from ..gm import Gm
-from ..gm_message import Received, SendHandle
-from ..gm_port import GmPort
+from ..gm.library import Gm
+from ..gm.message import Received, SendHandle
+from ..gm.port import GmPort
 from ..memory import Buffer
 from .config import MpiConfig
 from .envelope import HEADER_BYTES

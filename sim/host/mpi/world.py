@@ -8,7 +8,7 @@ from typing import Any
 from lanikai.firmware.ports import Scheduler
 
 from ...errors import UserError
-from ..gm import Gm
+from ..gm.library import Gm
 from .collectives import movement
 from .collectives.exchange import Exchange, check_taken
 from .comm.intracomm import Intracomm

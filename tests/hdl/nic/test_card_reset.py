@@ -12,16 +12,15 @@ from amaranth import Module, ResetInserter, Signal
 from amaranth.lib.wiring import connect
 from amaranth.sim import Simulator
 from lanikai.hdl.config import LinkConfig, NicConfig, preset
-from lanikai.hdl.nic.completion_layout import CompletionStatus
 from lanikai.hdl.nic.nic import HOST_REGISTERS, NIC_REGISTERS, Nic
 from lanikai.hdl.nic.optional import active_registers
-from lanikai.hdl.nic.owner_page import CONSUME_WORD, DOORBELL_WORD, PagePart
+from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
+from lanikai.hdl.nic.owners.owner_page import CONSUME_WORD, DOORBELL_WORD, PagePart
 from lanikai.hdl.nic.ports import DOORBELL_BASE, REGISTER_BASE, SRAM_BASE
 from lanikai.hdl.packet import Header
-from lanikai.sim.fields import Fields
-
-from .axi_memory import AxiMemory
-from .completion_bench import Consumer
+from lanikai.sim.inside.words import Fields
+from support.hdl.axi_memory import AxiMemory
+from support.hdl.completion_queue import Consumer
 
 CONFIG = preset(
     NicConfig,

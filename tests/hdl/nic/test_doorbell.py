@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lanikai.hdl.config import NicConfig, preset
 from lanikai.hdl.nic.doorbell import Doorbell
-
-from ..counting import Nearly
+from support.hdl.counting import Nearly
 
 
 def simulate(config, script):

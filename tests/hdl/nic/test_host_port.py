@@ -14,11 +14,10 @@ from lanikai.hdl.config import LinkConfig, NicConfig, preset
 from lanikai.hdl.nic.doorbell import Doorbell
 from lanikai.hdl.nic.host_port import HostPort, Resp
 from lanikai.hdl.nic.ports import DOORBELL_BASE, REGISTER_BASE
-from lanikai.hdl.nic.register_bank import RegisterBank
 from lanikai.hdl.nic.sram import Sram
+from lanikai.hdl.register_bank import RegisterBank
 from lanikai.hdl.registers import load
-
-from .card import LiteManager
+from support.hdl.nic_card import LiteManager
 
 HOST = load(Path(lanikai.hdl.nic.__file__).parent / "host.rdl")
 IMR = REGISTER_BASE + HOST["HOST_IMR"].offset

@@ -7,8 +7,8 @@ from lanikai.hdl.nic.nic import NIC_REGISTERS
 from lanikai.hdl.nic.optional import active_registers
 from lanikai.hdl.nic.ports import SRAM_BASE
 from lanikai.hdl.packet import Header
+from support.hdl.counting import Nearly
 
-from ..counting import Nearly
 from .test_nic import Card
 
 LINK = LinkConfig(flit_bits=64, vls=3)

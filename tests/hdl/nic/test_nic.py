@@ -11,9 +11,8 @@ from lanikai.hdl.emit import to_verilog
 from lanikai.hdl.nic.nic import HOST_REGISTERS, NIC_REGISTERS, WATCHED, Nic, public_signals
 from lanikai.hdl.nic.ports import DOORBELL_BASE, REGISTER_BASE, SRAM_BASE
 from lanikai.hdl.packet import Header, packet_flits
-
-from .axi_memory import AxiMemory
-from .card import LiteManager
+from support.hdl.axi_memory import AxiMemory
+from support.hdl.nic_card import LiteManager
 
 
 class Card:

@@ -2,10 +2,10 @@
 
 import pytest
 from amaranth.sim import Simulator
-from lanikai.hdl.arbiter.vl import TableSignature
 from lanikai.hdl.config import LinkConfig, RouterConfig
 from lanikai.hdl.router.agent import ROUTER_REGISTERS
 from lanikai.hdl.router.router import Router
+from lanikai.hdl.vl_arbiter.base import TableSignature
 
 CONFIG = RouterConfig(
     link=LinkConfig(flit_bits=32, vls=3, hop_bits=2),

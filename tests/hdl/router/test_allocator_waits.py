@@ -7,12 +7,12 @@ from random import Random
 import pytest
 from amaranth import ClockDomain, Module
 from amaranth.sim import Simulator
-from lanikai.hdl.arbiter.vl_registry import VL_ARBITERS
 from lanikai.hdl.config import LinkConfig, RouterConfig
 from lanikai.hdl.router.allocators import ALLOCATORS, allocator_class
 from lanikai.hdl.router.allocators.allocator import PAUSE_CYCLES, patience_cycles
 from lanikai.hdl.router.allocators.waits import wait_bound
 from lanikai.hdl.router.scheduler import has_tables, weighs_outputs
+from lanikai.hdl.vl_arbiter.registry import VL_ARBITERS
 
 PORTS, VLS, ENTRIES = 4, 4, 4
 ALL = list(product(sorted(VL_ARBITERS), sorted(ALLOCATORS)))

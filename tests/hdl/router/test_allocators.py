@@ -8,13 +8,12 @@ from amaranth import ClockDomain, Module
 from amaranth.sim import Simulator
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lanikai.hdl.arbiter.vl_registry import VL_ARBITERS
 from lanikai.hdl.config import ConfigError, LinkConfig, RouterConfig
 from lanikai.hdl.router.allocators import ALLOCATORS, allocator_class
 from lanikai.hdl.router.router import Router
 from lanikai.hdl.router.scheduler import weighs_outputs
-
-from .allocator_models import THROW, IslipModel, SeparableModel, WavefrontModel
+from lanikai.hdl.vl_arbiter.registry import VL_ARBITERS
+from support.hdl.allocator_models import THROW, IslipModel, SeparableModel, WavefrontModel
 
 ITERATIONS = 2
 MODELS = {

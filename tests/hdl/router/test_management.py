@@ -10,8 +10,7 @@ from lanikai.hdl.packet import Header, Kind, packet_words
 from lanikai.hdl.router.activity import ActivityCounters
 from lanikai.hdl.router.agent import RECEIVE_BASE, SEND_BASE, agent_registers, has_agent
 from lanikai.hdl.router.router import Router
-
-from ..counting import Nearly
+from support.hdl.counting import Nearly
 
 BASE = RouterConfig(
     link=LinkConfig(flit_bits=32, vls=16, hop_bits=3),

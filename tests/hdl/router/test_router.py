@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lanikai.hdl.config import ConfigError, LinkConfig, RouterConfig, preset
 from lanikai.hdl.router.router import Router
-
-from ..counting import Nearly
+from support.hdl.counting import Nearly
 
 TINY = preset(RouterConfig, "tiny")
 

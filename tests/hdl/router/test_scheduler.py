@@ -3,8 +3,8 @@
 import pytest
 from amaranth import Module
 from amaranth.sim import Simulator
-from lanikai.hdl.arbiter.vl import TableSignature
 from lanikai.hdl.router.scheduler import share_table
+from lanikai.hdl.vl_arbiter.base import TableSignature
 
 
 @pytest.mark.parametrize("ready", [0b00, 0b01, 0b10, 0b11])

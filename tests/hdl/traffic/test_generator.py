@@ -21,8 +21,7 @@ from lanikai.hdl.traffic.ports import (
     trace_address,
 )
 from lanikai.hdl.traffic.random import seed_words
-
-from .generator_model import ONE, GeneratorModel, Settings
+from support.hdl.generator_model import ONE, GeneratorModel, Settings
 
 CONFIG = TrafficConfig(link=LinkConfig(flit_bits=64, vls=4), nodes=9, classes=3, trace_frames=8)
 

@@ -8,8 +8,7 @@ from lanikai.hdl.traffic.config import TrafficConfig
 from lanikai.hdl.traffic.ports import CLASS, Choice, Mode, VlChoice
 from lanikai.hdl.traffic.random import seed_words
 from lanikai.hdl.traffic.setup import ClassSetup, random_spacing, trace_rows
-
-from .generator_model import ONE, GeneratorModel, Settings
+from support.hdl.generator_model import ONE, GeneratorModel, Settings
 
 CONFIG = TrafficConfig(link=LinkConfig(flit_bits=128, vls=16), nodes=16)
 

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lanikai.hdl.config import NicConfig, preset
-from lanikai.hdl.nic.completion_layout import CompletionStatus
 from lanikai.hdl.nic.nic import HOST_REGISTERS
-from lanikai.hdl.nic.owner_page import PagePart
+from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
+from lanikai.hdl.nic.owners.owner_page import PagePart
 from lanikai.hdl.nic.ports import DOORBELL_BASE, REGISTER_BASE
-from lanikai.sim.host.completion import Completion, CompletionQueue
 from lanikai.sim.host.config import KitConfig
-from lanikai.sim.host.driver import Driver
-from lanikai.sim.host.kit_errors import OverrunError
-from lanikai.sim.host.pages import OwnerPage
-from scheduler import World
+from lanikai.sim.host.kit.completion_queue import Completion, CompletionQueue
+from lanikai.sim.host.kit.driver import Driver
+from lanikai.sim.host.kit.errors import OverrunError
+from lanikai.sim.host.kit.pages import OwnerPage
+from support.firmware.scheduler import World
 
 NIC = preset(
     NicConfig,

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cluster import Cluster
 from lanikai.hdl.config import NicConfig, preset
 from lanikai.sim.host.config import HostConfig
 from lanikai.sim.host.errors import (
@@ -21,6 +20,7 @@ from lanikai.sim.host.errors import (
     UnregisteredMemoryError,
 )
 from lanikai.sim.host.memory import Buffer
+from support.firmware.python_cluster import Cluster
 
 
 async def refused(cluster: Cluster, kind: type[Exception], message: str, call) -> None:

@@ -3,10 +3,10 @@
 from types import SimpleNamespace
 
 import pytest
-from lanikai.hdl.nic.protection import KEY_BITS
+from lanikai.hdl.nic.owners.protection import KEY_BITS
 from lanikai.sim.host.config import KitConfig
-from lanikai.sim.host.kit_errors import ResourceError
-from lanikai.sim.host.regions import Regions
+from lanikai.sim.host.kit.errors import ResourceError
+from lanikai.sim.host.kit.regions import Regions
 
 NUMBERS = 3
 BUFFER = SimpleNamespace(start=0x10000, length=64, pages=[SimpleNamespace(start=0x4000)])

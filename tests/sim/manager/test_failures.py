@@ -6,7 +6,6 @@ from __future__ import annotations
 import random
 
 import pytest
-from fake_gm import WIRE_CYCLES, FakeCluster, lose
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from lanikai.sim.manager.config import ManagerConfig
@@ -18,7 +17,8 @@ from lanikai.sim.manager.errors import (
 )
 from lanikai.sim.manager.flows import FlowId
 from lanikai.sim.manager.wire import Envelope, Kind, Reply
-from plain_model import Plain
+from support.sim.fake_gm import WIRE_CYCLES, FakeCluster, lose
+from support.sim.plain_manager import Plain
 
 LONGEST = (1 << 30) - 1
 SILENCE = 2_000_000

@@ -10,7 +10,7 @@ from lanikai.hdl.network import chain, single_router
 from lanikai.sim.manager.capacity import ClusterCapacity, cluster_capacity, node_capacity
 from lanikai.sim.manager.flows import FlowId
 from lanikai.sim.manager.ledger import Ledger, Where
-from plain_model import Plain, largest
+from support.sim.plain_manager import Plain, largest
 
 NIC = preset(NicConfig, "lanai4")
 ROUTER = preset(RouterConfig, "lanai4")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from fake_gm import FakeCluster
 from lanikai.sim.host.errors import ClosedPortError
 from lanikai.sim.manager.errors import (
     AlreadyHeldError,
@@ -13,6 +12,7 @@ from lanikai.sim.manager.errors import (
     RefusedError,
 )
 from lanikai.sim.manager.flows import FlowId
+from support.sim.fake_gm import FakeCluster
 
 LONGEST = (1 << 30) - 1
 LONG = 200_000

@@ -7,13 +7,13 @@ import random
 from collections import deque
 
 import pytest
-from cluster import Cluster
 from lanikai.hdl.config import RouterConfig, preset
 from lanikai.hdl.network import single_router
 from lanikai.sim.manager.client import BandwidthClient
 from lanikai.sim.manager.config import ManagerConfig
 from lanikai.sim.manager.errors import RefusedError
 from lanikai.sim.manager.start import start_managers
+from support.firmware.python_cluster import Cluster
 
 NETWORK = single_router(4, router=preset(RouterConfig, "lanai4").replace(ports=4))
 MESSAGE_BYTES = 16384

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fake_gm import FakeCluster
 from lanikai.sim.host.errors import MemoryUseError, NoTokensError
 from lanikai.sim.manager.post import UNDER_WAY, GmPost
+from support.sim.fake_gm import FakeCluster
 
 
 def test_messages_to_a_manager_that_takes_none_do_not_pile_up():

@@ -4,10 +4,10 @@ holds up nobody whose bandwidth is not its flows'."""
 from __future__ import annotations
 
 import pytest
-from fake_gm import WIRE_CYCLES, FakeCluster, lose
 from lanikai.sim.manager.errors import ManagerSilentError
 from lanikai.sim.manager.flows import FlowId
 from lanikai.sim.manager.wire import Envelope, Kind, Reply, Status, Update
+from support.sim.fake_gm import WIRE_CYCLES, FakeCluster, lose
 
 SILENCE = 2_000_000
 """Cycles after which a call to a dead manager has failed, and more."""

@@ -6,13 +6,13 @@ from __future__ import annotations
 import random
 
 import pytest
-from fake_gm import THESIS_MB_PER_S, WIRE_CYCLES, FakeCluster
 from lanikai.sim.host.errors import ClosedPortError
 from lanikai.sim.manager.errors import BandwidthError
 from lanikai.sim.manager.flows import FlowId
 from lanikai.sim.manager.record import ALL_PORTS, NodeRecord
 from lanikai.sim.manager.rpc import CallMemory
-from plain_model import Plain
+from support.sim.fake_gm import THESIS_MB_PER_S, WIRE_CYCLES, FakeCluster
+from support.sim.plain_manager import Plain
 
 NODES = 4
 SETTLED = 20_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lanikai.sim.manager.rpc import Calls
 from lanikai.sim.manager.wire import Answer, Envelope, Kind, Reply, Status
-from scheduler import World
+from support.firmware.scheduler import World
 
 
 class Node:

@@ -12,8 +12,9 @@ from lanikai.sim.manager.capacity import cluster_capacity
 from lanikai.sim.manager.flows import FlowId
 from lanikai.sim.manager.ledger import Ledger
 from lanikai.sim.manager.sharing import POLICIES, max_min, set_aside
-from plain_model import Plain, fill, largest, most_that_send
-from test_ledger import NETWORKS, NIC, PEAK, ROUTER, capacity, flow, flows, plain
+from support.sim.plain_manager import Plain, fill, largest, most_that_send
+
+from .test_ledger import NETWORKS, NIC, PEAK, ROUTER, capacity, flow, flows, plain
 
 members = st.dictionaries(flows, st.integers(1, 4), min_size=1, max_size=5)
 premium = st.lists(st.tuples(flows, st.integers(1, PEAK)), max_size=5)

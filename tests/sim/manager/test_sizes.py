@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-from cluster import Cluster
-from fake_gm import FakeCluster
 from lanikai.hdl.config import NicConfig, RouterConfig, preset
 from lanikai.hdl.network import single_router
 from lanikai.sim.errors import UserError
@@ -17,6 +15,8 @@ from lanikai.sim.manager.errors import BadRequestError, RefusedError
 from lanikai.sim.manager.frames import burst_bytes, mean_bytes, read_frames
 from lanikai.sim.manager.pace import Pace
 from lanikai.sim.manager.start import start_managers
+from support.firmware.python_cluster import Cluster
+from support.sim.fake_gm import FakeCluster
 
 NETWORK = single_router(4, router=preset(RouterConfig, "lanai4").replace(ports=4))
 NIC = preset(NicConfig, "lanai4")

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_transport import SMALL, Ranks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lanikai.sim.host.mpi import MPI
@@ -25,6 +24,7 @@ from lanikai.sim.host.mpi.errors import (
     RequestError,
     TagError,
 )
+from support.sim.fake_transport import SMALL, Ranks
 
 BAD_NUMBERS = [1.5, 1.0, "1", None, [1], np.float64(1)]
 

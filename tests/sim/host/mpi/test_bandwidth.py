@@ -4,7 +4,6 @@ messages get."""
 from __future__ import annotations
 
 import pytest
-from cluster import Cluster
 from lanikai.hdl.config import RouterConfig, preset
 from lanikai.hdl.network import single_router
 from lanikai.sim.host.mpi.errors import QosError
@@ -13,6 +12,7 @@ from lanikai.sim.host.mpi.qos import QOS, QosRequest, attach_bandwidth
 from lanikai.sim.host.mpi.world import start_mpi
 from lanikai.sim.manager.client import BandwidthClient
 from lanikai.sim.manager.start import start_managers
+from support.firmware.python_cluster import Cluster
 
 NETWORK = single_router(3, router=preset(RouterConfig, "lanai4").replace(ports=3))
 

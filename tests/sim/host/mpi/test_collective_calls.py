@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_transport import Ranks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lanikai.sim.host.mpi import MPI
 from lanikai.sim.host.mpi.errors import BufferKindError, CollectiveError, LengthError, RankFailedError
+from support.sim.fake_transport import Ranks
 
 SIZES = [1, 2, 3, 4, 5, 7]
 

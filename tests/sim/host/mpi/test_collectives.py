@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fake_transport import Ranks, received
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lanikai.sim.host.mpi.data.buffers import IN_PLACE
 from lanikai.sim.host.mpi.data.ops import LAND, LOR, MAX, MIN, PROD, SUM
 from lanikai.sim.host.mpi.data.status import UNDEFINED, Status
 from lanikai.sim.host.mpi.errors import CollectiveError, CommunicatorError
+from support.sim.fake_transport import Ranks, received
 
 SIZES = range(1, 8)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fake_transport import Ranks
 from lanikai.sim.host.mpi import MPI
 from lanikai.sim.host.mpi.errors import CollectiveError
+from support.sim.fake_transport import Ranks
 
 
 def test_several_collective_operations_go_on_at_once_beside_messages() -> None:

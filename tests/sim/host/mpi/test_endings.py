@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_transport import SMALL, Ranks
 from lanikai.sim.host.mpi import MPI
 from lanikai.sim.host.mpi.comm.attributes import Keyval
 from lanikai.sim.host.mpi.errors import (
@@ -16,6 +15,7 @@ from lanikai.sim.host.mpi.errors import (
     MpiError,
     RankFailedError,
 )
+from support.sim.fake_transport import SMALL, Ranks
 
 LONG = bytes(SMALL.eager_bytes + 1)
 

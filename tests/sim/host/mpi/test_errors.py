@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_transport import SMALL, Ranks
 from lanikai.hdl.config import ConfigError
 from lanikai.sim.host.mpi.comm.attributes import TAG_UB, Keyval
 from lanikai.sim.host.mpi.config import MpiConfig, MpiCosts
@@ -22,6 +21,7 @@ from lanikai.sim.host.mpi.errors import (
     RequestError,
     TagError,
 )
+from support.sim.fake_transport import SMALL, Ranks
 
 
 def test_wrong_arguments() -> None:

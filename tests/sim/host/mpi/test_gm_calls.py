@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cluster import Cluster
-from gm_ranks import run
 from lanikai.sim.host.mpi import MPI
 from lanikai.sim.host.mpi.comm.intracomm import Intracomm
 from lanikai.sim.host.mpi.data.request import Request
 from lanikai.sim.host.mpi.errors import DeadlockError
+from support.firmware.python_cluster import Cluster
+from support.sim.gm_ranks import run
 
 
 async def everything(world: Intracomm) -> None:

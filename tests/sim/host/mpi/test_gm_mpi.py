@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from cluster import Cluster
-from gm_ranks import run
 from lanikai.firmware.gm.wire import unpack_flow
 from lanikai.hdl.config import ConfigError, NicConfig, preset
 from lanikai.hdl.packet import Kind
@@ -25,6 +23,8 @@ from lanikai.sim.host.mpi.qos import QOS, QosRequest, attach_bandwidth
 from lanikai.sim.host.mpi.world import idt_between, start_mpi
 from lanikai.sim.manager.errors import ManagerSilentError, NotHeldError, RefusedError
 from lanikai.sim.manager.pace import Pace
+from support.firmware.python_cluster import Cluster
+from support.sim.gm_ranks import run
 
 LANAI4 = MpiConfig()
 

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from fake_transport import Ranks
 from lanikai.sim.host.mpi import MPI
 from lanikai.sim.host.mpi.errors import CommunicatorError, RankError
+from support.sim.fake_transport import Ranks
 
 
 def test_groups_are_sets_in_an_order() -> None:

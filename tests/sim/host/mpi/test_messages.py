@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_transport import SMALL, Ranks, received
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lanikai.sim.host.mpi.comm.base import PROC_NULL
@@ -16,6 +15,7 @@ from lanikai.sim.host.mpi.data.status import Status
 from lanikai.sim.host.mpi.envelope import Envelope, Kind
 from lanikai.sim.host.mpi.errors import TruncationError
 from lanikai.sim.host.mpi.matching import ANY_SOURCE, ANY_TAG
+from support.sim.fake_transport import SMALL, Ranks, received
 
 ALL_BUFFERS = SMALL.payload_bytes * SMALL.data_receives
 SIZES = [0, 1, SMALL.eager_bytes, SMALL.eager_bytes + 1, 64, ALL_BUFFERS + 1, 3 * ALL_BUFFERS]

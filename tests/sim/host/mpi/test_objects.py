@@ -6,9 +6,9 @@ import threading
 
 import numpy as np
 import pytest
-from fake_transport import Ranks
 from lanikai.sim.host.mpi import MPI
 from lanikai.sim.host.mpi.errors import BufferKindError, TruncationError
+from support.sim.fake_transport import Ranks
 
 OBJECTS = [None, 0, -1.5, "text", b"bytes", [1, [2, (3,)]], {"k": {1, 2}}, "long " * 400, 3 + 4j, True]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_transport import Ranks
 from lanikai.sim.host.mpi import MPI
 from lanikai.sim.host.mpi.data.datatypes import DATATYPES
 from lanikai.sim.host.mpi.errors import OperationError
+from support.sim.fake_transport import Ranks
 
 SIZES = [1, 2, 3, 5, 6]
 

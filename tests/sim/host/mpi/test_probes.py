@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fake_transport import SMALL, Ranks
 from lanikai.sim.host.mpi import MPI
 from lanikai.sim.host.mpi.errors import RequestError, TruncationError
+from support.sim.fake_transport import SMALL, Ranks
 
 LONG = SMALL.eager_bytes * 3
 NOBODY = MPI.Status(MPI.PROC_NULL, MPI.ANY_TAG, 0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fake_transport import SMALL, Ranks
 from lanikai.sim.host.mpi import MPI
 from lanikai.sim.host.mpi.errors import LengthError, RequestError, TruncationError
+from support.sim.fake_transport import SMALL, Ranks
 
 LONG = SMALL.eager_bytes + 1
 

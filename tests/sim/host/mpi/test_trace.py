@@ -6,13 +6,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from fake_transport import Ranks
 from lanikai.sim.errors import UserError
-from lanikai.sim.experiments.parameters import parse
+from lanikai.sim.experiments.framework.parameters import parse
 from lanikai.sim.experiments.registry import find
 from lanikai.sim.host.mpi.errors import TraceError
 from lanikai.sim.host.mpi.replay import LONGEST_COMPUTING_US, replay
 from lanikai.sim.host.mpi.trace import Call, cut, example_traces, read_trace, read_traces
+from support.sim.fake_transport import Ranks
 
 GOOD = """# collprof 0.9 output file
 # Init clockdiff: 0.000000

@@ -1,0 +1,117 @@
+"""Configuration of the RTL: one frozen, validated model a part, each fact declared once.
+
+A value that follows from others is a cached property, so RTL, build files, firmware and tests all read
+the same number. Unknown keys are refused, and a bad value is named with its range before any RTL is made.
+The parts stand in files of their own; here are all their names, and the named presets: `tiny` (smallest
+legal sizes, for tests), the profiles `lanai4`, `lanai7` and `iba`, and routers of single papers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from .base import Config, ConfigError
+from .link import LinkConfig
+from .nic import NicConfig
+from .router import RouterConfig
+
+__all__ = ["preset", "preset_names"]
+
+P = TypeVar("P", bound="Config")
+
+_TINY_LINK = LinkConfig(flit_bits=32, vls=2, hop_bits=3)
+# 1.28 Gbit/s (nagar-thesis-2001 3.1) over 64-bit flits at 33 MHz: 1280 / (33 * 64) = 20/33 flits a cycle.
+_LANAI4_LINK = LinkConfig(flit_bits=64, vls=1, rate_num=20, rate_den=33)
+# The same Myrinet at 66 MHz: 1280 / (66 * 64) = 10/33 flits a cycle.
+_LANAI7_LINK = _LANAI4_LINK.replace(rate_num=10)
+# 16 VLs of 128-bit flits (yum-2006 6.1) at 1.6 Gbit/s, on the card's 66 MHz: 1600 / (66 * 128) = 25/132 flits a
+# cycle. (`yum2006` is the router on the link's own clock, a flit a cycle, as that paper counts time.)
+_IBA_LINK = LinkConfig(flit_bits=128, vls=16, rate_num=25, rate_den=132, hop_bits=3)
+
+_YUM2006 = RouterConfig(link=LinkConfig(flit_bits=128, vls=16, hop_bits=3), ports=5)
+
+# nagar-thesis-2001: 64-bit 66 MHz PCI (4.3.1, 5.3); doorbells merged in a hardware queue (5.2.1); hardware queues of
+# the DMA engines (4.3.7, 5.2.2), "a large number of entries" for host and send, 2 for receive; 508 VIs are declared
+# (4.3.1), a channel each. Half-microsecond ticks as in [rtc] of published.toml. Assumptions, as no document says: the
+# card runs at the bus's 66 MHz; SRAM and MTU are those of `lanai4`; a doorbell queue for a send and a receive
+# doorbell of each of the 60 VIs that are active at most (4.3.3), 32 entries for "a large number". The card of chapter
+# 5 has no queues at the network's engines (5.2.3): `send_queue_entries=0, receive_queue_entries=0` makes it.
+_LANAI7 = NicConfig(
+    link=_LANAI7_LINK,
+    clock_hz=66_000_000,
+    bus_bits=64,
+    channels=512,
+    doorbell="queue",
+    doorbell_queue_entries=128,
+    host_dma_queue_entries=32,
+    send_queue_entries=32,
+    receive_queue_entries=2,
+    rtc_cycles_num=33,
+    rtc_cycles_den=1,
+    # A tenth of the registers' logic at three times their clock; a decision takes 7 cycles (docs/rate-control.md).
+    rate_structure="tree",
+    # 100 MHz on an FPGA instead of half of it (docs/synthesis.md). Of this card's timing no document says more than
+    # its clock.
+    pipelined=True,
+)
+
+_PRESETS: dict[type[Config], dict[str, Config]] = {
+    LinkConfig: {"tiny": _TINY_LINK, "lanai4": _LANAI4_LINK, "lanai7": _LANAI7_LINK, "iba": _IBA_LINK},
+    RouterConfig: {
+        "tiny": RouterConfig(link=_TINY_LINK, ports=3, input_buffer_flits=2, output_buffer_flits=2),
+        # Buffers of 10 flits: [router] of published.toml (yum-2006 6.1).
+        "lanai4": RouterConfig(link=_LANAI4_LINK, ports=4),
+        # The router of yum-2006 3.1 and 6.1, as a mesh needs it, and the same with the switch allocator that accepts
+        # most: 0.92 instead of 0.90 flits a port and cycle of uniform traffic (docs/network-load.md).
+        "yum2006": _YUM2006,
+        "high_throughput": _YUM2006.replace(allocator="wavefront"),
+        "lanai7": RouterConfig(link=_LANAI7_LINK, ports=4),
+        "iba": _YUM2006.replace(link=_IBA_LINK),
+    },
+    NicConfig: {
+        "tiny": NicConfig(
+            link=_TINY_LINK,
+            burst_beats=8,
+            sram_bytes=8192,
+            channels=4,
+            doorbell="queue",
+            doorbell_queue_entries=2,
+            flows=4,
+            rtc_bits=16,
+            rtc_cycles_num=3,
+            rtc_cycles_den=2,
+            mtu_bytes=128,
+            input_buffer_flits=2,
+        ),
+        # 33 MHz card and bus, 256 KB SRAM, 4096-byte MTU, half-microsecond ticks: [rtc] of published.toml.
+        "lanai4": NicConfig(link=_LANAI4_LINK),
+        "lanai7": _LANAI7,
+        # The card of yum-2006 as far as this one goes: its link and lanes, packets of 40 flits (6.1: a header, 38 of
+        # payload, a CRC), VL buffers at its port with weighted round robin (3.2), one processor ("a RISC processor",
+        # 3.4), and the host's side of `lanai7`, of which that paper says nothing. Assumption: buffers of two packets
+        # a VL each way, so that one goes while the next one comes.
+        "iba": _LANAI7.replace(
+            link=_IBA_LINK,
+            mtu_bytes=38 * 16,
+            channels=64,
+            vl_packets=2,
+            vl_arbiter="table_fast",
+            input_buffer_flits=2 * 40,
+        ),
+    },
+}
+
+
+def preset_names(part: type[Config]) -> list[str]:
+    """Names of the presets of a configuration class."""
+    return list(_PRESETS.get(part, {}))
+
+
+def preset(part: type[P], name: str, **changes: Any) -> P:
+    """The preset `name` of a configuration class, with `changes`. Raises ConfigError for an unknown name."""
+    found = _PRESETS.get(part, {}).get(name)
+    if not isinstance(found, part):
+        raise ConfigError(
+            f"{part.__name__}: unknown preset {name!r}; valid presets: {', '.join(preset_names(part))}"
+        )
+    return found.replace(**changes)

@@ -1,0 +1,151 @@
+"""Configuration of the router."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from .base import Config
+from .link import LinkConfig
+
+__all__ = ["SERVICE_LEVELS", "RouterConfig"]
+
+SERVICE_LEVELS = 16
+"""Service levels that the header can name."""
+
+
+class RouterConfig(Config):
+    """The five-stage wormhole router (yum-2006 3.1)."""
+
+    link: LinkConfig = Field(default_factory=LinkConfig, description="every port's link")
+    ports: int = Field(4, ge=2, le=64, description="ports")
+    input_buffer_flits: int = Field(10, ge=2, le=1024, description="input buffer of each VL, flits")
+    output_buffer_flits: int = Field(10, ge=2, le=1024, description="output buffer of each VL, flits")
+    buffer_memory: Literal["auto", "distributed"] = Field(
+        "auto",
+        description="memory of the flit buffers: auto: block RAM where that is smaller on an FPGA; distributed: always "
+        "read at once, which takes more area and simulates faster. What a router does is the same",
+    )
+    arbiter: str = Field("round_robin", description="name in `lanikai.hdl.arbiter.ARBITERS`")
+    allocator: str = Field("separable", description="name in `lanikai.hdl.router.allocators.ALLOCATORS`")
+    allocator_iterations: int = Field(3, ge=1, le=16, description="iterations of the allocator `islip`")
+    vl_arbiter: str = Field(
+        "round_robin",
+        description="of the links, crossbar outputs and crossbar inputs: name in "
+        "`lanikai.hdl.vl_arbiter.registry.VL_ARBITERS`",
+    )
+    vl_table_entries: int = Field(64, ge=1, le=64, description="entries of each VL arbitration table")
+    header_lookahead: bool | None = Field(
+        None,
+        description="route the next header of a VL, and find its output VL, while the packet before it still crosses: "
+        "no gap between packets; None: where packets keep their VL and `vl_arbiter` is not round_robin",
+    )
+    vl_selection: Literal["same", "service_level", "any", "routing"] = Field(
+        "same",
+        description="output VL of a packet: its input VL; by its service level; any free one of its class; what the "
+        "routing function says",
+    )
+    vl_classes: tuple[int, ...] = Field(
+        (), description="class of each data VL, numbered from 0, for `any` (empty: all in class 0)"
+    )
+    service_level_map: tuple[int, ...] = Field(
+        (),
+        description="for each of the 16 service levels after reset, its VL (`service_level`) or its class "
+        "(`any`); empty: service level modulo the number of VLs or classes",
+    )
+    routing: str = Field("source", description="name in `lanikai.hdl.router.routing.ROUTING`")
+    forwarding_entries: int = Field(
+        64, ge=1, le=1024, description="nodes that the forwarding table of `table` routing has a row for"
+    )
+    management: bool = Field(
+        False, description="port 0 is the management port: control packets to and from the router's agent"
+    )
+    management_flits: int = Field(
+        32, ge=2, le=256, description="longest packet of the management port, flits"
+    )
+    activity_counters: bool = Field(False, description="count buffer, arbiter, crossbar and link activity")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.ports > 1 << self.link.hop_bits:
+            raise ValueError(
+                f"ports = {self.ports}: a hop of {self.link.hop_bits} bits names at most "
+                f"{1 << self.link.hop_bits} ports; raise link.hop_bits"
+            )
+        if self.header_lookahead and self.vl_selection != "same":
+            raise ValueError(
+                f"header_lookahead = True: vl_selection = {self.vl_selection!r}: only with 'same', where the output VL "
+                "of a packet is known before one is free"
+            )
+        if self.management and self.control_vl is None:
+            raise ValueError(
+                f"management = True: link.vls = {self.link.vls}: must be 16, since control packets have VL 15"
+            )
+        if self.vl_classes and len(self.vl_classes) != self.data_vls:
+            raise ValueError(
+                f"vl_classes has {len(self.vl_classes)} entries: one for each of the {self.data_vls} data VLs"
+            )
+        for vl, number in enumerate(self.vl_classes):
+            if not 0 <= number < self.data_vls:
+                raise ValueError(f"vl_classes[{vl}] = {number}: 0 to {self.data_vls - 1}")
+        for number in range(max(self.vl_classes, default=0)):
+            if number not in self.vl_classes:
+                raise ValueError(f"vl_classes: class {number} has no VL")
+        if self.service_level_map and len(self.service_level_map) != SERVICE_LEVELS:
+            raise ValueError(
+                f"service_level_map has {len(self.service_level_map)} entries: "
+                f"one for each of {SERVICE_LEVELS}"
+            )
+        for level, group in enumerate(self.service_level_map):
+            if self.vl_selection == "any":
+                if not 0 <= group < len(self.vl_groups):
+                    raise ValueError(f"service_level_map[{level}] = {group}: class {group} has no VL")
+            elif group == self.control_vl:
+                raise ValueError(
+                    f"service_level_map[{level}] = {group}: VL {group} carries control packets alone"
+                )
+            elif not 0 <= group < self.data_vls:
+                raise ValueError(f"service_level_map[{level}] = {group}: a data VL, 0 to {self.data_vls - 1}")
+        return self
+
+    @cached_property
+    def control_vl(self) -> int | None:
+        """The VL of control packets, alone on it and always first: 15 if there are 16, else None."""
+        return 15 if self.link.vls == 16 else None
+
+    @cached_property
+    def looks_ahead(self) -> bool:
+        """Whether headers are looked at before the packet ahead of them has left: `header_lookahead`, or what None
+        stands for. Where weights share out a link, a VL that is not there between two packets has no share."""
+        if self.header_lookahead is not None:
+            return self.header_lookahead
+        return self.vl_selection == "same" and self.vl_arbiter != "round_robin"
+
+    @cached_property
+    def maps_service_levels(self) -> bool:
+        """Whether `service_level_map` has a say in the output VL."""
+        return self.vl_selection in ("service_level", "any")
+
+    @cached_property
+    def data_vls(self) -> int:
+        """VLs that data packets may have, numbered from 0."""
+        return self.link.vls if self.control_vl is None else self.link.vls - 1
+
+    @cached_property
+    def vl_groups(self) -> tuple[tuple[int, ...], ...]:
+        """VLs among which a packet's output VL is chosen, by the number that `service_level_map` has for it:
+        one VL each, or with `any` those of a class. The control VL is in none."""
+        if self.vl_selection != "any":
+            return tuple((vl,) for vl in range(self.data_vls))
+        classes = self.vl_classes or (0,) * self.data_vls
+        return tuple(
+            tuple(vl for vl, mine in enumerate(classes) if mine == number)
+            for number in range(max(classes) + 1)
+        )
+
+    @cached_property
+    def initial_service_level_map(self) -> tuple[int, ...]:
+        """`service_level_map`, or what it is if left empty."""
+        return self.service_level_map or tuple(sl % len(self.vl_groups) for sl in range(SERVICE_LEVELS))

@@ -1,0 +1,1 @@
+"""DMA engines: host, network send, network receive, and the AXI blocks between them and the bus."""

@@ -1,0 +1,1 @@
+"""Blocks that know who owns what: completion queues, protection, translation, owners' pages."""

@@ -1,0 +1,1 @@
+"""The side of the card's processor: its port, two of them, interrupts, the real-time clock."""

@@ -1,0 +1,1 @@
+"""Arbiters of virtual lanes, with weights, tables and priorities: one file each; `registry` names them."""

@@ -1,0 +1,219 @@
+"""The two tables of a VL arbiter: written entry by entry, read as each VL's entries in their order."""
+
+from __future__ import annotations
+
+from amaranth import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Value
+from amaranth.lib import data, memory, wiring
+from amaranth.lib.wiring import In, Out
+
+from .base import NO_LIMIT, WEIGHT_BITS, TableSignature
+
+__all__ = ["VlTables", "place_bits", "share_bits"]
+
+
+def share_bits(entries: int) -> int:
+    """Width of a VL's share of a table, in weight units: all `entries` may name one VL, 255 each."""
+    return (255 * entries).bit_length()
+
+
+def place_bits(vls: int, entries: int) -> int:
+    """Width of an entry's place in its table. After reset each VL has an entry at the place of its own number."""
+    return max(1, (vls - 1).bit_length(), (entries - 1).bit_length())
+
+
+class VlTables(wiring.Component):
+    """Links the entries of each VL, in the order of the table, and changes from old tables to new ones at once.
+
+    Entries lie in a memory (both tables, 12 bits an entry with 16 VLs: a block RAM). `commit` starts a walk through
+    them, from the last to the first, that writes what the arbiter looks at into rows that are not in use: for each
+    entry the next one of its VL. At the next `swap` they come into use. So traffic never sees a table half written,
+    and the arbiter looks up one row a flit. Entries of weight 0, and of VLs that do not exist, are left out.
+
+    Parameters beside `vls` and `entries`: `sums`: `share` is the sum of a VL's weights, and `single` speaks of it;
+    without, `single` speaks of the VL's first entry, and there is no `share`. `patience_cycles`: after how many
+    `overdue` rises.
+
+    Members (vectors have a bit a VL; arrays of 2: low table, high table):
+
+    - `table` (in, `TableSignature`).
+    - `place`, `place_high` (in): an entry of the tables in use. In the cycle after: `following` (out): the next entry
+      of the same VL; `last` (out): there is none; `weight` (out, 8): its weight; `following_single` (out): the next
+      one's weight is 1.
+    - `first` (out, arrays of 2, `vls` places): each VL's first entry. Registers.
+    - `select_vl`, `select_high` (in), `share` (out, `share_bits(entries)`): a VL's sum, in the same cycle.
+    - `listed`, `single` (out, arrays of 2): VLs with an entry, and VLs with exactly 1. Registers.
+    - `limit` (out, 8): the limit of high priority in use.
+    - `pending` (out): new tables wait. `overdue` (out): they have waited for `patience_cycles` cycles. `swap` (in):
+      they come into use in the next cycle.
+
+    Latency: a commit is `pending` after `2 * entries + 2 * rows + 2` cycles at most, with `entries` and `rows`, the
+    VLs, rounded up to powers of two (162 for 64 entries and 16 VLs). Throughput: a place looked up a cycle, one
+    commit at a time. Reset: every VL has one entry of weight 1 in the low table, in the order of their numbers, and
+    none in the high one, without limit; and `2 * entries` cycles wipe the entries, since a memory has no reset.
+    """
+
+    def __init__(self, *, vls: int, entries: int, sums: bool = True, patience_cycles: int = 0) -> None:
+        self._vls, self._entries, self._sums = vls, entries, sums
+        self._patience = patience_cycles or TableSignature.patience_cycles(entries)
+        self._vl_bits = max(1, (vls - 1).bit_length())
+        self._place_bits = place_bits(vls, entries)
+        everyone = (1 << vls) - 1
+        places = data.ArrayLayout(data.ArrayLayout(self._place_bits, vls), 2)
+        shares = {
+            "select_vl": In(self._vl_bits),
+            "select_high": In(1),
+            "share": Out(share_bits(entries)),
+        }
+        super().__init__(
+            {
+                "table": Out(TableSignature(vls=vls, entries=entries)),
+                "place": In(self._place_bits),
+                "place_high": In(1),
+                "following": Out(self._place_bits),
+                "last": Out(1),
+                "weight": Out(WEIGHT_BITS),
+                "following_single": Out(1),
+                "first": Out(places, init=[list(range(vls)), list(range(vls))]),
+                "listed": Out(data.ArrayLayout(vls, 2), init=[everyone, 0]),
+                "single": Out(data.ArrayLayout(vls, 2), init=[everyone, 0]),
+                "limit": Out(8, init=NO_LIMIT),
+                "pending": Out(1),
+                "overdue": Out(1),
+                "swap": In(1),
+            }
+            | (shares if sums else {})
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        rows = 2 << self._vl_bits
+        entry_bits = (self._entries - 1).bit_length()
+        m.submodules.entries = entries = memory.Memory(
+            shape=unsigned(self._vl_bits + WEIGHT_BITS), depth=2 << entry_bits, init=[]
+        )
+        entry_write, entry_read = entries.write_port(), entries.read_port()
+        in_use, initial = Signal(), Signal(init=1)
+        count = Signal(range(max(rows, 2 << entry_bits, self._patience)))
+        limit = Signal.like(self.limit)
+
+        # The entry under the walk: it was read in the cycle before.
+        walking, walked = Signal(), Signal(entry_bits + 1)
+        walked_vl, walked_weight = entry_read.data[: self._vl_bits], entry_read.data[self._vl_bits :]
+        one = walked_weight == 1
+        row, used = Signal(range(rows)), Signal()
+        seen, single = Signal(rows), Signal(rows)
+        m.d.comb += [
+            entry_read.en.eq(1),
+            entry_read.addr.eq(~count[: entry_bits + 1]),
+            entry_write.addr.eq(Cat(self.table.entry[:entry_bits], self.table.high)),
+            entry_write.data.eq(Cat(self.table.vl, self.table.weight)),
+            row.eq(Cat(walked_vl, walked[entry_bits])),
+            used.eq(walking & walked_weight.any() & (walked_vl < self._vls)),
+        ]
+        m.d.sync += [count.eq(count + 1), walking.eq(0), walked.eq(entry_read.addr)]
+
+        # The earliest entry of each VL so far, and whether its weight is 1.
+        m.submodules.heads = heads = memory.Memory(shape=unsigned(self._place_bits + 1), depth=rows, init=[])
+        head, set_head = heads.read_port(domain="comb"), heads.write_port()
+        m.d.comb += [
+            head.addr.eq(row),
+            set_head.addr.eq(row),
+            set_head.en.eq(used),
+            set_head.data.eq(Cat(walked[:entry_bits], Const(0, self._place_bits - entry_bits), one)),
+        ]
+
+        # The rows of both tables: two banks, one in use, the other written.
+        m.submodules.order = order = memory.Memory(
+            shape=unsigned(self._place_bits + 1 + 1 + WEIGHT_BITS), depth=4 << entry_bits, init=[]
+        )
+        look, set_order = order.read_port(), order.write_port()
+        m.d.comb += [
+            look.en.eq(1),
+            look.addr.eq(Cat(self.place[:entry_bits], self.place_high, in_use)),
+            set_order.addr.eq(Cat(walked, ~in_use)),
+            set_order.en.eq(used),
+            set_order.data.eq(Cat(head.data, ~seen.bit_select(row, 1), walked_weight)),
+        ]
+        last = Signal()
+        m.d.comb += [
+            Cat(self.following, self.following_single, last, self.weight).eq(look.data),
+            self.last.eq(last | initial),
+        ]
+        fresh_single = one
+        if self._sums:
+            fresh_single = self._add_up(m, row, used, seen, walked_weight, in_use)
+        with m.If(used):
+            m.d.sync += [seen.eq(seen | 1 << row), single.bit_select(row, 1).eq(fresh_single)]
+
+        # First places of the tables not in use, shifted in row by row: low table first.
+        chain = Signal(rows * self._place_bits)
+        with m.FSM():
+            with m.State("WIPE"):
+                m.d.comb += [entry_write.en.eq(1), entry_write.addr.eq(count), entry_write.data.eq(0)]
+                with m.If(count == (2 << entry_bits) - 1):
+                    m.next = "WRITTEN"
+            with m.State("WRITTEN"):
+                m.d.comb += [self.table.ready.eq(1), entry_write.en.eq(self.table.write)]
+                m.d.sync += count.eq(0)
+                with m.If(self.table.commit):
+                    m.d.sync += [limit.eq(self.table.limit), seen.eq(0), single.eq(0)]
+                    m.next = "WALK"
+            with m.State("WALK"):
+                m.d.sync += walking.eq(1)
+                with m.If(count == (2 << entry_bits) - 1):
+                    m.next = "LAST"
+            with m.State("LAST"):
+                m.d.sync += count.eq(0)
+                m.next = "CHAIN"
+            with m.State("CHAIN"):
+                m.d.comb += head.addr.eq(count)
+                m.d.sync += chain.eq(Cat(chain[self._place_bits :], head.data[: self._place_bits]))
+                with m.If(count == rows - 1):
+                    m.d.sync += count.eq(0)
+                    m.next = "PENDING"
+            with m.State("PENDING"):
+                m.d.comb += [self.pending.eq(1), self.overdue.eq(count == self._patience - 1)]
+                with m.If(self.overdue):
+                    m.d.sync += count.eq(count)
+                with m.If(self.swap):
+                    m.d.sync += [in_use.eq(~in_use), initial.eq(0), self.limit.eq(limit)]
+                    for i in range(2):
+                        m.d.sync += [
+                            self.listed[i].eq(self._half(seen, i)),
+                            self.single[i].eq(self._half(single, i)),
+                            self.first[i].eq(self._half(chain, i, self._place_bits)),
+                        ]
+                    m.next = "WRITTEN"
+        return m
+
+    def _add_up(self, m: Module, row: Value, used: Value, seen: Value, weight: Value, in_use: Value) -> Value:
+        """The sums of the VLs' weights, in two banks as the rows. Returns whether the sum of the walked entry's VL is 1
+        with it."""
+        banks = [
+            memory.Memory(shape=unsigned(len(self.share)), depth=2 << self._vl_bits, init=[])
+            for _ in range(2)
+        ]
+        m.submodules.bank_0, m.submodules.bank_1 = banks
+        reads = [bank.read_port(domain="comb") for bank in banks]
+        writes = [bank.write_port() for bank in banks]
+        selected = Cat(self.select_vl, self.select_high)
+        before, summed = Signal.like(self.share), Signal.like(self.share)
+        for i, (read, write) in enumerate(zip(reads, writes, strict=True)):
+            m.d.comb += [
+                read.addr.eq(Mux(in_use == i, selected, row)),
+                write.addr.eq(row),
+                write.data.eq(summed),
+                write.en.eq(used & (in_use != i)),
+            ]
+        m.d.comb += [
+            self.share.eq(Mux(in_use, reads[1].data, reads[0].data)),
+            before.eq(Mux(in_use, reads[0].data, reads[1].data)),
+            summed.eq(Mux(seen.bit_select(row, 1), before, 0) + weight),
+        ]
+        return summed == 1
+
+    def _half(self, fields: Signal, high: int, bits: int = 1) -> Value:
+        """What `fields`, so many `bits` a row, has of one table's VLs."""
+        start = high << self._vl_bits
+        return fields[start * bits : (start + self._vls) * bits]

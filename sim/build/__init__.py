@@ -1,0 +1,1 @@
+"""A design to a simulator executable: Verilog, compiler, cache, composition of compiled blocks."""

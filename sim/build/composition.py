@@ -1,0 +1,260 @@
+"""A system made of blocks that are compiled once each: what `native/blocks.h` joins to one simulator.
+
+A `Composition` says which blocks there are, which instances of them, and how those are linked to each other and to
+the top module. Its instances are not in the top module's Verilog: the top has, instead, an input for everything that it
+takes from them, an output for everything that it gives to all, and two outputs more, `attention` (in this cycle nobody
+may be left out) and `now` (32 bits).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from amaranth import Shape
+from amaranth.lib import wiring
+from lanikai.hdl.emit import to_verilog
+
+from .instances import width
+
+__all__ = ["Block", "Composition", "Instance", "Link", "Output"]
+
+_LINK = ("payload", "valid", "credit_vl", "credit_valid")
+_RESTARTS = ("__restart", "__credit_restart")
+"""What else a link may have (`LinkConfig.restart`): no instance of a composition is reset alone, so both stay low."""
+
+
+def _port(pin: str) -> str:
+    """The port of the module around a block: Verilator writes out two underscores in a row in another way."""
+    return pin.replace("__", "_")
+
+
+def _every_edge(text: str) -> str:
+    """Verilog whose registers take new values at every edge of `clk`."""
+    return text.replace("@(posedge clk)", "@(edge clk)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """Where an output of every instance goes: input `input` of the top module, `bits` wide. `kind`: `bit`: as the bit
+    with the instance's number; `or`: ORed over the instances (0 from one that is quiet); `sum`: their sum modulo
+    2^32."""
+
+    input: str
+    kind: Literal["bit", "or", "sum"]
+    bits: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """A block: `component`, made to Verilog as module `name`.
+
+    - `transmit`, `receive`: its link ends' members (`tx__2`), numbered in this order.
+    - `fixed`: inputs that keep the value that each instance has of its own.
+    - `tied`: inputs with the same constant everywhere, as Verilog.
+    - `broadcast`: inputs that are outputs of the top module, by its names.
+    - `outputs`: what goes to the top module.
+    - `settle_cycles`: quiet cycles after which nothing changes (its output `quiet`).
+    - `due`: number of its outputs `due__0`, ..., times of `now` at which it is to be woken if the bit of `waiting`
+      is set.
+    - `public`: variables that Python reads.
+    - `beside`: what stands beside the block in its instance, for pins that no other instance and not the top module
+      sees: lines of Verilog with its declarations, with `clk` and all ports in reach. `inner`: the block's pins and
+      what is connected to them there; `ports`: ports of the instance that are not the block's (`output told`);
+      `files`: texts by file name of modules that it needs.
+    """
+
+    name: str
+    component: wiring.Component
+    transmit: tuple[str, ...]
+    receive: tuple[str, ...]
+    fixed: tuple[str, ...] = ()
+    tied: Mapping[str, str] = field(default_factory=dict)
+    broadcast: Mapping[str, str] = field(default_factory=dict)
+    outputs: Mapping[str, Output] = field(default_factory=dict)
+    settle_cycles: int
+    due: int = 0
+    public: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    inner: Mapping[str, str] = field(default_factory=dict)
+    ports: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def prefix(self) -> str:
+        """Verilator's name of the model's class."""
+        return f"V{self.name}"
+
+    @property
+    def module(self) -> str:
+        """The module around the block that is the model's top: it ties what is constant."""
+        return f"{self.name}_part"
+
+    def sources(self) -> dict[str, str]:
+        """Texts by file name: the block, one evaluation a cycle, and the module around it."""
+        text = _every_edge(to_verilog(self.component, name=self.name))
+        files = {name: _every_edge(more) for name, more in self.files.items()}
+        return {f"{self.name}.v": text, f"{self.module}.sv": "\n".join(self._wrapper()) + "\n"} | files
+
+    def control_file(self) -> str:
+        """The Verilator configuration."""
+        lines = ["`verilator_config"]
+        lines += [f'public_flat_rd -module "{self.name}" -var "{name}"' for name in self.public]
+        return "\n".join(lines) + "\n"
+
+    def _wrapper(self) -> Iterator[str]:
+        pins = {"clk": "clk", "rst": "1'd0"}
+        ports, held = ["input clk", *self.ports], []
+        for path, member, _value in self.component.signature.flatten(self.component):
+            pin = "__".join(str(step) for step in path)
+            if pin in self.tied or pin in self.inner:
+                pins[pin] = self.tied.get(pin) or self.inner.get(pin, "")
+                continue
+            if pin.endswith(_RESTARTS):
+                pins[pin] = "1'd0" if member.flow == wiring.In else ""
+                continue
+            bits, port = width(Shape.cast(member.shape).width), _port(pin)
+            ports.append(f"{'input' if member.flow == wiring.In else 'output'} {bits}{port}")
+            pins[pin] = port
+            if pin in self.fixed:
+                # A register with that initial value: what follows from an input is worked out in every evaluation.
+                held += [f"  reg {bits}{port}_held;", f"  initial {port}_held = {port};"]
+                pins[pin] = f"{port}_held"
+        yield f"module {self.module} ("
+        yield ",\n".join(f"  {port}" for port in ports)
+        yield ");"
+        yield from held
+        yield from (f"  {line}" for line in self.beside)
+        yield f"  {self.name} {self.name} ("
+        # `event` is a keyword of Verilog, so Amaranth's Verilog has it as an escaped name.
+        escaped = {"event": "\\event "}
+        yield ",\n".join(f"    .{escaped.get(pin, pin)}({wire})" for pin, wire in pins.items())
+        yield "  );"
+        yield "endmodule"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Instance:
+    """An instance of `block`: its `path` (instance names joined by dots, the top module's first), the values of the
+    block's `fixed` inputs, and its `number` among the bits of the top module's inputs."""
+
+    block: str
+    path: str
+    fixed: tuple[int, ...] = ()
+    number: int = 0
+
+
+@dataclass(frozen=True)
+class Link:
+    """From transmitting end `transmit` of instance `source` to receiving end `receive` of instance `target`; flits go
+    that way and credits come back."""
+
+    source: int
+    transmit: int
+    target: int
+    receive: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Composition:
+    """Blocks by their names, instances and links (numbers of instances in this order)."""
+
+    blocks: tuple[Block, ...]
+    instances: tuple[Instance, ...]
+    links: tuple[Link, ...]
+
+    def header(self) -> str:
+        """`composition.h`: builds the system in memory."""
+        return "\n".join(self._header()) + "\n"
+
+    def _header(self) -> Iterator[str]:
+        yield "// The system's instances and links (sim/build/composition.py)."
+        yield "#pragma once"
+        yield "#include <array>"
+        for block in self.blocks:
+            yield f'#include "{block.prefix}.h"'
+            yield f'#include "{block.prefix}___024root.h"'
+        yield '#include "blocks.h"'
+        first = self.blocks[0]
+        end = f"{first.prefix}::{_port(first.transmit[0])}_payload"
+        yield f"constexpr size_t kFlitBytes = sizeof({end});"
+        yield "using System = parts::Parts<kFlitBytes>;"
+        inputs = {output.input: output for block in self.blocks for output in block.outputs.values()}
+        yield "struct Inputs {"
+        yield from (f"  uint32_t {name};" for name in inputs)
+        yield "};"
+        yield from self._tables()
+        for block in self.blocks:
+            yield from self._adder(block)
+        yield "inline void compose(Vtop* top, VerilatedContext* context, System& system) {"
+        yield "  Inputs inputs;"
+        for name, output in inputs.items():
+            yield f"  inputs.{name} = system.input(&top->{name}, sizeof(top->{name}));"
+            if output.kind == "or":
+                yield f"  system.merge(inputs.{name});"
+        yield "  for (const Row& row : kInstances) {"
+        yield "    switch (row.block) {"
+        for number, block in enumerate(self.blocks):
+            yield f"      case {number}: add_{block.name}(system, top, context, inputs, row); break;"
+        yield "    }"
+        yield "  }"
+        yield "  for (const auto& link : kLinks) system.link(link[0], link[1], link[2], link[3]);"
+        yield "  system.start(&top->attention, &top->now);"
+        yield "}"
+
+    def _tables(self) -> Iterator[str]:
+        most = max((len(one.fixed) for one in self.instances), default=0)
+        yield "struct Row {"
+        yield "  int block;"
+        yield "  const char* path;"
+        yield "  uint32_t number;"
+        yield f"  std::array<uint64_t, {max(1, most)}> fixed;"
+        yield "};"
+        numbers = {block.name: number for number, block in enumerate(self.blocks)}
+        yield "inline const Row kInstances[] = {"
+        for one in self.instances:
+            fixed = ", ".join(f"{value}u" for value in one.fixed)
+            yield f'  {{{numbers[one.block]}, "{one.path}", {one.number}, {{{fixed}}}}},'
+        yield "};"
+        yield "inline const uint32_t kLinks[][4] = {"
+        for link in self.links:
+            yield f"  {{{link.source}, {link.transmit}, {link.target}, {link.receive}}},"
+        yield "};"
+
+    def _adder(self, block: Block) -> Iterator[str]:
+        yield (
+            f"inline void add_{block.name}(System& system, Vtop* top, VerilatedContext* context, "
+            "const Inputs& inputs, const Row& row) {"
+        )
+        yield f"  auto* const m = new {block.prefix}(context, row.path);"
+        yield "  m->clk = 0;"
+        yield from (f"  m->{pin} = row.fixed[{i}];" for i, pin in enumerate(block.fixed))
+        yield "  parts::Part part{};"
+        yield "  part.path = row.path;"
+        yield f'  part.module = "{block.module}.{block.name}";'
+        yield "  part.model = m;"
+        yield f"  part.step = parts::step<{block.prefix}>;"
+        yield f"  part.settle_inputs = parts::settle_inputs<{block.prefix}>;"
+        yield "  part.quiet = &m->quiet;"
+        yield f"  part.settle = {block.settle_cycles};"
+        yield "  part.state = m->rootp;"
+        yield "  part.state_bytes = sizeof(*m->rootp);"
+        for name, ends in (("transmit", block.transmit), ("receive", block.receive)):
+            for end in ends:
+                pins = ", ".join(f"&m->{_port(end)}_{member}" for member in _LINK)
+                yield f"  part.{name}.push_back({{{pins}}});"
+        kinds = {"bit": "kBit", "or": "kOr", "sum": "kSum"}
+        for pin, output in block.outputs.items():
+            yield (
+                f"  part.outputs.push_back({{parts::Kind::{kinds[output.kind]}, &m->{pin}, sizeof(m->{pin}), "
+                f"inputs.{output.input}, row.number, 0}});"
+            )
+        for pin, name in block.broadcast.items():
+            yield f"  part.broadcasts.push_back({{&top->{name}, &m->{pin}, sizeof(m->{pin})}});"
+        if block.due:
+            yield "  part.waiting = &m->waiting;"
+            yield from (f"  part.due.push_back(&m->due_{i});" for i in range(block.due))
+        yield "  m->eval();"
+        yield "  system.add(std::move(part));"
+        yield "}"

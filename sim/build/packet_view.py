@@ -1,0 +1,84 @@
+"""Verilog for the eye alone: the packet that a flit on a link belongs to, in a build with waves.
+
+A module `packet_view` follows the packets of all VLs of one link and shows the header's fields while a flit of the
+packet passes, each from the flit on that holds it. In cycles without a flit every field has all its bits set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from lanikai.hdl.config import LinkConfig
+from lanikai.hdl.link import FlitLayout
+from lanikai.hdl.packet import HEADER_LAYOUT
+
+from .instances import instance, width
+
+if TYPE_CHECKING:
+    from lanikai.hdl.network import Network
+
+__all__ = ["FIELDS", "PARTS", "WAVES_MACRO", "packet_view", "router_views", "view"]
+
+WAVES_MACRO = "LANIKAI_WAVES"
+"""Verilog macro of a build with waves."""
+FIELDS: Mapping[str, str] = {
+    "kind": "kind",
+    "source": "source",
+    "destination": "destination",
+    "flow": "flow",
+    "sequence_number": "sequence",
+}
+"""The wires that are shown: the header's fields. (`sequence` is a keyword of SystemVerilog.)"""
+PARTS: Mapping[int, str] = {0: "head", 1: "body", 2: "tail", 3: "-"}
+"""Values of `part`: a packet of one flit shows its tail."""
+
+
+def packet_view(link: LinkConfig) -> str:
+    """The module for the links of `link`. Ports: `clk`, `valid`, `flit` (`FlitLayout`). It has no output."""
+    layout = FlitLayout(link)
+    size, flits = HEADER_LAYOUT.size, link.header_flits
+    data, vl = layout["data"], layout["vl"]
+    lines = [
+        f"module packet_view(input clk, input valid, input {width(layout.size)}flit);",
+        f"  wire head = flit[{layout['head'].offset}], tail = flit[{layout['tail'].offset}];",
+        f"  wire {width(link.vl_bits)}vl = flit[{vl.offset + vl.width - 1}:{vl.offset}];",
+        f"  wire {width(link.flit_bits)}data = flit[{data.offset + data.width - 1}:{data.offset}];",
+        f"  reg {width(size)}headers [0:{link.vls - 1}];",
+        f"  reg [7:0] places [0:{link.vls - 1}];",
+        "  integer i;",
+        f"  initial for (i = 0; i < {link.vls}; i = i + 1) begin headers[i] = 0; places[i] = 0; end",
+        "  wire [7:0] place = head ? 8'd0 : places[vl];",
+        f"  wire in_header = place < 8'd{flits};",
+        f"  wire {width(size)}kept = head ? {size}'d0 : headers[vl];",
+        f"  wire {width(size)}header = in_header ? kept | ({size}'d0 | data) << (place * {link.flit_bits}) : kept;",
+        "  always @(posedge clk) if (valid) begin",
+        "    headers[vl] <= header;",
+        "    places[vl] <= in_header ? place + 8'd1 : place;",
+        "  end",
+        "  wire [1:0] part = ~valid ? 2'd3 : tail ? 2'd2 : head ? 2'd0 : 2'd1;",
+        f"  wire {width(link.vl_bits)}lane = valid ? vl : {{{link.vl_bits}{{1'b1}}}};",
+    ]
+    for name, field_name in FIELDS.items():
+        field = HEADER_LAYOUT[field_name]
+        last_flit = (field.offset + field.width - 1) // link.flit_bits
+        bits = f"header[{field.offset + field.width - 1}:{field.offset}]"
+        known = f"valid & place >= 8'd{last_flit}"
+        lines.append(f"  wire {width(field.width)}{name} = {known} ? {bits} : {{{field.width}{{1'b1}}}};")
+    return "\n".join([*lines, "endmodule", ""])
+
+
+def view(name: str, valid: str, flit: str) -> Iterator[str]:
+    """An instance `name` that looks at the wires `valid` and `flit`, in builds with waves."""
+    yield f"`ifdef {WAVES_MACRO}"
+    yield from instance("packet_view", name, {"clk": "clk", "valid": valid, "flit": flit})
+    yield "`endif"
+
+
+def router_views(network: Network) -> Iterator[str]:
+    """The packets on the links of all routers of the instance `network`, in builds with waves."""
+    for router in range(network.routers):
+        for port in range(network.router.ports):
+            for end in ("rx", "tx"):
+                wire = f"network.router{router}.{end}__{port}__"
+                yield from view(f"router{router}_port{port}_{end}", f"{wire}valid", f"{wire}payload")

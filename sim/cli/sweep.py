@@ -1,0 +1,224 @@
+"""The command `lanikai sweep`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from ..errors import LanikaiError, UserError
+from ..machine import cores
+from .screen import screen
+
+__all__ = ["sweep"]
+
+TIMEOUT_SECONDS = 3600.0
+
+
+def sweep(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Experiment, as `lanikai list` shows it.")],
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--grid",
+            metavar="KEY=A,B,C",
+            help="Values of a parameter (or of `seed`); given again, every combination is run.",
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="A parameter of all combinations; may be given again."
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Each point as in a quick run (the default).")
+    ] = False,
+    full: Annotated[bool, typer.Option("--full", help="Each point as in a full run.")] = False,
+    seed: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, max=2**63 - 1, help="Seed of every run (1 if not given)."),
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR", help="Folder of this sweep; of one that was interrupted, to go on with it."
+        ),
+    ] = None,
+    json_file: Annotated[
+        str | None,
+        typer.Option("--json", metavar="FILE", help="Write a summary there; `-`: standard output."),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "-j", "--jobs", metavar="N", min=1, max=1024, help="Points run at once on this machine."
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Run on a Dask cluster: tcp://host:port, local:N or slurm:N workers."
+        ),
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", min=1, max=1e7, help="Time limit of a point.")
+    ] = TIMEOUT_SECONDS,
+) -> None:
+    """Run an experiment over a grid of parameters, into one table.
+
+    Exit status: 0 every point has a result; 1 one has failed twice; 2 wrong input; 3 something is missing on
+    this machine; 130 interrupted. The same command with the same --out goes on where it stopped.
+    """
+    from ..build.cache import Cache
+    from ..experiments import registry
+    from ..experiments.framework.base import Size
+    from ..experiments.framework.parameters import shortened
+    from ..experiments.framework.results import check_file
+    from ..sweeps.grid import SEED, cases, tasks
+    from ..sweeps.store import SweepFolder
+    from ..sweeps.sweep import run_sweep
+    from . import doctor
+
+    if quick and full:
+        raise UserError("--quick and --full: give one of them")
+    if jobs is not None and cluster is not None:
+        raise UserError("--jobs and --cluster: give one of them (the cluster says how many run at once)")
+    if out is not None and not out.strip():
+        raise UserError(f"--out {out!r}: give the name of a folder")
+    if seed is not None and any(axis.partition("=")[0].strip() == SEED for axis in grid or ()):
+        raise UserError("--seed and --grid seed=...: give one of them")
+    seed = 1 if seed is None else seed
+    if not grid:
+        raise UserError("--grid KEY=A,B,C: give at least one (a single set-up: `lanikai run`)")
+    experiment = registry.find(shortened(name))
+    size: Size = "full" if full else "quick"
+    found = cases(experiment, size, grid=grid, settings=settings or [], seed=seed)
+    listed = tasks(experiment, size, found)
+    if json_file not in (None, "-"):
+        check_file(Path(json_file), "--json")
+    Cache().check()
+    doctor.require(doctor.RUN)
+    console = screen(stderr=json_file == "-")
+    path = (
+        Path(out)
+        if out is not None
+        else Path("results") / f"sweep-{name}-{size}-{time.strftime('%Y%m%d-%H%M%S')}"
+    )
+    with contextlib.ExitStack() as stack:
+        executor = _executor(stack, cluster, jobs, path)
+        definition = {
+            "experiment": name, "size": size, "seed": seed, "grid": grid, "settings": settings or [],
+        }  # fmt: skip
+        folder = stack.enter_context(SweepFolder(path, definition, new=out is None))
+        path = folder.path
+        bars = stack.enter_context(_Bars(console, len(listed), path))
+        report = run_sweep(
+            experiment,
+            found,
+            listed,
+            folder=folder,
+            executor=executor,
+            backend=_backend(),
+            timeout_seconds=timeout,
+            progress=bars.report,
+            failed=bars.failed,
+        )
+    _show(console, report)
+    text = json.dumps(report.as_json(), indent=2, ensure_ascii=False) + "\n"
+    if json_file == "-":
+        sys.stdout.write(text)
+    elif json_file:
+        Path(json_file).write_text(text)
+    if report.failures:
+        raise LanikaiError(f"{name}: {len(report.failures)} of {report.points} points have no result")
+
+
+def _executor(stack: contextlib.ExitStack, cluster: str | None, jobs: int | None, path: Path) -> Any:
+    """What runs the points; `stack` ends it."""
+    if cluster is not None:
+        from ..sweeps.dask_cluster import connect
+
+        return stack.enter_context(connect(cluster))
+    from ..sweeps.work import LocalExecutor
+
+    scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="lanikai-sweep-"))
+    return LocalExecutor(workers=jobs or cores(), scratch=Path(scratch))
+
+
+def _backend() -> Any:
+    from . import program
+
+    return program._backend()
+
+
+class _Bars:
+    """One bar for all points with the time left; where no bar can be drawn, a line for each point."""
+
+    def __init__(self, console: Console, points: int, path: Path) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._console = console
+        self._points = points
+        self._bars = Progress(
+            TextColumn("points"),
+            BarColumn(bar_width=40),
+            MofNCompleteColumn(),
+            TextColumn("left:"),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            TextColumn("{task.fields[text]}"),
+            console=console,
+        )
+        self._task = self._bars.add_task("", total=points, text="")
+        self._told = -1
+        console.print(f"{points} points into {path}", highlight=False, markup=False, soft_wrap=True)
+
+    def report(self, done: float, text: str) -> None:
+        """So many points are done, `text` goes on."""
+        self._bars.update(self._task, completed=done, text=text)
+        if not self._console.is_terminal and int(done) != self._told:
+            self._told = int(done)
+            self._console.print(
+                f"{self._told} of {self._points} points  {text}", highlight=False, markup=False
+            )
+
+    def failed(self, label: str, why: str, again: bool) -> None:
+        """A point has failed."""
+        after = "it is run once more" if again else "it stays without a result"
+        self._bars.console.print(
+            f"{label} failed: {why}; {after}", highlight=False, markup=False, soft_wrap=True
+        )
+
+    def __enter__(self) -> _Bars:
+        if self._console.is_terminal:
+            self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._console.is_terminal:
+            self._bars.stop()
+
+
+def _show(console: Console, report: Any) -> None:
+    """The end of a sweep."""
+
+    def say(text: str) -> None:
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    results = report.points - len(report.failures)
+    say(f"{results} of {report.points} points have results, {report.reused} of them from before")
+    for label, why in report.failures:
+        say(f"no result: {label}: {why}")
+    if report.outside:
+        say(f"{report.outside} points are not within the tolerance of a published value")
+    for label, text in report.broken_claims:
+        say(f"does not hold: {text}  ({label})")
+    for path in report.files.values():
+        say(path)

@@ -1,0 +1,63 @@
+"""`lanikai synth`: what the user gave, checked; the synthesis; the report shown."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["synth"]
+
+
+def synth(
+    what: Annotated[str, typer.Argument(metavar="WHAT", help="Block: router, nic, rate-control, ...")],
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A parameter; may be given again.")
+    ] = None,
+    report: Annotated[
+        bool,
+        typer.Option(
+            "--report", help="Report area and clock; of `nic` also those of its blocks, each alone."
+        ),
+    ] = False,
+    area_only: Annotated[
+        bool, typer.Option("--area-only", help="Area alone: no placement, so no clock frequency.")
+    ] = False,
+    seeds: Annotated[
+        int, typer.Option(metavar="N", min=1, max=100, help="Placements, with seeds 1 to N.")
+    ] = 3,
+    json_file: Annotated[
+        str | None,
+        typer.Option("--json", metavar="FILE", help="Write the report there; `-`: standard output."),
+    ] = None,
+) -> None:
+    """Synthesize a block for ECP5, out of context: area, clock frequency, critical path.
+
+    Needs Yosys and nextpnr, which pip installs (the extra `fpga`). The same parameters and seeds give the same
+    report. Exit status: 0 done; 2 wrong input; 3 a tool is missing; 130 interrupted.
+    """
+    from rich.console import Console
+
+    from ..experiments.framework.results import check_file
+    from ..synth import synthesize as tools
+    from ..synth.blocks import configure
+    from ..synth.card_report import beside
+    from .synth_display import SynthesisProgress, show
+
+    config = configure(what, settings or [])
+    if json_file not in (None, "-"):
+        check_file(Path(json_file), "--json")
+    numbers = [] if area_only else list(range(1, seeds + 1))
+    console = Console(stderr=json_file == "-")
+    more = beside(what, config) if report else []
+    count = tools.steps(numbers) + sum(tools.steps(numbers if block.clock else []) for block in more)
+    with SynthesisProgress(console, what, count) as progress:
+        found = tools.synthesize(what, config, seeds=numbers, progress=progress.step)
+        found = tools.synthesize_beside(found, more, seeds=numbers, progress=progress.step)
+    if json_file == "-":
+        sys.stdout.write(found.json_text())
+    elif json_file:
+        Path(json_file).write_text(found.json_text())
+    show(console, found)

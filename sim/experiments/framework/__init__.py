@@ -1,0 +1,1 @@
+"""Machinery of every experiment: parameters, points, runs, results, plots, repetitions."""

@@ -1,0 +1,186 @@
+"""What an experiment is: a question, parameters, points, a coroutine, results, a plot and published values.
+
+To add one: write a module here with a subclass of `Experiment`, and name it in `registry.py`.
+
+An experiment says which system a point runs on and which coroutine runs it; the runner
+(`lanikai.sim.experiments.framework.runner`) builds, runs the points in parallel and compares. Nothing here imports the
+simulator, so that listing experiments and checking parameters is quick.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from lanikai.hdl.config import Config
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Claim", "Experiment", "Outcome", "Point", "Size", "within"]
+
+Size = Literal["quick", "full"]
+"""`quick`: seconds, for tests and a first look; `full`: the published size."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One run of an experiment.
+
+    - `label`: a few words that tell it from the others, for tables and progress.
+    - `parameters`: its set-up, as the results record it; a value for each flow is a list in the flows' order.
+    - `spec`: what the coroutine inside the simulation is given; plain JSON.
+    - `published`: results as published, by result name, or None.
+    - `tolerance`: the relative error allowed for each published result, or None.
+    - `workload`: points with the same one have the same seed, since they differ in the design alone; "": a seed of
+      its own.
+    """
+
+    label: str
+    parameters: Mapping[str, Any]
+    spec: Mapping[str, Any]
+    published: Mapping[str, Any] | None = None
+    tolerance: Mapping[str, float] | None = None
+    workload: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """A point that has run: its `results` by name, its `seed`, the NIC clock `cycles` simulated, the
+    `wall_seconds` that took, and `within`: whether every published result is within its tolerance (None if
+    the point has none). `log` and `waves` are files, where there are any. `series`: lists by name that the
+    plot is drawn from and that are too long to be results.
+
+    Of a point that has run with several seeds `results` are means, `intervals` half the length of each mean's 95%
+    interval (None where there is none), and `repetitions` has `seed`, `cycles` and `results` of each run."""
+
+    point: Point
+    results: Mapping[str, Any]
+    seed: int
+    cycles: int
+    wall_seconds: float
+    log: str | None = None
+    waves: str | None = None
+    series: Mapping[str, Any] = field(default_factory=dict)
+    intervals: Mapping[str, Any] = field(default_factory=dict)
+    repetitions: Sequence[Mapping[str, Any]] = ()
+    within: bool | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Hold the results against the published ones."""
+        verdict = None
+        if self.point.published is not None:
+            tolerance = self.point.tolerance or {}
+            verdict = all(
+                within(self.results.get(key), value, tolerance.get(key, 0.0))
+                for key, value in self.point.published.items()
+            )
+        object.__setattr__(self, "within", verdict)
+
+
+def within(achieved: Any, published: Any, tolerance: float) -> bool:
+    """Whether `achieved` is within the relative `tolerance` of `published`; of lists, every element of both.
+
+    A published zero allows `tolerance` itself; anything that is not a number must be equal.
+    """
+    if isinstance(published, list):
+        return (
+            isinstance(achieved, list)
+            and len(achieved) == len(published)
+            and all(within(a, p, tolerance) for a, p in zip(achieved, published, strict=True))
+        )
+    if isinstance(published, bool) or isinstance(achieved, bool):
+        return achieved is published
+    if not isinstance(published, int | float):
+        return bool(achieved == published)
+    if not isinstance(achieved, int | float):
+        return False
+    return abs(achieved - published) <= tolerance * (abs(published) or 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A statement of the source, or of the experiment, checked in code: its `text`, and whether it `holds`.
+
+    A claim is meant for the set-up that its source has. Elsewhere, and where nothing was measured that it could be
+    judged by, `holds` is None and `not_judged` says why. Raises ValueError for one without the other.
+    """
+
+    text: str
+    holds: bool | None
+    not_judged: str = ""
+
+    def __post_init__(self) -> None:
+        """A verdict or a reason, and not both."""
+        if (self.holds is None) != bool(self.not_judged):
+            raise ValueError(f"claim {self.text!r} is judged, or says why it is not")
+
+    @classmethod
+    def every(
+        cls, text: str, verdicts: Iterable[bool], *, nothing: str = "there is no point that it is about"
+    ) -> Claim:
+        """A claim on each of several things: it holds if all `verdicts` are true. On no verdict it is not judged, for
+        the reason `nothing`."""
+        found = list(verdicts)
+        return cls(text=text, holds=all(found)) if found else cls.unjudged(text, nothing)
+
+    @classmethod
+    def unjudged(cls, text: str, why: str) -> Claim:
+        """A claim that is not judged, and why."""
+        return cls(text=text, holds=None, not_judged=why)
+
+    def unless(self, why: str) -> Claim:
+        """The same claim; not judged if there is a reason `why` not to."""
+        return Claim.unjudged(self.text, why) if why else self
+
+
+class Experiment(ABC):
+    """An experiment. Subclasses set the class variables and write the methods.
+
+    - `name`: as in `published.toml`, where it stands there.
+    - `asks`: the question, in a sentence.
+    - `source`: the document and place it is from.
+    - `entry`: `module:coroutine` that runs one point inside the simulation. It is given the cluster (or what
+      the system has in its place) and the point's `spec`, and returns what it measured as plain JSON.
+    - `Parameters`: a `Config` whose defaults are the published set-up.
+    - `by_flow`: names of the points' parameters and results that are lists with a value for each flow (or rank, VL,
+      class, slot), `*` standing for any letters: they are dealt out to the rows of `results.csv`. No other list is.
+    - `element`: the thing that has one value in such a list: the heading of its number in tables.
+    """
+
+    name: ClassVar[str]
+    asks: ClassVar[str]
+    source: ClassVar[str]
+    entry: ClassVar[str]
+    Parameters: ClassVar[type[Config]]
+    by_flow: ClassVar[Sequence[str]] = ()
+    element: ClassVar[str] = "flow"
+
+    @abstractmethod
+    def points(self, parameters: Any, size: Size) -> Sequence[Point]:
+        """The points to run, in order. Raises UserError for parameters that cannot be run."""
+
+    def cluster(self, parameters: Any) -> Any:
+        """The `ClusterConfig` that all points run on: one build for the whole experiment. Either this or
+        `system` is given by the subclass."""
+        raise NotImplementedError(f"{self.name} has neither cluster() nor system()")
+
+    def system(self, parameters: Any, point: Point) -> Any:
+        """What a point runs on, a `backend.System`: `cluster`, or a configuration of the point's own. Points
+        with equal ones share a build."""
+        return self.cluster(parameters)
+
+    @abstractmethod
+    def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What the point's coroutine measured, as results under the project's names and units."""
+
+    @abstractmethod
+    def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> Sequence[Claim]:
+        """The claims that this experiment checks, judged on all outcomes: each where the run has what it is about, the
+        others with the reason why they are not judged."""
+
+    @abstractmethod
+    def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
+        """Draw the outcomes beside the published values on an empty matplotlib figure."""

@@ -1,0 +1,156 @@
+"""Parameters of an experiment from `--set key=value`: checked, with ranges, before anything is built."""
+
+from __future__ import annotations
+
+import json
+import re
+import types
+import typing
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from lanikai.hdl.config import Config, ConfigError
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+
+from ...errors import UserError
+from .base import Experiment
+
+__all__ = ["describe", "parse", "ranges", "shortened"]
+
+ECHO_CHARACTERS = 80
+"""Most characters of a wrong value that a message repeats."""
+
+
+def shortened(text: str) -> str:
+    """`text`, cut to what a message may repeat."""
+    return text if len(text) <= ECHO_CHARACTERS else text[: ECHO_CHARACTERS - 1] + "…"
+
+
+def parse(experiment: Experiment, settings: Iterable[str], grid: Iterable[str] = ()) -> Config:
+    """The experiment's parameters with `settings` (`key=value` each; value in JSON, or plain text for a
+    string), and one combination of a sweep's `grid` in the same form. Messages name the option that was used.
+
+    Raises UserError: what is wrong, and every valid name with its range.
+    """
+    valid = describe(experiment.Parameters)
+    fields = experiment.Parameters.model_fields
+    values: dict[str, Any] = {}
+    listed = [*(("--set", setting) for setting in settings), *(("--grid", setting) for setting in grid)]
+    options: dict[str, str] = {}
+    for option, setting in listed:
+        key, equals, text = setting.partition("=")
+        key, setting = key.strip(), shortened(setting)
+        if not equals or not key:
+            raise UserError(f"{option} {setting!r}: not of the form key=value; valid: {valid}")
+        if key not in fields:
+            raise UserError(
+                f"{option} {setting!r}: unknown parameter {shortened(key)!r} of {experiment.name}; valid: {valid}"
+            )
+        if key in values:
+            before = options[key]
+            twice = "set twice" if before == option else f"given by {before} too: give one of them"
+            raise UserError(f"{option} {setting!r}: {shortened(key)!r} is {twice}")
+        options[key] = option
+        try:
+            values[key] = _value(fields[key], text)
+        except ValidationError as error:
+            raise UserError(f"{experiment.name}: {_fault(key, error)}; valid: {valid}") from None
+    missing = [name for name, info in fields.items() if info.is_required() and name not in values]
+    if missing:
+        raise UserError(f"{experiment.name} needs --set {missing[0]}=VALUE; valid: {valid}")
+    try:
+        return experiment.Parameters(**values)
+    except ConfigError as error:
+        name = experiment.Parameters.__name__
+        text = str(error).removeprefix(f"{name}.").removeprefix(f"{name}: ")
+        raise UserError(f"{experiment.name}: {_LONG.sub(_cut, text)}; valid: {valid}") from None
+    except ArithmeticError:
+        # The checks of a module need not think of numbers that overflow when they are multiplied.
+        given = ", ".join(f"{key} = {shortened(repr(value))}" for key, value in values.items())
+        raise UserError(f"{experiment.name}: {given}: a number is too large; valid: {valid}") from None
+
+
+_LONG = re.compile(
+    rf"\[.{{{ECHO_CHARACTERS - 1},}}\]|'[^']{{{ECHO_CHARACTERS - 1},}}'|\S{{{ECHO_CHARACTERS + 1},}}"
+)
+"""What is too long to repeat: a list, a quoted text, a word."""
+
+
+def _cut(found: re.Match[str]) -> str:
+    return shortened(found[0])
+
+
+def _fault(key: str, error: ValidationError) -> str:
+    """The first fault of a value, as `ConfigError` words it."""
+    fault = error.errors()[0]
+    where = ".".join(map(str, (key, *fault["loc"])))
+    return f"{where} = {shortened(repr(fault.get('input')))}: {fault['msg']}"
+
+
+def _value(info: FieldInfo, text: str) -> Any:
+    """The value in `text`: as it stands for a string or a path, else JSON of exactly the field's types (no
+    `true` or `"2"` for a number); text that is no JSON is left for the validation to refuse.
+
+    Raises ValidationError.
+    """
+    if info.annotation in (str, Path) or typing.get_origin(info.annotation) is typing.Literal:
+        return text
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    try:
+        kind: Any = info.annotation
+        TypeAdapter(kind).validate_json(text, strict=True)
+    except ValidationError as error:
+        # JSON that only Python reads (numbers of any length) is for the validation that follows.
+        if error.errors()[0]["type"] != "json_invalid":
+            raise
+    return value
+
+
+def describe(parameters: type[BaseModel]) -> str:
+    """Every parameter with its range, in one line: `name (range)`, separated by commas."""
+    return ", ".join(f"{name} ({text})" for name, text in ranges(parameters).items())
+
+
+def ranges(parameters: type[BaseModel]) -> dict[str, str]:
+    """The values that each parameter takes, in words, by its name."""
+    return {name: _range(info) for name, info in parameters.model_fields.items()}
+
+
+def _range(info: FieldInfo) -> str:
+    """The values that a field takes, in words."""
+    extra = info.json_schema_extra
+    if isinstance(extra, dict) and "range" in extra:
+        return _counted(str(extra["range"]), info)
+    low = high = None
+    for item in info.metadata:
+        low = getattr(item, "ge", low)
+        high = getattr(item, "le", high)
+    if low is not None and high is not None:
+        return f"{low} to {high}"
+    if typing.get_origin(info.annotation) is typing.Literal:
+        return ", ".join(str(choice) for choice in typing.get_args(info.annotation))
+    return _type_name(info.annotation)
+
+
+def _counted(text: str, info: FieldInfo) -> str:
+    """`text`, which begins "list of" for a list, with the list's lengths."""
+    low, high = (
+        next((getattr(item, name) for item in info.metadata if hasattr(item, name)), None)
+        for name in ("min_length", "max_length")
+    )
+    if not text.startswith("list of ") or low is None or high is None or text[8:9].isdigit():
+        return text
+    return f"list of {low} to {high} {text.removeprefix('list of ')}"
+
+
+def _type_name(annotation: Any) -> str:
+    if annotation is Path:
+        return "path of a file"
+    if isinstance(annotation, types.GenericAlias | types.UnionType):
+        return str(annotation)
+    return getattr(annotation, "__name__", str(annotation))

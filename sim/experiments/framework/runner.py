@@ -1,0 +1,178 @@
+"""Runs an experiment: build what its points run on, run the points in parallel, compare, write the files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...waves.window import WaveWindow
+from .backend import Backend, Built, Job, Variant
+from .base import Claim, Experiment, Outcome, Point, Size
+from .plots import save_plot
+from .pool import run_jobs
+from .repetitions import average, judged
+from .results import Report, RunFolder, versions, write_csv
+
+__all__ = ["execute", "point_seed"]
+
+BUILD = -1
+"""Index that progress is told for the build; points count from 0."""
+
+
+def point_seed(seed: int, experiment: str, index: int, workload: str = "") -> int:
+    """The seed of a point: 31 bits that follow from the run's seed, the experiment, and the point's workload or, if it
+    names none, its place."""
+    place = workload or index
+    digest = hashlib.blake2b(f"{seed}/{experiment}/{place}".encode(), digest_size=4).digest()
+    return int.from_bytes(digest, "little") & 0x7FFFFFFF
+
+
+def execute(
+    experiment: Experiment,
+    parameters: Any,
+    *,
+    points: Sequence[Point],
+    size: Size,
+    seed: int,
+    folder: RunFolder,
+    backend: Backend,
+    variant: Variant = "fast",
+    workers: int = 1,
+    seeds: int = 1,
+    window: WaveWindow | None = None,
+    progress: Callable[[int, float, str], None] = lambda index, fraction, text: None,
+) -> Report:
+    """Run `points` of an experiment and write its files into `folder`.
+
+    `window`: the part of each point that goes into its waves. `seeds`: so often, with the seeds `seed`, `seed + 1`,
+    ...; results are then means (`repetitions.average`). `progress` is told `BUILD` or a point's index, a fraction and
+    a line of text. The report, and the bytes of CSV and plot, depend on neither `workers` nor the order in which
+    points end. Raises LanikaiError.
+    """
+    folder.clear()
+    systems = [experiment.system(parameters, point) for point in points]
+    built = _build(backend, systems, variant, progress)
+    models = [next(model for known, model in built if known == system) for system in systems]
+    jobs = []
+    for index, point in enumerate(points):
+        for number in range(seeds):
+            place = folder.file("points") / (f"{index:02d}" if seeds == 1 else f"{index:02d}-{number}")
+            place.mkdir(parents=True)
+            seed_here = point_seed(seed + number, experiment.name, index, point.workload)
+            jobs.append(
+                Job(
+                    window=window,
+                    system=systems[index],
+                    entry=experiment.entry,
+                    spec=point.spec,
+                    seed=seed_here,
+                    folder=place,
+                )
+            )
+    fractions = [0.0] * len(jobs)
+
+    def tell(job: int, fraction: float, text: str) -> None:
+        fractions[job] = fraction
+        index = job // seeds
+        progress(index, sum(fractions[index * seeds : (index + 1) * seeds]) / seeds, text)
+
+    of_each = [model for model in models for _ in range(seeds)]
+    done = run_jobs(backend, of_each, jobs, workers=workers, progress=tell)
+    single = [
+        Outcome(
+            point=point,
+            results=experiment.results(parameters, point, measured.values),
+            seed=job.seed,
+            cycles=measured.cycles,
+            wall_seconds=measured.wall_seconds,
+            log=measured.log,
+            waves=measured.waves,
+            series=measured.values.get("series", {}),
+        )
+        for point, job, measured in zip(
+            [one for one in points for _ in range(seeds)], jobs, done, strict=True
+        )
+    ]
+    outcomes = [average(single[first : first + seeds]) for first in range(0, len(single), seeds)]
+    claims = judged([experiment.claims(parameters, single[number::seeds]) for number in range(seeds)])
+    return _write(
+        experiment, parameters, outcomes, claims, folder, [model for _, model in built], size=size, seed=seed
+    )
+
+
+def _build(
+    backend: Backend, systems: Sequence[Any], variant: Variant, progress: Callable[[int, float, str], None]
+) -> list[tuple[Any, Built]]:
+    """The model of each of the different systems."""
+    different: list[Any] = []
+    for system in systems:
+        if system not in different:
+            different.append(system)
+    built: list[tuple[Any, Built]] = []
+    for system in different:
+
+        def tell(fraction: float, text: str) -> None:
+            progress(BUILD, (len(built) + fraction) / len(different), text)
+
+        built.append((system, backend.build(system, variant, tell)))
+    cached = all(model.cached for _, model in built)
+    progress(BUILD, 1.0, "built before" if cached else "built")
+    return built
+
+
+def _write(
+    experiment: Experiment,
+    parameters: Any,
+    outcomes: Sequence[Outcome],
+    claims: Sequence[Claim],
+    folder: RunFolder,
+    models: Sequence[Built],
+    *,
+    size: Size,
+    seed: int,
+) -> Report:
+    """Write every file of the run; the JSON file last, as it names the others."""
+    files: dict[str, Any] = {
+        "csv": str(folder.file("results.csv")),
+        "json": str(folder.file("results.json")),
+        "plot": str(folder.file("plot.png")),
+        "log": str(folder.file("run.log")),
+    }
+    waves = [outcome.waves for outcome in outcomes if outcome.waves]
+    if waves:
+        files |= {"waves": waves[0], "waves_of_points": waves}
+    report = Report(
+        experiment=experiment.name,
+        size=size,
+        seed=seed,
+        outcomes=outcomes,
+        claims=claims,
+        build_seconds=sum(model.seconds for model in models),
+        build_cached=all(model.cached for model in models),
+        files=files,
+        by_flow=experiment.by_flow,
+        element=experiment.element,
+    )
+    write_csv(folder.file("results.csv"), outcomes, experiment.by_flow, experiment.element)
+    save_plot(folder.file("plot.png"), experiment, parameters, outcomes)
+    folder.file("run.log").write_text(_log(experiment, parameters, outcomes, size=size, seed=seed))
+    folder.file("results.json").write_text(report.json_text())
+    return report
+
+
+def _log(
+    experiment: Experiment, parameters: Any, outcomes: Sequence[Outcome], *, size: Size, seed: int
+) -> str:
+    """The run's log: what was run, then the log of each point's simulation."""
+    lines = [f"lanikai run {experiment.name}: size {size}, seed {seed}"]
+    lines += [f"version of {name}: {number}" for name, number in versions().items()]
+    lines += [f"parameter {name} = {value}" for name, value in parameters.model_dump(mode="json").items()]
+    for index, outcome in enumerate(outcomes):
+        lines += ["", f"point {index}: {outcome.point.label}: seed {outcome.seed}, {outcome.cycles} cycles"]
+        lines += [json.dumps(dict(outcome.results))]
+        if outcome.log and Path(outcome.log).is_file():
+            lines += [Path(outcome.log).read_text(errors="replace").rstrip()]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,84 @@
+"""Networks by name, `mesh4x4`, or from a file of the user's, as the experiments take them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from lanikai.hdl.config import ConfigError, RouterConfig
+from lanikai.hdl.network import Network, chain, mesh, single_router, torus, tree
+
+from ...user_files import read_json
+
+__all__ = ["NETWORKS", "named_network"]
+
+NETWORKS = (
+    "router2 to router64, mesh1x2 to mesh16x16, torus1x2 to torus16x16, chain2 to chain16, tree2x2 to tree8x2, or "
+    "FILE.json"
+)
+"""What a user can name. A tree's numbers are its fan-out and its levels."""
+FILE_KEYS = ("routers", "nodes", "links", "tables")
+"""What a file may say of a network: these fields of `Network`."""
+MOST_NODES = 256
+"""Of a mesh, torus or tree: what can be simulated in reasonable time."""
+
+
+def named_network(name: str, router: RouterConfig) -> Network:
+    """The network `name`: `router8`, `mesh4x4`, `torus4x4`, `chain3`, `tree2x3`, or the path of a JSON file.
+    `router.ports` and `link.hop_bits` are replaced by what it needs. Nodes have the routers' `input_buffer_flits`.
+
+    A file has an object with `routers` (how many), `nodes` (a [router, port] each), `links` (two [router, port]
+    each) and, if routes are not to be shortest paths, `tables`, as `Network` has them. Raises ConfigError for an
+    unknown name, a file that cannot be read, and whatever `Network` refuses.
+    """
+    buffer = router.input_buffer_flits
+    if name.endswith(".json"):
+        values = _from_file(name)
+        ports = 1 + max((port for _, port in _places(values)), default=1)
+        return Network(router=_with_ports(router, ports), node_buffer_flits=buffer, **values)
+    found = re.fullmatch(r"(router|chain)(\d{1,4})|(mesh|torus|tree)(\d{1,4})x(\d{1,4})", name)
+    if not found:
+        raise ConfigError(f"network = {name!r}: one of {NETWORKS}")
+    kind, (first, second) = found[1] or found[3], (int(found[2] or found[4]), int(found[5] or 0))
+    nodes = {"tree": first ** min(second, 16)}.get(kind, first * (second or 1))
+    if not 2 <= nodes <= (MOST_NODES if second else 64) or (kind == "tree" and first > 16):
+        raise ConfigError(f"network = {name!r}: one of {NETWORKS}")
+    ports = {"router": first, "chain": 3, "mesh": 5, "torus": 5, "tree": first + 1}[kind]
+    router = _with_ports(router, ports)
+    if kind == "router":
+        return single_router(first, router=router, node_buffer_flits=buffer)
+    if kind == "chain":
+        return chain(first, router=router, node_buffer_flits=buffer)
+    make = {"mesh": mesh, "torus": torus, "tree": tree}[kind]
+    return make(first, second, router=router, node_buffer_flits=buffer)
+
+
+def _with_ports(router: RouterConfig, ports: int) -> RouterConfig:
+    link = router.link.replace(hop_bits=max(1, (ports - 1).bit_length()))
+    return router.replace(link=link, ports=max(2, ports))
+
+
+def _from_file(name: str) -> dict[str, Any]:
+    values = read_json(Path(name), "network =", ConfigError)
+    if not isinstance(values, dict):
+        raise ConfigError(f"network = {name!r}: an object with {', '.join(FILE_KEYS)}")
+    for key in values:
+        if key not in FILE_KEYS:
+            raise ConfigError(f"network = {name!r}: unknown key {key!r}; valid keys: {', '.join(FILE_KEYS)}")
+    try:
+        list(_places(values))
+    except (TypeError, ValueError):
+        raise ConfigError(
+            f"network = {name!r}: nodes are [router, port] each, links [[router, port], [router, port]] each"
+        ) from None
+    return values
+
+
+def _places(values: dict[str, Any]) -> list[tuple[int, int]]:
+    """Every (router, port) that a file names. Raises TypeError, ValueError if it is none."""
+    ends = [place for link in values.get("links", ()) for place in link]
+    places = [(router, port) for router, port in [*values.get("nodes", ()), *ends]]
+    if not all(type(number) is int and number >= 0 for place in places for number in place):
+        raise ValueError
+    return places

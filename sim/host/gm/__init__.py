@@ -1,0 +1,1 @@
+"""The GM library of a host program."""

@@ -1,0 +1,1 @@
+"""The host kit: driver, processes, pages, regions, work queues, completion queues."""

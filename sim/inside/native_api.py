@@ -1,0 +1,195 @@
+"""What the main loop (`native/main.cpp`) offers to Python, by ctypes: Python runs inside its process.
+
+Importable anywhere, of use only there. Reading a signal through its address takes 0.1 microseconds, through
+VPI a few.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "LOG_RANGES",
+    "Signal",
+    "attach_commands",
+    "attach_events",
+    "attach_memory",
+    "bare_seconds",
+    "check_quiet",
+    "cycle",
+    "evaluated",
+    "peak_memory_bytes",
+    "signal",
+    "skip",
+    "skipped",
+]
+
+LOG_RANGES = 256
+"""Ranges in the log of watched writes (kLogRanges of hostmem.cpp)."""
+
+_TYPES = {1: ctypes.c_uint8, 2: ctypes.c_uint16, 4: ctypes.c_uint32, 8: ctypes.c_uint64}
+
+
+@cache
+def _function(name: str, result: Any, *arguments: Any) -> Any:
+    """A C function of the simulator's executable."""
+    function = getattr(ctypes.CDLL(None), name)
+    function.restype, function.argtypes = result, list(arguments)
+    return function
+
+
+def cycle() -> int:
+    """Rising clock edges so far."""
+    return int(_function("lanikai_cycle", ctypes.c_uint64)())
+
+
+def skip(
+    *,
+    nodes: int,
+    settle_cycles: int,
+    num: int,
+    den: int,
+    bits: int,
+    reach_ticks: int,
+    round_cycles: int,
+    horizon_cycles: int,
+) -> None:
+    """Let time pass over cycles in which nothing happens (`native/skip.h`), in a cluster of `nodes` cards.
+
+    `settle_cycles`: quiet cycles after which no block has a pause of its own any more; a tick of the cards' clocks,
+    of `bits`, is `num` / `den` cycles; `reach_ticks`: most ticks passed over at once; `round_cycles`: what is passed
+    over is a multiple of it; `horizon_cycles`: none is passed over from then on. Raises KeyError if the design has no
+    ports for it.
+    """
+    start = _function(
+        "lanikai_skip",
+        ctypes.c_int,
+        ctypes.c_uint32,
+        ctypes.c_uint64,
+        ctypes.c_uint64,
+        ctypes.c_uint64,
+        ctypes.c_uint32,
+        ctypes.c_uint64,
+        ctypes.c_uint64,
+        ctypes.c_uint64,
+    )
+    if not start(nodes, settle_cycles, num, den, bits, reach_ticks, round_cycles, horizon_cycles):
+        raise KeyError("the design has no ports for passing over quiet cycles")
+
+
+def skipped() -> int:
+    """Cycles that time has passed over so far."""
+    return int(_function("lanikai_skipped", ctypes.c_uint64)())
+
+
+def bare_seconds(cycles: int) -> float:
+    """Run `cycles` of the model alone, without Python, VPI or simulated time; the seconds of processor time it took.
+    Coroutines must not be waiting for the design meanwhile."""
+    return int(_function("lanikai_bare", ctypes.c_uint64, ctypes.c_uint64)(cycles)) / 1e9
+
+
+def check_quiet() -> None:
+    """Have every instance that is passed over evaluated all the same, and the simulation end with an error if a
+    register of it changes (`native/blocks.h`). Raises KeyError if the design is not composed."""
+    if not _function("lanikai_check_quiet", ctypes.c_int)():
+        raise KeyError("the design is not composed of blocks that could be passed over")
+
+
+def evaluated() -> tuple[int, int]:
+    """Evaluations of the instances of a composed design so far, and how many there were without passing over any;
+    zeros if the design is not composed."""
+    total = ctypes.c_uint64()
+    count = _function("lanikai_evaluated", ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64))
+    return int(count(ctypes.byref(total))), int(total.value)
+
+
+def peak_memory_bytes() -> int:
+    """Most memory that this process has had resident. (What `getrusage` says begins with what the parent had.)"""
+    status = Path("/proc/self/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return 1024 * int(line.split()[1])
+
+
+class Signal:
+    """A public variable of the design, `bits` wide. Read before the edge, write after it (`sim/inside/clock.py`)."""
+
+    def __init__(self, address: int, bits: int, size: int) -> None:
+        self.bits = bits
+        self._mask = (1 << bits) - 1
+        self._size = size
+        self._narrow: Any = _TYPES[size].from_address(address) if bits <= 64 else None
+        self._wide = (ctypes.c_uint8 * size).from_address(address)
+        self._poke = _function("lanikai_poke", None)
+
+    def get(self) -> int:
+        """The value, unsigned."""
+        if self._narrow is not None:
+            return int(self._narrow.value)
+        return int.from_bytes(self._wide, "little")
+
+    def set(self, value: int) -> None:
+        """Write an input of the top module. Raises ValueError if the value does not fit."""
+        if not 0 <= value <= self._mask:
+            raise ValueError(f"value {value:#x} does not fit {self.bits} bits")
+        if self._narrow is not None:
+            self._narrow.value = value
+        else:
+            ctypes.memmove(self._wide, value.to_bytes(self._size, "little"), self._size)
+        self._poke()
+
+
+def signal(name: str, scope: str = "TOP") -> Signal:
+    """The variable `name` of an instance (`scope`: "TOP" for the top module's ports, else instance names
+    joined by dots, the top module's name first). Raises KeyError if the design does not list it as public."""
+    find = _function(
+        "lanikai_signal",
+        ctypes.c_void_p,
+        ctypes.c_char_p,
+        ctypes.c_char_p,
+        ctypes.POINTER(ctypes.c_uint32),
+        ctypes.POINTER(ctypes.c_uint32),
+    )
+    bits, size = ctypes.c_uint32(), ctypes.c_uint32()
+    address = find(scope.encode(), name.encode(), ctypes.byref(bits), ctypes.byref(size))
+    if not address:
+        raise KeyError(f"no public signal {scope}.{name}")
+    return Signal(address, bits.value, size.value)
+
+
+def attach_memory(node: int, memory: np.ndarray, watched: np.ndarray, log: np.ndarray) -> None:
+    """Give node `node` of the simulation (`native/hostmem.cpp`) the bytes of `memory` as its host memory.
+
+    `watched`: a byte a 32-bit word, not zero where writes are logged; `log`: 1 + 2 * `LOG_RANGES` 32-bit
+    words, the number of ranges and then pairs of first word and the word after the last. The caller keeps
+    them alive.
+    """
+    pointer = ctypes.c_void_p
+    attach = _function(
+        "lanikai_memory_attach", None, ctypes.c_uint32, pointer, ctypes.c_uint64, pointer, pointer
+    )
+    attach(node, memory.ctypes.data, memory.nbytes, watched.ctypes.data, log.ctypes.data)
+
+
+def attach_commands(node: int, entries: np.ndarray, control: np.ndarray) -> None:
+    """Give node `node` (`native/messages.cpp`) its ring of commands: `entries`, two 64-bit words each, and `control`:
+    entries put in, entries taken, not zero while room is waited for. The caller keeps the arrays alive."""
+    _attach_ring("lanikai_messages_commands", (ctypes.c_uint32,), (node,), entries, control)
+
+
+def attach_events(entries: np.ndarray, control: np.ndarray) -> None:
+    """Give the simulation its ring of all nodes' events (`native/messages.cpp`): `entries`, two 64-bit words each, and
+    `control`: entries put in, entries taken, events lost. The caller keeps the arrays alive."""
+    _attach_ring("lanikai_messages_events", (), (), entries, control)
+
+
+def _attach_ring(
+    name: str, types: tuple[Any, ...], values: tuple[int, ...], entries: np.ndarray, control: np.ndarray
+) -> None:
+    pointer = ctypes.c_void_p
+    attach = _function(name, None, *types, pointer, ctypes.c_uint64, pointer)
+    attach(*values, entries.ctypes.data, len(entries), control.ctypes.data)

@@ -1,0 +1,1 @@
+"""Models around the RTL: the host and its PCI bus, the processor's mailbox, a router's agent."""

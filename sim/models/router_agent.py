@@ -1,0 +1,180 @@
+"""A router's agent port inside a simulation: its registers and control packets, for coroutines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lanikai.hdl.config import ConfigError, RouterConfig
+from lanikai.hdl.register_port import PROCESSOR_REQUEST, PROCESSOR_RESPONSE
+from lanikai.hdl.router.agent import RECEIVE_BASE, ROUTER_REGISTERS, SEND_BASE
+from lanikai.hdl.vl_arbiter.base import WEIGHT_BITS
+
+from ..errors import SimulationError
+from ..inside import native_api
+from ..inside.clock import Clock
+from ..inside.words import Fields
+
+__all__ = ["RouterAgent", "check_control_packet", "check_forwarding_table", "check_tables"]
+
+_REQUEST, _RESPONSE = Fields(PROCESSOR_REQUEST), Fields(PROCESSOR_RESPONSE)
+
+
+SEND_TIMEOUT_CYCLES = 1_000_000
+"""Wait for a control packet to leave, unless a caller says otherwise: as long as a network's watchdog waits."""
+MAX_WEIGHT = (1 << WEIGHT_BITS) - 1
+MAX_LIMIT = 255
+
+
+def check_tables(
+    config: RouterConfig,
+    *,
+    high: Sequence[tuple[int, int]],
+    low: Sequence[tuple[int, int]],
+    limit: int = MAX_LIMIT,
+    port: int | None = None,
+) -> None:
+    """VL arbitration tables for a router of `config`, rows of (VL, weight), and the port that they are for. Raises
+    ConfigError, naming the row."""
+    if port is not None and not 0 <= port < config.ports:
+        raise ConfigError(f"VL tables: port {port}: ports are 0 to {config.ports - 1}")
+    if not 0 <= limit <= MAX_LIMIT:
+        raise ConfigError(f"VL tables: limit = {limit}: 0 to {MAX_LIMIT}")
+    for name, rows in (("high", high), ("low", low)):
+        if len(rows) > config.vl_table_entries:
+            raise ConfigError(f"VL tables: {name} has {len(rows)} entries: at most {config.vl_table_entries}")
+        for entry, (vl, weight) in enumerate(rows):
+            place = f"VL tables: {name}, entry {entry}"
+            if vl == config.control_vl:
+                raise ConfigError(f"{place}: VL {vl} carries control packets alone, and is in no table")
+            if not 0 <= vl < config.data_vls:
+                raise ConfigError(f"{place}: VL {vl}: VLs are 0 to {config.data_vls - 1}")
+            if not 0 <= weight <= MAX_WEIGHT:
+                raise ConfigError(f"{place}: weight {weight}: 0 to {MAX_WEIGHT}")
+
+
+def check_forwarding_table(config: RouterConfig, ports: Sequence[int]) -> None:
+    """The port of each node, -1 for none. Raises ConfigError, naming the row."""
+    if len(ports) > config.forwarding_entries:
+        raise ConfigError(f"forwarding table has {len(ports)} rows: at most {config.forwarding_entries}")
+    for node, port in enumerate(ports):
+        if not -1 <= port < config.ports:
+            raise ConfigError(
+                f"forwarding table, node {node}: port {port}: ports are 0 to {config.ports - 1}, -1 for none"
+            )
+
+
+def check_control_packet(config: RouterConfig, flits: Sequence[int]) -> None:
+    """A control packet that an agent is to send. Raises ConfigError if the send memory does not hold it, or a flit is
+    wider than the link."""
+    if not 1 <= len(flits) <= config.management_flits:
+        raise ConfigError(
+            f"control packet of {len(flits)} flits: 1 to {config.management_flits} (RouterConfig.management_flits)"
+        )
+    for place, flit in enumerate(flits):
+        if flit < 0 or flit >> config.link.flit_bits:
+            raise ConfigError(
+                f"control packet, flit {place}: {flit:#x}: at most {config.link.flit_bits} bits"
+            )
+
+
+class RouterAgent:
+    """The agent of router `router` of a network whose ports `router{r}_agent__request` and `__response` are
+    public. `scope`: the instance that has them. One coroutine may use it at a time; an access takes a cycle,
+    and of VL tables as long as the last commit is being taken up (`TableSignature.wait_bound` cycles at most)."""
+
+    def __init__(self, clock: Clock, config: RouterConfig, router: int, *, scope: str = "TOP") -> None:
+        self._clock, self._config, self._router = clock, config, router
+        self._request = native_api.signal(f"router{router}_agent__request", scope)
+        self._response = native_api.signal(f"router{router}_agent__response", scope)
+        self._lanes = config.link.flit_bits // 32
+
+    @property
+    def pending(self) -> bool:
+        """Whether a control packet or a drop report is there."""
+        return bool(_RESPONSE.get(self._response.get(), "event"))
+
+    async def access(self, address: int, value: int | None = None) -> int:
+        """Writes a word, or reads one."""
+        await self._clock.drive_phase()
+        write = value is not None
+        self._request.set(_REQUEST.pack(valid=1, write=write, address=address, data=value or 0))
+        while True:
+            await self._clock.sample_phase()
+            ready = _RESPONSE.get(self._response.get(), "ready")
+            await self._clock.drive_phase()
+            if ready:
+                break
+        self._request.set(0)
+        return _RESPONSE.get(self._response.get(), "data")
+
+    async def write(self, name: str, **fields: int) -> None:
+        """Writes a register of `router.rdl`. Raises ValueError for a bad field."""
+        register = ROUTER_REGISTERS[name]
+        await self.access(register.offset, register.pack(**fields))
+
+    async def read(self, name: str) -> dict[str, int]:
+        """The fields of a register."""
+        register = ROUTER_REGISTERS[name]
+        return register.unpack(await self.access(register.offset))
+
+    async def write_tables(
+        self,
+        *,
+        high: Sequence[tuple[int, int]],
+        low: Sequence[tuple[int, int]],
+        limit: int = 255,
+        port: int | None = None,
+        crossbar: bool = False,
+    ) -> None:
+        """VL arbitration tables, rows of (VL, weight), of one port's link or crossbar input, or (`port` None)
+        of all; entries are served in the order of the rows. They take effect at the next frame's start. Raises
+        ConfigError (`check_tables`) before anything is written. With `deficit`, whose rows are quanta of VLs, VLs that
+        are not given keep theirs."""
+        check_tables(self._config, high=high, low=low, limit=limit, port=port)
+        rest = 0 if self._config.vl_arbiter == "deficit" else self._config.vl_table_entries
+        await self.write("SELECT", port=port or 0, crossbar=crossbar, everywhere=port is None)
+        for is_high, rows in ((1, high), (0, low)):
+            for entry in range(max(len(rows), rest)):
+                vl, weight = rows[entry] if entry < len(rows) else (0, 0)
+                await self.write("VL_TABLE_ENTRY", high=is_high, entry=entry, vl=vl, weight=weight)
+        await self.write("VL_TABLE_COMMIT", limit=limit)
+
+    async def write_forwarding_table(self, ports: Sequence[int]) -> None:
+        """The port of each node (`Network.forwarding_table`); -1 for a node that cannot be reached. Raises
+        ConfigError before anything is written."""
+        check_forwarding_table(self._config, ports)
+        for node, port in enumerate(ports):
+            await self.write("ROUTE_SELECT", node=node)
+            await self.write("ROUTE_PORT", port=max(port, 0), known=port >= 0)
+
+    async def receive(self) -> list[int]:
+        """The flits of the control packet that is there; empty if none is. Frees the memory."""
+        status = await self.read("RECEIVE")
+        if not status["valid"]:
+            return []
+        flits = []
+        for row in range(min(status["flits"], self._config.management_flits)):
+            words = [
+                await self.access(RECEIVE_BASE + 4 * (row * self._lanes + k)) for k in range(self._lanes)
+            ]
+            flits.append(sum(word << 32 * k for k, word in enumerate(words)))
+        await self.write("RECEIVE", free=1)
+        return flits
+
+    async def send(self, flits: Sequence[int], *, timeout_cycles: int = SEND_TIMEOUT_CYCLES) -> None:
+        """Sends a control packet of these flits (`packet.packet_words`), when the one before has left. Raises
+        ConfigError (`check_control_packet`) before anything is written, SimulationError if the one before has not
+        left within `timeout_cycles`: the control VL of its port stands still."""
+        check_control_packet(self._config, flits)
+        began = self._clock.cycle
+        while (await self.read("SEND"))["busy"]:
+            if self._clock.cycle - began >= timeout_cycles:
+                raise SimulationError(
+                    f"router {self._router}: the control packet before has not left for {timeout_cycles} cycles: "
+                    "nobody takes what its port sends on the control VL"
+                )
+        for row, flit in enumerate(flits):
+            for k in range(self._lanes):
+                word = flit >> 32 * k & 0xFFFFFFFF
+                await self.access(SEND_BASE + 4 * (row * self._lanes + k), word)
+        await self.write("SEND", flits=len(flits))

@@ -1,1 +1,0 @@
-"""A network under traffic made and measured in RTL: configuration, model, and the object for coroutines."""

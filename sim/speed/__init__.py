@@ -1,0 +1,1 @@
+"""Measures simulation speed (`lanikai bench`)."""

@@ -1,0 +1,104 @@
+"""The cases that `lanikai bench` measures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lanikai.hdl.config import RouterConfig, preset
+from lanikai.hdl.traffic.setup import ClassSetup
+
+from ..errors import UserError
+
+__all__ = ["CASES", "BenchCase", "find_cases"]
+
+LOADS = (0.1, 0.3, 0.5, 0.7)
+PACKET_FLITS = 40
+VLS = 15
+"""VLs that packets are spread over; VL 15 is management's."""
+HOSTS = "hosts-"
+"""Before a network's name: every message by a host in Python."""
+WARMUP_CYCLES = 5000
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchCase:
+    """One model, at one load.
+
+    - `model`: names the network or cluster; `hosts-mesh4x4` is the network `mesh4x4`, whose every message a coroutine
+      in Python posts, and another receives
+    - `load`: flits a node and cycle; None for a cluster at full rate
+    - `cycles`: length of a stretch
+    """
+
+    model: str
+    load: float | None
+    cycles: int
+
+    @property
+    def hosts(self) -> bool:
+        """Whether messages are posted and received in Python."""
+        return self.model.startswith(HOSTS)
+
+    @property
+    def name(self) -> str:
+        """`mesh4x4@0.3`."""
+        return self.model if self.load is None else f"{self.model}@{self.load:g}"
+
+    def system(self) -> Any:
+        """What it runs on (`experiments.backend.System`)."""
+        if self.load is None:
+            from ..experiments.measure.gm_hosts import gm_cluster
+
+            return gm_cluster().replace(skip_quiet=False)
+        from ..experiments.measure.named_networks import named_network
+        from ..systems.message_config import HostNetworkConfig
+        from ..systems.traffic_config import NetworkBenchConfig
+
+        base = preset(RouterConfig, "lanai4")
+        link = base.link.replace(flit_bits=128, vls=16, rate_num=1, rate_den=1)
+        router = base.replace(link=link, input_buffer_flits=10, output_buffer_flits=10)
+        network = named_network(self.model.removeprefix(HOSTS), router)
+        if self.hosts:
+            return HostNetworkConfig(network=network, ring_slots=1024)
+        return NetworkBenchConfig(network=network)
+
+    def job(self, runs: int) -> tuple[str, dict[str, Any]]:
+        """Entry and spec of its run."""
+        spec: dict[str, Any] = {"runs": runs, "cycles": self.cycles, "warmup_cycles": WARMUP_CYCLES}
+        if self.load is None:
+            spec["message_bytes"] = 65536
+            return "lanikai.sim.speed.points:cluster_rate", spec
+        if self.hosts:
+            spec |= {"load": self.load, "packet_flits": PACKET_FLITS, "vls": VLS}
+            return "lanikai.sim.speed.host_points:hosts_rate", spec
+        setup = ClassSetup(load=self.load, packet_flits=PACKET_FLITS, vl_count=VLS)
+        spec["classes"] = [setup.model_dump(mode="json")]
+        return "lanikai.sim.speed.points:network_rate", spec
+
+
+def _network(model: str, cycles: int) -> list[BenchCase]:
+    return [BenchCase(model=model, load=load, cycles=cycles) for load in LOADS]
+
+
+CASES: tuple[BenchCase, ...] = (
+    *_network("mesh4x4", 20_000),
+    *_network("mesh5x5", 12_000),
+    *_network("mesh8x8", 5_000),
+    *_network("router8", 40_000),
+    *_network("hosts-mesh4x4", 20_000),
+    BenchCase(model="gm-cluster", load=None, cycles=100_000),
+)
+"""Everything; a stretch lasts about half a second."""
+
+
+def find_cases(names: list[str]) -> list[BenchCase]:
+    """The cases that `names` name, each a case or a model; all for no names. Raises UserError."""
+    found = []
+    for name in names:
+        mine = [case for case in CASES if name in (case.name, case.model)]
+        if not mine:
+            valid = ", ".join([*dict.fromkeys(case.model for case in CASES), CASES[0].name])
+            raise UserError(f"--case {name!r}: one of {valid} (a model, or a model at a load)")
+        found += [case for case in mine if case not in found]
+    return found or list(CASES)

@@ -1,0 +1,107 @@
+"""What a bench runs inside a simulation: the same stretch of cycles with Python alive, then by the model alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from lanikai.hdl.traffic.ports import MEASUREMENT, MEASUREMENT_NODE
+from lanikai.hdl.traffic.setup import ClassSetup
+
+from ..errors import SimulationError
+from ..experiments.measure.gm_flows import Flow, start_flows
+from ..experiments.measure.gm_hosts import start_gm
+from ..inside import native_api
+from ..inside.clock import Clock
+from ..systems.cluster import Cluster
+from ..systems.traffic_network import NetworkBench
+
+__all__ = ["cluster_rate", "network_rate"]
+
+WATCH_CYCLES = 1000
+"""A host of a network looks at its counters so often."""
+FOREVER = (1 << 31) - 1
+"""Window of a measurement that outlasts every bench, cycles."""
+
+
+async def _samples(
+    clock: Clock,
+    spec: Any,
+    progress: Callable[[float, str], None],
+) -> dict[str, Any]:
+    """`spec["runs"]` pairs of stretches of `spec["cycles"]` cycles: cycles a second under cocotb, then of the model
+    alone, so that a ratio is of two neighbours in time."""
+    cycles = spec["cycles"]
+    samples: list[list[float]] = []
+    for run in range(spec["runs"]):
+        progress(run / spec["runs"], f"run {run + 1} of {spec['runs']}")
+        began = time.process_time()
+        await clock.sleep(cycles)
+        alive = cycles / (time.process_time() - began)
+        samples.append([alive, cycles / native_api.bare_seconds(cycles)])
+    return {
+        "samples": samples,
+        "memory_bytes": native_api.peak_memory_bytes(),
+    }
+
+
+async def network_rate(bench: NetworkBench, spec: Any) -> dict[str, Any]:
+    """A network under the load of `spec["classes"]` (`ClassSetup`), made by RTL sources; beside it a coroutine for
+    each node wakes every `WATCH_CYCLES` and reads a counter of the design."""
+    await bench.start_nodes()
+    await bench.set_classes([ClassSetup(**one) for one in spec["classes"]])
+    settings = {
+        "WARMUP": spec["warmup_cycles"],
+        "WINDOW": FOREVER,
+        "LIMIT": FOREVER,
+        "CONTROL": MEASUREMENT["CONTROL"].pack(start=1),
+    }
+    await bench.write(((MEASUREMENT_NODE, MEASUREMENT[name].offset), word) for name, word in settings.items())
+    await bench.clock.sleep(bench.config.traffic.clear_cycles + spec["warmup_cycles"])
+    dropped = native_api.signal("dropped")
+    seen = [0]
+
+    async def host(node: int) -> None:
+        await bench.clock.sleep(1 + node * WATCH_CYCLES // bench.config.traffic.nodes)
+        while True:
+            await bench.clock.sleep(WATCH_CYCLES)
+            seen[0] += dropped.get() == 0
+
+    for node in range(bench.config.traffic.nodes):
+        bench.clock.spawn(host(node), f"host {node}")
+    measured = await _samples(bench.clock, spec, bench.progress)
+    return measured | {"wakeups": seen[0]}
+
+
+async def cluster_rate(cluster: Cluster, spec: Any) -> dict[str, Any]:
+    """A cluster whose node i sends 64 KB messages to node i + 1 as fast as it can, hosts and firmware in Python. The
+    model alone cannot run on without them, so there is no such stretch. Raises SimulationError if nothing is
+    delivered."""
+    hosts = start_gm(cluster)
+    nodes = range(len(hosts))
+    flows = [
+        Flow(source=node, target=(node + 1) % len(hosts), target_port=1, message_bytes=spec["message_bytes"])
+        for node in nodes
+    ]
+    delivered = [0]
+
+    def deliver(flow: int, length: int) -> None:
+        delivered[0] += length
+
+    await start_flows(cluster, hosts, flows, deliver)
+    await cluster.clock.sleep(spec["warmup_cycles"])
+    cycles = spec["cycles"]
+    samples = []
+    for run in range(spec["runs"]):
+        cluster.progress(run / spec["runs"], f"run {run + 1} of {spec['runs']}")
+        before, began = delivered[0], time.process_time()
+        await cluster.clock.sleep(cycles)
+        samples.append([cycles / (time.process_time() - began)])
+        if delivered[0] == before:
+            raise SimulationError("nothing was delivered in a stretch of the bench")
+    return {
+        "samples": samples,
+        "memory_bytes": native_api.peak_memory_bytes(),
+        "delivered_bytes": delivered[0],
+    }

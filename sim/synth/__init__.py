@@ -1,0 +1,1 @@
+"""Synthesis for FPGA: blocks, tools, reports of area and clock frequency."""

@@ -1,0 +1,64 @@
+"""What `lanikai synth nic --report` shows beside the card: its aim, and its blocks, each alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lanikai.hdl.config import Config, NicConfig
+
+__all__ = ["AIMS", "Aim", "Beside", "beside"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aim:
+    """What a block is to keep to: at most `lut4` LUT4s of logic, at least `fmax_mhz`."""
+
+    lut4: int
+    fmax_mhz: int
+
+
+AIMS = {"nic": Aim(lut4=6000, fmax_mhz=100)}
+"""Of a `lanai7` card with 16 flows, its SRAM outside."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """A block to be synthesized beside another one: `label`, its name in `BLOCKS` (`what`), its `config`, and whether
+    its clock is measured too (`clock`), not area alone."""
+
+    label: str
+    what: str
+    config: Config
+    clock: bool = False
+
+
+def beside(what: str, config: Any) -> list[Beside]:
+    """What is reported beside the block `what` of `config`; nothing for most."""
+    if what != "nic":
+        return []
+    card: NicConfig = config
+
+    def block(label: str, name: str, *, clock: bool = False, **changes: Any) -> Beside:
+        return Beside(label=label, what=name, config=card.replace(**changes), clock=clock)
+
+    # So many flows need a tree, and the tree a clock of 18 bits.
+    tree, bits = "tree", max(card.rtc_bits, 18)
+    return [
+        block(f"rate control, {card.flows} flows", "rate-control", clock=True),
+        block(
+            "rate control, 1024 flows",
+            "rate-control",
+            clock=True,
+            flows=1024,
+            rate_structure=tree,
+            rtc_bits=bits,
+        ),
+        block("host DMA, alignment 4", "host-dma", dma_alignment_bytes=4),
+        block("host DMA, alignment 1", "host-dma", dma_alignment_bytes=1),
+        block("descriptor queue of host DMA, arrival", "dma-queue", host_dma_queue_order="arrival"),
+        block("doorbell queue, 1024 channels", "doorbell", channels=1024, doorbell="queue"),
+        block("completion", "completion"),
+        block("protection", "protection"),
+        block("translation", "translation"),
+    ]

@@ -1,0 +1,1 @@
+"""Systems under test: cluster of cards, networks of traffic nodes and of Python hosts, a rate unit."""

@@ -1,0 +1,335 @@
+"""A cluster: its configuration, its model, and the object that coroutines use inside the simulation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NoReturn, Self
+
+from lanikai.hdl.config import Config, ConfigError, NicConfig, RouterConfig, preset
+from lanikai.hdl.network import Network, chain, single_router
+from pydantic import Field, model_validator
+
+from ..build.model import Model, Progress, Recipe, Variant, build
+from ..errors import SimulationError
+from ..inside import deliveries, native_api
+from ..inside.clock import Clock
+from ..inside.deliveries import Observed
+from ..inside.session import Session, load_coroutine
+from ..inside.watchdog import WATCHDOG_BITS, report, summary
+from ..models.host_bus import SimulatedHost
+from ..models.pci_host import PciTiming
+from ..models.processor_mailbox import SimulatedProcessor, processor_ends
+
+__all__ = [
+    "ENTRY",
+    "Cluster",
+    "ClusterConfig",
+    "Node",
+    "build_cluster",
+    "cluster_preset",
+    "cluster_preset_names",
+    "cluster_spec",
+    "run_point",
+]
+
+
+class ClusterConfig(Config):
+    """Nodes on one router or a chain of routers, each with a host, a NIC and its firmware's processor. Default:
+    profile `lanai4`."""
+
+    nodes: int = Field(3, ge=1, le=64, description="nodes; on one router node i is at port i")
+    chain: tuple[int, ...] = Field(
+        (),
+        max_length=16,
+        description="nodes on each router of a chain of routers, numbered router by router; empty: one router "
+        "with all of them",
+    )
+    router: RouterConfig = Field(
+        default_factory=lambda: preset(RouterConfig, "lanai4"),
+        description="the router; it gets a port for every node, and for its neighbours, if `ports` is less",
+    )
+    nic: NicConfig = Field(
+        default_factory=lambda: preset(NicConfig, "lanai4"), description="every node's network interface card"
+    )
+    pci: PciTiming = Field(default_factory=PciTiming, description="every host's bus")
+    memory_bytes: int = Field(
+        1 << 24, ge=4096, le=1 << 31, multiple_of=4096, description="memory of every host, bytes"
+    )
+    watchdog_cycles: int = Field(
+        1_000_000,
+        ge=0,
+        lt=1 << WATCHDOG_BITS,
+        description="cycles without any movement after which the simulation is ended; 0: never",
+    )
+    delivery_cycles: int = Field(
+        5_000_000,
+        ge=0,
+        description="cycles in which messages wait and none moves on at any host, though flits do (they are "
+        "refused and sent again), after which the simulation is ended; 0: never. 5 million are 0.15 s at 33 MHz",
+    )
+    skip_quiet: bool = Field(
+        True,
+        description="time passes over cycles in which nothing can happen: the same results, sooner (not with "
+        "cards that have packet buffers of VLs or flows that the card stamps: `vl_packets`, `stamp_flows`)",
+    )
+    limit_cycles: int = Field(
+        0, ge=0, description="cycles after which the simulation is ended, whatever moves; 0: never"
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.router.link != self.nic.link:
+            raise ValueError("router.link and nic.link differ: both ends of a link are configured alike")
+        if self.chain and sum(self.chain) != self.nodes:
+            raise ValueError(f"chain = {list(self.chain)}: {sum(self.chain)} nodes, but nodes = {self.nodes}")
+        assert self.network
+        return self
+
+    def build(self, variant: Variant = "fast", progress: Progress | None = None) -> Model:
+        """`build_cluster`."""
+        return build_cluster(self, variant, progress)
+
+    def job(self, entry: str, spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """What `run.run` is given to have `entry` run on the cluster with `spec`: entry and spec."""
+        return ENTRY, cluster_spec(self, entry, spec)
+
+    @cached_property
+    def network(self) -> Network:
+        """Routers and links."""
+        if self.chain:
+            return chain(
+                len(self.chain),
+                router=self.router.replace(ports=max(self.router.ports, max(self.chain) + 2)),
+                node_buffer_flits=self.nic.input_buffer_flits,
+                nodes=self.chain,
+            )
+        ports = max(self.router.ports, self.nodes)
+        return single_router(
+            self.nodes,
+            router=self.router.replace(ports=ports),
+            node_buffer_flits=self.nic.input_buffer_flits,
+        )
+
+
+_PRESETS: Mapping[str, ClusterConfig] = {
+    "tiny": ClusterConfig(
+        nodes=2,
+        router=preset(RouterConfig, "tiny"),
+        nic=preset(NicConfig, "tiny"),
+        memory_bytes=65536,
+        watchdog_cycles=20_000,
+    ),
+    "lanai4": ClusterConfig(),
+    # Every bus is the profile's: as wide as the card's `bus_bits`, at its clock.
+    **{
+        name: ClusterConfig(
+            router=preset(RouterConfig, name),
+            nic=preset(NicConfig, name),
+            pci=PciTiming.at(preset(NicConfig, name).clock_hz),
+        )
+        for name in ("lanai7", "iba")
+    },
+}
+
+
+def cluster_preset_names() -> list[str]:
+    """Names of the cluster presets."""
+    return list(_PRESETS)
+
+
+def cluster_preset(name: str, **changes: Any) -> ClusterConfig:
+    """The cluster preset `name`, with `changes`. Raises ConfigError for an unknown name."""
+    if name not in _PRESETS:
+        raise ConfigError(f"ClusterConfig: unknown preset {name!r}; valid presets: {', '.join(_PRESETS)}")
+    return _PRESETS[name].replace(**changes)
+
+
+def settle_cycles(config: ClusterConfig) -> int:
+    """Cycles without movement after which no block of a cluster has a pause of its own left: a retried access of
+    the host's bus (`retry_idle_cycles`), the next slot of a link, a decision of the rate control unit (64
+    cycles cover the tree of 1024 flows), each counted twice."""
+    link = config.nic.link
+    return 2 * (config.pci.retry_idle_cycles + -(-link.rate_den // link.rate_num) + 64 + link.delay_cycles)
+
+
+def build_cluster(
+    config: ClusterConfig, variant: Variant = "fast", progress: Progress | None = None
+) -> Model:
+    """The cluster's model, from the cache if it was built before. Raises as `build.build` does."""
+
+    def make() -> Any:
+        from .cluster_verilog import cluster_design
+
+        return cluster_design(config)
+
+    # The watchdog's limit is an input of the design; the other limits are none of it.
+    none_of_it = {"delivery_cycles", "limit_cycles", "skip_quiet"} | (set() if config.chain else {"chain"})
+    text = config.replace(watchdog_cycles=0).model_dump_json(exclude=none_of_it)
+    return build(Recipe(name="cluster", config=text, make=make), variant, progress)
+
+
+def cluster_spec(config: ClusterConfig, entry: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """What `run` is given, with `ENTRY` as its entry, to have `entry` ("module:coroutine") run on a cluster
+    with `spec`."""
+    return {"cluster": config.model_dump(mode="json"), "entry": entry, "spec": dict(spec)}
+
+
+ENTRY = "lanikai.sim.systems.cluster:run_point"
+"""The `entry` of `run.run` for a spec made by `cluster_spec`."""
+
+
+async def run_point(session: Session) -> Any:
+    """Make the cluster of a session whose spec is `cluster_spec`'s, and run the coroutine named there with
+    the cluster and its spec."""
+    cluster = Cluster(ClusterConfig(**session.spec["cluster"]), session)
+    coroutine = load_coroutine(session.spec["entry"])
+    session.started = time.perf_counter()
+    return await coroutine(cluster, session.spec["spec"])
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node: `number`; `processors`, the ports of its card's processors, one or two
+    (`lanikai.firmware.ports.ProcessorPort`); `host` (`lanikai.sim.host.bus.HostBus`)."""
+
+    number: int
+    processors: tuple[SimulatedProcessor, ...]
+    host: SimulatedHost
+
+    @property
+    def processor(self) -> SimulatedProcessor:
+        """The first, or only, processor's port."""
+        return self.processors[0]
+
+
+class Cluster:
+    """The cluster inside its simulation.
+
+    - `config`, `network` (routes: `network.source_route(source, destination)`), `nodes`.
+    - `clock`, and what a run has: `seed`, `random`, `progress(fraction, text)`, `out_dir`.
+
+    A watchdog ends the simulation with SimulationError when nothing has moved for `config.watchdog_cycles`;
+    when messages wait and no part given to `observe` has delivered anything for `config.delivery_cycles`; or
+    after `config.limit_cycles`. Before, it writes queues, credits and VL state, and the state of the parts,
+    into the log.
+    """
+
+    def __init__(self, config: ClusterConfig, session: Session) -> None:
+        self.config = config
+        self.network = config.network
+        self.clock: Clock = session.clock
+        self.seed, self.random, self.out_dir = session.seed, session.random, session.out_dir
+        self.progress = session.progress
+        self._dut = session.dut
+        self.nodes = [self._node(i) for i in range(config.nodes)]
+        native_api.signal("watchdog_limit").set(config.watchdog_cycles)
+        # What no port of the card shows: VL tables that are taken up, the scan of stamps.
+        hidden = config.nic.vl_packets or config.nic.stamp_flows
+        if config.skip_quiet and not hidden:
+            self._skip_quiet()
+        self._observed: list[Observed] = []
+        self.clock.spawn(self._watch(), "watchdog")
+        if config.delivery_cycles:
+            self.clock.spawn(self._watch_deliveries(), "watchdog.deliveries")
+        if config.limit_cycles:
+            self.clock.spawn(self._watch_limit(), "watchdog.limit")
+
+    def _node(self, i: int) -> Node:
+        dut = self._dut
+        processors = tuple(
+            SimulatedProcessor(
+                self.clock,
+                command=native_api.signal(f"nic{i}_command{end}"),
+                answer=native_api.signal(f"nic{i}_answer{end}"),
+                event=native_api.signal(f"nic{i}_event{end}"),
+                handle=getattr(dut, f"nic{i}_event{end}"),
+                step=_signal_of_waves(f"nic{i}_step{end}"),
+            )
+            for end in processor_ends(self.config.nic)
+        )
+        host = SimulatedHost(
+            i,
+            self.clock,
+            memory_bytes=self.config.memory_bytes,
+            command=native_api.signal(f"host{i}_command"),
+            response=native_api.signal(f"host{i}_response"),
+            done=getattr(dut, f"host{i}_done"),
+            write_event=getattr(dut, f"host{i}_write_event"),
+            interrupt=native_api.signal(f"nic{i}_interrupt"),
+            interrupt_handle=getattr(dut, f"nic{i}_interrupt"),
+        )
+        return Node(i, processors, host)
+
+    def _skip_quiet(self) -> None:
+        config, nic = self.config, self.config.nic
+        native_api.skip(
+            nodes=config.nodes,
+            settle_cycles=settle_cycles(config),
+            num=nic.rtc_cycles_num,
+            den=nic.rtc_cycles_den,
+            bits=nic.rtc_bits,
+            reach_ticks=nic.max_idt_ticks,
+            # Whole rounds of a tree's scan, so that it stands where it would have.
+            round_cycles=nic.rate_scan_cycles if nic.rate_tree else 1,
+            # Until then no NDT can have fallen so far behind that the rate control unit moves it by itself.
+            horizon_cycles=int(nic.max_lag_ticks * nic.tick_cycles),
+        )
+
+    @property
+    def skipped_cycles(self) -> int:
+        """Cycles that time has passed over so far, as nothing could happen in them."""
+        return native_api.skipped()
+
+    @property
+    def dropped(self) -> int:
+        """Packets that routers have dropped since the start."""
+        return native_api.signal("network_dropped").get()
+
+    def state(self) -> list[str]:
+        """Queues, credits and VL state of every block, then the state of observed software, a line each, for
+        a log."""
+        from .cluster_verilog import TOP, probes
+
+        return report(TOP, probes(self.config)) + deliveries.describe(self._observed)
+
+    def observe(self, part: Observed) -> None:
+        """Have the watchdog look at a control program or a host library."""
+        self._observed.append(part)
+
+    async def _watch(self) -> None:
+        await self.clock.change(self._dut.watchdog_fired)
+        self._end(f"nothing has moved for {self.config.watchdog_cycles} cycles")
+
+    async def _watch_deliveries(self) -> None:
+        limit = self.config.delivery_cycles
+        while True:
+            quiet = deliveries.quiet_cycles(self._observed, self.clock.cycle) if self._observed else 0
+            if quiet >= limit:
+                self._end(f"nothing has been delivered for {quiet} cycles, though messages wait")
+            await self.clock.sleep(limit - quiet)
+
+    async def _watch_limit(self) -> None:
+        await self.clock.sleep(self.config.limit_cycles)
+        self._end(f"the limit of {self.config.limit_cycles} cycles is reached")
+
+    def _end(self, why: str) -> NoReturn:
+        """Write the state into the log and end the simulation."""
+        from .cluster_verilog import TOP, probes
+
+        print(f"watchdog: state in cycle {self.clock.cycle}", *self.state(), sep="\n", flush=True)
+        flits = summary(TOP, probes(self.config)) or "no flit waits in the network"
+        software = deliveries.summary(self._observed)
+        raise SimulationError(
+            f"{why} (now cycle {self.clock.cycle}); waiting: {flits}" + (f"; {software}" if software else "")
+        )
+
+
+def _signal_of_waves(name: str) -> native_api.Signal | None:
+    """A signal that builds with waves alone have."""
+    try:
+        return native_api.signal(name)
+    except KeyError:
+        return None

@@ -1,0 +1,287 @@
+"""Hosts of a network, in Python: coroutines that post messages and receive them.
+
+Commands and events pass through rings in memory that Python shares with the simulation (`native/messages.cpp`): a host
+posts by writing 16 bytes, and all that reaches it from the simulator is one wake-up for all events of a cycle.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from struct import Struct
+from typing import Any, NamedTuple
+
+import numpy as np
+from lanikai.hdl.traffic.checker import ERRORS
+from lanikai.hdl.traffic.message import COMMAND, EVENT, NOW_BITS, TAG_BITS
+from lanikai.hdl.traffic.ports import REQUEST, route_address
+
+from ..errors import SimulationError
+from ..inside import native_api
+from ..inside.clock import Clock, Clocked, EventFlag
+from ..inside.session import Session, load_coroutine
+from ..inside.watchdog import report, summary
+from ..inside.words import Fields
+from .message_config import HostNetworkConfig
+from .message_verilog import TOP, probes
+
+__all__ = ["HostNetwork", "Message", "MessageHost", "run_point"]
+
+EVENT_SLOTS = 1 << 14
+"""Events that wait at most: more than arrive while Python stands still in a bench's stretch of the model alone."""
+_POST_CYCLES = 1
+"""A node has a command in the cycle after its post. What is posted beforehand waits so long, too."""
+_NOW = (1 << NOW_BITS) - 1
+_WORD = (1 << 32) - 1
+_REQUEST = Fields(REQUEST)
+_ENTRY = Struct("<QQ")
+_PUT, _TAKEN, _WAITS = 0, 1, 2
+_LOST = 2
+_COMMAND = {name: field.offset for name, field in COMMAND}
+_EVENT = [(field.offset, (1 << field.width) - 1) for _, field in EVENT]
+
+
+class Message(NamedTuple):
+    """A message as it was received: `source` and `vl` it was sent from and on, its `flits` and `tag`, and the
+    `cycle` in which its last flit was on the receiver's link."""
+
+    source: int
+    vl: int
+    flits: int
+    tag: int
+    cycle: int
+
+
+class MessageHost(Clocked):
+    """One host. Its coroutines post and receive; any number may post, one at a time receives."""
+
+    def __init__(self, node: int, network: HostNetwork) -> None:
+        super().__init__(network.clock)
+        config = network.config
+        self.node = node
+        self.inbox: deque[Message] = deque()
+        self.arrived: EventFlag = self.flag()
+        self._room: EventFlag = self.flag()
+        self.sent = self.received = 0
+        self._network, self._slots = network, config.ring_slots
+        self._nodes, self._link = config.traffic.nodes, config.traffic.link
+        self._longest = config.traffic.max_packet_flits
+        self._entries = np.zeros((config.ring_slots, 2), np.uint64)
+        self._control = np.zeros(3, np.uint64)
+        native_api.attach_commands(node, self._entries, self._control)
+        self._bytes, self._state = self._entries.data.cast("B"), self._control.data
+
+    async def send(
+        self,
+        destination: int,
+        flits: int,
+        *,
+        vl: int = 0,
+        tag: int = 0,
+        service_level: int = 0,
+        not_before: int | None = None,
+    ) -> int:
+        """Post a message; returns the cycle (`HostNetwork.now`) of the post, or `not_before`: a cycle until which the
+        node keeps it back (less than 2^31 ahead; later posts wait behind it). Waits while the ring is full. Raises
+        ValueError for what the network cannot carry."""
+        if not (0 <= destination < self._nodes and destination != self.node):
+            raise ValueError(f"destination = {destination}: another of the nodes 0 to {self._nodes - 1}")
+        if not self._link.header_flits <= flits <= self._longest:
+            raise ValueError(f"flits = {flits}: {self._link.header_flits} to {self._longest}")
+        if not 0 <= vl < self._link.vls:
+            raise ValueError(f"vl = {vl}: 0 to {self._link.vls - 1}")
+        if not (0 <= tag < 1 << TAG_BITS and 0 <= service_level < 16):
+            raise ValueError(
+                f"tag = {tag}, service_level = {service_level}: 0 to 2^{TAG_BITS} - 1, and 0 to 15"
+            )
+        state = self._state
+        while state[_PUT] - state[_TAKEN] == self._slots:
+            self._room.clear()
+            state[_WAITS] = 1
+            self._network.cramped.add(self)
+            await self._room.wait()
+        when = self._network.now
+        if not_before is not None and not_before > when:
+            when = not_before
+        word = (
+            destination
+            | vl << _COMMAND["vl"]
+            | flits << _COMMAND["flits"]
+            | service_level << _COMMAND["service_level"]
+            | tag << _COMMAND["tag"]
+            | (when + _POST_CYCLES & _NOW) << _COMMAND["not_before"]
+        )
+        put = state[_PUT]
+        _ENTRY.pack_into(self._bytes, put % self._slots * 16, word & (1 << 64) - 1, word >> 64)
+        state[_PUT] = put + 1
+        self.sent += 1
+        return when
+
+    def make_room(self) -> bool:
+        """Wake the coroutines that wait for room in the ring; whether there is any."""
+        if self._state[_WAITS]:
+            return False
+        self._room.set()
+        return True
+
+    async def receive(self) -> Message:
+        """The next message; waits for it. Every bit of it was as it should be."""
+        while not self.inbox:
+            self.arrived.clear()
+            await self.arrived.wait()
+        return self.inbox.popleft()
+
+
+class HostNetwork:
+    """The network: `config`, `clock`, `hosts`, and what a run has (`seed`, `random`, `progress`).
+
+    Ends the simulation with SimulationError when a node receives what is not its own, not whole, not what was sent
+    or not in order, when an event is lost, and when nothing has moved for `config.watchdog_cycles` though messages
+    are under way. `cramped`: the hosts that wait for room in their rings; `deliveries`: cycles so far
+    whose events were handed out; `delivery_seconds`: wall-clock time that that took.
+    """
+
+    def __init__(self, config: HostNetworkConfig, session: Session) -> None:
+        self.config = config
+        self.clock: Clock = session.clock
+        self.seed, self.random, self.progress = session.seed, session.random, session.progress
+        self.cramped: set[MessageHost] = set()
+        self.deliveries = 0
+        self.delivery_seconds = 0.0
+        self._ahead, self._deaf = 0, False
+        self._dut = session.dut
+        self._events = np.zeros((EVENT_SLOTS, 2), np.uint64)
+        self._control = np.zeros(3, np.uint64)
+        native_api.attach_events(self._events, self._control)
+        self._bytes, self._state = self._events.data.cast("B"), self._control.data
+        self.hosts = [MessageHost(node, self) for node in range(config.traffic.nodes)]
+        self._listen()
+        self.clock.spawn(self._watch(), "watchdog")
+
+    async def start(self) -> None:
+        """Give every node its routes. To be called once, before any message is sent."""
+        network, nodes = self.config.network, range(self.config.traffic.nodes)
+        request = native_api.signal("request")
+        for node in nodes:
+            for destination in nodes:
+                route = 0 if destination == node else network.source_route(node, destination)
+                address = route_address(destination)
+                for word, offset in ((route & _WORD, 0), (route >> 32, 4)):
+                    request.set(
+                        _REQUEST.pack(valid=1, write=1, node=node, address=address + offset, data=word)
+                    )
+                    await self.clock.sleep(1)
+        request.set(0)
+        await self.clock.sleep(2)
+        native_api.signal("watchdog_limit").set(self.config.watchdog_cycles)
+
+    async def settle(self, *, poll_cycles: int = 100, limit_cycles: int = 1_000_000) -> None:
+        """Return when every message posted has been delivered and all credits are home, within `poll_cycles`. Raises
+        SimulationError after `limit_cycles`, or if a router dropped a packet or holds something."""
+        settled = native_api.signal("settled")
+        until = self.clock.cycle + limit_cycles
+        while not (settled.get() and self.sent == self.received):
+            if self.clock.cycle >= until:
+                raise SimulationError(
+                    f"after {limit_cycles} cycles {self.sent - self.received} of {self.sent} messages have not arrived"
+                    if self.sent != self.received
+                    else f"after {limit_cycles} cycles not all credits are home"
+                )
+            await self.clock.sleep(poll_cycles)
+        if dropped := native_api.signal("dropped").get():
+            raise SimulationError(f"routers dropped {dropped} packets")
+        if stuck := summary(TOP, probes(self.config)):
+            raise SimulationError(f"all messages have arrived, but routers hold: {stuck}")
+
+    @property
+    def sent(self) -> int:
+        """Messages posted so far."""
+        return sum(host.sent for host in self.hosts)
+
+    @property
+    def received(self) -> int:
+        """Messages delivered so far."""
+        return sum(host.received for host in self.hosts)
+
+    @property
+    def now(self) -> int:
+        """Cycles that the design has run: simulated time, and what `bare` ran besides."""
+        return self.clock.cycle + self._ahead
+
+    def bare(self, cycles: int) -> float:
+        """Run `cycles` of the design without Python or VPI, messages posted for these cycles included; the wall-clock
+        seconds it took. Simulated time stands still, `now` does not."""
+        took = native_api.bare_seconds(cycles)
+        self._ahead += cycles
+        self._deliver()
+        return took
+
+    def deafen(self) -> None:
+        """Let events wait in their ring from the next one on, without Python being called for them."""
+        self._deaf = True
+
+    def listen(self) -> None:
+        """Deliver all that has waited, and events as they come again. After `deafen`, once an event has come."""
+        self._deaf = False
+        self._deliver()
+        self._listen()
+
+    def _listen(self) -> None:
+        self.clock.call_on_change(self._dut.wake, self._serve)
+
+    def _serve(self) -> None:
+        """Some ring has something for Python: serve them all."""
+        if self._deaf:
+            return
+        self._listen()
+        began = time.perf_counter()
+        self._deliver()
+        self.deliveries += 1
+        self.delivery_seconds += time.perf_counter() - began
+        if self.cramped:
+            self.cramped = {host for host in self.cramped if not host.make_room()}
+
+    def _deliver(self) -> None:
+        """Hand all events in the ring to their hosts."""
+        state, entries = self._state, self._bytes
+        now, put = self.now, state[_PUT]
+        for place in range(state[_TAKEN], put):
+            low, high = _ENTRY.unpack_from(entries, place % EVENT_SLOTS * 16)
+            word = low | high << 64
+            node, source, vl, flits, tag, errors, whole, arrived = [
+                word >> offset & mask for offset, mask in _EVENT
+            ]
+            cycle = now - (now - arrived & _NOW)
+            if errors or not whole:
+                raise SimulationError(_refusal(node, source, vl, errors, cycle))
+            host = self.hosts[node]
+            host.received += 1
+            host.inbox.append(Message(source, vl, flits, tag, cycle))
+            host.arrived.set()
+        state[_TAKEN] = put
+        if state[_LOST]:
+            raise SimulationError(f"{state[_LOST]} events were lost: more than {EVENT_SLOTS} waited")
+
+    async def _watch(self) -> None:
+        await self.clock.change(self._dut.watchdog_fired)
+        state = probes(self.config)
+        print(f"watchdog: state in cycle {self.clock.cycle}", *report(TOP, state), sep="\n", flush=True)
+        stuck = summary(TOP, state)
+        raise SimulationError(
+            f"nothing has moved for {self.config.watchdog_cycles} cycles (now cycle {self.clock.cycle}); "
+            + (f"waiting: {stuck}" if stuck else "no flit waits in the network")
+        )
+
+
+def _refusal(node: int, source: int, vl: int, errors: int, cycle: int) -> str:
+    kinds = ", ".join(name for name, field in ERRORS if errors >> field.offset & 1) or "no kind"
+    return f"node {node} found errors of {kinds} in a message on VL {vl}, of node {source} by its header; cycle {cycle}"
+
+
+async def run_point(session: Session) -> Any:
+    """Make the network of a session whose spec is `HostNetworkConfig.job`'s, and run the coroutine named there with
+    it and its spec."""
+    network = HostNetwork(HostNetworkConfig(**session.spec["hosts"]), session)
+    coroutine = load_coroutine(session.spec["entry"])
+    session.started = time.perf_counter()
+    return await coroutine(network, session.spec["spec"])

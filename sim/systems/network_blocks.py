@@ -1,0 +1,166 @@
+"""Networks of blocks that are compiled once each: what is outside of their top modules (`parts.py`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lanikai.hdl.config import ConfigError
+from lanikai.hdl.network import Network
+from lanikai.hdl.register_port import PROCESSOR_REQUEST
+from lanikai.hdl.router.agent import has_agent
+from lanikai.hdl.router.router import DROPPED_BITS, settle_cycles
+from lanikai.hdl.router.router import public_signals as router_signals
+from lanikai.hdl.router.routing import routing_class
+from lanikai.hdl.traffic.config import TrafficConfig
+from lanikai.hdl.traffic.message import COMMAND, EVENT
+from lanikai.hdl.traffic.message_node import MessageNode
+from lanikai.hdl.traffic.node import TrafficNode
+from lanikai.hdl.traffic.node import settle_cycles as node_settle_cycles
+from lanikai.hdl.traffic.ports import RESPONSE
+
+from ..build.composition import Block, Composition, Instance, Link, Output
+from ..build.instances import width
+
+__all__ = [
+    "NATIVE",
+    "bench_composition",
+    "hosts_composition",
+    "network_links",
+    "router_blocks",
+    "router_instances",
+]
+
+NATIVE = Path(__file__).parents[1] / "native"
+"""Where the simulation's native part is."""
+
+
+def bench_composition(network: Network, traffic: TrafficConfig, top: str) -> Composition:
+    """The routers and traffic nodes of a bench whose top module is `top`, routers first; their buffers in memories that
+    simulate fast."""
+    network = network.replace(router=network.router.replace(buffer_memory="distributed"))
+    traffic = traffic.replace(queue_memory="distributed")
+    nodes = traffic.nodes
+    node = Block(
+        name="traffic_node",
+        component=TrafficNode(traffic),
+        transmit=("tx",),
+        receive=("rx",),
+        fixed=("node",),
+        broadcast={"control": "control", "request": "request_held"},
+        outputs={
+            **{name: Output(input=name, kind="bit", bits=nodes) for name in ("born", "done", "behind")},
+            "response": Output(input="node_response", kind="or", bits=RESPONSE.size),
+            "activity": Output(input="moving", kind="or", bits=1),
+        },
+        settle_cycles=node_settle_cycles(traffic),
+        due=traffic.classes,
+    )
+    instances = [
+        Instance(block="traffic_node", path=f"{top}.node{i}", fixed=(i,), number=i) for i in range(nodes)
+    ]
+    return Composition(
+        blocks=(*router_blocks(network), node),
+        instances=(*router_instances(network, f"{top}.network"), *instances),
+        links=network_links(network),
+    )
+
+
+def hosts_composition(network: Network, traffic: TrafficConfig, top: str, *, ordered: bool) -> Composition:
+    """The routers, and message nodes with their rings (`native/messages.sv`), of a network of hosts. Nodes are always
+    evaluated: a host may put a command into its ring at any time."""
+    network = network.replace(router=network.router.replace(buffer_memory="distributed"))
+    traffic = traffic.replace(queue_memory="distributed")
+    inner = {"event": "event_payload", "event_valid": "event_valid", "command__payload": "command"}
+    inner |= {f"command__{name}": f"command_{name}" for name in ("valid", "ready")}
+    inner |= {"settled": "settled"}
+    ring = ("command_valid", "command_ready", "command", "event_valid", "event_payload", "room")
+    node = Block(
+        name="message_node",
+        component=MessageNode(traffic, ordered=ordered),
+        transmit=("tx",),
+        receive=("rx",),
+        fixed=("node",),
+        broadcast={"now": "now", "request": "routing"},
+        outputs={
+            "told": Output(input="told", kind="or", bits=1),
+            "unsettled": Output(input="unsettled", kind="bit", bits=traffic.nodes),
+            "activity": Output(input="moving", kind="or", bits=1),
+        },
+        settle_cycles=0,
+        ports=("output told", "output unsettled", "output quiet"),
+        inner=inner,
+        beside=(
+            "wire event_valid, command_valid, command_ready, room, settled;",
+            f"wire {width(COMMAND.size)}command;",
+            f"wire {width(EVENT.size)}event_payload;",
+            "assign told = event_valid | room;",
+            "assign unsettled = ~settled;",
+            "assign quiet = 1'b0;",
+            f"messages #(.COMMAND_BITS({COMMAND.size}), .EVENT_BITS({EVENT.size})) messages (",
+            f"  .clk(clk), .node(16'(node_held)), {', '.join(f'.{pin}({pin})' for pin in ring)}",
+            ");",
+        ),
+        files={"messages.sv": (NATIVE / "messages.sv").read_text()},
+    )
+    instances = [
+        Instance(block="message_node", path=f"{top}.node{i}", fixed=(i,), number=i)
+        for i in range(traffic.nodes)
+    ]
+    return Composition(
+        blocks=(*router_blocks(network), node),
+        instances=(*router_instances(network, f"{top}.network"), *instances),
+        links=network_links(network),
+    )
+
+
+def router_blocks(network: Network) -> tuple[Block, ...]:
+    """The network's kinds of routers. Their counts of dropped packets are added up in the top module's input
+    `dropped_sum`, and that one moved shows in its input `moving`."""
+    ports = range(network.router.ports)
+    # Agents are not reached: the registers keep what reset gave them.
+    tied = {}
+    if has_agent(network.router):
+        tied = {"agent__request": f"{PROCESSOR_REQUEST.size}'d0", "agent__response": ""}
+    layout = routing_class(network.router).position_layout
+    if layout is not None and layout.size > 64:
+        raise ConfigError(f"routing {network.router.routing!r}: a position of {layout.size} bits: at most 64")
+    position = ("position",) if layout is not None else ()
+    return tuple(
+        Block(
+            name=name,
+            component=component,
+            transmit=tuple(f"tx__{port}" for port in ports),
+            receive=tuple(f"rx__{port}" for port in ports),
+            fixed=("connected", *position),
+            tied=tied,
+            outputs={
+                "dropped": Output(input="dropped_sum", kind="sum", bits=DROPPED_BITS),
+                "activity": Output(input="moving", kind="or", bits=1),
+            },
+            settle_cycles=settle_cycles(network.router),
+            public=tuple(variable for _, variable in router_signals(network.router)),
+        )
+        for name, component in network.block_components(skippable=True).items()
+    )
+
+
+def router_instances(network: Network, path: str) -> tuple[Instance, ...]:
+    """The network's routers, below the instance `path`."""
+    names = {depths: block for block, depths in network.blocks.items()}
+    found = []
+    for router in range(network.routers):
+        fixed = [network.connected(router)]
+        if routing_class(network.router).position_layout is not None:
+            fixed.append(network.position(router))
+        block = names[network.credit_flits[router]]
+        found.append(Instance(block=block, path=f"{path}.router{router}", fixed=tuple(fixed)))
+    return tuple(found)
+
+
+def network_links(network: Network) -> tuple[Link, ...]:
+    """All links: instance r is router r, instance routers + i is node i."""
+    links = [Link(*here, *there) for here, there in network.neighbours.items()]
+    for node, (router, port) in enumerate(network.nodes):
+        place = (network.routers + node, 0)
+        links += [Link(router, port, *place), Link(*place, router, port)]
+    return tuple(links)

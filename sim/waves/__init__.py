@@ -1,0 +1,1 @@
+"""Waveforms: what is recorded, how it is named, the save file for GTKWave."""

@@ -1,0 +1,126 @@
+"""No claim of any experiment holds on nothing: without a point, and with the points of a part of a run."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from lanikai.sim.experiments.descriptor_fetch import WAYS
+from lanikai.sim.experiments.framework.base import Outcome
+from lanikai.sim.experiments.framework.parameters import parse
+from lanikai.sim.experiments.registry import EXPERIMENTS, find
+
+from .test_gm_experiments import NOTHING_MOVES
+from .test_video_reservation import HZ, SPAN
+
+SETTINGS = {"transfer": (f"file={__file__}",)}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_no_claim_is_judged_without_a_point(name):
+    experiment = find(name)
+    claims = experiment.claims(parse(experiment, SETTINGS.get(name, ())), [])
+    assert [claim.text for claim in claims if claim.holds is not None] == []
+    assert all(claim.not_judged for claim in claims)
+
+
+def dead_films(point: Any) -> dict[str, Any]:
+    """A run in which no frame arrives."""
+    films = [
+        {"due": [0, SPAN // 2], "arrivals": [], "sizes": one["frames"][:2], "bound_us": 100.0}
+        for one in point.spec["films"]
+    ]
+    return {"clock_hz": HZ, "span_cycles": SPAN, "bulk_bytes": 0, "films": films}
+
+
+def silent_network(point: Any) -> dict[str, Any]:
+    """A run in which no node sends a packet."""
+    nothing = {
+        "offered_flits": 0,
+        "accepted_flits": 0,
+        "offered_packets": 0,
+        "latency_packets": 0,
+        "latency_sum_cycles": 0,
+        "latency_max_cycles": None,
+        "deferred_cycles": 0,
+        "histogram": [],
+    }
+    classes = len(point.spec["classes"])
+    return {
+        "counts": [[nothing] * 2] * 4,
+        "active": [[number < classes for number in range(2)]] * 4,
+        "saturated": False,
+        "drain_cycles": 0,
+        "window_cycles": point.spec["window_cycles"],
+    }
+
+
+def starved_flows(point: Any) -> dict[str, Any]:
+    """A run in which the rate control unit dispatches nothing."""
+    rows = [{"idt": idt, "rate": 0.0, "packets": 0} for idt in point.spec["idts"]]
+    return {"series": {"flows": rows}, "busy_cycles": 0}
+
+
+SILENT: Mapping[str, Any] = {
+    **{name: (lambda point, name=name: NOTHING_MOVES[name]) for name in NOTHING_MOVES},
+    "video-reservation": dead_films,
+    "network-load": silent_network,
+    "vl-isolation": silent_network,
+    "rate-accuracy": starved_flows,
+    "wrr-shares": lambda point: {
+        "accepted_flits": {},
+        "window_cycles": point.spec["window_cycles"],
+    },
+}
+"""What is measured, by experiment, where nothing moves."""
+CONTROLS = ("control: ",)
+"""Claims that something does harm hold where nothing moves, and those beside them do not."""
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_no_claim_holds_on_a_point_where_nothing_moves(name):
+    experiment = find(name)
+    parameters = parse(experiment, SETTINGS.get(name, ()))
+    outcomes = []
+    for point in experiment.points(parameters, "quick"):
+        results = experiment.results(parameters, point, SILENT[name](point))
+        outcomes.append(Outcome(point=point, results=results, seed=1, cycles=1, wall_seconds=1.0))
+    claims = [one for one in experiment.claims(parameters, outcomes) if not one.text.startswith(CONTROLS)]
+    assert [one.text for one in claims if one.holds] == []
+    assert any(one.holds is False for one in claims)
+    # A part of the run is judged as far as it goes: by no claim that holds, and without an error.
+    for outcome in outcomes:
+        some = experiment.claims(parameters, [outcome])
+        assert not any(one.holds for one in some if not one.text.startswith(CONTROLS))
+
+
+def test_claims_of_latencies_are_not_judged_on_one_kind_of_point():
+    """descriptor-fetch with one way, doorbell-latency with one number of channels: nothing to compare with."""
+    experiment = find("descriptor-fetch")
+    parameters = parse(experiment, ())
+    found = [
+        Outcome(
+            point=point,
+            results={key: 1.0 for key in ("latency_first_us", "latency_last_us", "message_us")}
+            | {"sha256": "same"},
+            seed=1,
+            cycles=1,
+            wall_seconds=1.0,
+        )
+        for point in experiment.points(parameters, "quick")
+        if point.parameters["way"] == WAYS[0]
+    ]
+    assert {claim.holds for claim in experiment.claims(parameters, found)} == {None}
+    experiment = find("doorbell-latency")
+    parameters = parse(experiment, ("channels=[4, 4]",))
+    found = [
+        Outcome(
+            point=point,
+            results={f"latency_{what}_cycles": 9 for what in ("min", "mean", "max")}
+            | {"look_period_cycles": 8},
+            seed=1,
+            cycles=1,
+            wall_seconds=1.0,
+        )
+        for point in experiment.points(parameters, "quick")
+    ]
+    assert {claim.holds for claim in experiment.claims(parameters, found)} == {None}

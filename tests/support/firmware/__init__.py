@@ -1,0 +1,1 @@
+"""A card and a cluster in Python, for firmware without RTL."""

@@ -1,0 +1,1 @@
+"""Drivers, bus models and plain Python models of RTL blocks."""

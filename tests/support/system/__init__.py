@@ -1,0 +1,1 @@
+"""Points and mutants of the tests of whole systems."""
