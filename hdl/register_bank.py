@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from amaranth import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from .nic.names import Name
+from .config import NicConfig
 from .registers import Register
 
-__all__ = ["BankSignature", "RegisterBank", "RegisterSignature", "register_layout"]
+__all__ = ["BankSignature", "Name", "RegisterBank", "RegisterSignature", "register_layout"]
 
 OFFSET_BITS = 20
 """Width of a byte offset into a bank: a megabyte of the card's map, so that no register has an alias."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Name:
+    """A field of a command that names a thing.
+
+    `field`: of the command's own register, or `REGISTER.field` of one that was written before it. `things`: the field
+    of `NicConfig` that says how many there are (0 of them: the card does not look at the name), or `link.vls`. `only`:
+    the name counts only if this field, given as `field` is, has one of these values."""
+
+    field: str
+    things: str
+    only: tuple[str, tuple[int, ...]] | None = None
+
+    def count(self, config: NicConfig) -> int:
+        """How many of them a card has; 0 if it does not look."""
+        return config.link.vls if self.things == "link.vls" else int(getattr(config, self.things))
 
 
 def register_layout(register: Register) -> data.FlexibleLayout:

@@ -7,29 +7,12 @@ no block sees it, and none can cut a number to the bits that it has and take ano
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ..config import NicConfig
+from ..register_bank import Name
 from ..registers import Register
 
-__all__ = ["NAMES", "Name", "active_names"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Name:
-    """A field of a command that names a thing.
-
-    `field`: of the command's own register, or `REGISTER.field` of one that was written before it. `things`: the field
-    of `NicConfig` that says how many there are (0 of them: the card does not look at the name), or `link.vls`. `only`:
-    the name counts only if this field, given as `field` is, has one of these values."""
-
-    field: str
-    things: str
-    only: tuple[str, tuple[int, ...]] | None = None
-
-    def count(self, config: NicConfig) -> int:
-        """How many of them a card has; 0 if it does not look."""
-        return config.link.vls if self.things == "link.vls" else int(getattr(config, self.things))
+__all__ = ["NAMES", "active_names"]
 
 
 def _selected(*commands: str) -> dict[str, tuple[Name, ...]]:

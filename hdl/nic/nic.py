@@ -18,21 +18,21 @@ from .dma.host_dma import HostDma
 from .dma.receive_engine import ReceiveEngine
 from .dma.send_engine import SendEngine
 from .doorbell import Doorbell
+from .engine_queues import HostEngine, host_dma_front, receive_front, send_front
 from .host_port import HostPort
 from .link_port.packet_interface import PacketInterface
 from .link_port.vl_port import VlPort
 from .names import active_names
 from .optional import active_registers
+from .owner_blocks import join_completion, join_doorbell_owners, join_managers, join_protection
 from .owners.completion import Completion
-from .owners.owner_blocks import join_completion, join_doorbell_owners, join_managers, join_protection
 from .ports import REGISTER_BASE, NicSignature
 from .processor.interrupt import InterruptStatus
 from .processor.port import ProcessorPort
 from .processor.processors import banked_registers, join_events, join_registers, make_ports, next_timer
-from .processor.rtc import Rtc
-from .queues.engine_queues import HostEngine, host_dma_front, receive_front, send_front
 from .queues.stream_register import StreamRegister
 from .rate.control import make_rate_control
+from .rtc import Rtc
 from .sram import Sram
 
 __all__ = ["HOST_REGISTERS", "NIC_REGISTERS", "WATCHED", "Nic", "public_signals"]

@@ -9,7 +9,7 @@ from ..axi import Axi4LiteSignature, Axi4Signature
 from ..config import NicConfig
 from ..link import LinkSignature
 from ..register_port import ProcessorSignature
-from .processor.rtc import PASSED_BITS, clock_layout
+from .rtc import PASSED_BITS, clock_layout
 
 __all__ = [
     "DOORBELL_BASE",

@@ -7,9 +7,9 @@ from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import NicConfig
-from ..nic.processor.rtc import Rtc
 from ..nic.rate.control import make_rate_control
 from ..nic.rate.ports import flow_bits
+from ..nic.rtc import Rtc
 
 __all__ = ["COUNTS", "SETUP", "RateServer"]
 

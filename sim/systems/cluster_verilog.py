@@ -12,7 +12,7 @@ from lanikai.hdl.link import FlitLayout, LinkSignature
 from lanikai.hdl.nic.nic import Nic
 from lanikai.hdl.nic.nic import public_signals as nic_signals
 from lanikai.hdl.nic.ports import HOST_ADDRESS_BITS, due_layout
-from lanikai.hdl.nic.processor.rtc import clock_layout
+from lanikai.hdl.nic.rtc import clock_layout
 from lanikai.hdl.packet import HEADER_LAYOUT
 from lanikai.hdl.register_port import PROCESSOR_REQUEST, PROCESSOR_RESPONSE
 from lanikai.hdl.router.router import DROPPED_BITS

@@ -76,8 +76,8 @@ TAKEN = {
         "test_indices_and_ages_go_over_their_wrap",
         "stamp_bits=6",
     ),
-    ("nic/processor/rtc.py", "self.ticks + 1"): (
-        "nic/processor/test_rtc.py",
+    ("nic/rtc.py", "self.ticks + 1"): (
+        "nic/test_rtc.py",
         "test_timer_fires_once_at_its_time",
         "256",
     ),
@@ -305,7 +305,7 @@ GUARDED = {
     ("link.py", "debt + den - num"): ("self.slot.eq(debt < num)", "adds den - num to less than num"),
     ("link_restart.py", "held + 1"): ("m.If(~settled)", "stands still at its end"),
     ("link_restart.py", "quiet + 1"): ("m.Elif(~quiet.all())", "stands still at its end"),
-    ("nic/dma/checked_dma.py", "wanted.sram_address +"): (
+    ("nic/owners/checked_dma.py", "wanted.sram_address +"): (
         "piece.bytes",
         "an address, modulo the space of the command",
     ),
@@ -342,7 +342,7 @@ GUARDED = {
     ("nic/rate/tree.py", "scan + 1"): ("scan == self.config.flows - 1, 0", "turns"),
     ("nic/rate/tree.py", "scan + (idle & look"): ("+ looks) % self.config.flows", "turns"),
     ("nic/dma/receive_engine.py", "waited + 1"): ("m.Elif(flits.valid & ~late)", "stands still at its end"),
-    ("nic/processor/rtc.py", "phase + self._den"): ("advanced >= self._num", "the rest of a division"),
+    ("nic/rtc.py", "phase + self._den"): ("advanced >= self._num", "the rest of a division"),
     ("nic/dma/receive_engine.py", "word + 1"): ("m.If(store)", "an address, modulo the SRAM"),
     ("nic/dma/send_engine.py", "word + 1"): ("to_read - 1", "an address, modulo the SRAM"),
     ("nic/dma/send_engine.py", "packets + begin"): ("packets != 2", "two at most"),

@@ -5,7 +5,7 @@ import re
 from lanikai.hdl.config import NicConfig, preset
 from lanikai.hdl.emit import to_verilog
 from lanikai.hdl.nic.nic import Nic
-from lanikai.hdl.nic.processor.rtc import Rtc
+from lanikai.hdl.nic.rtc import Rtc
 
 
 def test_every_combinational_block_runs_at_time_0():

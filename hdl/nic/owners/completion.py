@@ -13,7 +13,7 @@ from ...axi import Axi4Signature
 from ...config import ConfigError, NicConfig
 from ..dma.burst_writer import BurstWriter
 from ..dma.bus_fence import BusFence, BusWatchSignature
-from ..processor.rtc import PASSED_BITS
+from ..rtc import PASSED_BITS
 from .completion_layout import (
     CONSUME_LAYOUT,
     ENTRY_BYTES,

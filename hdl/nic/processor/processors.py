@@ -16,10 +16,10 @@ from amaranth.lib.wiring import connect
 from ...config import NicConfig
 from ...register_bank import RegisterBank
 from ...registers import Register
+from ..rtc import Rtc, Timer, difference
 from .interrupt import InterruptStatus
 from .pair import BankJoin, PairedLocks
 from .port import ProcessorPort
-from .rtc import Rtc, Timer, difference
 
 __all__ = ["COMMON", "banked_registers", "join_events", "join_registers", "make_ports", "next_timer"]
 

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ...config import ConfigError
 from ...config.nic import SCAN_CYCLES, least_stamp_bits
-from ..processor.rtc import difference
+from ..rtc import difference
 
 __all__ = ["Stamper"]
 

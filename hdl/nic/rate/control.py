@@ -6,7 +6,7 @@ from amaranth import Array, Cat, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import memory, wiring
 
 from ...config import NicConfig
-from ..processor.rtc import difference
+from ..rtc import difference
 from .front import RateFront
 from .ports import RateControlSignature, charge, charged_bytes, fine, flow_bits, whole
 from .tree import RateTree

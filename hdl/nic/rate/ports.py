@@ -7,7 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ...config import NicConfig
-from ..processor.rtc import PASSED_BITS
+from ..rtc import PASSED_BITS
 
 __all__ = [
     "CHARGE_BITS",

@@ -10,7 +10,7 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import data, memory, wiring
 
 from ...config import NicConfig
-from ..processor.rtc import difference, reached
+from ..rtc import difference, reached
 from .ports import RateControlSignature, charge, charged_bytes, fine, flow_bits, whole
 
 __all__ = ["RADIX_BITS", "RateTree", "TreeShape"]

@@ -18,8 +18,8 @@ from lanikai.hdl.nic.optional import active_registers
 from lanikai.hdl.nic.queues.stamped_queue import StampedDmaQueue
 from support.hdl.counting import Nearly
 
+from ..test_engine_queues import STAMPS, enqueue, until_idle
 from ..test_nic import Card
-from .test_engine_queues import STAMPS, enqueue, until_idle
 
 BITS, FLOWS, ENTRIES = 10, 3, 6
 

@@ -8,7 +8,7 @@ from amaranth.sim import Simulator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lanikai.hdl.config import NicConfig, preset
-from lanikai.hdl.nic.processor.rtc import Rtc, difference, reached
+from lanikai.hdl.nic.rtc import Rtc, difference, reached
 
 
 def run(config, testbench):

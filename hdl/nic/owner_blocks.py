@@ -8,19 +8,19 @@ from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import connect
 
-from ...config import NicConfig
-from ...register_bank import RegisterBank
-from ..dma.axi_join import AxiJoin
-from ..dma.bus_fence import watch
-from ..dma.checked_dma import CheckedDma
-from ..dma.dma_gate import DmaGate
-from ..dma.host_dma import HostDma
-from ..doorbell import Doorbell
-from ..host_port import HostPort
-from ..queues.engine_queues import HostEngine
-from .completion import Completion
-from .protection import Protection
-from .translation import Translation
+from ..config import NicConfig
+from ..register_bank import RegisterBank
+from .dma.axi_join import AxiJoin
+from .dma.bus_fence import watch
+from .dma.dma_gate import DmaGate
+from .dma.host_dma import HostDma
+from .doorbell import Doorbell
+from .engine_queues import HostEngine
+from .host_port import HostPort
+from .owners.checked_dma import CheckedDma
+from .owners.completion import Completion
+from .owners.protection import Protection
+from .owners.translation import Translation
 
 __all__ = ["join_completion", "join_doorbell_owners", "join_managers", "join_protection"]
 

@@ -6,7 +6,7 @@ from amaranth import Module, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...config import NicConfig
+from ..config import NicConfig
 
 __all__ = ["PASSED_BITS", "Rtc", "Timer", "clock_layout", "difference", "reached"]
 

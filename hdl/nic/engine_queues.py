@@ -7,21 +7,21 @@ from dataclasses import dataclass, replace
 from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 
-from ...config import NicConfig
-from ...register_bank import RegisterBank
-from ..dma.checked_dma import CheckedDma
-from ..dma.dma_gate import DmaGate
-from ..dma.host_dma import HOST_DMA_COMMAND, HostDma
-from ..dma.receive_engine import RECEIVE_COMMAND, ReceiveEngine
-from ..dma.send_engine import SEND_COMMAND, SendEngine
-from ..dma.transfer_split import QUEUED_COMMAND, QUEUED_RESULT, TransferSplit
-from ..link_port.packet_interface import PacketInterface
-from ..link_port.vl_port import VlPort
-from ..link_port.vl_registers import join_vl_port
-from ..processor.pair import PairedDmaQueue
-from .dma_queue import DmaQueue
-from .lane_queue import LaneDmaQueue
-from .stamped_queue import StampedDmaQueue
+from ..config import NicConfig
+from ..register_bank import RegisterBank
+from .dma.dma_gate import DmaGate
+from .dma.host_dma import HOST_DMA_COMMAND, HostDma
+from .dma.receive_engine import RECEIVE_COMMAND, ReceiveEngine
+from .dma.send_engine import SEND_COMMAND, SendEngine
+from .link_port.packet_interface import PacketInterface
+from .link_port.vl_port import VlPort
+from .link_port.vl_registers import join_vl_port
+from .owners.checked_dma import CheckedDma
+from .owners.transfer_split import QUEUED_COMMAND, QUEUED_RESULT, TransferSplit
+from .processor.pair import PairedDmaQueue
+from .queues.dma_queue import DmaQueue
+from .queues.lane_queue import LaneDmaQueue
+from .queues.stamped_queue import StampedDmaQueue
 
 __all__ = ["EngineFront", "HostEngine", "host_dma_front", "receive_front", "send_front"]
 

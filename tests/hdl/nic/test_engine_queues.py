@@ -8,7 +8,7 @@ from lanikai.hdl.nic.optional import active_registers
 from lanikai.hdl.nic.ports import SRAM_BASE
 from lanikai.hdl.packet import Header, packet_flits
 
-from ..test_nic import Card
+from .test_nic import Card
 
 ARRIVAL = preset(
     NicConfig,

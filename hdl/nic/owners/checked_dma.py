@@ -6,9 +6,9 @@ from amaranth import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..owners.completion_layout import CompletionStatus
-from ..owners.protection import ACCESS_LAYOUT, SEGMENT_LAYOUT
-from .host_dma import HOST_DMA_COMMAND
+from ..dma.host_dma import HOST_DMA_COMMAND
+from .completion_layout import CompletionStatus
+from .protection import ACCESS_LAYOUT, SEGMENT_LAYOUT
 
 __all__ = ["CHECKED_COMMAND", "CheckedDma"]
 

@@ -6,12 +6,12 @@ from amaranth import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..dma.host_dma import HOST_DMA_COMMAND
 from ..doorbell import CHANNEL_BITS
-from ..owners.completion_layout import CompletionStatus
-from ..owners.protection import KEY_BITS
-from ..owners.translation import REGION_BITS
 from .checked_dma import CHECKED_COMMAND
-from .host_dma import HOST_DMA_COMMAND
+from .completion_layout import CompletionStatus
+from .protection import KEY_BITS
+from .translation import REGION_BITS
 
 __all__ = ["QUEUED_COMMAND", "QUEUED_RESULT", "TransferSplit"]
 
