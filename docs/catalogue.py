@@ -22,10 +22,8 @@ import lanikai.hdl
 from amaranth.hdl import Fragment, Shape
 from amaranth.lib import wiring
 from lanikai.hdl.arbiter.least_recent import LeastRecentArbiter
-from lanikai.hdl.arbiter.vl_registry import VL_ARBITERS, make_vl_arbiter
 from lanikai.hdl.config import LinkConfig, NicConfig, RouterConfig, preset
 from lanikai.hdl.nic.nic import Nic
-from lanikai.hdl.registered import Registered
 from lanikai.hdl.router.allocators import ALLOCATORS
 from lanikai.hdl.router.router import Router
 from lanikai.hdl.router.routing import ROUTING
@@ -34,6 +32,8 @@ from lanikai.hdl.traffic.measurement import Measurement
 from lanikai.hdl.traffic.message_node import MessageNode
 from lanikai.hdl.traffic.node import TrafficNode
 from lanikai.hdl.traffic.rate_server import RateServer
+from lanikai.hdl.vl_arbiter.registry import VL_ARBITERS, make_vl_arbiter
+from lanikai.sim.synth.registered_ports import Registered
 
 __all__ = ["blocks", "field", "first_sentence", "instances", "page", "proofs"]
 

@@ -132,8 +132,8 @@ def filled(page: str, tables: Mapping[str, str], source: str = "") -> str:
 
 def results_page() -> str:
     """The page with its tables of fitted numbers and of broken claims."""
-    sys.path.insert(0, str(HERE.parent / "tests" / "system"))
-    from broken_claims import page as broken_claims_table
+    sys.path.insert(0, str(HERE.parent / "tests"))
+    from support.system.broken_claims import page as broken_claims_table
 
     return filled("results.md", {"fitted numbers": fitted_table(), "broken claims": broken_claims_table()})
 

@@ -11,7 +11,7 @@ from amaranth import Module
 from amaranth.hdl import Fragment
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from references import ROOT
+from support.references import ROOT
 
 spec = importlib.util.spec_from_file_location("catalogue", ROOT / "docs" / "catalogue.py")
 catalogue = sys.modules["catalogue"] = importlib.util.module_from_spec(spec)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from references import ROOT
+from support.references import ROOT
 
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]

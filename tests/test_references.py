@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-import references
-from references import OUTSIDE, Tree, exists, missing, product_files, read, texts_of
+from support import references
+from support.references import OUTSIDE, Tree, exists, missing, product_files, read, texts_of
 
 FILES = [
     name for name in product_files() if name.endswith(".md") or name.startswith(("hdl/", "firmware/", "sim/"))

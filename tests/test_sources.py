@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterator
 
 import pytest
-from references import ROOT, product_files
+from support.references import ROOT, product_files
 
 PAGE = "docs/sources.md"
 KEY = re.compile(r"\b[a-z]+(?:-(?:thesis|paper))?-(?:19|20)\d\d\b")

@@ -88,7 +88,7 @@ class Design:
       in the top module, so they should be ports of the top module.
     - `no_inline`: modules that are instantiated many times and are to be compiled once.
     - `enums`: names of the values of variables, by the end of their paths, for waves.
-    - `composition`: instances that are not in `sources` (`parts.py`); for the variant `fast` only.
+    - `composition`: instances that are not in `sources` (`composition.py`); for the variant `fast` only.
     """
 
     top: str

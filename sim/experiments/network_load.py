@@ -1,6 +1,6 @@
 """network-load: latency and accepted throughput of a network against the load that is offered to it.
 
-Every node offers the same load, made and measured in RTL (`lanikai.sim.network`): warm-up, window, drain.
+Every node offers the same load, made and measured in RTL (`lanikai.sim.systems`): warm-up, window, drain.
 Packets born in the window count for latencies, flits that arrive in it for throughput. A point whose drain
 does not end within `limit_cycles` is *saturated*, and has no latencies: those of the packets that did arrive
 would be too small.

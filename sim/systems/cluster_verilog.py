@@ -49,7 +49,7 @@ def cluster_design(config: ClusterConfig) -> Design:
 
     The top module's ports, besides `clk`: for every node i `nic{i}_command`, `nic{i}_answer`, `nic{i}_event`
     (`processor.py`; with `_1` behind those of a second processor), `nic{i}_interrupt`, `host{i}_command`,
-    `host{i}_response`, `host{i}_done` (the response's toggle), `host{i}_write_event` (`pci.py`);
+    `host{i}_response`, `host{i}_done` (the response's toggle), `host{i}_write_event` (`pci_host.py`);
     `network_dropped`; `watchdog_limit`, `watchdog_fired`. For the main loop, which passes over cycles in which
     nothing happens (`native/main.cpp`):
     `quiet`, `watchdog_left`, `skip`, `skipped`, `nic{i}_clock`, `nic{i}_clock_set`, `nic{i}_timer_due`,

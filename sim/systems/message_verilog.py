@@ -37,7 +37,7 @@ _PORTS = {
 
 
 def hosts_design(config: HostNetworkConfig, *, composed: bool = False) -> Design:
-    """The design of a network of hosts; `composed`: of blocks that are compiled once each (`parts.py`).
+    """The design of a network of hosts; `composed`: of blocks that are compiled once each (`composition.py`).
 
     The top module's ports, besides `clk`: `request`: sets the nodes' routes (`hdl/traffic/ports.py`), with a register
     of its own before it; `wake` changes when a ring of `native/messages.cpp` has something for Python; `now`: cycles

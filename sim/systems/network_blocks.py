@@ -1,4 +1,4 @@
-"""Networks of blocks that are compiled once each: what is outside of their top modules (`parts.py`)."""
+"""Networks of blocks that are compiled once each: what is outside of their top modules (`composition.py`)."""
 
 from __future__ import annotations
 

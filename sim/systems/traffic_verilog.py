@@ -48,8 +48,9 @@ def _ports(config: NetworkBenchConfig) -> dict[str, tuple[str, int]]:
 
 
 def bench_design(config: NetworkBenchConfig, *, composed: bool = False) -> Design:
-    """The design of a network bench; `composed`: of blocks that are compiled once each (`parts.py`), without agents'
-    ports.
+    """The design of a network bench.
+
+    `composed`: of blocks that are compiled once each (`composition.py`), without agents' ports.
 
     The top module's ports, besides `clk`: `request`, `response`: the traffic system's set-up port
     (`hdl/traffic/ports.py`), with a register of its own before it; `phase`, and `phase_event`, which changes

@@ -3,12 +3,10 @@ that end."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from lanikai.sim.cluster import ENTRY, cluster_spec
-from lanikai.sim.experiments.gm_hosts import gm_cluster
+from lanikai.sim.experiments.measure.gm_hosts import gm_cluster
 from lanikai.sim.run import run
+from lanikai.sim.systems.cluster import ENTRY, cluster_spec
 
 # One worker for all: they share one build with the experiments on GM.
 pytestmark = pytest.mark.xdist_group("lanai4 cluster")
@@ -18,13 +16,12 @@ CARRIED_MB_PER_S = 113.06
 
 
 @pytest.fixture
-def history(monkeypatch, tmp_path):
+def history(tmp_path):
     """Runs a coroutine of `gm_faults` on the cluster; what it returns."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
 
     def play(name, config=None, **spec):
         config = config or gm_cluster()
-        spec = cluster_spec(config, f"gm_faults:{name}", spec)
+        spec = cluster_spec(config, f"support.system.gm_faults:{name}", spec)
         return run(config.build(), ENTRY, spec, out_dir=tmp_path, seed=1, timeout_seconds=600).value
 
     return play

@@ -1,4 +1,4 @@
-"""The rate control unit's interface, which both structures (`rate_control.py`, `rate_tree.py`) have."""
+"""The rate control unit's interface, which both structures (`control.py`, `tree.py`) have."""
 
 from __future__ import annotations
 

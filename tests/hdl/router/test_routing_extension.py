@@ -50,7 +50,7 @@ USE = """
 from lanikai.hdl.config import ConfigError, LinkConfig, RouterConfig
 from lanikai.hdl.network import mesh
 from lanikai.hdl.router.routing import ROUTING
-from routing_twin import hold
+from support.hdl.routing_twin import hold
 
 function = ROUTING["o1turn"]
 assert hold(function, "o1turn", seed=1) > 0
@@ -88,7 +88,7 @@ def test_a_new_function_is_one_file_and_one_line(tmp_path):
     run = subprocess.run(
         [sys.executable, "-c", USE],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(__file__).parent)])},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])},
         capture_output=True,
         text=True,
     )

@@ -1,7 +1,6 @@
 """Every registered routing function: hardware and twin say the same, and a twin that is wrong is found out."""
 
 import os
-from pathlib import Path
 
 import pytest
 from lanikai.hdl.router.routing import ROUTING
@@ -9,15 +8,13 @@ from lanikai.hdl.router.routing.dimension_order import DimensionOrderRouting
 from lanikai.hdl.router.routing.source import SourceRouting
 from lanikai.hdl.router.routing.table import TableRouting
 from lanikai.hdl.router.routing.torus import TorusRouting
+from support.hdl import routing_twin
 
 SEED = int(os.environ.get("LANIKAI_TEST_SEED", "1"))
 
 
 @pytest.fixture
-def twin(monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    import routing_twin
-
+def twin():
     print(f"seed {SEED}")
     return routing_twin
 

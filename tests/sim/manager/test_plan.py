@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 
 import pytest
-from fake_gm import FakeCluster
 from lanikai.hdl.config import NicConfig, preset
 from lanikai.sim.errors import UserError
 from lanikai.sim.manager.config import ManagerConfig
 from lanikai.sim.manager.errors import RefusedError
 from lanikai.sim.manager.flows import FlowId
 from lanikai.sim.manager.plan import Planned, check_plan
+from support.sim.fake_gm import FakeCluster
 
 NIC = preset(NicConfig, "lanai4")
 SEED = 20261128

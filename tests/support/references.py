@@ -18,7 +18,7 @@ from pathlib import Path
 
 __all__ = ["OUTSIDE", "ROOT", "Reference", "Tree", "exists", "missing", "product_files", "read", "texts_of"]
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 REGISTER = re.compile(r"(?<![\w.`*-])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?![\w*-])")
 PATH = re.compile(r"[\w.*/-]*\.(?:py|md|rdl|toml|cpp|h|sv|svg|png|json|txt)|[\w.-]+(?:/[\w.*-]+)*/")

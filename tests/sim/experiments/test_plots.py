@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from lanikai.sim.experiments.base import Outcome, Point
-from lanikai.sim.experiments.parameters import parse
+from lanikai.sim.experiments.framework.base import Outcome, Point
+from lanikai.sim.experiments.framework.parameters import parse
 from lanikai.sim.experiments.registry import find
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
