@@ -68,8 +68,9 @@ def systems() -> Iterator[wiring.Component]:
     yield Router(router)
     yield from (Router(router.replace(allocator=name)) for name in ALLOCATORS)
     yield from (make_vl_arbiter(name, vls=2, entries=4) for name in VL_ARBITERS)
-    for name in ROUTING:
-        yield Router(router.replace(routing=name, ports=5))
+    for name, function in ROUTING.items():
+        selection = "routing" if function.changes_vl else "same"
+        yield Router(router.replace(routing=name, ports=5, vl_selection=selection))
     yield Router(router.replace(vl_selection="any"))
     managed = router.replace(link=LinkConfig(flit_bits=64, vls=16), management=True, routing="table")
     yield Router(managed.replace(activity_counters=True))
