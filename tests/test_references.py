@@ -9,7 +9,11 @@ from support.references import OUTSIDE, Tree, exists, missing, product_files, re
 FILES = [
     name for name in product_files() if name.endswith(".md") or name.startswith(("hdl/", "firmware/", "sim/"))
 ]
-PROSE = [name for name in FILES if name.endswith((".py", ".md")) and name != "docs/blocks.md"]
+PROSE = [
+    name
+    for name in FILES
+    if name.endswith((".py", ".md", ".rdl", ".toml", ".cpp", ".h", ".sv")) and name != "docs/blocks.md"
+]
 """Without the catalogue, which is made of names that the code puts together (`ar` + `len`)."""
 
 
@@ -67,6 +71,12 @@ def test_registers_without_backticks_and_comments_are_read(tmp_path, monkeypatch
     monkeypatch.setattr(references, "ROOT", tmp_path)
     found = sorted((reference.line, reference.text) for reference in missing(tree, "one.py"))
     assert found == [(1, "NO_SUCH_REGISTER"), (3, "no_such_name"), (6, "NicConfig.no_such_field")]
+    for name, text in {
+        "two.rdl": 'reg { desc = "See NO_SUCH_REGISTER."; } A;',
+        "three.cpp": "int a;  // `no_such()`",
+    }.items():
+        (tmp_path / name).write_text(text)
+        assert len(missing(tree, name)) == 1
 
 
 def test_names_from_outside_are_still_named():

@@ -23,6 +23,7 @@ IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 REGISTER = re.compile(r"(?<![\w.`*-])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?![\w*-])")
 PATH = re.compile(r"[\w.*/-]*\.(?:py|md|rdl|toml|cpp|h|sv|svg|png|json|txt)|[\w.-]+(?:/[\w.*-]+)*/")
 
+PROSE_IN_CODE = re.compile(r'//.*|#(?!\s*(?:if|include|define|endif)).*|desc = "[^"]*"')
 
 OUTSIDE = {
     "COMM_WORLD": "a name of mpi4py that is not here",
@@ -119,7 +120,8 @@ def read(files: list[str]) -> Tree:
                     add_class(tree, node)
             tree.words |= {stem, path.name}
         elif path.suffix in (".rdl", ".cpp", ".h", ".sv", ".toml") or path.name == "Makefile":
-            tree.words.update(IDENTIFIER.findall((ROOT / name).read_text()))
+            text = PROSE_IN_CODE.sub("", (ROOT / name).read_text())
+            tree.words.update(IDENTIFIER.findall(text))
         else:
             tree.words.add(path.name)
     return tree
@@ -234,6 +236,19 @@ def of_python(name: str) -> Iterator[tuple[int, str]]:
             comment = ""
 
 
+def of_comments(name: str) -> Iterator[tuple[int, str]]:
+    """Line and text of each comment of a file in C++, Verilog or TOML, and of each description in SystemRDL."""
+    sign = {".toml": "#", ".rdl": 'desc = "'}.get(Path(name).suffix, "//")
+    start, comment = 0, ""
+    for line, content in enumerate([*(ROOT / name).read_text().splitlines(), ""], 1):
+        _, found, text = content.partition(sign)
+        if found:
+            start, comment = (start, f"{comment} {text}") if comment else (line, text)
+        elif comment:
+            yield start, comment
+            comment = ""
+
+
 def of_page(name: str) -> Iterator[tuple[int, str]]:
     """Line and text of each paragraph of a page, its blocks of code left out."""
     text = re.sub(
@@ -247,7 +262,9 @@ def of_page(name: str) -> Iterator[tuple[int, str]]:
 
 def texts_of(name: str) -> Iterator[tuple[int, str]]:
     """Line and text of all prose of a file."""
-    return of_python(name) if name.endswith(".py") else of_page(name)
+    if name.endswith(".py"):
+        return of_python(name)
+    return of_page(name) if name.endswith(".md") else of_comments(name)
 
 
 def missing(tree: Tree, name: str) -> list[Reference]:
