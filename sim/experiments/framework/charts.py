@@ -43,7 +43,8 @@ def bandwidth_bars(
     if lines:
         axes.plot([], [], color="black", linewidth=2, label=" or ".join(lines))
         axes.legend()
-    axes.set_xticks(ticks, labels)
+    # Many labels side by side: a flow a line.
+    axes.set_xticks(ticks, labels if len(labels) <= 6 else [one.replace(", ", ",\n") for one in labels])
     axes.set_xlabel(x_label)
     axes.set_ylabel("bandwidth (MB/s)")
     axes.set_title(title)

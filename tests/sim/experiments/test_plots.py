@@ -14,6 +14,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
+GAP, UPRIGHT_GAP = 6, 3
+"""Pixels between labels, at least: a space between words, and between lines of upright ones."""
+
 
 def shares(point: Point) -> dict[str, Any]:
     frame = point.parameters["frame_flits"]
@@ -60,6 +63,11 @@ def bandwidths(point: Point) -> dict[str, Any]:
     return {"bandwidth_mb_per_s": [8192 / max(idt, 96) for idt in idts]}
 
 
+def both_ways(point: Point) -> dict[str, Any]:
+    idts = [point.parameters["in_idt_ticks"], *point.parameters["out_idt_ticks"]]
+    return {"bandwidth_mb_per_s": [8192 / max(idt, 96) for idt in idts]}
+
+
 def bandwidth(point: Point) -> dict[str, Any]:
     return {"bandwidth_mb_per_s": 8192 / max(point.parameters["idt_ticks"], 96)}
 
@@ -77,6 +85,7 @@ def bandwidth(point: Point) -> dict[str, Any]:
         ("share-senders", [], bandwidths),
         ("share-receiver", [], bandwidths),
         ("mpi-share", [], bandwidths),
+        ("share-bidir", [], both_ways),
         ("idt-sweep", [], bandwidth),
     ],
 )
@@ -114,7 +123,7 @@ def faults(figure: Figure) -> list[str]:
                 if one.get_text() and box.width and not _within(box, page):
                     found.append(f"{one.get_text()!r} is cut off")
             for number, box in enumerate(boxes[1:]):
-                if boxes[number].overlaps(box):
+                if boxes[number].padded(UPRIGHT_GAP if labels[number].get_rotation() else GAP).overlaps(box):
                     found.append(f"labels {number} and {number + 1} of an axis overlap")
         legend = axes.get_legend()
         if legend is None:
