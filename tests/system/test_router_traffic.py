@@ -90,5 +90,5 @@ class NoDateline(TorusRouting):
 def test_a_torus_without_the_dateline_locks_up(traffic, tmp_path, monkeypatch):
     """The same traffic as above: at the latest when all nodes send and none takes anything, it is over."""
     monkeypatch.setitem(ROUTING, "torus", NoDateline)
-    with pytest.raises(Exception, match="not drained"):
+    with pytest.raises(Exception, match="packets are missing"):
         run_traffic(traffic, "torus", tmp_path)
