@@ -41,7 +41,8 @@ class CrossbarStage(wiring.Component):
     - `done` (out, P): VLs of input i whose tail leaves in this cycle. `thrown` (out, P): the flit that leaves
       is thrown away. `dropped` (out, P): and it is a tail.
     - `write_valid`, `write_vl`, `write_data` (out, P): write sides of the output buffers.
-    - `offer` (out, P), `offer_vl` (in, P), only if outputs choose by VL: `Allocator`.
+    - `offer` (out, P), `offer_vl` (in, P), only if outputs choose by VL: `Allocator`. `output_vl` (in, P x `vls`), only
+      if packets may change theirs: the same.
     - `table`, `output_table` (in, P x `TableSignature`), only if the VL arbiter has tables: those of the inputs'
       schedulers and of the outputs' arbiters.
 
@@ -54,6 +55,7 @@ class CrossbarStage(wiring.Component):
         vls, ports, vl_bits = config.link.vls, config.ports, config.link.vl_bits
         flit = BufferedFlitLayout(config.link)
         offers: dict[str, Any] = {"offer": Out(vls).array(ports), "offer_vl": In(vls).array(ports)}
+        output_vls: dict[str, Any] = {"output_vl": In(vl_bits).array(ports, vls)}
         super().__init__(
             {
                 "non_empty": In(vls).array(ports),
@@ -72,6 +74,7 @@ class CrossbarStage(wiring.Component):
                 "write_data": Out(flit).array(ports),
             }
             | (offers if weighs_outputs(config) else {})
+            | (output_vls if weighs_outputs(config) and config.vl_selection != "same" else {})
             | table_members(config, ports)
             | table_members(config, ports, name="output_table")
         )
@@ -84,6 +87,11 @@ class CrossbarStage(wiring.Component):
         for i in ports:
             if weighs_outputs(self._config):
                 m.d.comb += [self.offer[i].eq(allocator.offer[i]), allocator.offer_vl[i].eq(self.offer_vl[i])]
+                if self._config.vl_selection != "same":
+                    m.d.comb += [
+                        inner.eq(outer)
+                        for inner, outer in zip(allocator.output_vl[i], self.output_vl[i], strict=True)
+                    ]
             if has_tables(self._config):
                 wiring.connect(m, wiring.flipped(self.table[i]), allocator.table[i])
                 wiring.connect(m, wiring.flipped(self.output_table[i]), allocator.output_table[i])

@@ -188,6 +188,10 @@ class Router(wiring.Component):
                     m.d.comb += [
                         allocation.offer[i].eq(crossbar.offer[i]),
                         crossbar.offer_vl[i].eq(allocation.offer_vl[i]),
+                        *(
+                            into.eq(out)
+                            for into, out in zip(crossbar.output_vl[i], allocation.output_vl[i], strict=True)
+                        ),
                     ]
             else:
                 m.d.comb += [

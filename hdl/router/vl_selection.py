@@ -45,7 +45,7 @@ class VlSelectionStage(wiring.Component):
     - `done` (in, P): VLs of input i whose tail crosses in this cycle: the output VL is free in the next.
     - `select` (in, P), `out_vl` (out, P): the output VL that the selected VL of input i owns.
     - `offer` (in, P), `offer_vl` (out, P), only if outputs choose by VL (`weighs_outputs`): the same for another
-      VL of the input, the output VL one-hot.
+      VL of the input, the output VL one-hot. `output_vl` (out, P x `vls`): the numbers of all of them, registers.
     - `full` (in, P), `full_for` (out, P): VLs of output p without room; VLs of input i whose output VL has
       none.
 
@@ -60,7 +60,11 @@ class VlSelectionStage(wiring.Component):
     def __init__(self, config: RouterConfig) -> None:
         self._config = config
         vls, ports, vl_bits = config.link.vls, config.ports, config.link.vl_bits
-        offers: dict[str, Any] = {"offer": In(vls).array(ports), "offer_vl": Out(vls).array(ports)}
+        offers: dict[str, Any] = {
+            "offer": In(vls).array(ports),
+            "offer_vl": Out(vls).array(ports),
+            "output_vl": Out(vl_bits).array(ports, vls),
+        }
         super().__init__(
             {
                 "found": In(vls).array(ports),
@@ -196,6 +200,7 @@ class VlSelectionStage(wiring.Component):
                 m.d.comb += [
                     offered.eq(reduce(or_, (Mux(self.offer[i][v], place[v], 0) for v in range(vls)))),
                     self.offer_vl[i].eq(1 << offered),
+                    *(number.eq(mine) for number, mine in zip(self.output_vl[i], place, strict=True)),
                 ]
         return m
 

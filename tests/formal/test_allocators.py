@@ -9,6 +9,7 @@ import pytest
 from amaranth import Cat, Const, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover
 from lanikai.hdl.config import LinkConfig, RouterConfig
+from lanikai.hdl.router.allocators import waits as bounds_of_waits
 from lanikai.hdl.router.allocators.allocator import Allocator
 from lanikai.hdl.router.allocators.islip import IslipAllocator
 from lanikai.hdl.router.allocators.separable import SeparableAllocator
@@ -16,6 +17,7 @@ from lanikai.hdl.router.allocators.waits import wait_bound
 from lanikai.hdl.router.allocators.wavefront import WavefrontAllocator
 from lanikai.hdl.vl_arbiter.base import VlArbiter, lowest_bit
 from lanikai.hdl.vl_arbiter.fcfs import FcfsVlArbiter
+from lanikai.hdl.vl_arbiter.fixed_priority import FixedPriorityVlArbiter
 from lanikai.hdl.vl_arbiter.registry import VL_ARBITERS
 from support.formal.harness import Spec, mutate, prove
 
@@ -59,6 +61,8 @@ class Play:
                 if config.vl_arbiter != "round_robin":
                     # Every VL keeps its number, and has one owner at an output.
                     m.d.comb += dut.offer_vl[i].eq(dut.offer[i])
+                    if config.vl_selection != "same":
+                        m.d.comb += [number.eq(v) for v, number in enumerate(dut.output_vl[i])]
         if config.vl_arbiter != "round_robin":
             for v in range(vls):
                 for p in self.ports:
@@ -189,6 +193,26 @@ def test_answers_are_a_matching(name, arbiter, tmp_path):
     prove(matching(COMPONENTS[name], configuration(name, vl_arbiter=arbiter)), tmp_path, depth=2)
 
 
+@pytest.mark.parametrize("name", ALL_IN_FULL)
+def test_answers_are_a_matching_with_parked_vls(name, tmp_path):
+    config = configuration(name, vl_arbiter=WEIGHED, vl_selection="service_level")
+    prove(matching(COMPONENTS[name], config), tmp_path, depth=2)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # Two parked VLs for one output; an offer beside a parked VL.
+        ("mine[v] & picked.bit_select(self.output_vl[i][v], 1)", "mine[v]"),
+        ("won.eq(~turn.any() & (", "won.eq(("),
+    ],
+)
+def test_proof_of_matching_with_parked_vls_catches_mutant(old, new, tmp_path):
+    config = configuration("separable", vl_arbiter=WEIGHED, vl_selection="service_level")
+    component = on_mutant(SeparableAllocator, old, new)
+    prove(matching(component, config), tmp_path, mode="bmc", depth=2, anything="dut_0", expect="fail")
+
+
 @pytest.mark.parametrize("selection", ["same", "service_level"])
 @pytest.mark.parametrize("name", COMPONENTS)
 def test_no_output_that_a_free_input_asks_for_is_idle(name, selection, tmp_path, monkeypatch):
@@ -232,14 +256,15 @@ def waiting(component, name, ports, vls):
     return patient(component, config, cycles={"input": own, "vl": lane}), lane + 4
 
 
-def served_in_time(component, config, bound):
-    """Saturation: every VL that asks goes on asking for its output. None waits longer than `bound` cycles."""
-    play = Play(component, config, for_ever=True)
+def served_in_time(component, config, bound, spec=None, judged=lambda play, i, v: Const(1)):
+    """Saturation: every VL that asks goes on asking for its output. None waits longer than `bound` cycles, of those
+    that are `judged`."""
+    play = Play(component, config, spec=spec, for_ever=True)
     m, most = play.spec.m, config.ports
     for i in play.ports:
         for v, want in enumerate(play.wants[i]):
             waited = Signal(range(bound + 2), name=f"waited_{i}_{v}")
-            waits = (want <= most) & ~play.served[i][v]
+            waits = (want <= most) & ~play.served[i][v] & judged(play, i, v)
             m.d.sync += waited.eq(Mux(waits, waited + 1, 0))
             m.d.comb += Assert(~waits | (waited < bound - 1))
     return play.spec
@@ -296,6 +321,40 @@ def test_proof_of_progress_catches_mutant(tmp_path, monkeypatch):
     change_global(monkeypatch, component, "patience_cycles", lambda ports: PATIENCE)
     config = configuration("separable", vls=4, vl_arbiter="fixed_priority")
     prove(never_still(component, config, PATIENCE), tmp_path, mode="bmc", depth=9, expect="fail")
+
+
+def behind_offers(component, name, monkeypatch):
+    """Inputs first, with a patience of 2 cycles. Inputs choose by FCFS, outputs by fixed priority: so a VL has a bound
+    if no lower one asks for its output, and may stand behind a VL of its input that never goes."""
+    config = configuration(name, vl_arbiter=WEIGHED, vl_selection="service_level")
+    ports, vls = config.ports, config.link.vls
+    arbiters = [kind(vls=vls) for kind in (FcfsVlArbiter, FixedPriorityVlArbiter) for _ in range(ports)]
+    change_global(monkeypatch, component, "vl_scheduler", lambda _: arbiters.pop(0))
+    change_global(monkeypatch, component, "patience_cycles", lambda ports: PATIENCE)
+    monkeypatch.setattr(bounds_of_waits, "patience_cycles", lambda ports: PATIENCE)
+    bound = wait_bound(config, at_input=FcfsVlArbiter.wait_bound(vls), at_output=0, slowest=None)
+    assert bound == 2 * (PATIENCE + 1) + 2 * (3 + 1 + 2)
+
+    def first_of_its_output(play, i, v):
+        others = [play.wants[j][u] == play.wants[i][v] for j in play.ports for u in range(v)]
+        return ~Cat(*others, Const(0)).any()
+
+    return served_in_time(component, config, bound, judged=first_of_its_output), bound + 2
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_nobody_waits_behind_an_offer_that_never_goes(name, tmp_path, monkeypatch):
+    """All that can happen in 2 cycles more than the bound."""
+    spec, depth = behind_offers(COMPONENTS[name], name, monkeypatch)
+    prove(spec, tmp_path, mode="bmc", depth=depth, timeout_s=600)
+
+
+def test_proof_of_parking_catches_mutant(tmp_path, monkeypatch):
+    # An offer is never parked.
+    component = on_mutant(SeparableAllocator, "~won & (overdue | offered.any())", "~won & 0")
+    spec, depth = behind_offers(component, "separable", monkeypatch)
+    prove(spec, tmp_path, mode="bmc", depth=depth, expect="fail")
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,8 @@ class Allocator(wiring.Component):
       its output VL; may depend on `offer`. Only if outputs choose by VL (`weighs_outputs`). VLs that ask for
       one output have output VLs of their own there. Where packets keep their VL (`vl_selection`) `offer_vl` is not
       looked at.
+    - `output_vl` (in, P x `vls`): the number of the output VL of each VL of input i, registers. Only if outputs choose
+      by VL and packets may change theirs.
     - `table`, `output_table` (in, P x `TableSignature`), only if the VL arbiter has tables: those of each input,
       and of each output.
 
@@ -58,7 +60,6 @@ class Allocator(wiring.Component):
       a flit away is not free.
     - A VL that keeps asking is served within the bound that `wait_bound` (`waits.py`) computes. It has one if the VL
       arbiters of its input and its output give it one: other VLs that are held up for ever hold up no more.
-      Where inputs choose first, their other VLs must have one too.
 
     Latency: none from `request` to `grant`. Throughput: a matching a cycle.
     """
@@ -67,11 +68,13 @@ class Allocator(wiring.Component):
         self._config, self._arbiter = config, arbiter_class(config.arbiter)
         self._ports, self._vls = config.ports, config.link.vls
         self._by_vl = weighs_outputs(config)
+        self._outputs_lead = config.vl_selection == "same"
         ports = self._ports
         offers: dict[str, Any] = {
             "offer": Out(self._vls).array(ports),
             "offer_vl": In(self._vls).array(ports),
         }
+        output_vls: dict[str, Any] = {"output_vl": In(config.link.vl_bits).array(ports, self._vls)}
         super().__init__(
             {
                 "request": In(self._vls).array(ports, ports),
@@ -82,6 +85,7 @@ class Allocator(wiring.Component):
                 "accepted": Out(1).array(ports),
             }
             | (offers if self._by_vl else {})
+            | (output_vls if self._by_vl and not self._outputs_lead else {})
             | table_members(config, ports)
             | table_members(config, ports, name="output_table")
         )
@@ -98,18 +102,19 @@ class Allocator(wiring.Component):
             schedulers.append(scheduler)
         return schedulers
 
-    def _first_choices(self, m: Module) -> tuple[list[VlArbiter], list[Value], list[Value]]:
+    def _first_choices(self, m: Module) -> tuple[list[Value], list[Value], list[Value]]:
         """Every input offers one of its VLs, then every output picks one of the inputs that come.
 
         An output picks by `RouterConfig.arbiter` among inputs, or if it chooses by VL by a VL arbiter among the
         output VLs that come: each has one owner, so the VL says the input. An arbiter takes its turn only if
         its choice is followed. Inputs that come with the control VL go before all others at an output. Returns
-        the schedulers, for each output the inputs' one-hot, for each input whether its choice goes.
+        each input's choice, for each output the inputs' one-hot, for each input whether its choice goes.
 
-        Outputs that choose by VL do so before the inputs if packets keep their VL: `_outputs_first`.
+        Outputs that choose by VL do so before the inputs if packets keep their VL: `_outputs_first`. Else inputs may
+        come with more than one VL: `_inputs_first`.
         """
-        if self._by_vl and self._config.vl_selection == "same":
-            return self._outputs_first(m)
+        if self._by_vl:
+            return self._outputs_first(m) if self._outputs_lead else self._inputs_first(m)
         ports = range(self._ports)
         schedulers = self._schedulers(m)
         for i, scheduler in enumerate(schedulers):
@@ -117,13 +122,8 @@ class Allocator(wiring.Component):
             for p in ports:
                 requests = requests | self.request[i][p]
             m.d.comb += scheduler.requests.eq(requests)
-            if self._by_vl:
-                m.d.comb += self.offer[i].eq(scheduler.grant)
         grants: list[Value] = []
         for p in ports:
-            if self._by_vl:
-                grants.append(self._inputs_first(m, p, schedulers))
-                continue
             arbiter = self._arbiter(size=self._ports)
             m.submodules[f"output_{p}"] = arbiter
             asking = Signal(self._ports, name=f"asking_{p}")
@@ -147,9 +147,9 @@ class Allocator(wiring.Component):
                 scheduler.advance.eq(won),
             ]
             goes.append(won)
-        return schedulers, grants, goes
+        return [scheduler.grant for scheduler in schedulers], grants, goes
 
-    def _outputs_first(self, m: Module) -> tuple[list[VlArbiter], list[Value], list[Value]]:
+    def _outputs_first(self, m: Module) -> tuple[list[Value], list[Value], list[Value]]:
         """Every output picks one of the VLs that ask for it, then every input one of those picked VLs, as
         `_first_choices` has it. An output sees all its VLs, whatever else their inputs have to send, so that its
         frames are as if it were alone; an output whose VL is not followed keeps it for the next cycle.
@@ -201,7 +201,7 @@ class Allocator(wiring.Component):
                 scheduler.advance.eq(follows),
             ]
             won.append(follows)
-        return schedulers, grants, won
+        return [scheduler.grant for scheduler in schedulers], grants, won
 
     def _overdue(self, m: Module, p: int, waits: Value) -> Value:
         """Whether `waits` was high in each of the last `patience_cycles`. With one VL it never is."""
@@ -213,22 +213,98 @@ class Allocator(wiring.Component):
         m.d.sync += waited.eq(Mux(waits, Mux(overdue, waited, waited + 1), 0))
         return overdue
 
-    def _inputs_first(self, m: Module, p: int, schedulers: list[VlArbiter]) -> Signal:
-        """The inputs' one-hot at output p: the owner of the VL that the output's VL arbiter picks among those that
-        come."""
-        ports = range(self._ports)
-        asking, granted = Signal(self._ports, name=f"asking_{p}"), Signal(self._ports, name=f"granted_{p}")
-        ready = Signal(self._vls, name=f"ready_{p}")
-        chosen, goes, ends = self._weighed(m, p, ready)
-        m.d.comb += [
-            asking.eq(Cat((self.request[i][p] & schedulers[i].grant).any() for i in ports)),
-            ready.eq(reduce(or_, (Mux(asking[i], self.offer_vl[i], 0) for i in ports))),
-            granted.eq(asking & Cat((self.offer_vl[i] & chosen).any() for i in ports)),
-            # What an output picks crosses, and the select of its input is its first choice.
-            goes.eq(1),
-            ends.eq((granted & Cat(*self.tail)).any()),
-        ]
-        return granted
+    def _inputs_first(self, m: Module) -> tuple[list[Value], list[Value], list[Value]]:
+        """Every input offers one of its VLs, then every output picks one of the output VLs that come, as
+        `_first_choices` has it.
+
+        The output of that VL may never pick it, and the other VLs of its input would wait behind it. So an offer that
+        has not gone for `patience_cycles` is parked: it is charged at its input as if it had gone, asks its output on
+        beside the input's next offers until it goes, and is not charged again. If several outputs pick VLs of an
+        input, parked ones go first, in turn by output. An offer that is picked and has to let one go first is parked at
+        once: so what an output picks stays its pick. The control VL is never parked, and goes before parked ones."""
+        ports, vls, control_vl = range(self._ports), self._vls, self._config.control_vl
+        schedulers = self._schedulers(m)
+        parked = [Signal(vls, name=f"parked_{i}") for i in ports]
+        coming = [[Signal(vls, name=f"coming_{i}_{p}") for p in ports] for i in ports]
+        asking = [[Signal(name=f"asking_{i}_{p}") for p in ports] for i in ports]
+        for i, scheduler in enumerate(schedulers):
+            m.d.comb += [
+                scheduler.requests.eq(self.alone[i] | (reduce(or_, self.request[i]) & ~parked[i])),
+                self.offer[i].eq(scheduler.grant),
+            ]
+            # With one VL there is nothing to wait behind it.
+            lanes = [Signal(vls, name=f"lanes_{i}_{v}") for v in range(vls)] if vls > 1 else []
+            for v, lane in enumerate(lanes):
+                m.d.comb += lane.eq(Mux(parked[i][v], 1 << self.output_vl[i][v], 0))
+            for p in ports:
+                m.d.comb += [
+                    asking[i][p].eq((self.request[i][p] & scheduler.grant).any()),
+                    coming[i][p].eq(
+                        reduce(
+                            or_,
+                            (Mux(self.request[i][p][v], lane, 0) for v, lane in enumerate(lanes)),
+                            Const(0),
+                        )
+                    ),
+                ]
+        chosen, finish = [], []
+        for p in ports:
+            ready = Signal(vls, name=f"ready_{p}")
+            m.d.comb += ready.eq(
+                reduce(or_, (Mux(asking[i][p], self.offer_vl[i], 0) | coming[i][p] for i in ports))
+            )
+            pick, *ways = self._weighed(m, p, ready)
+            chosen.append(pick)
+            finish.append(ways)
+        firsts: list[Value] = []
+        goes: list[Value] = []
+        granted = [Signal(self._ports, name=f"granted_{p}") for p in ports]
+        for i, scheduler in enumerate(schedulers):
+            offered, recalled = (Signal(self._ports, name=f"{n}_{i}") for n in ("offered", "recalled"))
+            won, parks, waits = (Signal(name=f"{n}_{i}") for n in ("won", "parks", "waits"))
+            m.d.comb += [
+                offered.eq(Cat(asking[i][p] & (self.offer_vl[i] & chosen[p]).any() for p in ports)),
+                recalled.eq(Cat((coming[i][p] & chosen[p]).any() for p in ports)),
+            ]
+            urgent: Value = Const(0)
+            if control_vl is not None:
+                urgent = scheduler.grant[control_vl] & offered.any()
+            after = Signal(self._ports, name=f"after_recalled_{i}")
+            turn = rotating_pick(m, Mux(urgent, 0, recalled), after, f"recalled_{i}")
+            with m.If(turn.any()):
+                m.d.sync += after.eq(~(turn << 1) + 1)
+            overdue = self._overdue(m, i, waits)
+            parkable = scheduler.grant.any()
+            if control_vl is not None:
+                parkable = parkable & ~scheduler.grant[control_vl]
+            m.d.comb += [
+                won.eq(~turn.any() & (offered.any() | (self.alone[i] & scheduler.grant).any())),
+                parks.eq(parkable & ~won & (overdue | offered.any())),
+                waits.eq(scheduler.grant.any() & ~won & ~parks),
+                scheduler.advance.eq(won | parks),
+            ]
+            with m.If(parks):
+                # Its flit may be the last of its packet: its turn ends here.
+                m.d.comb += scheduler.tails.eq(-1)
+            m.d.sync += parked[i].eq(
+                (parked[i] | Mux(parks, scheduler.grant, 0)) & ~Mux(self.accepted[i], self.select[i], 0)
+            )
+            picked, first = Signal(vls, name=f"lane_recalled_{i}"), Signal(vls, name=f"first_{i}")
+            m.d.comb += picked.eq(reduce(or_, (Mux(turn[p], chosen[p], 0) for p in ports)))
+            mine = reduce(or_, (Mux(turn[p], self.request[i][p], 0) for p in ports)) & parked[i]
+            m.d.comb += first.eq(
+                Mux(
+                    turn.any(),
+                    Cat(mine[v] & picked.bit_select(self.output_vl[i][v], 1) for v in range(vls)),
+                    scheduler.grant,
+                )
+            )
+            m.d.comb += [granted[p][i].eq(turn[p] | (offered[p] & won)) for p in ports]
+            firsts.append(first)
+            goes.append(won | turn.any())
+        for p, (follows, ends) in enumerate(finish):
+            m.d.comb += [follows.eq(granted[p].any()), ends.eq((granted[p] & Cat(*self.tail)).any())]
+        return firsts, list(granted), goes
 
     def _weighed(self, m: Module, p: int, ready: Signal) -> tuple[Signal, Signal, Signal]:
         """The VL arbiter of output p: the VL of `ready` that it picks, one-hot or 0; and two signals to be driven: what
@@ -339,7 +415,7 @@ class Allocator(wiring.Component):
     def _answer(
         self,
         m: Module,
-        schedulers: list[VlArbiter],
+        firsts: list[Value],
         grants: list[Value],
         goes: list[Value],
         filled: list[Signal],
@@ -359,7 +435,7 @@ class Allocator(wiring.Component):
                 # -(2 * pick) has all bits above the picked one; after the last VL, none.
                 m.d.sync += above.eq(~(pick << 1) + 1)
             m.d.comb += [
-                self.select[i].eq(Mux(extra, pick, schedulers[i].grant)),
+                self.select[i].eq(Mux(extra, pick, firsts[i])),
                 self.accepted[i].eq(goes[i] | extra),
             ]
         for p in ports:

@@ -44,7 +44,7 @@ class IslipAllocator(Allocator):
         m = Module()
         size, ports, control_vl = self._ports, range(self._ports), self._config.control_vl
         lanes = self._vls
-        schedulers, grants, goes = self._first_choices(m) if self._by_vl else ([], [], [])
+        firsts, grants, goes = self._first_choices(m) if self._by_vl else ([], [], [])
         asks = [Cat(*(self.request[i][p].any() for i in ports)) for p in ports]
         control = None
         if control_vl is not None:
@@ -124,7 +124,7 @@ class IslipAllocator(Allocator):
                 row = Signal(size, name=f"filled_{i}")
                 m.d.comb += row.eq(reduce(or_, matched[i])[:size])
                 filled.append(row)
-            self._answer(m, schedulers, grants, goes, filled)
+            self._answer(m, firsts, grants, goes, filled)
             return m
         data_vls = (1 << lanes) - 1
         if control_vl is not None:

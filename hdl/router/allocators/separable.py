@@ -34,14 +34,14 @@ class SeparableAllocator(Allocator):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        schedulers, grants, goes = self._first_choices(m)
+        firsts, grants, goes = self._first_choices(m)
         if self._vls > 1:
             asks, free_inputs, free_outputs = self._left(m, grants, goes)
             filled, *_ = self._sweep(m, asks, free_inputs, free_outputs)
-            self._answer(m, schedulers, grants, goes, filled)
+            self._answer(m, firsts, grants, goes, filled)
             return m
-        for i, scheduler in enumerate(schedulers):
-            m.d.comb += [self.select[i].eq(scheduler.grant), self.accepted[i].eq(goes[i])]
+        for i, first in enumerate(firsts):
+            m.d.comb += [self.select[i].eq(first), self.accepted[i].eq(goes[i])]
         for p, grant in enumerate(grants):
             m.d.comb += self.grant[p].eq(grant)
         return m

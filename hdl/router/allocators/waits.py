@@ -24,7 +24,7 @@ def wait_bound(
     - `at_input`, `at_output`: what `wait_bound` of the VL arbiters gives for the VL at its input and at its output, in
       flits of others; None without a bound. Not looked at with `vl_arbiter` round robin.
     - `slowest`: with packets that keep their VL, the largest such bound of any VL at its input. Else the largest of
-      any VL of its input, at the output that it asks for. None if one of them has none.
+      any VL of any input, at the output that it asks for. None if one of them has none.
 
     *Round robin*: C P + (C - 1) (P - 1), with `islip` 2 P^2 C. Their docstrings have the reason. VLs may begin to ask
     at any time there.
@@ -38,25 +38,38 @@ def wait_bound(
     go there are at most S(`slowest`) cycles, or Q + S(`at_input`) if the VL itself does not go in them.
     A pick that never goes, since the table of its input lets others go for ever, so holds nobody up.
 
-    *Inputs first*. The VL is its input's offer after `at_input` others, each of which goes after at most `slowest`
-    flits of others at its output: (`at_input` + 1) (`slowest` + 1).
+    Without look-ahead each flit may be followed by `PAUSE_CYCLES` in which others stand in for its VL: this bound is
+    that many times longer, and once.
 
-    Without look-ahead each flit may be followed by `PAUSE_CYCLES` in which others stand in for its VL: the bounds by VL
-    are that many times longer, and once.
+    *Inputs first* (never with look-ahead). Each change of the VL at an input's turn is a flit charged there: one that
+    goes, or one that is parked after Q + 1 cycles at most. So within (`at_input` + 1) (Q + 1) cycles the VL has gone or
+    is parked, and asks its output on. An output takes its turn when its pick goes. If its pick does not go, the pick is
+    parked and stays until it goes, behind P - 1 other outputs at most, or until one comes that is before it, which is
+    so of C - 1 others at most. With the pauses, in which a VL that has just gone is picked, an output so takes a turn
+    in C (P + 1 + `PAUSE_CYCLES`) cycles: the bound is
+    (`at_input` + 1) (Q + 1) + (`at_output` + 1) C (P + 1 + `PAUSE_CYCLES`).
+    If `slowest` + C + `PAUSE_CYCLES` is at most Q, nothing is ever parked. Then an offer goes after at most `slowest`
+    flits that are charged at its output, C - 1 that stand in there for one that pauses (they go in turn), and the
+    pauses of its own input: the bound is (`at_input` + 1) (`slowest` + C + `PAUSE_CYCLES`).
     """
     ports, vls = config.ports, config.link.vls
     if not weighs_outputs(config):
         if config.allocator == "islip":
             return 2 * ports * ports * vls
         return vls * ports + (vls - 1) * (ports - 1)
-    pauses = 1 if config.looks_ahead else 1 + PAUSE_CYCLES
+    patience = patience_cycles(ports)
     if config.vl_selection != "same":
-        if at_input is None or slowest is None:
+        if at_input is None:
             return None
-        return pauses * (at_input + 1) * (slowest + 1)
+        if slowest is not None and slowest + vls + PAUSE_CYCLES <= patience:
+            return (at_input + 1) * (slowest + vls + PAUSE_CYCLES)
+        if at_output is None:
+            return None
+        parked = (at_output + 1) * vls * (ports + 1 + PAUSE_CYCLES)
+        return (at_input + 1) * (patience + 1) + parked
     if at_output is None:
         return None
-    patience = patience_cycles(ports)
+    pauses = 1 if config.looks_ahead else 1 + PAUSE_CYCLES
     if slowest is not None and slowest < patience:
         return pauses * (at_output + 1) * (slowest + 1)
 

@@ -30,12 +30,12 @@ class WavefrontAllocator(Allocator):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        schedulers, grants, goes = self._first_choices(m)
+        firsts, grants, goes = self._first_choices(m)
         asks, free_inputs, free_outputs = self._left(m, grants, goes)
         filled, inputs, outputs, late = self._sweep(m, asks, free_inputs, free_outputs)
         filled = self._exchange(m, asks, filled, inputs, outputs, late)
 
-        self._answer(m, schedulers, grants, goes, filled)
+        self._answer(m, firsts, grants, goes, filled)
         return m
 
     def _exchange(

@@ -20,6 +20,8 @@ WEIGHED = sorted(VL_ARBITERS.keys() - {"round_robin"})
 # The others by `make test-full`.
 TABLES = ["table_slow", *(pytest.param(name, marks=pytest.mark.full) for name in ("table_fast", "table_iba"))]
 
+ALL_IN_FULL = ["separable", *(pytest.param(name, marks=pytest.mark.full) for name in ("islip", "wavefront"))]
+
 # (input, VL): output. VL 1 wants what VL 0, of its input, keeps from it, and VL 2 waits behind it.
 THREE_STREAMS = {(0, 0): 1, (0, 1): 2, (1, 2): 2}
 # And VL 2's input is never free.
@@ -75,6 +77,9 @@ def saturate(config, streams, cycles, **tables):
             await write(ctx, members, deficit=config.vl_arbiter == "deficit", **tables)
         for i in range(PORTS):
             ctx.set(dut.tail[i], 1)
+            if hasattr(dut, "output_vl"):
+                for vl in range(VLS):
+                    ctx.set(dut.output_vl[i][vl], vl)
             for p in range(PORTS):
                 asking = sum(
                     1 << vl for (source, vl), output in streams.items() if (source, output) == (i, p)
@@ -138,10 +143,7 @@ def bounds(config, streams, **tables):
     at_output = {(i, vl): at_arbiter(name, vl, asking(1, p), **tables) for (i, vl), p in streams.items()}
     found = {}
     for i, vl in streams:
-        if config.vl_selection == "same":
-            others = list(at_input.values())
-        else:
-            others = [bound for (source, _), bound in at_output.items() if source == i]
+        others = list((at_input if config.vl_selection == "same" else at_output).values())
         slowest = None if None in others else max(others)
         found[i, vl] = wait_bound(
             config, at_input=at_input[i, vl], at_output=at_output[i, vl], slowest=slowest
@@ -155,14 +157,15 @@ def longest_wait(cycles, end):
 
 
 def check_waits(config, streams, cycles, **tables):
-    """That nobody waits longer than the bound, or than the run if that is shorter. Returns who has a bound in it."""
+    """That nobody waits longer than the bound, or than the run if that is shorter. Returns how many have a bound in it,
+    and who went when."""
     went = saturate(config, streams, cycles, **tables)
     judged = 0
     for stream, bound in bounds(config, streams, **tables).items():
         if bound is not None:
             assert longest_wait(went[stream], cycles) <= bound, (stream, bound, went[stream][:10])
             judged += bound <= cycles
-    return judged
+    return judged, went
 
 
 def random_streams(random):
@@ -178,7 +181,7 @@ def random_streams(random):
 def test_under_saturation_nobody_waits_longer_than_the_bound(vl_arbiter, name):
     """As after reset, all weights 1; by fixed priority those that it gives a bound."""
     streams = random_streams(Random(3))
-    judged = check_waits(configuration(vl_arbiter, name), streams, 160)
+    judged, _ = check_waits(configuration(vl_arbiter, name), streams, 160)
     assert judged >= (2 if vl_arbiter == "fixed_priority" else len(streams))
 
 
@@ -219,6 +222,42 @@ def test_nobody_waits_behind_a_vl_that_never_goes(vl_arbiter, name, streams):
     assert abs(len(went[1, 2]) - (400 - patience) / 2) <= 3
 
 
+# VL 3 is in the high table, so output 1 never picks VL 0, which is its input's offer; VL 1 wants to share output 2.
+BEHIND_AN_OFFER = {(0, 0): 1, (0, 1): 2, (1, 3): 1, (2, 2): 2}
+HIGH_3 = {"high": ((3, 1),), "low": ((0, 1), (1, 1), (2, 1)), "limit": 255}
+
+
+@pytest.mark.parametrize("selection", ["service_level", pytest.param("any", marks=pytest.mark.full)])
+@pytest.mark.parametrize("name", ALL_IN_FULL)
+@pytest.mark.parametrize("vl_arbiter", TABLES)
+def test_nobody_waits_behind_an_offer_that_never_goes(vl_arbiter, name, selection):
+    """Inputs first. VL 0 is parked once, and then VL 1 and VL 2 share output 2 as if VL 0 were not there."""
+    config, cycles = configuration(vl_arbiter, name, selection), 500
+    found = bounds(config, BEHIND_AN_OFFER, **HIGH_3)
+    assert found[0, 0] is None and found[0, 1] < cycles
+    judged, went = check_waits(config, BEHIND_AN_OFFER, cycles, **HIGH_3)
+    assert judged == 3
+    assert (went[0, 0], len(went[1, 3])) == ([], cycles)
+    assert len(went[0, 1]) + len(went[2, 2]) == cycles
+    patience = patience_cycles(PORTS)
+    assert went[0, 1][0] <= patience + 4
+    assert abs(len(went[0, 1]) - (cycles - patience) / 2) <= 4
+
+
+@pytest.mark.parametrize("name", ALL_IN_FULL)
+def test_a_parked_vl_goes_when_its_output_lets_it(name):
+    """VL 0 has 1 of 41 at output 1, so that it is parked: it goes in each frame, and keeps nobody waiting. Its own
+    bound is longer than the run."""
+    low = ((0, 1), (1, 1), (2, 1), (3, 40))
+    config, cycles = configuration("table_slow", name, "service_level"), 41 * 10
+    judged, went = check_waits(config, BEHIND_AN_OFFER, cycles, low=low)
+    assert judged == len(BEHIND_AN_OFFER) - 1
+    assert len(went[0, 0]) == pytest.approx(10, abs=1)
+    assert longest_wait(went[0, 0], cycles) <= 2 * 41
+    assert len(went[0, 0]) + len(went[1, 3]) == cycles
+    assert len(went[0, 1]) + len(went[2, 2]) == cycles
+
+
 @pytest.mark.parametrize("vl_arbiter", ["deficit", "table_fast", "table_slow"])
 def test_what_a_vl_cannot_use_goes_to_the_others(vl_arbiter):
     """VL 0 has 250 times VL 1's weight at their input, so VL 1 has 1/251 of output 2, and VL 2 the rest."""
@@ -255,7 +294,11 @@ def test_the_bound_in_numbers():
     blind = same.replace(header_lookahead=False)
     assert wait_bound(blind, at_input=2, at_output=3, slowest=6) == pauses * 4 * 7
     mapped = configuration("table_fast", "separable", "service_level")
-    assert wait_bound(mapped, at_input=2, at_output=None, slowest=6) == pauses * 3 * 7
+    assert wait_bound(mapped, at_input=2, at_output=None, slowest=6) == 3 * (6 + 4 + PAUSE_CYCLES)
     assert wait_bound(mapped, at_input=None, at_output=2, slowest=6) is None
-    assert wait_bound(mapped, at_input=2, at_output=2, slowest=None) is None
+    assert wait_bound(mapped, at_input=2, at_output=None, slowest=None) is None
+    parked = 4 * (4 + 1 + PAUSE_CYCLES)
+    assert wait_bound(mapped, at_input=2, at_output=5, slowest=None) == 3 * 33 + 6 * parked
+    assert wait_bound(mapped, at_input=2, at_output=5, slowest=26) == 3 * 32
+    assert wait_bound(mapped, at_input=2, at_output=5, slowest=27) == 3 * 33 + 6 * parked
     assert patience_cycles(64) == 256

@@ -38,6 +38,9 @@ def play(config, cycles, next_wants, check):
 
     async def bench(ctx):
         moves = [None] * config.ports
+        if hasattr(dut, "output_vl"):
+            for i, vl in product(ports, range(config.link.vls)):
+                ctx.set(dut.output_vl[i][vl], vl)
         for _ in range(cycles):
             wants = next_wants(moves)
             for i in ports:
@@ -248,6 +251,8 @@ def test_stand_ins_of_a_vl_between_packets_take_turns_and_the_control_vl_has_non
 
     async def bench(ctx):
         ctx.set(dut.tail[1], 1)
+        for i, vl in product(range(3), range(16)):
+            ctx.set(dut.output_vl[i][vl], vl)
         for cycle, (vl, goes) in enumerate(cycles):
             for i, mine in enumerate((2, vl, 5)):
                 ctx.set(dut.request[i][0], 0 if mine is None else 1 << mine)
