@@ -9,6 +9,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from lanikai.hdl.router.allocators import ALLOCATORS
+from lanikai.hdl.router.routing import ROUTING
+from lanikai.hdl.vl_arbiter.registry import VL_ARBITERS
 from lanikai.sim.cli import program
 from lanikai.sim.experiments.framework.parameters import parse
 from lanikai.sim.experiments.registry import find
@@ -52,6 +55,21 @@ def test_pages_made_from_the_code_are_up_to_date():
     spec.loader.exec_module(generate)
     for name, page in generate.PAGES.items():
         assert (ROOT / "docs" / name).read_text() == page(), f"run: python docs/generate.py ({name})"
+
+
+@pytest.mark.parametrize(
+    ("registry", "page"),
+    [(VL_ARBITERS, "arbiters.md"), (ALLOCATORS, "network-load.md"), (ROUTING, "router.md")],
+    ids=["VL arbiters", "allocators", "routing functions"],
+)
+def test_a_page_has_a_row_for_every_name_of_a_registry(registry, page):
+    rows = [
+        line.split("|")[1]
+        for line in (ROOT / "docs" / page).read_text().splitlines()
+        if line.startswith("| `")
+    ]
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert not registry.keys() - named
 
 
 @pytest.mark.parametrize("command", commands())
