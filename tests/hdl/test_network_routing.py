@@ -5,6 +5,7 @@ import re
 import pytest
 from lanikai.hdl.config import ConfigError, LinkConfig, RouterConfig
 from lanikai.hdl.network import Network, chain, mesh, single_router, tree
+from lanikai.hdl.router.routing.dimension_order import DimensionOrderRouting
 
 LINK = LinkConfig(flit_bits=64, vls=16, hop_bits=3)
 FIVE = RouterConfig(link=LinkConfig(flit_bits=32, hop_bits=3), ports=5)
@@ -167,6 +168,22 @@ def test_too_many_nodes_for_a_table_are_refused():
     with pytest.raises(ConfigError) as error:
         chain(4, router=TABLE.replace(forwarding_entries=3))
     assert str(error.value) == ("Network: 4 nodes: forwarding tables have 3 rows (router.forwarding_entries)")
+
+
+@pytest.mark.parametrize(
+    ("answer", "fault"),
+    [
+        ((None, 0), "router 0 has no port for node 0"),
+        ((2, 0), "router 0 sends packets to node 0 to port 2, which does not lead there"),
+        ((0, 1), "router 0 sends packets to node 0 from VL 0 on VL 1, without `changes_vl`"),
+    ],
+)
+def test_a_function_that_loses_packets_is_refused_by_name(monkeypatch, answer, fault):
+    """Whatever a routing function says is checked, for every way of every packet."""
+    monkeypatch.setattr(DimensionOrderRouting, "decide", lambda config, arrival: answer)
+    with pytest.raises(ConfigError) as error:
+        mesh(2, 2, router=FIVE.replace(routing="dimension_order"))
+    assert str(error.value) == f"Network: routing 'dimension_order': {fault}"
 
 
 def test_verilog_has_positions_and_agents():
