@@ -40,6 +40,12 @@ class ManagerConfig(Config):
     retry_ticks: int = Field(
         100_000, ge=1, description="rest between attempts to tell the master what it still has to know; 50 ms"
     )
+    lease_ticks: int = Field(
+        400_000,
+        ge=1000,
+        description="a node that no master has confirmed for so long lets its flows rest, and its bandwidth may go "
+        "to others; 200 ms of lanai4",
+    )
     request_ns: int = Field(
         20_000, ge=0, description="a program's call to its node's manager and back: four process switches"
     )

@@ -26,6 +26,7 @@ from .wire import (
     Envelope,
     Kind,
     Status,
+    Update,
     pack_ballot,
     pack_entries,
     pack_version,
@@ -212,6 +213,31 @@ class Copies:
             await self._progress.wait()
         self.leading = self.leading and self._most(having)
         return self.leading
+
+    async def confirm(self) -> bool:
+        """Whether most nodes obey still: each is asked after this was called. Else this is no longer the master."""
+        ballot, obeying, asked = self.ballot, set[int](), 0
+        told = self._scheduler.flag()
+
+        async def ask(node: int) -> None:
+            nonlocal asked
+            answer = await self._call(node, Kind.UPDATE, Update(ballot=ballot, shares=[]).pack())
+            if answer is not None and answer.status is Status.OK:
+                obeying.add(node)
+            elif answer is not None and answer.status is Status.NO_MASTER and ballot == self.ballot:
+                self.depose()
+            asked += 1
+            told.set()
+
+        for node in self._nodes if self.leading else ():
+            self._scheduler.spawn(ask(node), f"master.confirm[{node}]")
+        while self.leading and ballot == self.ballot and not self._most(obeying):
+            if asked == len(self._nodes):
+                self.depose()
+                break
+            await told.wait()
+            told.clear()
+        return self.leading and ballot == self.ballot
 
     async def _bring(self, node: int) -> None:
         """Bring a node to the newest version: one attempt for each change, and no queue of them where none answers."""

@@ -4,7 +4,7 @@ port held (gulati-thesis-2001 4.3)."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from lanikai.firmware.lock import Lock
 
@@ -24,6 +24,7 @@ from .errors import (
     NotHeldError,
 )
 from .flows import MAX_WEIGHT, BestEffort, FlowId, Grant
+from .lease import Lease
 from .line import MasterLine
 from .pace import Pace
 from .record import ALL_PORTS, NodeRecord, in_office
@@ -62,6 +63,16 @@ class NodeManager:
         self._joining: int | None = None
         self._line = MasterLine(calls, nodes=nodes, leader=lambda: self.leader, ended=lambda: self.ended)
         self.ended = False
+        self._lease = Lease(
+            gm.bus,
+            node=gm.node,
+            record=record,
+            line=self._line,
+            cycles=int(config.lease_ticks * gm.nic.tick_cycles),
+            ended=lambda: self.ended,
+            rest=self._apply_all,
+            resume=self._resume_in_turn,
+        )
 
     @property
     def node(self) -> int:
@@ -76,8 +87,9 @@ class NodeManager:
     async def start(self) -> None:
         """Set the card to what the record says; then watch over what the master does not know."""
         self._record.wake = self._untold.set
-        for flow in [*self._premium, *self._best_effort]:
-            await self._apply(flow)
+        self._record.resting |= self._lease.over
+        await self._apply_all()
+        self._lease.start()
         self._gm.bus.spawn(self._tell(), f"manager[{self.node}].tell")
         if ALL_PORTS in self._untold_ports:
             self._gm.bus.spawn(self._introduce(), f"manager[{self.node}].introduce")
@@ -103,7 +115,7 @@ class NodeManager:
             if flow in self._premium:
                 held = self._premium[flow].mb_per_s
                 raise AlreadyHeldError(f"the {flow} holds {held:g} MB/s already: release them first")
-            request = Request(flow=flow, weight=self._weight(flow), rate=counted)
+            request, sent = Request(flow=flow, weight=self._weight(flow), rate=counted), self._gm.bus.cycle
             # Whatever becomes of the request, and of this manager: a best-effort flow is no faster meanwhile than
             # either standing lets it be.
             if flow in self._best_effort:
@@ -119,6 +131,9 @@ class NodeManager:
                 raise
             if answer.status is Status.REFUSED:
                 await self._uncap(flow)
+                if flow in self._record.kept:
+                    del self._record.kept[flow]
+                    await self._set_idt(flow, 0)
                 raise refusal(flow, mb_per_s, mean, answer, pace=self._pace)
             grant = Grant(
                 flow=flow,
@@ -129,6 +144,9 @@ class NodeManager:
                 burst_bytes=burst_bytes,
                 latency_us=None if burst_bytes is None else self.latency_us(rate, burst_bytes),
             )
+            self._lease.granted(sent)
+            self._record.lost.pop(flow, None)
+            self._record.kept.pop(flow, None)
             await self._set_idt(flow, grant.idt_ticks, mean)
             if self.ended:
                 raise SilentError(self.node)  # whoever takes over gives it back
@@ -137,6 +155,7 @@ class NodeManager:
             self._best_effort.pop(flow, None)
             self._shares.pop(flow, None)
             self._premium[flow] = grant
+            self._lease.granted(sent)
             return grant
 
     def latency_us(self, rate: int, burst_bytes: int) -> float:
@@ -148,6 +167,7 @@ class NodeManager:
         flow = grant.flow
         async with self._turn(flow):
             if self._premium.get(flow) != grant:
+                await self._forget_lost(flow)
                 raise NotHeldError(f"the {flow} does not hold this reservation (any more)")
             try:
                 await self._stand(flow, int(best_effort))
@@ -175,15 +195,22 @@ class NodeManager:
                 if flow in held:
                     what = "is premium" if held is self._premium else "is best-effort"
                     raise AlreadyHeldError(f"the {flow} {what} already")
-            self._joining = message_bytes
+            self._joining, sent = message_bytes, self._gm.bus.cycle
             await self._stand(flow, weight)
-            return self._joined(flow, weight, message_bytes)
+            member = self._joined(flow, weight, message_bytes)
+            self._record.kept.pop(flow, None)
+            self._lease.granted(sent)
+            if flow in self._record.lost:
+                del self._record.lost[flow]
+                await self._apply(flow)
+            return member
 
     async def leave(self, best_effort: BestEffort) -> None:
         """`BandwidthClient.leave`."""
         flow = best_effort.flow
         async with self._turn(flow):
             if self._best_effort.get(flow) != best_effort:
+                await self._forget_lost(flow)
                 raise NotHeldError(f"the {flow} is not best-effort by this membership (any more)")
             try:
                 await self._stand(flow, 0)
@@ -250,6 +277,44 @@ class NodeManager:
         async with self._idts:
             await self._command_idt(flow, self._idt(flow), self._message_bytes(flow))
 
+    async def _apply_all(self) -> None:
+        """Set the card to all of the record."""
+        for flow in [*self._premium, *self._best_effort]:
+            await self._apply(flow)
+        for flow in [*self._record.kept] if self._record.resting else ():
+            await self._set_idt(flow, self._gm.nic.max_idt_ticks)
+
+    async def _resume_in_turn(self) -> None:
+        """As `_resume`, between programs' calls."""
+        async with self._lock:
+            if self._record.resting:
+                with suppress(SilentError):
+                    await self._resume()
+
+    async def _resume(self) -> None:
+        """End the rest of a lease that is over: what the master has not taken back goes on. Raises SilentError."""
+        entries = await self._lease.renew(tell=True)
+        if entries is None:
+            raise SilentError(self.leader)
+        rates = {flow: rate for flow, rate, _ in entries}
+        for flow in [*self._premium, *self._best_effort]:
+            grant = self._premium.get(flow)
+            if flow not in rates or (grant is not None and rates[flow] != self._counted(grant)):
+                self._record.lose(flow)
+        self._record.resting = False
+        await self._apply_all()
+
+    def _counted(self, grant: Grant) -> int:
+        """What the master counts of a grant, bytes a second."""
+        longest, size = self._gm.nic.max_idt_ticks, grant.message_bytes
+        return self._pace.counted(rate_of(grant.mb_per_s, size, pace=self._pace, longest=longest), size)
+
+    async def _forget_lost(self, flow: FlowId) -> None:
+        """The program knows that its flow has lost its standing: it is not regulated."""
+        if flow in self._record.lost:
+            del self._record.lost[flow]
+            await self._set_idt(flow, 0)
+
     def _next_serial(self) -> int:
         self._record.serial += 1
         return self._record.serial
@@ -272,6 +337,14 @@ class NodeManager:
                 raise ManagerSilentError(f"the manager of node {self.node} has ended")
             await self._gm.spend(self._config.request_ns)
             self._gm.port(flow.source_port)
+            if self._record.resting:
+                try:
+                    await self._resume()
+                except SilentError as error:
+                    raise ManagerSilentError(
+                        f"the master, on node {error.node}, does not answer: node {self.node} is cut off, and what its "
+                        "flows hold rests"
+                    ) from None
             self._record.calling = flow
             try:
                 for port in (ALL_PORTS, flow.source_port):
@@ -318,6 +391,7 @@ class NodeManager:
         """The master does not answer a call that gives something back: the flow has no standing, and keeps its IDT,
         since the master may still count on it."""
         self._shares.pop(flow, None)
+        self._record.kept[flow] = None
         self._record.untell(flow)
         return ManagerSilentError(
             f"the master, on node {master}, does not answer: the flow has no standing any more, and the master "
@@ -340,6 +414,9 @@ class NodeManager:
     async def _command_idt(self, flow: FlowId, ticks: int, message_bytes: int | None) -> None:
         if self.ended or not in_office(self._gm, self._record):
             return  # another one sets the card
+        held = flow in self._premium or flow in self._best_effort
+        if flow in self._record.lost or ((ticks or held) and (self._record.resting or self._lease.over)):
+            ticks = self._gm.nic.max_idt_ticks
         least = self._pace.least_bytes(message_bytes)
         more = {} if least is None else {"least_bytes": least}
         try:
@@ -380,6 +457,7 @@ class NodeManager:
             finally:
                 self._record.calling = None
             self._record.capped.pop(flow, None)
+            self._record.kept.pop(flow, None)
             await self._apply(flow)
 
     async def _tell_port(self, port: int) -> None:

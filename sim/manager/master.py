@@ -27,7 +27,18 @@ from .rpc import Calls, SilentError
 from .sharing import Policy, carried
 from .together import together
 from .versions import NO_BALLOT, Entry
-from .wire import UPDATE_FLOWS, Answer, Envelope, Kind, Request, Stand, Status, Update
+from .wire import (
+    ENTRIES,
+    UPDATE_FLOWS,
+    Answer,
+    Envelope,
+    Kind,
+    Request,
+    Stand,
+    Status,
+    Update,
+    pack_entries,
+)
 
 __all__ = ["Master"]
 
@@ -38,9 +49,9 @@ NO_MAJORITY = -1
 
 class Master:
     """The master's part on node `node`. `ledger`: who holds what; `policy`: how best-effort flows share; `pace`,
-    `longest_idt_ticks`: of the cards; `copies`: elections and copies; `leader`: the node that is held to be the
-    master's; `calls`: to the other managers; `decide` lets the time of a decision pass; `retry_cycles`: rest before a
-    node that did not answer is told again that flows of its may be faster.
+    `longest_idt_ticks`: of the cards; `lease_cycles`: of nodes (`lease`); `copies`: elections and copies; `leader`: the
+    node that is held to be the master's; `calls`: to the other managers; `decide` lets the time of a decision pass;
+    `retry_cycles`: rest before a node that did not answer is told again that flows of its may be faster.
 
     `shares`: bytes a second of every best-effort flow. `ended`: set it to have nobody told any more.
     """
@@ -54,6 +65,7 @@ class Master:
         policy: Policy,
         pace: Pace,
         longest_idt_ticks: int,
+        lease_cycles: int,
         copies: Copies,
         leader: Callable[[], int],
         calls: Calls,
@@ -77,6 +89,15 @@ class Master:
         self._acknowledged = dict.fromkeys(self._nodes, 0)
         self._telling: set[int] = set()
         self._looking = False
+        # Leases: when this came into office, when nodes were last answered, nodes that are just losing what they hold.
+        self._lease_cycles = lease_cycles
+        self._in_office_since = 0
+        self._renewed: dict[int, int] = {}
+        self._losing: set[int] = set()
+        # Nodes that GM here has found dead, and that have not called since.
+        self._dead: set[int] = set()
+        self._asked = self._confirmed = 0
+        self._confirming = Lock(scheduler.flag)
 
     @property
     def leading(self) -> bool:
@@ -97,6 +118,7 @@ class Master:
         """Serve a call. One that came before this was master, or that waited over the end of its office, is not served:
         its caller may have given it up, and told another master so. It is answered that it may come again. Raises
         ValueError for a call that is none of the master's."""
+        self._dead.discard(call.sender)
         ballot = self._copies.ballot if self.leading else NO_BALLOT
         async with self._lock:
             leads = await self._lead()
@@ -106,20 +128,82 @@ class Master:
                 return Answer(status=Status.NO_MASTER, vote=vote, place=len(self._copies.voters))
             await self._decide()
             if call.kind is Kind.REQUEST:
-                return await self._request(Request.unpack(call.sender, call.body))
+                return self._answered(call, await self._request(Request.unpack(call.sender, call.body)))
             if call.kind is Kind.STAND:
                 stand = Stand.unpack(call.sender, call.body)
-                return await self._stand(stand.flow, stand.weight)
+                return self._answered(call, await self._stand(stand.flow, stand.weight))
             if call.kind is Kind.PORT_CLOSED and len(call.body) == 1:
                 port = None if call.body[0] == ALL_PORTS else call.body[0]
                 return await self._take_back(self.ledger.held(call.sender, port))
             raise ValueError(f"a call of kind {call.kind!r}, {len(call.body)} bytes")
 
+    async def renew(self, call: Envelope) -> Answer:
+        """Answer a node that renews its lease. Raises ValueError."""
+        self._dead.discard(call.sender)
+        if len(call.body) != 1:
+            raise ValueError(f"a body of {len(call.body)} bytes: 1 is right")
+        if not self.leading:
+            async with self._lock:
+                await self._lead()
+        obeyed = await self._confirm()
+        while obeyed and call.sender in self._losing:
+            async with self._lock:
+                pass
+            obeyed = await self._confirm()
+        if not obeyed:
+            leader = self._leader()
+            vote = leader + 1 if leader != self._node else 0
+            return Answer(status=Status.NO_MASTER, vote=vote, place=len(self._copies.voters))
+        held = self.ledger.held(call.sender) if call.body[0] else []
+        entries = [
+            Entry(flow, self.ledger.premium.get(flow, 0), self.ledger.best_effort.get(flow, 0))
+            for flow in held[:ENTRIES]
+        ]
+        return self._answered(call, Answer(status=Status.OK, more=pack_entries(entries)))
+
+    def _answered(self, call: Envelope, answer: Answer) -> Answer:
+        """A node's lease begins anew with this answer, if it is a good one."""
+        if answer.status is Status.OK:
+            self._renewed[call.sender] = self._scheduler.cycle
+        return answer
+
+    async def _confirm(self) -> bool:
+        """Whether most nodes obey, by what they say after this was called; one round for all who ask meanwhile."""
+        self._asked += 1
+        mine = self._asked
+        async with self._confirming:
+            if self._confirmed < mine:
+                began = self._asked
+                if await self._copies.confirm():
+                    self._confirmed = began
+            return self._confirmed >= mine and self.leading
+
     async def node_died(self, node: int) -> None:
-        """A node is dead, its card too: what its flows held is free."""
-        async with self._lock:
-            if self.leading:
-                await self._take_back(self.ledger.held(node))
+        """A node is dead, or cut off: what its flows held is free once its lease has ended. It keeps it if it comes
+        back before. GM says so once, so a later master has to know it, too."""
+        self._dead.add(node)
+        while self.leading and node in self._dead:
+            seen = self._renewed.get(node, 0)
+            left = max(self._in_office_since, seen) + self._lease_cycles - self._scheduler.cycle
+            if left > 0:
+                await self._scheduler.sleep(left)
+                if self._renewed.get(node, 0) != seen:
+                    return
+                continue
+            async with self._lock:
+                left = self._in_office_since + self._lease_cycles - self._scheduler.cycle
+                if self._renewed.get(node, 0) != seen:
+                    return
+                if self.leading and left <= 0:
+                    self._losing.add(node)
+                    try:
+                        await self._take_back(self.ledger.held(node))
+                    finally:
+                        self._losing.discard(node)
+                    # One that it did not have copied by most nodes is the next master's.
+                    if self.leading:
+                        self._dead.discard(node)
+                    return
 
     async def _look_after(self) -> None:
         """Call the nodes that hold something: GM tells by it which are dead. At most once every `retry_cycles`."""
@@ -153,7 +237,10 @@ class Master:
                 pass
         if not await self._copies.elect():
             return False
+        self._in_office_since = self._scheduler.cycle
         self._take_office()
+        for node in self._dead:
+            self._scheduler.spawn(self.node_died(node), f"master.node_died[{node}]")
         return True
 
     def _take_office(self) -> None:
@@ -210,6 +297,8 @@ class Master:
 
     async def _stand(self, flow: FlowId, weight: int) -> Answer:
         self._check(flow, weight)
+        if weight and self.ledger.best_effort.get(flow) == weight and not await self._confirm():
+            return self._lost()  # nothing is put in force that would have shown it
         after = self.ledger.copy()
         after.stand(flow, weight)
         silent = await self._change(after, joined=flow if weight else None, force=not weight)

@@ -6,7 +6,7 @@ former self's record over and sets the card anew by it. What is written is at no
 a flow that gets slower is slowed down before anybody is told, one that gets faster is written down first.
 
 The record also has the node's part in the cluster's common knowledge: the ballot that it has promised to obey, and a
-copy of the ledger (`Replica`), which every change reaches before it is in force (`master`).
+copy of the ledger (`Replica`), which every change reaches before it is in force (`master`); and its lease (`lease`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ class NodeRecord:
     to the master that is under way. `capped`: best-effort flows that have asked for a reservation and do not know
     whether they have it, with the IDT (ticks) that they may not be faster than. `untold_flows`, `untold_ports`: of
     which the master may have another idea; the port `ALL_PORTS` stands for the whole node. `promised`, `replica`: see
-    the module; `leader`: the node of the last master that has commanded here. `calls`: of `rpc`."""
+    the module; `leader`: the node of the last master that has commanded here. `calls`: of `rpc`. `renewed`: the cycle
+    from which the lease counts; `resting`: it is over, and the flows rest; `lost`: flows that had a standing until
+    then, and rest until their program does something about it; `kept`: flows that were given up unheard, and keep their
+    rate until a master hears of it."""
 
     calls: CallMemory
     premium: dict[FlowId, Grant] = field(default_factory=dict)
@@ -48,19 +51,43 @@ class NodeRecord:
     promised: Ballot = NO_BALLOT
     leader: int | None = None
     replica: Replica = field(default_factory=Replica)
+    renewed: int = 0
+    resting: bool = False
+    lost: dict[FlowId, None] = field(default_factory=dict)
+    kept: dict[FlowId, None] = field(default_factory=dict)
     wake: Callable[[], None] = lambda: None
     """Called when something has to be told."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether any flow has a standing, or the rate of one."""
+        return bool(self.premium or self.best_effort or self.kept)
 
     def port_closed(self, port: int) -> None:
         """A port is closed: its flows have no standing any more."""
         known = self.calling is not None and self.calling.source_port == port
-        for held in (self.premium, self.best_effort, self.shares, self.capped, self.untold_flows):
+        for held in (
+            self.premium,
+            self.best_effort,
+            self.shares,
+            self.capped,
+            self.untold_flows,
+            self.lost,
+            self.kept,
+        ):
             for flow in [flow for flow in held if flow.source_port == port]:
                 del held[flow]  # type: ignore[attr-defined]
                 known = True
         if known:
             self.untold_ports[port] = None
             self.wake()
+
+    def lose(self, flow: FlowId) -> None:
+        """The master has taken back what a flow had."""
+        for held in (self.premium, self.best_effort, self.shares, self.capped):
+            held.pop(flow, None)  # type: ignore[attr-defined]
+        self.lost[flow] = None
+        self.untell(flow)
 
     def untell(self, flow: FlowId) -> None:
         """The master may have another idea of a flow than this node."""
@@ -81,6 +108,10 @@ class NodeRecord:
             promised=self.promised,
             leader=self.leader,
             replica=self.replica.copy(),
+            renewed=self.renewed,
+            resting=self.resting,
+            lost=dict(self.lost),
+            kept=dict(self.kept),
         )
         if self.calling is not None:
             other.untold_flows[self.calling] = None

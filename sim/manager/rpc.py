@@ -7,8 +7,8 @@ it up. What both sides remember outlives the end of a manager (`CallMemory`), so
 where its former self stopped. A call of a node that has been started anew, and remembers nothing (a later incarnation),
 is newer than all of its former self.
 
-Calls to a master and calls from one are apart (`Kind.to_master`): while a manager waits for the master, the master may
-have to call it, and both may be on one node.
+Calls to a master, calls from one, and calls for a lease are apart (`Kind.line`): while a manager waits for the master,
+the master may have to call it, and both may be on one node.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ Serve = Callable[[Envelope], Awaitable[Answer]]
 """Serves a call. Raises ValueError for one that it does not understand."""
 
 
-Line = tuple[int, bool]
-"""The other manager's node, and whether calls go to its master or come from it."""
+Line = tuple[int, int]
+"""The other manager's node, and the `Kind.line` of the calls."""
 
 
 @dataclass
@@ -129,7 +129,7 @@ class Calls:
 
     async def call(self, node: int, kind: Kind, body: bytes = b"") -> Answer:
         """Have another manager do something. Raises SilentError: it may have done it."""
-        line = node, kind.to_master
+        line = node, kind.line
         lock = self._locks.setdefault(line, Lock(self._scheduler.flag))
         async with lock:
             sequence = self._sequences[line] = self._sequences.get(line, 0) + 1
@@ -177,7 +177,7 @@ class Calls:
         if envelope.reply is Reply.CALL:
             await self._called(envelope)
             return
-        waiting = self._waiting.get((envelope.sender, envelope.kind.to_master))
+        waiting = self._waiting.get((envelope.sender, envelope.kind.line))
         mine = (self.incarnation, waiting and waiting.sequence, waiting and waiting.kind)
         if waiting is None or (envelope.incarnation, envelope.sequence, envelope.kind) != mine:
             return
@@ -189,7 +189,7 @@ class Calls:
 
     async def _called(self, call: Envelope) -> None:
         """Serve a new call, answer an old one again."""
-        line = call.sender, call.kind.to_master
+        line = call.sender, call.kind.line
         last = self._served.get(line)
         if last is not None and (call.incarnation, call.sequence) <= (last.incarnation, last.sequence):
             if (call.incarnation, call.sequence) == (last.incarnation, last.sequence):
@@ -213,14 +213,14 @@ class Calls:
     async def _work(self, call: Envelope, served: _Served, again: bool) -> None:
         if again:
             await self._restarted(call.sender)
-            if self._served[call.sender, call.kind.to_master] is not served:
+            if self._served[call.sender, call.kind.line] is not served:
                 return  # its caller has given it up meanwhile; served now it would come after a newer one
         try:
             answer = await self._serve(call)
         except ValueError:
             answer = Answer(status=Status.BAD)
         served.answer = answer.pack()
-        if self._served[call.sender, call.kind.to_master] is served:
+        if self._served[call.sender, call.kind.line] is served:
             await self._reply(call, Reply.ANSWER, served.answer)
 
     async def _reply(self, call: Envelope, reply: Reply, body: bytes) -> None:

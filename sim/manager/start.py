@@ -61,6 +61,7 @@ class Manager(NodeManager):
             policy=POLICIES[config.best_effort],
             pace=pace,
             longest_idt_ticks=gm.nic.max_idt_ticks,
+            lease_cycles=int(config.lease_ticks * gm.nic.tick_cycles),
             copies=copies,
             leader=lambda: self.leader,
             calls=self.calls,
@@ -97,13 +98,15 @@ class Manager(NodeManager):
     async def _serve(self, call: Envelope) -> Answer:
         if call.kind.to_master:
             return await self._master.serve(call)
+        if call.kind is Kind.RENEW:
+            return await self._master.renew(call)
         if call.kind is Kind.PING:
             return Answer(status=Status.OK if self._master.leading else Status.NO_MASTER)
         return await self.serve(call)
 
     def _node_died(self, node: int) -> None:
         """GM on this node has found it dead."""
-        if not self.ended and self._master.leading:
+        if not self.ended:
             self._gm.bus.spawn(self._master.node_died(node), f"manager[{self.node}].node_died[{node}]")
 
     async def _restarted(self, node: int) -> None:

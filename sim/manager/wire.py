@@ -71,6 +71,9 @@ class Kind(IntEnum):
     """From the master: a change of the ledger, to be copied (`Change`)."""
     FETCH = 7
     """From a candidate: this node's copy of the ledger, from an entry on (a ballot, the entry's number 32)."""
+    RENEW = 9
+    """To the master: is it obeyed by most nodes, and what does this node hold by its ledger? (one byte: 1 if it is to
+    tell; the answer has entries)"""
     PING = 8
     """From a manager that was asked in the master's stead: is this node's the master? (no body)"""
 
@@ -78,6 +81,11 @@ class Kind(IntEnum):
     def to_master(self) -> bool:
         """Whether it is the master that serves such calls."""
         return self in (Kind.REQUEST, Kind.STAND, Kind.PORT_CLOSED)
+
+    @property
+    def line(self) -> int:
+        """Calls of one line follow one another: 1 to the master, 2 for a lease, 0 from a master or candidate."""
+        return 2 if self is Kind.RENEW else int(self.to_master)
 
 
 class Reply(IntEnum):

@@ -229,6 +229,11 @@ class FakeCluster:
             port._arrival.set()
         self.gms[node] = FakeGm(self, node)
 
+    def found_dead(self, at: int, node: int) -> None:
+        """GM on node `at` has found another one dead."""
+        for callback in self.gms[at].died:
+            callback(node)
+
     def deliver(self, node: int, port: int, message: bytes) -> None:
         if port in self.gms[node].ports:
             self.gms[node].ports[port].put(message)

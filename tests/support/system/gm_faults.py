@@ -29,7 +29,7 @@ BUFFERS = 6
 MANAGERS_PORT = 7
 MARGIN = 4096
 """Bytes on either side of exposed memory that nobody may touch."""
-PATIENCE = dict(answer_ticks=1000, retry_ticks=10_000)
+PATIENCE = dict(answer_ticks=1000, retry_ticks=10_000, lease_ticks=40_000)
 """Managers that wait a tenth of what they do by default: so a history is as much shorter."""
 
 
