@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+from pathlib import Path
+
 import pytest
 from support import references
-from support.references import OUTSIDE, Tree, exists, missing, product_files, read, texts_of
+from support.references import OUTSIDE, ROOT, Tree, exists, missing, product_files, read
 
 FILES = [
     name for name in product_files() if name.endswith(".md") or name.startswith(("hdl/", "firmware/", "sim/"))
@@ -17,13 +20,30 @@ PROSE = [
 """Without the catalogue, which is made of names that the code puts together (`ar` + `len`)."""
 
 
+THIS = "tests/test_references.py"
+"""Has names that do not exist, to be found."""
+TESTS = [name for name in product_files() if name.startswith("tests/") and name.endswith(".py")]
+
+
 @pytest.fixture(scope="module")
 def tree() -> Tree:
-    return read(product_files())
+    """Names of the code, and paths of all files: what the code's own prose may name."""
+    tree = read([name for name in product_files() if not name.startswith("tests/")])
+    paths = [Path(name) for name in TESTS]
+    tree.files |= {*TESTS, *(str(parent) for path in paths for parent in path.parents)}
+    return tree
 
 
 def test_every_name_in_prose_exists(tree):
     wrong = [str(reference) for name in PROSE for reference in missing(tree, name)]
+    assert not wrong, "names that do not exist:\n" + "\n".join(wrong)
+
+
+@pytest.mark.full
+def test_every_name_in_the_tests_prose_exists(tree):
+    """In tests names of tests count, too."""
+    both = read(TESTS, copy.deepcopy(tree))
+    wrong = [str(reference) for name in TESTS for reference in missing(both, name) if name != THIS]
     assert not wrong, "names that do not exist:\n" + "\n".join(wrong)
 
 
@@ -80,5 +100,6 @@ def test_registers_without_backticks_and_comments_are_read(tmp_path, monkeypatch
 
 
 def test_names_from_outside_are_still_named():
-    text = " ".join(" ".join(part.split()) for name in PROSE for _, part in texts_of(name))
+    files = {*PROSE, *TESTS} - {"tests/support/references.py"}
+    text = " ".join(" ".join((ROOT / name).read_text().split()) for name in files)
     assert not [name for name in OUTSIDE if name not in text]

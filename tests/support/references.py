@@ -35,6 +35,8 @@ OUTSIDE = {
     "getrusage": "a call of the operating system",
     "__index__": "a method of Python",
     "hello.py": "a file of the reader's own",
+    "iverilog -g2012": "a command",
+    "Simulator.add_testbench(..., background=True)": "a call of Amaranth's",
 }
 """Names that are not the tree's, and whose they are."""
 
@@ -98,14 +100,12 @@ def nodes_of(name: str) -> list[ast.AST]:
     return list(ast.walk(ast.parse((ROOT / name).read_text())))
 
 
-def read(files: list[str]) -> Tree:
-    """The names of these files; of tests only the files' names, so that the code's prose names code."""
-    tree = Tree()
+def read(files: list[str], tree: Tree | None = None) -> Tree:
+    """The names of these files, added to those of `tree`."""
+    tree = tree or Tree()
     for name in files:
         path = Path(name)
         tree.files |= {name, *(f"{parent}" for parent in path.parents)}
-        if path.parts[0] == "tests":
-            continue
         if path.suffix == ".py":
             nodes = nodes_of(name)
             tree.words |= words_of(nodes)
