@@ -166,7 +166,8 @@ class CutHistory(History):
 
     async def _cut(self) -> None:
         self.under_way += 1
-        self.alone = set(self.chance.sample(range(NODES), self.chance.choice([1, 1, 2])))
+        alive = [node for node in range(NODES) if not self.cluster.managers[node].ended]
+        self.alone = set(self.chance.sample(alive, min(len(alive), self.chance.choice([1, 1, 2]))))
         length = self.chance.choice([1_000_000, GM_CYCLES + 1, 2 * LEASE_CYCLES, 4 * LEASE_CYCLES])
         await self.cluster.world.sleep(min(length, GM_CYCLES))
         if length > GM_CYCLES:
@@ -177,6 +178,10 @@ class CutHistory(History):
             await self.cluster.world.sleep(length - GM_CYCLES)
         self.alone = set()
         self.under_way -= 1
+
+    async def _restart(self, nodes) -> None:
+        # A node that is cut off while its manager is dead goes on at its rates: nobody is there to let its flows rest.
+        await super()._restart([node for node in nodes if node not in self.alone])
 
     async def _end(self) -> None:
         while self.under_way:
