@@ -23,7 +23,7 @@ class Pace:
     MTU) bytes on average. A packet counts as a full one for admission, as it takes a card at most as long: B bytes a
     second count as B MTU / p. Where bytes are charged, a packet of less than p / 4 is charged for so many: so a
     program whose messages are shorter than it said has four times the packets a second at most that it counts with.
-    Of frames of a whole film that charge adds less than 1%; of a part of it that begins with many short ones, 5%
+    Of frames of a whole film that charge adds less than 1%; of a part of it that begins with many short ones, 3%
     (`charge_factor`)."""
 
     mtu_bytes: int
