@@ -51,7 +51,7 @@ def _lowest(value: Value) -> Value:
 
 
 class TransmitRestart(wiring.Component):
-    """The transmitter's end.
+    """The transmitter's end of a link whose ends are reset one without the other.
 
     Members (vectors have a bit a VL):
 
@@ -123,7 +123,7 @@ class TransmitRestart(wiring.Component):
 
 
 class ReceiveRestart(wiring.Component):
-    """The receiver's end, in front of the register that stands on the link.
+    """The receiver's end of such a link, in front of the register that stands on the link.
 
     Members (vectors have a bit a VL):
 

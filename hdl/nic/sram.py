@@ -48,7 +48,7 @@ class SramPortSignature(wiring.Signature):
 
 
 class Sram(wiring.Component):
-    """The SRAM. Members: `port_0` to `port_{n-1}` (in, `SramPortSignature`).
+    """The card's SRAM, whose ports have turns. Members: `port_0` to `port_{n-1}` (in, `SramPortSignature`).
 
     Every cycle with a request grants exactly one port, in the same cycle; the turn then passes to the port after
     the one granted, so a port that keeps asking waits at most `ports - 1` cycles. All words are zero at power-up; a
