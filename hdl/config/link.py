@@ -30,10 +30,11 @@ class LinkConfig(Config):
     delay_cycles: int = Field(
         0, ge=0, le=64, description="extra registers on the wire, each way; a hop is 5 + delay_cycles long"
     )
-    restart: bool = Field(
-        False,
+    restart: bool | None = Field(
+        None,
         description="an end may be reset under traffic: two wires, and the handshake of link_restart.py, in both ends; "
-        "without, both ends of a link are reset together",
+        "False: both ends of a link are reset together; None: True at a card, and at the routers of its cluster, "
+        "else False",
     )
     hop_bits: int = Field(4, ge=1, le=8, description="bits of the source route that one hop consumes")
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from .base import Config
 from .link import HEADER_BITS, LinkConfig
@@ -31,7 +31,10 @@ def least_stamp_bits(flows: int) -> int:
 class NicConfig(Config):
     """The LANai-style network interface card (gulati-thesis-2001 4.1, nagar-thesis-2001 4.2, 5.2)."""
 
-    link: LinkConfig = Field(default_factory=LinkConfig, description="the network link")
+    link: LinkConfig = Field(
+        default_factory=lambda: LinkConfig(restart=True),
+        description="the network link; either end may be reset alone, unless `restart` is False",
+    )
     clock_hz: int = Field(
         33_000_000, ge=1, description="frequency of the NIC clock (and of the host bus), Hz"
     )
@@ -160,6 +163,11 @@ class NicConfig(Config):
     rtc_cycles_den: int = Field(2, ge=1, le=65535, description="NIC cycles of an RTC tick: denominator")
     mtu_bytes: int = Field(4096, ge=8, le=16384, description="longest payload of a packet, bytes")
     input_buffer_flits: int = Field(10, ge=2, le=1024, description="receive buffer of each VL, flits")
+
+    @field_validator("link")
+    @classmethod
+    def _may_be_reset_alone(cls, link: LinkConfig) -> LinkConfig:
+        return link.replace(restart=True) if link.restart is None else link
 
     @model_validator(mode="after")
     def _check(self) -> Self:

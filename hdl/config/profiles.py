@@ -19,14 +19,15 @@ __all__ = ["preset", "preset_names"]
 
 P = TypeVar("P", bound="Config")
 
-_TINY_LINK = LinkConfig(flit_bits=32, vls=2, hop_bits=3)
+# Links of cards, whose every end may be reset alone (docs/nic.md).
+_TINY_LINK = LinkConfig(flit_bits=32, vls=2, restart=True, hop_bits=3)
 # 1.28 Gbit/s (nagar-thesis-2001 3.1) over 64-bit flits at 33 MHz: 1280 / (33 * 64) = 20/33 flits a cycle.
-_LANAI4_LINK = LinkConfig(flit_bits=64, vls=1, rate_num=20, rate_den=33)
+_LANAI4_LINK = LinkConfig(flit_bits=64, vls=1, rate_num=20, rate_den=33, restart=True)
 # The same Myrinet at 66 MHz: 1280 / (66 * 64) = 10/33 flits a cycle.
 _LANAI7_LINK = _LANAI4_LINK.replace(rate_num=10)
 # 16 VLs of 128-bit flits (yum-2006 6.1) at 1.6 Gbit/s, on the card's 66 MHz: 1600 / (66 * 128) = 25/132 flits a
 # cycle. (`yum2006` is the router on the link's own clock, a flit a cycle, as that paper counts time.)
-_IBA_LINK = LinkConfig(flit_bits=128, vls=16, rate_num=25, rate_den=132, hop_bits=3)
+_IBA_LINK = LinkConfig(flit_bits=128, vls=16, rate_num=25, rate_den=132, restart=True, hop_bits=3)
 
 _YUM2006 = RouterConfig(link=LinkConfig(flit_bits=128, vls=16, hop_bits=3), ports=5)
 

@@ -39,7 +39,7 @@ OPTIONAL: Mapping[str, Callable[[NicConfig], bool]] = {
         lambda config: config.send_queue_entries > 0 and config.send_queue_order == "timestamp",
     ),
     **dict.fromkeys(("ISR.peer", "LOCKS", "PEER"), lambda config: config.processors == 2),
-    **dict.fromkeys(("LINK", "LINK_LOST"), lambda config: config.link.restart),
+    **dict.fromkeys(("LINK", "LINK_LOST"), lambda config: bool(config.link.restart)),
     "DISCARDED": lambda config: config.receive_wait_cycles > 0,
     **dict.fromkeys(("SEND_VLS", "RECEIVE_VLS"), lambda config: config.vl_packets > 0),
     **dict.fromkeys(

@@ -36,7 +36,7 @@ class TransmitStage(wiring.Component):
     - `table` (in, `TableSignature`), only if the arbiter has tables.
     - only with `LinkConfig.restart`: `restarting` (out): the link is down, or goes down in this cycle. `ended` (out):
       the last flit of a packet of VL `tx.payload.vl` that was cut is thrown away, `delay_cycles` ago. `cutting` (out):
-      VLs of which a packet is cut in this cycle.
+      VLs of which a packet was cut in the cycle before.
 
     Latency: a flit that is written in cycle t is on the link in t + 1 + `delay_cycles`, if nothing is in its way.
     Throughput: the link's rate, at most a flit a cycle.
@@ -78,7 +78,7 @@ class TransmitStage(wiring.Component):
             memory=self._config.buffer_memory,
         )
         m.submodules.credits = credits = Credits(
-            vls=link.vls, depth=self._credit_flits, restarts=link.restart
+            vls=link.vls, depth=self._credit_flits, restarts=bool(link.restart)
         )
         m.submodules.pacer = pacer = LinkPacer(link)
         m.submodules.arbiter = arbiter = vl_scheduler(self._config)
@@ -106,8 +106,9 @@ class TransmitStage(wiring.Component):
                 restart.tail.eq(buffer.read_data.tail),
                 credits.stop.eq(restart.stop),
                 self.restarting.eq(restart.stop),
-                self.cutting.eq(restart.cutting),
             ]
+            # What is cut follows from what goes in the same cycle: a register ends that path.
+            m.d.sync += self.cutting.eq(restart.cutting)
         near = Cat(sends, buffer.read_vl, buffer.read_data, *near_more)
         far: data.View = Signal(layout)
         m.d.comb += Cat(self.tx.valid, self.tx.payload.vl, far, *far_more).eq(self._delayed(m, near, "flit"))

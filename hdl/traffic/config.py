@@ -48,7 +48,7 @@ class TrafficConfig(Config):
     def _check(self) -> Self:
         if self.link.restart:
             raise ValueError(
-                "link.restart = True: nodes that make traffic are reset with their routers; False"
+                "link.restart = True: nodes that make traffic are reset with their routers; None or False"
             )
         if self.max_packet_flits < self.link.header_flits:
             raise ValueError(

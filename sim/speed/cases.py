@@ -56,7 +56,8 @@ class BenchCase:
         from ..systems.traffic_config import NetworkBenchConfig
 
         base = preset(RouterConfig, "lanai4")
-        link = base.link.replace(flit_bits=128, vls=16, rate_num=1, rate_den=1)
+        # Nodes that make traffic are reset with their routers.
+        link = base.link.replace(flit_bits=128, vls=16, rate_num=1, rate_den=1, restart=False)
         router = base.replace(link=link, input_buffer_flits=10, output_buffer_flits=10)
         network = named_network(self.model.removeprefix(HOSTS), router)
         if self.hosts:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, Self
 
 from lanikai.hdl.config import Config, ConfigError, NicConfig, RouterConfig, preset
 from lanikai.hdl.network import Network, chain, single_router
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from ..build.model import Model, Progress, Recipe, Variant, build
 from ..errors import SimulationError
@@ -78,6 +78,14 @@ class ClusterConfig(Config):
     limit_cycles: int = Field(
         0, ge=0, description="cycles after which the simulation is ended, whatever moves; 0: never"
     )
+
+    @field_validator("router")
+    @classmethod
+    def _may_be_reset_alone(cls, router: RouterConfig) -> RouterConfig:
+        """Of a router at cards, as of the cards."""
+        return (
+            router.replace(link=router.link.replace(restart=True)) if router.link.restart is None else router
+        )
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -95,6 +95,17 @@ def test_profiles_have_the_speeds_of_their_documents(name, clock_hz, bus_bits, g
     )
 
 
+def test_a_cards_link_may_be_reset_at_either_end_unless_that_is_turned_off():
+    """With a user's link too. A router has it where its profile is a card's, or its cluster (tests/sim)."""
+    assert NicConfig().link.restart is True
+    assert NicConfig(link=LinkConfig(vls=4)).link == LinkConfig(vls=4, restart=True)
+    assert preset(NicConfig, "lanai7", link=LinkConfig()).link.restart is True
+    assert NicConfig(link=LinkConfig(restart=False)).link.restart is False
+    for name in preset_names(NicConfig):
+        assert preset(RouterConfig, name).link.restart is preset(NicConfig, name).link.restart is True
+    assert not RouterConfig().link.restart and not preset(RouterConfig, "yum2006").link.restart
+
+
 @pytest.mark.parametrize("part", [LinkConfig, RouterConfig, NicConfig])
 def test_presets_are_there_and_can_be_changed(part):
     assert preset_names(part)[:2] == ["tiny", "lanai4"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -25,7 +26,7 @@ LENGTHS = (2, 3, 5, 9)
 class End:
     """A card's end of a link: a feeder of packets, a checker of what comes, and a reset of all of it."""
 
-    def __init__(self, port: PacketInterface, number: int, rng: random.Random, *, hops: int = 0) -> None:
+    def __init__(self, port: PacketInterface, number: int, rng: random.Random, *, hops: bool = False) -> None:
         self.port, self.number, self.rng, self.hops = port, number, rng, hops
         self.reset = Signal(name=f"reset_{number}")
         self.vls = port.config.link.vls
@@ -41,7 +42,8 @@ class End:
         self.sequence += 1
         route = 1 - self.number
         count = self.rng.choice(LENGTHS)
-        head = Header(route=route if self.hops else 0).pack() & ((1 << FLIT_BITS) - 1)
+        flit_bits = self.port.config.link.flit_bits
+        head = Header(route=route if self.hops else 0).pack() & ((1 << flit_bits) - 1)
         data = [head] + [self.sequence << 8 | i for i in range(1, count)]
         self.sent[self.sequence] = [(word, vl) for word in data]
         return [(word, int(i == 0), int(i == count - 1)) for i, word in enumerate(data)]
@@ -109,34 +111,47 @@ class End:
             packet = None
 
 
-class Bench:
-    """Two ends, A and B, with or without a router between them."""
+def parts(
+    rng: random.Random, *, profile: str = "", router: bool = False, packets: bool = False, **link: Any
+) -> tuple[NicConfig, RouterConfig | None]:
+    """Card and router of a profile as every user gets them; else small ones, with buffers of any size."""
+    if profile:
+        return preset(NicConfig, profile), preset(RouterConfig, profile)
+    config = LinkConfig(flit_bits=FLIT_BITS, restart=True, hop_bits=4, **link)
+    more = (
+        {"vl_packets": 2, "send_queue_entries": 2, "input_buffer_flits": 40, "mtu_bytes": 64}
+        if packets
+        else {}
+    )
+    nic = preset(NicConfig, "tiny", link=config).replace(
+        **({"input_buffer_flits": rng.choice((2, 3, 8))} | more)
+    )
+    small = RouterConfig(link=config, ports=2, input_buffer_flits=4, output_buffer_flits=3)
+    return nic, small if router else None
 
-    def __init__(self, *, seed: int, router: bool = False, packets: bool = False, **link: Any) -> None:
+
+class Bench:
+    """Two ends, A and B, with or without a router between them; `design` goes to `parts`."""
+
+    def __init__(self, *, seed: int, **design: Any) -> None:
         self.rng = rng = random.Random(seed)
-        config = LinkConfig(flit_bits=FLIT_BITS, restart=True, hop_bits=4, **link)
-        more = (
-            {"vl_packets": 2, "send_queue_entries": 2, "input_buffer_flits": 40, "mtu_bytes": 64}
-            if packets
-            else {}
-        )
-        nic = preset(NicConfig, "tiny", link=config).replace(
-            **({"input_buffer_flits": rng.choice((2, 3, 8))} | more)
-        )
-        kind = VlPort if packets else PacketInterface
+        nic, router = parts(rng, **design)
+        kind = VlPort if nic.vl_packets else PacketInterface
         m = Module()
-        depth = 4 if router else nic.input_buffer_flits
-        self.ends = [End(kind(nic, downstream_flits=depth), i, rng, hops=router) for i in range(2)]
+        depth = router.input_buffer_flits if router else nic.input_buffer_flits
+        self.ends = [
+            End(kind(nic, downstream_flits=depth), i, rng, hops=router is not None) for i in range(2)
+        ]
         for end in self.ends:
             m.submodules[f"end_{end.number}"] = ResetInserter(end.reset)(end.port)
         a, b = (end.port for end in self.ends)
+        # As long as all buffers on the way take to empty at the link's rate, and a link to begin anew.
+        held = 2 * depth + nic.input_buffer_flits + 2 * nic.vl_packets * max(LENGTHS)
+        self.drain_cycles = 400 + 2 * math.ceil(held * nic.link.vls / nic.link.rate)
         self.router_reset = Signal()
         self.router: Router | None = None
         if router:
-            self.router = Router(
-                RouterConfig(link=config, ports=2, input_buffer_flits=4, output_buffer_flits=3),
-                credit_flits=[nic.input_buffer_flits] * 2,
-            )
+            self.router = Router(router, credit_flits=[nic.input_buffer_flits] * router.ports)
             m.submodules.router = ResetInserter(self.router_reset)(self.router)
             for i, port in enumerate((a, b)):
                 connect(m, port.tx, self.router.rx[i])
@@ -167,7 +182,7 @@ class Bench:
         """No more packets; what is under way comes, and the links work."""
         for end in self.ends:
             end.paused, end.chance = True, 1.0
-        for _ in range(600):
+        for _ in range(self.drain_cycles):
             await ctx.tick()
         for end in self.ends:
             assert not ctx.get(end.port.down), f"the link of end {end.number} does not work again"
@@ -240,6 +255,16 @@ QUICK = ("cards", "cards, long wires, 3 VLs", "a router between")
 )
 def test_after_resets_of_either_end_the_link_works_and_no_packets_are_joined(design):
     found = resets(7, 3, **design)
+    assert found["cut"] > 0
+
+
+@pytest.mark.parametrize(
+    "profile",
+    ["lanai4", *(pytest.param(name, marks=pytest.mark.full) for name in ("tiny", "lanai7", "iba"))],
+)
+def test_a_card_of_any_profile_is_reset_alone_under_traffic_and_its_link_to_the_router_lives(profile):
+    """Nothing was asked for: cards and routers of the profiles, from which clusters are made."""
+    found = resets(11, 3, profile=profile)
     assert found["cut"] > 0
 
 

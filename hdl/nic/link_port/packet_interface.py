@@ -87,7 +87,7 @@ class PacketInterface(wiring.Component):
         """Logic of `send` and `tx`; returns whether a flit is sent in this cycle."""
         link, send, tx = self.config.link, self.send, self.tx
         m.submodules.credits = credits = Credits(
-            vls=link.vls, depth=self.downstream_flits, restarts=link.restart
+            vls=link.vls, depth=self.downstream_flits, restarts=bool(link.restart)
         )
         m.submodules.pacer = pacer = LinkPacer(link)
         vl = send.payload.vl

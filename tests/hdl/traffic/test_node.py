@@ -383,6 +383,8 @@ def test_configurations_and_verilog():
         ConfigError, match=r"^TrafficConfig: max_packet_flits = 3: at least the header's 4 flits$"
     ):
         TrafficConfig(link=LinkConfig(flit_bits=32), max_packet_flits=3)
+    with pytest.raises(ConfigError, match=r"reset with their routers; None or False$"):
+        TrafficConfig(link=LinkConfig(restart=True))
     with pytest.raises(ConfigError, match=r"^TrafficConfig: unknown key 'queue'; valid keys: link, nodes, "):
         TrafficConfig(queue=3)
 

@@ -1,11 +1,18 @@
 """A cluster of real blocks: configuration, both register ports, bytes from memory to memory."""
 
 import pytest
-from lanikai.hdl.config import ConfigError
+from lanikai.hdl.config import ConfigError, LinkConfig, NicConfig, RouterConfig
 from lanikai.hdl.nic.ports import SRAM_BASE
 from lanikai.sim.errors import SimulationError
 from lanikai.sim.run import run
-from lanikai.sim.systems.cluster import ENTRY, ClusterConfig, build_cluster, cluster_preset, cluster_spec
+from lanikai.sim.systems.cluster import (
+    ENTRY,
+    ClusterConfig,
+    build_cluster,
+    cluster_preset,
+    cluster_preset_names,
+    cluster_spec,
+)
 
 pytestmark = pytest.mark.xdist_group("tiny")
 
@@ -40,6 +47,21 @@ def test_router_has_a_port_for_every_node():
     """More nodes than the router's ports raise their number; fewer do not lower it."""
     assert ClusterConfig(nodes=9).network.router.ports == 9
     assert ClusterConfig(nodes=2).network.router.ports == 4
+
+
+@pytest.mark.parametrize("name", cluster_preset_names())
+def test_either_end_of_every_link_may_be_reset_alone(name):
+    """Of cards and of routers; and of links that a user makes, unless they say otherwise."""
+    config = cluster_preset(name)
+    assert config.nic.link.restart is config.network.router.link.restart is True
+    mine = LinkConfig(flit_bits=64, vls=2)
+    config = config.replace(router=RouterConfig(link=mine), nic=NicConfig(link=mine))
+    assert config.nic.link.restart is config.network.router.link.restart is True
+    mine = mine.replace(restart=False)
+    config = config.replace(router=RouterConfig(link=mine), nic=NicConfig(link=mine))
+    assert config.nic.link.restart is config.network.router.link.restart is False
+    with pytest.raises(ConfigError, match=r"^ClusterConfig: router.link and nic.link differ"):
+        config.replace(nic=NicConfig())
 
 
 def test_a_chain_of_routers_has_ports_for_nodes_and_neighbours():
