@@ -48,7 +48,10 @@ END = r"(?=\s(?:Latency|Throughput|Reset|Source|Longest wait|Memory|Cost):|\n\s*
 def systems() -> Iterator[wiring.Component]:
     """Systems that have an instance of every block among them, small ones first."""
     nic, router = preset(NicConfig, "tiny"), preset(RouterConfig, "tiny")
-    traffic, plain = TrafficConfig(link=nic.link.replace(restart=False), nodes=4), LinkConfig(flit_bits=64, vls=2)
+    traffic, plain = (
+        TrafficConfig(link=nic.link.replace(restart=False), nodes=4),
+        LinkConfig(flit_bits=64, vls=2),
+    )
     owners = nic.replace(
         bus_bits=64,
         link=LinkConfig(flit_bits=64, vls=2, restart=True),
