@@ -4,9 +4,9 @@ it."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ..polling import PollPointer
+from .context import GmContext
 from .layout import (
     DESCRIPTOR_BYTES,
     HAS_OPENING,
@@ -24,9 +24,6 @@ from .layout import (
 from .state import Flow, Get, Port, SendToken
 from .wire import FlowKey
 
-if TYPE_CHECKING:
-    from .program import GmProgram
-
 __all__ = ["Intake"]
 
 LOOK_ACCESS_CYCLES = 3
@@ -36,7 +33,7 @@ LOOK_ACCESS_CYCLES = 3
 class Intake:
     """Doorbells in, tokens out."""
 
-    def __init__(self, program: GmProgram) -> None:
+    def __init__(self, program: GmContext) -> None:
         self._program = program
         self._processor = program.processor
         period = self._processor.costs.cycles("poll_look") + LOOK_ACCESS_CYCLES

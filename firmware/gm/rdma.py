@@ -5,13 +5,10 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from .context import GmContext
 from .layout import EVENT_BYTES, HEADER_BYTES, NO_TOKEN, Event, EventKind, Status
 from .state import Assembly, Port
-
-if TYPE_CHECKING:
-    from .program import GmProgram
 
 __all__ = ["Rdma"]
 
@@ -31,7 +28,7 @@ class _Job:
 class Rdma:
     """The RDMA state machine; jobs in the order of asking. `waits_for`: in words."""
 
-    def __init__(self, program: GmProgram) -> None:
+    def __init__(self, program: GmContext) -> None:
         self._program = program
         self._processor = program.processor
         self._wake = program.processor.port.flag()

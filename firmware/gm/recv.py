@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from lanikai.hdl.packet import Header, Kind
 
+from .context import GmContext
 from .layout import (
     HEADER_BYTES,
     NO_TOKEN,
@@ -21,9 +21,6 @@ from .layout import (
 )
 from .state import Assembly, Connection, Packet, Port, ReceiveStream, SendStream, SendToken
 from .wire import BEGINNINGS, FIRSTS, OPENINGS, VOIDS, Code, FlowKey, behind, unpack_code, unpack_flow
-
-if TYPE_CHECKING:
-    from .program import GmProgram
 
 __all__ = ["Recv"]
 
@@ -44,7 +41,7 @@ class Recv:
     `dropped`: packets from nodes without a route, for another node (the CRC leaves out the way), or of another
     protocol."""
 
-    def __init__(self, program: GmProgram) -> None:
+    def __init__(self, program: GmContext) -> None:
         self._program = program
         self._processor = program.processor
         self.free_buffers = deque(program.layout.receive_buffers)

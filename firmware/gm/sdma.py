@@ -12,16 +12,13 @@ packet's bytes are of an MTU. A packet that goes out again is not charged again.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
 from lanikai.hdl.packet import Header, Kind
 
+from .context import GmContext
 from .layout import HEADER_BYTES, Status
 from .state import Flow, Packet, SendStream
 from .wire import Code, pack_code, pack_flow
-
-if TYPE_CHECKING:
-    from .program import GmProgram
 
 __all__ = ["Sdma"]
 
@@ -29,7 +26,7 @@ __all__ = ["Sdma"]
 class Sdma:
     """The SDMA state machine. `free_buffers`: transmit buffers that hold nothing; `waits_for`: in words."""
 
-    def __init__(self, program: GmProgram) -> None:
+    def __init__(self, program: GmContext) -> None:
         self._program = program
         self._processor = program.processor
         self._wake = program.processor.events["dispatch"]

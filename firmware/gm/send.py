@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
 from lanikai.hdl.packet import Header, Kind
 
+from .context import GmContext
 from .layout import HEADER_BYTES
 from .state import Connection, Packet
 from .wire import Code, FlowKey, pack_code, pack_flow
-
-if TYPE_CHECKING:
-    from .program import GmProgram
 
 __all__ = ["Send"]
 
@@ -22,7 +19,7 @@ class Send:
     later one takes the earlier one's place, so a link that stands still cannot stop reception. `waits_for`: in
     words."""
 
-    def __init__(self, program: GmProgram) -> None:
+    def __init__(self, program: GmContext) -> None:
         self._program = program
         self._processor = program.processor
         self._wake = program.processor.port.flag()

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from .context import GmContext
 from .state import Connection, Flow, Port
-
-if TYPE_CHECKING:
-    from .program import GmProgram
 
 __all__ = ["describe", "describe_flow"]
 
 PRIORITIES = ("low", "high")
 
 
-def describe(program: GmProgram) -> list[str]:
+def describe(program: GmContext) -> list[str]:
     """Processor, state machines, streams, flows and ports of a program, a line each; what is at rest and
     empty is left out."""
     return [f"gm firmware of node {program.node}:", *(f"  {line}" for line in _lines(program))]
@@ -34,7 +31,7 @@ def describe_flow(flow: Flow) -> str:
     return text
 
 
-def _lines(program: GmProgram) -> Iterator[str]:
+def _lines(program: GmContext) -> Iterator[str]:
     processor = program.processor
     yield (
         f"processor: {processor.current or 'no step'}, {processor.waiting} waiting for it; host DMA engine: "

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from .context import GmContext
 from .layout import Status
 from .state import Flow, SendStream
 from .wire import Code
-
-if TYPE_CHECKING:
-    from .program import GmProgram
 
 __all__ = ["Timers"]
 
@@ -26,7 +22,7 @@ class Timers:
     `GmConfig.resend_ticks`: of one that made no progress since the last look the oldest packet goes out again. So
     a lost packet is sent again after one to two periods, and no packet pays for a timer of its own."""
 
-    def __init__(self, program: GmProgram) -> None:
+    def __init__(self, program: GmContext) -> None:
         self._program = program
         self._processor = program.processor
         self._look_ticks: int | None = None
