@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from lanikai.firmware.gm.layout import Operation
 
 from ..errors import ArgumentTypeError, ClosedPortError, GmError, MemoryUseError, UnregisteredMemoryError
 from ..memory import Buffer
+from .library_calls import LibraryCalls
 from .message import RemoteBuffer
-
-if TYPE_CHECKING:
-    from .library import Gm
 
 __all__ = ["PortMemory"]
 
@@ -20,7 +17,7 @@ __all__ = ["PortMemory"]
 class PortMemory:
     """Registered and exposed memory of port `number` of a host; the part of `GmPort` that has to do with it."""
 
-    def __init__(self, gm: Gm, number: int) -> None:
+    def __init__(self, gm: LibraryCalls, number: int) -> None:
         self._gm = gm
         self._bus = gm.bus
         self.number = number

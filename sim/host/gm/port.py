@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from lanikai.firmware.gm.layout import (
     EVENT_BYTES,
@@ -22,12 +21,10 @@ from ..checks import whole
 from ..errors import GmError, MemoryUseError, NoTokensError
 from ..memory import Buffer
 from .failures import failure
+from .library_calls import LibraryCalls
 from .message import Received
 from .sends import PortSends
 from .sizes import length_for_size
-
-if TYPE_CHECKING:
-    from .library import Gm
 
 __all__ = ["GmPort"]
 
@@ -39,7 +36,7 @@ class GmPort(PortSends):
     `send_tokens`, `receive_tokens`: how many are free.
     """
 
-    def __init__(self, gm: Gm, number: int) -> None:
+    def __init__(self, gm: LibraryCalls, number: int) -> None:
         super().__init__(gm, number)
         self._events = 0
         self._ring = gm.memory.allocate(gm.gm.event_entries * EVENT_BYTES)

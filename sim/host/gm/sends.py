@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from lanikai.firmware.gm.layout import Opening, Operation, Purpose, SendDescriptor
 from lanikai.firmware.lock import Lock
@@ -12,12 +11,10 @@ from lanikai.firmware.lock import Lock
 from ..checks import whole
 from ..errors import ArgumentTypeError, GmError, MemoryUseError, MessageTooLongError, NoTokensError
 from ..memory import Buffer
+from .library_calls import LibraryCalls
 from .memory import PortMemory
 from .message import RemoteBuffer, SendCallback, SendHandle
 from .sizes import length_for_size
-
-if TYPE_CHECKING:
-    from .library import Gm
 
 __all__ = ["PortSends"]
 
@@ -36,7 +33,7 @@ class _Send:
 class PortSends(PortMemory):
     """What a port sends; the part of `GmPort` that has to do with it. `send_tokens`: how many are free."""
 
-    def __init__(self, gm: Gm, number: int) -> None:
+    def __init__(self, gm: LibraryCalls, number: int) -> None:
         super().__init__(gm, number)
         self._counts = gm.counts[number]
         self._sends: dict[int, _Send] = {}
