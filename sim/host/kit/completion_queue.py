@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from lanikai.hdl.nic.owners.completion_layout import ENTRY_LAYOUT, INDEX_BITS, CompletionStatus
 
 from ...inside.words import Fields
 from ..memory import Buffer
+from .driver_calls import DriverCalls
 from .errors import DeadQueueError, OverrunError
 from .pages import OwnerPage
-
-if TYPE_CHECKING:
-    from .driver import Driver
 
 __all__ = ["Completion", "CompletionQueue"]
 
@@ -47,7 +44,7 @@ class CompletionQueue:
 
     def __init__(
         self,
-        driver: Driver,
+        driver: DriverCalls,
         page: OwnerPage,
         number: int,
         ring: Buffer,

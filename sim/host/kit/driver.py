@@ -16,11 +16,10 @@ from lanikai.hdl.nic.ports import REGISTER_BASE
 from ..bus import HostBus
 from ..config import KitConfig, cycles
 from ..memory import PageAllocator
-from .completion_queue import CompletionQueue
+from .driver_calls import ChannelSetup, CompletionSetup
 from .errors import KitError, RefusedError, ResourceError
 from .pages import OwnerPage
 from .regions import Regions
-from .work_queue import Channel
 
 __all__ = ["Driver"]
 
@@ -67,7 +66,7 @@ class Driver:
             "channel": deque(range(1, nic.channels)),
             "completion queue": deque(range(nic.completion_queues)),
         }
-        self._queues: dict[int, CompletionQueue] = {}
+        self._queues: dict[int, CompletionSetup] = {}
 
     def start(self) -> None:
         """Spawn the interrupt's handler."""
@@ -112,11 +111,11 @@ class Driver:
             "start a WorkQueueProgram on it"
         )
 
-    def has_made(self, queue: CompletionQueue) -> bool:
+    def has_made(self, queue: CompletionSetup) -> bool:
         """Whether it is one of this card's."""
         return self._queues.get(queue.number) is queue
 
-    async def make_queue(self, queue: CompletionQueue) -> None:
+    async def make_queue(self, queue: CompletionSetup) -> None:
         """Make a completion queue on the card, or make it anew: empty. One that is there is switched off first: what
         the card has collected for it is written then, and nothing later, before its ring is cleared."""
         setup = {
@@ -136,7 +135,7 @@ class Driver:
             ("COMPLETION_SETUP", setup),
         )
 
-    async def connect(self, channel: Channel, *, node: int, number: int) -> None:
+    async def connect(self, channel: ChannelSetup, *, node: int, number: int) -> None:
         """Tell firmware and card of a channel that sends to channel `number` of `node`, and hears it alone; that card
         has as many as this one. Raises KitError for a node without a route, and a channel that its card has not."""
         if node not in self.routes:
@@ -169,7 +168,7 @@ class Driver:
             ("DOORBELL_CHANNEL", {"channel": channel.number, "owner": channel.owner, "open": 1})
         )
 
-    async def disconnect(self, channel: Channel) -> None:
+    async def disconnect(self, channel: ChannelSetup) -> None:
         """The channel hears nobody any more, and nobody it."""
         await self.set_up(("DOORBELL_CHANNEL", {"channel": channel.number}))
         await self.bus.write(self.layout.record(channel.number) + 4 * ChannelRecord.OPEN_WORD, 0)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from lanikai.hdl.nic.owners.protection import KEY_BITS
 from lanikai.hdl.nic.owners.translation import Scope
 
 from ..memory import Buffer
 from .address_space import VirtualBuffer
+from .driver_calls import DriverCalls
 from .errors import KitError, ResourceError
-
-if TYPE_CHECKING:
-    from .driver import Driver
 
 __all__ = ["Region", "Regions"]
 
@@ -45,7 +42,7 @@ class Regions:
     most (64 regions: 16,384 times); who registers for every message is to keep its regions instead.
     """
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: DriverCalls) -> None:
         self._driver = driver
         self._free = deque(range(driver.nic.regions))
         self._keys = [0] * driver.nic.regions

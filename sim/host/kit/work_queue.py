@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from lanikai.firmware.work_queue.layout import (
     COUNT_BITS,
     DESCRIPTOR_BYTES,
@@ -16,12 +14,10 @@ from lanikai.hdl.nic.owners.completion_layout import STATUS_LAYOUT, CompletionSt
 from ...inside.words import Fields
 from ..memory import Buffer
 from .completion_queue import CompletionQueue
+from .driver_calls import DriverCalls
 from .errors import KitError, QueueFullError, RefusedError
 from .pages import OwnerPage
 from .regions import Region
-
-if TYPE_CHECKING:
-    from .driver import Driver
 
 __all__ = ["Channel", "WorkQueue"]
 
@@ -37,7 +33,7 @@ class WorkQueue:
 
     def __init__(
         self,
-        driver: Driver,
+        driver: DriverCalls,
         page: OwnerPage,
         channel: int,
         ring: Buffer,
@@ -138,7 +134,7 @@ class Channel:
 
     def __init__(
         self,
-        driver: Driver,
+        driver: DriverCalls,
         owner: int,
         queues: tuple[WorkQueue, WorkQueue],
         completions: tuple[CompletionQueue, CompletionQueue],
