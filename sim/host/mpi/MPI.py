@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from .comm.attributes import TAG_UB
-from .comm.base import PROC_NULL
-from .comm.cartesian import Cartcomm, Compute_dims
+from .comm.grid import Compute_dims
 from .comm.group import CONGRUENT, IDENT, SIMILAR, UNEQUAL, Group
-from .comm.intracomm import Intracomm
+from .comm.intracomm import Cartcomm, Intracomm
 from .comm.message import Message
 from .comm.point_to_point import BSEND_OVERHEAD
 from .data.buffers import IN_PLACE
@@ -20,7 +19,7 @@ from .data.ops import BAND, BOR, BXOR, LAND, LOR, LXOR, MAX, MAXLOC, MIN, MINLOC
 from .data.request import Prequest, Request
 from .data.status import UNDEFINED, Status
 from .errors import MpiError as Exception
-from .matching import ANY_SOURCE, ANY_TAG
+from .matching import ANY_SOURCE, ANY_TAG, PROC_NULL
 
 __all__ = [
     "ANY_SOURCE",

@@ -7,24 +7,50 @@ detector looks when a rank begins to wait, and sees all ranks of its world at on
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Protocol
 
 from .errors import DeadlockError
+from .transport import Transport
 
-if TYPE_CHECKING:
-    from .process import Process
-
-__all__ = ["Detector"]
+__all__ = ["Detector", "Watched"]
 
 MOST_RANKS = 8
 """Ranks that the line names."""
+
+
+class Sent(Protocol):
+    """The sending half of a process."""
+
+    @property
+    def counts(self) -> Sequence[int]:
+        """Messages sent so far, by rank."""
+
+
+class Watched(Protocol):
+    """The MPI process of a rank, for the detector; `process.Process` says what each is."""
+
+    transport: Transport
+    ended: bool
+    taken: int
+
+    @property
+    def out(self) -> Sent:
+        """Its sending half."""
+
+    @property
+    def pending(self) -> int:
+        """1 while it waits inside a call."""
+
+    def waiting(self) -> list[str]:
+        """The call that it waits in."""
 
 
 class Detector:
     """The ranks of one world, each of which says when it waits."""
 
     def __init__(self) -> None:
-        self.processes: list[Process] = []
+        self.processes: list[Watched] = []
 
     def look(self) -> None:
         """Raises DeadlockError if nothing can happen any more."""

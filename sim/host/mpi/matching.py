@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-__all__ = ["ANY_SOURCE", "ANY_TAG", "Matcher", "Wanted"]
+__all__ = ["ANY_SOURCE", "ANY_TAG", "PROC_NULL", "Matcher", "Wanted"]
 
 ANY_SOURCE = -1
 """Receive from any rank of the communicator."""
 ANY_TAG = -1
 """Receive a message with any tag."""
+PROC_NULL = -2
+"""A rank that is nobody: a send to it, or a receive from it, is done at once. For the edges of grids."""
 
 R = TypeVar("R")
 M = TypeVar("M")

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..comm.base import Comm
 from ..data.buffers import Data
 from ..data.datatypes import signature, type_name
 from ..data.ops import OPS, Op
 from ..data.request import Request
 from ..errors import CollectiveError, TruncationError
 from ..schedule import wait_for
+from .ranks import Ranks
 
 __all__ = ["CALLS", "Exchange", "bytes_data", "check_taken"]
 
@@ -61,7 +61,7 @@ class Exchange:
     """One collective operation of a rank: `call`, on `comm`, with the operation `op`. `blocking`: it waits inside its
     own call, else as the work of a Schedule."""
 
-    def __init__(self, comm: Comm, call: str, op: Op | None = None, *, blocking: bool = True) -> None:
+    def __init__(self, comm: Ranks, call: str, op: Op | None = None, *, blocking: bool = True) -> None:
         self.comm, self.call = comm, call
         self._blocking = blocking
         self._kind = CALLS.index(call if call in CALLS else call[1:].capitalize()) + 1
@@ -174,7 +174,7 @@ class Exchange:
         return f"{self.call} {way} rank {rank}, on {self.comm.name}"
 
 
-def check_taken(comm: Comm) -> None:
+def check_taken(comm: Ranks) -> None:
     """Raises CollectiveError if a rank has sent messages of a collective operation that this one did not call."""
     for message in comm.process.untaken():
         if message.envelope.context % 2:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from .intracomm import Intracomm
+from .base import Comm
 
 __all__ = ["NOT_COPIED", "TAG_UB", "Keyval", "finished"]
 
@@ -16,11 +15,11 @@ NOT_COPIED = object()
 """What a copy function returns for an attribute that the new communicator is not to have."""
 
 
-def _accept(comm: Intracomm, value: Any) -> None:
+def _accept(comm: Comm, value: Any) -> None:
     return None
 
 
-def _store(comm: Intracomm, value: Any) -> Any:
+def _store(comm: Comm, value: Any) -> Any:
     return value
 
 
@@ -44,18 +43,18 @@ class Keyval:
     """
 
     name: str = "keyval"
-    copy: Callable[[Intracomm, Keyval, Any], Any] | bool | None = None
-    delete: Callable[[Intracomm, Keyval, Any], Any] | None = None
-    check: Callable[[Intracomm, Any], None] = _accept
-    store: Callable[[Intracomm, Any], Any] = _store
+    copy: Callable[[Any, Keyval, Any], Any] | bool | None = None
+    delete: Callable[[Any, Keyval, Any], Any] | None = None
+    check: Callable[[Any, Any], None] = _accept
+    store: Callable[[Any, Any], Any] = _store
 
-    async def copied(self, comm: Intracomm, value: Any) -> Any:
+    async def copied(self, comm: Comm, value: Any) -> Any:
         """The value for a duplicate of `comm`, or NOT_COPIED."""
         if self.copy is True:
             return value
         return await finished(self.copy(comm, self, value)) if callable(self.copy) else NOT_COPIED
 
-    async def deleted(self, comm: Intracomm, value: Any) -> None:
+    async def deleted(self, comm: Comm, value: Any) -> None:
         """Tell the delete function."""
         if self.delete is not None:
             await finished(self.delete(comm, self, value))

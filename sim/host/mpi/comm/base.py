@@ -9,17 +9,14 @@ from typing import Any
 from ..data.arguments import whole
 from ..data.buffers import Data, data_of
 from ..data.request import Request
-from ..data.status import UNDEFINED, Status, check_status
+from ..data.status import Status, check_status
 from ..envelope import MAX_LENGTH, MAX_TAG, Envelope, Kind
 from ..errors import AbortError, CommunicatorError, LengthError, RankError, TagError
-from ..matching import ANY_SOURCE, ANY_TAG, Wanted
+from ..matching import ANY_SOURCE, ANY_TAG, PROC_NULL, Wanted
 from ..process import Process
 from .group import Group
 
-__all__ = ["PROC_NULL", "UNDEFINED", "Comm", "with_finish"]
-
-PROC_NULL = -2
-"""A rank that is nobody: a send to it, or a receive from it, is done at once. For the edges of grids."""
+__all__ = ["Comm", "with_finish"]
 
 
 class Comm:
@@ -142,6 +139,11 @@ class Comm:
         wanted = Wanted(self.context + collective, source, tag)
         request = await self.process.irecv(wanted, None if data is None else data.view, what)
         return with_finish(request, data)
+
+    async def _finished(self, request: Request, status: Status | None) -> Any:
+        """Wait for a request inside a call: its value."""
+        await self.process.wait_done(request)
+        return request.take(status)
 
     def _nothing(self, what: str) -> Request:
         request = Request(self.process, what)

@@ -8,6 +8,7 @@ from typing import Any
 from ..data.arguments import whole
 from ..data.status import UNDEFINED
 from ..errors import RankError
+from ..matching import PROC_NULL
 
 __all__ = ["CONGRUENT", "IDENT", "SIMILAR", "UNEQUAL", "Group"]
 
@@ -74,8 +75,6 @@ class Group:
     def Translate_ranks(self, ranks: Sequence[int] | None = None, group: Group | None = None) -> list[int]:
         """The ranks in `group` of its own `ranks` (all, by default): UNDEFINED for one that is not there. Without a
         group: in the world. PROC_NULL stays what it is. Raises RankError."""
-        from .base import PROC_NULL
-
         asked = range(self.size) if ranks is None else ranks
         found = []
         for rank in asked:

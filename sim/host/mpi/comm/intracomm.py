@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..collectives import movement
 from ..collectives.exchange import Exchange
-from ..data.arguments import whole
+from ..data.arguments import several, whole
 from ..data.buffers import Parts, data_of
+from ..data.status import UNDEFINED
 from ..envelope import MAX_TAG
-from ..errors import ArgumentError, AttributeKeyError, CommunicatorError
+from ..errors import ArgumentError, AttributeKeyError, CommunicatorError, RankError
+from ..matching import PROC_NULL
 from ..process import Process
 from .attributes import NOT_COPIED, TAG_UB, Keyval, finished
-from .base import UNDEFINED
 from .collective_objects import ObjectCollectives
+from .grid import checked_grid
 from .group import CONGRUENT, IDENT, Group
 from .objects import Objects
 
-if TYPE_CHECKING:
-    from .cartesian import Cartcomm
-
-__all__ = ["Intracomm"]
+__all__ = ["Cartcomm", "Intracomm"]
 
 
 class Intracomm(Objects, ObjectCollectives):
@@ -97,8 +96,6 @@ class Intracomm(Objects, ObjectCollectives):
         """A communicator whose ranks are a grid of `dims`, the last direction running fastest; `periods`: in which
         directions it is a ring. Ranks that the grid has no place for get None. `reorder` lets ranks be numbered anew,
         which this layer has no reason to do."""
-        from .cartesian import Cartcomm, checked_grid
-
         sizes, rings = checked_grid(dims, periods, self.size, f"Create_cart of {self.name}")
         places = int(np.prod(sizes, dtype=np.int64))
         made = await self._split("Create_cart", 0 if self.rank < places else UNDEFINED, self.rank)
@@ -195,3 +192,97 @@ class Intracomm(Objects, ObjectCollectives):
         self._check_usable(call)
         if not isinstance(keyval, Keyval):
             raise AttributeKeyError(f"{call} on {self.name}: {keyval!r} is no key; Create_keyval makes one")
+
+
+class Cartcomm(Intracomm):
+    """A communicator whose ranks are a grid (MPI 1.1, 6): `dims` of the directions, the last of which runs fastest;
+    `periods`: whether each is a ring. `Intracomm.Create_cart` makes one."""
+
+    def __init__(
+        self,
+        process: Process,
+        world_ranks: Sequence[int],
+        context: int,
+        name: str,
+        dims: Sequence[int],
+        periods: Sequence[bool],
+    ) -> None:
+        super().__init__(process, world_ranks, context, name)
+        self.dims, self.periods = list(dims), list(periods)
+
+    def _same(self, context: int, name: str) -> Intracomm:
+        return Cartcomm(self.process, self.world_ranks, context, name, self.dims, self.periods)
+
+    @property
+    def ndim(self) -> int:
+        """Its number of directions."""
+        return len(self.dims)
+
+    @property
+    def dim(self) -> int:
+        """Its number of directions."""
+        return len(self.dims)
+
+    @property
+    def coords(self) -> list[int]:
+        """Where this rank is."""
+        return self.Get_coords(self.rank)
+
+    def Get_dim(self) -> int:
+        """Its number of directions."""
+        return len(self.dims)
+
+    def Get_topo(self) -> tuple[list[int], list[bool], list[int]]:
+        """Its dims and periods, and where this rank is."""
+        return list(self.dims), list(self.periods), self.coords
+
+    def Get_coords(self, rank: int) -> list[int]:
+        """Where a rank is. Raises RankError."""
+        number = self._check_rank(rank, "Get_coords", "rank")
+        return [int(one) for one in np.unravel_index(number, self.dims)] if self.dims else []
+
+    def Get_cart_rank(self, coords: Sequence[int]) -> int:
+        """Who is at a place; in a ring it may be outside. Raises RankError."""
+        what = f"Get_cart_rank on {self.name}: coords"
+        places = several(coords, what, RankError)
+        if len(places) != self.dim:
+            raise RankError(f"{what} = {places}: {self.dim}, one a direction")
+        for direction, (place, size, ring) in enumerate(zip(places, self.dims, self.periods, strict=True)):
+            if ring:
+                places[direction] = place % size
+            elif not 0 <= place < size:
+                raise RankError(f"{what} = {places}: direction {direction} has places 0 to {size - 1}")
+        return int(np.ravel_multi_index(places, self.dims)) if self.dims else 0
+
+    def Shift(self, direction: int, disp: int) -> tuple[int, int]:
+        """Source and destination of a shift by `disp` in a direction: PROC_NULL beyond the edge. Raises RankError."""
+        what = f"Shift on {self.name}"
+        axis = whole(direction, f"{what}: direction", RankError)
+        step = whole(disp, f"{what}: disp", RankError)
+        if not 0 <= axis < self.dim:
+            raise RankError(f"{what}: direction = {axis}: 0 to {self.dim - 1}")
+
+        def neighbour(offset: int) -> int:
+            place = self.coords
+            place[axis] += offset
+            if not self.periods[axis] and not 0 <= place[axis] < self.dims[axis]:
+                return PROC_NULL
+            return self.Get_cart_rank(place)
+
+        return neighbour(-step), neighbour(step)
+
+    async def Sub(self, remain_dims: Sequence[bool]) -> Cartcomm:
+        """The grid of the ranks that share this one's place in the directions that do not remain. All ranks call
+        it."""
+        keep = [bool(one) for one in np.atleast_1d(remain_dims)]
+        if len(keep) != self.dim:
+            raise CommunicatorError(f"Sub of {self.name}: remain_dims = {keep}: {self.dim}, one a direction")
+        color = 0
+        for place, size, stays in zip(self.coords, self.dims, keep, strict=True):
+            color = color * (1 if stays else size) + (0 if stays else place)
+        made = await self._split("Sub", color, self.rank)
+        assert made is not None
+        world_ranks, context, name = made
+        dims = [size for size, stays in zip(self.dims, keep, strict=True) if stays]
+        rings = [ring for ring, stays in zip(self.periods, keep, strict=True) if stays]
+        return Cartcomm(self.process, world_ranks, context, name, dims, rings)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..data.pickled import as_object
 from ..data.request import Request
 from ..data.status import Status, check_status
 from ..errors import RequestError
-from ..matching import ANY_TAG
+from ..matching import ANY_TAG, PROC_NULL
 from ..process import Arrived
-from .base import PROC_NULL, with_finish
-
-if TYPE_CHECKING:
-    from .point_to_point import PointToPoint
+from .base import Comm, with_finish
 
 __all__ = ["Message"]
 
@@ -21,7 +18,7 @@ __all__ = ["Message"]
 class Message:
     """A message that `Mprobe` has taken, to be received once. One of PROC_NULL is empty."""
 
-    def __init__(self, comm: PointToPoint, arrived: Arrived | None) -> None:
+    def __init__(self, comm: Comm, arrived: Arrived | None) -> None:
         self._comm, self._arrived = comm, arrived
         self._received = False
         self.status = Status(PROC_NULL, ANY_TAG, 0) if arrived is None else arrived.status

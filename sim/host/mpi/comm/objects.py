@@ -11,8 +11,7 @@ from typing import Any
 from ..data.pickled import as_object, packed
 from ..data.request import Request
 from ..data.status import Status
-from ..matching import ANY_SOURCE, ANY_TAG
-from .base import PROC_NULL
+from ..matching import ANY_SOURCE, ANY_TAG, PROC_NULL
 from .message import Message
 from .point_to_point import PointToPoint
 

@@ -10,8 +10,8 @@ from ..data.buffers import data_of
 from ..data.request import Prequest, Request
 from ..data.status import Status
 from ..errors import LengthError
-from ..matching import ANY_SOURCE, ANY_TAG, Wanted
-from .base import PROC_NULL, Comm
+from ..matching import ANY_SOURCE, ANY_TAG, PROC_NULL, Wanted
+from .base import Comm
 from .message import Message
 
 __all__ = ["BSEND_OVERHEAD", "PointToPoint"]
@@ -211,11 +211,6 @@ class PointToPoint(Comm):
     async def _start_recv(self, call: str, buf: Any, source: Any, tag: Any) -> Request:
         rank, number, what = self._check_source(source, tag, call)
         return await self._irecv(self._incoming(buf, what), rank, number, what)
-
-    async def _finished(self, request: Request, status: Status | None) -> Any:
-        """Wait for a request inside a call: its value."""
-        await self.process.wait_done(request)
-        return request.take(status)
 
     async def _probe(
         self, call: str, source: Any, tag: Any, status: Status | None, *, wait: bool, take: bool

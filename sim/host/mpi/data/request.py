@@ -7,15 +7,35 @@ A persistent one (`Prequest`) is inactive instead, until it is started again.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
 
 from ..errors import ArgumentError, RequestError
+from ..transport import Transport
 from .status import UNDEFINED, Status, check_status
 
-if TYPE_CHECKING:
-    from ..process import Process
+__all__ = ["Prequest", "Progress", "Request"]
 
-__all__ = ["Prequest", "Request"]
+
+class Progress(Protocol):
+    """The MPI process of a rank, for its requests; `process.Process` says what each attribute and call is."""
+
+    transport: Transport
+
+    def call(self, name: str) -> AbstractAsyncContextManager[None]:
+        """The rank is inside a call."""
+
+    def cancel(self, request: Request) -> None:
+        """End a request for which nothing has happened yet."""
+
+    async def wait_done(self, request: Request) -> None:
+        """Go on until a request is done."""
+
+    async def test(self, done: Callable[[], bool]) -> bool:
+        """Serve what can be served without waiting; whether it is done."""
+
+    async def until(self, done: Callable[[], bool], what: str) -> None:
+        """Go on until it is done."""
 
 
 class Request:
@@ -27,7 +47,7 @@ class Request:
     came with.
     """
 
-    def __init__(self, process: Process, description: str) -> None:
+    def __init__(self, process: Progress, description: str) -> None:
         self.process = process
         self.description = description
         self.done = False
@@ -211,7 +231,7 @@ class Request:
 class Prequest(Request):
     """Persistent communication: every `Start` begins what `begin` begins; in between it is inactive."""
 
-    def __init__(self, process: Process, description: str, begin: Callable[[], Awaitable[Request]]) -> None:
+    def __init__(self, process: Progress, description: str, begin: Callable[[], Awaitable[Request]]) -> None:
         super().__init__(process, description)
         self._begin = begin
         self._active: Request | None = None
@@ -266,7 +286,7 @@ class Prequest(Request):
                 self.process.cancel(self._active)
 
 
-def _process(call: str, requests: Sequence[Request]) -> Process | None:
+def _process(call: str, requests: Sequence[Request]) -> Progress | None:
     """The rank of some requests; None without any. Raises RequestError."""
     process = None
     if not isinstance(requests, Iterable):
@@ -349,7 +369,7 @@ async def _some(
         return places, [requests[place].take(status) for place, status in zip(places, found, strict=False)]
 
 
-async def _one_done(process: Process, call: str, requests: Sequence[Request], wait: bool) -> bool:
+async def _one_done(process: Progress, call: str, requests: Sequence[Request], wait: bool) -> bool:
     def ready() -> bool:
         return any(request.done and not request.is_null for request in requests)
 

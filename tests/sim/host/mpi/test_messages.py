@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lanikai.sim.host.mpi.comm.base import PROC_NULL
 from lanikai.sim.host.mpi.data.request import Request
 from lanikai.sim.host.mpi.data.status import Status
 from lanikai.sim.host.mpi.envelope import Envelope, Kind
 from lanikai.sim.host.mpi.errors import TruncationError
-from lanikai.sim.host.mpi.matching import ANY_SOURCE, ANY_TAG
+from lanikai.sim.host.mpi.matching import ANY_SOURCE, ANY_TAG, PROC_NULL
 from support.sim.fake_transport import SMALL, Ranks, received
 
 ALL_BUFFERS = SMALL.payload_bytes * SMALL.data_receives
