@@ -33,6 +33,7 @@ from ..errors import (
 )
 from ..machine import cores
 from ..paths import keep_caches_together
+from . import backend
 from .bench import bench
 from .screen import screen
 from .sweep import sweep
@@ -163,7 +164,7 @@ def run(
                 size=size,
                 seed=seed,
                 folder=folder,
-                backend=_backend(),
+                backend=backend.make(),
                 variant="waves" if waves else "debug" if debug else "fast",
                 workers=jobs or cores(),
                 seeds=seeds,
@@ -232,13 +233,6 @@ def _say_size(console: Any, window: WaveWindow, systems: Sequence[Any], seeds: i
         markup=False,
         soft_wrap=True,
     )
-
-
-def _backend() -> Any:
-    """What builds and runs; the tests of the command line put another in its place."""
-    from ..experiments.framework.backend import Simulator
-
-    return Simulator()
 
 
 @app.command()

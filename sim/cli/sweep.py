@@ -15,6 +15,7 @@ from rich.console import Console
 
 from ..errors import LanikaiError, UserError
 from ..machine import cores
+from . import backend
 from .screen import screen
 
 __all__ = ["sweep"]
@@ -126,7 +127,7 @@ def sweep(
             listed,
             folder=folder,
             executor=executor,
-            backend=_backend(),
+            backend=backend.make(),
             timeout_seconds=timeout,
             progress=bars.report,
             failed=bars.failed,
@@ -151,12 +152,6 @@ def _executor(stack: contextlib.ExitStack, cluster: str | None, jobs: int | None
 
     scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="lanikai-sweep-"))
     return LocalExecutor(workers=jobs or cores(), scratch=Path(scratch))
-
-
-def _backend() -> Any:
-    from . import program
-
-    return program._backend()
 
 
 class _Bars:

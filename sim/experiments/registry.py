@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 
 from ..errors import UserError
 from ..published import CONSTANTS, source, tables
-from .framework.base import Experiment
+from .framework.base import Experiment, Listed
 
-__all__ = ["EXPERIMENTS", "Listed", "find", "listing"]
+__all__ = ["EXPERIMENTS", "find", "listing"]
 
 _CLASSES = {
     "best-effort": "best_effort:BestEffortExperiment",
@@ -67,17 +66,6 @@ class _Experiments(Mapping[str, Experiment]):
 
 EXPERIMENTS: Mapping[str, Experiment] = _Experiments()
 """Every experiment that is built, by name."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Listed:
-    """A line of `lanikai list`: `name`, `state` (`built` or `not built yet`), `source`, and what it `asks` where it is
-    built."""
-
-    name: str
-    state: str
-    source: str
-    asks: str = ""
 
 
 def listing() -> list[Listed]:

@@ -19,7 +19,7 @@ from lanikai.hdl.config import Config
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Claim", "Experiment", "Outcome", "Point", "Size", "within"]
+__all__ = ["Claim", "Experiment", "Listed", "Outcome", "Point", "Size", "within"]
 
 Size = Literal["quick", "full"]
 """`quick`: seconds, for tests and a first look; `full`: the published size."""
@@ -184,3 +184,14 @@ class Experiment(ABC):
     @abstractmethod
     def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
         """Draw the outcomes beside the published values on an empty matplotlib figure."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed:
+    """A line of `lanikai list`: `name`, `state` (`built` or `not built yet`), `source`, and what it `asks` where it is
+    built."""
+
+    name: str
+    state: str
+    source: str
+    asks: str = ""

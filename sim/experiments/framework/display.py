@@ -10,8 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from ..registry import Listed
-from .base import Outcome, Point, within
+from .base import Listed, Outcome, Point, within
 from .results import Report, declared
 from .runner import BUILD
 

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from lanikai.sim.cli import program
+from lanikai.sim.cli import backend, program
 from lanikai.sim.experiments.registry import EXPERIMENTS
 from lanikai.sim.experiments.share_senders import ShareSenders
 from lanikai.sim.experiments.transfer import Transfer
@@ -47,7 +47,7 @@ def fake(monkeypatch, tmp_path):
         monkeypatch.setattr(experiment, "cluster", lambda self, parameters: None)
 
     def run(*arguments: str, **behaviour) -> int:
-        monkeypatch.setattr(program, "_backend", lambda: fake_backend.FakeBackend(**behaviour))
+        monkeypatch.setattr(backend, "make", lambda: fake_backend.FakeBackend(**behaviour))
         with pytest.raises(SystemExit) as caught:
             program.main(arguments)
         return caught.value.code
@@ -335,10 +335,10 @@ def start_sleeping(tmp_path: Path) -> subprocess.Popen[str]:
     code = (
         f"import sys; sys.path.insert(0, {str(TESTS)!r})\n"
         "from support.sim.fake_backend import FakeBackend\n"
-        "from lanikai.sim.cli import program as cli\n"
+        "from lanikai.sim.cli import backend, program as cli\n"
         "from lanikai.sim.experiments.share_senders import ShareSenders\n"
         "ShareSenders.cluster = lambda self, parameters: None\n"
-        "cli._backend = lambda: FakeBackend(fault='sleep')\n"
+        "backend.make = lambda: FakeBackend(fault='sleep')\n"
         "if __name__ == '__main__': cli.main(['run', 'share-senders', '-j', '2', '--out', 'r'])\n"
     )
     (tmp_path / "program.py").write_text(code)

@@ -8,6 +8,7 @@ from collections import Counter
 
 import polars
 import pytest
+from lanikai.sim.cli import backend as cli_backend
 from lanikai.sim.cli import program
 from lanikai.sim.errors import UserError
 from lanikai.sim.experiments.registry import find
@@ -41,7 +42,7 @@ def sweep(tmp_path, backend, monkeypatch, capsys):
     """Runs `lanikai sweep` on the backend; status, standard error, the folder."""
 
     def run(*arguments, **behaviour):
-        monkeypatch.setattr(program, "_backend", lambda: backend(**behaviour))
+        monkeypatch.setattr(cli_backend, "make", lambda: backend(**behaviour))
         with pytest.raises(SystemExit) as ended:
             program.main(["sweep", *arguments])
         return ended.value.code, capsys.readouterr()
