@@ -237,9 +237,9 @@ def _stages(outcome: Outcome) -> list[tuple[list[float], list[float | None]]]:
 
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point."""
+    from ..bandwidth.errors import RefusedError
     from ..manager.client import BandwidthClient
     from ..manager.config import ManagerConfig
-    from ..manager.errors import RefusedError
     from ..manager.start import start_managers
     from .measure.gm_hosts import start_gm
 

@@ -5,23 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ..bandwidth.errors import BadRequestError, RefusedError
+from ..bandwidth.pace import Pace
+from ..bandwidth.sizes import check_size
 from ..units import MB
-from .errors import BadRequestError, RefusedError
 from .flows import FlowId
 from .ledger import Where
-from .pace import Pace
 from .wire import Answer
 
-__all__ = ["MAX_SIZE", "check_size", "mean_and_factor", "rate_of", "refusal"]
-
-MAX_SIZE = (1 << 31) - 1
-"""Bytes of a message, or of a burst."""
-
-
-def check_size(name: str, size: int | None) -> None:
-    """A size of messages, or none. Raises BadRequestError."""
-    if size is not None and (type(size) is not int or not 1 <= size <= MAX_SIZE):
-        raise BadRequestError(f"{name} = {size!r}: a whole number of bytes, 1 to {MAX_SIZE}")
+__all__ = ["mean_and_factor", "rate_of", "refusal"]
 
 
 def mean_and_factor(message_bytes: int | Sequence[int] | None, pace: Pace) -> tuple[int | None, float]:

@@ -35,9 +35,9 @@ from lanikai.hdl.config import NicConfig
 from lanikai.hdl.network import Network, Place
 from lanikai.hdl.packet import packet_flits
 
+from ..bandwidth.pace import Pace
 from ..published import table
 from ..units import MB
-from .pace import Pace
 
 __all__ = [
     "CURVE_FILE",

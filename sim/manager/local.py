@@ -8,14 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 from lanikai.firmware.lock import Lock
 
-from ..errors import UserError
-from ..host.errors import ClosedPortError
-from ..host.gm.library import Gm
-from ..units import MB
-from .asked import check_size, mean_and_factor, rate_of, refusal
-from .config import ManagerConfig
-from .copies import Voter
-from .errors import (
+from ..bandwidth.errors import (
     AlreadyHeldError,
     BadRequestError,
     BandwidthError,
@@ -23,10 +16,18 @@ from .errors import (
     MasterConflictError,
     NotHeldError,
 )
+from ..bandwidth.pace import Pace
+from ..bandwidth.sizes import check_size
+from ..errors import UserError
+from ..host.errors import ClosedPortError
+from ..host.gm.library import Gm
+from ..units import MB
+from .asked import mean_and_factor, rate_of, refusal
+from .config import ManagerConfig
+from .copies import Voter
 from .flows import MAX_WEIGHT, BestEffort, FlowId, Grant
 from .lease import Lease
 from .line import MasterLine
-from .pace import Pace
 from .record import ALL_PORTS, NodeRecord, in_office
 from .rpc import Calls, SilentError
 from .wire import Answer, Envelope, Kind, Request, Stand, Status, Update

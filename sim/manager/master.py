@@ -18,10 +18,10 @@ from contextlib import suppress
 from lanikai.firmware.lock import Lock
 from lanikai.firmware.ports import Scheduler
 
+from ..bandwidth.pace import Pace
 from .copies import Copies
 from .flows import MAX_WEIGHT, FlowId
 from .ledger import Ledger
-from .pace import Pace
 from .record import ALL_PORTS
 from .rpc import Calls, SilentError
 from .sharing import Policy, carried

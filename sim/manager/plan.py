@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from lanikai.hdl.config import NicConfig
 from lanikai.hdl.network import Network
 
+from ..bandwidth.errors import BadRequestError
+from ..bandwidth.pace import Pace
 from ..errors import UserError
 from ..units import MB
 from .asked import rate_of
 from .capacity import ClusterCapacity, cluster_capacity, node_capacity
 from .config import ManagerConfig
-from .errors import BadRequestError
 from .flows import FlowId
 from .ledger import Ledger, Refusal, Where
-from .pace import Pace
 
 __all__ = ["Planned", "check_plan", "managed_capacity"]
 

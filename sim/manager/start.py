@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from lanikai.hdl.network import Network
 
+from ..bandwidth.pace import Pace
 from ..host.gm.library import Gm
 from ..host.gm.port import GmPort
 from .capacity import ClusterCapacity
@@ -14,7 +15,6 @@ from .copies import Copies, Voter
 from .ledger import Ledger
 from .local import NodeManager
 from .master import Master
-from .pace import Pace
 from .plan import managed_capacity
 from .post import GmPost
 from .record import NodeRecord, take_over

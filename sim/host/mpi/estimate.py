@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...manager.pace import Pace
+from ...bandwidth.pace import Pace
 from ...units import MB
 from ..config import HostConfig
 from .config import MpiConfig, MpiCosts

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ...manager.asked import check_size
-from ...manager.errors import BadRequestError, BandwidthError, NotHeldError, RefusedError
-from ...manager.pace import Pace
+from ...bandwidth.errors import BadRequestError, BandwidthError, NotHeldError, RefusedError
+from ...bandwidth.pace import Pace
+from ...bandwidth.sizes import check_size
 from ...units import MB
 from .comm.attributes import Keyval
 from .data.arguments import several, whole

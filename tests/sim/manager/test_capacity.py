@@ -9,6 +9,7 @@ import sys
 import pytest
 from lanikai.hdl.config import NicConfig, RouterConfig, preset
 from lanikai.hdl.network import single_router
+from lanikai.sim.bandwidth.pace import Pace
 from lanikai.sim.manager.capacity import (
     CURVE_FILE,
     NodeCapacity,
@@ -17,7 +18,6 @@ from lanikai.sim.manager.capacity import (
     measured_curve,
     node_capacity,
 )
-from lanikai.sim.manager.pace import Pace
 
 NIC = preset(NicConfig, "lanai4")
 PACE = Pace.of(NIC)

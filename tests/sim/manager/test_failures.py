@@ -8,13 +8,13 @@ import random
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from lanikai.sim.manager.config import ManagerConfig
-from lanikai.sim.manager.errors import (
+from lanikai.sim.bandwidth.errors import (
     BandwidthError,
     ManagerSilentError,
     MasterConflictError,
     RefusedError,
 )
+from lanikai.sim.manager.config import ManagerConfig
 from lanikai.sim.manager.flows import FlowId
 from lanikai.sim.manager.wire import Envelope, Kind, Reply
 from support.sim.fake_gm import WIRE_CYCLES, FakeCluster, lose

@@ -4,7 +4,7 @@ held."""
 from __future__ import annotations
 
 import pytest
-from lanikai.sim.manager.errors import BandwidthError, ManagerSilentError, NotHeldError, RefusedError
+from lanikai.sim.bandwidth.errors import BandwidthError, ManagerSilentError, NotHeldError, RefusedError
 from lanikai.sim.manager.flows import FlowId
 from lanikai.sim.manager.lease import Lease
 from lanikai.sim.manager.master import Master

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from lanikai.sim.host.errors import ClosedPortError
-from lanikai.sim.manager.errors import (
+from lanikai.sim.bandwidth.errors import (
     AlreadyHeldError,
     BadRequestError,
     BandwidthError,
     NotHeldError,
     RefusedError,
 )
+from lanikai.sim.host.errors import ClosedPortError
 from lanikai.sim.manager.flows import FlowId
 from support.sim.fake_gm import FakeCluster
 

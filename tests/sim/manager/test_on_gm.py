@@ -9,9 +9,9 @@ from collections import deque
 import pytest
 from lanikai.hdl.config import RouterConfig, preset
 from lanikai.hdl.network import single_router
+from lanikai.sim.bandwidth.errors import RefusedError
 from lanikai.sim.manager.client import BandwidthClient
 from lanikai.sim.manager.config import ManagerConfig
-from lanikai.sim.manager.errors import RefusedError
 from lanikai.sim.manager.start import start_managers
 from support.firmware.python_cluster import Cluster
 

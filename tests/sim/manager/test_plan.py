@@ -6,9 +6,9 @@ import random
 
 import pytest
 from lanikai.hdl.config import NicConfig, preset
+from lanikai.sim.bandwidth.errors import RefusedError
 from lanikai.sim.errors import UserError
 from lanikai.sim.manager.config import ManagerConfig
-from lanikai.sim.manager.errors import RefusedError
 from lanikai.sim.manager.flows import FlowId
 from lanikai.sim.manager.plan import Planned, check_plan
 from support.sim.fake_gm import FakeCluster

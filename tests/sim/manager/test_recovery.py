@@ -4,7 +4,7 @@ holds up nobody whose bandwidth is not its flows'."""
 from __future__ import annotations
 
 import pytest
-from lanikai.sim.manager.errors import ManagerSilentError
+from lanikai.sim.bandwidth.errors import ManagerSilentError
 from lanikai.sim.manager.flows import FlowId
 from lanikai.sim.manager.wire import Envelope, Kind, Reply, Status, Update
 from support.sim.fake_gm import WIRE_CYCLES, FakeCluster, lose

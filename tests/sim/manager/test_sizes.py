@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from lanikai.hdl.config import NicConfig, RouterConfig, preset
 from lanikai.hdl.network import single_router
+from lanikai.sim.bandwidth.errors import BadRequestError, RefusedError
+from lanikai.sim.bandwidth.pace import Pace
 from lanikai.sim.errors import UserError
 from lanikai.sim.manager.asked import mean_and_factor
 from lanikai.sim.manager.client import BandwidthClient
-from lanikai.sim.manager.errors import BadRequestError, RefusedError
 from lanikai.sim.manager.frames import burst_bytes, mean_bytes, read_frames
-from lanikai.sim.manager.pace import Pace
 from lanikai.sim.manager.start import start_managers
 from support.firmware.python_cluster import Cluster
 from support.sim.fake_gm import FakeCluster

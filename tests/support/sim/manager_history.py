@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
+from lanikai.sim.bandwidth.errors import BandwidthError
 from lanikai.sim.host.errors import ClosedPortError
-from lanikai.sim.manager.errors import BandwidthError
 from lanikai.sim.manager.flows import FlowId
 
 from .fake_gm import THESIS_MB_PER_S, WIRE_CYCLES, FakeCluster

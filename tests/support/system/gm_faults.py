@@ -12,13 +12,13 @@ from lanikai.firmware.gm import GmConfig
 from lanikai.hdl.nic.nic import NIC_REGISTERS
 from lanikai.hdl.nic.ports import REGISTER_BASE
 from lanikai.hdl.packet import Header
+from lanikai.sim.bandwidth.errors import BandwidthError
 from lanikai.sim.experiments.measure.gm_hosts import start_gm
 from lanikai.sim.host.errors import GmError
 from lanikai.sim.host.gm.message import RemoteBuffer
 from lanikai.sim.host.memory import Buffer
 from lanikai.sim.manager.client import BandwidthClient
 from lanikai.sim.manager.config import ManagerConfig
-from lanikai.sim.manager.errors import BandwidthError
 from lanikai.sim.manager.record import ALL_PORTS, NodeRecord
 from lanikai.sim.manager.rpc import CallMemory
 from lanikai.sim.manager.start import start_manager, start_managers

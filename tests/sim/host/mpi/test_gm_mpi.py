@@ -10,6 +10,8 @@ import pytest
 from lanikai.firmware.gm.wire import unpack_flow
 from lanikai.hdl.config import ConfigError, NicConfig, preset
 from lanikai.hdl.packet import Kind
+from lanikai.sim.bandwidth.errors import ManagerSilentError, NotHeldError, RefusedError
+from lanikai.sim.bandwidth.pace import Pace
 from lanikai.sim.host.mpi.comm.intracomm import Intracomm
 from lanikai.sim.host.mpi.config import MpiConfig, MpiCosts
 from lanikai.sim.host.mpi.data.request import Request
@@ -21,8 +23,6 @@ from lanikai.sim.host.mpi.gm_transport import Place, open_transports
 from lanikai.sim.host.mpi.matching import ANY_SOURCE, ANY_TAG
 from lanikai.sim.host.mpi.qos import QOS, QosRequest, attach_bandwidth
 from lanikai.sim.host.mpi.world import idt_between, start_mpi
-from lanikai.sim.manager.errors import ManagerSilentError, NotHeldError, RefusedError
-from lanikai.sim.manager.pace import Pace
 from support.firmware.python_cluster import Cluster
 from support.sim.gm_ranks import run
 

@@ -1,0 +1,1 @@
+"""Words of bandwidth that the bandwidth manager and its callers share: rates, sizes, refusals."""
