@@ -17,16 +17,16 @@ from .framework.base import Experiment, Listed
 __all__ = ["EXPERIMENTS", "find", "listing"]
 
 _CLASSES = {
-    "best-effort": "best_effort:BestEffortExperiment",
+    "best-effort": "best_effort.experiment:BestEffortExperiment",
     "descriptor-fetch": "descriptor_fetch:DescriptorFetch",
     "dma-bandwidth": "dma_bandwidth:DmaBandwidth",
     "doorbell-latency": "doorbell_latency:DoorbellLatency",
     "fair-queueing": "fair_queueing:FairQueueing",
     "idt-sweep": "idt_sweep:IdtSweep",
     "incoming-rate": "incoming_rate:IncomingRate",
-    "mpi-idt": "mpi_idt:MpiIdt",
-    "mpi-replay": "mpi_replay:MpiReplay",
-    "mpi-share": "mpi_share:MpiShare",
+    "mpi-idt": "mpi.idt:MpiIdt",
+    "mpi-replay": "mpi.replay:MpiReplay",
+    "mpi-share": "mpi.share:MpiShare",
     "network-load": "network_load:NetworkLoad",
     "rate-accuracy": "rate_accuracy:RateAccuracy",
     "rate-overhead": "rate_overhead:RateOverhead",

@@ -4,8 +4,8 @@ control program of plain Python cards, with flows that flood."""
 from __future__ import annotations
 
 import pytest
-from lanikai.sim.experiments.best_effort import _binned
-from lanikai.sim.experiments.best_effort_cases import CASES, PEAK_MB_PER_S, REST
+from lanikai.sim.experiments.best_effort.cases import CASES, PEAK_MB_PER_S, REST
+from lanikai.sim.experiments.best_effort.experiment import _binned
 from lanikai.sim.experiments.framework.base import Outcome
 from lanikai.sim.experiments.registry import find
 from matplotlib.figure import Figure

@@ -12,7 +12,7 @@ from lanikai.sim.experiments.framework.base import Outcome, Point
 from lanikai.sim.experiments.framework.parameters import parse
 from lanikai.sim.experiments.framework.results import write_csv
 from lanikai.sim.experiments.measure.gm_flows import ideal_mb_per_s
-from lanikai.sim.experiments.mpi_replay import CASES
+from lanikai.sim.experiments.mpi.replay import CASES
 from lanikai.sim.experiments.registry import find
 from matplotlib.figure import Figure
 

@@ -382,7 +382,7 @@ def copies_cost_nothing(spec: Mapping[str, Any]) -> None:
 @mutant
 def no_reservation_is_made(spec: Mapping[str, Any]) -> None:
     """The program asks for nothing."""
-    from lanikai.sim.experiments import mpi_replay
+    from lanikai.sim.experiments.mpi import replay as mpi_replay
 
     async def reserve(world: Any, requests: Any) -> None:
         pass
@@ -406,7 +406,7 @@ def a_member_is_throttled_whoever_reserves(spec: Mapping[str, Any]) -> None:
 @mutant
 def a_program_beside_another_sends_less(spec: Mapping[str, Any]) -> None:
     """The trace is cut shorter where a flow competes."""
-    from lanikai.sim.experiments import mpi_replay
+    from lanikai.sim.experiments.mpi import replay as mpi_replay
 
     right = mpi_replay._read
     mpi_replay._read = lambda paths, messages: right(paths, messages - (spec["competing"] is not None))

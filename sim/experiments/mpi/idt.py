@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from lanikai.hdl.config import Config
 from pydantic import Field
 
-from ..published import source, table
-from ..units import KB
-from .framework.base import Claim, Experiment, Outcome, Point, Size, within
-from .measure.gm_flows import (
+from ...published import source, table
+from ...units import KB
+from ..framework.base import Claim, Experiment, Outcome, Point, Size, within
+from ..measure.gm_flows import (
     BANDWIDTH_TOLERANCE,
     IDT_RANGE,
     MAX_IDT_TICKS,
@@ -27,12 +27,12 @@ from .measure.gm_flows import (
     ideal_mb_per_s,
     start_flows,
 )
-from .measure.mpi_flows import MpiFlow, flow_bandwidths, payload_share, run_flows
+from ..measure.mpi_flows import MpiFlow, flow_bandwidths, payload_share, run_flows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..systems.cluster import Cluster
+    from ...systems.cluster import Cluster
 
 __all__ = ["KNEE_TICKS", "MpiIdt", "MpiIdtParameters"]
 
@@ -79,7 +79,7 @@ class MpiIdt(Experiment):
     name = "mpi-idt"
     asks = "Up to which IDT does a flow of MPI messages have all the bandwidth that the MPI layer can give?"
     source = source("mpi-idt")
-    entry = "lanikai.sim.experiments.mpi_idt:measure"
+    entry = "lanikai.sim.experiments.mpi.idt:measure"
     Parameters = MpiIdtParameters
 
     def points(self, parameters: MpiIdtParameters, size: Size) -> list[Point]:
@@ -103,7 +103,7 @@ class MpiIdt(Experiment):
 
     def cluster(self, parameters: MpiIdtParameters) -> Any:
         """Two nodes, and two that stay idle."""
-        from .measure.gm_hosts import gm_cluster
+        from ..measure.gm_hosts import gm_cluster
 
         return gm_cluster()
 
@@ -184,7 +184,7 @@ def _curve(outcomes: Sequence[Outcome], layer: str) -> dict[int, float]:
 
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point: a flow from node 0 to node 1."""
-    from .measure.gm_hosts import start_gm
+    from ..measure.gm_hosts import start_gm
 
     hosts = start_gm(cluster)
     size, idt = spec["message_bytes"], spec["idt_ticks"]
@@ -193,7 +193,7 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
         flow = Flow(source=0, target=1, message_bytes=size, idt_ticks=idt)
         await start_flows(cluster, hosts, [flow], window.deliver)
         return await window.measure(warm_up_cycles=GM_WARM_UP_CYCLES, window_cycles=spec["window_cycles"])
-    from ..host.mpi.world import start_mpi
+    from ...host.mpi.world import start_mpi
 
     sender, receiver = await start_mpi(hosts, [0, 1])
     flows = [MpiFlow(source=sender, target=receiver, message_bytes=size, idt_ticks=idt)]

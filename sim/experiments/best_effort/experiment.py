@@ -28,20 +28,20 @@ from typing import TYPE_CHECKING, Any
 from lanikai.hdl.config import Config
 from pydantic import Field
 
-from ..published import source
-from ..units import KB, MB, mb_per_s
-from .best_effort_cases import CASES, PEAK_MB_PER_S, REST, Case, case_named
-from .best_effort_plot import draw
-from .framework.base import Claim, Experiment, Outcome, Point, Size, within
-from .measure.gm_flows import BANDWIDTH_TOLERANCE, SHARE_TOLERANCE, Flow, prepare_flows
-from .measure.gm_windows import amount_within, wait_for_next
+from ...published import source
+from ...units import KB, MB, mb_per_s
+from ..framework.base import Claim, Experiment, Outcome, Point, Size, within
+from ..measure.gm_flows import BANDWIDTH_TOLERANCE, SHARE_TOLERANCE, Flow, prepare_flows
+from ..measure.gm_windows import amount_within, wait_for_next
+from .cases import CASES, PEAK_MB_PER_S, REST, Case, case_named
+from .plot import draw
 
 if TYPE_CHECKING:
     from lanikai.firmware.gm import GmProgram
     from lanikai.firmware.gm.wire import FlowKey
     from matplotlib.figure import Figure
 
-    from ..systems.cluster import Cluster
+    from ...systems.cluster import Cluster
 
 __all__ = ["BestEffortExperiment", "BestEffortParameters"]
 
@@ -73,7 +73,7 @@ class BestEffortExperiment(Experiment):
     name = "best-effort"
     asks = "Do best-effort flows get what premium flows leave, as these come and go?"
     source = source("best-effort")
-    entry = "lanikai.sim.experiments.best_effort:measure"
+    entry = "lanikai.sim.experiments.best_effort.experiment:measure"
     Parameters = BestEffortParameters
     by_flow = ("*_mb_per_s", "*_idt_error_ticks")
 
@@ -102,7 +102,7 @@ class BestEffortExperiment(Experiment):
 
     def cluster(self, parameters: BestEffortParameters) -> Any:
         """A sender and three receivers."""
-        from .measure.gm_hosts import gm_cluster
+        from ..measure.gm_hosts import gm_cluster
 
         return gm_cluster()
 
@@ -237,11 +237,11 @@ def _stages(outcome: Outcome) -> list[tuple[list[float], list[float | None]]]:
 
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point."""
-    from ..bandwidth.errors import RefusedError
-    from ..manager.client import BandwidthClient
-    from ..manager.config import ManagerConfig
-    from ..manager.start import start_managers
-    from .measure.gm_hosts import start_gm
+    from ...bandwidth.errors import RefusedError
+    from ...manager.client import BandwidthClient
+    from ...manager.config import ManagerConfig
+    from ...manager.start import start_managers
+    from ..measure.gm_hosts import start_gm
 
     case = case_named(spec["case"])
     clock, nic = cluster.clock, cluster.config.nic

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..published import table
-from .measure.gm_flows import T_TICKS, ideal_mb_per_s
+from ...published import table
+from ..measure.gm_flows import T_TICKS, ideal_mb_per_s
 
 __all__ = ["CASES", "PEAK_MB_PER_S", "REST", "Case", "CaseFlow", "Stage", "case_named"]
 

@@ -32,18 +32,18 @@ from typing import TYPE_CHECKING, Any, Self
 from lanikai.hdl.config import Config
 from pydantic import Field, model_validator
 
-from ..errors import UserError
-from ..units import KB, mb_per_s, microseconds
-from .framework.base import Claim, Experiment, Outcome, Point, Size
-from .measure.gm_hosts import NODES
+from ...errors import UserError
+from ...units import KB, mb_per_s, microseconds
+from ..framework.base import Claim, Experiment, Outcome, Point, Size
+from ..measure.gm_hosts import NODES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..host.mpi.comm.intracomm import Intracomm
-    from ..host.mpi.qos import QosRequest
-    from ..host.mpi.trace import Trace
-    from ..systems.cluster import Cluster
+    from ...host.mpi.comm.intracomm import Intracomm
+    from ...host.mpi.qos import QosRequest
+    from ...host.mpi.trace import Trace
+    from ...systems.cluster import Cluster
 
 __all__ = ["MpiReplay", "MpiReplayParameters"]
 
@@ -156,7 +156,7 @@ class MpiReplayParameters(Config):
 
 def _read(paths: Sequence[Path | str], messages: int) -> list[Trace]:
     """The traces, cut. Raises TraceError."""
-    from ..host.mpi.trace import cut, example_traces, read_traces
+    from ...host.mpi.trace import cut, example_traces, read_traces
 
     traces = read_traces([Path(path) for path in paths] or example_traces())
     return cut(traces, messages) if messages else traces
@@ -164,9 +164,9 @@ def _read(paths: Sequence[Path | str], messages: int) -> list[Trace]:
 
 def _peak_mb_per_s(message_bytes: int) -> float:
     """What a rank of these experiments can do with messages of such a length."""
-    from ..host.config import HostConfig
-    from ..host.mpi.config import MpiConfig, MpiCosts
-    from ..host.mpi.estimate import peak_mb_per_s
+    from ...host.config import HostConfig
+    from ...host.mpi.config import MpiConfig, MpiCosts
+    from ...host.mpi.estimate import peak_mb_per_s
 
     return peak_mb_per_s(message_bytes, MpiCosts(), MpiConfig(), HostConfig())
 
@@ -188,7 +188,7 @@ class MpiReplay(Experiment):
     name = "mpi-replay"
     asks = "How much does another program's flow slow an MPI program, and does a reservation undo it?"
     source = "gulati-thesis-2001 4.4.2 and 1.1; a trace of sweep3d on 2 x 2 ranks"
-    entry = "lanikai.sim.experiments.mpi_replay:measure"
+    entry = "lanikai.sim.experiments.mpi.replay:measure"
     Parameters = MpiReplayParameters
     by_flow = ("inside_mpi_share",)
     element = "rank"
@@ -227,10 +227,10 @@ class MpiReplay(Experiment):
 
     def _check_reservations(self, parameters: MpiReplayParameters) -> None:
         """As the managers do, before anything is built: each rank is at port 0 of its node, and asks in turn."""
-        from ..host.mpi.config import MpiConfig
-        from ..host.mpi.estimate import raw_mb_per_s
-        from ..manager.flows import FlowId
-        from ..manager.plan import Planned, check_plan
+        from ...host.mpi.config import MpiConfig
+        from ...host.mpi.estimate import raw_mb_per_s
+        from ...manager.flows import FlowId
+        from ...manager.plan import Planned, check_plan
 
         cluster, longest = self.cluster(parameters), _longest(_read(parameters.traces, 0))
         plan = []
@@ -243,7 +243,7 @@ class MpiReplay(Experiment):
 
     def cluster(self, parameters: MpiReplayParameters) -> Any:
         """A rank on each node."""
-        from .measure.gm_hosts import gm_cluster
+        from ..measure.gm_hosts import gm_cluster
 
         return gm_cluster()
 
@@ -342,14 +342,14 @@ class MpiReplay(Experiment):
 
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point."""
-    from ..host.mpi.gm_transport import GmTransport
-    from ..host.mpi.qos import QosRequest, attach_bandwidth
-    from ..host.mpi.replay import replay
-    from ..host.mpi.world import run_ranks, start_mpi
-    from ..manager.client import BandwidthClient
-    from ..manager.start import start_managers
-    from .measure.gm_flows import Flow, prepare_flows
-    from .measure.gm_hosts import start_gm
+    from ...host.mpi.gm_transport import GmTransport
+    from ...host.mpi.qos import QosRequest, attach_bandwidth
+    from ...host.mpi.replay import replay
+    from ...host.mpi.world import run_ranks, start_mpi
+    from ...manager.client import BandwidthClient
+    from ...manager.start import start_managers
+    from ..measure.gm_flows import Flow, prepare_flows
+    from ..measure.gm_hosts import start_gm
 
     traces = _read(spec["traces"], spec["messages"])
     longest = _longest(traces)
@@ -426,7 +426,7 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 async def _reserve(world: Intracomm, requests: Sequence[QosRequest]) -> None:
     """Ask for bandwidth for flows of a rank. Raises UserError if it is refused."""
-    from ..host.mpi.qos import QOS
+    from ...host.mpi.qos import QOS
 
     await world.Set_attr(QOS, requests)
     answer = world.Get_attr(QOS)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from .framework.base import Outcome
-from .measure.gm_flows import ideal_mb_per_s
+from ..framework.base import Outcome
+from ..measure.gm_flows import ideal_mb_per_s
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from lanikai.hdl.config import Config
 from pydantic import Field, model_validator
 
-from ..published import source
-from ..units import KB
-from .framework.base import Claim, Experiment, Outcome, Point, Size, within
-from .framework.charts import bandwidth_bars
-from .measure.gm_flows import MAX_IDT_TICKS, SHARE_TOLERANCE, ideal_mb_per_s, proportions, shares
-from .measure.mpi_flows import MpiFlow, flow_bandwidths, payload_share, run_flows
-from .mpi_idt import KNEE_TICKS
+from ...published import source
+from ...units import KB
+from ..framework.base import Claim, Experiment, Outcome, Point, Size, within
+from ..framework.charts import bandwidth_bars
+from ..measure.gm_flows import MAX_IDT_TICKS, SHARE_TOLERANCE, ideal_mb_per_s, proportions, shares
+from ..measure.mpi_flows import MpiFlow, flow_bandwidths, payload_share, run_flows
+from .idt import KNEE_TICKS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..systems.cluster import Cluster
+    from ...systems.cluster import Cluster
 
 __all__ = ["MpiShare", "MpiShareParameters"]
 
@@ -82,7 +82,7 @@ class MpiShare(Experiment):
     name = "mpi-share"
     asks = "Do two MPI flows of one node share its bandwidth in the inverse ratio of their IDTs?"
     source = source("mpi-share")
-    entry = "lanikai.sim.experiments.mpi_share:measure"
+    entry = "lanikai.sim.experiments.mpi.share:measure"
     Parameters = MpiShareParameters
     by_flow = ("idt_ticks", "bandwidth_mb_per_s", "share")
 
@@ -104,7 +104,7 @@ class MpiShare(Experiment):
 
     def cluster(self, parameters: MpiShareParameters) -> Any:
         """Three nodes, and one that stays idle."""
-        from .measure.gm_hosts import gm_cluster
+        from ..measure.gm_hosts import gm_cluster
 
         return gm_cluster()
 
@@ -165,8 +165,8 @@ class MpiShare(Experiment):
 
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point: each program has a rank on node 0 that sends to one on a node of its own."""
-    from ..host.mpi.world import start_mpi
-    from .measure.gm_hosts import start_gm
+    from ...host.mpi.world import start_mpi
+    from ..measure.gm_hosts import start_gm
 
     hosts = start_gm(cluster)
     flows = []

@@ -1,0 +1,1 @@
+"""The experiment best-effort: its cases, runs and plot."""

@@ -1,0 +1,1 @@
+"""The experiments with MPI messages: a flow against its IDT, shares of senders, a replayed program."""
