@@ -1,9 +1,9 @@
 """The wire between two ports: flits one way, credits the other way.
 
-A transmitter may send a flit on a VL while it holds a credit of that VL; it starts with as many credits a VL
-as the receiver's buffer has flits. The receiver gives one back (one VL number a cycle) when a flit leaves
-that buffer. There is no ready: what is valid is taken in that cycle. Both ends are reset together, or
-(`LinkConfig.restart`) agree on a new beginning (`link_restart.py`).
+A transmitter may send a flit on a VL while it holds a credit of that VL. On each VL it starts with as many
+credits as the receiver's buffer has flits. The receiver gives a credit back when a flit leaves that buffer: one VL
+number a cycle. There is no ready: a valid flit or credit is taken in that cycle. Both ends are reset together, or
+with `LinkConfig.restart` agree on a new beginning (`link_restart.py`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LinkSignature(wiring.Signature):
 
     - `payload` (out, `FlitLayout`), `valid` (out): a flit, taken in the cycle in which it is valid.
     - `credit_vl` (in, `vl_bits`), `credit_valid` (in): a flit of this VL has left the receiver's buffer.
-    - with `LinkConfig.restart` alone: `restart` (out), `credit_restart` (in): levels of `link_restart.py`.
+    - `restart` (out), `credit_restart` (in), only with `LinkConfig.restart`: levels of `link_restart.py`.
     """
 
     def __init__(self, config: LinkConfig) -> None:
@@ -55,9 +55,13 @@ class LinkSignature(wiring.Signature):
 class LinkPacer(wiring.Component):
     """Holds a transmitter to the link's rational rate.
 
-    Members: `slot` (out): a flit may be sent in this cycle; `sent` (in): one is. Over any window the flits sent
-    are at most `rate * cycles + 1`: an unused slot is kept (one at most), so that a flit that comes after idle
-    time leaves at once. With a rate of 1, `slot` is constant and there is no logic.
+    Members:
+
+    - `slot` (out): a flit may be sent in this cycle.
+    - `sent` (in): a flit is sent in this cycle.
+
+    Over any window the flits sent are at most `rate * cycles + 1`. An unused slot is kept (one at most), so that a
+    flit that comes after idle time leaves at once. With a rate of 1, `slot` is constant and there is no logic.
 
     Latency: none. Throughput: the link's rate. Reset: a flit may be sent at once.
     """

@@ -1,8 +1,12 @@
 """A link whose ends can be reset one without the other: the handshake that sets credits and buffers of both right.
 
-Two levels, one each way beside the flits and the credits, on wires as long as theirs, so in order with them.
-`restart`, of the transmitter: "I send nothing, and what I have sent before is over". `credit_restart`, of the
-receiver: "my buffer is empty, and what you have sent before is over".
+There are two levels, one each way, beside the flits and the credits. Their wires are as long as those, so the levels
+stay in order with flits and credits.
+
+- The transmitter's `restart` says: "I send nothing, and what I have sent before is over".
+- The receiver's `credit_restart` says: "my buffer is empty, and what you have sent before is over".
+
+The handshake:
 
 - Both are low while the link works.
 - A transmitter that was reset raises `restart`. The receiver ends the packets that are cut with a tail of zeroes, waits
@@ -12,8 +16,8 @@ receiver: "my buffer is empty, and what you have sent before is over".
 - Either way both levels are high in the end: nothing is on the wire, the buffer is empty. Then the transmitter lowers
   its level and waits a round trip; the receiver lowers its own; and all credits are home.
 
-The transmitter keeps each level for `settle_cycles`, longer than a round trip, so no level that it sees is of before
-its own last change: however resets of both ends fall together, they meet in the end.
+The transmitter keeps each level for `settle_cycles`, longer than a round trip. So every level that it sees was sent
+after its own last change. However resets of both ends fall together, the two ends meet in the end.
 """
 
 from __future__ import annotations
@@ -33,12 +37,15 @@ CUTS_BITS = 8
 
 
 def settle_cycles(config: LinkConfig) -> int:
-    """Cycles that a transmitter's level stands at least: both ways of the wire, the receiver's step, and two more."""
+    """The least cycles that a transmitter's level stands: both ways of the wire, the receiver's step, and two more."""
     return 2 * config.delay_cycles + 4
 
 
 def was_reset(m: Module) -> Signal:
-    """High during a reset, and in the first cycle after it, but not after power-on: then both ends begin together."""
+    """A signal that is high during a reset and in the first cycle after it.
+
+    It stays low after power-on, when both ends begin together.
+    """
     alive, seen = Signal(), Signal(reset_less=True)
     first = Signal(name="was_reset")
     m.d.sync += [alive.eq(1), seen.eq(1)]
@@ -55,15 +62,19 @@ class TransmitRestart(wiring.Component):
 
     Members (vectors have a bit a VL):
 
-    - `restart` (out): the level towards the receiver, before the wire. `peer` (in): the receiver's, behind its wire.
-    - `stop` (out): no credit may be used from the next cycle on; when it falls, all of them are home.
-    - `moved` (in): the flit of `vl` (in), the last of its packet if `tail` (in) is up, is put on the link; or thrown
-      away, if its VL is one of `cut` (out): those whose packet is thrown away up to its tail, without credits.
-    - `cuts` (out, 8): packets cut since reset, modulo 2^8. `cutting` (out): VLs whose packet is cut in this cycle.
+    - `restart` (out): the level towards the receiver, before the wire.
+    - `peer` (in): the receiver's level, behind its wire.
+    - `stop` (out): no credit may be used from the next cycle on. When it falls, all credits are home.
+    - `moved` (in): the flit of `vl` is put on the link, or thrown away if `vl` is one of `cut`.
+    - `vl` (in): the VL of that flit.
+    - `tail` (in): that flit is the last of its packet.
+    - `cut` (out): VLs whose packet is thrown away up to its tail, without credits.
+    - `cuts` (out, 8): packets cut since reset, modulo 2^8.
+    - `cutting` (out): VLs whose packet is cut in this cycle.
 
     Latency: `peer` to `stop` none, to `restart` and `cut` one cycle. From a reset of either end to the link's work:
-    at most twice `settle_cycles`, three round trips, and as long as the receiver's buffer takes to empty.
-    Throughput: a flit a cycle. Reset: down. After power-on: up.
+    at most twice `settle_cycles`, three round trips, and the time in which the receiver's buffer empties.
+    Throughput: a flit a cycle. Reset: the link is down. After power-on: it is up.
     """
 
     def __init__(self, config: LinkConfig) -> None:
@@ -105,7 +116,7 @@ class TransmitRestart(wiring.Component):
         with m.Elif(releases & settled):
             m.d.sync += [releases.eq(0), down.eq(self.peer), held.eq(0)]
 
-        # Packets that have begun on the link and not ended. What goes in the cycle in which the link goes down is lost.
+        # Packets that have begun on the link and not ended. A flit of the cycle in which the link goes down is lost.
         begun, now = Signal(vls), Signal(vls)
         here = Signal(vls)
         m.d.comb += [
@@ -123,19 +134,23 @@ class TransmitRestart(wiring.Component):
 
 
 class ReceiveRestart(wiring.Component):
-    """The receiver's end of such a link, in front of the register that stands on the link.
+    """The receiver's end of a link whose ends are reset one without the other, in front of the link's register.
 
     Members (vectors have a bit a VL):
 
-    - `restart` (in): the transmitter's level. `credit_restart` (out): the level back.
-    - `valid`, `vl`, `tail` (in): a flit on the link. `accept` (out): it goes into the register.
-    - `close` (out), `close_vl` (out): a tail of zeroes of this VL goes there instead; never when a flit does.
-    - `non_empty`, `full` (in): VLs of the buffer behind the register.
-    - `cuts` (out, 8): packets that were ended so, `lost` (out, 16): flits thrown away; since reset, modulo 2^8, 2^16.
+    - `restart` (in): the transmitter's level.
+    - `credit_restart` (out): the level back.
+    - `valid`, `vl`, `tail` (in): a flit on the link.
+    - `accept` (out): that flit goes into the register.
+    - `close` (out): a tail of zeroes goes into the register instead; never when a flit does.
+    - `close_vl` (out): the VL of that tail.
+    - `non_empty`, `full` (in): VLs that have a flit, and VLs that are full, in the buffer behind the register.
+    - `cuts` (out, 8): packets that were ended by such a tail since reset, modulo 2^8.
+    - `lost` (out, 16): flits thrown away since reset, modulo 2^16.
     - `busy` (out): the link is down.
 
     Latency: none from a flit to `accept`, which follows from registers and `restart`. Throughput: a flit a cycle.
-    Reset: down, nothing is accepted. After power-on: up.
+    Reset: the link is down and nothing is accepted. After power-on: it is up.
     """
 
     def __init__(self, config: LinkConfig) -> None:
@@ -200,8 +215,10 @@ class ReceiveRestart(wiring.Component):
 def receive_register(
     m: Module, config: LinkConfig, rx: Any, arrived: Signal, arrival: data.View, buffer: Any
 ) -> ReceiveRestart | None:
-    """The register on the link `rx`, in front of a `VlBuffer`: `arrived`, and the flit `arrival`. With
-    `LinkConfig.restart` the receiver's half of the handshake stands before it, and is returned."""
+    """The register on the link `rx`, in front of a `VlBuffer`: `arrived`, and the flit `arrival`.
+
+    With `LinkConfig.restart` the receiver's half of the handshake stands before the register, and is returned.
+    """
     if not config.restart:
         m.d.sync += [arrival.eq(rx.payload), arrived.eq(rx.valid)]
         return None

@@ -29,13 +29,18 @@ MAX_NODES = 1 << HEADER_LAYOUT["destination"].width
 class Network(Config):
     """Routers of one kind, nodes at some of their ports, and links between others; every link is two-way.
 
-    Raises ConfigError, naming the element: for a place that does not exist, a port that is used twice, a node
-    that another cannot reach, a router that nothing is connected to, a table that leads off the network, and
-    for routes that could deadlock.
+    Raises ConfigError, naming the element, for each of these:
 
-    Routes depend on the router and the destination alone. With dimension order they are the routers' own;
-    else those of `tables`; if there are none, shortest paths: at each router the lowest of the ports that
-    lead nearer is taken. On a mesh that is dimension order, x first.
+    - a place that does not exist
+    - a port that is used twice
+    - a node that another cannot reach
+    - a router that nothing is connected to
+    - a table that leads off the network
+    - routes that could deadlock
+
+    Routes depend on the router and the destination alone. With dimension order they are the routers' own; else they
+    are those of `tables`. Without tables they are shortest paths: each router takes the lowest of the ports that lead
+    nearer. On a mesh that is dimension order, x first.
     """
 
     router: RouterConfig = Field(default_factory=RouterConfig, description="every router")
@@ -118,8 +123,11 @@ class Network(Config):
         return max(x for x, _ in self.coordinates), max(y for _, y in self.coordinates)
 
     def given_port(self, router: int, destination: int) -> int:
-        """Output port at `router` on the way to node `destination`, -1 for none: that of `tables`, or if there are none
-        of a shortest path. What routing functions make of it, `path_from` says."""
+        """Output port at `router` on the way to node `destination`, -1 for none.
+
+        It is the port of `tables`, or of a shortest path if there are none. `path_from` gives the path that routing
+        functions make of it.
+        """
         if self.tables:
             return self.tables[router][destination]
         home, port = self.nodes[destination]
@@ -134,9 +142,11 @@ class Network(Config):
         )
 
     def path(self, source: int, destination: int, *, vl: int = 0) -> list[Place]:
-        """Each router on the way from node `source` to node `destination`, with the port that it sends to;
-        the last one is the destination's place. `vl`: VL that the node sends on, if the routing function goes by it.
-        Raises ConfigError for a node that does not exist."""
+        """Each router on the way from node `source` to node `destination`, with the port that it sends to.
+
+        The last one is the destination's place. `vl`: VL that the node sends on, if the routing function goes by it.
+        Raises ConfigError for a node that does not exist.
+        """
         self._check_node(source)
         router, port = self.nodes[source]
         return self.path_from(router, destination, in_port=port, vl=vl)
@@ -144,14 +154,16 @@ class Network(Config):
     def path_from(
         self, router: int, destination: int, *, in_port: int | None = None, vl: int = 0
     ) -> list[Place]:
-        """The same for a packet that enters at `in_port` of a router; None: that of its agent. Raises ConfigError
-        for a router that has no way to the node."""
+        """The path of a packet that enters at `in_port` of a router; None stands for the port of its agent.
+
+        Raises ConfigError for a router that has no way to the node.
+        """
         return [(at, port) for at, port, _ in self.channels(router, destination, in_port=in_port, vl=vl)]
 
     def channels(
         self, router: int, destination: int, *, in_port: int | None = None, vl: int = 0
     ) -> list[Channel]:
-        """The same with the VL that the packet is sent on at each step."""
+        """The path of `path_from`, with the VL that the packet is sent on at each step."""
         self._check_node(destination)
         steps: list[Channel] = []
         in_port = 0 if in_port is None else in_port
@@ -170,22 +182,25 @@ class Network(Config):
             raise ConfigError(f"Network: there is no node {node}; nodes are 0 to {len(self.nodes) - 1}")
 
     def source_route(self, source: int, destination: int) -> int:
-        """The header's `route` field for a packet between two nodes: with source routes the first router's
-        output port in the low `hop_bits`, and so on; else what the routing function looks at, the destination's number
-        or coordinates. Raises ConfigError if there are more hops than `LinkConfig.max_hops`, or for an unknown
-        node."""
+        """The header's `route` field for a packet between two nodes.
+
+        With source routes it has the first router's output port in the low `hop_bits`, the second one's above, and so
+        on. Otherwise it has what the routing function looks at: the destination's number or coordinates.
+
+        Raises ConfigError if there are more hops than `LinkConfig.max_hops`, or for an unknown node.
+        """
         self._check_node(source)
         self._check_node(destination)
         router, port = self.nodes[source]
         return routing_class(self.router).route_field(self, router, port, destination)
 
     def route_from(self, router: int, destination: int) -> int:
-        """The same for a packet that the agent of `router` sends."""
+        """The header's `route` field for a packet that the agent of `router` sends, as `source_route`."""
         self._check_node(destination)
         return routing_class(self.router).route_field(self, router, 0, destination)
 
     def forwarding_table(self, router: int) -> list[int]:
-        """The port for each node at `router`, -1 for none: what its forwarding table must be given at run time."""
+        """The port for each node at `router`, -1 for none, as its forwarding table must be given it at run time."""
         return [self.given_port(router, node) for node in range(len(self.nodes))]
 
     @cached_property
@@ -202,8 +217,11 @@ class Network(Config):
 
     @cached_property
     def blocks(self) -> dict[str, tuple[int, ...]]:
-        """The router modules that the network is made of, and their `credit_flits`: `router`, and `router_1`
-        and so on where nodes sit at other ports and have buffers of another depth than routers have."""
+        """The router modules that the network is made of, by name, and their `credit_flits`.
+
+        The first is `router`. `router_1` and so on follow where nodes sit at other ports and have buffers of another
+        depth than routers have.
+        """
         kinds = list(dict.fromkeys(self.credit_flits))
         return {f"router_{i}" if i else "router": depths for i, depths in enumerate(kinds)}
 
@@ -215,7 +233,7 @@ class Network(Config):
         return {name: to_verilog(router, name=name) for name, router in self.block_components().items()}
 
     def block_components(self, *, skippable: bool = False) -> dict[str, Router]:
-        """The router of each of `blocks`; `skippable`: as for `Router`."""
+        """The router of each of `blocks`. `skippable` is that of `Router`."""
         from .router.router import Router
 
         return {
@@ -238,12 +256,20 @@ class Network(Config):
     def verilog(self, name: str) -> str:
         """The network's structural top module, `name`, made of instances `router{r}` of `blocks`.
 
-        Ports: `clk`, `rst`; for every node i, `node{i}_rx__*`, the link on which the network receives from
-        the node (connect the node's `tx` to it), and `node{i}_tx__*`, the link on which it transmits to the
-        node (to the node's `rx`), each with `payload`, `valid`, `credit_vl` and `credit_valid` as in
-        `LinkSignature`; `dropped` (32): packets that all routers dropped; `activity`: a flit moved anywhere;
-        for every router r that has one (`has_agent`) `router{r}_agent__request` and `router{r}_agent__response`,
-        the port of its agent (`PROCESSOR_REQUEST`, `PROCESSOR_RESPONSE`).
+        Ports:
+
+        - `clk`, `rst`: clock and reset.
+        - `node{i}_rx__*`, for every node i: the link on which the network receives from the node. The node's `tx` is
+          connected to it.
+        - `node{i}_tx__*`, for every node i: the link on which the network transmits to the node. The node's `rx` is
+          connected to it.
+        - `dropped` (32): packets that all routers dropped.
+        - `activity`: a flit moved anywhere.
+        - `router{r}_agent__request` and `router{r}_agent__response`, for every router r with an agent (`has_agent`):
+          the port of its agent (`PROCESSOR_REQUEST`, `PROCESSOR_RESPONSE`).
+
+        Each link has `payload`, `valid`, `credit_vl` and `credit_valid` as in `LinkSignature`. With
+        `LinkConfig.restart` it has `restart` and `credit_restart` too.
         """
         from .network_verilog import network_verilog
 
@@ -261,8 +287,10 @@ def _first_port(router: RouterConfig) -> int:
 
 
 def single_router(nodes: int, *, router: RouterConfig, node_buffer_flits: int = 10) -> Network:
-    """One router with node i at port i, or with management at port i + 1. Raises ConfigError for more nodes
-    than ports."""
+    """One router with node i at port i, or with management at port i + 1.
+
+    Raises ConfigError for more nodes than ports.
+    """
     base = _first_port(router)
     _enough_ports(router, base + nodes, f"a single router with {nodes} nodes")
     places = tuple((0, base + port) for port in range(nodes))
@@ -272,9 +300,13 @@ def single_router(nodes: int, *, router: RouterConfig, node_buffer_flits: int = 
 def chain(
     count: int, *, router: RouterConfig, node_buffer_flits: int = 10, nodes: Sequence[int] = ()
 ) -> Network:
-    """`count` routers in a row, `nodes` on each of them (by default one): ports from 0 to the nodes, then one to
-    the next router and one to the one before; with management each port is one higher. Nodes are numbered router
-    by router. Raises ConfigError if `nodes` are not `count` numbers, or for too few ports."""
+    """`count` routers in a row, with `nodes` on each of them (by default one).
+
+    Ports from 0 on lead to the nodes, the port after them to the next router, and one more to the router before. With
+    management each port is one higher. Nodes are numbered router by router.
+
+    Raises ConfigError if `nodes` are not `count` numbers, or for too few ports.
+    """
     nodes = nodes or [1] * count
     if len(nodes) != count:
         raise ConfigError(f"chain: nodes = {list(nodes)}: a number of nodes for each of {count} routers")
@@ -291,9 +323,11 @@ def chain(
 
 
 def tree(fan_out: int, levels: int, *, router: RouterConfig, node_buffer_flits: int = 10) -> Network:
-    """A tree of routers with `fan_out` children each, `levels` of them, and `fan_out` nodes on each router of
-    the last level. Ports 0 to `fan_out - 1` lead down, port `fan_out` up; with management each is one
-    higher. Routers are numbered from the root, level by level."""
+    """A tree of `levels` levels of routers with `fan_out` children each.
+
+    Each router of the last level has `fan_out` nodes. Ports 0 to `fan_out - 1` lead down, port `fan_out` up; with
+    management each is one higher. Routers are numbered from the root, level by level.
+    """
     if fan_out < 1 or levels < 1:
         raise ConfigError(f"tree: fan_out = {fan_out}, levels = {levels}: at least 1 each")
     base = _first_port(router)
@@ -319,15 +353,19 @@ def tree(fan_out: int, levels: int, *, router: RouterConfig, node_buffer_flits: 
 
 
 def mesh(width: int, height: int, *, router: RouterConfig, node_buffer_flits: int = 10) -> Network:
-    """A 2-D mesh, a node on each router; router `x + y * width`. Port 0 to the node, 1 to x + 1, 2 to x - 1,
-    3 to y + 1, 4 to y - 1, with management each one higher: x before y, so that routes are in dimension order
-    and cannot deadlock."""
+    """A 2-D mesh, a node on each router; the router at (x, y) has number `x + y * width`.
+
+    Port 0 leads to the node, 1 to x + 1, 2 to x - 1, 3 to y + 1, 4 to y - 1. With management each port is one higher.
+    Ports of x come before those of y, so that routes are in dimension order and cannot deadlock.
+    """
     return _grid("mesh", width, height, router, node_buffer_flits)
 
 
 def torus(width: int, height: int, *, router: RouterConfig, node_buffer_flits: int = 10) -> Network:
-    """The same with the last router of each row and column linked to the first one. Only `torus` routing keeps
-    packets from waiting for each other round a ring of more than 3 routers."""
+    """A 2-D torus: the `mesh` with the last router of each row and column linked to the first one.
+
+    Only `torus` routing keeps packets from waiting for each other round a ring of more than 3 routers.
+    """
     return _grid("torus", width, height, router, node_buffer_flits)
 
 

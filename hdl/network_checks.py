@@ -13,8 +13,10 @@ Channel = tuple[int, int, int]
 
 
 def next_channel(network: Topology, router: int, in_port: int, vl: int, destination: int) -> Channel | None:
-    """The channel that a packet to node `destination` goes on to, which came on VL `vl` of `in_port`; None if the
-    router has no port for it. Raises ValueError for one that does not exist or leads nowhere."""
+    """The channel that a packet to node `destination`, which came on VL `vl` of `in_port`, goes on to.
+
+    None if the router has no port for it. Raises ValueError for a port that does not exist or leads nowhere.
+    """
     function = routing_class(network.router)
     port, out_vl = function.next_port(network, router, in_port, vl, destination)
     if port is None:
@@ -36,13 +38,15 @@ def next_channel(network: Topology, router: int, in_port: int, vl: int, destinat
 
 
 def dependency_cycle(network: Topology) -> str | None:
-    """A cycle of the channel dependency graph in words, or None. A wormhole network whose graph has none cannot
-    deadlock (Dally and Seitz 1987).
+    """A cycle of the channel dependency graph in words, or None.
+
+    A wormhole network whose graph has no cycle cannot deadlock (Dally and Seitz 1987).
 
     Packets start at every node on every VL, and with management at every router's agent on the control VL. Where the
-    VL plays no part in the routes, a channel is a port: the graph of each VL is the same one, and one that is
-    free of cycles stays so whatever VLs a packet changes to. Raises ValueError as `next_channel`, and for a node
-    that a packet finds no way to.
+    VL plays no part in the routes, a channel is a port: the graph is the same for each VL. If it is free of cycles, it
+    stays so whatever VLs a packet changes to.
+
+    Raises ValueError as `next_channel`, and for a node that a packet finds no way to.
     """
     by_vl = routing_class(network.router).depends_on_vl()
     needs: dict[Channel, set[Channel]] = {}

@@ -19,7 +19,7 @@ __all__ = ["HEADER_LAYOUT", "Header", "Kind", "crc32", "packet_flits", "packet_w
 
 
 class Kind(IntEnum):
-    """What a packet is for (4 bits)."""
+    """The purpose of a packet (4 bits)."""
 
     DATA = 0
     ACK = 1
@@ -34,17 +34,18 @@ HEADER_LAYOUT = data.StructLayout(
         # The first 32 bits are what a router of a narrow link sees: everything it needs stands there.
         "kind": unsigned(4),
         "service_level": unsigned(4),
-        # Source route: the next hop's output port in the low bits, shifted out by each router. A network that
+        # A source route has the next hop's output port in the low bits; each router shifts it out. A network that
         # routes by destination finds the destination's node number here instead.
         "route": unsigned(ROUTE_BITS),
         "bandwidth": unsigned(8),
         "destination": unsigned(10),
         "source": unsigned(10),
-        # Flow or queue pair. GM packs sub-ports in it: source port 5, destination port 5, priority 1, last 1; work
-        # queues have the receiver's channel here.
+        # The flow or queue pair. GM packs sub-ports in it, in bits: source port 5, destination port 5, priority 1,
+        # last 1. Work queues have the receiver's channel here.
         "flow": unsigned(12),
         "length": unsigned(16),
-        # Order in a flow. Work queues: the sender's channel 10, which of its queue's descriptors 6.
+        # The order in a flow. Work queues have the sender's channel (10 bits) and the number of the descriptor in its
+        # queue (6 bits) here.
         "sequence": unsigned(16),
     }
 )
@@ -56,8 +57,14 @@ assert HEADER_LAYOUT.size == HEADER_BITS
 class Header:
     """The header as plain numbers, for firmware and tests.
 
-    `kind`; `service_level` 0-15; `route` (48 bits); `bandwidth` (8 bits, units of the probe's sender);
-    `destination`, `source`: node numbers; `flow` (12 bits); `length`: payload bytes; `sequence`.
+    - `kind`: a `Kind`.
+    - `service_level`: 0 to 15.
+    - `route`: 48 bits.
+    - `bandwidth`: 8 bits, in units of the probe's sender.
+    - `destination`, `source`: node numbers.
+    - `flow`: 12 bits.
+    - `length`: payload bytes.
+    - `sequence`: 16 bits.
     """
 
     kind: Kind = Kind.DATA
@@ -97,8 +104,11 @@ def packet_flits(payload_bytes: int, config: LinkConfig) -> int:
 
 
 def crc32(header: int, payload: bytes, config: LinkConfig) -> int:
-    """CRC-32 (IEEE 802.3, as zlib's) of a packet: header with its route taken as zero, since routers
-    consume it, then the payload padded with zero bytes to whole flits."""
+    """CRC-32 (IEEE 802.3, as zlib's) of a packet.
+
+    It covers the header, with its route taken as zero since routers consume it. Then it covers the payload, padded
+    with zero bytes to whole flits.
+    """
     route = HEADER_LAYOUT["route"]
     header &= ~((1 << route.width) - 1 << route.offset)
     padding = bytes(-len(payload) % config.flit_bytes)
@@ -106,8 +116,10 @@ def crc32(header: int, payload: bytes, config: LinkConfig) -> int:
 
 
 def packet_words(header: Header, payload: bytes, config: LinkConfig) -> list[int]:
-    """The flits' data words of a whole packet, in order, CRC last. Raises ValueError if `header.length` is not
-    the payload's."""
+    """The flits' data words of a whole packet, in order, CRC last.
+
+    Raises ValueError if `header.length` is not the payload's.
+    """
     if header.length != len(payload):
         raise ValueError(f"header.length = {header.length}: the payload has {len(payload)} bytes")
     head = header.pack()

@@ -22,9 +22,11 @@ OFFSET_BITS = 20
 class Name:
     """A field of a command that names a thing.
 
-    `field`: of the command's own register, or `REGISTER.field` of one that was written before it. `things`: the field
-    of `NicConfig` that says how many there are (0 of them: the card does not look at the name), or `link.vls`. `only`:
-    the name counts only if this field, given as `field` is, has one of these values."""
+    - `field`: a field of the command's own register, or `REGISTER.field` of one that was written before it.
+    - `things`: the field of `NicConfig` that says how many there are, or `link.vls`. With 0 of them the card does not
+      look at the name.
+    - `only`: a field, given as `field` is, and values. The name counts only if the field has one of these values.
+    """
 
     field: str
     things: str
@@ -45,7 +47,8 @@ def register_layout(register: Register) -> data.FlexibleLayout:
 class BankSignature(wiring.Signature):
     """Access to a bank, seen by the requester: a read and a write a cycle, never held off. Members:
 
-    - `read` (out), `read_offset` (out, 20): read this register; `read_data` (in, 32) in the cycle after.
+    - `read` (out), `read_offset` (out, 20): read this register.
+    - `read_data` (in, 32): its word, in the cycle after.
     - `write` (out), `write_offset` (out, 20), `write_data` (out, 32): write this register, all four bytes.
     - `read_mapped`, `write_mapped` (in): there is a register at the offset, in the same cycle.
 
@@ -70,10 +73,10 @@ class BankSignature(wiring.Signature):
 class RegisterSignature(wiring.Signature):
     """The hardware's side of a register, seen by the bank. Words have the register's layout. Members:
 
-    - `value` (out): what its stored fields hold (`Field.stored`); other fields are zero.
-    - `w_data`, `w_stb` (out): it is written in this cycle, with these bits; `value` follows in the next.
-    - `r_stb` (out): it is read in this cycle.
-    - `r_data` (in): what the fields that are not stored show, sampled in the cycle of `r_stb`.
+    - `value` (out): the stored fields (`Field.stored`); other fields are zero.
+    - `w_stb`, `w_data` (out): the register is written in this cycle, with these bits; `value` follows in the next.
+    - `r_stb` (out): the register is read in this cycle.
+    - `r_data` (in): the word that the fields which are not stored show, sampled in the cycle of `r_stb`.
     """
 
     def __init__(self, register: Register) -> None:
@@ -99,20 +102,26 @@ def shown(register: Register, port: wiring.PureInterface) -> Value:
 class RegisterBank(wiring.Component):
     """The registers of one declaration, decoded.
 
-    Members: `bus` (in, `BankSignature`), and one of each register's name (out, `RegisterSignature`). If there are
-    `banked` ones (names): `who` (in), which of two processors has the access of this cycle; the stored fields of those
-    registers are there twice, and `value` is that of `who`; `each` has both by the register's name.
+    Members:
 
-    A field that software reads and writes and the hardware only sees is stored here; every other field is the
-    hardware's, through `r_data` and `w_stb`. A field that software only writes reads as zero, and so do
-    offsets without a register, where writes do nothing.
+    - `bus` (in, `BankSignature`): the accesses.
+    - a member of each register's name (out, `RegisterSignature`).
+    - `who` (in), only if there are `banked` registers: which of two processors has the access of this cycle.
+    - `refusals` (out, 16): writes refused since reset, modulo 2^16; 0 without `names`.
+    - `refused_offset` (out, 12): the register of the last one; 0 without `names`.
 
-    `ahead`: which register it is gets decided a cycle ahead, from the offsets of the cycle before: they must stand a
-    cycle before `read` or `write` comes. `write_mapped` and `read_mapped` then speak of those offsets.
+    A field that software reads and writes and the hardware only sees is stored here. Every other field is the
+    hardware's, through `r_data` and `w_stb`. A field that software only writes reads as zero. So do offsets without a
+    register, where writes do nothing.
 
-    `names` (`active_names`): a write of one of these registers that names a thing which is not there is refused: its
-    `w_stb` stays low, and nothing of it is stored. `refusals` (out, 16): how many, since reset, modulo 2^16;
-    `refused_offset` (out, 12): the register of the last one. Without names they are 0.
+    Parameters:
+
+    - `banked`: names of registers whose stored fields are there twice. Their `value` is that of `who`; the attribute
+      `each` has both by the register's name.
+    - `ahead`: the register is decided a cycle ahead, from the offsets of the cycle before. They must stand a cycle
+      before `read` or `write` comes. `write_mapped` and `read_mapped` then speak of those offsets.
+    - `names` (`active_names`): a write of one of these registers that names a thing which is not there is refused. Its
+      `w_stb` stays low, and nothing of it is stored.
 
     Latency: one cycle to read. Throughput: an access a cycle. Reset: stored fields are zero.
     """
@@ -176,7 +185,7 @@ class RegisterBank(wiring.Component):
         return getattr(self, register).value[field] if register else getattr(self, command).w_data[field]
 
     def _refuse(self, m: Module) -> None:
-        """Which of the registers with names are written with one of a thing that is not there."""
+        """Refuses a write of a register with names that names a thing which is not there."""
         for command, names in self._names.items():
             unknown: Value | int = 0
             for name, count in names:
@@ -197,7 +206,7 @@ class RegisterBank(wiring.Component):
                 ]
 
     def _strobe(self, name: str) -> Value:
-        """What says that a register is written."""
+        """The signal that says that a register is written."""
         return self._asked[name] if name in self._asked else getattr(self, name).w_stb
 
     def _decode(self, m: Module, word: Signal) -> None:
@@ -218,7 +227,7 @@ class RegisterBank(wiring.Component):
                     m.d.comb += [bus.write_mapped.eq(1), self._strobe(name).eq(bus.write)]
 
     def _decode_ahead(self, m: Module, word: Signal) -> None:
-        """The same from those of the cycle before: a flip-flop a register, and an OR of the words."""
+        """Strobes and word from the offsets of the cycle before: a flip-flop a register, and an OR of the words."""
         bus = self.bus
         read, write = Signal(len(self.registers)), Signal(len(self.registers))
         words: Value = Value.cast(0)

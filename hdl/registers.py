@@ -1,8 +1,8 @@
 """Registers from SystemRDL: one `.rdl` a block is the only declaration; RTL, accessors and docs read it.
 
-What the compiler makes of a file is kept beside Python's own compiled modules (`__pycache__`), under a name that
-holds the hash of the file and of this module: the compiler's import alone takes a quarter of a second, and a run
-starts three processes.
+The compiler's result for a file is kept beside Python's own compiled modules (`__pycache__`). Its name holds the hash
+of the file and of this module. The compiler's import alone takes a quarter of a second, and a run starts three
+processes.
 """
 
 from __future__ import annotations
@@ -21,9 +21,14 @@ __all__ = ["Field", "Register", "load"]
 
 @dataclass(frozen=True)
 class Field:
-    """A field: `name`, `low` bit, `width`, `doc`, and who may do what with it: software reads it
-    (`sw_readable`), writes it (`sw_writable`), clears it by writing ones (`write_one_clears`); hardware shows
-    its own value in it (`hw_writable`)."""
+    """A field of a register, and the accesses that it allows.
+
+    - `name`, `low` bit, `width` in bits, `doc`: its declaration.
+    - `sw_readable`: software reads it.
+    - `sw_writable`: software writes it.
+    - `write_one_clears`: software clears it by writing ones.
+    - `hw_writable`: hardware shows its own value in it.
+    """
 
     name: str
     low: int
@@ -55,8 +60,10 @@ class Register:
     fields: Mapping[str, Field]
 
     def pack(self, **values: int) -> int:
-        """The register's word with these fields, the others zero. Raises ValueError for a bad name or
-        value."""
+        """The register's word with these fields, the others zero.
+
+        Raises ValueError for a bad name or value.
+        """
         word = 0
         for name, value in values.items():
             field = self.fields.get(name)
@@ -80,7 +87,7 @@ def load(path: Path) -> Mapping[str, Register]:
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
         return _from_json(kept.read_text())
     registers = _compile(path)
-    # As with Python's own: where it cannot be kept, it is made anew every time.
+    # As with Python's own compiled modules, a result that cannot be kept is made anew every time.
     with contextlib.suppress(OSError):
         kept.parent.mkdir(exist_ok=True)
         partial = kept.with_suffix(f".{os.getpid()}")

@@ -49,11 +49,15 @@ def small_frame(k: int, real_time_vls: int) -> int:
 def vl_weights(bandwidths: Sequence[Bandwidth], frame: int) -> list[int]:
     """Weights of VLs with these bandwidths R_v in a frame of F flits: W_v = floor(F * R_v / sum of R).
 
-    Truncation is that of the document: R = 100, 200 give 1, 2 for F = 3, 100, 200 for F = 300, and 2, 4 for F
-    = 6, as do 101, 200 (exactly 2.01 and 3.99). So that the last is 4 and not 3, the flits that truncation
-    leaves over go one each to the VLs with the largest remainders, ties to the lower VL: a plain floor would
-    hand out a frame of F - 1. A VL that has any bandwidth gets at least weight 1, or it would be starved:
-    then a frame with fewer flits than VLs comes out longer than F.
+    Truncation is that of the document:
+
+    - R = 100, 200 give 1, 2 for F = 3.
+    - R = 100, 200 give 100, 200 for F = 300.
+    - R = 100, 200 give 2, 4 for F = 6, as do 101, 200 (exactly 2.01 and 3.99).
+
+    The flits that truncation leaves over go one each to the VLs with the largest remainders, ties to the lower VL. So
+    the last weight is 4 and not 3: a plain floor would hand out a frame of F - 1. A VL that has any bandwidth gets at
+    least weight 1, or it would be starved. So a frame with fewer flits than VLs comes out longer than F.
 
     Raises ConfigError for a negative bandwidth or a frame below 1.
     """
@@ -89,9 +93,9 @@ def exact_weights(bandwidths: Sequence[int]) -> list[int]:
 def high_priority_limit(link: Bandwidth, peak: Bandwidth) -> int:
     """The limit of high priority L for a link of bandwidth B and real-time traffic of peak B_p.
 
-    L = B / (B - B_p); 255, no limit, if B_p >= B; truncated, and 254 at most otherwise, as 255 would mean
-    something else. In the document low priority then has at least B / L; an arbiter that sends L units of
-    high priority and then one of low gives it B / (L + 1): `limit_for_low_share` accounts for that.
+    L is 255, no limit, if B_p >= B. Otherwise it is B / (B - B_p), truncated, and 254 at most, as 255 would mean no
+    limit. In the document low priority then has at least B / L. An arbiter that sends L units of high priority and
+    then one of low gives it B / (L + 1): `limit_for_low_share` accounts for that.
 
     Raises ConfigError for a link of no bandwidth or a negative peak.
     """
@@ -105,8 +109,9 @@ def high_priority_limit(link: Bandwidth, peak: Bandwidth) -> int:
 def limit_for_low_share(link: Bandwidth, low: Bandwidth) -> int:
     """The largest L that leaves low priority a bandwidth of `low` on `link` under `TwoLevelArbiter`.
 
-    There of L + 1 units one is low, so B / (L + 1) >= `low`. 255, no limit, for `low` 0. Raises ConfigError
-    if `low` is more than half the link, which L = 1 gives, or negative.
+    One of L + 1 units is low there, so B / (L + 1) >= `low`. L is 255, no limit, for `low` 0.
+
+    Raises ConfigError if `low` is more than half the link, which L = 1 gives, or negative.
     """
     if link <= 0 or not 0 <= 2 * low <= link:
         raise ConfigError(f"limit_for_low_share: low = {low}: 0 to half the link's {link}")

@@ -1,4 +1,4 @@
-"""What every arbiter has in common: its ports, and how the blocks that use one see it."""
+"""The base of every arbiter: its ports, as the blocks that use one see them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Arbiter(wiring.Component):
 
     - `requests` (in, `size`): who asks in this cycle. A request may come and go freely.
     - `grant` (out, `size`): one-hot, one of those who ask, in the same cycle; 0 if nobody asks.
-    - `advance` (in): the grant of this cycle is used. Without it the arbiter's state stays, so that a grant
-      that its user could not follow is not counted as a turn. Must not depend on later cycles; may depend on
-      `grant` combinationally, and `grant` never depends on it.
+    - `advance` (in): the grant of this cycle is used. Without it the arbiter's state stays, so that a grant that its
+      user could not follow is not counted as a turn. `advance` must not depend on later cycles. It may depend on
+      `grant` combinationally; `grant` never depends on it.
 
-    A derived class gives `elaborate`, and in its docstring the algorithm, its memory, and the longest wait of
-    a requester that keeps asking.
+    A derived class gives `elaborate`. Its docstring gives the algorithm, its memory, and the longest wait of a
+    requester that keeps asking.
 
     Latency: none from `requests` to `grant`; a used grant counts from the next cycle on. Throughput: a grant a
     cycle.

@@ -18,18 +18,17 @@ class LaneRoundRobin(wiring.Component):
     Members, arrays of `size` vectors of `lanes` bits, bit l for lane l:
 
     - `requests` (in): `requests[i]`, the lanes that requester i asks for.
-    - `grant` (out): `grant[i]`, the lanes that it is given, in the same cycle: every lane that is asked for
+    - `grant` (out): `grant[i]`, the lanes that requester i is given, in the same cycle. Every lane that is asked for
       goes to exactly one of those who ask.
-    - `open` (in), a vector of lanes, only if `gated`: the lanes that are given in this cycle; on the others nobody has
-      a grant, and the turns stay as they are. It may come late: it passes one gate, not the choice.
+    - `open` (in), one vector of lanes, only if `gated`: the lanes that are given in this cycle. On the others nobody
+      has a grant, and the turns stay as they are. `open` may come late: it passes one gate, not the choice.
 
-    Algorithm: for each lane, among the requesters with a number above that of the last one served there, the
-    lowest; if there is none, the lowest of all. Memory: `size - 1` bits a lane. Longest wait: a requester
-    that asks for a lane whenever it is offered gets it after at most `size - 1` others, whatever happens on
-    other lanes.
+    Algorithm: each lane goes to the lowest requester with a number above that of the last one served there; if there
+    is none, to the lowest of all. Memory: `size - 1` bits a lane. Longest wait: a requester that asks for a lane
+    whenever it is offered gets it after at most `size - 1` others, whatever happens on other lanes.
 
-    Every step is an operation on whole vectors, about 6 for each requester, so that 16 lanes cost a simulator
-    no more than one. Reset: requester 0 is the first on every lane.
+    Every step is an operation on whole vectors, about 6 for each requester. So 16 lanes cost a simulator no more than
+    one. Reset: requester 0 is the first on every lane.
 
     Latency: none from `requests` to `grant`; a grant counts from the next cycle on. Throughput: a grant a lane and
     cycle.
@@ -46,7 +45,7 @@ class LaneRoundRobin(wiring.Component):
         above = [Signal(self._lanes, name=f"above_{i}") for i in range(self._size)]
         early = Signal(self._lanes)
         m.d.comb += early.eq(reduce(or_, [r & mask for r, mask in zip(self.requests, above, strict=True)]))
-        # Of each lane's candidates the lowest wins: `taken` holds the lanes that lower requesters have won.
+        # The lowest candidate of each lane wins: `taken` holds the lanes that lower requesters have won.
         taken: Value = Signal(self._lanes, name="taken_0")
         served = Signal(self._lanes)
         for i in range(self._size):

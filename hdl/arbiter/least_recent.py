@@ -12,11 +12,12 @@ __all__ = ["LeastRecentArbiter"]
 class LeastRecentArbiter(Arbiter):
     """The requester whose last used grant is the longest ago.
 
-    Algorithm: for each pair of requesters a bit says which of the two goes first; a requester that no other one goes
-    before is granted, and then goes after all others. Memory: `size * (size - 1) / 2` bits, and the grant used last,
-    which they follow a cycle later. Longest wait: each of the others is served at most once before a requester that
-    keeps asking, so it is granted after at most `size - 1` used grants of others. Equal shares, as with round robin;
-    only whose turn comes first may differ.
+    Algorithm: for each pair of requesters a bit says which of the two goes first. A requester that no other one goes
+    before is granted. It then goes after all others. Memory: `size * (size - 1) / 2` bits, and the grant used last,
+    which the bits follow a cycle later. Longest wait: each of the others is served at most once before a requester
+    that keeps asking. So it is granted after at most `size - 1` used grants of others.
+
+    The shares are equal, as with round robin; only the order of the turns may differ.
 
     Latency: none from `requests` to `grant`, two levels of LUT4s for up to 5 requesters, where round robin takes
     five. Throughput: a grant a cycle. Reset: number 0 goes first, then 1, and so on.

@@ -12,10 +12,12 @@ __all__ = ["RoundRobinArbiter"]
 class RoundRobinArbiter(Arbiter):
     """Turns go round in the order of the numbers, starting after the last one served.
 
-    Algorithm: among the requesters with a number above that of the last used grant, the lowest; if there is
-    none, the lowest of all. Memory: `size` flip-flops (a mask of the numbers above the last one served, none
-    for `size` 1). Longest wait: a requester that keeps asking is passed over by each of the others at most
-    once, so it is granted after at most `size - 1` used grants of others. Equal shares, flit by flit.
+    Algorithm: the lowest requester with a number above that of the last used grant is granted; if there is none, the
+    lowest of all. Memory: `size` flip-flops (a mask of the numbers above the last one served, none for `size` 1).
+    Longest wait: each of the others goes at most once before a requester that keeps asking. So it is granted after at
+    most `size - 1` used grants of others.
+
+    The shares are equal, flit by flit.
 
     Latency: none from `requests` to `grant`, two subtractions of `size` bits. Throughput: a grant a cycle. Reset:
     number 0 is the first.

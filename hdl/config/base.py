@@ -1,4 +1,4 @@
-"""What every configuration is: a frozen, validated model whose errors are one line."""
+"""The base of every configuration: a frozen, validated model whose errors are one line."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ __all__ = ["Config", "ConfigError", "one_line"]
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be built. The message is one line: part, key, what is wrong, what is
-    right."""
+    """A configuration that cannot be built. The message is one line: part, key, what is wrong, what is right."""
 
 
 class Config(BaseModel):

@@ -23,8 +23,10 @@ MOST_VL_FLITS = 1024
 
 
 def least_stamp_bits(flows: int) -> int:
-    """Bits of a clock by which `flows` flows are stamped: less than a quarter of its range passes until the stamper's
-    scan, `SCAN_CYCLES` a flow, comes to a flow again."""
+    """The least bits of a clock by which `flows` flows are stamped.
+
+    Less than a quarter of its range must pass until the stamper's scan, `SCAN_CYCLES` a flow, comes to a flow again.
+    """
     return max(6, (SCAN_CYCLES * (flows + 1)).bit_length() + 2)
 
 
@@ -225,7 +227,7 @@ class NicConfig(Config):
         return self
 
     def _check_stamps(self) -> None:
-        """Raises ValueError for stamps of the card's that no queue asks for, or that its clock is too short for."""
+        """Raises ValueError for stamps of the card that no queue asks for, or for which its clock is too short."""
         what = f"stamp_flows = {self.stamp_flows}"
         if not (self.stamps_host_dma or self.stamps_send):
             raise ValueError(
@@ -261,13 +263,13 @@ class NicConfig(Config):
 
     @cached_property
     def stamps_host_dma(self) -> bool:
-        """The card stamps host DMAs."""
+        """Whether the card stamps host DMAs."""
         ordered = self.host_dma_queue_entries > 0 and self.host_dma_queue_order == "timestamp"
         return self.stamp_flows > 0 and ordered
 
     @cached_property
     def stamps_send(self) -> bool:
-        """The card stamps packets."""
+        """Whether the card stamps packets."""
         return self.stamp_flows > 0 and self.send_queue_entries > 0 and self.send_queue_order == "timestamp"
 
     @cached_property
@@ -307,14 +309,15 @@ class NicConfig(Config):
 
     @cached_property
     def max_idt_ticks(self) -> int:
-        """Largest inter-packet dispatch time: a quarter of the clock's range, so that NDT + IDT compares
-        right."""
+        """Largest inter-packet dispatch time: a quarter of the clock's range, so that NDT + IDT compares right."""
         return (1 << (self.rtc_bits - 2)) - 1
 
     @cached_property
     def charge_unit_bytes(self) -> int:
-        """Bytes for which an IDT stands where bytes are charged: the least power of two that is not below the MTU, and
-        so the MTU itself where this is one."""
+        """Bytes for which an IDT stands where bytes are charged.
+
+        They are the least power of two that is not below the MTU, and so the MTU itself where this is one.
+        """
         return 1 << (self.mtu_bytes - 1).bit_length()
 
     @cached_property
@@ -324,20 +327,21 @@ class NicConfig(Config):
 
     @cached_property
     def rate_tree(self) -> bool:
-        """The rate control unit is a tree in memory, and not registers."""
+        """Whether the rate control unit is a tree in memory, and not registers."""
         if self.rate_structure == "auto":
             return self.flows > REGISTER_FLOWS
         return self.rate_structure == "tree"
 
     @cached_property
     def max_lag_ticks(self) -> int:
-        """Most ticks that the rate control unit keeps an NDT behind the RTC.
+        """The most ticks that the rate control unit keeps an NDT behind the RTC.
 
         Any two NDTs must stay less than half the clock's range apart to compare right. The furthest ahead is
-        `max_idt_ticks`, a quarter of the range less one; so the furthest behind is a quarter, less the ticks
-        that pass until the unit's scan comes to a flow again (a tick is at least a cycle). Registers are
-        scanned in `flows` cycles; twice that is left, to be clear. For a tree half of the quarter is left: an
-        eighth of the range needs no comparison but three bits.
+        `max_idt_ticks`, a quarter of the range less one. So the furthest behind is a quarter, less the ticks that pass
+        until the unit's scan comes to a flow again. A tick is at least a cycle.
+
+        - Registers are scanned in `flows` cycles; twice that is left, to be clear.
+        - For a tree half of the quarter is left: an eighth of the range needs no comparison but three bits.
         """
         if self.rate_tree:
             return 1 << (self.rtc_bits - 3)
@@ -345,7 +349,9 @@ class NicConfig(Config):
 
     @cached_property
     def rate_scan_cycles(self) -> int:
-        """A tree's scan comes to the next flow so many cycles later: a power of two, from `SCAN_CYCLES` to 256
-        as the clock's range allows."""
+        """Cycles after which a tree's scan comes to the next flow.
+
+        They are a power of two, from `SCAN_CYCLES` to 256 as the clock's range allows.
+        """
         allowed = max(SCAN_CYCLES, (1 << (self.rtc_bits - 3)) // (self.flows + 2))
         return min(256, 1 << (allowed.bit_length() - 1))

@@ -1,9 +1,12 @@
 """Configuration of the RTL: one frozen, validated model a part, each fact declared once.
 
-A value that follows from others is a cached property, so RTL, build files, firmware and tests all read
-the same number. Unknown keys are refused, and a bad value is named with its range before any RTL is made.
-The parts stand in files of their own; here are all their names, and the named presets: `tiny` (smallest
-legal sizes, for tests), the profiles `lanai4`, `lanai7` and `iba`, and routers of single papers.
+A value that follows from others is a cached property, so RTL, build files, firmware and tests all read the same
+number. Unknown keys are refused, and a bad value is named with its range before any RTL is made. The parts stand in
+files of their own. All their names are here, and the named presets:
+
+- `tiny`: smallest legal sizes, for tests.
+- `lanai4`, `lanai7` and `iba`: the profiles.
+- the others: routers of single papers.
 """
 
 from __future__ import annotations
@@ -31,12 +34,18 @@ _IBA_LINK = LinkConfig(flit_bits=128, vls=16, rate_num=25, rate_den=132, restart
 
 _YUM2006 = RouterConfig(link=LinkConfig(flit_bits=128, vls=16, hop_bits=3), ports=5)
 
-# nagar-thesis-2001: 64-bit 66 MHz PCI (4.3.1, 5.3); doorbells merged in a hardware queue (5.2.1); hardware queues of
-# the DMA engines (4.3.7, 5.2.2), "a large number of entries" for host and send, 2 for receive; 508 VIs are declared
-# (4.3.1), a channel each. Half-microsecond ticks as in [rtc] of published.toml. Assumptions, as no document says: the
-# card runs at the bus's 66 MHz; SRAM and MTU are those of `lanai4`; a doorbell queue for a send and a receive
-# doorbell of each of the 60 VIs that are active at most (4.3.3), 32 entries for "a large number". The card of chapter
-# 5 has no queues at the network's engines (5.2.3): `send_queue_entries=0, receive_queue_entries=0` makes it.
+# nagar-thesis-2001 says:
+# - 64-bit 66 MHz PCI (4.3.1, 5.3).
+# - Doorbells are merged in a hardware queue (5.2.1).
+# - The DMA engines have hardware queues (4.3.7, 5.2.2): "a large number of entries" for host and send, 2 for receive.
+# - 508 VIs are declared (4.3.1), a channel each.
+# Half-microsecond ticks are as in [rtc] of published.toml. Assumptions, as no document says:
+# - The card runs at the bus's 66 MHz.
+# - SRAM and MTU are those of `lanai4`.
+# - The doorbell queue holds a send and a receive doorbell of each of the 60 VIs that are active at most (4.3.3).
+# - "A large number" is 32 entries.
+# The card of chapter 5 has no queues at the network's engines (5.2.3): `send_queue_entries=0, receive_queue_entries=0`
+# makes it.
 _LANAI7 = NicConfig(
     link=_LANAI7_LINK,
     clock_hz=66_000_000,
@@ -51,7 +60,7 @@ _LANAI7 = NicConfig(
     rtc_cycles_den=1,
     # A tenth of the registers' logic at three times their clock; a decision takes 7 cycles (docs/rate-control.md).
     rate_structure="tree",
-    # 100 MHz on an FPGA instead of half of it (docs/synthesis.md). Of this card's timing no document says more than
+    # 100 MHz on an FPGA instead of half of it (docs/synthesis.md). No document says more of this card's timing than
     # its clock.
     pipelined=True,
 )
@@ -87,10 +96,13 @@ _PRESETS: dict[type[Config], dict[str, Config]] = {
         # 33 MHz card and bus, 256 KB SRAM, 4096-byte MTU, half-microsecond ticks: [rtc] of published.toml.
         "lanai4": NicConfig(link=_LANAI4_LINK),
         "lanai7": _LANAI7,
-        # The card of yum-2006 as far as this one goes: its link and lanes, packets of 40 flits (6.1: a header, 38 of
-        # payload, a CRC), VL buffers at its port with weighted round robin (3.2), one processor ("a RISC processor",
-        # 3.4), and the host's side of `lanai7`, of which that paper says nothing. Assumption: buffers of two packets
-        # a VL each way, so that one goes while the next one comes.
+        # The card of yum-2006 as far as this one goes:
+        # - its link and lanes
+        # - packets of 40 flits (6.1: a header, 38 of payload, a CRC)
+        # - VL buffers at its port with weighted round robin (3.2)
+        # - one processor ("a RISC processor", 3.4)
+        # - the host's side of `lanai7`, as that paper says nothing of it
+        # Assumption: buffers of two packets a VL each way, so that one goes while the next one comes.
         "iba": _LANAI7.replace(
             link=_IBA_LINK,
             mtu_bytes=38 * 16,

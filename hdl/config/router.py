@@ -117,8 +117,11 @@ class RouterConfig(Config):
 
     @cached_property
     def looks_ahead(self) -> bool:
-        """Whether headers are looked at before the packet ahead of them has left: `header_lookahead`, or what None
-        stands for. Where weights share out a link, a VL that is not there between two packets has no share."""
+        """Whether headers are looked at before the packet ahead of them has left.
+
+        It is `header_lookahead`, or what None stands for: where weights share out a link, a VL that is not there
+        between two packets has no share.
+        """
         if self.header_lookahead is not None:
             return self.header_lookahead
         return self.vl_selection == "same" and self.vl_arbiter != "round_robin"
@@ -135,8 +138,10 @@ class RouterConfig(Config):
 
     @cached_property
     def vl_groups(self) -> tuple[tuple[int, ...], ...]:
-        """VLs among which a packet's output VL is chosen, by the number that `service_level_map` has for it:
-        one VL each, or with `any` those of a class. The control VL is in none."""
+        """VLs among which a packet's output VL is chosen, by the number that `service_level_map` has for it.
+
+        They are one VL each, or with `any` those of a class. The control VL is in none.
+        """
         if self.vl_selection != "any":
             return tuple((vl,) for vl in range(self.data_vls))
         classes = self.vl_classes or (0,) * self.data_vls
@@ -147,5 +152,5 @@ class RouterConfig(Config):
 
     @cached_property
     def initial_service_level_map(self) -> tuple[int, ...]:
-        """`service_level_map`, or what it is if left empty."""
+        """`service_level_map`, or the map that stands for an empty one: service levels in turn over the groups."""
         return self.service_level_map or tuple(sl % len(self.vl_groups) for sl in range(SERVICE_LEVELS))

@@ -1,4 +1,4 @@
-"""What every VL arbiter has in common: which virtual lane of a port sends its next flit."""
+"""The base of every VL arbiter, which decides the virtual lane of a port that sends its next flit."""
 
 from __future__ import annotations
 
@@ -31,16 +31,20 @@ NO_LIMIT = 255
 
 
 class TableSignature(wiring.Signature):
-    """Where tables are written, seen by the arbiter. Parameters: `vls`; `entries` of each of the two.
+    """The port where tables are written, seen by the arbiter. Parameters: `vls`; `entries` of each of the two tables.
 
-    Members (in, but `ready`):
+    Members:
 
-    - `write`: entry `entry` (0 to `entries - 1`) of the high (`high` set) or low table becomes (`vl`,
-      `weight` of 8 bits). Nothing changes for the traffic yet. Weight 0: the entry is not used.
-    - `commit`: the tables as written, with `limit` (8 bits), take effect at the next start of a frame, and at the
+    - `write` (in): an entry is written. Nothing changes for the traffic yet.
+    - `high` (in): it is an entry of the high table, else of the low one.
+    - `entry` (in): its number, 0 to `entries - 1`.
+    - `vl` (in): the VL that it names.
+    - `weight` (in, 8): its weight. An entry of weight 0 is not used.
+    - `commit` (in): the tables as written, with `limit`, take effect at the next start of a frame. They do so at the
       latest `patience_cycles` after they are ready.
-    - `ready` (out): a write or a commit is taken in this cycle; without it, it is lost. Low after reset,
-      while the tables are wiped, and from a commit until it has taken effect: `wait_bound` cycles at most.
+    - `limit` (in, 8): the limit of high priority.
+    - `ready` (out): a write or a commit is taken in this cycle; without `ready` it is lost. `ready` is low after reset,
+      while the tables are wiped, and from a commit until it has taken effect. Both last `wait_bound` cycles at most.
     """
 
     def __init__(self, *, vls: int, entries: int) -> None:
@@ -59,14 +63,20 @@ class TableSignature(wiring.Signature):
 
     @staticmethod
     def patience_cycles(entries: int) -> int:
-        """Cycles that tables which are ready wait for the end of a frame, at most: as many as the longest frame of
-        `entries` entries has flits, rounded up to a power of two (16384 for 64). So a frame in flits of which one
-        goes in every cycle is never cut short, and one whose picks do not go keeps nobody waiting for ever."""
+        """The most cycles that tables which are ready wait for the end of a frame.
+
+        They are the flits of the longest frame of `entries` entries, rounded up to a power of two (16384 for 64). So a
+        frame in flits of which one goes in every cycle is never cut short. A frame whose picks do not go keeps nobody
+        waiting for ever.
+        """
         return 1 << (255 * entries).bit_length()
 
     @classmethod
     def wait_bound(cls, *, vls: int, entries: int) -> int:
-        """Most cycles without `ready`, whatever the traffic does: the tables' preparation, and `patience_cycles`."""
+        """The most cycles without `ready`, whatever the traffic does.
+
+        They are the tables' preparation, and `patience_cycles`.
+        """
         rows, walked = 2 << max(1, (vls - 1).bit_length()), 2 << (entries - 1).bit_length()
         return walked + 1 + rows + cls.patience_cycles(entries)
 
@@ -77,10 +87,9 @@ class VlArbiterSignature(wiring.Signature):
     Members (vectors have a bit a VL):
 
     - `requests` (in): the VL's next flit may go in this cycle. A request may come and go freely.
-    - `tails` (in): that flit is the last of its packet. Meaningless without the request.
+    - `tails` (in): that flit is the last of its packet. It means nothing without the request.
     - `grant` (out): one of those who ask, one-hot, in the same cycle; 0 if nobody asks.
-    - `advance` (in): the granted flit goes in this cycle. It may depend on `grant`; `grant` never depends on
-      it.
+    - `advance` (in): the granted flit goes in this cycle. It may depend on `grant`; `grant` never depends on it.
     - `table` (in, `TableSignature`), only with `entries`.
     """
 
@@ -97,18 +106,22 @@ class VlArbiter(wiring.Component):
     Parameters, the same for all, so that a registry can make any:
 
     - `vls`: 1 to 16.
-    - `control_vl`: the VL that always goes first and costs nobody a turn; -1 for none. Left out: VL 15 if
-      there are 16.
+    - `control_vl`: the VL that always goes first and costs nobody a turn; -1 for none. If it is left out, it is VL 15
+      where there are 16.
     - `flit_bytes`: payload of a flit, for arbiters that count bytes.
-    - `entries`: of each table, for arbiters that have tables: 1 to 64.
+    - `entries`: entries of each table, for arbiters that have tables: 1 to 64.
 
     Raises ConfigError for a value out of range.
 
-    A derived class sets `has_tables`, and gives `pick(m, requests, tails, grant, advance)`: the arbitration
-    among the data VLs. There `requests` never has the control VL, `advance` is low while the control VL
-    sends, and `grant` is a signal to be driven, which must obey the contract above. Its docstring says the
-    algorithm, its memory, and the longest wait, which the static or class method `wait_bound` computes in
-    flits of others (control flits not counted), or None where there is no bound.
+    A derived class sets `has_tables`, and gives `pick(m, requests, tails, grant, advance)`: the arbitration among the
+    data VLs. There:
+
+    - `requests` never has the control VL.
+    - `advance` is low while the control VL sends.
+    - `grant` is a signal to be driven, which must obey the contract above.
+
+    Its docstring gives the algorithm, its memory, and the longest wait. The static or class method `wait_bound`
+    computes that wait in flits of others (control flits not counted), or None where there is no bound.
 
     Latency: none from `requests` to `grant`; a flit that goes counts from the next cycle on. Throughput: a grant a
     cycle.
@@ -164,7 +177,7 @@ def lowest_bit(value: Value) -> Value:
 def rotating_pick(m: Module, candidates: Value, mask: Value, name: str = "pick") -> Signal:
     """The lowest candidate in `mask`, or the lowest of all if none is in it: one-hot, or 0.
 
-    With `mask` the numbers above the last one served this is round robin.
+    This is round robin if `mask` has the numbers above the last one served.
     """
     bits = len(candidates)
     later, pool, pick = (Signal(bits, name=f"{name}_{part}") for part in ("later", "pool", "grant"))

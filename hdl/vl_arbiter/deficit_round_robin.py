@@ -11,34 +11,36 @@ __all__ = ["DeficitRoundRobinVlArbiter"]
 
 
 class DeficitRoundRobinVlArbiter(VlArbiter):
-    """Each VL has a quantum of flits a turn; turns end with a packet, and what it took too much is owed.
+    """Each VL has a quantum of flits a turn; turns end with a packet, and a VL owes the flits beyond its quantum.
 
-    The length of a packet is not known when it begins (wormhole), so it is charged flit by flit and not
-    compared with the quantum beforehand: a VL goes on, packet after packet, while its quantum lasts, finishes
-    the packet that is under way when it ends, and begins its next turn with so much less. So over many turns
-    VLs that keep asking share the link in proportion to their quanta, whatever the lengths of their packets,
-    provided that no quantum is smaller than the longest packet. With a smaller one a VL could owe a whole
-    turn or more: of such a debt all but the quantum less one is forgiven, so that every turn sends something.
+    The length of a packet is not known when it begins (wormhole). So it is charged flit by flit, and not compared with
+    the quantum beforehand. A VL goes on, packet after packet, while its quantum lasts. It finishes the packet that is
+    under way when the quantum ends, and begins its next turn with so much less.
 
-    A VL that stops asking ends its turn: an unused rest is lost, a debt stays. It finishes its packet in its
-    next turn.
+    So over many turns VLs that keep asking share the link in proportion to their quanta, whatever the lengths of their
+    packets. This holds if no quantum is smaller than the longest packet. With a smaller one a VL could owe a whole turn
+    or more. All of such a debt but the quantum less one is forgiven, so that every turn sends something.
 
-    Quanta are written through `table` (`vl`, `weight`; a row of weight 0 is not used and changes nothing; `high`,
-    `entry`, `limit` and `commit` mean nothing here) and act from the VL's next turn on; they are always `ready`.
+    A VL that stops asking ends its turn: an unused rest is lost, a debt stays. It finishes its packet in its next turn.
+
+    Quanta are written through `table`, which is always `ready`, and act from the VL's next turn on:
+
+    - `vl`, `weight`: a VL and its quantum. A row of weight 0 is not used and changes nothing.
+    - `high`, `entry`, `limit` and `commit` mean nothing here.
+
     Reset: every quantum is 1.
 
-    Memory: quantum and debt of each VL in small memories, one counter, and two bits a VL. Longest wait:
-    `wait_bound`.
+    Memory: quantum and debt of each VL in small memories, one counter, and two bits a VL. Longest wait: `wait_bound`.
     """
 
     has_tables = True
 
     @staticmethod
     def wait_bound(vl: int, *, quanta: list[int], packet_flits: int) -> int:
-        """Most flits of others between two flits of a VL that keeps asking: a turn of each of them.
+        """The most flits of others between two flits of a VL that keeps asking: a turn of each of them.
 
-        `quanta` of all data VLs; `packet_flits`: longest packet. A turn is at most the quantum and, begun
-        with its last flit, the rest of a packet.
+        `quanta`: those of all data VLs. `packet_flits`: the longest packet. A turn is at most the quantum and the rest
+        of a packet that was begun with the quantum's last flit.
         """
         return sum(max(quantum, 1) + packet_flits - 1 for v, quantum in enumerate(quanta) if v != vl)
 
@@ -60,7 +62,7 @@ class DeficitRoundRobinVlArbiter(VlArbiter):
         with m.If(writes):
             m.d.sync += written.eq(written | 1 << self.table.vl)
 
-        # The turn: `holder` has it while it asks; `left` is what it may still send in it, `owes` what it took beyond.
+        # The turn: `holder` has it while it asks. `left` flits may still be sent in it; `owes` flits were taken beyond.
         holder, mask = Signal(vls), Signal(vls)
         left = Signal(WEIGHT_BITS)  # flits left of the turn, 0 if it owes
         owes = Signal(WEIGHT_BITS)  # flits taken beyond it

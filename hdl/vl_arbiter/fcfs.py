@@ -15,15 +15,15 @@ __all__ = ["FcfsVlArbiter"]
 class FcfsVlArbiter(VlArbiter):
     """The VL that has waited longest goes.
 
-    Parameter beside those of `VlArbiter`: `unit`: "flit" or "packet", what stands in the line.
+    Parameter beside those of `VlArbiter`: `unit` is "flit" or "packet", the thing that stands in the line.
 
-    Arrival is what an arbiter can see: a VL joins the line in the first cycle in which it asks, or, with more
-    to send, in the cycle after its flit (with "packet": the tail) has gone. Those that join in one cycle
-    stand in the order of their numbers. A VL that stops asking (no credit, or a packet whose next flit is not
-    there yet) leaves the line, and the others go on.
+    An arbiter sees arrival as a request. A VL joins the line in the first cycle in which it asks. A VL with more to
+    send joins it again in the cycle after its flit (with "packet": the tail) has gone. VLs that join in one cycle
+    stand in the order of their numbers. A VL that stops asking (no credit, or a packet whose next flit is not there
+    yet) leaves the line, and the others go on.
 
-    Memory: who is older, a bit for each pair of VLs, and a bit a VL. The oldest is found without a search: a
-    VL goes if it asks and nobody who asks is older. Longest wait: `wait_bound`. Reset: nobody waits.
+    Memory: a bit for each pair of VLs, which says who is older, and a bit a VL. The oldest is found without a search:
+    a VL goes if it asks and nobody who asks is older. Longest wait: `wait_bound`. Reset: nobody waits.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class FcfsVlArbiter(VlArbiter):
 
     @staticmethod
     def wait_bound(data_vls: int, *, packet_flits: int = 1) -> int:
-        """Most flits of others between two flits of a VL that keeps asking: each of them has its turn once.
+        """The most flits of others between two flits of a VL that keeps asking: each of them has its turn once.
 
         `packet_flits`: the longest packet with unit "packet", 1 with "flit".
         """
@@ -51,7 +51,7 @@ class FcfsVlArbiter(VlArbiter):
     def pick(self, m: Module, requests: Signal, tails: Signal, grant: Signal, advance: Signal) -> None:
         vls = self.vls
         waiting = Signal(vls)  # stood in the line before this cycle
-        # older[u, v] for u < v: u stands before v. Of two that join together u does.
+        # older[u, v] for u < v: u stands before v, as it does if both join together.
         older = {(u, v): Signal(name=f"older_{u}_{v}", init=1) for v in range(vls) for u in range(v)}
         before = {(u, v): Signal(name=f"before_{u}_{v}") for v in range(vls) for u in range(v)}
         for (u, v), order in before.items():

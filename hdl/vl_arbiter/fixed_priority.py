@@ -17,7 +17,7 @@ class FixedPriorityVlArbiter(VlArbiter):
 
     @staticmethod
     def wait_bound(vl: int, *, lowest: int = 0) -> int | None:
-        """Most flits of others between two flits of a VL that keeps asking: 0 or, without a bound, None."""
+        """The most flits of others between two flits of a VL that keeps asking: 0 or, without a bound, None."""
         return 0 if vl == lowest else None
 
     def pick(self, m: Module, requests: Signal, tails: Signal, grant: Signal, advance: Signal) -> None:

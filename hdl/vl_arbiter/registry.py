@@ -37,7 +37,7 @@ VL_ARBITERS: dict[str, VlArbiterFactory] = {
     "table_slow": partial(TwoLevelArbiter, pointer="slow"),
     "table_iba": partial(TwoLevelArbiter, pointer="slow", units="iba"),
 }
-"""What a configuration can name."""
+"""The arbiters that a configuration can name."""
 
 
 def make_vl_arbiter(

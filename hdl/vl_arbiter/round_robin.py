@@ -12,13 +12,13 @@ __all__ = ["RoundRobinVlArbiter"]
 class RoundRobinVlArbiter(VlArbiter):
     """Turns go round in the order of the VL numbers, flit by flit, starting after the last one served.
 
-    This is what weighted round robin becomes for best-effort traffic (yum-2006 3.3). Equal shares of flits.
+    This is what weighted round robin becomes for best-effort traffic (yum-2006 3.3). VLs have equal shares of flits.
     Memory: a bit a VL. Longest wait: `wait_bound`, each of the other data VLs once. Reset: VL 0 is the first.
     """
 
     @staticmethod
     def wait_bound(data_vls: int) -> int:
-        """Most flits of others between two flits of a VL that keeps asking."""
+        """The most flits of others between two flits of a VL that keeps asking."""
         return data_vls - 1
 
     def pick(self, m: Module, requests: Signal, tails: Signal, grant: Signal, advance: Signal) -> None:

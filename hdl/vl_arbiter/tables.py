@@ -25,32 +25,39 @@ def place_bits(vls: int, entries: int) -> int:
 class VlTables(wiring.Component):
     """Links the entries of each VL, in the order of the table, and changes from old tables to new ones at once.
 
-    Entries lie in a memory (both tables, 12 bits an entry with 16 VLs: a block RAM). `commit` starts a walk through
-    them, from the last to the first, that writes what the arbiter looks at into rows that are not in use: for each
-    entry the next one of its VL. At the next `swap` they come into use. So traffic never sees a table half written,
-    and the arbiter looks up one row a flit. Entries of weight 0, and of VLs that do not exist, are left out.
+    Entries lie in a memory: both tables, 12 bits an entry with 16 VLs, a block RAM. `commit` starts a walk through
+    them, from the last to the first. The walk writes for each entry the next one of its VL, which the arbiter looks
+    at, into rows that are not in use. At the next `swap` these rows come into use. So traffic never sees a table half
+    written, and the arbiter looks up one row a flit. Entries of weight 0, and of VLs that do not exist, are left out.
 
-    Parameters beside `vls` and `entries`: `sums`: `share` is the sum of a VL's weights, and `single` speaks of it;
-    without, `single` speaks of the VL's first entry, and there is no `share`. `patience_cycles`: after how many
-    `overdue` rises.
+    Parameters beside `vls` and `entries`:
+
+    - `sums`: `share` is the sum of a VL's weights, and `single` speaks of that sum. Without `sums`, `single` speaks of
+      the VL's first entry, and there is no `share`.
+    - `patience_cycles`: the cycles after which `overdue` rises.
 
     Members (vectors have a bit a VL; arrays of 2: low table, high table):
 
-    - `table` (in, `TableSignature`).
-    - `place`, `place_high` (in): an entry of the tables in use. In the cycle after: `following` (out): the next entry
-      of the same VL; `last` (out): there is none; `weight` (out, 8): its weight; `following_single` (out): the next
-      one's weight is 1.
-    - `first` (out, arrays of 2, `vls` places): each VL's first entry. Registers.
-    - `select_vl`, `select_high` (in), `share` (out, `share_bits(entries)`): a VL's sum, in the same cycle.
-    - `listed`, `single` (out, arrays of 2): VLs with an entry, and VLs with exactly 1. Registers.
+    - `table` (in, `TableSignature`): the port where tables are written.
+    - `place`, `place_high` (in): an entry of the tables in use.
+    - `following` (out): the next entry of the same VL, in the cycle after.
+    - `last` (out): there is no next entry, in the cycle after.
+    - `weight` (out, 8): the weight of the entry, in the cycle after.
+    - `following_single` (out): the weight of the next entry is 1, in the cycle after.
+    - `first` (out, arrays of 2, `vls` places): each VL's first entry; registers.
+    - `select_vl`, `select_high` (in): a VL of a table.
+    - `share` (out, `share_bits(entries)`): that VL's sum, in the same cycle.
+    - `listed` (out, array of 2): VLs with an entry; registers.
+    - `single` (out, array of 2): VLs with exactly 1; registers.
     - `limit` (out, 8): the limit of high priority in use.
-    - `pending` (out): new tables wait. `overdue` (out): they have waited for `patience_cycles` cycles. `swap` (in):
-      they come into use in the next cycle.
+    - `pending` (out): new tables wait.
+    - `overdue` (out): they have waited for `patience_cycles` cycles.
+    - `swap` (in): they come into use in the next cycle.
 
     Latency: a commit is `pending` after `2 * entries + 2 * rows + 2` cycles at most, with `entries` and `rows`, the
     VLs, rounded up to powers of two (162 for 64 entries and 16 VLs). Throughput: a place looked up a cycle, one
-    commit at a time. Reset: every VL has one entry of weight 1 in the low table, in the order of their numbers, and
-    none in the high one, without limit; and `2 * entries` cycles wipe the entries, since a memory has no reset.
+    commit at a time. Reset: every VL has one entry of weight 1 in the low table, in the order of their numbers. The
+    high table has none, and there is no limit. `2 * entries` cycles wipe the entries, since a memory has no reset.
     """
 
     def __init__(self, *, vls: int, entries: int, sums: bool = True, patience_cycles: int = 0) -> None:
@@ -188,8 +195,10 @@ class VlTables(wiring.Component):
         return m
 
     def _add_up(self, m: Module, row: Value, used: Value, seen: Value, weight: Value, in_use: Value) -> Value:
-        """The sums of the VLs' weights, in two banks as the rows. Returns whether the sum of the walked entry's VL is 1
-        with it."""
+        """Adds up the VLs' weights, in two banks as the rows.
+
+        Returns whether the sum of the walked entry's VL, with that entry, is 1.
+        """
         banks = [
             memory.Memory(shape=unsigned(len(self.share)), depth=2 << self._vl_bits, init=[])
             for _ in range(2)
@@ -214,6 +223,6 @@ class VlTables(wiring.Component):
         return summed == 1
 
     def _half(self, fields: Signal, high: int, bits: int = 1) -> Value:
-        """What `fields`, so many `bits` a row, has of one table's VLs."""
+        """The part of `fields`, so many `bits` a row, that belongs to one table's VLs."""
         start = high << self._vl_bits
         return fields[start * bits : (start + self._vls) * bits]

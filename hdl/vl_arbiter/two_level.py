@@ -29,46 +29,52 @@ class TwoLevelArbiter(VlArbiter):
 
     Parameters beside those of `VlArbiter`:
 
-    - `pointer`: "fast": an entry's turn is one flit; "slow": it is the entry's weight.
-    - `units`: "flit": a weight is in flits and the limit too (yum-2006). "iba": weights in 64 bytes, charged
-      by the packet (rounded up to whole units; a packet that was begun is finished and what it takes beyond
-      the weight is forgiven), the limit in 4096 bytes; turns end at tails only, and with "fast" are one packet.
+    - `pointer`: with "fast" an entry's turn is one flit; with "slow" it is the entry's weight.
+    - `units`: with "flit" a weight is in flits and the limit too (yum-2006). With "iba" a weight is in 64 bytes, the
+      limit in 4096 bytes. Weights are then charged by the packet, rounded up to whole units. A packet that was begun
+      is finished; the units that it takes beyond the weight are forgiven. Turns end at tails only, and with "fast" are
+      one packet.
 
     Order. A pointer circulates the table: entries have their turns in the order of the table, those of one VL among
-    them, so that the same weight in one entry or spread over many makes bursts or an even flow. (0,4) (1,4) (0,4) (1,4)
-    gives 0000 1111 0000 1111 with "slow". With "fast" entries are gone round again while there is something left:
-    (0,2) (1,1) (0,2) (2,1) gives 010200.
+    them. So a weight in one entry makes a burst; the same weight spread over many entries makes an even flow. With
+    "slow", (0,4) (1,4) (0,4) (1,4) gives 0000 1111 0000 1111. With "fast" entries are gone round again while there is
+    something left: (0,2) (1,1) (0,2) (2,1) gives 010200.
 
-    Frames. What a table lets go in a frame is kept to: with "slow" the weight of each entry, with "fast" the sum of
-    a VL's weights, whichever of its entries the flits come from. If none of the VLs that ask has anything left, the
-    frame is over and the next one begins in that very cycle, at the table's first entry, with everything for all.
-    With "fast" a frame has passes: in a pass each entry has one turn, and the next pass begins at the first entry
-    when no VL that asks and has share left has an entry to come.
+    Frames. A VL has a share of each frame, and the share is kept to. With "slow" it is the weight of each entry. With
+    "fast" it is the sum of the VL's weights, whichever of its entries the flits come from. If none of the VLs that ask
+    has anything left, the frame is over. The next one begins in that very cycle, at the table's first entry, with
+    everything for all. With "fast" a frame has passes: in a pass each entry has one turn. The next pass begins at the
+    first entry when no VL that asks and has share left has an entry to come.
 
-    A VL that does not ask is not waited for: the first entry further on goes whose VL asks, so no cycle is lost, and
-    what an idle VL leaves goes to the others in proportion. The entry that it was passed over with is kept: it has
-    its turn when the VL asks again and the turn under way is over, before all entries further on, and what is left
-    of an interrupted turn ("slow") likewise. So a VL that comes back finds what it has not used of the frame (with
-    "fast" at most a pass of it at once), neither more nor less for having been away. Departure: InfiniBand gives up
-    what a VL does not use of its turn; here it lasts until the frame ends. With it, and with grants that are
-    not followed, shares would not be exact.
+    Absence. A VL that does not ask is not waited for: the first entry further on goes whose VL asks. So no cycle is
+    lost, and the share that an idle VL leaves goes to the others in proportion. The entry with which the VL was passed
+    over is kept. It has its turn when the VL asks again and the turn under way is over, before all entries further on.
+    The rest of an interrupted turn ("slow") is kept likewise. So a VL that comes back finds what it has not used of the
+    frame, neither more nor less for having been away. With "fast" it finds at most a pass of it at once.
 
-    The high table goes first. Once it has sent `limit` units since the last of the low table, the low table
-    goes next if it asks: one flit, with "iba" one packet. 255 is no limit; 0 lets high priority send one flit
-    or packet. Each table has its own frames and its own turn under way. A VL in neither table goes if nobody else
-    asks, in turn by number. A VL may be in both and has what both give. The control VL is ahead of all.
+    Departure: InfiniBand gives up what a VL does not use of its turn; here it lasts until the frame ends. If it were
+    given up, and with grants that are not followed, shares would not be exact.
 
-    New tables (see `TableSignature`) take effect at the end of the first frame, of whichever table is served,
-    that comes after they are ready, or at once if nobody asks. If there is none for `TableSignature.patience_cycles`
-    because grants are not used (or in "iba" units, whose frames may be longer), they take effect all the same, and
-    the frame is cut short. Both tables then start a frame. The flit of that cycle is the last under the old tables.
-    Requests are never withheld, so nothing can be lost or sent twice.
+    Tables. The high table goes first. Once it has sent `limit` units since the last of the low table, the low table
+    goes next if it asks: one flit, with "iba" one packet. A limit of 255 is none; 0 lets high priority send one flit
+    or packet. Each table has its own frames and its own turn under way. A VL in neither table goes if nobody else asks,
+    in turn by number. A VL may be in both and has what both give. The control VL is ahead of all.
 
-    Longest wait of a VL that keeps asking: `wait_bound`. Cost: for each VL and table the place of its next entry and
-    of its first one, a memory row (what is left) and six flags; a contest of places, by pairs; and `VlTables`. It
-    grows with the VLs; entries only take memory. Combinational from `requests` and registers to `grant`. The charge
-    of a flit, and the entry that its VL comes to, are worked out in the cycle after it, out of the way of the grant.
-    Reset: `VlTables`, so round robin until tables are written.
+    New tables (see `TableSignature`) take effect at the end of the first frame, of whichever table is served, that
+    comes after they are ready. If nobody asks they take effect at once. A frame may not end for
+    `TableSignature.patience_cycles`, because grants are not used or because it is longer (in "iba" units). The new
+    tables then take effect all the same, and the frame is cut short. Both tables then start a frame. The flit of that
+    cycle is the last under the old tables. Requests are never withheld, so nothing can be lost or sent twice.
+
+    Longest wait: `wait_bound`, for a VL that keeps asking. Cost: it grows with the VLs, and entries only take memory:
+
+    - for each VL and table the place of its next entry and of its first one, a memory row (what is left) and six flags
+    - a contest of places, by pairs
+    - `VlTables`
+
+    Timing: `grant` is combinational from `requests` and registers. The charge of a flit, and the entry that its VL
+    comes to, are worked out in the cycle after it, out of the way of the grant. Reset: that of `VlTables`, so round
+    robin until tables are written.
     """
 
     has_tables = True
@@ -115,18 +121,24 @@ class TwoLevelArbiter(VlArbiter):
         limit_unit: int = 1,
         packet_flits: int = 1,
     ) -> int | None:
-        """Most flits of others between two flits of `vl`, which keeps asking; None if there is no bound.
+        """The most flits of others between two flits of `vl`, which keeps asking; None if there is no bound.
 
-        `high`, `low`: the tables, rows (VL, weight). With unit = `weight_flits`, limit_unit = `limit_flits` and
-        packet_flits = the longest packet for "iba"; 1 for "flit".
+        - `high`, `low`: the tables, rows (VL, weight).
+        - `unit`: `weight_flits` for "iba", 1 for "flit".
+        - `limit_unit`: `limit_flits` for "iba", 1 for "flit".
+        - `packet_flits`: the longest packet for "iba", 1 for "flit".
 
-        Let S be the largest number of flits that the other VLs of its table send in a frame: the sum of their
+        Let S be the largest number of flits that the other VLs of its table send in a frame. It is the sum of their
         weights, each entry with what a packet takes beyond it. A VL that has nothing left waits at most S for the
-        frame's end, and then at most S for its turn in the new frame: 2 S. For every `limit` units of high
-        (at least 1, with the rest of the packet) that are sent while low asks there is one flit (packet) of
-        low: M high flits for one turn of low. So a VL of the high table waits at most 2 S + (2 S // M + 1)
-        turns of low (without a limit 2 S), and one of the low table (2 S + 1) M + 2 S; without a limit it has
-        no bound if the high table has any other VL. A VL in both waits at most what the better one says.
+        frame's end, and then at most S for its turn in the new frame: 2 S.
+
+        Let M be the flits of `limit` units, at least 1, and of the rest of the packet. For every M flits of high that
+        are sent while low asks there is one turn of low: a flit or a packet. So the bounds are:
+
+        - a VL of the high table: 2 S + (2 S // M + 1) turns of low; without a limit 2 S.
+        - a VL of the low table: (2 S + 1) M + 2 S. Without a limit it has no bound if the high table has any other VL.
+        - a VL in both: the smaller of the two.
+
         Rewriting the tables starts a frame: at most once more, and by the larger of old and new.
         """
         over = packet_flits - 1
@@ -188,8 +200,7 @@ class TwoLevelArbiter(VlArbiter):
         for i in range(2):
             m.d.comb += wants[i].eq(requests & tables.listed[i])
 
-        # The flit of the last cycle, to be charged now; with `moved` its VL goes on to its next entry, which is known
-        # now.
+        # The flit of the last cycle, to be charged now. With `moved` its VL goes on to its next entry, known now.
         served, served_high, served_tail = Signal(vls), Signal(), Signal()
         charge, moved = Signal(), Signal()
         underway = Signal()  # the last flit was no tail, and its packet is to be finished
@@ -255,7 +266,7 @@ class TwoLevelArbiter(VlArbiter):
                 candidates.eq(Mux(fresh_frame, wanted, Mux(in_pass.any(), in_pass, chosen))),
             ]
 
-        # The next entry of each VL, in the table that is served; of the candidates' the first one goes.
+        # The next entry of each VL, in the table that is served. The first one of a candidate goes.
         nexts = []
         for v in range(vls):
             place = Signal(len(tables.place), name=f"next_{v}")
@@ -354,7 +365,7 @@ class TwoLevelArbiter(VlArbiter):
                 # -(2 * x) has the bits above the granted one.
                 m.d.sync += above.eq(~(grant << 1) + 1)
         sent = self._limit(m, tables, goes, high, low_due)
-        # What a proof has to look at: the promises above follow from it by induction.
+        # Signals for proofs: the promises above follow from them by induction.
         self.internals = SimpleNamespace(
             now_has=now_has,
             now_last=now_last,
@@ -377,7 +388,7 @@ class TwoLevelArbiter(VlArbiter):
         )
 
     def _charged(self, before: Value, tail: Value) -> Value:
-        """What is left of a share after a flit, in flits."""
+        """The rest of a share after a flit, in flits."""
         if not self.by_packet:
             return before - 1
         less = Mux(before.any(), before - 1, 0)
@@ -386,7 +397,7 @@ class TwoLevelArbiter(VlArbiter):
         return Cat(less[:rounding] & ~tail.replicate(rounding), less[rounding : len(before)])
 
     def _limit(self, m: Module, tables: VlTables, goes: Value, high: Signal, due: Signal) -> Signal:
-        """Counts what the high table has sent since the low one; `due`: as much as the limit allows.
+        """Counts the flits that the high table has sent since the low one; `due`: as many as the limit allows.
 
         Returns the count, in flits.
         """
