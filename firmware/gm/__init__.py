@@ -1,6 +1,6 @@
-"""The GM control program (gulati-thesis-2001 4): `start` runs it on a NIC's processor port."""
+"""The GM control program (gulati-thesis-2001 4)."""
 
 from .config import GmConfig
-from .program import GmProgram, start
+from .program import GmProgram
 
-__all__ = ["GmConfig", "GmProgram", "start"]
+__all__ = ["GmConfig", "GmProgram"]

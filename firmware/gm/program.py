@@ -13,8 +13,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from lanikai.hdl.config import ConfigError, NicConfig
 
 from ..costs import GM_COSTS, CostTable
-from ..ports import ProcessorPort
+from ..ports import CardPorts
 from ..processor import Processor
+from ..program import FirmwareProgram
 from .config import GmConfig
 from .engine import HostDma
 from .intake import Intake
@@ -29,35 +30,38 @@ from .status import describe, describe_flow
 from .timers import Timers
 from .wire import INCARNATIONS, FlowKey, newer
 
-__all__ = ["GmProgram", "start"]
+__all__ = ["GmProgram"]
 
 
-class GmProgram:
-    """The control program of `node`.
+class GmProgram(FirmwareProgram[GmConfig]):
+    """The control program of `node`. Arguments as of `FirmwareProgram`.
 
-    `routes`: node -> source route of every node that can be reached; a message to another one fails. `costs`:
-    cycles of the steps. `incarnation`: how often the node has been started before, so that others know it anew; up
-    to three starts may go by between two packets to one of them. `ports`, `connections`, `queue`, `flows` (by number
-    in the rate control unit) are its memory; `dispatched` is called with (cycle, node, flow key) for every new packet
-    that SDMA chooses, for dispatch records as in thesis 5.6. `advanced_cycle`: when a packet's bytes were last taken
-    from the network for a message, or a message sent from here last ended. Raises ConfigError for routes or sizes
-    that do not fit.
+    `routes`: a message to a node without one fails. `gm`: the configuration. `incarnation`: how often the node has been
+    started before, so that others know it anew; up to three starts may go by between two packets to one of them.
+    `ports`, `connections`, `queue`, `flows` (by number in the rate control unit) are its memory; `dispatched` is called
+    with (cycle, node, flow key) for every new packet that SDMA chooses, for dispatch records as in thesis 5.6.
+    `advanced_cycle`: when a packet's bytes were last taken from the network for a message, or a message sent from here
+    last ended. Raises ConfigError for routes or sizes that do not fit.
     """
+
+    Config = GmConfig
+    default_costs = GM_COSTS
+    speaks = "gm"
 
     def __init__(
         self,
-        port: ProcessorPort,
+        card: CardPorts,
         *,
         node: int,
         nic: NicConfig,
         routes: Mapping[int, int],
-        gm: GmConfig | None = None,
-        costs: CostTable = GM_COSTS,
+        config: GmConfig | None = None,
+        costs: CostTable | None = None,
         incarnation: int = 0,
     ) -> None:
-        self.node, self.incarnation = node, incarnation % INCARNATIONS
-        self.nic = nic
-        self.gm = GmConfig.for_nic(nic) if gm is None else gm
+        super().__init__(card, node=node, nic=nic, routes=routes, config=config, costs=costs)
+        self.incarnation = incarnation % INCARNATIONS
+        self.gm = self.config
         for name in ("resend_ticks", "pause_ticks"):
             if getattr(self.gm, name) > nic.max_idt_ticks:
                 raise ConfigError(
@@ -65,15 +69,13 @@ class GmProgram:
                     "of the real-time clock's range"
                 )
         self.layout = Layout(nic, self.gm)
-        self.routes = dict(routes)
-        self.processor = Processor(port, costs)
-        self.host_dma = HostDma(port.flag)
+        self.processor = Processor(self.only_processor(), self.costs)
+        self.host_dma = HostDma(self.processor.port.flag)
         self.ports = [Port(number) for number in range(self.gm.ports)]
         self.connections: dict[int, Connection] = {}
         self.queue = ConnectionQueue(self.gm.discipline)
         self.flows: dict[int, Flow] = {}
         self.dispatched: Callable[[int, int, FlowKey], None] | None = None
-        self.advanced_cycle = 0
         self.gets = 0
         self.timers = Timers(self)
         self.intake = Intake(self)
@@ -81,6 +83,11 @@ class GmProgram:
         self.send = Send(self)
         self.recv = Recv(self)
         self.rdma = Rdma(self)
+
+    @classmethod
+    def default_config(cls, nic: NicConfig) -> GmConfig:
+        """Sizes that fit the card."""
+        return GmConfig.for_nic(nic)
 
     def start(self) -> None:
         """Spawn the state machines and the idle loop."""
@@ -280,19 +287,3 @@ class GmProgram:
             await self.recv.arm()
             await self.processor.enable("receive", "send", "host_dma", "timer", "doorbell")
         await self.processor.idle_loop()
-
-
-def start(
-    port: ProcessorPort,
-    *,
-    node: int,
-    nic: NicConfig,
-    routes: Mapping[int, int],
-    gm: GmConfig | None = None,
-    costs: CostTable = GM_COSTS,
-    incarnation: int = 0,
-) -> GmProgram:
-    """Make the control program of `node` and start it. Arguments and errors as of `GmProgram`."""
-    program = GmProgram(port, node=node, nic=nic, routes=routes, gm=gm, costs=costs, incarnation=incarnation)
-    program.start()
-    return program

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Mapping
 
 from lanikai.hdl.config import NicConfig
 from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
@@ -11,8 +12,9 @@ from lanikai.hdl.packet import Header
 
 from .. import registers
 from ..costs import CostTable
-from ..ports import ProcessorPort
+from ..ports import CardPorts
 from ..processor import Processor
+from ..program import FirmwareProgram
 from .config import WorkQueueConfig
 from .costs import WORK_QUEUE_COSTS
 from .layout import (
@@ -42,8 +44,9 @@ unit waits for somebody, and that one may have to ring, or write on the bus behi
 BUSY = {name: reg for name, reg in registers.NIC_REGISTERS.items() if "busy" in reg.fields}
 
 
-class WorkQueueProgram:
-    """The control program of `node`; `start` spawns it.
+class WorkQueueProgram(FirmwareProgram[WorkQueueConfig]):
+    """The control program of `node`; `start` spawns it. Arguments as of `FirmwareProgram`; a message takes the route of
+    its channel's record, which the driver writes, and none of `routes`.
 
     A message that comes in is dropped, and counted in `drops` by the reason, if it is for another node (`misrouted`),
     is no message (`unknown`), comes for a channel that is not open (`closed`) or from another channel than that which
@@ -60,23 +63,26 @@ class WorkQueueProgram:
     Raises ConfigError for a card that lacks something.
     """
 
+    Config = WorkQueueConfig
+    default_costs = WORK_QUEUE_COSTS
+    speaks = "work queues"
+
     def __init__(
         self,
-        port: ProcessorPort,
+        card: CardPorts,
         *,
         node: int,
         nic: NicConfig,
+        routes: Mapping[int, int],
         config: WorkQueueConfig | None = None,
-        costs: CostTable = WORK_QUEUE_COSTS,
+        costs: CostTable | None = None,
     ) -> None:
-        self.node, self.nic = node, nic
-        self.config = WorkQueueConfig() if config is None else config
+        super().__init__(card, node=node, nic=nic, routes=routes, config=config, costs=costs)
         self.layout = Layout(nic, self.config)
-        self.processor = Processor(port, costs)
+        self.processor = Processor(self.only_processor(), self.costs)
         self.operations: Counter[str] = Counter()
         self.sent = self.received = 0
         self.drops: Counter[str] = Counter()
-        self.advanced_cycle = 0
         self._step = "starts"
         self._broken = [0] * BROKEN_WORDS
         self._queues: dict[tuple[int, bool], PostedQueue] = {}

@@ -89,7 +89,7 @@ class DescriptorFetch(Experiment):
         """Two `lanai7` nodes whose cards have the blocks of owners."""
         from ..systems.cluster import cluster_preset
 
-        return cluster_preset("lanai7", nodes=2, nic=NIC, memory_bytes=1 << 20)
+        return cluster_preset("lanai7", nodes=2, nic=NIC, firmware="work_queue", memory_bytes=1 << 20)
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
         """Latency of a burst's first message and of its last, and its time a message, microseconds; starts of the host

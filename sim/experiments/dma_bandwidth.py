@@ -144,7 +144,7 @@ class DmaBandwidth(Experiment):
         nic = preset(NicConfig, "lanai7")
         if not point.parameters["queue"]:
             nic = nic.replace(host_dma_queue_entries=0, send_queue_entries=0, receive_queue_entries=0)
-        return cluster_preset("lanai7", nodes=3, nic=nic, memory_bytes=1 << 20)
+        return cluster_preset("lanai7", nodes=3, nic=nic, firmware=None, memory_bytes=1 << 20)
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
         """Bandwidth, the peak of bus or link in such transfers, the part of it that is reached, and cycles from one

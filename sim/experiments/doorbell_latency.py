@@ -84,7 +84,7 @@ class DoorbellLatency(Experiment):
 
         kind: Literal["polled", "queue"] = point.parameters["doorbell"]
         nic = preset(NicConfig, "lanai4", channels=MOST_CHANNELS, doorbell=kind)
-        return ClusterConfig(nodes=1, nic=nic, memory_bytes=4096)
+        return ClusterConfig(nodes=1, nic=nic, firmware=None, memory_bytes=4096)
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
         """Latency: mean, least and most, cycles, and the mean in microseconds."""

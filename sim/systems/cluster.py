@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn, Self
 
+from lanikai.firmware.programs import find_program
 from lanikai.hdl.config import Config, ConfigError, NicConfig, RouterConfig, preset
 from lanikai.hdl.network import Network, chain, single_router
 from pydantic import Field, field_validator, model_validator
@@ -54,6 +55,11 @@ class ClusterConfig(Config):
     nic: NicConfig = Field(
         default_factory=lambda: preset(NicConfig, "lanai4"), description="every node's network interface card"
     )
+    firmware: str | None = Field(
+        "gm",
+        description="program that the cards run (`lanikai.firmware.programs`); None: whoever measures drives the "
+        "processors' ports itself",
+    )
     pci: PciTiming = Field(default_factory=PciTiming, description="every host's bus")
     memory_bytes: int = Field(
         1 << 24, ge=4096, le=1 << 31, multiple_of=4096, description="memory of every host, bytes"
@@ -78,6 +84,13 @@ class ClusterConfig(Config):
     limit_cycles: int = Field(
         0, ge=0, description="cycles after which the simulation is ended, whatever moves; 0: never"
     )
+
+    @field_validator("firmware")
+    @classmethod
+    def _is_there(cls, firmware: str | None) -> str | None:
+        if firmware is not None:
+            find_program(firmware)
+        return firmware
 
     @field_validator("router")
     @classmethod
@@ -174,7 +187,9 @@ def build_cluster(
         return cluster_design(config)
 
     # The watchdog's limit is an input of the design; the other limits are none of it.
-    none_of_it = {"delivery_cycles", "limit_cycles", "skip_quiet"} | (set() if config.chain else {"chain"})
+    none_of_it = {"firmware", "delivery_cycles", "limit_cycles", "skip_quiet"} | (
+        set() if config.chain else {"chain"}
+    )
     text = config.replace(watchdog_cycles=0).model_dump_json(exclude=none_of_it)
     return build(Recipe(name="cluster", config=text, make=make), variant, progress)
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from math import ceil
 from typing import TYPE_CHECKING
 
+from .hosts import start_hosts
+
 if TYPE_CHECKING:
     from lanikai.firmware.gm import GmConfig, GmProgram
 
@@ -43,22 +45,6 @@ def start_gm(
     gm: GmConfig | None = None,
     started: Callable[[GmProgram], None] = lambda program: None,
 ) -> list[Gm]:
-    """Start the GM control program on every card, the rate-controlled one by default; the library of every
-    host, by node. `started` is called with each node's program."""
-    from lanikai.firmware.gm import start
-
-    from ...host.gm.library import Gm
-
-    nic = cluster.config.nic
-    everyone = range(len(cluster.nodes))
-    hosts = []
-    for node in cluster.nodes:
-        others = [other for other in everyone if other != node.number]
-        routes = {other: cluster.network.source_route(node.number, other) for other in others}
-        program = start(node.processor, node=node.number, nic=nic, routes=routes, gm=gm)
-        started(program)
-        host = Gm(node.host, nic=nic, nodes=others, gm=gm)
-        cluster.observe(program)
-        cluster.observe(host)
-        hosts.append(host)
-    return hosts
+    """Start the cluster's firmware, which has to speak GM, on every card, the rate-controlled program by default; the
+    library of every host, by node. `started` is called with each node's program. Raises as `start_hosts`."""
+    return start_hosts(cluster, "gm", config=gm, started=started)

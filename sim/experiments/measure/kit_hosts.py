@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .hosts import start_hosts
+
 if TYPE_CHECKING:
     from lanikai.firmware.work_queue.config import WorkQueueConfig
     from lanikai.firmware.work_queue.program import WorkQueueProgram
@@ -19,21 +21,7 @@ def start_kit(
     cluster: Cluster, config: WorkQueueConfig | None = None, kit: KitConfig | None = None
 ) -> tuple[list[WorkQueueProgram], list[Driver]]:
     """Start both on every node, the programs under the watchdog's eyes; programs and drivers by node. Raises
-    ConfigError for a card that cannot have work queues."""
-    from lanikai.firmware.work_queue.program import WorkQueueProgram
-
-    from ...host.kit.driver import Driver
-
-    nic = cluster.config.nic
-    programs, drivers = [], []
-    for node in cluster.nodes:
-        others = [other.number for other in cluster.nodes if other is not node]
-        routes = {other: cluster.network.source_route(node.number, other) for other in others}
-        program = WorkQueueProgram(node.processor, node=node.number, nic=nic, config=config)
-        program.start()
-        cluster.observe(program)
-        programs.append(program)
-        driver = Driver(node.host, nic=nic, routes=routes, config=config, kit=kit)
-        driver.start()
-        drivers.append(driver)
+    ConfigError for a card that cannot have work queues, and for a cluster whose firmware is another one."""
+    programs: list[WorkQueueProgram] = []
+    drivers = start_hosts(cluster, "kit", config=config, costs=kit, started=programs.append)
     return programs, drivers

@@ -37,6 +37,11 @@ def test_config_errors():
         ClusterConfig(router=cluster_preset("tiny").router)
     with pytest.raises(ConfigError, match=r"^ClusterConfig.memory_bytes = 5000: "):
         ClusterConfig(memory_bytes=5000)
+    with pytest.raises(
+        ConfigError,
+        match=r"^ClusterConfig.firmware = 'mgm': unknown firmware program 'mgm'; valid programs: gm, work_queue$",
+    ):
+        ClusterConfig(firmware="mgm")
     with pytest.raises(ConfigError, match=r"raise link.hop_bits$"):
         ClusterConfig(nodes=17)
     with pytest.raises(ConfigError, match=r"^ClusterConfig: chain = \[2, 2\]: 4 nodes, but nodes = 3$"):

@@ -65,7 +65,7 @@ class Network:
 
 
 class Card:
-    """A NIC: `ProcessorPort`."""
+    """A NIC: `CardPorts`, and the `ProcessorPort` of its processor."""
 
     def __init__(self, network: Network, node: int, nic: NicConfig, delays: Delays | None = None) -> None:
         self.network, self.world, self.node, self.nic = network, network.world, node, nic
@@ -85,6 +85,10 @@ class Card:
         self.watches: list[CardWatch] = []
         self._event = self.world.flag()
         network.cards[node] = self
+
+    @property
+    def processors(self) -> tuple[Card]:
+        return (self,)
 
     @property
     def cycle(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lanikai.firmware.costs import GM_COSTS, CostTable
-from lanikai.firmware.gm import GmConfig, GmProgram, start
+from lanikai.firmware.gm import GmConfig, GmProgram
 from lanikai.hdl.config import NicConfig, preset
 from lanikai.hdl.packet import Header
 from lanikai.sim.host.gm.library import Gm
@@ -40,9 +40,11 @@ class Cluster:
         routes = {node: node for node in range(nodes)}
         configs = [self.gm_config.replace(**changes) for changes in each or [{}] * nodes]
         self.programs: list[GmProgram] = [
-            start(card, node=card.node, nic=self.nic, routes=routes, gm=config, costs=costs)
+            GmProgram(card, node=card.node, nic=self.nic, routes=routes, config=config, costs=costs)
             for card, config in zip(self.cards, configs, strict=True)
         ]
+        for program in self.programs:
+            program.start()
         self.hosts = [Host(card) for card in self.cards]
         self.gms = [
             Gm(host, nic=self.nic, nodes=routes, gm=config)
@@ -54,9 +56,10 @@ class Cluster:
         card = Card(self.network, node, self.nic, self.cards[node].delays)
         routes, incarnation = self.programs[node].routes, self.programs[node].incarnation + 1
         gm = self.programs[node].gm
-        self.programs[node] = start(
-            card, node=node, nic=self.nic, routes=routes, gm=gm, incarnation=incarnation
+        self.programs[node] = GmProgram(
+            card, node=node, nic=self.nic, routes=routes, config=gm, incarnation=incarnation
         )
+        self.programs[node].start()
         self.cards[node], self.hosts[node] = card, Host(card)
         self.gms[node] = Gm(self.hosts[node], nic=self.nic, nodes=routes, gm=gm)
 

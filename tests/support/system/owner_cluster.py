@@ -16,4 +16,4 @@ NIC = preset(
     translation_entries=4,
     host_dma_queue_entries=4,
 )
-CONFIG = cluster_preset("tiny", nic=NIC, memory_bytes=1 << 18, watchdog_cycles=100_000)
+CONFIG = cluster_preset("tiny", nic=NIC, firmware="work_queue", memory_bytes=1 << 18, watchdog_cycles=100_000)

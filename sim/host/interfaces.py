@@ -1,0 +1,27 @@
+"""The host interfaces, by name: a new one is a file of this package and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..errors import UserError
+from .gm.interface import GmInterface
+from .interface import HostInterface
+from .kit.interface import KitInterface
+from .mpi.interface import MpiInterface
+
+__all__ = ["INTERFACES", "find_interface"]
+
+INTERFACES: Mapping[str, type[HostInterface]] = {
+    "gm": GmInterface,
+    "kit": KitInterface,
+    "mpi": MpiInterface,
+}
+"""Name -> class."""
+
+
+def find_interface(name: str) -> type[HostInterface]:
+    """The interface `name`. Raises UserError with the names that there are."""
+    if name not in INTERFACES:
+        raise UserError(f"unknown host interface {name!r}; valid interfaces: {', '.join(INTERFACES)}")
+    return INTERFACES[name]
