@@ -146,7 +146,7 @@ COLUMNS = {
     "bram": "block RAM",
     "fmax_mhz": "fmax, MHz",
     "decision_cycles": "decision, cycles",
-    "target": "aim",
+    "target": "target",
 }
 """Columns of the tables of measured areas, by their keys in `synthesis.json`."""
 

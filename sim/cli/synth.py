@@ -43,7 +43,7 @@ def synth(
     from ..experiments.framework.results import check_file
     from ..synth import synthesize as tools
     from ..synth.blocks import configure
-    from ..synth.card_report import beside
+    from ..synth.card_report import card_blocks
     from .synth_display import SynthesisProgress, show
 
     config = configure(what, settings or [])
@@ -51,11 +51,11 @@ def synth(
         check_file(Path(json_file), "--json")
     numbers = [] if area_only else list(range(1, seeds + 1))
     console = Console(stderr=json_file == "-")
-    more = beside(what, config) if report else []
+    more = card_blocks(what, config) if report else []
     count = tools.steps(numbers) + sum(tools.steps(numbers if block.clock else []) for block in more)
     with SynthesisProgress(console, what, count) as progress:
         found = tools.synthesize(what, config, seeds=numbers, progress=progress.step)
-        found = tools.synthesize_beside(found, more, seeds=numbers, progress=progress.step)
+        found = tools.synthesize_blocks(found, more, seeds=numbers, progress=progress.step)
     if json_file == "-":
         sys.stdout.write(found.json_text())
     elif json_file:

@@ -80,13 +80,13 @@ def show(console: Console, report: SynthesisReport) -> None:
         )
         for name in slowest.path:
             console.print(f"  {name}", highlight=False, markup=False, soft_wrap=True)
-    if report.aim:
-        aim = report.aim
-        console.print(f"aim: at most {aim['lut4']} LUT4 at {aim['fmax_mhz']} MHz", highlight=False)
+    if report.target:
+        target = report.target
+        console.print(f"target: at most {target['lut4']} LUT4 at {target['fmax_mhz']} MHz", highlight=False)
     if report.modules:
         _show_modules(console, report)
-    if report.beside:
-        _show_beside(console, report)
+    if report.blocks:
+        _show_blocks(console, report)
 
 
 def _show_modules(console: Console, report: SynthesisReport) -> None:
@@ -100,12 +100,12 @@ def _show_modules(console: Console, report: SynthesisReport) -> None:
     console.print(table)
 
 
-def _show_beside(console: Console, report: SynthesisReport) -> None:
+def _show_blocks(console: Console, report: SynthesisReport) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("block, alone")
     for heading in ("LUT4", "LUT4 sites", "FF", "distributed RAM", "block RAM", "fmax, MHz"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for label, block in report.beside.items():
+    for label, block in report.blocks.items():
         area = block.area
         clock = f"{block.slowest.fmax_mhz:.0f}" if block.slowest else ""
         cells = (area.lut4, area.lut4_sites, area.ff, area.distributed_ram, area.bram)

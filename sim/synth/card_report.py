@@ -1,4 +1,4 @@
-"""What `lanikai synth nic --report` shows beside the card: its aim, and its blocks, each alone."""
+"""What `lanikai synth nic --report` shows beside the card: its target, and its blocks, each alone."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import Any
 
 from lanikai.hdl.config import Config, NicConfig
 
-__all__ = ["AIMS", "Aim", "Beside", "beside"]
+__all__ = ["TARGETS", "CardBlock", "Target", "card_blocks"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Aim:
-    """What a block is to keep to: at most `lut4` LUT4s of logic, at least `fmax_mhz`."""
+class Target:
+    """A bound for a block: at most `lut4` LUT4s of logic, at least `fmax_mhz`."""
 
     lut4: int
     fmax_mhz: int
 
 
-AIMS = {"nic": Aim(lut4=6000, fmax_mhz=100)}
-"""Of a `lanai7` card with 16 flows, its SRAM outside."""
+TARGETS = {"nic": Target(lut4=6000, fmax_mhz=100)}
+"""Bounds by names of blocks; the card is a `lanai7` card with 16 flows, its SRAM outside."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beside:
-    """A block to be synthesized beside another one: `label`, its name in `BLOCKS` (`what`), its `config`, and whether
+class CardBlock:
+    """A block of a card, to be synthesized alone: `label`, its name in `BLOCKS` (`what`), its `config`, and whether
     its clock is measured too (`clock`), not area alone."""
 
     label: str
@@ -33,14 +33,14 @@ class Beside:
     clock: bool = False
 
 
-def beside(what: str, config: Any) -> list[Beside]:
-    """What is reported beside the block `what` of `config`; nothing for most."""
+def card_blocks(what: str, config: Any) -> list[CardBlock]:
+    """The blocks of a card of `config`, each to be reported alone; none if `what` is not the card."""
     if what != "nic":
         return []
     card: NicConfig = config
 
-    def block(label: str, name: str, *, clock: bool = False, **changes: Any) -> Beside:
-        return Beside(label=label, what=name, config=card.replace(**changes), clock=clock)
+    def block(label: str, name: str, *, clock: bool = False, **changes: Any) -> CardBlock:
+        return CardBlock(label=label, what=name, config=card.replace(**changes), clock=clock)
 
     # So many flows need a tree, and the tree a clock of 18 bits.
     tree, bits = "tree", max(card.rtc_bits, 18)

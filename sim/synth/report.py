@@ -64,8 +64,8 @@ class Timing:
 @dataclass(frozen=True, kw_only=True)
 class SynthesisReport:
     """Everything found out about the block `what` with `parameters`, on `device`: `area`, the `modules` it is
-    made of (`parse_modules`), a `timing` for each seed, and the `versions` of the tools. `aim`: what it is to keep to,
-    if anything; `beside`: reports of other blocks that belong to it, by their labels."""
+    made of (`parse_modules`), a `timing` for each seed, and the `versions` of the tools. `target`: bounds for it,
+    if there are any; `blocks`: reports of its blocks, each alone, by their labels."""
 
     what: str
     parameters: Mapping[str, Any]
@@ -74,8 +74,8 @@ class SynthesisReport:
     modules: Mapping[str, Area] = field(default_factory=dict)
     timing: Sequence[Timing] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
-    aim: Mapping[str, int] | None = None
-    beside: Mapping[str, SynthesisReport] = field(default_factory=dict)
+    target: Mapping[str, int] | None = None
+    blocks: Mapping[str, SynthesisReport] = field(default_factory=dict)
 
     @property
     def slowest(self) -> Timing | None:
@@ -105,10 +105,10 @@ class SynthesisReport:
                 name: {key: getattr(area, key) for key in CELLS} for name, area in self.modules.items()
             },
             "versions": dict(self.versions),
-            **({"aim": dict(self.aim)} if self.aim else {}),
+            **({"target": dict(self.target)} if self.target else {}),
             **(
-                {"beside": {label: report.as_json() for label, report in self.beside.items()}}
-                if self.beside
+                {"blocks": {label: report.as_json() for label, report in self.blocks.items()}}
+                if self.blocks
                 else {}
             ),
         }

@@ -17,11 +17,11 @@ from pathlib import Path
 from lanikai.hdl.config import Config
 
 from .blocks import BLOCKS, Block
-from .card_report import AIMS, Beside
+from .card_report import TARGETS, CardBlock
 from .report import SynthesisReport, Timing, parse_area, parse_modules, parse_timing
 from .tools import NEXTPNR, YOSYS, first_run, require, run_tool
 
-__all__ = ["DEVICE", "TARGET_MHZ", "Progress", "steps", "synthesize", "synthesize_beside"]
+__all__ = ["DEVICE", "TARGET_MHZ", "Progress", "steps", "synthesize", "synthesize_blocks"]
 
 DEVICE = "LFE5U-85F-6BG756C"
 """The largest ECP5, in its slowest speed grade: any block fits."""
@@ -98,10 +98,10 @@ def synthesize(what: str, config: Config, *, seeds: Sequence[int], progress: Pro
     )
 
 
-def synthesize_beside(
-    report: SynthesisReport, blocks: Sequence[Beside], *, seeds: Sequence[int], progress: Progress
+def synthesize_blocks(
+    report: SynthesisReport, blocks: Sequence[CardBlock], *, seeds: Sequence[int], progress: Progress
 ) -> SynthesisReport:
-    """`report` with its aim, if it has one, and with reports of `blocks`; `seeds` for those whose clock is wanted."""
+    """`report` with its target, if there is one, and with reports of `blocks`; `seeds`: where a clock is wanted."""
     found = {
         block.label: synthesize(
             block.what,
@@ -111,8 +111,8 @@ def synthesize_beside(
         )
         for block in blocks
     }
-    aim = AIMS.get(report.what) if blocks else None
-    return replace(report, aim=asdict(aim) if aim else None, beside=found)
+    target = TARGETS.get(report.what) if blocks else None
+    return replace(report, target=asdict(target) if target else None, blocks=found)
 
 
 def _write(folder: Path, block: Block, config: Config, *, registered: bool) -> None:

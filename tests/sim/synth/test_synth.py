@@ -20,7 +20,7 @@ from lanikai.sim.errors import MissingTool, UserError
 from lanikai.sim.synth import synthesize as synth_module
 from lanikai.sim.synth import tools
 from lanikai.sim.synth.blocks import BLOCKS, configure
-from lanikai.sim.synth.card_report import beside
+from lanikai.sim.synth.card_report import card_blocks
 from lanikai.sim.synth.registered_ports import Registered
 from lanikai.sim.synth.report import (
     Area,
@@ -151,11 +151,11 @@ def test_the_slowest_seed_gives_the_path():
     assert {"what", "device", "lut4", "ff", "bram", "fmax_mhz", "critical_path"} <= set(facts)
 
 
-def test_a_card_is_reported_with_its_blocks_and_against_its_aim(capsys, monkeypatch):
+def test_a_card_is_reported_with_its_blocks_and_against_its_target(capsys, monkeypatch):
     """Each block once, its clock where it is wanted; and nothing of them without `--report`, or for other blocks."""
     card = configure("nic", [])
     assert card == preset(NicConfig, "lanai7") and card.flows == 16 and card.rate_tree
-    blocks = {block.label: block for block in beside("nic", card)}
+    blocks = {block.label: block for block in card_blocks("nic", card)}
     assert {block.what for block in blocks.values()} == {
         *("rate-control", "host-dma", "dma-queue", "doorbell", "completion", "protection", "translation")
     }
@@ -164,13 +164,13 @@ def test_a_card_is_reported_with_its_blocks_and_against_its_aim(capsys, monkeypa
     )
     assert [blocks[f"host DMA, alignment {n}"].config.dma_alignment_bytes for n in (4, 1)] == [4, 1]
     assert blocks["doorbell queue, 1024 channels"].config.channels == 1024
-    assert beside("router", configure("router", [])) == []
+    assert card_blocks("router", configure("router", [])) == []
     # From registers, which cannot have 1024 flows.
-    small = {b.label: b.config for b in beside("nic", card.replace(rate_structure="registers"))}
+    small = {b.label: b.config for b in card_blocks("nic", card.replace(rate_structure="registers"))}
     assert small["rate control, 1024 flows"].rate_tree and not small["rate control, 16 flows"].rate_tree
 
     for name in ("tiny", "lanai4", "iba"):
-        for block in beside("nic", configure("nic", [f"preset={name}"])):
+        for block in card_blocks("nic", configure("nic", [f"preset={name}"])):
             assert to_rtlil(BLOCKS[block.what].make(block.config), name="unit")
 
     asked = []
@@ -187,16 +187,16 @@ def test_a_card_is_reported_with_its_blocks_and_against_its_aim(capsys, monkeypa
         program.main(["synth", "nic", "--report", "--seeds", "2", "--json", "-"])
     output = capsys.readouterr()
     facts = json.loads(output.out)
-    assert ended.value.code == 0 and facts["aim"] == {"lut4": 6000, "fmax_mhz": 100}
-    assert list(facts["beside"]) == list(blocks)
+    assert ended.value.code == 0 and facts["target"] == {"lut4": 6000, "fmax_mhz": 100}
+    assert list(facts["blocks"]) == list(blocks)
     assert asked[0] == ("nic", [1, 2])
     assert asked[1:] == [(b.what, [1, 2] if b.clock else []) for b in blocks.values()]
-    assert facts["beside"]["rate control, 16 flows"]["fmax_mhz"] == [101.0, 102.0]
+    assert facts["blocks"]["rate control, 16 flows"]["fmax_mhz"] == [101.0, 102.0]
     assert "at most 6000 LUT4 at 100 MHz" in output.err and "doorbell queue, 1024 channels" in output.err
     asked.clear()
     with pytest.raises(SystemExit):
         program.main(["synth", "nic", "--area-only", "--json", "-"])
-    assert asked == [("nic", [])] and "beside" not in json.loads(capsys.readouterr().out)
+    assert asked == [("nic", [])] and "blocks" not in json.loads(capsys.readouterr().out)
 
 
 def test_settings_reach_block_and_link():
