@@ -94,7 +94,8 @@ _PRESETS: dict[type[Config], dict[str, Config]] = {
             input_buffer_flits=2,
         ),
         # 33 MHz card and bus, 256 KB SRAM, 4096-byte MTU, half-microsecond ticks: [rtc] of published.toml.
-        "lanai4": NicConfig(link=_LANAI4_LINK),
+        # GM sends again what is thrown away: 1 ms, several times what its program takes to arm a buffer.
+        "lanai4": NicConfig(link=_LANAI4_LINK, receive_wait_cycles=33_000),
         "lanai7": _LANAI7,
         # The card of yum-2006 as far as this one goes:
         # - its link and lanes
