@@ -24,7 +24,7 @@ from lanikai.hdl.traffic.setup import ClassSetup
 from lanikai.hdl.vl_arbiter.registry import VL_ARBITERS
 from pydantic import Field, FiniteFloat, model_validator
 
-from ..systems.traffic_config import NetworkBenchConfig
+from ..systems.traffic_config import TrafficNetworkConfig
 from .framework.base import Claim, Experiment, Outcome, Point, Size
 from .measure.named_networks import NETWORKS, named_network
 from .measure.traffic_results import ACCEPTED, MEASURE, OFFERED, check_traffic, traffic_results
@@ -177,20 +177,20 @@ class NetworkLoadParameters(Config):
             raise ValueError(f"routing = {self.routing!r}: one of {', '.join(ROUTINGS)}")
         if len(set(self.allocators)) < len(self.allocators):
             raise ValueError(f"allocator = {self.allocator!r}: one is named twice")
-        bench = self.bench(self.allocators[0])
+        system = self.system(self.allocators[0])
         # The longest way of all networks that have names, or any of another, must fit a source route.
-        last = bench.traffic.nodes - 1
+        last = system.traffic.nodes - 1
         pairs = [(0, last)]
         if self.network.endswith(".json"):
             pairs = [(a, b) for a in range(last + 1) for b in range(last + 1)]
         for source, destination in pairs:
-            bench.network.source_route(source, destination)
-        if self.hot_node >= bench.traffic.nodes:
-            raise ValueError(f"hot_node = {self.hot_node}: nodes are 0 to {bench.traffic.nodes - 1}")
+            system.network.source_route(source, destination)
+        if self.hot_node >= system.traffic.nodes:
+            raise ValueError(f"hot_node = {self.hot_node}: nodes are 0 to {system.traffic.nodes - 1}")
         for load in self.loads or [self.duty]:
             for setup in self.classes(load):
-                for node in range(bench.traffic.nodes):
-                    setup.words(node, bench.traffic)
+                for node in range(system.traffic.nodes):
+                    setup.words(node, system.traffic)
         return self
 
     @cached_property
@@ -208,7 +208,7 @@ class NetworkLoadParameters(Config):
         """Of all classes."""
         return max(self.class_packet_flits, default=self.packet_flits)
 
-    def bench(self, allocator: str) -> NetworkBenchConfig:
+    def system(self, allocator: str) -> TrafficNetworkConfig:
         """The network with one of the allocators, and its traffic nodes. Raises ConfigError."""
         base = preset(RouterConfig, ROUTER)
         router = base.replace(
@@ -226,7 +226,7 @@ class NetworkLoadParameters(Config):
             router = router.replace(vl_selection="any", vl_classes=tuple(numbers))
         else:
             router = router.replace(vl_selection=self.vl_selection)
-        return NetworkBenchConfig(network=named_network(self.network, router), classes=classes)
+        return TrafficNetworkConfig(network=named_network(self.network, router), classes=classes)
 
     def _lanes(self, router: RouterConfig) -> int:
         """VLs of each class. Raises ConfigError if there are fewer VLs than classes."""
@@ -239,7 +239,7 @@ class NetworkLoadParameters(Config):
 
     def classes(self, load: float) -> list[ClassSetup]:
         """The classes of every node at a load; class c has service level c. Raises ConfigError."""
-        lanes = self._lanes(self.bench(self.allocators[0]).network.router)
+        lanes = self._lanes(self.system(self.allocators[0]).network.router)
         if load > self.duty * (1 + 1e-9):
             raise ConfigError(
                 f"loads: {load:g}: at most {self.duty:g}, all of the time that the sources are ON"
@@ -278,7 +278,7 @@ class NetworkLoad(Experiment):
         """A point for each allocator and load. Raises ConfigError for traffic that the window is too short for."""
         warmup, window = WARMUP_CYCLES[size], WINDOW_CYCLES[size]
         loads = parameters.loads or [round(load * parameters.duty, 6) for load in LOADS[size]]
-        traffic = parameters.bench(parameters.allocators[0]).traffic
+        traffic = parameters.system(parameters.allocators[0]).traffic
         for load in loads:
             check_traffic(parameters.classes(load), traffic, window_cycles=window)
         return [
@@ -301,9 +301,9 @@ class NetworkLoad(Experiment):
             for load in loads
         ]
 
-    def system(self, parameters: NetworkLoadParameters, point: Point) -> NetworkBenchConfig:
+    def system(self, parameters: NetworkLoadParameters, point: Point) -> TrafficNetworkConfig:
         """The network with the point's allocator."""
-        return parameters.bench(point.parameters["allocator"])
+        return parameters.system(point.parameters["allocator"])
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
         """Throughput, latency and verdict of all classes together, and of each if there are several (names

@@ -18,13 +18,13 @@ from lanikai.hdl.config import Config, NicConfig, preset
 from lanikai.hdl.config.nic import REGISTER_FLOWS
 from pydantic import Field, model_validator
 
-from ..systems.rate_unit import RateBenchConfig
+from ..systems.rate_unit import RateUnitConfig
 from .framework.base import Claim, Experiment, Outcome, Point, Size
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..systems.rate_unit import RateBench
+    from ..systems.rate_unit import RateUnit
 
 __all__ = ["RateAccuracy", "RateAccuracyParameters", "measure"]
 
@@ -94,10 +94,10 @@ class RateAccuracyParameters(Config):
         weights = [self.spread ** (-flow / (count - 1)) for flow in range(count)]
         return [round(self.service_cycles * sum(weights) / (load * weight)) for weight in weights]
 
-    def bench(self, count: int) -> RateBenchConfig:
+    def system(self, count: int) -> RateUnitConfig:
         """The unit that `count` flows run on."""
         many = count > REGISTER_FLOWS
-        return RateBenchConfig(
+        return RateUnitConfig(
             nic=preset(
                 NicConfig,
                 "lanai4",
@@ -139,9 +139,9 @@ class RateAccuracy(Experiment):
             for load in parameters.loads
         ]
 
-    def system(self, parameters: RateAccuracyParameters, point: Point) -> RateBenchConfig:
+    def system(self, parameters: RateAccuracyParameters, point: Point) -> RateUnitConfig:
         """The unit for the point's flows."""
-        return parameters.bench(point.parameters["flows"])
+        return parameters.system(point.parameters["flows"])
 
     def results(
         self, parameters: RateAccuracyParameters, point: Point, measured: Mapping[str, Any]
@@ -233,14 +233,14 @@ class RateAccuracy(Experiment):
         right.legend()
 
 
-async def measure(bench: RateBench, spec: Mapping[str, Any]) -> dict[str, Any]:
+async def measure(system: RateUnit, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point. A row a flow: its `idt`, its `packets` in the window, and its `rate`, packets a cycle."""
     idts = spec["idts"]
     for flow, idt in enumerate(idts):
-        await bench.set_flow(flow, idt_ticks=idt, ndt_ticks=bench.random.randrange(idt))
+        await system.set_flow(flow, idt_ticks=idt, ndt_ticks=system.random.randrange(idt))
         if flow % 64 == 63:
-            bench.progress(0.0, f"{flow + 1} flows set up")
-    counts, busy = await bench.measure(
+            system.progress(0.0, f"{flow + 1} flows set up")
+    counts, busy = await system.measure(
         range(len(idts)),
         service_cycles=spec["service_cycles"],
         warmup_cycles=spec["warmup_cycles"],

@@ -17,7 +17,7 @@ from lanikai.hdl.traffic.setup import ClassSetup
 from lanikai.hdl.vl_arbiter.registry import VL_ARBITERS
 from pydantic import Field, model_validator
 
-from ..systems.traffic_config import NetworkBenchConfig
+from ..systems.traffic_config import TrafficNetworkConfig
 from .framework.base import Claim, Experiment, Outcome, Point, Size
 from .measure.named_networks import NETWORKS, named_network
 from .measure.traffic_results import ACCEPTED, MEASURE, OFFERED, check_traffic, traffic_results
@@ -62,8 +62,8 @@ class VlIsolationParameters(Config):
     @model_validator(mode="after")
     def _check(self) -> Self:
         for name in self.vl_arbiters:
-            bench = self.bench(name)
-        if bench.traffic.nodes * self.load + (bench.traffic.nodes - 1) * self.flood <= 1:
+            system = self.system(name)
+        if system.traffic.nodes * self.load + (system.traffic.nodes - 1) * self.flood <= 1:
             raise ValueError(f"flood = {self.flood:g}: too little to flood node 0")
         if len(set(self.vl_arbiters)) < len(self.vl_arbiters):
             raise ValueError(f"vl_arbiter = {self.vl_arbiter!r}: one is named twice")
@@ -74,16 +74,16 @@ class VlIsolationParameters(Config):
         """The names in `vl_arbiter`."""
         return [name.strip() for name in self.vl_arbiter.split(",")]
 
-    def bench(self, vl_arbiter: str) -> NetworkBenchConfig:
+    def system(self, vl_arbiter: str) -> TrafficNetworkConfig:
         """The network with one of the arbiters. Raises ConfigError."""
         if vl_arbiter not in VL_ARBITERS:
             raise ConfigError(f"vl_arbiter = {vl_arbiter!r}: one of {', '.join(sorted(VL_ARBITERS))}")
         router = RouterConfig(link=LinkConfig(flit_bits=64, vls=self.vls), vl_arbiter=vl_arbiter)
-        return NetworkBenchConfig(network=named_network(self.network, router), classes=2)
+        return TrafficNetworkConfig(network=named_network(self.network, router), classes=2)
 
     def classes(self, setting: str) -> list[ClassSetup]:
         """The well-behaved class and the flood in one of the settings; alone without the flood."""
-        half = self.bench(self.vl_arbiters[0]).network.router.data_vls // 2
+        half = self.system(self.vl_arbiters[0]).network.router.data_vls // 2
         well = ClassSetup(load=self.load, packet_flits=self.packet_flits, vl_count=half)
         flood = ClassSetup(
             load=self.flood, packet_flits=self.packet_flits, pattern="fixed", node=0, service_level=1,
@@ -106,7 +106,7 @@ class VlIsolation(Experiment):
     def points(self, parameters: VlIsolationParameters, size: Size) -> list[Point]:
         """A point for each arbiter and setting."""
         warmup, window = WARMUP_CYCLES[size], WINDOW_CYCLES[size]
-        traffic = parameters.bench(parameters.vl_arbiters[0]).traffic
+        traffic = parameters.system(parameters.vl_arbiters[0]).traffic
         for setting in SETTINGS:
             check_traffic(parameters.classes(setting), traffic, window_cycles=window)
         return [
@@ -125,9 +125,9 @@ class VlIsolation(Experiment):
             for setting in SETTINGS
         ]
 
-    def system(self, parameters: VlIsolationParameters, point: Point) -> NetworkBenchConfig:
+    def system(self, parameters: VlIsolationParameters, point: Point) -> TrafficNetworkConfig:
         """The network with the point's arbiter."""
-        return parameters.bench(point.parameters["vl_arbiter"])
+        return parameters.system(point.parameters["vl_arbiter"])
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
         """Of all traffic, and of each class: the well-behaved one first (names that begin with `class_`)."""

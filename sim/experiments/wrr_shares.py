@@ -28,14 +28,14 @@ from lanikai.hdl.vl_arbiter.two_level import WEIGHT_BYTES
 from lanikai.hdl.weights import LARGE_FRAME, MAX_WEIGHT, TABLE_ENTRIES, small_frame, table_entries, vl_weights
 from pydantic import Field, model_validator
 
-from ..systems.traffic_config import NetworkBenchConfig
+from ..systems.traffic_config import TrafficNetworkConfig
 from .framework.base import Claim, Experiment, Outcome, Point, Size
 from .measure.named_networks import named_network
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..systems.traffic_network import NetworkBench
+    from ..systems.traffic_network import TrafficNetwork
 
 __all__ = ["VARIANTS", "WrrShares", "WrrSharesParameters", "measure"]
 
@@ -118,7 +118,7 @@ class WrrSharesParameters(Config):
         for name in self.names:
             if name not in VARIANTS:
                 raise ValueError(f"variants = {self.variants!r}: some of {', '.join(VARIANTS)}")
-            self.bench(name)
+            self.system(name)
         if len(set(self.names)) < len(self.names):
             raise ValueError(f"variants = {self.variants!r}: one is named twice")
         if self.large_frame_flits:
@@ -148,7 +148,7 @@ class WrrSharesParameters(Config):
             )
         return rate
 
-    def bench(self, variant: str) -> NetworkBenchConfig:
+    def system(self, variant: str) -> TrafficNetworkConfig:
         """The router with a variant's arbiter, and its traffic nodes. Raises ConfigError."""
         vls = len(self.bandwidths)
         router = RouterConfig(
@@ -160,7 +160,7 @@ class WrrSharesParameters(Config):
             vl_arbiter=VARIANTS[variant],
         )
         network = named_network(f"router{self.inputs + 1}", router)
-        return NetworkBenchConfig(network=network, classes=vls, queue_packets=8, agents=True)
+        return TrafficNetworkConfig(network=network, classes=vls, queue_packets=8, agents=True)
 
     def weights(self, variant: str, size: Size) -> list[int]:
         """The weight of each VL: in flits, for `iba` in 64 bytes, for `deficit` in packets."""
@@ -278,9 +278,9 @@ class WrrShares(Experiment):
             },
         )
 
-    def system(self, parameters: WrrSharesParameters, point: Point) -> NetworkBenchConfig:
+    def system(self, parameters: WrrSharesParameters, point: Point) -> TrafficNetworkConfig:
         """The router with the point's arbiter; variants with one arbiter share it."""
-        return parameters.bench(point.parameters["variant"])
+        return parameters.system(point.parameters["variant"])
 
     def results(
         self, parameters: WrrSharesParameters, point: Point, measured: Mapping[str, Any]
@@ -363,18 +363,18 @@ class WrrShares(Experiment):
         figure.suptitle("Shares of a link, by the VLs that send and by what changes")
 
 
-async def measure(bench: NetworkBench, spec: Mapping[str, Any]) -> dict[str, Any]:
+async def measure(system: TrafficNetwork, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point: what node 0 accepted of each VL in the window (flits, by the VL's number as text), and the
     window's cycles."""
-    await bench.start_nodes()
-    await bench.agent(0).write_tables(high=[], low=[tuple(row) for row in spec["table"]])
-    await bench.clock.sleep(TABLE_CYCLES)
+    await system.start_nodes()
+    await system.agent(0).write_tables(high=[], low=[tuple(row) for row in spec["table"]])
+    await system.clock.sleep(TABLE_CYCLES)
     classes = [ClassSetup(**setup) for setup in spec["classes"]]
-    await bench.set_classes(classes)
+    await system.set_classes(classes)
     if spec["event"]:
-        bench.clock.spawn(_change(bench, spec, classes[0]), spec["event"])
+        system.clock.spawn(_change(system, spec, classes[0]), spec["event"])
     # Sources that flood never drain: what counts is the window.
-    measured = await bench.measure(
+    measured = await system.measure(
         warmup_cycles=spec["warmup_cycles"], window_cycles=spec["window_cycles"], limit_cycles=1
     )
     return {
@@ -386,15 +386,15 @@ async def measure(bench: NetworkBench, spec: Mapping[str, Any]) -> dict[str, Any
     }
 
 
-async def _change(bench: NetworkBench, spec: Mapping[str, Any], leaver: ClassSetup) -> None:
+async def _change(system: TrafficNetwork, spec: Mapping[str, Any], leaver: ClassSetup) -> None:
     """The event, when all VLs have sent for a while."""
-    await bench.clock.sleep(bench.config.traffic.clear_cycles + spec["settled_cycles"])
+    await system.clock.sleep(system.config.traffic.clear_cycles + spec["settled_cycles"])
     if spec["event"] == "rewritten":
-        await bench.agent(0).write_tables(high=[], low=[tuple(row) for row in spec["new_table"]])
+        await system.agent(0).write_tables(high=[], low=[tuple(row) for row in spec["new_table"]])
         return
-    for node in range(1, bench.config.traffic.nodes):
+    for node in range(1, system.config.traffic.nodes):
         # A class that would send to its own node is off.
-        await bench.set_classes([leaver.replace(node=node)], nodes=[node])
+        await system.set_classes([leaver.replace(node=node)], nodes=[node])
     if spec["event"] == "returns":
-        await bench.clock.sleep(spec["settled_cycles"])
-        await bench.set_classes([leaver])
+        await system.clock.sleep(spec["settled_cycles"])
+        await system.set_classes([leaver])

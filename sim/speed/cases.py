@@ -52,8 +52,8 @@ class BenchCase:
 
             return gm_cluster().replace(skip_quiet=False)
         from ..experiments.measure.named_networks import named_network
-        from ..systems.message_config import HostNetworkConfig
-        from ..systems.traffic_config import NetworkBenchConfig
+        from ..systems.message_config import MessageNetworkConfig
+        from ..systems.traffic_config import TrafficNetworkConfig
 
         base = preset(RouterConfig, "lanai4")
         # Nodes that make traffic are reset with their routers.
@@ -61,8 +61,8 @@ class BenchCase:
         router = base.replace(link=link, input_buffer_flits=10, output_buffer_flits=10)
         network = named_network(self.model.removeprefix(HOSTS), router)
         if self.hosts:
-            return HostNetworkConfig(network=network, ring_slots=1024)
-        return NetworkBenchConfig(network=network)
+            return MessageNetworkConfig(network=network, ring_slots=1024)
+        return TrafficNetworkConfig(network=network)
 
     def job(self, runs: int) -> tuple[str, dict[str, Any]]:
         """Entry and spec of its run."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import SimulationError
 from ..inside import native_api
-from ..systems.message_network import HostNetwork, MessageHost
+from ..systems.message_network import MessageHost, MessageNetwork
 
 __all__ = ["hosts_rate"]
 
@@ -24,7 +24,7 @@ class _Traffic:
     from the host's post to the last flit on the receiver's link.
     """
 
-    def __init__(self, network: HostNetwork, spec: Any) -> None:
+    def __init__(self, network: MessageNetwork, spec: Any) -> None:
         self.network, self._spec = network, spec
         self.seconds, self.latency_cycles = 0.0, 0
         self._random = [Random(f"{network.seed} {host.node}") for host in network.hosts]
@@ -81,7 +81,7 @@ class _Traffic:
             self.seconds += time.process_time() - began
 
 
-async def hosts_rate(network: HostNetwork, spec: Any) -> dict[str, Any]:
+async def hosts_rate(network: MessageNetwork, spec: Any) -> dict[str, Any]:
     """`spec["runs"]` rounds of three stretches of `spec["cycles"]` cycles at the same load: hosts in Python; the main
     loop with messages posted beforehand and nobody woken; the model alone, likewise. Ends when every message has
     arrived. `samples`: cycles a second of the first and the last; `profile`: seconds a stretch by what took them;

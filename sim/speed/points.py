@@ -15,7 +15,7 @@ from ..experiments.measure.gm_hosts import start_gm
 from ..inside import native_api
 from ..inside.clock import Clock
 from ..systems.cluster import Cluster
-from ..systems.traffic_network import NetworkBench
+from ..systems.traffic_network import TrafficNetwork
 
 __all__ = ["cluster_rate", "network_rate"]
 
@@ -46,31 +46,33 @@ async def _samples(
     }
 
 
-async def network_rate(bench: NetworkBench, spec: Any) -> dict[str, Any]:
+async def network_rate(network: TrafficNetwork, spec: Any) -> dict[str, Any]:
     """A network under the load of `spec["classes"]` (`ClassSetup`), made by RTL sources; beside it a coroutine for
     each node wakes every `WATCH_CYCLES` and reads a counter of the design."""
-    await bench.start_nodes()
-    await bench.set_classes([ClassSetup(**one) for one in spec["classes"]])
+    await network.start_nodes()
+    await network.set_classes([ClassSetup(**one) for one in spec["classes"]])
     settings = {
         "WARMUP": spec["warmup_cycles"],
         "WINDOW": FOREVER,
         "LIMIT": FOREVER,
         "CONTROL": MEASUREMENT["CONTROL"].pack(start=1),
     }
-    await bench.write(((MEASUREMENT_NODE, MEASUREMENT[name].offset), word) for name, word in settings.items())
-    await bench.clock.sleep(bench.config.traffic.clear_cycles + spec["warmup_cycles"])
+    await network.write(
+        ((MEASUREMENT_NODE, MEASUREMENT[name].offset), word) for name, word in settings.items()
+    )
+    await network.clock.sleep(network.config.traffic.clear_cycles + spec["warmup_cycles"])
     dropped = native_api.signal("dropped")
     seen = [0]
 
     async def host(node: int) -> None:
-        await bench.clock.sleep(1 + node * WATCH_CYCLES // bench.config.traffic.nodes)
+        await network.clock.sleep(1 + node * WATCH_CYCLES // network.config.traffic.nodes)
         while True:
-            await bench.clock.sleep(WATCH_CYCLES)
+            await network.clock.sleep(WATCH_CYCLES)
             seen[0] += dropped.get() == 0
 
-    for node in range(bench.config.traffic.nodes):
-        bench.clock.spawn(host(node), f"host {node}")
-    measured = await _samples(bench.clock, spec, bench.progress)
+    for node in range(network.config.traffic.nodes):
+        network.clock.spawn(host(node), f"host {node}")
+    measured = await _samples(network.clock, spec, network.progress)
     return measured | {"wakeups": seen[0]}
 
 

@@ -2,44 +2,37 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 from lanikai.firmware.programs import find_program
-from lanikai.hdl.config import Config, ConfigError, NicConfig, RouterConfig, preset
+from lanikai.hdl.config import ConfigError, NicConfig, RouterConfig, preset
 from lanikai.hdl.network import Network, chain, single_router
 from pydantic import Field, field_validator, model_validator
 
-from ..build.model import Model, Progress, Recipe, Variant, build
-from ..errors import SimulationError
+from ..build.model import Design, Variant
 from ..inside import deliveries, native_api
-from ..inside.clock import Clock
 from ..inside.deliveries import Observed
-from ..inside.session import Session, load_coroutine
-from ..inside.watchdog import WATCHDOG_BITS, report, summary
+from ..inside.session import Session
+from ..inside.watchdog import WATCHDOG_BITS, Probe
 from ..models.host_bus import SimulatedHost
 from ..models.pci_host import PciTiming
 from ..models.processor_mailbox import SimulatedProcessor, processor_ends
+from .base import System, SystemConfig
 
-__all__ = [
-    "ENTRY",
-    "Cluster",
-    "ClusterConfig",
-    "Node",
-    "build_cluster",
-    "cluster_preset",
-    "cluster_preset_names",
-    "cluster_spec",
-    "run_point",
-]
+__all__ = ["Cluster", "ClusterConfig", "Node", "cluster_preset", "cluster_preset_names", "settle_cycles"]
 
 
-class ClusterConfig(Config):
+class ClusterConfig(SystemConfig):
     """Nodes on one router or a chain of routers, each with a host, a NIC and its firmware's processor. Default:
     profile `lanai4`."""
+
+    title = "cluster"
+    inside = "lanikai.sim.systems.cluster:Cluster"
+    # The watchdog's limit is an input of the design; the other limits and the firmware are none of it.
+    not_in_design = frozenset({"firmware", "watchdog_cycles", "delivery_cycles", "limit_cycles", "skip_quiet"})
 
     nodes: int = Field(3, ge=1, le=64, description="nodes; on one router node i is at port i")
     chain: tuple[int, ...] = Field(
@@ -109,13 +102,11 @@ class ClusterConfig(Config):
         assert self.network
         return self
 
-    def build(self, variant: Variant = "fast", progress: Progress | None = None) -> Model:
-        """`build_cluster`."""
-        return build_cluster(self, variant, progress)
+    def design(self, variant: Variant = "fast") -> Design:
+        """The design of the whole cluster, the same for every variant."""
+        from .cluster_verilog import cluster_design
 
-    def job(self, entry: str, spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """What `run.run` is given to have `entry` run on the cluster with `spec`: entry and spec."""
-        return ENTRY, cluster_spec(self, entry, spec)
+        return cluster_design(self.network, nic=self.nic, pci=self.pci, memory_bytes=self.memory_bytes)
 
     @cached_property
     def network(self) -> Network:
@@ -176,43 +167,6 @@ def settle_cycles(config: ClusterConfig) -> int:
     return 2 * (config.pci.retry_idle_cycles + -(-link.rate_den // link.rate_num) + 64 + link.delay_cycles)
 
 
-def build_cluster(
-    config: ClusterConfig, variant: Variant = "fast", progress: Progress | None = None
-) -> Model:
-    """The cluster's model, from the cache if it was built before. Raises as `build.build` does."""
-
-    def make() -> Any:
-        from .cluster_verilog import cluster_design
-
-        return cluster_design(config)
-
-    # The watchdog's limit is an input of the design; the other limits are none of it.
-    none_of_it = {"firmware", "delivery_cycles", "limit_cycles", "skip_quiet"} | (
-        set() if config.chain else {"chain"}
-    )
-    text = config.replace(watchdog_cycles=0).model_dump_json(exclude=none_of_it)
-    return build(Recipe(name="cluster", config=text, make=make), variant, progress)
-
-
-def cluster_spec(config: ClusterConfig, entry: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """What `run` is given, with `ENTRY` as its entry, to have `entry` ("module:coroutine") run on a cluster
-    with `spec`."""
-    return {"cluster": config.model_dump(mode="json"), "entry": entry, "spec": dict(spec)}
-
-
-ENTRY = "lanikai.sim.systems.cluster:run_point"
-"""The `entry` of `run.run` for a spec made by `cluster_spec`."""
-
-
-async def run_point(session: Session) -> Any:
-    """Make the cluster of a session whose spec is `cluster_spec`'s, and run the coroutine named there with
-    the cluster and its spec."""
-    cluster = Cluster(ClusterConfig(**session.spec["cluster"]), session)
-    coroutine = load_coroutine(session.spec["entry"])
-    session.started = time.perf_counter()
-    return await coroutine(cluster, session.spec["spec"])
-
-
 @dataclass(frozen=True)
 class Node:
     """One node: `number`; `processors`, the ports of its card's processors, one or two
@@ -228,11 +182,9 @@ class Node:
         return self.processors[0]
 
 
-class Cluster:
-    """The cluster inside its simulation.
-
-    - `config`, `network` (routes: `network.source_route(source, destination)`), `nodes`.
-    - `clock`, and what a run has: `seed`, `random`, `progress(fraction, text)`, `out_dir`.
+class Cluster(System[ClusterConfig]):
+    """The cluster inside its simulation: `network` (routes: `network.source_route(source, destination)`), `nodes`, and
+    what every `System` has.
 
     A watchdog ends the simulation with SimulationError when nothing has moved for `config.watchdog_cycles`;
     when messages wait and no part given to `observe` has delivered anything for `config.delivery_cycles`; or
@@ -241,20 +193,16 @@ class Cluster:
     """
 
     def __init__(self, config: ClusterConfig, session: Session) -> None:
-        self.config = config
+        super().__init__(config, session)
         self.network = config.network
-        self.clock: Clock = session.clock
-        self.seed, self.random, self.out_dir = session.seed, session.random, session.out_dir
-        self.progress = session.progress
-        self._dut = session.dut
         self.nodes = [self._node(i) for i in range(config.nodes)]
-        native_api.signal("watchdog_limit").set(config.watchdog_cycles)
+        self.limit_watchdog(config.watchdog_cycles)
         # What no port of the card shows: VL tables that are taken up, the scan of stamps.
         hidden = config.nic.vl_packets or config.nic.stamp_flows
         if config.skip_quiet and not hidden:
             self._skip_quiet()
         self._observed: list[Observed] = []
-        self.clock.spawn(self._watch(), "watchdog")
+        self.watch()
         if config.delivery_cycles:
             self.clock.spawn(self._watch_deliveries(), "watchdog.deliveries")
         if config.limit_cycles:
@@ -311,43 +259,37 @@ class Cluster:
         """Packets that routers have dropped since the start."""
         return native_api.signal("network_dropped").get()
 
-    def state(self) -> list[str]:
-        """Queues, credits and VL state of every block, then the state of observed software, a line each, for
-        a log."""
-        from .cluster_verilog import TOP, probes
+    def probes(self) -> list[Probe]:
+        """Queues, credits and VL state of every block."""
+        from .cluster_verilog import probes
 
-        return report(TOP, probes(self.config)) + deliveries.describe(self._observed)
+        return probes(self.network, self.config.nic)
+
+    def state(self) -> list[str]:
+        """What the probes show, then the state of observed software, a line each, for a log."""
+        return super().state() + deliveries.describe(self._observed)
+
+    def waiting(self) -> str:
+        """The flits that wait, then the software that does."""
+        flits = self.stuck() or "no flit waits in the network"
+        software = deliveries.summary(self._observed)
+        return f"waiting: {flits}" + (f"; {software}" if software else "")
 
     def observe(self, part: Observed) -> None:
         """Have the watchdog look at a control program or a host library."""
         self._observed.append(part)
-
-    async def _watch(self) -> None:
-        await self.clock.change(self._dut.watchdog_fired)
-        self._end(f"nothing has moved for {self.config.watchdog_cycles} cycles")
 
     async def _watch_deliveries(self) -> None:
         limit = self.config.delivery_cycles
         while True:
             quiet = deliveries.quiet_cycles(self._observed, self.clock.cycle) if self._observed else 0
             if quiet >= limit:
-                self._end(f"nothing has been delivered for {quiet} cycles, though messages wait")
+                self.end(f"nothing has been delivered for {quiet} cycles, though messages wait")
             await self.clock.sleep(limit - quiet)
 
     async def _watch_limit(self) -> None:
         await self.clock.sleep(self.config.limit_cycles)
-        self._end(f"the limit of {self.config.limit_cycles} cycles is reached")
-
-    def _end(self, why: str) -> NoReturn:
-        """Write the state into the log and end the simulation."""
-        from .cluster_verilog import TOP, probes
-
-        print(f"watchdog: state in cycle {self.clock.cycle}", *self.state(), sep="\n", flush=True)
-        flits = summary(TOP, probes(self.config)) or "no flit waits in the network"
-        software = deliveries.summary(self._observed)
-        raise SimulationError(
-            f"{why} (now cycle {self.clock.cycle}); waiting: {flits}" + (f"; {software}" if software else "")
-        )
+        self.end(f"the limit of {self.config.limit_cycles} cycles is reached")
 
 
 def _signal_of_waves(name: str) -> native_api.Signal | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lanikai.hdl.axi import Axi4LiteSignature, Axi4Signature
+from lanikai.hdl.config import NicConfig
 from lanikai.hdl.emit import to_verilog
 from lanikai.hdl.link import FlitLayout, LinkSignature
+from lanikai.hdl.network import Network
 from lanikai.hdl.nic.nic import Nic
 from lanikai.hdl.nic.nic import public_signals as nic_signals
 from lanikai.hdl.nic.ports import HOST_ADDRESS_BITS, due_layout
@@ -22,7 +24,14 @@ from ..build.instances import instance, members, width
 from ..build.model import Design, Public
 from ..build.packet_view import WAVES_MACRO, packet_view, router_views, view
 from ..inside.watchdog import WATCHDOG_BITS, Probe, Watchdog
-from ..models.pci_host import HOST_COMMAND, HOST_RESPONSE, HostMemorySignature, PciHost, pci_signals
+from ..models.pci_host import (
+    HOST_COMMAND,
+    HOST_RESPONSE,
+    HostMemorySignature,
+    PciHost,
+    PciTiming,
+    pci_signals,
+)
 from ..models.processor_mailbox import (
     PROCESSOR_ANSWER,
     PROCESSOR_COMMAND,
@@ -33,9 +42,6 @@ from ..models.processor_mailbox import (
 from ..waves.save_file import KIND_IDLE
 from ..waves.state_names import state_names
 
-if TYPE_CHECKING:
-    from .cluster import ClusterConfig
-
 __all__ = ["TOP", "cluster_design", "probes"]
 
 TOP = "cluster"
@@ -44,8 +50,22 @@ TOP = "cluster"
 _NATIVE = Path(__file__).parents[1] / "native"
 
 
-def cluster_design(config: ClusterConfig) -> Design:
-    """The design of a whole cluster.
+@dataclass(frozen=True)
+class _Parts:
+    """The parts whose wires the functions below write: the network, and the card at each of its places."""
+
+    network: Network
+    nic: NicConfig
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.network.nodes)
+
+
+def cluster_design(network: Network, *, nic: NicConfig, pci: PciTiming, memory_bytes: int) -> Design:
+    """The design of a cluster: at every place of the `network` a card `nic`, and a host with a bus `pci` and
+    `memory_bytes` of memory.
 
     The top module's ports, besides `clk`: for every node i `nic{i}_command`, `nic{i}_answer`, `nic{i}_event`
     (`processor.py`; with `_1` behind those of a second processor), `nic{i}_interrupt`, `host{i}_command`,
@@ -56,55 +76,57 @@ def cluster_design(config: ClusterConfig) -> Design:
     `nic{i}_flow_due` (`hdl/nic/ports.py`). Instances: `nic{i}`, `mailbox{i}`, `host{i}`, `memory{i}`, `network`,
     `watchdog`. There is no reset: registers start with their initial values.
     """
-    network = config.network
+    parts = _Parts(network, nic)
     blocks = network.block_verilog()
     sources = {f"{name}.v": text for name, text in blocks.items()}
-    nic = Nic(config.nic, downstream_flits=config.router.input_buffer_flits, skippable=True)
-    host = PciHost(config.pci, data_bits=config.nic.bus_bits, memory_bytes=config.memory_bytes)
+    card = Nic(nic, downstream_flits=network.router.input_buffer_flits, skippable=True)
+    host = PciHost(pci, data_bits=nic.bus_bits, memory_bytes=memory_bytes)
     sources |= {
-        "nic.v": to_verilog(nic, name="nic"),
+        "nic.v": to_verilog(card, name="nic"),
         "pci_host.v": to_verilog(host, name="pci_host"),
         "mailbox.v": to_verilog(ProcessorMailbox(), name="mailbox"),
         "watchdog.v": to_verilog(Watchdog(), name="watchdog"),
         "network.v": network.verilog("network"),
-        "packet_view.v": packet_view(config.nic.link),
+        "packet_view.v": packet_view(nic.link),
         "hostmem.sv": (_NATIVE / "hostmem.sv").read_text(),
         "hostmem.cpp": (_NATIVE / "hostmem.cpp").read_text(),
-        f"{TOP}.v": "\n".join(_top(config)) + "\n",
+        f"{TOP}.v": "\n".join(_top(parts)) + "\n",
     }
-    public = [Public(TOP, name, writable=kind == "input") for kind, name, _ in _ports(config)]
-    public += [Public(TOP, name, writable=True, waves=True) for name in _steps(config)]
+    public = [Public(TOP, name, writable=kind == "input") for kind, name, _ in _ports(parts)]
+    public += [Public(TOP, name, writable=True, waves=True) for name in _steps(parts)]
     for block in network.blocks:
-        public += [Public(module, variable) for module, variable in router_signals(config.router, name=block)]
-    public += [Public(module, variable) for module, variable in nic_signals(config.nic)]
+        public += [
+            Public(module, variable) for module, variable in router_signals(network.router, name=block)
+        ]
+    public += [Public(module, variable) for module, variable in nic_signals(nic)]
     public += [Public("pci_host", variable) for variable in pci_signals()]
     return Design(
         top=TOP,
         sources=sources,
         public=tuple(public),
         no_inline=(*blocks, "nic", "pci_host", "mailbox"),
-        enums=state_names(nic) | state_names(host),
+        enums=state_names(card) | state_names(host),
     )
 
 
-def probes(config: ClusterConfig) -> list[Probe]:
+def probes(network: Network, nic: NicConfig) -> list[Probe]:
     """What the watchdog shows of a cluster."""
-    network, link = config.network, config.router.link
+    link = network.router.link
     lanes = tuple(f"port {port} VL {vl}" for port in range(network.router.ports) for vl in range(link.vls))
     found = []
     for router in range(network.routers):
         instance = f"network.router{router}"
-        found += [Probe(instance, variable, lanes) for _, variable in router_signals(config.router)]
-    for node in range(config.nodes):
-        found += [Probe(f"nic{node}", variable) for _, variable in nic_signals(config.nic)]
+        found += [Probe(instance, variable, lanes) for _, variable in router_signals(network.router)]
+    for node in range(len(network.nodes)):
+        found += [Probe(f"nic{node}", variable) for _, variable in nic_signals(nic)]
         found += [Probe(f"host{node}", variable) for variable in pci_signals()]
     return found
 
 
-def _ports(config: ClusterConfig) -> Iterator[tuple[str, str, int]]:
+def _ports(parts: _Parts) -> Iterator[tuple[str, str, int]]:
     """Direction, name and width of the top module's ports but the clock."""
-    for node in range(config.nodes):
-        for end in processor_ends(config.nic):
+    for node in range(parts.nodes):
+        for end in processor_ends(parts.nic):
             yield "input", f"nic{node}_command{end}", PROCESSOR_COMMAND.size
             yield "output", f"nic{node}_answer{end}", PROCESSOR_ANSWER.size
             yield "output", f"nic{node}_event{end}", 1
@@ -113,7 +135,7 @@ def _ports(config: ClusterConfig) -> Iterator[tuple[str, str, int]]:
         yield "output", f"host{node}_response", HOST_RESPONSE.size
         yield "output", f"host{node}_done", 1
         yield "output", f"host{node}_write_event", 1
-        clock, due = clock_layout(config.nic).size, due_layout(config.nic).size
+        clock, due = clock_layout(parts.nic).size, due_layout(parts.nic).size
         yield "output", f"nic{node}_clock", clock
         yield "input", f"nic{node}_clock_set", clock
         yield "output", f"nic{node}_timer_due", due
@@ -127,19 +149,19 @@ def _ports(config: ClusterConfig) -> Iterator[tuple[str, str, int]]:
     yield "input", "skipped", WATCHDOG_BITS
 
 
-def _steps(config: ClusterConfig) -> Iterator[str]:
+def _steps(parts: _Parts) -> Iterator[str]:
     """Inputs of a build with waves: the firmware's present step, in letters."""
-    for node in range(config.nodes):
-        for end in processor_ends(config.nic):
+    for node in range(parts.nodes):
+        for end in processor_ends(parts.nic):
             yield f"nic{node}_step{end}"
 
 
-def _top(config: ClusterConfig) -> Iterator[str]:
-    ports = ["input clk", *(f"{kind} {width(bits)}{name}" for kind, name, bits in _ports(config))]
+def _top(parts: _Parts) -> Iterator[str]:
+    ports = ["input clk", *(f"{kind} {width(bits)}{name}" for kind, name, bits in _ports(parts))]
     yield f"module {TOP} ("
     yield ",\n".join(f"  {port}" for port in ports)
     yield f"`ifdef {WAVES_MACRO}"
-    for name in _steps(config):
+    for name in _steps(parts):
         yield f"  , input {width(STEP_BITS)}{name}"
     yield "`endif"
     yield ");"
@@ -149,15 +171,15 @@ def _top(config: ClusterConfig) -> Iterator[str]:
     # The number of the present cycle, for the eye alone: the time axis of a wave file counts steps.
     yield "  reg [39:0] cycle = 40'd0;"
     yield "  always @(posedge clk) cycle <= cycle + 40'd1 + skipped;"
-    for node in range(config.nodes):
-        yield from _node(config, node, clock)
+    for node in range(parts.nodes):
+        yield from _node(parts, node, clock)
         for link, end in (("tx", "rx"), ("rx", "tx")):
-            for member in members(LinkSignature(config.nic.link)):
+            for member in members(LinkSignature(parts.nic.link)):
                 network_pins[f"node{node}_{end}__{member}"] = f"nic{node}_{link}__{member}"
     yield from instance("network", "network", network_pins)
-    yield from router_views(config.network)
-    moving = [f"{kind}{node}_activity" for node in range(config.nodes) for kind in ("nic", "host")]
-    resting = " & ".join(f"nic{node}_rests" for node in range(config.nodes))
+    yield from router_views(parts.network)
+    moving = [f"{kind}{node}_activity" for node in range(parts.nodes) for kind in ("nic", "host")]
+    resting = " & ".join(f"nic{node}_rests" for node in range(parts.nodes))
     yield f"  wire moving = {' | '.join(['network_activity', *moving])};"
     yield f"  assign quiet = ~moving & {resting};"
     watchdog_pins = {
@@ -171,18 +193,18 @@ def _top(config: ClusterConfig) -> Iterator[str]:
     yield "endmodule"
 
 
-def _node(config: ClusterConfig, node: int, clock: Mapping[str, str]) -> Iterator[str]:
+def _node(parts: _Parts, node: int, clock: Mapping[str, str]) -> Iterator[str]:
     """One node: NIC, its processor's mailbox, its host and the host's memory."""
     nic, host = f"nic{node}", f"host{node}"
-    data_bits = config.nic.bus_bits
+    data_bits = parts.nic.bus_bits
     groups = {
-        f"{nic}_tx": members(LinkSignature(config.nic.link)),
-        f"{nic}_rx": members(LinkSignature(config.nic.link)),
+        f"{nic}_tx": members(LinkSignature(parts.nic.link)),
+        f"{nic}_rx": members(LinkSignature(parts.nic.link)),
         f"{nic}_dma": members(Axi4Signature(data_bits=data_bits)),
         f"{nic}_host": members(Axi4LiteSignature(address_bits=HOST_ADDRESS_BITS)),
         **{
             f"{nic}_processor{end}": {"request": PROCESSOR_REQUEST.size, "response": PROCESSOR_RESPONSE.size}
-            for end in processor_ends(config.nic)
+            for end in processor_ends(parts.nic)
         },
         f"{host}_memory": members(HostMemorySignature(data_bits=data_bits)),
     }
@@ -193,10 +215,10 @@ def _node(config: ClusterConfig, node: int, clock: Mapping[str, str]) -> Iterato
     yield f"  wire {nic}_rests;"
     yield f"  wire {host}_activity;"
     yield f"  assign {host}_done = {host}_response[0];"
-    for end in processor_ends(config.nic):
+    for end in processor_ends(parts.nic):
         yield from _held(f"{nic}_command{end}", PROCESSOR_COMMAND.size)
     yield from _held(f"{host}_command", HOST_COMMAND.size)
-    yield from _link_views(config, nic)
+    yield from _link_views(parts, nic)
 
     def pins(**groups_by_pin: str) -> dict[str, str]:
         return {
@@ -212,9 +234,9 @@ def _node(config: ClusterConfig, node: int, clock: Mapping[str, str]) -> Iterato
         | {"rests": f"{nic}_rests", "passed": "skipped"}
         | {pin: f"{nic}_{pin}" for pin in ("clock", "clock_set", "timer_due", "flow_due")}
         | pins(tx=f"{nic}_tx", rx=f"{nic}_rx", dma=f"{nic}_dma", host=f"{nic}_host")
-        | pins(**{f"processor{end}": f"{nic}_processor{end}" for end in processor_ends(config.nic)}),
+        | pins(**{f"processor{end}": f"{nic}_processor{end}" for end in processor_ends(parts.nic)}),
     )
-    for end in processor_ends(config.nic):
+    for end in processor_ends(parts.nic):
         mailbox_pins = {"command": f"{nic}_command{end}_held", "answer": f"{nic}_answer{end}"}
         yield from instance(
             "mailbox",
@@ -238,11 +260,11 @@ def _node(config: ClusterConfig, node: int, clock: Mapping[str, str]) -> Iterato
     )
 
 
-def _link_views(config: ClusterConfig, nic: str) -> Iterator[str]:
+def _link_views(parts: _Parts, nic: str) -> Iterator[str]:
     """Wires for the eye alone: what passes on a NIC's link. A build without waves drops them."""
     for link in ("tx", "rx"):
         yield from view(f"{nic}_{link}_packet", f"{nic}_{link}__valid", f"{nic}_{link}__payload")
-    layout = FlitLayout(config.nic.link)
+    layout = FlitLayout(parts.nic.link)
     for link in ("tx", "rx"):
         flit, valid = f"{nic}_{link}__payload", f"{nic}_{link}__valid"
         for name in ("head", "tail"):

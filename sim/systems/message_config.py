@@ -1,29 +1,30 @@
-"""Configuration of a network of hosts: every message posted and received by a coroutine in Python."""
+"""Configuration of a message network: every message is posted and received by a coroutine in Python."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lanikai.hdl.config import Config
 from lanikai.hdl.network import Network
 from lanikai.hdl.traffic.config import TrafficConfig
 from pydantic import Field
 
 from ..inside.watchdog import WATCHDOG_BITS
+from .base import SystemConfig
 
 if TYPE_CHECKING:
-    from ..build.model import Model, Progress, Variant
+    from ..build.model import Design, Variant
 
-__all__ = ["ENTRY", "HostNetworkConfig"]
-
-ENTRY = "lanikai.sim.systems.message_network:run_point"
-"""The `entry` of `run.run` for a point of a network of hosts."""
+__all__ = ["MessageNetworkConfig"]
 
 
-class HostNetworkConfig(Config):
+class MessageNetworkConfig(SystemConfig):
     """The network, and the message nodes at its places."""
+
+    title = "message network"
+    inside = "lanikai.sim.systems.message_network:MessageNetwork"
+    # The watchdog's limit is an input of the design; the rings are memory of the hosts.
+    not_in_design = frozenset({"watchdog_cycles", "ring_slots"})
 
     network: Network = Field(default_factory=Network, description="routers, links, places of the nodes")
     queue_packets: int = Field(64, ge=2, le=4096, description="queue of each VL in a node, messages")
@@ -54,22 +55,8 @@ class HostNetworkConfig(Config):
             sink_flits=self.network.node_buffer_flits,
         )
 
-    def build(self, variant: Variant = "fast", progress: Progress | None = None) -> Model:
-        """The model, from the cache if it was built before. Raises as `build.build` does."""
-        from ..build.model import Recipe, build
-        from .message_verilog import hosts_design
+    def design(self, variant: Variant = "fast") -> Design:
+        """The design; `composed` is of no effect where it cannot be."""
+        from .message_verilog import message_design
 
-        # Neither the rings nor the watchdog's limit are in the design.
-        composed = self.composed and variant == "fast"
-        text = self.replace(watchdog_cycles=0, ring_slots=2, composed=composed).model_dump_json()
-        recipe = Recipe(
-            name="network of hosts",
-            config=text,
-            make=lambda: hosts_design(self, composed=composed),
-        )
-        return build(recipe, variant, progress)
-
-    def job(self, entry: str, spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """The entry and the spec that `run.run` is given to have `entry` ("module:coroutine") run on the
-        network with `spec`."""
-        return ENTRY, {"hosts": self.model_dump(mode="json"), "entry": entry, "spec": dict(spec)}
+        return message_design(self.network, self.traffic, composed=self.composed and variant == "fast")

@@ -1,4 +1,4 @@
-"""Hosts of a network, in Python: coroutines that post messages and receive them.
+"""The message network inside its simulation: hosts, coroutines in Python, post messages and receive them.
 
 Commands and events pass through rings in memory that Python shares with the simulation (`native/messages.cpp`): a host
 posts by writing 16 bytes, and all that reaches it from the simulator is one wake-up for all events of a cycle.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from lanikai.hdl.traffic.checker import ERRORS
@@ -18,17 +18,18 @@ from lanikai.hdl.traffic.ports import REQUEST, route_address
 
 from ..errors import SimulationError
 from ..inside import native_api
-from ..inside.clock import Clock, Clocked, EventFlag
-from ..inside.session import Session, load_coroutine
-from ..inside.watchdog import report, summary
+from ..inside.clock import Clocked, EventFlag
+from ..inside.session import Session
+from ..inside.watchdog import Probe
 from ..inside.words import Fields
-from .message_config import HostNetworkConfig
-from .message_verilog import TOP, probes
+from .base import System
+from .message_config import MessageNetworkConfig
+from .network_blocks import network_probes
 
-__all__ = ["HostNetwork", "Message", "MessageHost", "run_point"]
+__all__ = ["Message", "MessageHost", "MessageNetwork"]
 
 EVENT_SLOTS = 1 << 14
-"""Events that wait at most: more than arrive while Python stands still in a bench's stretch of the model alone."""
+"""Events that wait at most: more than arrive while Python stands still in a stretch of the model alone (`bare`)."""
 _POST_CYCLES = 1
 """A node has a command in the cycle after its post. What is posted beforehand waits so long, too."""
 _NOW = (1 << NOW_BITS) - 1
@@ -55,7 +56,7 @@ class Message(NamedTuple):
 class MessageHost(Clocked):
     """One host. Its coroutines post and receive; any number may post, one at a time receives."""
 
-    def __init__(self, node: int, network: HostNetwork) -> None:
+    def __init__(self, node: int, network: MessageNetwork) -> None:
         super().__init__(network.clock)
         config = network.config
         self.node = node
@@ -81,8 +82,8 @@ class MessageHost(Clocked):
         service_level: int = 0,
         not_before: int | None = None,
     ) -> int:
-        """Post a message; returns the cycle (`HostNetwork.now`) of the post, or `not_before`: a cycle until which the
-        node keeps it back (less than 2^31 ahead; later posts wait behind it). Waits while the ring is full. Raises
+        """Post a message; returns the cycle (`MessageNetwork.now`) of the post, or `not_before`: a cycle until which
+        the node keeps it back (less than 2^31 ahead; later posts wait behind it). Waits while the ring is full. Raises
         ValueError for what the network cannot carry."""
         if not (0 <= destination < self._nodes and destination != self.node):
             raise ValueError(f"destination = {destination}: another of the nodes 0 to {self._nodes - 1}")
@@ -132,8 +133,8 @@ class MessageHost(Clocked):
         return self.inbox.popleft()
 
 
-class HostNetwork:
-    """The network: `config`, `clock`, `hosts`, and what a run has (`seed`, `random`, `progress`).
+class MessageNetwork(System[MessageNetworkConfig]):
+    """The message network inside its simulation: `hosts`, and what every `System` has.
 
     Ends the simulation with SimulationError when a node receives what is not its own, not whole, not what was sent
     or not in order, when an event is lost, and when nothing has moved for `config.watchdog_cycles` though messages
@@ -141,22 +142,23 @@ class HostNetwork:
     whose events were handed out; `delivery_seconds`: wall-clock time that that took.
     """
 
-    def __init__(self, config: HostNetworkConfig, session: Session) -> None:
-        self.config = config
-        self.clock: Clock = session.clock
-        self.seed, self.random, self.progress = session.seed, session.random, session.progress
+    def __init__(self, config: MessageNetworkConfig, session: Session) -> None:
+        super().__init__(config, session)
         self.cramped: set[MessageHost] = set()
         self.deliveries = 0
         self.delivery_seconds = 0.0
         self._ahead, self._deaf = 0, False
-        self._dut = session.dut
         self._events = np.zeros((EVENT_SLOTS, 2), np.uint64)
         self._control = np.zeros(3, np.uint64)
         native_api.attach_events(self._events, self._control)
         self._bytes, self._state = self._events.data.cast("B"), self._control.data
         self.hosts = [MessageHost(node, self) for node in range(config.traffic.nodes)]
         self._listen()
-        self.clock.spawn(self._watch(), "watchdog")
+        self.watch()
+
+    def probes(self) -> list[Probe]:
+        """VL state of all routers."""
+        return network_probes(self.config.network)
 
     async def start(self) -> None:
         """Give every node its routes. To be called once, before any message is sent."""
@@ -173,7 +175,7 @@ class HostNetwork:
                     await self.clock.sleep(1)
         request.set(0)
         await self.clock.sleep(2)
-        native_api.signal("watchdog_limit").set(self.config.watchdog_cycles)
+        self.limit_watchdog(self.config.watchdog_cycles)
 
     async def settle(self, *, poll_cycles: int = 100, limit_cycles: int = 1_000_000) -> None:
         """Return when every message posted has been delivered and all credits are home, within `poll_cycles`. Raises
@@ -190,7 +192,7 @@ class HostNetwork:
             await self.clock.sleep(poll_cycles)
         if dropped := native_api.signal("dropped").get():
             raise SimulationError(f"routers dropped {dropped} packets")
-        if stuck := summary(TOP, probes(self.config)):
+        if stuck := self.stuck():
             raise SimulationError(f"all messages have arrived, but routers hold: {stuck}")
 
     @property
@@ -262,26 +264,7 @@ class HostNetwork:
         if state[_LOST]:
             raise SimulationError(f"{state[_LOST]} events were lost: more than {EVENT_SLOTS} waited")
 
-    async def _watch(self) -> None:
-        await self.clock.change(self._dut.watchdog_fired)
-        state = probes(self.config)
-        print(f"watchdog: state in cycle {self.clock.cycle}", *report(TOP, state), sep="\n", flush=True)
-        stuck = summary(TOP, state)
-        raise SimulationError(
-            f"nothing has moved for {self.config.watchdog_cycles} cycles (now cycle {self.clock.cycle}); "
-            + (f"waiting: {stuck}" if stuck else "no flit waits in the network")
-        )
-
 
 def _refusal(node: int, source: int, vl: int, errors: int, cycle: int) -> str:
     kinds = ", ".join(name for name, field in ERRORS if errors >> field.offset & 1) or "no kind"
     return f"node {node} found errors of {kinds} in a message on VL {vl}, of node {source} by its header; cycle {cycle}"
-
-
-async def run_point(session: Session) -> Any:
-    """Make the network of a session whose spec is `HostNetworkConfig.job`'s, and run the coroutine named there with
-    it and its spec."""
-    network = HostNetwork(HostNetworkConfig(**session.spec["hosts"]), session)
-    coroutine = load_coroutine(session.spec["entry"])
-    session.started = time.perf_counter()
-    return await coroutine(network, session.spec["spec"])

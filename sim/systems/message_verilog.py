@@ -1,4 +1,4 @@
-"""Structural Verilog of a network of hosts: network, message nodes, their rings, time and watchdog."""
+"""A message network's structural Verilog: network, message nodes, their rings, time and watchdog."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ from collections.abc import Iterator
 
 from lanikai.hdl.emit import to_verilog
 from lanikai.hdl.link import LinkSignature
+from lanikai.hdl.network import Network
 from lanikai.hdl.register_port import PROCESSOR_REQUEST
 from lanikai.hdl.router.agent import has_agent
 from lanikai.hdl.router.router import DROPPED_BITS
 from lanikai.hdl.router.router import public_signals as router_signals
+from lanikai.hdl.traffic.config import TrafficConfig
 from lanikai.hdl.traffic.message import COMMAND, EVENT, NOW_BITS
 from lanikai.hdl.traffic.message_node import MessageNode
 from lanikai.hdl.traffic.ports import REQUEST
 
 from ..build.instances import instance, members, width
 from ..build.model import Design, Public
-from ..inside.watchdog import WATCHDOG_BITS, Probe, Watchdog
-from .message_config import HostNetworkConfig
-from .network_blocks import NATIVE, hosts_composition
+from ..inside.watchdog import WATCHDOG_BITS, Watchdog
+from .network_blocks import NATIVE, message_composition
 
-__all__ = ["TOP", "hosts_design", "probes"]
+__all__ = ["TOP", "message_design"]
 
 TOP = "network_hosts"
 """Name of the top module."""
@@ -36,8 +37,9 @@ _PORTS = {
 }
 
 
-def hosts_design(config: HostNetworkConfig, *, composed: bool = False) -> Design:
-    """The design of a network of hosts; `composed`: of blocks that are compiled once each (`composition.py`).
+def message_design(network: Network, traffic: TrafficConfig, *, composed: bool = False) -> Design:
+    """The design of a message network: `network`, with a message node `traffic` at each of its places; `composed`: of
+    blocks that are compiled once each (`composition.py`).
 
     The top module's ports, besides `clk`: `request`: sets the nodes' routes (`hdl/traffic/ports.py`), with a register
     of its own before it; `wake` changes when a ring of `native/messages.cpp` has something for Python; `now`: cycles
@@ -45,7 +47,6 @@ def hosts_design(config: HostNetworkConfig, *, composed: bool = False) -> Design
     `watchdog_fired`: nothing has moved for so long, though not all nodes are settled. Instances: `network`, `node{i}`,
     `messages{i}`, `watchdog`. There is no reset.
     """
-    network = config.network
     ordered = network.router.vl_selection != "any"
     public = tuple(Public(TOP, name, writable=kind == "input") for name, (kind, _) in _PORTS.items())
     if composed:
@@ -54,21 +55,21 @@ def hosts_design(config: HostNetworkConfig, *, composed: bool = False) -> Design
             sources={
                 "watchdog.v": to_verilog(Watchdog(), name="watchdog"),
                 "messages.cpp": (NATIVE / "messages.cpp").read_text(),
-                f"{TOP}.v": "\n".join(_composed_top(config)) + "\n",
+                f"{TOP}.v": "\n".join(_composed_top(traffic)) + "\n",
             },
             public=public,
-            composition=hosts_composition(network, config.traffic, TOP, ordered=ordered),
+            composition=message_composition(network, traffic, TOP, ordered=ordered),
         )
     blocks = network.block_verilog()
     sources = {f"{name}.v": text for name, text in blocks.items()}
-    node = MessageNode(config.traffic, ordered=ordered)
+    node = MessageNode(traffic, ordered=ordered)
     sources |= {
         "message_node.v": to_verilog(node, name="message_node"),
         "watchdog.v": to_verilog(Watchdog(), name="watchdog"),
         "network.v": network.verilog("network"),
         "messages.sv": (NATIVE / "messages.sv").read_text(),
         "messages.cpp": (NATIVE / "messages.cpp").read_text(),
-        f"{TOP}.v": "\n".join(_top(config)) + "\n",
+        f"{TOP}.v": "\n".join(_top(network, traffic)) + "\n",
     }
     for block in blocks:
         public += tuple(
@@ -77,26 +78,15 @@ def hosts_design(config: HostNetworkConfig, *, composed: bool = False) -> Design
     return Design(top=TOP, sources=sources, public=public, no_inline=(*blocks, "message_node"))
 
 
-def probes(config: HostNetworkConfig) -> list[Probe]:
-    """What the watchdog shows."""
-    router = config.network.router
-    lanes = tuple(f"port {port} VL {vl}" for port in range(router.ports) for vl in range(router.link.vls))
-    return [
-        Probe(f"network.router{number}", variable, lanes)
-        for number in range(config.network.routers)
-        for _, variable in router_signals(router)
-    ]
-
-
-def _top(config: HostNetworkConfig) -> Iterator[str]:
-    nodes = range(config.traffic.nodes)
-    link = members(LinkSignature(config.traffic.link))
+def _top(network: Network, traffic: TrafficConfig) -> Iterator[str]:
+    nodes = range(traffic.nodes)
+    link = members(LinkSignature(traffic.link))
     clock = {"clk": "clk", "rst": "1'd0"}
     yield from _head()
     network_pins = {**clock, "dropped": "dropped", "activity": "network_activity"}
     yield "  wire network_activity;"
     for i in nodes:
-        pins = {**clock, "node": f"{config.traffic.node_bits}'d{i}", "now": "now", "request": "request_held"}
+        pins = {**clock, "node": f"{traffic.node_bits}'d{i}", "now": "now", "request": "request_held"}
         for end, other in (("tx", "rx"), ("rx", "tx")):
             for member, bits in link.items():
                 wire = f"node{i}_{end}__{member}"
@@ -123,8 +113,8 @@ def _top(config: HostNetworkConfig) -> Iterator[str]:
         }
         parameters = f"#(.COMMAND_BITS({COMMAND.size}), .EVENT_BITS({EVENT.size})) "
         yield from instance("messages", f"messages{i}", ring, parameters)
-    if has_agent(config.network.router):
-        for router in range(config.network.routers):
+    if has_agent(network.router):
+        for router in range(network.routers):
             network_pins[f"router{router}_agent__request"] = f"{PROCESSOR_REQUEST.size}'d0"
             network_pins[f"router{router}_agent__response"] = ""
     yield from instance("network", "network", network_pins)
@@ -134,9 +124,9 @@ def _top(config: HostNetworkConfig) -> Iterator[str]:
     yield from _tail(told=" | ".join(told), settled=settled, moving=" | ".join(moving))
 
 
-def _composed_top(config: HostNetworkConfig) -> Iterator[str]:
+def _composed_top(traffic: TrafficConfig) -> Iterator[str]:
     """The top module where routers, nodes and rings are outside: their outputs come in as they are after the edge."""
-    outside = {"told": 1, "unsettled": config.traffic.nodes, "moving": 1, "dropped_sum": DROPPED_BITS}
+    outside = {"told": 1, "unsettled": traffic.nodes, "moving": 1, "dropped_sum": DROPPED_BITS}
     yield from _head(
         f"output {width(REQUEST.size)}routing",
         "output attention",

@@ -20,23 +20,25 @@ from lanikai.hdl.traffic.ports import RESPONSE
 
 from ..build.composition import Block, Composition, Instance, Link, Output
 from ..build.instances import width
+from ..inside.watchdog import Probe
 
 __all__ = [
     "NATIVE",
-    "bench_composition",
-    "hosts_composition",
+    "message_composition",
     "network_links",
+    "network_probes",
     "router_blocks",
     "router_instances",
+    "traffic_composition",
 ]
 
 NATIVE = Path(__file__).parents[1] / "native"
 """Where the simulation's native part is."""
 
 
-def bench_composition(network: Network, traffic: TrafficConfig, top: str) -> Composition:
-    """The routers and traffic nodes of a bench whose top module is `top`, routers first; their buffers in memories that
-    simulate fast."""
+def traffic_composition(network: Network, traffic: TrafficConfig, top: str) -> Composition:
+    """The routers and traffic nodes of a network whose top module is `top`, routers first; their buffers in memories
+    that simulate fast."""
     network = network.replace(router=network.router.replace(buffer_memory="distributed"))
     traffic = traffic.replace(queue_memory="distributed")
     nodes = traffic.nodes
@@ -65,8 +67,8 @@ def bench_composition(network: Network, traffic: TrafficConfig, top: str) -> Com
     )
 
 
-def hosts_composition(network: Network, traffic: TrafficConfig, top: str, *, ordered: bool) -> Composition:
-    """The routers, and message nodes with their rings (`native/messages.sv`), of a network of hosts. Nodes are always
+def message_composition(network: Network, traffic: TrafficConfig, top: str, *, ordered: bool) -> Composition:
+    """The routers, and message nodes with their rings (`native/messages.sv`), of a message network. Nodes are always
     evaluated: a host may put a command into its ring at any time."""
     network = network.replace(router=network.router.replace(buffer_memory="distributed"))
     traffic = traffic.replace(queue_memory="distributed")
@@ -155,6 +157,17 @@ def router_instances(network: Network, path: str) -> tuple[Instance, ...]:
         block = names[network.credit_flits[router]]
         found.append(Instance(block=block, path=f"{path}.router{router}", fixed=tuple(fixed)))
     return tuple(found)
+
+
+def network_probes(network: Network) -> list[Probe]:
+    """What the watchdog shows of a network's routers, below the instance `network`."""
+    router = network.router
+    lanes = tuple(f"port {port} VL {vl}" for port in range(router.ports) for vl in range(router.link.vls))
+    return [
+        Probe(f"network.router{number}", variable, lanes)
+        for number in range(network.routers)
+        for _, variable in router_signals(router)
+    ]
 
 
 def network_links(network: Network) -> tuple[Link, ...]:

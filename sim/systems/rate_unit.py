@@ -5,24 +5,22 @@ Python gives the flows their rates and reads what they got; in between it sleeps
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lanikai.hdl.config import Config, ConfigError, NicConfig
+from lanikai.hdl.config import ConfigError, NicConfig
 from pydantic import Field
 
 from ..errors import SimulationError
+from .base import System, SystemConfig
 
 if TYPE_CHECKING:
-    from ..build.model import Model, Progress, Variant
+    from ..build.model import Design, Variant
     from ..inside.session import Session
 
-__all__ = ["ENTRY", "FlowCounts", "RateBench", "RateBenchConfig", "run_point"]
+__all__ = ["FlowCounts", "RateUnit", "RateUnitConfig"]
 
-ENTRY = "lanikai.sim.systems.rate_unit:run_point"
-"""The `entry` of `run.run` for a point of a rate bench."""
 TOP = "rate_server"
 SETUP_CYCLES = 64
 """Longer than a flow's three commands take (a decision each, and a look of the scan)."""
@@ -32,26 +30,21 @@ SETUP_TRIES = 20
 """So many of them: longer than a tree of 1024 flows takes to clear its memories."""
 
 
-class RateBenchConfig(Config):
+class RateUnitConfig(SystemConfig):
     """The rate control unit of a card."""
+
+    title = "rate unit"
+    inside = "lanikai.sim.systems.rate_unit:RateUnit"
 
     nic: NicConfig = Field(default_factory=NicConfig, description="the card whose unit it is")
 
-    def build(self, variant: Variant = "fast", progress: Progress | None = None) -> Model:
-        """The bench's model, from the cache if it was built before. Raises as `build.build` does."""
-        from ..build.model import Recipe, block_design, build
+    def design(self, variant: Variant = "fast") -> Design:
+        """The unit with its flows, the same for every variant."""
+        from lanikai.hdl.traffic.rate_server import RateServer
 
-        def make() -> Any:
-            from lanikai.hdl.traffic.rate_server import RateServer
+        from ..build.model import block_design
 
-            return block_design(RateServer(self.nic), name=TOP)
-
-        return build(Recipe(name="rate bench", config=self.model_dump_json(), make=make), variant, progress)
-
-    def job(self, entry: str, spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """The entry and the spec that `run.run` is given to have `entry` ("module:coroutine") run on the bench with
-        `spec`."""
-        return ENTRY, {"bench": self.model_dump(mode="json"), "entry": entry, "spec": dict(spec)}
+        return block_design(RateServer(self.nic), name=TOP)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,16 +56,15 @@ class FlowCounts:
     last: int
 
 
-class RateBench:
-    """The bench inside its simulation: `config`, `clock`, and what a run has (`seed`, `random`, `progress`)."""
+class RateUnit(System[RateUnitConfig]):
+    """The rate control unit inside its simulation. It has no watchdog: every wait below has an end of its own."""
 
-    def __init__(self, config: RateBenchConfig, session: Session) -> None:
+    def __init__(self, config: RateUnitConfig, session: Session) -> None:
         from lanikai.hdl.traffic.rate_server import COUNTS, SETUP
 
         from ..inside.words import Fields
 
-        self.config, self.clock = config, session.clock
-        self.seed, self.random, self.progress = session.seed, session.random, session.progress
+        super().__init__(config, session)
         self._setup, self._counts = Fields(SETUP), Fields(COUNTS)
         self._toggle = 0
 
@@ -94,7 +86,7 @@ class RateBench:
     ) -> tuple[list[FlowCounts], int]:
         """Run for `warmup_cycles`, then count for `window_cycles`; a packet takes the link for `service_cycles`.
         Returns what each of `flows` got, and the cycles in which the link was taken. Raises ConfigError for more
-        cycles than the counters of the bench hold."""
+        cycles than the counters of the design hold."""
         from ..inside import native_api
 
         if warmup_cycles + window_cycles > MOST_CYCLES:
@@ -121,14 +113,3 @@ class RateBench:
             names = ("packets", "first", "last")
             found.append(FlowCounts(**{name: self._counts.get(row, name) for name in names}))
         return found, native_api.signal("busy_cycles").get()
-
-
-async def run_point(session: Session) -> Any:
-    """Make the bench of a session whose spec is `RateBenchConfig.job`'s, and run the coroutine named there with the
-    bench and its spec."""
-    from ..inside.session import load_coroutine
-
-    bench = RateBench(RateBenchConfig(**session.spec["bench"]), session)
-    coroutine = load_coroutine(session.spec["entry"])
-    session.started = time.perf_counter()
-    return await coroutine(bench, session.spec["spec"])

@@ -1,30 +1,30 @@
-"""A network bench: a network with a traffic node at every place of a node, and one measurement."""
+"""Configuration of a traffic network: a traffic node at every place of a node, and one measurement."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-from lanikai.hdl.config import Config
 from lanikai.hdl.network import Network
 from lanikai.hdl.router.agent import has_agent
 from lanikai.hdl.traffic.config import TrafficConfig
 from pydantic import Field, model_validator
 
 from ..inside.watchdog import WATCHDOG_BITS
+from .base import SystemConfig
 
 if TYPE_CHECKING:
-    from ..build.model import Model, Progress, Variant
+    from ..build.model import Design, Variant
 
-__all__ = ["ENTRY", "NetworkBenchConfig"]
-
-ENTRY = "lanikai.sim.systems.traffic_network:run_point"
-"""The `entry` of `run.run` for a network bench's point."""
+__all__ = ["TrafficNetworkConfig"]
 
 
-class NetworkBenchConfig(Config):
+class TrafficNetworkConfig(SystemConfig):
     """The network, and what the traffic nodes at its places hold."""
+
+    title = "traffic network"
+    inside = "lanikai.sim.systems.traffic_network:TrafficNetwork"
+    not_in_design = frozenset({"watchdog_cycles"})  # its limit is an input of the design
 
     network: Network = Field(default_factory=Network, description="routers, links, places of the nodes")
     classes: int = Field(1, ge=1, le=4, description="traffic classes that every source has")
@@ -33,7 +33,7 @@ class NetworkBenchConfig(Config):
         5, ge=0, le=5, description="latency histogram: 2^histogram_sub_bits bins an octave"
     )
     agents: bool = Field(
-        False, description="the routers' agent ports are open to coroutines (`NetworkBench.agent`)"
+        False, description="the routers' agent ports are open to coroutines (`TrafficNetwork.agent`)"
     )
     composed: bool = Field(
         True,
@@ -67,22 +67,9 @@ class NetworkBenchConfig(Config):
             histogram_sub_bits=self.histogram_sub_bits,
         )
 
-    def build(self, variant: Variant = "fast", progress: Progress | None = None) -> Model:
-        """The bench's model, from the cache if it was built before. Raises as `build.build` does."""
-        from ..build.model import Recipe, build
-        from .traffic_verilog import bench_design
+    def design(self, variant: Variant = "fast") -> Design:
+        """The design; `composed` is of no effect where it cannot be."""
+        from .traffic_verilog import traffic_design
 
-        # The watchdog's limit is an input of the design.
         composed = self.composed and variant == "fast" and not self.agents
-        text = self.replace(watchdog_cycles=0, composed=composed).model_dump_json()
-        recipe = Recipe(
-            name="network bench",
-            config=text,
-            make=lambda: bench_design(self, composed=composed),
-        )
-        return build(recipe, variant, progress)
-
-    def job(self, entry: str, spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """The entry and the spec that `run.run` is given to have `entry` ("module:coroutine") run on the
-        bench with `spec`."""
-        return ENTRY, {"bench": self.model_dump(mode="json"), "entry": entry, "spec": dict(spec)}
+        return traffic_design(self.network, self.traffic, agents=self.agents, composed=composed)

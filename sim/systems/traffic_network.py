@@ -1,11 +1,10 @@
-"""The network bench inside its simulation: set up, run a measurement, read out.
+"""The traffic network inside its simulation: set up, run a measurement, read out.
 
 Python works while classes are set up and statistics read; in between it sleeps from phase to phase.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -32,14 +31,14 @@ from lanikai.hdl.traffic.statistics import bin_of, bin_range
 
 from ..errors import SimulationError
 from ..inside import native_api
-from ..inside.clock import Clock
-from ..inside.session import Session, load_coroutine
-from ..inside.watchdog import report, summary
+from ..inside.session import Session
+from ..inside.watchdog import Probe
 from ..models.router_agent import RouterAgent
-from .traffic_config import NetworkBenchConfig
-from .traffic_verilog import TOP, probes
+from .base import System
+from .network_blocks import network_probes
+from .traffic_config import TrafficNetworkConfig
 
-__all__ = ["ClassCounts", "Measured", "NetworkBench", "check_measurement", "run_point"]
+__all__ = ["ClassCounts", "Measured", "TrafficNetwork", "check_measurement"]
 
 Place = tuple[int, int]
 """A node's number, or `MEASUREMENT_NODE`, and an address of its registers."""
@@ -89,7 +88,7 @@ class Measured:
 
 
 def check_measurement(*, warmup_cycles: int, window_cycles: int, limit_cycles: int) -> None:
-    """Raise ConfigError for a measurement that the bench's counters do not hold (`hdl/traffic/measurement.rdl`)."""
+    """Raise ConfigError for a measurement that the design's counters do not hold (`hdl/traffic/measurement.rdl`)."""
     for name, cycles, least in (
         ("warmup_cycles", warmup_cycles, 0),
         ("window_cycles", window_cycles, 1),
@@ -106,28 +105,26 @@ def check_measurement(*, warmup_cycles: int, window_cycles: int, limit_cycles: i
         )
 
 
-class NetworkBench:
-    """The bench: `config`, `clock`, and what a run has (`seed`, `random`, `progress`).
+class TrafficNetwork(System[TrafficNetworkConfig]):
+    """The traffic network inside its simulation. A watchdog ends the simulation with SimulationError when nothing has
+    moved for `config.watchdog_cycles` of a measurement, after writing the VL state of all routers into the log."""
 
-    A watchdog ends the simulation with SimulationError when nothing has moved for `config.watchdog_cycles`,
-    after writing the VL state of all routers into the log.
-    """
-
-    def __init__(self, config: NetworkBenchConfig, session: Session) -> None:
-        self.config = config
-        self.clock: Clock = session.clock
-        self.seed, self.random, self.progress = session.seed, session.random, session.progress
-        self._dut = session.dut
+    def __init__(self, config: TrafficNetworkConfig, session: Session) -> None:
+        super().__init__(config, session)
         self._request = native_api.signal("request")
         self._response = native_api.signal("response")
         self._levels: dict[int, set[int]] = {}
-        self.clock.spawn(self._watch(), "watchdog")
+        self.watch()
+
+    def probes(self) -> list[Probe]:
+        """VL state of all routers."""
+        return network_probes(self.config.network)
 
     def agent(self, router: int) -> RouterAgent:
         """The agent's port of a router, to be used by one coroutine at a time. Raises ConfigError unless
         `config.agents`."""
         if not self.config.agents:
-            raise ConfigError("NetworkBenchConfig.agents = False: the agents' ports are not open")
+            raise ConfigError("TrafficNetworkConfig.agents = False: the agents' ports are not open")
         return RouterAgent(self.clock, self.config.network.router, router)
 
     async def write(self, words: Iterable[tuple[Place, int]]) -> None:
@@ -207,7 +204,7 @@ class NetworkBench:
         place = {name: (MEASUREMENT_NODE, register.offset) for name, register in MEASUREMENT.items()}
         start = MEASUREMENT["CONTROL"].pack(start=1)
         settings = {"WARMUP": warmup_cycles, "WINDOW": window_cycles, "LIMIT": limit_cycles, "CONTROL": start}
-        native_api.signal("watchdog_limit").set(self.config.watchdog_cycles)
+        self.limit_watchdog(self.config.watchdog_cycles)
         await self.write((place[name], word) for name, word in settings.items())
         phases = native_api.signal("phase")
         whole = self.config.traffic.clear_cycles + warmup_cycles + window_cycles + limit_cycles
@@ -215,7 +212,7 @@ class NetworkBench:
         while (phase := Phase(phases.get())) is not Phase.DONE:
             self.progress(min(1.0, (self.clock.cycle - began) / whole), _PHASE_NAMES.get(phase, ""))
             await self.clock.change(self._dut.phase_event)
-        native_api.signal("watchdog_limit").set(0)
+        self.limit_watchdog(0)
         status, drained = await self.read([place["STATUS"], place["DRAINED"]])
         await self._look_for_errors()
         traffic = self.config.traffic
@@ -269,27 +266,8 @@ class NetworkBench:
         if dropped := native_api.signal("dropped").get():
             raise SimulationError(f"routers dropped {dropped} packets")
 
-    async def _watch(self) -> None:
-        await self.clock.change(self._dut.watchdog_fired)
-        state = probes(self.config)
-        print(f"watchdog: state in cycle {self.clock.cycle}", *report(TOP, state), sep="\n", flush=True)
-        stuck = summary(TOP, state)
-        raise SimulationError(
-            f"nothing has moved for {self.config.watchdog_cycles} cycles (now cycle {self.clock.cycle}); "
-            + (f"waiting: {stuck}" if stuck else "no flit waits in the network")
-        )
-
 
 def _pack(*, node: int, address: int, data: int = 0, write: int = 0) -> int:
     """A word of the request port."""
     values = {"valid": 1, "write": write, "node": node, "address": address, "data": data}
     return sum(value << REQUEST[name].offset for name, value in values.items())
-
-
-async def run_point(session: Session) -> Any:
-    """Make the bench of a session whose spec is `NetworkBenchConfig.job`'s, and run the coroutine named there
-    with the bench and its spec."""
-    bench = NetworkBench(NetworkBenchConfig(**session.spec["bench"]), session)
-    coroutine = load_coroutine(session.spec["entry"])
-    session.started = time.perf_counter()
-    return await coroutine(bench, session.spec["spec"])

@@ -1,4 +1,4 @@
-"""The network bench's structural Verilog: network, traffic nodes, measurement and watchdog, each made once."""
+"""A traffic network's structural Verilog: network, traffic nodes, measurement and watchdog, each made once."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 from lanikai.hdl.emit import to_verilog
 from lanikai.hdl.link import LinkSignature
+from lanikai.hdl.network import Network
 from lanikai.hdl.register_port import PROCESSOR_REQUEST, PROCESSOR_RESPONSE
 from lanikai.hdl.router.agent import has_agent
 from lanikai.hdl.router.router import DROPPED_BITS
 from lanikai.hdl.router.router import public_signals as router_signals
+from lanikai.hdl.traffic.config import TrafficConfig
 from lanikai.hdl.traffic.measurement import Measurement
 from lanikai.hdl.traffic.node import TrafficNode
 from lanikai.hdl.traffic.ports import CONTROL, REQUEST, RESPONSE, Phase
@@ -17,14 +19,13 @@ from lanikai.hdl.traffic.ports import CONTROL, REQUEST, RESPONSE, Phase
 from ..build.instances import instance, members, width
 from ..build.model import Design, Public
 from ..build.packet_view import packet_view, router_views, view
-from ..inside.watchdog import WATCHDOG_BITS, Probe, Watchdog
-from .network_blocks import bench_composition
-from .traffic_config import NetworkBenchConfig
+from ..inside.watchdog import WATCHDOG_BITS, Watchdog
+from .network_blocks import traffic_composition
 
-__all__ = ["TOP", "bench_design", "probes"]
+__all__ = ["TOP", "traffic_design"]
 
 TOP = "network_bench"
-"""Name of the top module."""
+"""Name of the top module: as wave files and their views have it."""
 
 _PORTS = {
     "request": ("input", REQUEST.size),
@@ -37,40 +38,42 @@ _PORTS = {
 }
 
 
-def _ports(config: NetworkBenchConfig) -> dict[str, tuple[str, int]]:
+def _ports(network: Network, agents: bool) -> dict[str, tuple[str, int]]:
     """Direction and width of the top module's ports, besides `clk`."""
     ports = dict(_PORTS)
-    if config.agents:
-        for router in range(config.network.routers):
+    if agents:
+        for router in range(network.routers):
             ports[f"router{router}_agent__request"] = ("input", PROCESSOR_REQUEST.size)
             ports[f"router{router}_agent__response"] = ("output", PROCESSOR_RESPONSE.size)
     return ports
 
 
-def bench_design(config: NetworkBenchConfig, *, composed: bool = False) -> Design:
-    """The design of a network bench.
+def traffic_design(
+    network: Network, traffic: TrafficConfig, *, agents: bool = False, composed: bool = False
+) -> Design:
+    """The design of a traffic network: `network`, with a traffic node `traffic` at each of its places.
 
-    `composed`: of blocks that are compiled once each (`composition.py`), without agents' ports.
+    - `agents`: the routers' agent ports are ports of the top module.
+    - `composed`: of blocks that are compiled once each (`composition.py`), without agents' ports.
 
     The top module's ports, besides `clk`: `request`, `response`: the traffic system's set-up port
     (`hdl/traffic/ports.py`), with a register of its own before it; `phase`, and `phase_event`, which changes
     with it; `dropped`: packets that routers threw away; `watchdog_limit`, `watchdog_fired`; with
-    `NetworkBenchConfig.agents` each router's `router{r}_agent__request` and `__response`. Instances:
+    `agents` each router's `router{r}_agent__request` and `__response`. Instances:
     `network`, `node{i}`, `measurement`, `watchdog`. There is no reset: registers start with their initial
     values.
     """
-    network, traffic = config.network, config.traffic
     if composed:
         return Design(
             top=TOP,
             sources={
                 "measurement.v": to_verilog(Measurement(traffic), name="measurement"),
                 "watchdog.v": to_verilog(Watchdog(), name="watchdog"),
-                f"{TOP}.v": "\n".join(_composed_top(config)) + "\n",
+                f"{TOP}.v": "\n".join(_composed_top(traffic)) + "\n",
             },
             public=tuple(Public(TOP, name, writable=kind == "input") for name, (kind, _) in _PORTS.items()),
             no_inline=("measurement",),
-            composition=bench_composition(network, traffic, TOP),
+            composition=traffic_composition(network, traffic, TOP),
         )
     blocks = network.block_verilog()
     sources = {f"{name}.v": text for name, text in blocks.items()}
@@ -80,9 +83,11 @@ def bench_design(config: NetworkBenchConfig, *, composed: bool = False) -> Desig
         "watchdog.v": to_verilog(Watchdog(), name="watchdog"),
         "network.v": network.verilog("network"),
         "packet_view.v": packet_view(traffic.link),
-        f"{TOP}.v": "\n".join(_top(config)) + "\n",
+        f"{TOP}.v": "\n".join(_top(network, traffic, agents)) + "\n",
     }
-    public = [Public(TOP, name, writable=kind == "input") for name, (kind, _) in _ports(config).items()]
+    public = [
+        Public(TOP, name, writable=kind == "input") for name, (kind, _) in _ports(network, agents).items()
+    ]
     for block in blocks:
         public += [
             Public(module, variable) for module, variable in router_signals(network.router, name=block)
@@ -96,23 +101,12 @@ def bench_design(config: NetworkBenchConfig, *, composed: bool = False) -> Desig
     )
 
 
-def probes(config: NetworkBenchConfig) -> list[Probe]:
-    """What the watchdog shows of a bench."""
-    router = config.network.router
-    lanes = tuple(f"port {port} VL {vl}" for port in range(router.ports) for vl in range(router.link.vls))
-    return [
-        Probe(f"network.router{number}", variable, lanes)
-        for number in range(config.network.routers)
-        for _, variable in router_signals(router)
-    ]
-
-
-def _top(config: NetworkBenchConfig) -> Iterator[str]:
-    nodes = range(config.traffic.nodes)
-    link = members(LinkSignature(config.traffic.link))
+def _top(network: Network, traffic: TrafficConfig, agents: bool) -> Iterator[str]:
+    nodes = range(traffic.nodes)
+    link = members(LinkSignature(traffic.link))
     clock = {"clk": "clk", "rst": "1'd0"}
     yield f"module {TOP} ("
-    ports = [f"{kind} {width(bits)}{name}" for name, (kind, bits) in _ports(config).items()]
+    ports = [f"{kind} {width(bits)}{name}" for name, (kind, bits) in _ports(network, agents).items()]
     yield ",\n".join(f"  {port}" for port in ["input clk", *ports])
     yield ");"
     # Logic that follows from a register is evaluated when that changes; from an input, in every evaluation.
@@ -123,7 +117,7 @@ def _top(config: NetworkBenchConfig) -> Iterator[str]:
     broadcast = {**clock, "request": "request_held"}
     network_pins = {**clock, "dropped": "dropped", "activity": "network_activity"}
     for i in nodes:
-        pins = {**broadcast, "control": "control", "node": f"{config.traffic.node_bits}'d{i}"}
+        pins = {**broadcast, "control": "control", "node": f"{traffic.node_bits}'d{i}"}
         for end, other in (("tx", "rx"), ("rx", "tx")):
             for member, bits in link.items():
                 wire = f"node{i}_{end}__{member}"
@@ -136,14 +130,14 @@ def _top(config: NetworkBenchConfig) -> Iterator[str]:
             yield f"  wire node{i}_{name};"
             pins[name] = f"node{i}_{name}"
         yield from instance("traffic_node", f"node{i}", pins)
-    if has_agent(config.network.router):
-        for router in range(config.network.routers):
+    if has_agent(network.router):
+        for router in range(network.routers):
             request, response = (f"router{router}_agent__{end}" for end in ("request", "response"))
             # Where there are no agents the routers' registers keep what reset gave them.
-            network_pins[request] = request if config.agents else f"{PROCESSOR_REQUEST.size}'d0"
-            network_pins[response] = response if config.agents else ""
+            network_pins[request] = request if agents else f"{PROCESSOR_REQUEST.size}'d0"
+            network_pins[response] = response if agents else ""
     yield from instance("network", "network", network_pins)
-    yield from router_views(config.network)
+    yield from router_views(network)
     for i in nodes:
         for end in ("tx", "rx"):
             yield from view(f"node{i}_{end}_packet", f"node{i}_{end}__valid", f"node{i}_{end}__payload")
@@ -174,10 +168,10 @@ def _top(config: NetworkBenchConfig) -> Iterator[str]:
     yield "endmodule"
 
 
-def _composed_top(config: NetworkBenchConfig) -> Iterator[str]:
-    """The top module of a bench whose routers and nodes are outside: their outputs come in as they are after the edge,
-    joined (`parts.Output`)."""
-    nodes = config.traffic.nodes
+def _composed_top(traffic: TrafficConfig) -> Iterator[str]:
+    """The top module of a network whose routers and nodes are outside: their outputs come in as they are after the
+    edge, joined (`parts.Output`)."""
+    nodes = traffic.nodes
     outside = {name: nodes for name in ("born", "done", "behind")}
     outside |= {"node_response": RESPONSE.size, "moving": 1, "dropped_sum": DROPPED_BITS}
     yield f"module {TOP} ("

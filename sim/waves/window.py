@@ -44,7 +44,7 @@ class WaveWindow:
         return cls(instances=tuple(names), **values)
 
     def check(self, system: Any) -> None:
-        """Raise UserError for an instance that `system` (a cluster or a network bench) has not."""
+        """Raise UserError for an instance that `system` (a cluster or a traffic network) has not."""
         network = getattr(system, "network", None)
         if network is None:
             if self.instances:

@@ -257,7 +257,7 @@ LONGEST = (
 )
 """Cycles of a measurement: what one counts from its start on, once a cycle at most."""
 RATE_RUN = MOST_CYCLES + 1024 * (SETUP_CYCLES * SETUP_TRIES)
-"""Cycles of a rate bench with as many flows as there can be."""
+"""Cycles of a rate unit with as many flows as there can be."""
 MOST_BURSTS = next(
     limit.le for limit in NicConfig.model_fields["host_dma_bursts"].metadata if hasattr(limit, "le")
 )

@@ -2,7 +2,7 @@
 
 import pytest
 from lanikai.sim.build.model import build
-from lanikai.sim.systems.cluster import build_cluster, cluster_preset
+from lanikai.sim.systems.cluster import cluster_preset
 from support.sim.counter import counter_design
 
 
@@ -21,4 +21,4 @@ def tiny_config():
 @pytest.fixture(scope="session")
 def tiny(tiny_config):
     """The model of the tiny cluster."""
-    return build_cluster(tiny_config)
+    return tiny_config.build()

@@ -6,7 +6,6 @@ from __future__ import annotations
 import pytest
 from lanikai.sim.experiments.measure.gm_hosts import gm_cluster
 from lanikai.sim.run import run
-from lanikai.sim.systems.cluster import ENTRY, cluster_spec
 
 # One worker for all: they share one build with the experiments on GM.
 pytestmark = pytest.mark.xdist_group("lanai4 cluster")
@@ -21,8 +20,8 @@ def history(tmp_path):
 
     def play(name, config=None, **spec):
         config = config or gm_cluster()
-        spec = cluster_spec(config, f"support.system.gm_faults:{name}", spec)
-        return run(config.build(), ENTRY, spec, out_dir=tmp_path, seed=1, timeout_seconds=600).value
+        job = config.job(f"support.system.gm_faults:{name}", spec)
+        return run(config.build(), *job, out_dir=tmp_path, seed=1, timeout_seconds=600).value
 
     return play
 

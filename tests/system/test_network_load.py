@@ -1,4 +1,4 @@
-"""network-load by the command line, and the network bench on it: throughput, latency, verdict, errors."""
+"""network-load by the command line, and the traffic network on it: throughput, latency, verdict, errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lanikai.sim.experiments.network_load import NetworkLoadParameters
 from lanikai.sim.run import run
 
 # Small enough to build in well under a minute: one worker for all, they share one build.
-pytestmark = pytest.mark.xdist_group("network bench")
+pytestmark = pytest.mark.xdist_group("traffic network")
 SETTINGS = {"network": "router3", "allocator": "wavefront", "vls": 4, "packet_flits": 10, "flit_bits": 64}
 PARAMETERS = NetworkLoadParameters(**SETTINGS, class_shares=[0.25, 0.75])
 

@@ -2,7 +2,6 @@
 
 import pytest
 from lanikai.sim.run import run
-from lanikai.sim.systems.cluster import ENTRY, cluster_spec
 from support.system.owner_cluster import CONFIG
 
 pytestmark = pytest.mark.xdist_group("owners")
@@ -15,8 +14,8 @@ def model():
 
 @pytest.mark.parametrize("accesses", [2_000, pytest.param(100_000, marks=pytest.mark.full)])
 def test_a_stranger_changes_nothing(model, accesses, tmp_path):
-    spec = cluster_spec(CONFIG, "support.system.owner_isolation:isolation", {"accesses": accesses})
-    found = run(model, ENTRY, spec, out_dir=tmp_path, seed=accesses).value
+    job = CONFIG.job("support.system.owner_isolation:isolation", {"accesses": accesses})
+    found = run(model, *job, out_dir=tmp_path, seed=accesses).value
     assert found["accesses"] == accesses
     # It did try: doorbells that were served, writes and accesses that were refused.
     assert found["served"] > accesses / 20 and found["refused"] > accesses / 4

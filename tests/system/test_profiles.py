@@ -6,7 +6,7 @@ import random
 
 import pytest
 from lanikai.sim.run import run
-from lanikai.sim.systems.cluster import ENTRY, build_cluster, cluster_preset, cluster_spec
+from lanikai.sim.systems.cluster import cluster_preset
 
 
 def transfer(name: str, folder) -> dict:
@@ -14,12 +14,11 @@ def transfer(name: str, folder) -> dict:
     config = cluster_preset(name, nodes=2, memory_bytes=1 << 20)
     file = folder / "file"
     file.write_bytes(random.Random(5).randbytes(24 * 1024 + 13))
-    spec = cluster_spec(
-        config,
+    job = config.job(
         "lanikai.sim.experiments.transfer:measure",
         {"file": str(file), "message_bytes": 8192},
     )
-    return run(build_cluster(config), ENTRY, spec, out_dir=folder, seed=1).value
+    return run(config.build(), *job, out_dir=folder, seed=1).value
 
 
 @pytest.mark.full

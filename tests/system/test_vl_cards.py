@@ -3,7 +3,7 @@
 import pytest
 from lanikai.hdl.config import LinkConfig, NicConfig, RouterConfig, preset
 from lanikai.sim.run import run
-from lanikai.sim.systems.cluster import ENTRY, build_cluster, cluster_preset, cluster_spec
+from lanikai.sim.systems.cluster import cluster_preset
 
 LINK = preset(LinkConfig, "iba", vls=4)
 CONFIG = cluster_preset(
@@ -19,8 +19,8 @@ CONFIG = cluster_preset(
 @pytest.fixture
 def exchange(tmp_path):
     def measure(**spec):
-        spec = cluster_spec(CONFIG, "support.system.vl_cards:exchange", {"held": None, "until": 0, **spec})
-        found = run(build_cluster(CONFIG), ENTRY, spec, out_dir=tmp_path, seed=1).value
+        job = CONFIG.job("support.system.vl_cards:exchange", {"held": None, "until": 0, **spec})
+        found = run(CONFIG.build(), *job, out_dir=tmp_path, seed=1).value
         # Whole, in order in each VL, all of them, and all credits are home.
         for vl, wanted in enumerate(spec["spec"]["packets"]):
             assert [number for v, number in found["came"] if v == vl] == list(range(wanted))

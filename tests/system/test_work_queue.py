@@ -8,7 +8,6 @@ from lanikai.hdl.config import ConfigError
 from lanikai.sim.errors import SimulationError
 from lanikai.sim.host.config import KitConfig, cycles
 from lanikai.sim.run import run
-from lanikai.sim.systems.cluster import ENTRY, cluster_spec
 from support.system.owner_cluster import CONFIG
 
 pytestmark = pytest.mark.xdist_group("owners")
@@ -23,8 +22,7 @@ def model():
 def point(model, name, spec, folder, seed=3, config=CONFIG):
     return run(
         model,
-        ENTRY,
-        cluster_spec(config, f"support.system.work_queue_points:{name}", spec),
+        *config.job(f"support.system.work_queue_points:{name}", spec),
         out_dir=folder,
         seed=seed,
     )
@@ -65,8 +63,8 @@ def test_passing_over_quiet_cycles_changes_nothing(model, tmp_path, seed):
     found = []
     for skip in (False, True):
         config = CONFIG.replace(skip_quiet=skip)
-        job = cluster_spec(config, "support.system.work_queue_points:silent", spec)
-        found.append(run(model, ENTRY, job, out_dir=tmp_path / str(skip), seed=seed).value)
+        job = config.job("support.system.work_queue_points:silent", spec)
+        found.append(run(model, *job, out_dir=tmp_path / str(skip), seed=seed).value)
     plain, skipping = found
     assert plain.pop("skipped") == 0
     assert skipping.pop("skipped") > 0.5 * plain["end"]
@@ -229,9 +227,7 @@ def test_the_example_of_the_page_runs(model, tmp_path, monkeypatch):
     (example,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     (tmp_path / "hello.py").write_text(example)
     monkeypatch.syspath_prepend(str(tmp_path))
-    found = run(
-        model, ENTRY, cluster_spec(CONFIG, "hello:main", {"text": "a word"}), out_dir=tmp_path, seed=1
-    )
+    found = run(model, *CONFIG.job("hello:main", {"text": "a word"}), out_dir=tmp_path, seed=1)
     assert found.value == "a word"
 
 

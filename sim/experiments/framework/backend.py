@@ -35,7 +35,7 @@ class Built(Protocol):
 
 
 class System(Protocol):
-    """A configuration that can be simulated: `ClusterConfig`, `NetworkBenchConfig`."""
+    """A configuration that can be simulated: `ClusterConfig`, `TrafficNetworkConfig`."""
 
     def build(self, variant: Variant = "fast", progress: Progress | None = None) -> Any:
         """Its model (`lanikai.sim.build.model.Model`), from the cache if it was built before."""

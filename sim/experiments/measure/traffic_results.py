@@ -1,4 +1,4 @@
-"""The common part of experiments on a network bench: checks of traffic, running a point, results by their names."""
+"""The common part of experiments on a traffic network: checks of traffic, running a point, results by their names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lanikai.hdl.traffic.config import TrafficConfig
 from lanikai.hdl.traffic.setup import ClassSetup
 
 if TYPE_CHECKING:
-    from ...systems.traffic_network import NetworkBench
+    from ...systems.traffic_network import TrafficNetwork
 
 __all__ = [
     "ACCEPTED",
@@ -123,18 +123,18 @@ def check_traffic(classes: Sequence[ClassSetup], config: TrafficConfig, *, windo
             )
 
 
-async def measure(bench: NetworkBench, spec: Mapping[str, Any]) -> dict[str, Any]:
+async def measure(system: TrafficNetwork, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point."""
     classes = [ClassSetup(**setup) for setup in spec["classes"]]
-    await bench.start_nodes()
-    await bench.set_classes(classes)
-    measured = await bench.measure(
+    await system.start_nodes()
+    await system.set_classes(classes)
+    measured = await system.measure(
         warmup_cycles=spec["warmup_cycles"],
         window_cycles=spec["window_cycles"],
         limit_cycles=spec["limit_cycles"],
     )
     found = measured.as_json()
-    traffic = bench.config.traffic
+    traffic = system.config.traffic
     found["active"] = [
         # A source may have more classes than are set up; those stay off.
         [

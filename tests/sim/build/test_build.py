@@ -20,9 +20,10 @@ from lanikai.sim.build.model import WRITERS, Design, Public, Recipe, build, sour
 from lanikai.sim.errors import MissingTool, UserError
 from lanikai.sim.experiments.measure.named_networks import named_network
 from lanikai.sim.machine import cores
-from lanikai.sim.systems.cluster import build_cluster, cluster_preset
-from lanikai.sim.systems.message_config import HostNetworkConfig
-from lanikai.sim.systems.traffic_config import NetworkBenchConfig
+from lanikai.sim.systems.cluster import cluster_preset
+from lanikai.sim.systems.message_config import MessageNetworkConfig
+from lanikai.sim.systems.rate_unit import RateUnitConfig
+from lanikai.sim.systems.traffic_config import TrafficNetworkConfig
 
 HERE = Path(__file__).parent
 LITTLE = Design(top="little", sources={"little.v": "module little(input clk, output reg q);\nendmodule\n"})
@@ -260,12 +261,13 @@ def test_cores_of_a_container(monkeypatch):
 
 
 def models():
-    """The recipes of every kind of system."""
+    """A system of every kind."""
     network = named_network("router2", RouterConfig())
     return {
         "cluster": cluster_preset("tiny"),
-        "network": NetworkBenchConfig(network=network),
-        "hosts": HostNetworkConfig(network=network),
+        "network": TrafficNetworkConfig(network=network),
+        "messages": MessageNetworkConfig(network=network),
+        "rate unit": RateUnitConfig(),
     }
 
 
@@ -303,7 +305,7 @@ def test_a_renamed_file_is_another_key(tmp_path):
         sources_hash(tmp_path / "empty")
 
 
-@pytest.mark.parametrize("kind", ["cluster", "network", "hosts"])
+@pytest.mark.parametrize("kind", ["cluster", "network", "messages", "rate unit"])
 def test_a_renamed_writer_is_built_anew(kind, tmp_path, monkeypatch):
     """A system whose design is written by a file that was renamed is made again, and not taken from the cache."""
     writers = tmp_path / "writers"
@@ -326,6 +328,6 @@ def test_a_renamed_writer_is_built_anew(kind, tmp_path, monkeypatch):
         for file in writers.iterdir():
             file.rename(writers / name)
         build_module._writers_hash.cache_clear()
-        build_cluster(system) if kind == "cluster" else system.build()
+        system.build()
     build_module._writers_hash.cache_clear()
     assert len(made) == 2

@@ -8,7 +8,7 @@ from lanikai.hdl.router.router import Router
 from lanikai.sim.build.composition import Block
 from lanikai.sim.errors import SimulationError
 from lanikai.sim.run import run
-from lanikai.sim.systems.traffic_config import NetworkBenchConfig
+from lanikai.sim.systems.traffic_config import TrafficNetworkConfig
 
 RANDOM = {"load": 0.15, "packet_flits": 9, "vl_count": 2}
 ON_OFF = {"mode": "on_off", "load": 0.8, "packet_flits": 6, "vl_first": 1, "on_cycles": 60, "off_cycles": 400}
@@ -96,7 +96,7 @@ def play(tmp_path, config, name, spec, seed=7):
 def test_the_same_to_the_cycle(tmp_path, case):
     """Every count, latency and histogram, and the cycle of the end; meanwhile no register changes in what rests."""
     network, classes = CASES[case]
-    config = NetworkBenchConfig(network=network, classes=len(classes))
+    config = TrafficNetworkConfig(network=network, classes=len(classes))
     spec = {"classes": classes, "trace": [40, 0, 13], "check": True}
     composed = play(tmp_path, config, "measured", spec)
     plain = play(tmp_path, config.replace(composed=False), "measured", spec | {"check": False})
@@ -109,7 +109,7 @@ def test_the_same_to_the_cycle(tmp_path, case):
 
 def test_the_watchdog_fires_in_the_same_cycle(tmp_path):
     """A hang is found in the cycle in which it would have been, with the state of every router."""
-    config = NetworkBenchConfig(network=CASES["mesh"][0], classes=2, watchdog_cycles=3000)
+    config = TrafficNetworkConfig(network=CASES["mesh"][0], classes=2, watchdog_cycles=3000)
     messages = []
     for composed in (True, False):
         with pytest.raises(SimulationError) as caught:

@@ -21,7 +21,7 @@ def test_up_to_16_flows_run_in_a_unit_of_16_and_more_in_one_of_1024():
     parameters = parse(EXPERIMENT, ["flows=[2,16,17]"])
     units = [EXPERIMENT.system(parameters, point).nic for point in EXPERIMENT.points(parameters, "quick")]
     assert [(unit.flows, unit.rate_tree) for unit in units[::2]] == [(16, False), (16, False), (1024, True)]
-    assert parse(EXPERIMENT, ["structure=tree"]).bench(2).nic.rate_tree
+    assert parse(EXPERIMENT, ["structure=tree"]).system(2).nic.rate_tree
 
 
 def outcome(parameters, load, rates, *, busy, packets=100):

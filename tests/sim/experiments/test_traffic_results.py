@@ -15,8 +15,8 @@ from lanikai.sim.experiments.measure.named_networks import named_network
 from lanikai.sim.experiments.measure.traffic_results import measure, percentile, traffic_results
 from lanikai.sim.experiments.network_load import NetworkLoad
 from lanikai.sim.experiments.vl_isolation import VlIsolation
-from lanikai.sim.systems.traffic_config import NetworkBenchConfig
-from lanikai.sim.systems.traffic_network import NetworkBench, check_measurement
+from lanikai.sim.systems.traffic_config import TrafficNetworkConfig
+from lanikai.sim.systems.traffic_network import TrafficNetwork, check_measurement
 
 
 def counts(**changes):
@@ -82,10 +82,10 @@ def test_loads_are_means_over_the_nodes_that_send():
 
 
 class Bench:
-    """A bench of two nodes that measures what it is told."""
+    """A traffic network of two nodes that measures what it is told."""
 
     def __init__(self, saturated, **changes):
-        self.config = NetworkBenchConfig(network=named_network("router2", RouterConfig()))
+        self.config = TrafficNetworkConfig(network=named_network("router2", RouterConfig()))
         self._counts = [[counts(**changes)], [counts(**changes)]]
         self._saturated = saturated
 
@@ -147,13 +147,13 @@ def test_designs_that_are_compared_have_the_same_traffic():
 
 def test_sinks_look_at_no_order_that_is_not_promised():
     """Service levels that share a VL may overtake each other, in whatever call they are set up."""
-    bench = object.__new__(NetworkBench)
-    bench.config = NetworkBenchConfig(network=named_network("router2", RouterConfig()))
-    bench._levels = {}
+    system = object.__new__(TrafficNetwork)
+    system.config = TrafficNetworkConfig(network=named_network("router2", RouterConfig()))
+    system._levels = {}
     low, high = ClassSetup(vl_first=0, vl_count=2), ClassSetup(vl_first=2, vl_count=2, service_level=1)
-    assert not bench._shares_vl([low, high])
-    assert not bench._shares_vl([low])
-    assert bench._shares_vl([high.replace(vl_first=1)])
+    assert not system._shares_vl([low, high])
+    assert not system._shares_vl([low])
+    assert system._shares_vl([high.replace(vl_first=1)])
 
 
 @settings(max_examples=50, deadline=None, derandomize=True)
@@ -208,7 +208,7 @@ def test_a_network_of_the_users_own(tmp_path):
     path = tmp_path / "triangle.json"
     path.write_text(json.dumps(TRIANGLE))
     parameters = parse(NetworkLoad(), [f"network={path}", "vls=2", "loads=[0.1]"])
-    network = parameters.bench("wavefront").network
+    network = parameters.system("wavefront").network
     assert (network.routers, network.router.ports, network.router.link.hop_bits) == (3, 3, 2)
     assert network.path(0, 2) == [(0, 2), (2, 0)]
 
@@ -312,13 +312,13 @@ def test_classes_of_their_own_kind():
         7,
     )
     assert (large.packet_flits, large.pattern, large.node, large.hot_fraction) == (40, "hot_spot", 5, 0.5)
-    assert parameters.bench("separable").network.router.vl_arbiter == "fixed_priority"
+    assert parameters.system("separable").network.router.vl_arbiter == "fixed_priority"
 
 
 def test_the_architectures_compared_are_the_presets():
     parameters = parse(NetworkLoad(), ["network=mesh2x2"])
     for allocator, name in (("separable", "yum2006"), ("wavefront", "high_throughput")):
-        assert parameters.bench(allocator).network.router == preset(RouterConfig, name)
+        assert parameters.system(allocator).network.router == preset(RouterConfig, name)
 
 
 def test_a_point_for_each_allocator_and_load():

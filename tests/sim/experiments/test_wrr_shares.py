@@ -8,7 +8,7 @@ from lanikai.sim.errors import UserError
 from lanikai.sim.experiments.framework.base import Outcome
 from lanikai.sim.experiments.framework.parameters import parse
 from lanikai.sim.experiments.wrr_shares import VARIANTS, WrrShares
-from lanikai.sim.systems.traffic_config import NetworkBenchConfig
+from lanikai.sim.systems.traffic_config import TrafficNetworkConfig
 
 EXPERIMENT = WrrShares()
 ALL = f"variants={','.join(VARIANTS)}"
@@ -144,4 +144,4 @@ def test_a_bench_has_agents_only_where_there_is_something_to_set():
     with pytest.raises(
         ConfigError, match=r"agents = True: network\.router has nothing that an agent could set"
     ):
-        NetworkBenchConfig(network=single_router(3, router=RouterConfig()), agents=True)
+        TrafficNetworkConfig(network=single_router(3, router=RouterConfig()), agents=True)

@@ -5,7 +5,7 @@ import time
 import pytest
 from lanikai.sim.errors import SimulationError
 from lanikai.sim.run import run
-from lanikai.sim.systems.cluster import ENTRY, cluster_preset, cluster_spec
+from lanikai.sim.systems.cluster import cluster_preset
 
 pytestmark = pytest.mark.xdist_group("gm-cluster")
 
@@ -16,8 +16,7 @@ def play(tmp_path, config, spec, *, skip, seed, entry="support.sim.skip_points:w
     began = time.perf_counter()
     done = run(
         config.build(),
-        ENTRY,
-        cluster_spec(config, entry, spec),
+        *config.job(entry, spec),
         out_dir=tmp_path / str(skip),
         seed=seed,
     )

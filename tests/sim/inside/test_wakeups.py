@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from lanikai.sim.run import run
-from lanikai.sim.systems.cluster import ENTRY, cluster_preset, cluster_spec
+from lanikai.sim.systems.cluster import cluster_preset
 
 pytestmark = pytest.mark.xdist_group("gm-cluster")
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "speed.md"
@@ -15,8 +15,8 @@ SIDES = ("sender", "receiver")
 def count(tmp_path, **spec):
     """Wake-ups by coroutine, of messages from node 0 to node 1."""
     config = cluster_preset("lanai4", nodes=4, memory_bytes=1 << 20)
-    job = cluster_spec(config, "support.sim.wakeup_points:messages", spec)
-    return run(config.build(), ENTRY, job, out_dir=tmp_path, seed=1).value
+    job = config.job("support.sim.wakeup_points:messages", spec)
+    return run(config.build(), *job, out_dir=tmp_path, seed=1).value
 
 
 def hosts(wakeups):

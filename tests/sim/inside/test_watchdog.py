@@ -9,7 +9,6 @@ from lanikai.sim.errors import SimulationError
 from lanikai.sim.inside.deliveries import quiet_cycles
 from lanikai.sim.inside.watchdog import WATCHDOG_BITS, Probe, Watchdog
 from lanikai.sim.run import run
-from lanikai.sim.systems.cluster import ENTRY, cluster_spec
 
 
 def test_counts_quiet_cycles():
@@ -102,7 +101,7 @@ def test_hang_is_found_and_told(tiny, tiny_config, tmp_path):
     the log has every block's state."""
     config = tiny_config.replace(watchdog_cycles=500)
     with pytest.raises(SimulationError) as caught:
-        run(tiny, ENTRY, cluster_spec(config, "support.sim.sim_points:hang", {"bytes": 64}), out_dir=tmp_path)
+        run(tiny, *config.job("support.sim.sim_points:hang", {"bytes": 64}), out_dir=tmp_path)
     message = str(caught.value)
     assert message.startswith("nothing has moved for 500 cycles (now cycle ")
     assert "waiting: network.router0 input_occupied: port 0 VL 0" in message
@@ -120,8 +119,7 @@ def test_a_message_that_is_never_taken_ends_the_run(tiny, tiny_config, tmp_path)
     with pytest.raises(SimulationError) as caught:
         run(
             tiny,
-            ENTRY,
-            cluster_spec(config, "support.sim.sim_points:no_receive_buffer", {}),
+            *config.job("support.sim.sim_points:no_receive_buffer", {}),
             out_dir=tmp_path,
         )
     message = str(caught.value)
@@ -157,8 +155,7 @@ def test_the_limit_ends_the_run(tiny, tiny_config, tmp_path):
     ):
         run(
             tiny,
-            ENTRY,
-            cluster_spec(config, "support.sim.sim_points:no_receive_buffer", {}),
+            *config.job("support.sim.sim_points:no_receive_buffer", {}),
             out_dir=tmp_path,
         )
 

@@ -5,7 +5,7 @@ from lanikai.firmware.costs import CostTable
 from lanikai.firmware.processor import processors
 from lanikai.hdl.config import NicConfig, preset
 from lanikai.sim.run import run
-from lanikai.sim.systems.cluster import ENTRY, build_cluster, cluster_preset, cluster_spec
+from lanikai.sim.systems.cluster import cluster_preset
 
 CONFIG = cluster_preset(
     "tiny",
@@ -21,10 +21,8 @@ CONFIG = cluster_preset(
 
 
 def exchange(folder, processors, *, count=24):
-    spec = cluster_spec(
-        CONFIG, "support.sim.pair_points:exchange", {"count": count, "processors": processors}
-    )
-    return run(build_cluster(CONFIG), ENTRY, spec, out_dir=folder, seed=1).value
+    job = CONFIG.job("support.sim.pair_points:exchange", {"count": count, "processors": processors})
+    return run(CONFIG.build(), *job, out_dir=folder, seed=1).value
 
 
 def test_two_processors_send_and_receive_at_once(tmp_path):
@@ -50,8 +48,8 @@ def test_a_lock_keeps_one_processors_accesses_together(tmp_path):
     """A word that both read and write: without the lock additions are lost."""
 
     def total(locked):
-        spec = cluster_spec(CONFIG, "support.sim.pair_points:count", {"times": 30, "locked": locked})
-        return run(build_cluster(CONFIG), ENTRY, spec, out_dir=tmp_path, seed=1).value
+        job = CONFIG.job("support.sim.pair_points:count", {"times": 30, "locked": locked})
+        return run(CONFIG.build(), *job, out_dir=tmp_path, seed=1).value
 
     assert total(True) == {"total": 60, "heard": [41, 42]}
     assert total(False)["total"] < 60
@@ -62,8 +60,8 @@ def test_timers_of_both_fire_in_their_cycle_when_time_is_passed_over(tmp_path):
 
     def woken(skip_quiet):
         config = CONFIG.replace(skip_quiet=skip_quiet)
-        spec = cluster_spec(config, "support.sim.pair_points:timers", {"times": 12})
-        return run(build_cluster(config), ENTRY, spec, out_dir=tmp_path, seed=5).value
+        job = config.job("support.sim.pair_points:timers", {"times": 12})
+        return run(config.build(), *job, out_dir=tmp_path, seed=5).value
 
     fast, slow = woken(True), woken(False)
     assert fast["woken"] == slow["woken"] and len(fast["woken"]) == 48

@@ -10,8 +10,8 @@ from lanikai.sim.cli import program
 from lanikai.sim.experiments.measure.named_networks import named_network
 from lanikai.sim.speed.cases import CASES, LOADS, BenchCase, find_cases
 from lanikai.sim.speed.report import BenchReport, earlier, result
-from lanikai.sim.systems.message_config import HostNetworkConfig
-from lanikai.sim.systems.traffic_config import NetworkBenchConfig
+from lanikai.sim.systems.message_config import MessageNetworkConfig
+from lanikai.sim.systems.traffic_config import TrafficNetworkConfig
 
 CASE = BenchCase(model="router2", load=0.3, cycles=1000)
 KEPT_KEYS = {
@@ -83,7 +83,7 @@ def test_wrong_input(arguments, message, tmp_path, monkeypatch, capsys):
 
 def test_a_measurement(tmp_path, monkeypatch):
     """A small network, for real: stretches under cocotb and by the model alone."""
-    config = NetworkBenchConfig(network=named_network("router2", SMALL))
+    config = TrafficNetworkConfig(network=named_network("router2", SMALL))
     monkeypatch.setattr(BenchCase, "system", lambda self: config)
     monkeypatch.setattr(
         BenchCase, "job", lambda self, runs: ("lanikai.sim.speed.points:network_rate", spec | {"runs": runs})
@@ -109,7 +109,7 @@ def test_a_measurement(tmp_path, monkeypatch):
 @pytest.mark.full
 def test_hosts_in_python(tmp_path, monkeypatch, capsys):
     """A small network of hosts, for real: every message checked, and a profile whose parts are a whole cycle."""
-    config = HostNetworkConfig(network=named_network("router3", SMALL))
+    config = MessageNetworkConfig(network=named_network("router3", SMALL))
     spec = {"cycles": 3000, "warmup_cycles": 500, "load": 0.2, "packet_flits": 8, "vls": 2}
     monkeypatch.setattr(BenchCase, "system", lambda self: config)
     entry = "lanikai.sim.speed.host_points:hosts_rate"

@@ -5,14 +5,7 @@ from lanikai.hdl.config import ConfigError, LinkConfig, NicConfig, RouterConfig
 from lanikai.hdl.nic.ports import SRAM_BASE
 from lanikai.sim.errors import SimulationError
 from lanikai.sim.run import run
-from lanikai.sim.systems.cluster import (
-    ENTRY,
-    ClusterConfig,
-    build_cluster,
-    cluster_preset,
-    cluster_preset_names,
-    cluster_spec,
-)
+from lanikai.sim.systems.cluster import ClusterConfig, cluster_preset, cluster_preset_names
 
 pytestmark = pytest.mark.xdist_group("tiny")
 
@@ -20,8 +13,7 @@ pytestmark = pytest.mark.xdist_group("tiny")
 def point(model, config, name, folder, spec=None, seed=1):
     return run(
         model,
-        ENTRY,
-        cluster_spec(config, f"support.sim.sim_points:{name}", spec or {}),
+        *config.job(f"support.sim.sim_points:{name}", spec or {}),
         out_dir=folder,
         seed=seed,
     )
@@ -78,7 +70,7 @@ def test_a_chain_of_routers_has_ports_for_nodes_and_neighbours():
 
 def test_second_build_is_instant(tiny, tiny_config):
     """Another watchdog limit is the same model; a known one needs no elaboration."""
-    again = build_cluster(tiny_config.replace(watchdog_cycles=7))
+    again = tiny_config.replace(watchdog_cycles=7).build()
     assert again.cached and again.seconds < 3 and again.executable == tiny.executable
 
 

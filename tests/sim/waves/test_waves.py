@@ -8,7 +8,7 @@ from lanikai.sim.build.compiler import require_trace_header
 from lanikai.sim.build.model import build
 from lanikai.sim.errors import MissingTool, UserError
 from lanikai.sim.run import run
-from lanikai.sim.systems.cluster import ENTRY, build_cluster, cluster_preset, cluster_spec
+from lanikai.sim.systems.cluster import cluster_preset
 from lanikai.sim.waves.fst import Variable, _lz4, end_time, read_hierarchy, waveforms
 from lanikai.sim.waves.save_file import (
     KIND_IDLE,
@@ -37,9 +37,9 @@ def tracing():
 @pytest.fixture(scope="module")
 def traced(tracing, tiny_config, tmp_path_factory):
     """The waves of two packets."""
-    model = build_cluster(tiny_config, "waves")
-    spec = cluster_spec(tiny_config, "support.sim.sim_points:packets", {"count": 2, "bytes": 128})
-    result = run(model, ENTRY, spec, out_dir=tmp_path_factory.mktemp("waves"), name="point")
+    model = tiny_config.build("waves")
+    job = tiny_config.job("support.sim.sim_points:packets", {"count": 2, "bytes": 128})
+    result = run(model, *job, out_dir=tmp_path_factory.mktemp("waves"), name="point")
     assert result.value["equal"] and result.waves is not None
     return result.waves
 
@@ -171,11 +171,11 @@ def test_a_packet_can_be_followed_from_hop_to_hop(traced, where):
 
 def test_a_window_of_some_instances(tiny_config, traced, tmp_path_factory, monkeypatch):
     """Waves begin and end where they are asked to, and hold no other instance's signals."""
-    model = build_cluster(tiny_config, "waves")
-    spec = cluster_spec(tiny_config, "support.sim.sim_points:packets", {"count": 2, "bytes": 128})
+    model = tiny_config.build("waves")
+    job = tiny_config.job("support.sim.sim_points:packets", {"count": 2, "bytes": 128})
     folder = tmp_path_factory.mktemp("window")
     window = WaveWindow(first_cycle=300, cycles=100, instances=("node0",))
-    found = run(model, ENTRY, spec, out_dir=folder, name="point", window=window).waves
+    found = run(model, *job, out_dir=folder, name="point", window=window).waves
     import pywellen
 
     waveform = pywellen.Waveform(str(found))
@@ -190,8 +190,8 @@ def test_a_window_of_some_instances(tiny_config, traced, tmp_path_factory, monke
     # A file that has its largest size is whole, and the log says where it ends.
     small = WaveWindow(cycles=0, limit_mb=1)
     monkeypatch.setattr(WaveWindow, "arguments", lambda self, top: ["--trace-limit", "20000"])
-    spec = cluster_spec(tiny_config, "support.sim.sim_points:packets", {"count": 20, "bytes": 128})
-    done = run(model, ENTRY, spec, out_dir=folder, name="small", window=small)
+    job = tiny_config.job("support.sim.sim_points:packets", {"count": 20, "bytes": 128})
+    done = run(model, *job, out_dir=folder, name="small", window=small)
     log = (folder / "small.log").read_text()
     (ended,) = re.findall(r"waves: end in cycle (\d+): 0 MB are written, the limit", log)
     assert end_time(done.waves) <= 10 * int(ended) < 10 * (done.cycles - 100)

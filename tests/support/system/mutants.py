@@ -220,25 +220,25 @@ def rate_registers_take_every_idt_for_one_slot(spec: Mapping[str, Any]) -> None:
 
 @mutant
 def flow_0_has_a_thousand_times_its_idt(spec: Mapping[str, Any]) -> None:
-    """One flow of the rate bench is starved."""
-    _bench_idts(lambda flow, idt: 1000 * idt if flow == 0 else idt)
+    """One flow of the rate unit is starved."""
+    _unit_idts(lambda flow, idt: 1000 * idt if flow == 0 else idt)
 
 
 @mutant
 def every_flow_has_ten_times_its_idt(spec: Mapping[str, Any]) -> None:
-    """All flows of the rate bench are slow."""
-    _bench_idts(lambda flow, idt: 10 * idt)
+    """All flows of the rate unit are slow."""
+    _unit_idts(lambda flow, idt: 10 * idt)
 
 
-def _bench_idts(change: Callable[[int, int], int]) -> None:
-    from lanikai.sim.systems.rate_unit import RateBench
+def _unit_idts(change: Callable[[int, int], int]) -> None:
+    from lanikai.sim.systems.rate_unit import RateUnit
 
-    right = RateBench.set_flow
+    right = RateUnit.set_flow
 
     async def set_flow(self: Any, flow: int, *, idt_ticks: int, ndt_ticks: int) -> None:
         await right(self, flow, idt_ticks=change(flow, idt_ticks), ndt_ticks=ndt_ticks)
 
-    RateBench.set_flow = set_flow
+    RateUnit.set_flow = set_flow
 
 
 @mutant
@@ -491,19 +491,19 @@ def tailgating_costs_every_message(spec: Mapping[str, Any]) -> None:
 @mutant
 def sinks_lose_a_fifth(spec: Mapping[str, Any]) -> None:
     """Sinks count four of five flits that come."""
-    _counts(lambda bench: 0.8)
+    _counts(lambda network: 0.8)
 
 
 @mutant
 def wavefront_loses_half(spec: Mapping[str, Any]) -> None:
     """Behind the wavefront allocator sinks count half of the flits that come."""
-    _counts(lambda bench: 0.5 if bench.config.network.router.allocator == "wavefront" else 1.0)
+    _counts(lambda network: 0.5 if network.config.network.router.allocator == "wavefront" else 1.0)
 
 
 def _counts(part: Callable[[Any], float]) -> None:
-    from lanikai.sim.systems.traffic_network import NetworkBench
+    from lanikai.sim.systems.traffic_network import TrafficNetwork
 
-    right = NetworkBench.measure
+    right = TrafficNetwork.measure
 
     async def measure(self: Any, **options: Any) -> Any:
         found = await right(self, **options)
@@ -513,7 +513,7 @@ def _counts(part: Callable[[Any], float]) -> None:
         ]
         return replace(found, counts=counts)
 
-    NetworkBench.measure = measure
+    TrafficNetwork.measure = measure
 
 
 @mutant
@@ -535,14 +535,14 @@ def vls_send_little(spec: Mapping[str, Any]) -> None:
 
 
 def _classes(change: Callable[[int, Any], Any]) -> None:
-    from lanikai.sim.systems.traffic_network import NetworkBench
+    from lanikai.sim.systems.traffic_network import TrafficNetwork
 
-    right = NetworkBench.set_classes
+    right = TrafficNetwork.set_classes
 
     async def set_classes(self: Any, classes: Any, nodes: Any = None) -> None:
         await right(self, [change(number, setup) for number, setup in enumerate(classes)], nodes)
 
-    NetworkBench.set_classes = set_classes
+    TrafficNetwork.set_classes = set_classes
 
 
 @mutant

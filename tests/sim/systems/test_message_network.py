@@ -8,16 +8,16 @@ from lanikai.hdl.config import LinkConfig, RouterConfig
 from lanikai.sim.errors import SimulationError
 from lanikai.sim.experiments.measure.named_networks import named_network
 from lanikai.sim.run import run
-from lanikai.sim.systems.message_config import HostNetworkConfig
+from lanikai.sim.systems.message_config import MessageNetworkConfig
 
 ROUTER = RouterConfig(
     link=LinkConfig(flit_bits=32, vls=2), ports=2, input_buffer_flits=4, output_buffer_flits=4
 )
-CONFIG = HostNetworkConfig(network=named_network("router3", ROUTER), ring_slots=4)
+CONFIG = MessageNetworkConfig(network=named_network("router3", ROUTER), ring_slots=4)
 
 
 @pytest.fixture
-def play(tmp_path, points):
+def play(tmp_path):
     def played(point, spec=None, *, seed=1, config=CONFIG):
         entry, job = config.job(f"support.sim.hosts_points:{point}", spec or {})
         return run(config.build(), entry, job, out_dir=tmp_path, seed=seed).value
