@@ -32,7 +32,9 @@ class ClusterConfig(SystemConfig):
     title = "cluster"
     inside = "lanikai.sim.systems.cluster:Cluster"
     # The watchdog's limit is an input of the design; the other limits and the firmware are none of it.
-    not_in_design = frozenset({"firmware", "watchdog_cycles", "delivery_cycles", "limit_cycles", "skip_quiet"})
+    not_in_design = frozenset(
+        {"firmware", "watchdog_cycles", "delivery_cycles", "limit_cycles", "skip_quiet"}
+    )
 
     nodes: int = Field(3, ge=1, le=64, description="nodes; on one router node i is at port i")
     chain: tuple[int, ...] = Field(
