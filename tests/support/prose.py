@@ -17,7 +17,7 @@ _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _CODE = re.compile(r"`[^`]*`")
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _ITEM = re.compile(r"^\s*(?:[-*]|\d+\.)\s")
-_END = re.compile(r"(?<=[.!?])[)\"'*]*\s+(?=[A-Z(`\"'])")
+_END = re.compile(r"(?<=[.!?])[)\"'*]*\s+(?=\**[A-Z(`\"'])")
 _WORD = re.compile(r"[A-Za-z0-9]")
 
 
