@@ -28,13 +28,13 @@ def point(model, name, spec, folder, seed=3, config=CONFIG):
     )
 
 
-def test_three_ways_of_a_descriptor_give_the_same_bytes_at_different_costs(model, tmp_path, monkeypatch):
+def test_three_ways_of_a_descriptor_give_the_same_bytes_at_different_costs(model, tmp_path):
     """A burst of messages is posted with one doorbell. Both cards: every descriptor by a DMA of its own; one a burst,
     the others with the data before them; none."""
     found = {}
     for way in ("fetched", "tailgated", "shadow"):
         spec = {"descriptors": way, "bytes": 64, "burst": BURST, "bursts": BURSTS}
-        found[way] = point(model, "messages", spec, tmp_path, monkeypatch).value
+        found[way] = point(model, "messages", spec, tmp_path).value
         assert found[way]["dropped"] == 0
     assert len({values["sha256"] for values in found.values()}) == 1
     count = BURST * BURSTS
@@ -71,9 +71,9 @@ def test_passing_over_quiet_cycles_changes_nothing(model, tmp_path, seed):
     assert skipping == plain
 
 
-def test_a_process_is_told_what_it_may_not_and_others_go_on(model, tmp_path, monkeypatch):
+def test_a_process_is_told_what_it_may_not_and_others_go_on(model, tmp_path):
     """Regions, channels, queues: each refusal by its own error or status, in these words."""
-    found = point(model, "refusals", {}, tmp_path, monkeypatch).value
+    found = point(model, "refusals", {}, tmp_path).value
     assert found["statuses"] == {
         "somebody else's region": "NOT_OWNER",
         "a region that is gone": "NO_REGION",
@@ -106,8 +106,8 @@ def test_a_process_is_told_what_it_may_not_and_others_go_on(model, tmp_path, mon
 
 
 @pytest.mark.parametrize("descriptors", [pytest.param("fetched", marks=pytest.mark.full), "shadow"])
-def test_what_is_refused_leaves_nothing_behind(descriptors, model, tmp_path, monkeypatch):
-    found = point(model, "mistakes", {"descriptors": descriptors}, tmp_path, monkeypatch).value
+def test_what_is_refused_leaves_nothing_behind(descriptors, model, tmp_path):
+    found = point(model, "mistakes", {"descriptors": descriptors}, tmp_path).value
     not_its_own = "is not its own: a channel's ends are told in queues of its own process"
     assert found.pop("errors") == {
         "second of two too long": "descriptor: bytes = 0x10000: 0 to 0xffff",
@@ -126,22 +126,22 @@ def test_what_is_refused_leaves_nothing_behind(descriptors, model, tmp_path, mon
     assert found == {"heard": heard, "free": [2, 2], "more": False, "pages": 0}
 
 
-def test_a_process_that_never_stops_ringing_holds_up_nobody(model, tmp_path, monkeypatch):
-    found = point(model, "ringing", {"messages": 3}, tmp_path, monkeypatch).value
+def test_a_process_that_never_stops_ringing_holds_up_nobody(model, tmp_path):
+    found = point(model, "ringing", {"messages": 3}, tmp_path).value
     assert found["came"] == 3 and found["rings"] > 1000
 
 
-def test_a_slow_consumer_gets_an_error_and_can_begin_anew(model, tmp_path, monkeypatch):
-    found = point(model, "overrun", {}, tmp_path, monkeypatch).value
+def test_a_slow_consumer_gets_an_error_and_can_begin_anew(model, tmp_path):
+    found = point(model, "overrun", {}, tmp_path).value
     assert found["error"] == (
         "node 0: completion queue 1 of 2 entries was overrun at entry 1: reap it more often, or make it longer"
     )
     assert found["seen_before"] == [0] and found["seen_after"] == [4]
 
 
-def test_what_strangers_send_is_dropped_and_touches_nothing(model, tmp_path, monkeypatch):
+def test_what_strangers_send_is_dropped_and_touches_nothing(model, tmp_path):
     """A message that named somebody else's channel once took its receiver's descriptor and was delivered."""
-    assert point(model, "strangers", {}, tmp_path, monkeypatch).value == {
+    assert point(model, "strangers", {}, tmp_path).value == {
         "untouched": True,
         "status": "OK",
         "bytes": "from B, a friend",
@@ -149,28 +149,28 @@ def test_what_strangers_send_is_dropped_and_touches_nothing(model, tmp_path, mon
     }
 
 
-def test_doorbells_are_taken_while_a_queue_stalls(model, tmp_path, monkeypatch):
+def test_doorbells_are_taken_while_a_queue_stalls(model, tmp_path):
     """The consumer's index comes by the bus that a doorbell held whose queue was full: nothing ever moved again."""
     rings = 3 * CONFIG.nic.doorbell_queue_entries
-    found = point(model, "slow_consumer", {"rings": rings}, tmp_path, monkeypatch).value
+    found = point(model, "slow_consumer", {"rings": rings}, tmp_path).value
     assert found["reaped"] == list(range(6)) and found["cycles"] < 30_000
     assert found["rang before"] == found["rang"] == rings
     assert found["waits"] == "node 0 waits for COMPLETION_POST: a completion queue that stalls is full"
 
 
-def test_firmware_that_polls_for_ever_is_found(tmp_path, monkeypatch):
+def test_firmware_that_polls_for_ever_is_found(tmp_path):
     """Its looks at a register are no progress."""
     config = CONFIG.replace(delivery_cycles=50_000)
     with pytest.raises(SimulationError) as error:
-        point(config.build(), "never_looks", {}, tmp_path, monkeypatch, config=config)
+        point(config.build(), "never_looks", {}, tmp_path, config=config)
     said = re.sub(r"\d{4,}", "N", str(error.value))
     assert "nothing has been delivered for N cycles, though messages wait (now cycle N)" in said
     assert "node 0 waits for COMPLETION_POST: a completion queue that stalls is full" in said
 
 
 @pytest.mark.parametrize("way", ["wait", "spin"])
-def test_a_ring_that_the_bus_refuses_wakes_its_process_with_an_error(way, model, tmp_path, monkeypatch):
-    assert point(model, "broken_ring", {"way": way}, tmp_path, monkeypatch).value == {
+def test_a_ring_that_the_bus_refuses_wakes_its_process_with_an_error(way, model, tmp_path):
+    assert point(model, "broken_ring", {"way": way}, tmp_path).value == {
         "error": "node 0: completion queue 0 is dead at entry 0: the bus answered the card's write into its ring with "
         "an error; make it anew",
         "goes on": "OK",
@@ -178,34 +178,32 @@ def test_a_ring_that_the_bus_refuses_wakes_its_process_with_an_error(way, model,
     }
 
 
-def test_every_descriptor_is_sent_once_though_it_is_rung_while_another_is_sent(model, tmp_path, monkeypatch):
-    found = point(model, "rung_while_sending", {"messages": 12}, tmp_path, monkeypatch).value
+def test_every_descriptor_is_sent_once_though_it_is_rung_while_another_is_sent(model, tmp_path):
+    found = point(model, "rung_while_sending", {"messages": 12}, tmp_path).value
     assert found == {"sent": 12, "posted": 12}
 
 
-def test_a_queue_that_lives_is_made_anew_without_an_entry_of_the_past(model, tmp_path, monkeypatch):
+def test_a_queue_that_lives_is_made_anew_without_an_entry_of_the_past(model, tmp_path):
     """Entries that were written between the clearing of its ring and the set-up once stood in the new queue."""
     waits = [1, 200, 400, 600, 800, 1200]
-    for i, (late, seen) in enumerate(point(model, "remake", {"waits": waits}, tmp_path, monkeypatch).value):
+    for i, (late, seen) in enumerate(point(model, "remake", {"waits": waits}, tmp_path).value):
         first = 6 * i
         assert late == list(range(first + 3 - len(late), first + 3))
         assert seen == list(range(first + 3, first + 6))
 
 
-def test_both_ways_at_once_neither_card_waits_for_the_other(model, tmp_path, monkeypatch):
+def test_both_ways_at_once_neither_card_waits_for_the_other(model, tmp_path):
     """Two cards that send to each other without a pause, each with one buffer to receive into."""
     spec = {"messages": 12, "bytes": 128}
-    found = point(model, "both_ways", spec, tmp_path, monkeypatch).value
+    found = point(model, "both_ways", spec, tmp_path).value
     assert found == [spec["messages"]] * 2
 
 
-def test_calls_cost_what_the_parameters_say(model, tmp_path, monkeypatch):
+def test_calls_cost_what_the_parameters_say(model, tmp_path):
     """Beside the words with the card, whose time is the bus's: a few cycles more or less, as they meet its turns."""
     kit, nic, slack = KitConfig(), CONFIG.nic, 4
     free = dict.fromkeys(KitConfig.model_fields, 0)
-    found, bare = (
-        point(model, "costs", {"kit": values}, tmp_path, monkeypatch).value for values in ({}, free)
-    )
+    found, bare = (point(model, "costs", {"kit": values}, tmp_path).value for values in ({}, free))
     for pages in (1, 5):
         for call, page_ns in (("register", kit.register_page_ns), ("deregister", kit.deregister_page_ns)):
             cost = cycles(kit.system_call_ns + kit.register_ns + pages * page_ns, nic)
@@ -231,9 +229,9 @@ def test_the_example_of_the_page_runs(model, tmp_path, monkeypatch):
     assert found.value == "a word"
 
 
-def test_a_driver_without_firmware_says_so(model, tmp_path, monkeypatch):
+def test_a_driver_without_firmware_says_so(model, tmp_path):
     with pytest.raises(SimulationError) as error:
-        point(model, "no_firmware", {}, tmp_path, monkeypatch)
+        point(model, "no_firmware", {}, tmp_path)
     assert str(error.value).startswith(
         "KitError: node 0: the card's firmware hears no doorbell after 51200 cycles: start a WorkQueueProgram on it"
     )
