@@ -16,7 +16,7 @@ __all__ = [
 
 
 class BandwidthError(UserError):
-    """A call to the bandwidth manager failed. Nothing that the caller or anybody else held has changed, but by a
+    """A call to the bandwidth manager failed. Nothing that the caller or anybody else held has changed, except by a
     release or leave that ends in ManagerSilentError."""
 
 
@@ -29,7 +29,7 @@ class AlreadyHeldError(BandwidthError):
 
 
 class NotHeldError(BandwidthError):
-    """A release of what is not held (any more)."""
+    """A release of something that is not held (any more)."""
 
 
 class RefusedError(BandwidthError):
@@ -42,9 +42,12 @@ class RefusedError(BandwidthError):
 
 
 class ManagerSilentError(BandwidthError):
-    """A manager that is needed does not answer. A request or join is not in force; what it may have left behind at
-    the master is taken back by the local manager as soon as the master answers again. After a release or leave the
-    flow has no standing, and the master is told later."""
+    """A manager that is needed does not answer.
+
+    A request or join is not in force. If it has left something behind at the master, the local manager takes that back
+    as soon as the master answers again. After a release or leave the flow has no standing, and the master is told
+    later.
+    """
 
 
 class MasterConflictError(BandwidthError):

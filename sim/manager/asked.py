@@ -1,4 +1,4 @@
-"""What a program asks for: its numbers, checked, and the words of a refusal."""
+"""The numbers in a program's request, checked, and the words of a refusal."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ __all__ = ["mean_and_factor", "rate_of", "refusal"]
 
 
 def mean_and_factor(message_bytes: int | Sequence[int] | None, pace: Pace) -> tuple[int | None, float]:
-    """Of `message_bytes` of a request, which may be a list of sizes: the mean, rounded down, and what is charged for
-    each byte of such messages; 1 if the sizes are not known one by one. Raises BadRequestError."""
+    """The mean of `message_bytes` of a request, rounded down, and the charge for each byte of such messages.
+
+    `message_bytes` may be a list of sizes; the charge is 1 if the sizes are not known one by one. Raises
+    BadRequestError.
+    """
     if not isinstance(message_bytes, list | tuple):
         check_size("message_bytes", message_bytes)  # type: ignore[arg-type]
         return message_bytes, 1.0  # type: ignore[return-value]

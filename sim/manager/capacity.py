@@ -1,21 +1,22 @@
-"""What nodes and switch ports can carry (gulati-thesis-2001 3.3.1, 5.3): the right-hand sides of the admission
-criteria. All bandwidths are whole payload bytes a second, so that counters add up exactly.
+"""Capacity of nodes and switch ports (gulati-thesis-2001 3.3.1, 5.3): the right-hand sides of the admission criteria.
+All bandwidths are whole payload bytes a second, so that counters add up exactly.
 
-The mixed capacity of a node, how much it can send while it receives at a given rate, is measured: it is the curve of
-the experiment incoming-rate, kept in `node_curve.toml` beside this module. To make it anew after a change of the
+The mixed capacity of a node is how much it can send while it receives at a given rate. It is measured: it is the curve
+of the experiment incoming-rate, kept in `node_curve.toml` beside this module. To make it anew after a change of the
 cards or of their firmware:
 
     lanikai run incoming-rate --full --out one
     lanikai run incoming-rate --full --out two --set senders=2 \\
         --set "idt_ticks=[154,158,162,166,170,176,184]"
     lanikai run share-receiver --out most --set "idt_over_T=[[1.4,1.4],[1,1]]"
+
     python -m lanikai.sim.manager.capacity one/results.json two/results.json most/results.json \\
         --out sim/manager/node_curve.toml
 
-What a node takes in is a limit of its own, above B_max, the peak of one sender: a received packet costs the card's two
-processors less than a sent one. 4096 bytes in 1195 cycles of 33 MHz are 113.06 MB/s, which two senders reach at any IDT
-that asks for more, and three share as well. Beside it nothing goes out; up to B_max one and two senders leave the same
-curve (78.8 and 85.3 MB/s: 19.3 and 15.9 either way).
+A node's intake has a limit of its own. It lies above B_max, the peak of one sender: a received packet costs the card's
+two processors less than a sent one. The card takes 4096 bytes in 1195 cycles of 33 MHz, 113.06 MB/s. Two senders reach
+that at any IDT that asks for more, and three share as well. Beside it nothing goes out. Up to B_max one and two senders
+leave the same curve (78.8 and 85.3 MB/s: 19.3 and 15.9 either way).
 """
 
 from __future__ import annotations
@@ -51,10 +52,13 @@ __all__ = [
 
 CURVE_FILE = Path(__file__).with_name("node_curve.toml")
 SHARED_MB_PER_S = 78.0
-"""What a node sends in all when it has several flows. Fitted: every run of 5.6 adds up to it (40 + 38, 40 + 20 + 18,
-39 + 39, 20 + 29 + 29), so that the best-effort bandwidths there are no predictions. The card here sends 81.8 MB/s to
-two destinations, and to three at the least 78.6: in the worst order every packet turns the connection queue by two
-entries, 4096 bytes in 1584 + 2 * 68 cycles of 33 MHz. That one sum is near is no derivation of the others."""
+"""The most that a node with several flows sends in all.
+
+It is fitted: every run of 5.6 adds up to it (40 + 38, 40 + 20 + 18, 39 + 39, 20 + 29 + 29). So the best-effort
+bandwidths there are no predictions. The card here sends 81.8 MB/s to two destinations, and to three at the least 78.6.
+In the worst order every packet turns the connection queue by two entries: 4096 bytes in 1584 + 2 * 68 cycles of 33 MHz.
+That one sum is near is no derivation of the others.
+"""
 
 Curve = Sequence[tuple[int, int]]
 """Points (incoming, most outgoing beside it), by rising incoming."""
@@ -62,14 +66,18 @@ Curve = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True, kw_only=True)
 class NodeCapacity:
-    """One node. `peak`: B_max of a lone flow; `shared`: the most that several flows send together; `curve`: the most
-    that goes out beside what comes in, from (0, `peak`) to the most that may come in, of several senders.
+    """One node.
 
-    Each further destination costs: in the worst order every packet turns the connection queue by all entries but its
+    - `peak`: B_max of a lone flow.
+    - `shared`: the most that several flows send together.
+    - `curve`: the most that goes out beside what comes in, from (0, `peak`) to the most that may come in, of several
+      senders.
+
+    Each further destination costs. In the worst order every packet turns the connection queue by all entries but its
     own, `turn_cycles` each, beside the `packet_cycles` of a lone flow's packet. The curve, of one flow, shrinks by as
-    much: beside 16.4 MB/s that come in, two flows that asked for all of its 65.6 MB/s were measured to have 63.0 (the
-    last point of best-effort with such promises). Two flows of equal IDT, whose packets fall into a pattern that suits
-    the card, may have all of it, as in 5.4.3; that is not promised.
+    much. Beside 16.4 MB/s that come in, two flows that asked for all of its 65.6 MB/s were measured to have 63.0. (This
+    is the last point of best-effort with such promises.) Two flows of equal IDT may have all of it, as in 5.4.3,
+    because their packets fall into a pattern that suits the card. That is not promised.
     """
 
     peak: int
@@ -104,8 +112,13 @@ class NodeCapacity:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterCapacity:
-    """A cluster: its number of `nodes`, the capacity of each `node`, of a switch output `port`, and the `path` of
-    a flow from a node to another: the switch output ports it traverses, (switch, port)."""
+    """A cluster.
+
+    - `nodes`: the number of nodes.
+    - `node`: the capacity of each node.
+    - `port`: the capacity of a switch output port.
+    - `path`: the switch output ports, (switch, port), that a flow from a node to another traverses.
+    """
 
     nodes: int
     node: NodeCapacity
@@ -120,8 +133,10 @@ def node_capacity(
     shared_mb_per_s: float = SHARED_MB_PER_S,
     receive_mb_per_s: float | None = None,
 ) -> NodeCapacity:
-    """A node with the card `nic`, the measured curve (or another one), of which no more than `receive_mb_per_s` may
-    come in if it is given, and the cost table of the GM firmware."""
+    """A node with the card `nic`, the measured curve or another one, and the cost table of the GM firmware.
+
+    No more than `receive_mb_per_s` may come in, if it is given.
+    """
     pace = Pace.of(nic)
     points = measured_curve() if curve is None else curve
     whole = [(0, pace.peak), *((_at_peak(x, pace), min(y, pace.peak)) for x, y in points)]
@@ -137,13 +152,15 @@ def node_capacity(
 
 
 def _at_peak(rate: int, pace: Pace) -> int:
-    """A measured rate; what is within 1% of the peak (a packet more or less in a window, which incoming-rate calls
-    almost the same) is the peak."""
+    """A measured rate, or the peak for a rate within 1% of it.
+
+    So much is a packet more or less in a window, which incoming-rate calls almost the same.
+    """
     return pace.peak if pace.peak * 99 < rate * 100 < pace.peak * 101 else rate
 
 
 def _on_line(curve: Curve, incoming: int) -> int:
-    """Between two points of a curve: on the straight line, rounded down."""
+    """The value of a curve at `incoming`: on the straight line between two points, rounded down."""
     for (x0, y0), (x1, y1) in pairwise(curve):
         if incoming <= x1:
             return y0 - -(-(y0 - y1) * (incoming - x0) // (x1 - x0))
@@ -178,9 +195,11 @@ def measured_curve() -> tuple[tuple[int, int], ...]:
 
 
 def _curve_file(runs: Sequence[Mapping[str, Any]]) -> str:
-    """The text of `CURVE_FILE` for the results of runs of incoming-rate, and of share-receiver for where it ends. What
-    comes in is what its flows have alone, the bandwidth they would be promised; the most is the least that senders have
-    who ask for more. Raises ValueError for results of another experiment."""
+    """The text of `CURVE_FILE` for the results of runs of incoming-rate, and of share-receiver for where it ends.
+
+    The incoming bandwidth is the one that its flows have alone, the bandwidth they would be promised. The most that may
+    come in is the least that senders have who ask for more. Raises ValueError for results of another experiment.
+    """
     points = []
     for results in runs:
         name, outcomes = results.get("experiment"), results["points"]
@@ -209,7 +228,7 @@ def _curve_file(runs: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _asked(idts: Sequence[int]) -> float:
-    """What flows of these IDTs ask for, MB/s."""
+    """The bandwidth that flows of these IDTs ask for, MB/s."""
     tick_us, mtu = table("rtc")["tick_us"], table("rtc")["mtu_bytes"]
     return float(sum(mtu / (idt * tick_us) for idt in idts))
 

@@ -61,11 +61,14 @@ class LocalManager(Protocol):
 class BandwidthClient:
     """Bandwidth for the flows of one open GM port: `manager` of the port's node, `port`.
 
-    All calls raise `BandwidthError`s (`errors.py`), after which everything is as it was before the call (but for a
-    release or leave that the master does not answer: the flow has no standing then, and the master is told later):
-    BadRequestError and NotHeldError at once, ManagerSilentError when a manager does not answer in time (there
-    is a bound: no call waits for ever), MasterConflictError when there is no one master. ClosedPortError if
-    the port is not open.
+    All calls raise `BandwidthError`s (`errors.py`). After an error everything is as it was before the call. A release
+    or leave that the master does not answer is the exception: the flow has no standing then, and the master is told
+    later.
+
+    - BadRequestError and NotHeldError come at once.
+    - ManagerSilentError comes when a manager does not answer in time. There is a bound: no call waits for ever.
+    - MasterConflictError comes when there is no one master.
+    - ClosedPortError comes if the port is not open.
     """
 
     def __init__(self, manager: LocalManager, port: GmPort) -> None:
@@ -82,28 +85,32 @@ class BandwidthClient:
         message_bytes: int | Sequence[int] | None = None,
         burst_bytes: int | None = None,
     ) -> Grant:
-        """Reserve `mb_per_s` (10^6 bytes of payload a second, above 0 and at most the peak of a flow) for the
-        flow from this port to `port` of `node`. Returns when the flow's IDT is set: what is sent from now on
-        goes at that rate. A best-effort flow becomes premium, and stays best-effort if refused.
+        """Reserve `mb_per_s` (10^6 bytes of payload a second, above 0 and at most the peak of a flow) for the flow from
+        this port to `port` of `node`. Returns when the flow's IDT is set: everything sent from now on goes at that
+        rate. A best-effort flow becomes premium, and stays best-effort if refused.
 
-        `message_bytes`: of the flow's messages, on average, or the sizes themselves. With it the flow has `mb_per_s` in
-        such messages: exactly where the card charges bytes (`GmConfig.charge`), at least where it charges packets.
-        Of a mean alone, messages of less than a quarter of a mean packet cost the flow more than their bytes; of the
-        sizes that is counted in. Without it packets are taken to be full, and shorter ones carry less.
+        `message_bytes`: the mean size of the flow's messages, or the sizes themselves. With it the flow has `mb_per_s`
+        in such messages: exactly where the card charges bytes (`GmConfig.charge`), at least where it charges packets.
+        Messages of less than a quarter of a mean packet cost the flow more than their bytes. The request counts that in
+        if it has the sizes, not if it has a mean alone. Without `message_bytes` packets are taken to be full, and
+        shorter ones carry less.
 
-        `burst_bytes`: what the program sends in any time t is at most this and `mb_per_s` t; then `Grant.latency_us`
-        bounds the time from a call to the message's last byte.
+        `burst_bytes`: the bound on the program's bursts. In any time t the program sends at most this and `mb_per_s` t.
+        Then `Grant.latency_us` bounds the time from a call to the message's last byte.
 
-        Raises RefusedError, which says which node or switch port refused and how much is left there;
-        AlreadyHeldError if the flow has a reservation: release it first."""
+        Raises RefusedError, which says which node or switch port refused and how much is left there. Raises
+        AlreadyHeldError if the flow has a reservation: release it first.
+        """
         return await self._manager.request(
             self._flow(node, port, priority), mb_per_s, message_bytes=message_bytes, burst_bytes=burst_bytes
         )
 
     async def release(self, grant: Grant, *, best_effort: bool = False) -> BestEffort | None:
-        """Give a reservation back. The flow has no standing then and is not regulated; a program that goes on
-        sending on it takes `best_effort`, with which it becomes best-effort (weight 1) in the same step, and
-        whose membership is returned. Raises NotHeldError."""
+        """Give a reservation back. The flow has no standing then and is not regulated.
+
+        A program that goes on sending on it takes `best_effort`: the flow becomes best-effort (weight 1) in the same
+        step, and its membership is returned. Raises NotHeldError.
+        """
         return await self._manager.release(grant, best_effort=best_effort)
 
     async def join(
@@ -115,18 +122,24 @@ class BandwidthClient:
         priority: int = 0,
         message_bytes: int | None = None,
     ) -> BestEffort:
-        """Count the flow among the best-effort flows, which share what premium flows leave, in proportion to
-        their `weight` (1 to 255). Returns when its IDT is set. `message_bytes` as of `request`: by weight flows share
-        packets, so a flow of shorter messages has fewer bytes. Raises AlreadyHeldError."""
+        """Count the flow among the best-effort flows, which share what premium flows leave, in proportion to their
+        `weight` (1 to 255). Returns when its IDT is set.
+
+        `message_bytes` is as of `request`. Flows share packets by weight, so a flow of shorter messages has fewer
+        bytes. Raises AlreadyHeldError.
+        """
         return await self._manager.join(self._flow(node, port, priority), weight, message_bytes=message_bytes)
 
     async def leave(self, best_effort: BestEffort) -> None:
-        """Count it no longer: the flow has no standing and is not regulated. Raises NotHeldError."""
+        """Count the flow no longer: it has no standing and is not regulated. Raises NotHeldError."""
         await self._manager.leave(best_effort)
 
     def rate(self, node: int, port: int, *, priority: int = 0) -> float | None:
-        """MB/s that the flow may send now, as far as this node knows; None if it has no standing, the peak of
-        a flow if it is best-effort and alone everywhere."""
+        """MB/s that the flow may send now, as far as this node knows.
+
+        It is None for a flow without a standing, and the peak of a flow for a best-effort flow that is alone
+        everywhere.
+        """
         return self._manager.rate(self._flow(node, port, priority))
 
     def _flow(self, node: int, port: int, priority: int) -> FlowId:

@@ -13,8 +13,8 @@ __all__ = ["ManagerConfig"]
 
 
 class ManagerConfig(Config):
-    """The managers of a cluster (gulati-thesis-2001 4.3). All of them have the same, but for tests of what happens
-    otherwise."""
+    """The managers of a cluster (gulati-thesis-2001 4.3). All have the same configuration, except in tests of what
+    happens otherwise."""
 
     master: int = Field(0, ge=0, le=0xFFFF, description="the node whose manager is the master")
     port: int = Field(7, ge=0, le=31, description="the GM port of every node that is the managers' own")

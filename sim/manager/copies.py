@@ -1,13 +1,18 @@
-"""Elections, and the copies of the ledger that every node keeps: so that the end of a master, or of any managers but
-most of them, loses nothing that was promised.
+"""Elections, and the copies of the ledger that every node keeps. With them no promise is lost when a master ends, or
+any managers but most of them.
 
-It is the rule of majorities. A candidate's ballot is larger than all that it has seen; a node promises to obey it if it
-has promised no larger one, and says which version of the ledger it has. With the promises of more than half of the
-nodes the candidate is master: it takes the newest version among theirs, and brings every node to it. A change is in
-force when more than half of the nodes have it. Any two majorities have a node in common; so what was in force is
-known to every later master, and a master that was replaced unnoticed can put nothing in force any more. What only
-some nodes have of a change that failed may come into force with the next master; so its caller's manager tells the
-master what is true."""
+It is the rule of majorities:
+
+- A candidate's ballot is larger than all that it has seen.
+- A node promises to obey a ballot if it has promised no larger one, and says which version of the ledger it has.
+- With the promises of more than half of the nodes the candidate is master. It takes the newest version among theirs,
+  and brings every node to it.
+- A change is in force when more than half of the nodes have it.
+
+Any two majorities have a node in common. So every later master knows what was in force, and a master that was replaced
+unnoticed can put nothing in force any more. A change that failed may be at some nodes only, and come into force with
+the next master. So its caller's manager tells the master what is true.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +54,7 @@ class Voter:
         self._node, self._record, self._deposed = node, record, deposed
 
     def commands(self, ballot: Ballot) -> bool:
-        """Whether a master may command here; a new one is promised obedience by the way."""
+        """Whether a master may command here. A new one is promised obedience by the way."""
         if not self._promise(ballot):
             return False
         self._record.leader = ballot.node
@@ -65,7 +70,7 @@ class Voter:
         return True
 
     def refusal(self) -> Answer:
-        """To one who does not command here: who does."""
+        """The answer to one who does not command here: who does."""
         leader = self._record.leader
         return Answer(
             status=Status.NO_MASTER,
@@ -74,7 +79,7 @@ class Voter:
         )
 
     def serve(self, call: Envelope, incarnation: int) -> Answer:
-        """`VOTE`, `FETCH`, `CHANGE`. Raises ValueError."""
+        """Serve `VOTE`, `FETCH` and `CHANGE`. Raises ValueError."""
         replica = self._record.replica
         if call.kind is Kind.CHANGE:
             change = Change.unpack(call.body)
@@ -112,8 +117,11 @@ class Voter:
 
 
 class Copies:
-    """A candidate's, then a master's part, on node `node` of `nodes`. `leading`: whether it is the master as far as it
-    knows; `content`: the ledger as it was last put in force, or is being put."""
+    """A candidate's, then a master's part, on node `node` of `nodes`.
+
+    - `leading`: whether it is the master as far as it knows.
+    - `content`: the ledger as it was last put in force, or is being put.
+    """
 
     def __init__(
         self, scheduler: Scheduler, *, node: int, nodes: Sequence[int], calls: Calls, record: NodeRecord
@@ -137,7 +145,7 @@ class Copies:
         return self._voters | {node for node, its in self._having.items() if its.ballot == self.ballot}
 
     def depose(self) -> None:
-        """Another one is master."""
+        """Note that another one is master."""
         self.leading = False
 
     async def elect(self) -> bool:
@@ -191,7 +199,8 @@ class Copies:
         return await self.commit([])
 
     async def commit(self, entries: Sequence[Entry]) -> bool:
-        """Put a change in force. If it fails, whether it will come into force is open: this is no longer the master."""
+        """Put a change in force. If this fails, whether it will come into force is open: this is no longer the
+        master."""
         if not self.leading:
             return False
         base = self.content.version
@@ -215,7 +224,7 @@ class Copies:
         return self.leading
 
     async def confirm(self) -> bool:
-        """Whether most nodes obey still: each is asked after this was called. Else this is no longer the master."""
+        """Whether most nodes obey still: each is asked after this was called. If not, this is no longer the master."""
         ballot, obeying, asked = self.ballot, set[int](), 0
         told = self._scheduler.flag()
 
@@ -251,7 +260,8 @@ class Copies:
         self._progress.set()
 
     async def _copy(self, node: int) -> Version | None:
-        """Bring a node to the newest version, by the change or with all of it: the version that it has then."""
+        """Bring a node to the newest version, by the change or with all of the ledger. Returns the version that it has
+        then."""
         version, (base, entries) = self.content.version, self._change
         status: Status | None = Status.BEHIND
         if self._having.get(node, base) == base:

@@ -1,4 +1,4 @@
-"""What requests are about: flows, and what the manager has given them."""
+"""The subjects of requests: flows, and what the manager has given them."""
 
 from __future__ import annotations
 
@@ -31,9 +31,12 @@ class FlowId(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Grant:
-    """A reservation: `flow` may send `mb_per_s`, and its IDT is set to `idt_ticks`. `serial` tells it from
-    earlier reservations of the same flow. `message_bytes`, `burst_bytes`: as it was asked for; `latency_us`: within
-    which a message arrives if the program keeps to its burst, None without one."""
+    """A reservation: `flow` may send `mb_per_s`, and its IDT is set to `idt_ticks`.
+
+    - `serial`: tells it from earlier reservations of the same flow.
+    - `message_bytes`, `burst_bytes`: as it was asked for.
+    - `latency_us`: the time within which a message arrives if the program keeps to its burst; None without a burst.
+    """
 
     flow: FlowId
     mb_per_s: float
@@ -46,8 +49,8 @@ class Grant:
 
 @dataclass(frozen=True, kw_only=True)
 class BestEffort:
-    """Membership of `flow` among the best-effort flows, with `weight`. Its IDT follows what premium flows
-    leave; `BandwidthClient.rate` tells its present rate. `serial`, `message_bytes` as of `Grant`."""
+    """Membership of `flow` among the best-effort flows, with `weight`. Its IDT follows what premium flows leave;
+    `BandwidthClient.rate` tells its present rate. `serial` and `message_bytes` are as of `Grant`."""
 
     flow: FlowId
     weight: int

@@ -1,4 +1,4 @@
-"""Frame sizes of films: files of a frame a line, and what a reservation for them has to say."""
+"""Frame sizes of films: files with one frame a line, and the numbers that a reservation for them needs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from ..user_files import read_text
 __all__ = ["burst_bytes", "mean_bytes", "read_frames"]
 
 UNITS = {".bytes": 1, ".bits": 8}
-"""By the end of a file's name: what a byte is in its unit."""
+"""Units of a byte, by the end of a file's name."""
 FRAME_BYTES_MAX = 1 << 20
 
 
 def read_frames(path: Path) -> list[int]:
-    """Bytes of each frame of a film, of a file with a whole number a line: of bytes in a file that ends in `.bytes`, of
-    bits in one that ends in `.bits`. Raises UserError."""
+    """Bytes of each frame of a film, from a file with a whole number a line.
+
+    The numbers are bytes in a file that ends in `.bytes`, and bits in one that ends in `.bits`. Raises UserError.
+    """
     unit = UNITS.get(path.suffix)
     if unit is None:
         raise UserError(f"film {str(path)!r}: its name ends in .bytes or .bits, the unit of its frames")

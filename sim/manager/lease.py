@@ -5,9 +5,9 @@ the node asks the master again and again (`RENEW`). Its flows rest once `lease_t
 it sent the last call that was answered. A master frees what a dead node holds `lease_ticks` after it has answered that
 node, or came into office, at the earliest.
 
-It answers once most nodes have said, after the call has come, that they obey it. A later master is elected by most
-nodes, too: one of them did both, and first obeyed the earlier master. So the call was sent before the later master came
-into office, and the lease ends before that one frees anything, however long the earlier one holds itself to be master.
+The master answers once most nodes have said, after the call has come, that they obey it. A later master is elected by
+most nodes, too. One of them did both, and first obeyed the earlier master. So the call was sent before the later master
+came into office. The lease ends before that one frees anything, however long the earlier one holds itself to be master.
 """
 
 from __future__ import annotations
@@ -31,9 +31,13 @@ MARGIN = 8
 
 
 class Lease:
-    """The lease of node `node` with this `record`, for `cycles`. `line` leads to the master; `ended` says that the
-    manager has ended; `rest` sets the card's flows to `record.resting`; `resume` is called when a master may be there
-    again."""
+    """The lease of node `node` with this `record`, for `cycles`.
+
+    - `line` leads to the master.
+    - `ended` says that the manager has ended.
+    - `rest` sets the card's flows to `record.resting`.
+    - `resume` is called when a master may be there again.
+    """
 
     def __init__(
         self,
@@ -61,7 +65,7 @@ class Lease:
         return self._record.renewed + self._cycles - self._cycles // MARGIN
 
     def start(self) -> None:
-        """Watch over it, from now on."""
+        """Watch over the lease, from now on."""
         if self._record.holds:
             self._granted.set()
         self._scheduler.spawn(self._watch(), f"manager[{self._node}].lease")
@@ -73,7 +77,8 @@ class Lease:
         self._granted.set()
 
     async def renew(self, *, tell: bool) -> list[Entry] | None:
-        """Ask the master; what the node holds by its ledger, if it is to `tell`. None without an answer."""
+        """Ask the master. Returns what the node holds by the master's ledger, if the master is to `tell`; None without
+        an answer."""
         sent = self._scheduler.cycle
         try:
             answer = await self._line.call(Kind.RENEW, bytes([tell]))

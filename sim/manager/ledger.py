@@ -17,7 +17,7 @@ __all__ = ["Ledger", "Refusal", "Where"]
 
 
 class Where(IntEnum):
-    """Where a criterion failed, in their order."""
+    """The place where a criterion failed, in the criteria's order."""
 
     SOURCE = 1
     PORT = 2
@@ -26,9 +26,12 @@ class Where(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """A criterion that does not hold: at the source node, a switch output port or the target node. `place`: the
-    node, or the switch; `port`: of the switch; `left`: the most that the flow could be given there, bytes a
-    second."""
+    """A criterion that does not hold: at the source node, a switch output port or the target node.
+
+    - `place`: the node, or the switch.
+    - `port`: the port of the switch.
+    - `left`: the most that the flow could be given there, bytes a second.
+    """
 
     where: Where
     place: int
@@ -37,8 +40,10 @@ class Refusal:
 
 
 class Ledger:
-    """Flows of a cluster and their counters. `premium`: bandwidth of each reservation, payload bytes a second;
-    `best_effort`: weight of each best-effort flow. A flow is in one of them at most.
+    """Flows of a cluster and their counters. A flow is in one of the two at most:
+
+    - `premium`: bandwidth of each reservation, payload bytes a second.
+    - `best_effort`: weight of each best-effort flow.
 
     The criteria count premium flows alone: best-effort flows have what is left (`sharing`).
     """
@@ -54,8 +59,10 @@ class Ledger:
         self._ports: Counter[Place] = Counter()
 
     def counters(self) -> dict[str, Mapping[Any, int]]:
-        """Every counter that is not zero: bytes a second in and out of nodes and through ports, flows out of nodes,
-        and to each node."""
+        """Every counter that is not zero.
+
+        They count bytes a second in and out of nodes and through ports, flows out of nodes, and flows to each node.
+        """
         targets = {(node, t): n for node, to in self._targets.items() for t, n in to.items()}
         counts: dict[str, Mapping[Any, int]] = {
             "incoming": dict(self._incoming),
@@ -128,7 +135,7 @@ class Ledger:
         ]
 
     def _left(self, flow: FlowId) -> list[Refusal]:
-        """What a flow could be given, by each criterion."""
+        """The bandwidths that a flow could be given, by each criterion."""
         capacity, source, target = self.capacity, flow.source, flow.target
         flows = self._flows[source] + 1
         destinations = len(self.targets(source) | {target})

@@ -10,12 +10,12 @@ from .wire import Answer, Kind, Status
 __all__ = ["MasterLine"]
 
 TIMES_AGAIN = 3
-"""Times that a call goes to a manager again that became master by it: another one may depose it meanwhile."""
+"""Times that a call goes again to a manager that became master by it: another one may depose it meanwhile."""
 
 
 class MasterLine:
-    """Calls to the master of a cluster of `nodes`; `leader` says which node is held to be the master's, `ended`
-    whether the manager has ended."""
+    """Calls to the master of a cluster of `nodes`. `leader` says which node is held to be the master's, `ended` whether
+    the manager has ended."""
 
     def __init__(
         self, calls: Calls, *, nodes: int, leader: Callable[[], int], ended: Callable[[], bool]
@@ -23,9 +23,11 @@ class MasterLine:
         self._calls, self._nodes, self._leader, self._ended = calls, nodes, leader, ended
 
     async def call(self, kind: Kind, body: bytes) -> Answer:
-        """Call the master; if it is silent, the others in turn, from the next node on: who is asked in its stead looks
-        whether it is alive, and else becomes master. Raises SilentError if no master can be reached, or the call
-        may have been served already by one who is alive."""
+        """Call the master; if it is silent, call the others in turn, from the next node on.
+
+        A manager that is asked in the master's stead looks whether the master is alive, and else becomes master. Raises
+        SilentError if no master can be reached, or if a master that is alive may have served the call already.
+        """
         first = target = self._leader()
         asked: set[int] = set()
         silent: SilentError | None = None

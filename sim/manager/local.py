@@ -1,5 +1,7 @@
-"""The manager of a node: takes its programs' calls to the master, sets the IDTs of its flows, gives back what a closed
-port held (gulati-thesis-2001 4.3)."""
+"""The manager of a node (gulati-thesis-2001 4.3).
+
+It takes its programs' calls to the master, sets the IDTs of its flows, and gives back what a closed port held.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +38,15 @@ __all__ = ["NodeManager"]
 
 
 class NodeManager:
-    """The manager of the node of `gm`: a `LocalManager`. `calls`: to the other managers; `pace`: of the cards;
-    `record`: its own, or the one that it takes over; `voter`: its part in elections and copies.
+    """The manager of the node of `gm`: a `LocalManager`.
 
-    Its record of what its flows hold decides what a program may release. What the master could not be told stays
-    noted, and is told as soon as a master answers.
+    - `calls`: its calls to the other managers.
+    - `pace`: the pace of the cards.
+    - `record`: its own record, or the one that it takes over.
+    - `voter`: its part in elections and copies.
+
+    Its record of what its flows hold decides what a program may release. What the master could not be told stays noted,
+    and is told as soon as a master answers.
     """
 
     def __init__(
@@ -160,7 +166,7 @@ class NodeManager:
             return grant
 
     def latency_us(self, rate: int, burst_bytes: int) -> float:
-        """The bound that a grant of so many bytes a second has for such a burst."""
+        """The bound on latency that a grant of so many bytes a second has for such a burst."""
         return self._pace.latency_us(rate, burst_bytes, self._gm.nic.flows)
 
     async def release(self, grant: Grant, *, best_effort: bool = False) -> BestEffort | None:
@@ -250,7 +256,7 @@ class NodeManager:
         return Answer(status=Status.OK) if self._voter.commands(update.ballot) else self._voter.refusal()
 
     def _message_bytes(self, flow: FlowId) -> int | None:
-        """Of the standing that the flow has, or is about to have."""
+        """The message size of the standing that the flow has, or is about to have."""
         held = self._premium.get(flow) or self._best_effort.get(flow)
         return self._joining if held is None else held.message_bytes
 
@@ -259,7 +265,7 @@ class NodeManager:
         return self._premium[flow].idt_ticks if flow in self._premium else self._share_idt(flow)
 
     def _share_idt(self, flow: FlowId) -> int:
-        """Of a flow's share, if it has one."""
+        """The IDT of a flow's share, if it has one."""
         pace, longest, size = self._pace, self._gm.nic.max_idt_ticks, self._message_bytes(flow)
         share = self._shares.get(flow)
         ticks = 0 if share is None else pace.best_effort_idt(share, longest=longest)
@@ -269,12 +275,12 @@ class NodeManager:
         return pace.flow_idt(ticks, pace.uncounted(pace.packet_rate(ticks), size), size, longest=longest)
 
     async def _uncap(self, flow: FlowId) -> None:
-        """The flow knows that it has no reservation: it may have its share again."""
+        """Let the flow have its share again: it knows that it has no reservation."""
         if self._record.capped.pop(flow, None) is not None:
             await self._apply(flow)
 
     async def _apply(self, flow: FlowId) -> None:
-        """Set the card to it."""
+        """Set the card to the flow's IDT."""
         async with self._idts:
             await self._command_idt(flow, self._idt(flow), self._message_bytes(flow))
 
@@ -286,7 +292,7 @@ class NodeManager:
             await self._set_idt(flow, self._gm.nic.max_idt_ticks)
 
     async def _resume_in_turn(self) -> None:
-        """As `_resume`, between programs' calls."""
+        """Do as `_resume`, between programs' calls."""
         async with self._lock:
             if self._record.resting:
                 with suppress(SilentError):
@@ -306,12 +312,12 @@ class NodeManager:
         await self._apply_all()
 
     def _counted(self, grant: Grant) -> int:
-        """What the master counts of a grant, bytes a second."""
+        """The bytes a second that the master counts of a grant."""
         longest, size = self._gm.nic.max_idt_ticks, grant.message_bytes
         return self._pace.counted(rate_of(grant.mb_per_s, size, pace=self._pace, longest=longest), size)
 
     async def _forget_lost(self, flow: FlowId) -> None:
-        """The program knows that its flow has lost its standing: it is not regulated."""
+        """Let the flow go unregulated: its program knows that it has lost its standing."""
         if flow in self._record.lost:
             del self._record.lost[flow]
             await self._set_idt(flow, 0)
@@ -321,7 +327,7 @@ class NodeManager:
         return self._record.serial
 
     def _check(self, flow: FlowId) -> None:
-        """A flow that can be. Raises BadRequestError, and what `GmPort.set_idt` raises."""
+        """Check that there can be such a flow. Raises BadRequestError, and what `GmPort.set_idt` raises."""
         if flow.target == flow.source:
             raise BadRequestError(f"the {flow} does not leave its node: it uses no bandwidth of the network")
         if not 0 <= flow.target < self._nodes:
@@ -362,8 +368,8 @@ class NodeManager:
         await self._ask(flow, Kind.STAND, Stand(flow=flow, weight=weight).pack())
 
     async def _ask(self, flow: FlowId, kind: Kind, body: bytes) -> Answer:
-        """Ask the master. Raises ManagerSilentError, MasterConflictError, ClosedPortError; SilentError without an
-        answer, when the master may or may not have done it."""
+        """Ask the master. Raises ManagerSilentError, MasterConflictError and ClosedPortError. Raises SilentError
+        without an answer, when the master may or may not have done it."""
         answer = await self._line.call(kind, body)
         if self.ended:
             raise SilentError(self.node)
@@ -384,13 +390,15 @@ class NodeManager:
         return answer
 
     def _no_answer(self, flow: FlowId, error: SilentError) -> ManagerSilentError:
-        """The master does not answer a call that asks for something."""
+        """The error when the master does not answer a call that asks for something."""
         self._record.untell(flow)
         return ManagerSilentError(f"the master, on node {error.node}, does not answer: nothing is granted")
 
     def _given_up(self, flow: FlowId, master: int) -> ManagerSilentError:
-        """The master does not answer a call that gives something back: the flow has no standing, and keeps its IDT,
-        since the master may still count on it."""
+        """The error when the master does not answer a call that gives something back.
+
+        The flow has no standing, and keeps its IDT, since the master may still count on it.
+        """
         self._shares.pop(flow, None)
         self._record.kept[flow] = None
         self._record.untell(flow)
@@ -429,12 +437,12 @@ class NodeManager:
             pass  # it has no flows any more
 
     async def _introduce(self) -> None:
-        """A node that was started anew says so with its first call, or when it has rested once."""
+        """Have the master told, after a rest, that this node was started anew, unless its first call has said so."""
         await self._gm.bus.sleep(int(self._config.retry_ticks * self._gm.nic.tick_cycles))
         self._untold.set()
 
     async def _tell(self) -> None:
-        """Tell the master what it has to know, for as long as it takes."""
+        """Tell the master all that it has to know, for as long as it takes."""
         rest = int(self._config.retry_ticks * self._gm.nic.tick_cycles)
         while not self.ended:
             await self._untold.wait()
@@ -447,7 +455,7 @@ class NodeManager:
                     await self._gm.bus.sleep(rest)
 
     async def _tell_next(self) -> None:
-        """One of the things; inside the lock."""
+        """Tell the master the next one of these; inside the lock."""
         if self._untold_ports:
             await self._tell_port(next(iter(self._untold_ports)))
         elif self._untold_flows:

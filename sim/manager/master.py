@@ -1,13 +1,16 @@
 """The master: decides on requests, one after the other, and keeps every node told of its best-effort flows' shares.
 
-A change is made in this order, so that at no time more is given than there is: best-effort flows that get slower are
-slowed down, and their managers have said so; most nodes have a copy of the change (`copies`), and with that it is in
-force; its caller is told; flows that get faster are told. If a manager whose flows have to get slower does not
-answer, the change is not made.
+At no time is more given than there is, since a change is made in this order:
 
-Every node has one, and one of them leads. A manager that is asked in the master's stead looks whether the master is
-alive; if not, it has itself elected. It takes over what was promised. What best-effort flows have at most is not
-known then: they count with the peak of a flow until their nodes have been told what they may have.
+1. Best-effort flows that get slower are slowed down, and their managers have said so. If one of these managers does not
+   answer, the change is not made.
+2. Most nodes have a copy of the change (`copies`). With that it is in force.
+3. Its caller is told.
+4. Flows that get faster are told.
+
+Every node has a master, and one of them leads. A manager that is asked in the master's stead looks whether the master
+is alive; if not, it has itself elected. It takes over what was promised. The shares of best-effort flows are not known
+then: the flows count with the peak of a flow until their nodes have been told what they may have.
 """
 
 from __future__ import annotations
@@ -44,16 +47,23 @@ __all__ = ["Master"]
 
 Shares = dict[FlowId, int]
 NO_MAJORITY = -1
-"""In place of a node that does not answer: most of them."""
+"""Stands for most nodes, where the number of a node that does not answer is returned."""
 
 
 class Master:
-    """The master's part on node `node`. `ledger`: who holds what; `policy`: how best-effort flows share; `pace`,
-    `longest_idt_ticks`: of the cards; `lease_cycles`: of nodes (`lease`); `copies`: elections and copies; `leader`: the
-    node that is held to be the master's; `calls`: to the other managers; `decide` lets the time of a decision pass;
-    `retry_cycles`: rest before a node that did not answer is told again that flows of its may be faster.
+    """The master's part on node `node`.
 
-    `shares`: bytes a second of every best-effort flow. `ended`: set it to have nobody told any more.
+    - `ledger`: who holds what.
+    - `policy`: how best-effort flows share.
+    - `pace`, `longest_idt_ticks`: the cards' pace and longest IDT.
+    - `lease_cycles`: the time of a node's lease (`lease`).
+    - `copies`: elections and copies.
+    - `leader`: the node that is held to be the master's.
+    - `calls`: calls to the other managers.
+    - `decide`: lets the time of a decision pass.
+    - `retry_cycles`: rest before a node that did not answer is told again that flows of its may be faster.
+    - `shares`: bytes a second of every best-effort flow.
+    - `ended`: set it to have nobody told any more.
     """
 
     def __init__(
@@ -115,9 +125,12 @@ class Master:
             await self._lead()
 
     async def serve(self, call: Envelope) -> Answer:
-        """Serve a call. One that came before this was master, or that waited over the end of its office, is not served:
-        its caller may have given it up, and told another master so. It is answered that it may come again. Raises
-        ValueError for a call that is none of the master's."""
+        """Serve a call. Raises ValueError for a call that is none of the master's.
+
+        Two kinds of calls are not served: one that came before this was master, and one that waited over the end of its
+        office. The caller may have given such a call up, and told another master so. It is answered that the call may
+        come again.
+        """
         self._dead.discard(call.sender)
         ballot = self._copies.ballot if self.leading else NO_BALLOT
         async with self._lock:
@@ -162,13 +175,13 @@ class Master:
         return self._answered(call, Answer(status=Status.OK, more=pack_entries(entries)))
 
     def _answered(self, call: Envelope, answer: Answer) -> Answer:
-        """A node's lease begins anew with this answer, if it is a good one."""
+        """The answer itself. A node's lease begins anew with it, if it is a good one."""
         if answer.status is Status.OK:
             self._renewed[call.sender] = self._scheduler.cycle
         return answer
 
     async def _confirm(self) -> bool:
-        """Whether most nodes obey, by what they say after this was called; one round for all who ask meanwhile."""
+        """Whether most nodes obey, by what they say after this was called. One round serves all who ask meanwhile."""
         self._asked += 1
         mine = self._asked
         async with self._confirming:
@@ -179,8 +192,10 @@ class Master:
             return self._confirmed >= mine and self.leading
 
     async def node_died(self, node: int) -> None:
-        """A node is dead, or cut off: what its flows held is free once its lease has ended. It keeps it if it comes
-        back before. GM says so once, so a later master has to know it, too."""
+        """Note that a node is dead, or cut off: what its flows held is free once its lease has ended.
+
+        The node keeps it if it comes back before. GM tells of a dead node once, so a later master has to know it, too.
+        """
         self._dead.add(node)
         while self.leading and node in self._dead:
             seen = self._renewed.get(node, 0)
@@ -206,7 +221,8 @@ class Master:
                     return
 
     async def _look_after(self) -> None:
-        """Call the nodes that hold something: GM tells by it which are dead. At most once every `retry_cycles`."""
+        """Call the nodes that hold something: by these calls GM tells which are dead. This is done once every
+        `retry_cycles` at most."""
         if self._looking:
             return
         self._looking = True
@@ -217,7 +233,7 @@ class Master:
         self._looking = False
 
     async def restarted(self, node: int) -> None:
-        """A node has been started anew: it knows of no flow."""
+        """Note that a node has been started anew: it knows of no flow."""
         async with self._lock:
             if self.leading:
                 await self._take_back(self.ledger.held(node))
@@ -292,7 +308,8 @@ class Master:
         return self._lost() if silent == NO_MAJORITY else Answer(status=Status.SILENT, place=silent)
 
     def _lost(self) -> Answer:
-        """Most nodes do not obey, or do not answer: the change may come into force with the next master, or not."""
+        """The answer when most nodes do not obey, or do not answer: the change may come into force with the next
+        master, or not."""
         return Answer(status=Status.LOST, place=len(self._copies.voters))
 
     async def _stand(self, flow: FlowId, weight: int) -> Answer:
@@ -320,11 +337,17 @@ class Master:
     async def _change(
         self, after: Ledger, *, joined: FlowId | None = None, force: bool = False
     ) -> int | None:
-        """Put `after` in force. None, or the node whose manager should have slowed flows down, or told a flow that
-        has `joined` its share, and does not answer; then all is as before. With `force`, or if all is carried
-        with the flows of silent nodes as fast as they may be, the change is made nevertheless, but no flow gets
-        faster by it. `NO_MAJORITY`: most nodes do not have it; then this is no longer the master, and nothing here
-        counts any more."""
+        """Put `after` in force. Returns None when it is.
+
+        Else it returns the node whose manager does not answer, and all is as before. That manager should have slowed
+        flows down, or told a flow that has `joined` its share.
+
+        The change is made nevertheless with `force`, or if all is carried with the flows of silent nodes as fast as
+        they may be. No flow gets faster by such a change.
+
+        It returns `NO_MAJORITY` if most nodes do not have the change. Then this is no longer the master, and nothing
+        here counts any more.
+        """
         before, old, new = self.ledger, self.shares, self._policy(after)
         kept = {flow: min(rate, new[flow]) for flow, rate in old.items() if flow in new}
         self._share(kept)
@@ -363,7 +386,7 @@ class Master:
         return None if made else silent
 
     async def _commit(self, before: Ledger, after: Ledger) -> bool:
-        """Have most nodes know what is different."""
+        """Have most nodes know the difference."""
         flows = {*before.premium, *before.best_effort, *after.premium, *after.best_effort}
         changed = [
             Entry(flow, after.premium.get(flow, 0), after.best_effort.get(flow, 0))
@@ -386,7 +409,7 @@ class Master:
         return {flow: rate for flow, rate in shares.items() if flow.source == node}
 
     async def _tell(self, nodes: Iterable[int]) -> int | None:
-        """Tell nodes what their flows have now; None, or one that does not answer."""
+        """Tell nodes what their flows have now. Returns None, or a node that does not answer."""
         nodes = sorted(nodes)
         told = await together(self._scheduler, (self._tell_one(node) for node in nodes), "master.job")
         return next((node for node, done in zip(nodes, told, strict=True) if not done), None)
@@ -399,13 +422,14 @@ class Master:
                 self._scheduler.spawn(self._tell_quietly(node), f"master.tell[{node}]")
 
     async def _tell_quietly(self, node: int) -> None:
-        """Until it knows: flows that may be faster and are not told would stay slow, or parked, for ever."""
+        """Tell a node until it knows: flows that may be faster and are not told would stay slow, or parked, for
+        ever."""
         while not await self._tell_one(node) and self.leading:
             await self._scheduler.sleep(self._retry_cycles)
         self._telling.discard(node)
 
     async def _tell_one(self, node: int) -> bool:
-        """Tell a node, if it does not know; whether it knows now."""
+        """Tell a node, if it does not know. Returns whether it knows now."""
         async with self._told[node]:
             if self._acknowledged[node] == self._versions[node]:
                 return True
@@ -428,8 +452,10 @@ class Master:
             return True
 
     def _updates(self, shares: Shares) -> Iterator[Update]:
-        """As many flows in a message as it holds. Their order does not matter: that no flow gets faster before others
-        are slower is up to who calls this."""
+        """The updates for `shares`, as many flows in a message as it holds.
+
+        Their order does not matter: the caller takes care that no flow gets faster before others are slower.
+        """
         told = [
             (flow, rate, self._pace.best_effort_idt(rate, longest=self._longest))
             for flow, rate in shares.items()

@@ -1,5 +1,7 @@
-"""Whether a cluster admits reservations together, told before there is a cluster: the managers' own arithmetic, on a
-ledger of its own."""
+"""Whether a cluster admits reservations together, told before there is a cluster.
+
+It is the managers' own arithmetic, on a ledger of its own.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ __all__ = ["Planned", "check_plan", "managed_capacity"]
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """A reservation that is to be asked for: `name` of what asks, its `flow`, the rest as of
+    """A reservation that is to be asked for: `name` of what asks, its `flow`, and the rest as of
     `BandwidthClient.request`."""
 
     name: str
@@ -34,7 +36,7 @@ class Planned:
 
 
 def managed_capacity(network: Network, nic: NicConfig, config: ManagerConfig) -> ClusterCapacity:
-    """What managers with `config` take a cluster to carry."""
+    """The capacity that managers with `config` take a cluster to have."""
     node = node_capacity(
         nic, shared_mb_per_s=config.shared_mb_per_s, receive_mb_per_s=config.receive_mb_per_s
     )
@@ -49,8 +51,10 @@ def check_plan(
     config: ManagerConfig | None = None,
     by_bytes: bool = False,
 ) -> None:
-    """Try the reservations in their order, as managers are asked for them; `by_bytes`: cards charge bytes. Raises
-    UserError for the first one that is refused: what it is, where, the sum there, and what that may be."""
+    """Try the reservations in their order, as managers are asked for them. With `by_bytes` the cards charge bytes.
+
+    Raises UserError for the first one that is refused: what it is, where, the sum there, and what that may be.
+    """
     ledger = Ledger(managed_capacity(network, nic, config or ManagerConfig()))
     pace = Pace.of(nic, by_bytes=by_bytes)
     for one in plan:
@@ -66,7 +70,7 @@ def check_plan(
 
 
 def _words(one: Planned, counted: int, ledger: Ledger, refusal: Refusal) -> str:
-    """What is refused, and why."""
+    """The words of a refusal: what is refused, and why."""
     promised, place = {
         Where.SOURCE: (ledger.outgoing(refusal.place), f"node {refusal.place} would send"),
         Where.TARGET: (ledger.incoming(refusal.place), f"node {refusal.place} would receive"),

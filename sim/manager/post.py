@@ -15,11 +15,14 @@ from .wire import MESSAGE_BYTES
 __all__ = ["GmPost"]
 
 PRIORITY = 1
-"""High: in the streams of low priority go-back-N of other programs' messages would hold them up."""
+"""High priority: among streams of low priority go-back-N of other programs' messages would hold the managers' up."""
 RECEIVE_BUFFERS = 8
 UNDER_WAY = 3
-"""Messages to one node that GM has not ended: a call, an answer, a WORKING. GM tries a message to a manager that
-takes none again and again; what would come behind is dropped, as the network might, and goes out again later."""
+"""Messages to one node that GM has not ended: a call, an answer, a WORKING.
+
+GM tries a message to a manager that takes none again and again. Messages that would come behind it are dropped, as the
+network might drop them, and go out again later.
+"""
 
 
 class GmPost:

@@ -1,12 +1,16 @@
-"""What a node's manager keeps where its own end does not reach it: with the driver, beside the state of the card.
+"""The record that a node's manager keeps where its own end does not reach it: with the driver, beside the state of the
+card.
 
 A manager is a process: it can end and be started again while its card goes on sending at the IDTs that it has set. Its
 record (`Gm.records`) lives as long as the driver and the card's state do. A manager that is started again takes its
-former self's record over and sets the card anew by it. What is written is at no time less than what the card may do:
-a flow that gets slower is slowed down before anybody is told, one that gets faster is written down first.
+former self's record over and sets the card anew by it. The record is at no time less than what the card may do. A flow
+that gets slower is slowed down before anybody is told; one that gets faster is written down first.
 
-The record also has the node's part in the cluster's common knowledge: the ballot that it has promised to obey, and a
-copy of the ledger (`Replica`), which every change reaches before it is in force (`master`); and its lease (`lease`).
+The record also has the node's part in the cluster's common knowledge:
+
+- the ballot that the node has promised to obey;
+- a copy of the ledger (`Replica`), which every change reaches before it is in force (`master`);
+- its lease (`lease`).
 """
 
 from __future__ import annotations
@@ -25,19 +29,27 @@ if TYPE_CHECKING:
 __all__ = ["ALL_PORTS", "NodeRecord", "in_office", "take_over"]
 
 NAME = "bandwidth manager"
-"""Of the record among those that the driver keeps."""
+"""The name of the record among those that the driver keeps."""
 
 
 @dataclass
 class NodeRecord:
-    """`premium`, `best_effort`, `shares` (bytes a second): what the node's flows hold. `calling`: the flow of the call
-    to the master that is under way. `capped`: best-effort flows that have asked for a reservation and do not know
-    whether they have it, with the IDT (ticks) that they may not be faster than. `untold_flows`, `untold_ports`: of
-    which the master may have another idea; the port `ALL_PORTS` stands for the whole node. `promised`, `replica`: see
-    the module; `leader`: the node of the last master that has commanded here. `calls`: of `rpc`. `renewed`: the cycle
-    from which the lease counts; `resting`: it is over, and the flows rest; `lost`: flows that had a standing until
-    then, and rest until their program does something about it; `kept`: flows that were given up unheard, and keep their
-    rate until a master hears of it."""
+    """The record of one node.
+
+    - `premium`, `best_effort`, `shares` (bytes a second): what the node's flows hold.
+    - `calling`: the flow of the call to the master that is under way.
+    - `capped`: best-effort flows that have asked for a reservation and do not know whether they have it, with the IDT
+      (ticks) that they may not be faster than.
+    - `untold_flows`, `untold_ports`: flows and ports of which the master may have another idea; the port `ALL_PORTS`
+      stands for the whole node.
+    - `promised`, `replica`: see the module.
+    - `leader`: the node of the last master that has commanded here.
+    - `calls`: the memory of `rpc`.
+    - `renewed`: the cycle from which the lease counts.
+    - `resting`: the lease is over, and the flows rest.
+    - `lost`: flows that had a standing until then, and rest until their program does something about it.
+    - `kept`: flows that were given up unheard, and keep their rate until a master hears of it.
+    """
 
     calls: CallMemory
     premium: dict[FlowId, Grant] = field(default_factory=dict)
@@ -64,7 +76,7 @@ class NodeRecord:
         return bool(self.premium or self.best_effort or self.kept)
 
     def port_closed(self, port: int) -> None:
-        """A port is closed: its flows have no standing any more."""
+        """Note that a port is closed: its flows have no standing any more."""
         known = self.calling is not None and self.calling.source_port == port
         for held in (
             self.premium,
@@ -83,19 +95,19 @@ class NodeRecord:
             self.wake()
 
     def lose(self, flow: FlowId) -> None:
-        """The master has taken back what a flow had."""
+        """Note that the master has taken back what a flow had."""
         for held in (self.premium, self.best_effort, self.shares, self.capped):
             held.pop(flow, None)  # type: ignore[attr-defined]
         self.lost[flow] = None
         self.untell(flow)
 
     def untell(self, flow: FlowId) -> None:
-        """The master may have another idea of a flow than this node."""
+        """Note that the master may have another idea of a flow than this node."""
         self.untold_flows[flow] = None
         self.wake()
 
     def copy(self) -> NodeRecord:
-        """For a manager that takes over. A call that was under way is given up: nobody waits for its end."""
+        """A copy for a manager that takes over. A call that was under way is given up: nobody waits for its end."""
         other = NodeRecord(
             calls=self.calls.copy(),
             premium=dict(self.premium),
@@ -120,12 +132,15 @@ class NodeRecord:
 
 
 ALL_PORTS = 255
-"""A `PORT_CLOSED` of it says that a node holds nothing: its driver, and with it its card, was started anew."""
+"""The port number in a `PORT_CLOSED` that says that a node holds nothing: its driver, and with it its card, was started
+anew."""
 
 
 def take_over(gm: Gm) -> NodeRecord:
-    """The record of a node for a manager that is starting: its former self's, which may write on in its own copy
-    unheard; or a first one."""
+    """The record of a node for a manager that is starting: its former self's record, or a first one.
+
+    The former self may write on in its own copy unheard.
+    """
     former = gm.records.get(NAME)
     if former is not None:
         record: NodeRecord = former.copy()

@@ -2,12 +2,14 @@
 
 A manager has one call at a time to each other manager. It goes out again after `answer_ticks` without an answer,
 `tries` times in all; `WORKING` from the other side starts the count anew. The other side remembers the last call of
-each manager: it serves a newer one, answers the same one from memory, and ignores an older one, whose caller has given
-it up. What both sides remember outlives the end of a manager (`CallMemory`), so that one that is started again goes on
-where its former self stopped. A call of a node that has been started anew, and remembers nothing (a later incarnation),
-is newer than all of its former self.
+each manager. It serves a newer one, answers the same one from memory, and ignores an older one, whose caller has given
+it up.
 
-Calls to a master, calls from one, and calls for a lease are apart (`Kind.line`): while a manager waits for the master,
+The memory of both sides outlives the end of a manager (`CallMemory`), so that one that is started again goes on where
+its former self stopped. A node that has been started anew remembers nothing and has a later incarnation. Its call is
+newer than all of its former self's.
+
+Calls to a master, calls from one, and calls for a lease are apart (`Kind.line`). While a manager waits for the master,
 the master may have to call it, and both may be on one node.
 """
 
@@ -50,7 +52,8 @@ Line = tuple[int, int]
 
 @dataclass
 class _Served:
-    """The last call of a manager: its answer once there is one. `given_up`: who served it has ended before."""
+    """The last call of a manager, and its answer once there is one. `given_up`: the manager that served it has ended
+    before."""
 
     incarnation: int
     sequence: int
@@ -60,8 +63,13 @@ class _Served:
 
 @dataclass
 class CallMemory:
-    """What is remembered of calls: the `incarnation`, the cycle in which the memory began; the last number of a call to
-    each other manager; the last call of each that was served; the incarnations in which others were seen."""
+    """The memory of calls.
+
+    - `incarnation`: the cycle in which the memory began.
+    - `sequences`: the last number of a call to each other manager.
+    - `served`: the last call of each that was served.
+    - `incarnations`: the incarnations in which others were seen.
+    """
 
     incarnation: int
     sequences: dict[Line, int] = field(default_factory=dict)
@@ -69,7 +77,7 @@ class CallMemory:
     incarnations: dict[int, int] = field(default_factory=dict)
 
     def copy(self) -> CallMemory:
-        """For a manager that takes over: a call that was being served is served again when it comes again."""
+        """A copy for a manager that takes over: a call that was being served is served again when it comes again."""
         served = {
             line: _Served(one.incarnation, one.sequence, one.answer, given_up=one.answer is None)
             for line, one in self.served.items()
@@ -100,8 +108,10 @@ def incarnation_at(cycle: int) -> int:
 class Calls:
     """The calls of the manager of `node`, in both directions.
 
-    `post` takes messages, `serve` serves calls, `restarted` is told the node of a manager that calls in a new
-    incarnation, before its call is served. `answer_cycles`, `tries`: see above.
+    - `post` takes messages.
+    - `serve` serves calls.
+    - `restarted` is told the node of a manager that calls in a new incarnation, before its call is served.
+    - `answer_cycles`, `tries`: see above.
     """
 
     def __init__(
@@ -150,12 +160,14 @@ class Calls:
         raise SilentError(node)
 
     def met(self, node: int, incarnation: int) -> None:
-        """The manager of `node`, if it has not called yet, was seen in this incarnation: a call in a later one is of a
-        manager that has been started again."""
+        """Note that the manager of `node` was seen in this incarnation, if it has not called yet.
+
+        A call in a later incarnation comes from a manager that has been started again.
+        """
         self._incarnations.setdefault(node, incarnation)
 
     async def _wait(self, waiting: _Waiting) -> None:
-        """Until the answer comes, or long enough."""
+        """Wait until the answer comes, or long enough."""
         if waiting.answer is not None:
             return  # it came while the message was being handed over
 
@@ -169,7 +181,7 @@ class Calls:
         await waiting.flag.wait()
 
     async def take(self, message: bytes) -> None:
-        """A message has come. What is none is ignored."""
+        """Take a message that has come, and ignore it if it is none."""
         try:
             envelope = Envelope.unpack(message)
         except ValueError:

@@ -1,16 +1,17 @@
-"""How best-effort flows share what premium flows leave. Pure: no simulation, no messages.
+"""Sharing by best-effort flows of what premium flows leave. Pure: no simulation, no messages.
 
-Two policies, functions of a ledger to the bandwidth of each of its best-effort flows, payload bytes a second:
+There are two policies. Each is a function of a ledger to the bandwidth of each of its best-effort flows, payload bytes
+a second:
 
-- `set_aside`: the thesis' (gulati-thesis-2001 4.3): "the surplus bandwidth at each node and switch port is fairly set
-  aside for all such flows incident on the node or the port. The bandwidth allocated to a flow is the minimum of these
-  values for all nodes and ports traversed by it. Note that this simple arbitration is sub-optimal".
-- `max_min`: weighted max-min fair: what a flow cannot use, since another place on its path gives it less, goes to the
-  others. Nobody gets less than by `set_aside`. A node that sends to more destinations carries less: where it could not
-  carry its premium flows if all best-effort flows sent, as few of these as possible are parked, and no flow that could
+- `set_aside`: the thesis' policy (gulati-thesis-2001 4.3). "The surplus bandwidth at each node and switch port is
+  fairly set aside for all such flows incident on the node or the port. The bandwidth allocated to a flow is the minimum
+  of these values for all nodes and ports traversed by it. Note that this simple arbitration is sub-optimal."
+- `max_min`: weighted max-min fair. What a flow cannot use, since another place on its path gives it less, goes to the
+  others. Nobody gets less than by `set_aside`. A node that sends to more destinations carries less: it may not carry
+  its premium flows if all best-effort flows sent. Then as few of these as possible are parked, and no flow that could
   have something beside the others.
 
-Bandwidths are levels (bytes a second for each unit of weight) times weights; so a flow with a place for itself may be
+Bandwidths are levels (bytes a second for each unit of weight) times weights. So a flow with a place for itself may be
 up to a weight (255 bytes a second) below the peak. A flow to which a place can give nothing has 0: it is parked, and
 sends nothing until that changes.
 """
@@ -48,8 +49,8 @@ Levels = Mapping[Bundle, int]
 
 
 class _Sharing:
-    """The best-effort flows of a ledger: how many are in each bundle (`counts`), the bundles that touch each place
-    (`places`)."""
+    """The best-effort flows of a ledger. `counts`: how many are in each bundle. `places`: the bundles that touch each
+    place."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
@@ -63,15 +64,15 @@ class _Sharing:
                 self.places.setdefault(place, []).append(bundle)
 
     def touched(self, bundle: Bundle) -> list[Somewhere]:
-        """Where its flows go."""
+        """The places where the flows of a bundle go."""
         return [bundle.source, bundle.target, *self.ledger.capacity.path(bundle.source, bundle.target)]
 
     def at(self, bundles: Iterable[Bundle], level: int) -> dict[Bundle, int]:
-        """Their rates at a level."""
+        """The rates of bundles at a level."""
         return {bundle: min(self.peak, level * bundle.weight) for bundle in bundles}
 
     def fits(self, place: Somewhere, rates: Levels, *, one_more: tuple[Bundle, int] | None = None) -> bool:
-        """Whether a place carries them, and one flow of a bundle with so much more."""
+        """Whether a place carries `rates`, and one flow more of a bundle, with so much."""
         load = [(*bundle[:2], rate, self.counts[bundle]) for bundle, rate in rates.items()]
         if one_more is not None:
             bundle, more = one_more
@@ -94,9 +95,12 @@ class _Sharing:
 
     def able(self) -> list[Bundle]:
         """The bundles whose flows can send at once, if ever so little: all of them, or else such that as few flows as
-        possible are parked. Bundles of one pair of nodes take the same path and make one destination: they can, or
-        cannot, together. What a further destination costs its source does not depend on which it is, so the pairs of
-        most flows come first, behind those whose destination a premium flow makes already."""
+        possible are parked.
+
+        Bundles of one pair of nodes take the same path and make one destination: they can, or cannot, together. The
+        cost of a further destination to its source does not depend on which it is. So the pairs of most flows come
+        first, behind those whose destination a premium flow makes already.
+        """
         if all(self.fits(place, self.at(self.counts, 1)) for place in self.places):
             return list(self.counts)
         pairs: dict[tuple[int, int], list[Bundle]] = {}
@@ -116,7 +120,7 @@ class _Sharing:
         return able
 
     def of_flows(self, rates: Levels) -> dict[FlowId, int]:
-        """By flow."""
+        """The rates, by flow."""
         return {
             flow: rates[Bundle(flow.source, flow.target, weight)]
             for flow, weight in self.ledger.best_effort.items()
@@ -124,7 +128,7 @@ class _Sharing:
 
 
 def set_aside(ledger: Ledger) -> dict[FlowId, int]:
-    """4.3's policy; by weight where weights differ."""
+    """The policy of 4.3; by weight where weights differ."""
     sharing = _Sharing(ledger)
     rates = dict.fromkeys(sharing.counts, sharing.peak)
     for place, bundles in sharing.places.items():
@@ -135,8 +139,10 @@ def set_aside(ledger: Ledger) -> dict[FlowId, int]:
 
 
 def max_min(ledger: Ledger) -> dict[FlowId, int]:
-    """Weighted max-min fair: the level of all flows that can send at all rises together; a flow that a full place holds
-    stays where it is, the others go on rising."""
+    """Weighted max-min fair: the level of all flows that can send at all rises together.
+
+    A flow that a full place holds stays where it is, the others go on rising.
+    """
     sharing = _Sharing(ledger)
     peak, places, counts = sharing.peak, sharing.places, sharing.counts
     rising = sharing.able()
@@ -163,7 +169,7 @@ def max_min(ledger: Ledger) -> dict[FlowId, int]:
 
 
 POLICIES: Mapping[str, Policy] = MappingProxyType({"set_aside": set_aside, "max_min": max_min})
-"""By name: what `ManagerConfig.best_effort` chooses from."""
+"""The policies by name: the choices of `ManagerConfig.best_effort`."""
 
 
 def carried(ledger: Ledger, rates: Rates) -> bool:
@@ -175,8 +181,10 @@ def carried(ledger: Ledger, rates: Rates) -> bool:
 
 
 def _fits(place: Somewhere, load: Iterable[tuple[int, int, int, int]], ledger: Ledger) -> bool:
-    """Whether a place carries the premium flows and a `load` beside them: (source, target, bytes a second of each flow,
-    how many flows). Flows at 0 are not there."""
+    """Whether a place carries the premium flows and a `load` beside them.
+
+    An entry of the load is (source, target, bytes a second of each flow, how many flows). Flows at 0 are not there.
+    """
     capacity = ledger.capacity
     going = [one for one in load if one[2] and one[3]]
     if not isinstance(place, int):

@@ -1,4 +1,4 @@
-"""Managers as they stand on a node: local manager, calls, GM port, and the master, which leads on one node."""
+"""The managers of a node as they stand: local manager, calls, GM port, and the master, which leads on one node."""
 
 from __future__ import annotations
 
@@ -83,8 +83,10 @@ class Manager(NodeManager):
             self._gm.bus.spawn(self._master.start(), f"manager[{self.node}].master")
 
     async def stop(self) -> None:
-        """End the manager: its port is closed, it answers nobody, and calls of programs fail. Its record stays: its
-        flows go on at their rates, and one that is started again takes over."""
+        """End the manager: its port is closed, it answers nobody, and calls of programs fail.
+
+        Its record stays: its flows go on at their rates, and one that is started again takes over.
+        """
         if self.ended:
             return
         self.ended = True
@@ -105,7 +107,7 @@ class Manager(NodeManager):
         return await self.serve(call)
 
     def _node_died(self, node: int) -> None:
-        """GM on this node has found it dead."""
+        """Tell the master that GM on this node has found a node dead."""
         if not self.ended:
             self._gm.bus.spawn(self._master.node_died(node), f"manager[{self.node}].node_died[{node}]")
 

@@ -13,8 +13,8 @@ Result = TypeVar("Result")
 
 
 async def together(scheduler: Scheduler, jobs: Iterable[Awaitable[Result]], name: str) -> list[Result]:
-    """Run `jobs`, tasks of this `name` and a number each; their results, in their order, when the last has ended. A job
-    that raises never ends it."""
+    """Run `jobs`, tasks of this `name` and a number each. Returns their results, in their order, when the last has
+    ended. A job that raises never ends it."""
     waiting = list(jobs)
     results: dict[int, Result] = {}
     done = scheduler.flag()

@@ -22,7 +22,7 @@ NO_BALLOT = Ballot(0, 0)
 
 
 class Version(NamedTuple):
-    """Of the ledger: change number `step` of the master with `ballot`."""
+    """Version of the ledger: change number `step` of the master with `ballot`."""
 
     ballot: Ballot
     step: int
@@ -32,7 +32,7 @@ NO_VERSION = Version(NO_BALLOT, 0)
 
 
 class Entry(NamedTuple):
-    """What a flow holds: `rate` bytes a second, or best-effort `weight`; neither: nothing any more."""
+    """Holding of a flow: `rate` bytes a second, or best-effort `weight`; neither: nothing any more."""
 
     flow: FlowId
     rate: int
@@ -41,7 +41,7 @@ class Entry(NamedTuple):
 
 @dataclass
 class Replica:
-    """A copy of the ledger: `premium` rates and `best_effort` weights, as of `version`; a change that comes in several
+    """A copy of the ledger: `premium` rates and `best_effort` weights, as of `version`. A change that comes in several
     messages waits in `staged`."""
 
     version: Version = NO_VERSION
@@ -50,14 +50,14 @@ class Replica:
     staged: tuple[Version, list[Entry]] = field(default_factory=lambda: (NO_VERSION, []))
 
     def entries(self) -> list[Entry]:
-        """All of it."""
+        """All of the ledger, as entries."""
         return [
             *(Entry(flow, rate, 0) for flow, rate in self.premium.items()),
             *(Entry(flow, 0, weight) for flow, weight in self.best_effort.items()),
         ]
 
     def apply(self, entries: Iterable[Entry]) -> None:
-        """Change it."""
+        """Change the copy by `entries`."""
         for flow, rate, weight in entries:
             self.premium.pop(flow, None)
             self.best_effort.pop(flow, None)

@@ -2,8 +2,8 @@
 
     envelope   kind 8, reply 8, sender 16, incarnation 32, sequence 32; then the body of its kind
 
-`incarnation` is the cycle in which the calling manager started, so that a manager that was started again is told from
-its former self; an answer carries those of the call. `sequence` counts a manager's calls to one other manager.
+`incarnation` is the cycle in which the calling manager started. It tells a manager that was started again from its
+former self; an answer carries the incarnation of the call. `sequence` counts a manager's calls to one other manager.
 """
 
 from __future__ import annotations
@@ -54,15 +54,17 @@ UPDATE_FLOWS = (MESSAGE_BYTES - _ENVELOPE.size - _BALLOT.size) // (_FLOW.size + 
 
 
 class Kind(IntEnum):
-    """What a message asks."""
+    """The purpose of a message."""
 
     REQUEST = 1
     """To the master: make a flow premium (`Request`)."""
     STAND = 2
     """To the master: make a flow best-effort, or take its standing away (`Stand`)."""
     PORT_CLOSED = 3
-    """To the master: a port's flows have no standing any more (one byte: the port; 255: the node has been started anew,
-    and holds nothing)."""
+    """To the master: a port's flows have no standing any more.
+
+    One byte: the port; 255: the node has been started anew, and holds nothing.
+    """
     VOTE = 4
     """From a candidate: may it be the master? (a ballot)"""
     UPDATE = 5
@@ -72,8 +74,10 @@ class Kind(IntEnum):
     FETCH = 7
     """From a candidate: this node's copy of the ledger, from an entry on (a ballot, the entry's number 32)."""
     RENEW = 9
-    """To the master: is it obeyed by most nodes, and what does this node hold by its ledger? (one byte: 1 if it is to
-    tell; the answer has entries)"""
+    """To the master: is it obeyed by most nodes, and what does this node hold by its ledger?
+
+    One byte: 1 if the master is to tell; the answer has entries.
+    """
     PING = 8
     """From a manager that was asked in the master's stead: is this node's the master? (no body)"""
 
@@ -106,19 +110,22 @@ class Status(IntEnum):
     SILENT = 2
     """The manager of node `place`, which has to slow best-effort flows down first, does not answer."""
     NO_MASTER = 3
-    """It is not the master that was asked, or it asks and is not obeyed. `vote`: 1 + the node whose manager is held to
-    be the master, or 0; `place`: how many nodes voted for the one that was asked."""
+    """The one that was asked is not the master, or it asks and is not obeyed.
+
+    - `vote`: 1 + the node whose manager is held to be the master, or 0.
+    - `place`: how many nodes voted for the one that was asked.
+    """
     BAD = 4
     """Not understood, or impossible."""
     BEHIND = 5
-    """The copy of the ledger here is not the one that the change is of."""
+    """The copy of the ledger here is not the one that the change starts from."""
     LOST = 6
-    """Who was asked is no longer master; the change may come into force with the next one, or not."""
+    """The one that was asked is no longer master. The change may come into force with the next one, or not."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Envelope:
-    """A message: see above."""
+    """A message, as the module describes it."""
 
     kind: Kind
     reply: Reply
@@ -134,7 +141,7 @@ class Envelope:
 
     @classmethod
     def unpack(cls, message: bytes) -> Envelope:
-        """From a message. Raises ValueError for what is none."""
+        """The envelope of a message. Raises ValueError if it is none."""
         if len(message) < _ENVELOPE.size:
             raise ValueError(f"a message of {len(message)} bytes: at least {_ENVELOPE.size}")
         kind, reply, sender, incarnation, sequence = _ENVELOPE.unpack_from(message)
@@ -165,8 +172,7 @@ def _sized(body: bytes, size: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """`rate` bytes a second for a flow, whose node holds it to be best-effort with `weight` (0: it is not) until
-    then."""
+    """`rate` bytes a second for a flow. Its node holds it to be best-effort with `weight` (0: it is not) until then."""
 
     flow: FlowId
     weight: int
@@ -178,7 +184,7 @@ class Request:
 
     @classmethod
     def unpack(cls, source: int, body: bytes) -> Request:
-        """From a body that node `source` sent. Raises ValueError."""
+        """The request in a body that node `source` sent. Raises ValueError."""
         _sized(body, _FLOW.size + 8)
         weight, rate = struct.unpack_from("<II", body, _FLOW.size)
         return cls(flow=_flow(source, body, 0), weight=weight, rate=rate)
@@ -197,15 +203,15 @@ class Stand:
 
     @classmethod
     def unpack(cls, source: int, body: bytes) -> Stand:
-        """From a body that node `source` sent. Raises ValueError."""
+        """The stand in a body that node `source` sent. Raises ValueError."""
         _sized(body, _FLOW.size + 4)
         return cls(flow=_flow(source, body, 0), weight=struct.unpack_from("<I", body, _FLOW.size)[0])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Update:
-    """From the master with `ballot`: best-effort flows of a node, up to `UPDATE_FLOWS`: (flow, bytes a second, IDT in
-    ticks) of each."""
+    """From the master with `ballot`: best-effort flows of a node, up to `UPDATE_FLOWS`, each as (flow, bytes a second,
+    IDT in ticks)."""
 
     ballot: Ballot
     shares: Sequence[tuple[FlowId, int, int]]
@@ -217,7 +223,7 @@ class Update:
 
     @classmethod
     def unpack(cls, node: int, body: bytes) -> Update:
-        """From a body to `node`. Raises ValueError."""
+        """The update in a body to `node`. Raises ValueError."""
         step = _FLOW.size + 8
         if len(body) < _BALLOT.size or (len(body) - _BALLOT.size) % step:
             raise ValueError(
@@ -252,7 +258,7 @@ def pack_entries(entries: Iterable[Entry]) -> bytes:
 
 
 def unpack_entries(body: bytes) -> list[Entry]:
-    """Raises ValueError."""
+    """The entries in a body. Raises ValueError."""
     if len(body) % _ENTRY.size:
         raise ValueError(f"entries of {len(body)} bytes: a multiple of {_ENTRY.size} is right")
     return [
@@ -263,9 +269,12 @@ def unpack_entries(body: bytes) -> list[Entry]:
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """From the master with `ballot`: the ledger of version `base` with `entries` in place of what their flows held is
-    that of version (`ballot`, `index`); with `reset` the entries are all of it, whatever was before. Of several
-    messages each says of how many entries in all (`total`) its own are, from number `at` on."""
+    """From the master with `ballot`: a change of the ledger.
+
+    The ledger of version `base`, with `entries` in place of what their flows held, becomes that of version (`ballot`,
+    `index`). With `reset` the entries are all of it, whatever was before. If there are several messages, each says how
+    many entries there are in all (`total`), and from which number on its own are (`at`).
+    """
 
     ballot: Ballot
     base: Version
@@ -277,7 +286,7 @@ class Change:
 
     @property
     def version(self) -> Version:
-        """Of the ledger after it."""
+        """Version of the ledger after the change."""
         return Version(self.ballot, self.index)
 
     def pack(self) -> bytes:
@@ -288,7 +297,7 @@ class Change:
 
     @classmethod
     def unpack(cls, body: bytes) -> Change:
-        """From a body. Raises ValueError."""
+        """The change in a body. Raises ValueError."""
         if len(body) < _CHANGE.size:
             raise ValueError(f"a body of {len(body)} bytes: at least {_CHANGE.size}")
         count, node, index, base_count, base_node, base_index, at, total, reset = _CHANGE.unpack_from(body)
@@ -304,12 +313,12 @@ class Change:
 
 
 def pack_version(version: Version, entries: int) -> bytes:
-    """What a vote says of the voter's copy of the ledger: its version, how many entries it has."""
+    """A vote's words on the voter's copy of the ledger: its version, how many entries it has."""
     return _VERSION.pack(*version.ballot, version.step) + struct.pack("<I", entries)
 
 
 def unpack_version(more: bytes) -> tuple[Version, int]:
-    """Raises ValueError."""
+    """The version and the number of entries in a vote's words. Raises ValueError."""
     _sized(more, _VERSION.size + 4)
     count, node, index = _VERSION.unpack_from(more)
     return Version(Ballot(count, node), index), struct.unpack_from("<I", more, _VERSION.size)[0]
@@ -317,9 +326,14 @@ def unpack_version(more: bytes) -> tuple[Version, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """How a call ended: `status`; a refusal's `where`, `place`, `port`; `rate` bytes a second, `idt_ticks`;
-    `vote`: 1 + the master voted for, 0 for none, and with it `rate` is the incarnation of who votes; `more`: of a
-    vote the version of the ledger, of a fetch entries."""
+    """How a call ended.
+
+    - `status`: the outcome.
+    - `where`, `place`, `port`: of a refusal.
+    - `rate`, `idt_ticks`: bytes a second, and an IDT. With a vote `rate` is the incarnation of who votes.
+    - `vote`: 1 + the master voted for, 0 for none.
+    - `more`: in a vote the version of the ledger, in a fetch entries.
+    """
 
     status: Status
     where: int = 0
@@ -337,7 +351,7 @@ class Answer:
 
     @classmethod
     def unpack(cls, body: bytes) -> Answer:
-        """From a body. Raises ValueError."""
+        """The answer in a body. Raises ValueError."""
         if len(body) < _ANSWER.size:
             raise ValueError(f"a body of {len(body)} bytes: at least {_ANSWER.size}")
         status, *rest = _ANSWER.unpack_from(body)
