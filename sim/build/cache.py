@@ -1,8 +1,8 @@
 """The build cache: one folder an entry, named by the hash of what went in; whole or absent.
 
-The folder is `lanikai.sim.paths.cache_dir`. An entry is made in a folder
-beside it and renamed when it is complete, under a file lock that the system drops with the process. Folders
-left by a process that was killed are swept by whoever builds next.
+The folder is `lanikai.sim.paths.cache_dir`. An entry is made in a folder beside it and renamed when it is complete,
+under a file lock that the system drops with the process. A killed process may leave folders: whoever builds next sweeps
+them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Verilator and the C++ compiler: what is there, and how a folder of sources becomes an executable."""
+"""Verilator and the C++ compiler: whether they are there, and how a folder of sources becomes an executable."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OPTIMIZE = ("-O2", "-march=native")
 """Flags of the hot code. The cache's key holds the processor's features, as `native` depends on them."""
 
 LIBRARY = "block.a"
-"""File name of what `make_library` makes."""
+"""File name of the library that `make_library` makes."""
 
 SCRATCH = "lanikai-build-"
 """Beginning of the names of folders to build in, outside the cache; the number of their process follows."""
@@ -56,7 +56,7 @@ class BuildError(LanikaiError):
         super().__init__("\n".join([f"{what} failed; the log is {log}", *lines]))
 
     def __reduce__(self) -> tuple[type[BuildError], tuple[str, Path]]:
-        """Kept whole when the error crosses a process."""
+        """Keep the error whole when it crosses a process."""
         return type(self), (self.what, self.log)
 
 
@@ -114,7 +114,8 @@ def require_trace_header() -> None:
 
 @cache
 def _processor_features() -> str:
-    """What `-march=native` depends on, so that a cache shared between machines gives none a foreign build."""
+    """The processor's features, on which `-march=native` depends. With them a cache shared between machines gives none
+    a foreign build."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -124,7 +125,7 @@ def _processor_features() -> str:
 
 
 def versions() -> dict[str, str]:
-    """What a build depends on apart from its sources: versions of tools, processor. Raises MissingTool."""
+    """All that a build depends on apart from its sources: versions of tools, processor. Raises MissingTool."""
     return {
         "verilator": importlib.metadata.version("verilator"),
         "cocotb": importlib.metadata.version("cocotb"),
@@ -145,12 +146,12 @@ def make_model(
     runtime: Path | None,
     libraries: Sequence[str] = (),
 ) -> None:
-    """Compile the files `sources` in `folder` to the executable `folder/sim`.
+    """Compile the files `sources` in `folder` to the executable `folder/sim`. Raises BuildError, MissingTool.
 
-    `flags` are Verilator's. `libraries`: folders in `folder/blocks` with headers and a library that `make_library`
-    made. `runtime` is a folder with objects of Verilator's own library, compiled before
-    for the same flags; without it they are compiled too and stand in `folder/build` afterwards. Raises
-    BuildError, MissingTool.
+    - `flags`: Verilator's flags.
+    - `libraries`: folders in `folder/blocks` with headers and a library that `make_library` made.
+    - `runtime`: a folder with objects of Verilator's own library, compiled before for the same flags. Without it they
+      are compiled too and stand in `folder/build` afterwards.
     """
     given = [*flags]
     for name in libraries:
@@ -179,8 +180,11 @@ def make_library(folder: Path, top: str, prefix: str, sources: Sequence[str], *,
 
 @contextmanager
 def _plain_folder(folder: Path) -> Iterator[Path]:
-    """The folder, or a copy that is copied back where its name has a character that make or a shell takes for its
-    own: a space, `#`, `$`, `:`, a tab, a letter beyond ASCII. Raises UserError if no other folder has a plain name."""
+    """The folder, or a copy where its name is not plain; the copy is copied back.
+
+    A name is not plain if it has a character that make or a shell takes for its own: a space, `#`, `$`, `:`, a tab, a
+    letter beyond ASCII. Raises UserError if no other folder has a plain name.
+    """
     if _PLAIN.fullmatch(str(folder)):
         yield folder
         return
@@ -277,8 +281,8 @@ def _reuse(runtime: Path, build: Path) -> None:
 
 
 def _make_variables(cxx: Compiler) -> list[str]:
-    """Arguments of make. The wheel's makefile was configured on another machine: all it found there is
-    replaced."""
+    """Arguments of make. The wheel's makefile was configured on another machine: they replace all that it found
+    there."""
     optimize = " ".join(OPTIMIZE)
     variables: Mapping[str, str] = {
         "CXX": shlex.quote(cxx.path),

@@ -1,9 +1,12 @@
 """A system made of blocks that are compiled once each: what `native/blocks.h` joins to one simulator.
 
-A `Composition` says which blocks there are, which instances of them, and how those are linked to each other and to
-the top module. Its instances are not in the top module's Verilog: the top has, instead, an input for everything that it
-takes from them, an output for everything that it gives to all, and two outputs more, `attention` (in this cycle nobody
-may be left out) and `now` (32 bits).
+A `Composition` says which blocks there are, which instances of them, and how those are linked to each other and to the
+top module. Its instances are not in the top module's Verilog. The top has instead:
+
+- an input for everything that it takes from them;
+- an output for everything that it gives to all;
+- the output `attention`: in this cycle nobody may be left out;
+- the output `now` (32 bits).
 """
 
 from __future__ import annotations
@@ -22,24 +25,31 @@ __all__ = ["Block", "Composition", "Instance", "Link", "Output"]
 
 _LINK = ("payload", "valid", "credit_vl", "credit_valid")
 _RESTARTS = ("__restart", "__credit_restart")
-"""What else a link may have (`LinkConfig.restart`): no instance of a composition is reset alone, so both stay low."""
+"""Wires that a link may have besides (`LinkConfig.restart`). No instance of a composition is reset alone, so both stay
+low."""
 
 
 def _port(pin: str) -> str:
-    """The port of the module around a block: Verilator writes out two underscores in a row in another way."""
+    """The port of the module around a block. Its name differs: Verilator writes out two underscores in a row in another
+    way."""
     return pin.replace("__", "_")
 
 
 def _every_edge(text: str) -> str:
-    """Verilog whose registers take new values at every edge of `clk`."""
+    """The Verilog `text` with registers that take new values at every edge of `clk`."""
     return text.replace("@(posedge clk)", "@(edge clk)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """Where an output of every instance goes: input `input` of the top module, `bits` wide. `kind`: `bit`: as the bit
-    with the instance's number; `or`: ORed over the instances (0 from one that is quiet); `sum`: their sum modulo
-    2^32."""
+    """The place where an output of every instance goes: input `input` of the top module, `bits` wide.
+
+    `kind` says how:
+
+    - `bit`: as the bit with the instance's number.
+    - `or`: ORed over the instances (0 from one that is quiet).
+    - `sum`: their sum modulo 2^32.
+    """
 
     input: str
     kind: Literal["bit", "or", "sum"]
@@ -54,15 +64,16 @@ class Block:
     - `fixed`: inputs that keep the value that each instance has of its own.
     - `tied`: inputs with the same constant everywhere, as Verilog.
     - `broadcast`: inputs that are outputs of the top module, by its names.
-    - `outputs`: what goes to the top module.
+    - `outputs`: the outputs that go to the top module.
     - `settle_cycles`: quiet cycles after which nothing changes (its output `quiet`).
-    - `due`: number of its outputs `due__0`, ..., times of `now` at which it is to be woken if the bit of `waiting`
-      is set.
+    - `due`: the number of its outputs `due__0`, ... Each is a time of `now` at which it is to be woken if the bit of
+      `waiting` is set.
     - `public`: variables that Python reads.
-    - `beside`: what stands beside the block in its instance, for pins that no other instance and not the top module
-      sees: lines of Verilog with its declarations, with `clk` and all ports in reach. `inner`: the block's pins and
-      what is connected to them there; `ports`: ports of the instance that are not the block's (`output told`);
-      `files`: texts by file name of modules that it needs.
+    - `beside`: lines of Verilog with declarations that stand beside the block in its instance, with `clk` and all ports
+      in reach. They are for pins that no other instance and not the top module sees.
+    - `inner`: the block's pins, and their connections to `beside`.
+    - `ports`: ports of the instance that are not the block's (`output told`).
+    - `files`: texts by file name of modules that `beside` needs.
     """
 
     name: str
@@ -136,8 +147,12 @@ class Block:
 
 @dataclass(frozen=True, kw_only=True)
 class Instance:
-    """An instance of `block`: its `path` (instance names joined by dots, the top module's first), the values of the
-    block's `fixed` inputs, and its `number` among the bits of the top module's inputs."""
+    """An instance of `block`.
+
+    - `path`: instance names joined by dots, the top module's first.
+    - `fixed`: the values of the block's `fixed` inputs.
+    - `number`: its number among the bits of the top module's inputs.
+    """
 
     block: str
     path: str
@@ -147,8 +162,8 @@ class Instance:
 
 @dataclass(frozen=True)
 class Link:
-    """From transmitting end `transmit` of instance `source` to receiving end `receive` of instance `target`; flits go
-    that way and credits come back."""
+    """A link from transmitting end `transmit` of instance `source` to receiving end `receive` of instance `target`.
+    Flits go that way and credits come back."""
 
     source: int
     transmit: int
@@ -165,7 +180,7 @@ class Composition:
     links: tuple[Link, ...]
 
     def header(self) -> str:
-        """`composition.h`: builds the system in memory."""
+        """The text of `composition.h`, which builds the system in memory."""
         return "\n".join(self._header()) + "\n"
 
     def _header(self) -> Iterator[str]:

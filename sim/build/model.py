@@ -1,8 +1,7 @@
-"""A design (Verilog texts) to a simulator executable, cached by what went in.
+"""Building: a design (Verilog texts) to a simulator executable, cached by what went in.
 
-`Design` is the text; `Recipe` is a design that has yet to be made from a configuration, so that a second run
-of the same configuration needs no Amaranth at all. `build` takes either and returns a `Model`, which `run`
-starts.
+`Design` is the text. `Recipe` is a design that has yet to be made from a configuration, so that a second run of the
+same configuration needs no Amaranth at all. `build` takes either and returns a `Model`, which `run` starts.
 """
 
 from __future__ import annotations
@@ -69,8 +68,8 @@ _VARIANT_FLAGS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Public:
-    """A signal that Python touches: variable `var` of module `module`; `writable` or only read; `waves`: it is there in
-    builds with waves alone."""
+    """A signal that Python touches: variable `var` of module `module`. It is `writable` or only read. `waves`: it is
+    there in builds with waves alone."""
 
     module: str
     var: str
@@ -80,12 +79,12 @@ class Public:
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """What is simulated.
+    """A design to simulate.
 
     - `top`: the top module's name; it has an input `clk`, which the simulator's main loop drives.
     - `sources`: texts by file name: Verilog (`.v`, `.sv`) and C++ (`.cpp`, for DPI).
-    - `public`: the signals that Python touches. Few: each costs speed. They are read and written by the names
-      in the top module, so they should be ports of the top module.
+    - `public`: the signals that Python touches. They are few, as each costs speed. They are read and written by the
+      names in the top module, so they should be ports of the top module.
     - `no_inline`: modules that are instantiated many times and are to be compiled once.
     - `enums`: names of the values of variables, by the end of their paths, for waves.
     - `composition`: instances that are not in `sources` (`composition.py`); for the variant `fast` only.
@@ -115,9 +114,9 @@ class Design:
 class Recipe:
     """A design that has yet to be made: `name` and `config` (JSON text) say which, `make` makes it.
 
-    With the sources of the packages that write designs (`WRITERS`), of the simulation's native part and the versions
-    of the tools they determine the design: `make` is called only when they are new. A file that moves or changes its
-    name within these packages is a change like any other, so no list of files can fall behind.
+    Three more things determine the design: the sources of the packages that write designs (`WRITERS`), those of the
+    simulation's native part, and the versions of the tools. `make` is called only when any of it is new. A file that
+    moves or changes its name within these packages is a change like any other, so no list of files can fall behind.
     """
 
     name: str
@@ -129,8 +128,12 @@ class Recipe:
 class Model:
     """A built simulator.
 
-    `top`: top module's name; `variant`; `executable`; `cached`: it was there already; `seconds` that `build`
-    took; `key`: the name of its content.
+    - `top`: the top module's name.
+    - `variant`: the variant that was built.
+    - `executable`: its file.
+    - `cached`: it was there already.
+    - `seconds`: the time that `build` took.
+    - `key`: the name of its content.
     """
 
     top: str
@@ -275,7 +278,7 @@ def _build_design(
 
 
 def _block_text(block: Block) -> dict[str, str]:
-    """What a block's library is made of, by file name."""
+    """The texts that a block's library is made of, by file name."""
     texts = {
         name: compact_memories(text) if name.endswith(".v") else text
         for name, text in block.sources().items()
@@ -332,8 +335,8 @@ def _native_hash() -> str:
 def sources_hash(*roots: Path) -> str:
     """Hash of the sources of `roots`, each a file or a folder with all that is below it: their paths and contents.
 
-    Raises ValueError for a root that is not there or holds no source: a key that leaves one out would give a simulator
-    of yesterday without a word.
+    Raises ValueError for a root that is not there or holds no source. A key that leaves a root out would give a
+    simulator of yesterday without a word.
     """
     digest = hashlib.sha256()
     for root in roots:

@@ -1,7 +1,7 @@
 """Verilog for the eye alone: the packet that a flit on a link belongs to, in a build with waves.
 
-A module `packet_view` follows the packets of all VLs of one link and shows the header's fields while a flit of the
-packet passes, each from the flit on that holds it. In cycles without a flit every field has all its bits set.
+A module `packet_view` follows the packets of all VLs of one link. While a flit of a packet passes, it shows the
+header's fields, each from the flit on that holds it. In cycles without a flit every field has all its bits set.
 """
 
 from __future__ import annotations
