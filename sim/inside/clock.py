@@ -1,14 +1,13 @@
-"""Simulated time for coroutines, and the one rule of sampling: read just before the clock edge, write just
-after.
+"""Simulated time for coroutines, and the one rule of sampling: read just before the clock edge, write just after.
 
-The clock itself is toggled by the simulator's main loop (`native/main.cpp`), whose times stand here again.
-Each method returns in a defined phase of a cycle:
+The clock itself is toggled by the simulator's main loop (`native/main.cpp`), whose times stand here again. Each method
+returns in a defined phase of a cycle:
 
 - *drive phase*, just after the edge that starts the cycle: here coroutines write, and here they wake;
-- *sample phase*, just before the edge that ends the cycle: what is read here is what that edge sees.
+- *sample phase*, just before the edge that ends the cycle: a read here gives what that edge sees.
 
-A register that no write of the same cycle can change reads the same in both phases, so that a mailbox made of
-registers is served with one wake-up. Nothing else in the project touches cocotb's triggers.
+A register that no write of the same cycle can change reads the same in both phases. So a mailbox made of registers is
+served with one wake-up. Nothing else in the project touches cocotb's triggers.
 """
 
 from __future__ import annotations
@@ -67,8 +66,11 @@ class Clock:
         self._wakeups: Counter[str] | None = None
 
     def count_wakeups(self) -> Counter[str]:
-        """Count from now on how often each coroutine that is spawned later wakes, by its name: every time that it
-        goes on after it has waited, for whatever. Returns the counter, which goes on counting."""
+        """Count from now on how often each coroutine that is spawned later wakes, by its name.
+
+        It wakes every time that it goes on after it has waited, for whatever. Returns the counter, which goes on
+        counting.
+        """
         if self._wakeups is None:
             self._wakeups = Counter()
         return self._wakeups
@@ -115,8 +117,10 @@ class Clock:
         self._call(Timer(cycles * PERIOD_STEPS + DRIVE_STEPS - _now() % PERIOD_STEPS, "step"), function)
 
     def call_on_change(self, handle: Any, function: Callable[[], None]) -> None:
-        """Call `function` once, in the drive phase of the first cycle in which the signal, written by registers
-        only, differs from now: as `change` and `call_later`."""
+        """Call `function` once, in the drive phase of the first cycle in which the signal differs from now.
+
+        The signal is written by registers only. Otherwise as `change` and `call_later`.
+        """
         self._call(ValueChange(handle), function)
 
     def _call(self, trigger: Any, function: Callable[[], None]) -> None:

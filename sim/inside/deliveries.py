@@ -1,7 +1,7 @@
-"""Finds a simulation in which flits move but nothing is delivered, and describes what software waits for.
+"""Search for a simulation in which flits move but nothing is delivered, and the words for what software waits for.
 
-A message to a port that never gets a receive buffer is refused and sent again for ever: the network is never
-quiet, so the watchdog in RTL (`watchdog.py`) never fires.
+A message to a port that never gets a receive buffer is refused and sent again for ever. The network is never quiet, so
+the watchdog in RTL (`watchdog.py`) never fires.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ class Observed(Protocol):
 
     @property
     def pending(self) -> int:
-        """How many things it has still to do; with 0 everywhere a cluster may well rest."""
+        """The number of things that it has still to do. With 0 everywhere a cluster may well rest."""
 
     def state(self) -> list[str]:
         """Its state, a line each."""
 
     def waiting(self) -> list[str]:
-        """What it waits for, a few words each."""
+        """The things that it waits for, a few words each."""
 
 
 def quiet_cycles(parts: Sequence[Observed], cycle: int) -> int:
@@ -43,7 +43,7 @@ def describe(parts: Iterable[Observed]) -> list[str]:
 
 
 def summary(parts: Iterable[Observed], *, most: int = 4) -> str:
-    """What they wait for, in one line."""
+    """The things that `parts` wait for, in one line."""
     waiting = [text for part in parts for text in part.waiting()]
     more = f" and {len(waiting) - most} more" if len(waiting) > most else ""
     return "; ".join(waiting[:most]) + more

@@ -1,7 +1,7 @@
-"""What the main loop (`native/main.cpp`) offers to Python, by ctypes: Python runs inside its process.
+"""The main loop's interface (`native/main.cpp`) for Python, by ctypes: Python runs inside its process.
 
-Importable anywhere, of use only there. Reading a signal through its address takes 0.1 microseconds, through
-VPI a few.
+The module can be imported anywhere, and is of use only there. Reading a signal through its address takes 0.1
+microseconds, through VPI a few.
 """
 
 from __future__ import annotations
@@ -61,10 +61,13 @@ def skip(
 ) -> None:
     """Let time pass over cycles in which nothing happens (`native/skip.h`), in a cluster of `nodes` cards.
 
-    `settle_cycles`: quiet cycles after which no block has a pause of its own any more; a tick of the cards' clocks,
-    of `bits`, is `num` / `den` cycles; `reach_ticks`: most ticks passed over at once; `round_cycles`: what is passed
-    over is a multiple of it; `horizon_cycles`: none is passed over from then on. Raises KeyError if the design has no
-    ports for it.
+    - `settle_cycles`: quiet cycles after which no block has a pause of its own any more.
+    - `num`, `den`, `bits`: a tick of the cards' clocks, of `bits`, is `num` / `den` cycles.
+    - `reach_ticks`: most ticks passed over at once.
+    - `round_cycles`: the cycles passed over are a multiple of it.
+    - `horizon_cycles`: none is passed over from then on.
+
+    Raises KeyError if the design has no ports for it.
     """
     start = _function(
         "lanikai_skip",
@@ -88,28 +91,33 @@ def skipped() -> int:
 
 
 def bare_seconds(cycles: int) -> float:
-    """Run `cycles` of the model alone, without Python, VPI or simulated time; the seconds of processor time it took.
-    Coroutines must not be waiting for the design meanwhile."""
+    """Run `cycles` of the model alone, without Python, VPI or simulated time. Returns the seconds of processor time it
+    took. Coroutines must not be waiting for the design meanwhile."""
     return int(_function("lanikai_bare", ctypes.c_uint64, ctypes.c_uint64)(cycles)) / 1e9
 
 
 def check_quiet() -> None:
-    """Have every instance that is passed over evaluated all the same, and the simulation end with an error if a
-    register of it changes (`native/blocks.h`). Raises KeyError if the design is not composed."""
+    """Have every instance that is passed over evaluated all the same (`native/blocks.h`).
+
+    The simulation ends with an error if a register of such an instance changes. Raises KeyError if the design is not
+    composed.
+    """
     if not _function("lanikai_check_quiet", ctypes.c_int)():
         raise KeyError("the design is not composed of blocks that could be passed over")
 
 
 def evaluated() -> tuple[int, int]:
-    """Evaluations of the instances of a composed design so far, and how many there were without passing over any;
-    zeros if the design is not composed."""
+    """Evaluations of the instances of a composed design so far, and their number without passing over any.
+
+    Both are zero if the design is not composed.
+    """
     total = ctypes.c_uint64()
     count = _function("lanikai_evaluated", ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64))
     return int(count(ctypes.byref(total))), int(total.value)
 
 
 def peak_memory_bytes() -> int:
-    """Most memory that this process has had resident. (What `getrusage` says begins with what the parent had.)"""
+    """Most memory that this process has had resident. (The figure of `getrusage` begins with the parent's.)"""
     status = Path("/proc/self/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
     return 1024 * int(line.split()[1])
@@ -164,9 +172,11 @@ def signal(name: str, scope: str = "TOP") -> Signal:
 def attach_memory(node: int, memory: np.ndarray, watched: np.ndarray, log: np.ndarray) -> None:
     """Give node `node` of the simulation (`native/hostmem.cpp`) the bytes of `memory` as its host memory.
 
-    `watched`: a byte a 32-bit word, not zero where writes are logged; `log`: 1 + 2 * `LOG_RANGES` 32-bit
-    words, the number of ranges and then pairs of first word and the word after the last. The caller keeps
-    them alive.
+    - `watched`: a byte for each 32-bit word, not zero where writes are logged.
+    - `log`: 1 + 2 * `LOG_RANGES` 32-bit words: the number of ranges, then pairs of first word and the word after the
+      last.
+
+    The caller keeps the arrays alive.
     """
     pointer = ctypes.c_void_p
     attach = _function(
@@ -176,14 +186,20 @@ def attach_memory(node: int, memory: np.ndarray, watched: np.ndarray, log: np.nd
 
 
 def attach_commands(node: int, entries: np.ndarray, control: np.ndarray) -> None:
-    """Give node `node` (`native/messages.cpp`) its ring of commands: `entries`, two 64-bit words each, and `control`:
-    entries put in, entries taken, not zero while room is waited for. The caller keeps the arrays alive."""
+    """Give node `node` (`native/messages.cpp`) its ring of commands. The caller keeps the arrays alive.
+
+    - `entries`: two 64-bit words each.
+    - `control`: entries put in, entries taken, not zero while room is waited for.
+    """
     _attach_ring("lanikai_messages_commands", (ctypes.c_uint32,), (node,), entries, control)
 
 
 def attach_events(entries: np.ndarray, control: np.ndarray) -> None:
-    """Give the simulation its ring of all nodes' events (`native/messages.cpp`): `entries`, two 64-bit words each, and
-    `control`: entries put in, entries taken, events lost. The caller keeps the arrays alive."""
+    """Give the simulation its ring of all nodes' events (`native/messages.cpp`). The caller keeps the arrays alive.
+
+    - `entries`: two 64-bit words each.
+    - `control`: entries put in, entries taken, events lost.
+    """
     _attach_ring("lanikai_messages_events", (), (), entries, control)
 
 

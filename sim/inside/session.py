@@ -1,4 +1,4 @@
-"""What the coroutine of a run is given: the design, the clock, its parameters, progress."""
+"""The session of a run's coroutine: the design, the clock, its parameters, progress."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Session:
         self.send({"progress": fraction, "text": text})
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """A message to the program that started the run: one line of JSON."""
+        """Send a message to the program that started the run: one line of JSON."""
         data = json.dumps(message).encode() + b"\n"
         while data:
             data = data[os.write(self._channel, data) :]

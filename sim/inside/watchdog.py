@@ -1,4 +1,4 @@
-"""Finds a simulation in which nothing moves any more, and says what is stuck where."""
+"""The search for a simulation in which nothing moves any more, and the report of what is stuck where."""
 
 from __future__ import annotations
 
@@ -20,11 +20,16 @@ WATCHDOG_BITS = 40
 class Watchdog(wiring.Component):
     """Counts the cycles in which nothing moved.
 
-    Members: `activity` (in); `limit` (in, cycles; 0: off); `fired` (out): `limit` cycles in a row were
-    without activity; it stays set. `fired` rises in the cycle after the last of them. `skipped` (in): so many
-    cycles more without activity are over with this one; not more than `left` (out): those that may pass until
-    `fired` rises (all ones if off). Reset: the count is 0. While it is off it counts nothing; so the
-    count never wraps, as it ends at `limit`.
+    Members:
+
+    - `activity` (in).
+    - `limit` (in, cycles; 0: off).
+    - `fired` (out): `limit` cycles in a row were without activity. It rises in the cycle after the last of them, and
+      stays set.
+    - `skipped` (in): so many cycles more without activity are over with this one; not more than `left`.
+    - `left` (out): cycles that may pass until `fired` rises (all ones if off).
+
+    Reset: the count is 0. While it is off it counts nothing. So the count never wraps, as it ends at `limit`.
     """
 
     def __init__(self) -> None:
@@ -59,8 +64,12 @@ class Watchdog(wiring.Component):
 
 @dataclass(frozen=True)
 class Probe:
-    """A variable that the watchdog shows: `instance` (names joined by dots, below the top module),
-    `variable`, and what its bits stand for: `bits`, a name for each from bit 0 on, or none for a number."""
+    """A variable that the watchdog shows.
+
+    - `instance`: names joined by dots, below the top module.
+    - `variable`: its name.
+    - `bits`: a name for each bit from bit 0 on, or none for a number.
+    """
 
     instance: str
     variable: str
@@ -97,7 +106,7 @@ def report(top: str, probes: Iterable[Probe]) -> list[str]:
 
 
 def summary(top: str, probes: Sequence[Probe], *, most: int = 4) -> str:
-    """What is not at rest, in a few words: probes whose bits have names and are set."""
+    """The probes that are not at rest, in a few words: those whose bits have names and are set."""
     stuck = []
     for probe in probes:
         value = probe.read(top) if probe.bits else None
