@@ -32,9 +32,10 @@ class SimulatedWatch:
         self._flag = EventFlag()
 
     async def wait(self, look: Callable[[], int | None] | None = None, *, after_cycles: int = 0) -> None:
-        """Return once a DMA write burst into the range has ended since the last `wait`; at once if one
-        has. With `look`: call it `after_cycles` after that; wait on if it gives None, else return so many cycles
-        later."""
+        """Return once a DMA write burst into the range has ended since the last `wait`; at once if one has.
+
+        With `look`: call it `after_cycles` after that. If it gives None, wait on; else return so many cycles later.
+        """
         self._look, self._after_cycles = look, after_cycles
         self._flag.clear()
         self._waits = True
@@ -43,14 +44,14 @@ class SimulatedWatch:
         await self._flag.wait()
 
     def wake(self, first_word: int, end_word: int) -> None:
-        """A burst has written the words from `first_word` to before `end_word`."""
+        """Note that a burst has written the words from `first_word` to before `end_word`."""
         if first_word < self.end_word and end_word > self.first_word:
             self._written = True
             if self._waits:
                 self._serve()
 
     def touch(self) -> None:
-        """Other software of this host has written into the range."""
+        """Note that other software of this host has written into the range."""
         self.wake(self.first_word, self.end_word)
 
     def _serve(self) -> None:
@@ -74,8 +75,12 @@ class SimulatedWatch:
 
 
 class _Writes:
-    """Words on their way into the NIC's window: `left` of them, and whether the bus was `busy` when their turn was
-    to begin; `ended`: a flag, set then or when all are written or one was `refused`."""
+    """Words on their way into the NIC's window.
+
+    - `left`: how many are to go.
+    - `busy`: the bus was busy when their turn was to begin.
+    - `ended`: a flag, set when one was `refused` or when all are written.
+    """
 
     def __init__(self, writes: Sequence[tuple[int, int]]) -> None:
         self.left = list(reversed(writes))
@@ -87,9 +92,10 @@ class _Writes:
 class SimulatedHost(Clocked):
     """`HostBus` of node `node`.
 
-    `command`, `response`: the host's mailbox (`HOST_COMMAND`, `HOST_RESPONSE`); `done`, `write_event`: cocotb
-    handles of the one-bit signals that change when programmed I/O or a watched DMA write has ended. `interrupt`: the
-    NIC's interrupt line, of which `interrupt_handle` is the cocotb handle.
+    - `command`, `response`: the host's mailbox (`HOST_COMMAND`, `HOST_RESPONSE`).
+    - `done`, `write_event`: cocotb handles of the one-bit signals that change when programmed I/O or a watched DMA
+      write has ended.
+    - `interrupt`: the NIC's interrupt line; `interrupt_handle` is its cocotb handle.
     """
 
     def __init__(
@@ -160,7 +166,7 @@ class SimulatedHost(Clocked):
             raise self._refused(burst.refused, write=1)
 
     def _begin(self, burst: _Writes) -> None:
-        """The drive phase has come in which words may start, if nobody else has the bus."""
+        """Start the words if nobody else has the bus: the drive phase in which they may start has come."""
         burst.busy = self._busy
         if self._busy or not burst.left:
             burst.ended.set()
@@ -241,7 +247,7 @@ class SimulatedHost(Clocked):
         return watch
 
     def _serve_watches(self) -> None:
-        """Watched words were written: tell whom it concerns."""
+        """Tell whom it concerns that watched words were written."""
         self._clock.call_on_change(self._write_event, self._serve_watches)
         used = int(self._log[0])
         ranges = self._log[1 : 1 + 2 * used].tolist()

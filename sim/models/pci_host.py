@@ -1,11 +1,17 @@
 """The host behind a NIC: its memory and its processor's programmed I/O, on one PCI bus.
 
-The order of phases, and the least clocks of those that have a least, are those of the PCI Local Bus
-Specification, revision 2.1 (1995); what a host bridge, an arbiter and a memory add to them is an assumption
-about machines of that time, measured on none. Each parameter says which it is, with the section of the
-specification. Clock for clock, a transaction is: arbitration (only if the bus was idle; else it is hidden
-behind the transaction before, 3.4), address phase, for reads one turnaround clock, the target's wait states,
-data phases of one word a clock, idle clock.
+The order of phases is that of the PCI Local Bus Specification, revision 2.1 (1995), and so are the least clocks of
+those that have a least. What a host bridge, an arbiter and a memory add to them is an assumption about machines of that
+time, measured on none. Each parameter says which it is, with the section of the specification.
+
+Clock for clock, a transaction is:
+
+1. arbitration, only if the bus was idle; else it is hidden behind the transaction before (3.4);
+2. the address phase;
+3. for reads one turnaround clock;
+4. the target's wait states;
+5. data phases of one word a clock;
+6. an idle clock.
 """
 
 from __future__ import annotations
@@ -108,8 +114,11 @@ class PciTiming(Config):
 
     @classmethod
     def at(cls, clock_hz: int, **changes: int) -> PciTiming:
-        """The defaults, which are for 33 MHz, on a bus of `clock_hz`: what is a time becomes more clocks on a faster
-        bus (the DRAM's row access), what is a number of clocks stays (the protocol, the bridge's pipeline)."""
+        """The defaults, which are for 33 MHz, on a bus of `clock_hz`.
+
+        A parameter that is a time becomes more clocks on a faster bus (the DRAM's row access). One that is a number of
+        clocks stays (the protocol, the bridge's pipeline).
+        """
         row_cycles = -(-DRAM_ROW_NS * clock_hz // 1_000_000_000)
         return cls(**{"read_wait_cycles": row_cycles + BRIDGE_READ_CYCLES} | changes)
 
@@ -125,11 +134,15 @@ class PciTiming(Config):
 
 
 HOST_COMMAND = data.StructLayout({"toggle": 1, "write": 1, "address": HOST_ADDRESS_BITS, "data": 32})
-"""Programmed I/O of the host's processor: a change of `toggle` starts an access, when the one before has
-ended. `address` in bytes of the NIC's window, a multiple of 4."""
+"""Programmed I/O of the host's processor. A change of `toggle` starts an access, when the one before has ended.
+`address` is in bytes of the NIC's window, a multiple of 4."""
 HOST_RESPONSE = data.StructLayout({"toggle": 1, "error": 1, "data": 32})
-"""`toggle` follows that of the command when the access has ended; `error`: the NIC refused it; `data`
-read."""
+"""Answer to programmed I/O.
+
+- `toggle` follows that of the command when the access has ended.
+- `error`: the NIC refused it.
+- `data`: the word that was read.
+"""
 
 
 class BusUse(enum.Enum, shape=2):  # type: ignore[call-arg]
@@ -171,21 +184,21 @@ class PciHost(wiring.Component):
 
     Members:
 
-    - `dma` (in, `Axi4Signature`): the NIC's master. Whole-word INCR bursts, one at a time; anything else is
-      answered with SLVERR, a beat beyond `memory_bytes` with DECERR and ones (nobody claims the address:
+    - `dma` (in, `Axi4Signature`): the NIC's master. It sends whole-word INCR bursts, one at a time; anything else is
+      answered with SLVERR. A beat beyond `memory_bytes` is answered with DECERR and ones (nobody claims the address:
       master abort). A write is answered in the cycle after its last beat.
     - `nic` (out, `Axi4LiteSignature`): programmed I/O into the NIC's window.
     - `command` (in, `HOST_COMMAND`), `response` (out, `HOST_RESPONSE`): the host's processor.
     - `memory` (out, `HostMemorySignature`).
-    - `write_event` (out): changes two cycles after the last beat of a DMA write burst of which a word was
-      watched.
+    - `write_event` (out): changes two cycles after the last beat of a DMA write burst of which a word was watched.
     - `activity` (out): a transaction is on the bus.
 
-    Latency on an idle bus, from request to first word: arbitration, 1, turnaround and wait states (read);
-    then one word a cycle. Throughput of bursts of n words: n words in 1 + waits + n + idle cycles, as
-    arbitration is hidden. Programmed I/O and DMA take turns when both wait. Programmed I/O that the NIC does
-    not answer in `retry_cycles` leaves the bus to DMA and tries again, so that a NIC that stalls a doorbell
-    write cannot lock itself up. Reset: idle.
+    Latency on an idle bus, from request to first word: arbitration, 1, turnaround and wait states (read); then one word
+    a cycle. Throughput of bursts of n words: n words in 1 + waits + n + idle cycles, as arbitration is hidden.
+
+    Programmed I/O and DMA take turns when both wait. The NIC may not answer programmed I/O in `retry_cycles`. Then it
+    leaves the bus to DMA and tries again, so that a NIC that stalls a doorbell write cannot lock itself up. Reset:
+    idle.
     """
 
     def __init__(self, timing: PciTiming, *, data_bits: int, memory_bytes: int) -> None:
@@ -402,5 +415,5 @@ class PciHost(wiring.Component):
 
 
 def pci_signals() -> dict[str, str]:
-    """Variables of the module that a `PciHost` is converted to that a watchdog shows, with their meaning."""
+    """Variables that a watchdog shows of the module that a `PciHost` is converted to, with their meaning."""
     return {"bus_use": "who uses the bus: 0 nobody, 1 programmed I/O, 2 DMA read, 3 DMA write"}

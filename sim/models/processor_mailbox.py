@@ -1,7 +1,7 @@
 """The processor port of one NIC inside a simulation: a mailbox in RTL, and its coroutine side.
 
-The mailbox turns an access into one write by Python and, for most accesses, one wake-up: it holds the request
-until the NIC takes it, drops it by itself, and keeps the data that was read.
+The mailbox turns an access into one write by Python and, for most accesses, one wake-up. It holds the request until the
+NIC takes it, drops it by itself, and keeps the data that was read.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ __all__ = [
 PROCESSOR_COMMAND = data.StructLayout({"toggle": 1, "write": 1, "address": 24, "data": 32})
 """An access of the NIC's processor: a change of `toggle` starts it, when the one before has ended."""
 PROCESSOR_ANSWER = data.StructLayout({"taken": 1, "complete": 1, "data": 32})
-"""`taken` follows the command's toggle in the cycle after the NIC took the access, `complete` a cycle later,
-when `data` is that of the last read."""
+"""Answer to an access. `taken` follows the command's toggle in the cycle after the NIC took the access. `complete`
+follows a cycle later, when `data` is that of the last read."""
 
 
 STEP_BITS = 8 * 24
-"""Of a step's name in waves: 24 letters."""
+"""Bits of a step's name in waves: 24 letters."""
 
 
 def processor_ends(config: NicConfig) -> tuple[str, ...]:
-    """What the names of a card's processors end with, in a cluster's design: nothing for the first, `_1` for a second
+    """The ends of the names of a card's processors in a cluster's design: nothing for the first, `_1` for a second
     one."""
     return ("", "_1")[: config.processors]
 
@@ -88,9 +88,12 @@ class ProcessorMailbox(wiring.Component):
 
 
 class SimulatedProcessor(Clocked):
-    """`ProcessorPort` of one NIC. `command`, `answer`, `event`: the mailbox's ports, of which the last is
-    `handle` too (a cocotb handle, to wait for its change). `step`: where a build with waves shows the firmware's
-    step, in letters."""
+    """`ProcessorPort` of one NIC.
+
+    - `command`, `answer`, `event`: the mailbox's ports. `handle` is a cocotb handle of the last, to wait for its
+      change.
+    - `step`: where a build with waves shows the firmware's step, in letters.
+    """
 
     def __init__(
         self,
@@ -121,8 +124,7 @@ class SimulatedProcessor(Clocked):
         return _ANSWER.get(await self._access(address, 0, write=0, cycles=2, ended="complete"), "data")
 
     async def _access(self, address: int, data: int, *, write: int, cycles: int, ended: str) -> int:
-        """Start an access and return the answer after `cycles` or, if the NIC is busy, when `ended` says
-        so."""
+        """Start an access. Returns the answer after `cycles` or, if the NIC is busy, when `ended` says so."""
         toggle = self._toggle ^ 1
         self._command.set(_COMMAND.pack(toggle=toggle, write=write, address=address, data=data))
         self._toggle = toggle

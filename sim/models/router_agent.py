@@ -33,8 +33,8 @@ def check_tables(
     limit: int = MAX_LIMIT,
     port: int | None = None,
 ) -> None:
-    """VL arbitration tables for a router of `config`, rows of (VL, weight), and the port that they are for. Raises
-    ConfigError, naming the row."""
+    """Check VL arbitration tables for a router of `config`: rows of (VL, weight), and the port that they are for.
+    Raises ConfigError, naming the row."""
     if port is not None and not 0 <= port < config.ports:
         raise ConfigError(f"VL tables: port {port}: ports are 0 to {config.ports - 1}")
     if not 0 <= limit <= MAX_LIMIT:
@@ -53,7 +53,7 @@ def check_tables(
 
 
 def check_forwarding_table(config: RouterConfig, ports: Sequence[int]) -> None:
-    """The port of each node, -1 for none. Raises ConfigError, naming the row."""
+    """Check the port of each node, -1 for none. Raises ConfigError, naming the row."""
     if len(ports) > config.forwarding_entries:
         raise ConfigError(f"forwarding table has {len(ports)} rows: at most {config.forwarding_entries}")
     for node, port in enumerate(ports):
@@ -64,8 +64,10 @@ def check_forwarding_table(config: RouterConfig, ports: Sequence[int]) -> None:
 
 
 def check_control_packet(config: RouterConfig, flits: Sequence[int]) -> None:
-    """A control packet that an agent is to send. Raises ConfigError if the send memory does not hold it, or a flit is
-    wider than the link."""
+    """Check a control packet that an agent is to send.
+
+    Raises ConfigError if the send memory does not hold it, or a flit is wider than the link.
+    """
     if not 1 <= len(flits) <= config.management_flits:
         raise ConfigError(
             f"control packet of {len(flits)} flits: 1 to {config.management_flits} (RouterConfig.management_flits)"
@@ -78,9 +80,11 @@ def check_control_packet(config: RouterConfig, flits: Sequence[int]) -> None:
 
 
 class RouterAgent:
-    """The agent of router `router` of a network whose ports `router{r}_agent__request` and `__response` are
-    public. `scope`: the instance that has them. One coroutine may use it at a time; an access takes a cycle,
-    and of VL tables as long as the last commit is being taken up (`TableSignature.wait_bound` cycles at most)."""
+    """The agent of router `router` of a network whose ports `router{r}_agent__request` and `__response` are public.
+
+    `scope`: the instance that has them. One coroutine may use it at a time. An access takes a cycle. An access to VL
+    tables takes as long as the last commit is being taken up (`TableSignature.wait_bound` cycles at most).
+    """
 
     def __init__(self, clock: Clock, config: RouterConfig, router: int, *, scope: str = "TOP") -> None:
         self._clock, self._config, self._router = clock, config, router
@@ -94,7 +98,7 @@ class RouterAgent:
         return bool(_RESPONSE.get(self._response.get(), "event"))
 
     async def access(self, address: int, value: int | None = None) -> int:
-        """Writes a word, or reads one."""
+        """Write a word, or read one."""
         await self._clock.drive_phase()
         write = value is not None
         self._request.set(_REQUEST.pack(valid=1, write=write, address=address, data=value or 0))
@@ -108,12 +112,12 @@ class RouterAgent:
         return _RESPONSE.get(self._response.get(), "data")
 
     async def write(self, name: str, **fields: int) -> None:
-        """Writes a register of `router.rdl`. Raises ValueError for a bad field."""
+        """Write a register of `router.rdl`. Raises ValueError for a bad field."""
         register = ROUTER_REGISTERS[name]
         await self.access(register.offset, register.pack(**fields))
 
     async def read(self, name: str) -> dict[str, int]:
-        """The fields of a register."""
+        """Read the fields of a register."""
         register = ROUTER_REGISTERS[name]
         return register.unpack(await self.access(register.offset))
 
@@ -126,10 +130,13 @@ class RouterAgent:
         port: int | None = None,
         crossbar: bool = False,
     ) -> None:
-        """VL arbitration tables, rows of (VL, weight), of one port's link or crossbar input, or (`port` None)
-        of all; entries are served in the order of the rows. They take effect at the next frame's start. Raises
-        ConfigError (`check_tables`) before anything is written. With `deficit`, whose rows are quanta of VLs, VLs that
-        are not given keep theirs."""
+        """Write VL arbitration tables, rows of (VL, weight), of one port's link or crossbar input, or (`port` None) of
+        all.
+
+        Entries are served in the order of the rows. They take effect at the next frame's start. With `deficit`, whose
+        rows are quanta of VLs, VLs that are not given keep theirs. Raises ConfigError (`check_tables`) before anything
+        is written.
+        """
         check_tables(self._config, high=high, low=low, limit=limit, port=port)
         rest = 0 if self._config.vl_arbiter == "deficit" else self._config.vl_table_entries
         await self.write("SELECT", port=port or 0, crossbar=crossbar, everywhere=port is None)
@@ -140,7 +147,7 @@ class RouterAgent:
         await self.write("VL_TABLE_COMMIT", limit=limit)
 
     async def write_forwarding_table(self, ports: Sequence[int]) -> None:
-        """The port of each node (`Network.forwarding_table`); -1 for a node that cannot be reached. Raises
+        """Write the port of each node (`Network.forwarding_table`); -1 for a node that cannot be reached. Raises
         ConfigError before anything is written."""
         check_forwarding_table(self._config, ports)
         for node, port in enumerate(ports):
@@ -162,9 +169,11 @@ class RouterAgent:
         return flits
 
     async def send(self, flits: Sequence[int], *, timeout_cycles: int = SEND_TIMEOUT_CYCLES) -> None:
-        """Sends a control packet of these flits (`packet.packet_words`), when the one before has left. Raises
-        ConfigError (`check_control_packet`) before anything is written, SimulationError if the one before has not
-        left within `timeout_cycles`: the control VL of its port stands still."""
+        """Send a control packet of these flits (`packet.packet_words`), when the one before has left.
+
+        Raises ConfigError (`check_control_packet`) before anything is written. Raises SimulationError if the one before
+        has not left within `timeout_cycles`: the control VL of its port stands still.
+        """
         check_control_packet(self._config, flits)
         began = self._clock.cycle
         while (await self.read("SEND"))["busy"]:
