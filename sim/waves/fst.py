@@ -1,7 +1,7 @@
-"""Wave files: finds them, and reads the names in an FST file, so that a GTKWave save file names only what is there.
+"""Wave files: finding them, and reading the names in an FST file, so that a GTKWave save file names only what is there.
 
-Only the hierarchy is read (FST block types 4 and 6, as GTKWave's fstapi writes them), in plain Python, so
-that no reader has to be installed. Values are for GTKWave.
+Only the hierarchy is read (FST block types 4 and 6, as GTKWave's fstapi writes them), in plain Python, so that no
+reader has to be installed. Values are for GTKWave.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def read_hierarchy(path: Path) -> list[Variable]:
 
 
 def end_time(path: Path) -> int:
-    """The time of the last change in an FST file, time steps: the header block, which comes first, has it.
-    0 if the file is not a whole FST file."""
+    """The time of the last change in an FST file, time steps; 0 if the file is not a whole FST file. The header block,
+    which comes first, has it."""
     with path.open("rb") as file:
         start = file.read(25)
     return int.from_bytes(start[17:25], "big") if len(start) == 25 and start[0] == 0 else 0
@@ -133,8 +133,8 @@ def _lz4(data: bytes, size: int) -> bytes:
 
 
 def waveforms(folder: Path) -> list[Path]:
-    """The waveforms of a run in its folder, in the order of its points and seeds; not those of an earlier run that are
-    set aside there."""
+    """The waveforms of a run in its folder, in the order of its points and seeds. Those of an earlier run that are set
+    aside there are left out."""
 
     def numbers(path: Path) -> list[tuple[int, str]]:
         parts = re.split(r"(\d+)", str(path.relative_to(folder)))

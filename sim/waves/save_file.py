@@ -71,7 +71,7 @@ NODE: Mapping[str, Sequence[str]] = {
         *("nic#.watch_enabled", "nic#_event", "nic#_interrupt"),
     ],
 }
-"""What is shown of node #: groups, and variables below the top module."""
+"""The variables that are shown of node #: groups, and variables below the top module."""
 
 ROUTER: Sequence[str] = [
     *(f"port%_rx.{field}" for field in ("part", "lane", *FIELDS)),
@@ -79,18 +79,18 @@ ROUTER: Sequence[str] = [
     *(f"port%_tx.{field}" for field in ("part", "lane", *FIELDS)),
     *("transmit_%.blocked", "transmit_%.credits.available", "tx__%__credit_valid", "rx__%__credit_valid"),
 ]
-"""What is shown of port % of a router: the packets at its ends, and variables of its instance."""
+"""The variables that are shown of port % of a router: the packets at its ends, and variables of its instance."""
 TRAFFIC_NODE: Sequence[str] = [
     *(f"node#_{end}_packet.{field}" for end in ("tx", "rx") for field in ("part", "lane", *FIELDS)),
     *("node#_tx__credit_valid", "node#_rx__credit_valid", "node#_born", "node#_done", "node#_behind"),
 ]
-"""What is shown of node # of a network under synthetic load."""
+"""The variables that are shown of node # of a network under synthetic load."""
 MEASUREMENT = ("phase", "phase_event", "dropped", "watchdog_fired", "network_activity")
-"""What is shown of its measurement."""
+"""The variables that are shown of its measurement."""
 SYSTEMS = ("cluster", "network_bench")
 """Top modules whose components are known here."""
 ROUTER_STATE = ("input_occupied", "output_vl_held", "output_occupied", "output_blocked", "dropped")
-"""What is shown of a router as a whole."""
+"""The variables that are shown of a router as a whole."""
 
 DECIMAL = ("cycle", "source", "destination", "sequence_number", "lane")
 """Variables whose values are shown as decimal numbers."""
@@ -165,7 +165,7 @@ def _closed(place: tuple[str, ...]) -> bool:
 
 
 def _alias(variable: Variable) -> str:
-    """What the variable is called in its group: its path without what the groups around it say."""
+    """The variable's name in its group: its path without the words of the groups around it."""
     if variable.scope[0] not in SYSTEMS:
         return _plain(variable)
     path = ".".join((*variable.scope[1:], _plain(variable)))
@@ -186,8 +186,8 @@ def _plain(variable: Variable) -> str:
 
 
 def group_variables(variables: Sequence[Variable]) -> Groups:
-    """Variables by component: of a cluster those that are worth a look (`NODE`, `ROUTER`); of any other
-    design all, by instance. Names that a tool made up are left out."""
+    """Variables by component: of a cluster those that are worth a look (`NODE`, `ROUTER`), of any other design all, by
+    instance. Names that a tool made up are left out."""
     known = [v for v in variables if v.scope and v.scope[0] != "$rootio" and "$" not in v.name]
     if system := next((v.scope[0] for v in known if v.scope[0] in SYSTEMS), None):
         return _system_groups(known, system)

@@ -12,8 +12,10 @@ __all__ = ["state_names"]
 
 
 def state_names(component: wiring.Component) -> dict[str, dict[int, str]]:
-    """For each Amaranth FSM in `component` and its submodules: its state register (submodule names and the
-    register's own, joined by dots) and the name of each value."""
+    """The names of the states of each Amaranth FSM in `component` and its submodules.
+
+    Key: its state register, submodule names and the register's own, joined by dots. Value: the name of each value.
+    """
     found: dict[str, dict[int, str]] = {}
     for path, signal in _switched(Fragment.get(component, None), ()):
         if signal.decoder is not None and signal.name.endswith("_state"):
@@ -29,7 +31,7 @@ def state_names(component: wiring.Component) -> dict[str, dict[int, str]]:
 
 
 def _switched(fragment: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every signal that a switch of `fragment` or of what is below it tests, with its place."""
+    """Every signal that a switch of `fragment`, or of a fragment below it, tests, with its place."""
     for statements in fragment.statements.values():
         for statement in statements:
             test = getattr(statement, "test", None)

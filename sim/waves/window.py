@@ -1,4 +1,4 @@
-"""Which part of a run goes into its waveforms: a window of cycles, some instances, a largest size."""
+"""The part of a run that goes into its waveforms: a window of cycles, some instances, a largest size."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from ..errors import UserError
 __all__ = ["BYTES_PER_NODE_AND_CYCLE", "CYCLES", "LIMIT_MB", "WaveWindow"]
 
 CYCLES = 20_000
-"""Cycles of a window, if nothing else is said: what an eye can look through, and some MB."""
+"""Cycles of a window, if nothing else is said: so many an eye can look through, and they take some MB."""
 LIMIT_MB = 64
 """Largest file of a point, MB, if nothing else is said."""
 BYTES_PER_NODE_AND_CYCLE = 250
-"""Measured: 150 for each of four cards with PCI hosts that send all the time, 300 for each router of a 4x4 mesh with
-16 VLs at load 0.3."""
+"""Size of a waveform, measured. Each of four cards with PCI hosts that send all the time takes 150. Each router of a
+4x4 mesh with 16 VLs at load 0.3 takes 300."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WaveWindow:
     """The waves of each point.
 
-    - `first_cycle`, `cycles`: the window; with 0 `cycles` it lasts to the end
-    - `instances`: `node0`, `router2`, ...: what is written of the system, and all signals of its top; all if empty
-    - `limit_mb`: the file ends with the cycle in which it has this size (10^6 bytes)
+    - `first_cycle`, `cycles`: the window; with 0 `cycles` it lasts to the end.
+    - `instances`: `node0`, `router2`, ...: the instances that are written of the system, beside all signals of its top;
+      all if empty.
+    - `limit_mb`: the file ends with the cycle in which it has this size (10^6 bytes).
     """
 
     first_cycle: int = 0
@@ -36,7 +37,8 @@ class WaveWindow:
 
     @classmethod
     def of(cls, text: str, **values: Any) -> WaveWindow:
-        """With the instances named in `text`, separated by commas. Raises UserError for a name of another form."""
+        """The window with the instances named in `text`, separated by commas. Raises UserError for a name of another
+        form."""
         names = [name.strip() for name in text.split(",") if name.strip()]
         for name in names:
             if not re.fullmatch(r"(node|router)(0|[1-9][0-9]{0,8})", name):
@@ -59,7 +61,8 @@ class WaveWindow:
                 raise UserError(f"--waves-of {name}: {kind}s are {kind}0 to {kind}{count - 1}")
 
     def estimate_mb(self, system: Any) -> float | None:
-        """About how large the file of a point will be, MB; None for a window without an end, of an unknown size."""
+        """The approximate size of the file of a point, MB. It is None for a window without an end, of an unknown
+        size."""
         network = getattr(system, "network", None)
         if network is None or not self.cycles:
             return None
