@@ -1,4 +1,4 @@
-"""What `lanikai synth` can synthesize: blocks by name, each with its parameters.
+"""The blocks that `lanikai synth` can synthesize, by name, each with its parameters.
 
 A new one is a line in `BLOCKS`; every VL arbiter in `VL_ARBITERS` is there by itself. The RTL of the other blocks is
 imported when one of them is made.
@@ -26,10 +26,16 @@ __all__ = ["BLOCKS", "Block", "VlArbiterSettings", "configure", "find_block"]
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """Something to synthesize: `about` in a line, its parameters (`part`, a configuration class), the `preset`
-    to start from (None: the class's defaults), `make` (a component from a configuration), and the `external`
-    modules whose memories are left out and become ports (Verilog names below the block, `sram`), each with what
-    gives its rows and its bits a row for a configuration; such a memory has a port to read and one to write."""
+    """A block to synthesize.
+
+    - `about`: the block in a line.
+    - `part`: its parameters, a configuration class.
+    - `preset`: the preset to start from (None: the class's defaults).
+    - `make`: a component from a configuration.
+    - `external`: modules whose memories are left out and become ports. Key: the Verilog name below the block, `sram`.
+      Value: functions that give its rows and its bits a row for a configuration. Such a memory has a port to read and
+      one to write.
+    """
 
     about: str
     part: type[Config]
@@ -77,7 +83,7 @@ def _host_dma(config: NicConfig) -> wiring.Component:
 
 
 def _with(config: NicConfig, **fields: Any) -> NicConfig:
-    """`config` with those of `fields` that it has not (they are 0)."""
+    """`config` with those of `fields` set that it lacks (they are 0)."""
     return config.replace(**{name: value for name, value in fields.items() if not getattr(config, name)})
 
 

@@ -1,4 +1,4 @@
-"""A block with a register on every port: what a tool is given that measures how fast the block can run."""
+"""A block with a register on every port, for the tool that measures how fast the block can run."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["Registered"]
 class Registered(wiring.Component):
     """`component` (submodule `name`) with a register behind each input and before each output.
 
-    Members: those of the component. Latency: one cycle each way, so handshakes do not work through it: it is made
-    to be synthesized, so that every path of the component lies between registers. Throughput: the component's.
-    Reset: all registers 0.
+    Members: those of the component. Latency: one cycle each way, so handshakes do not work through it. It is made to be
+    synthesized, so that every path of the component lies between registers. Throughput: the component's. Reset: all
+    registers 0.
     """
 
     def __init__(self, component: wiring.Component, *, name: str) -> None:

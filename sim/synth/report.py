@@ -1,4 +1,4 @@
-"""What Yosys and nextpnr say about a design, read from their reports, and the object that `--json` prints."""
+"""The results of Yosys and nextpnr for a design, read from their reports, and the object that `--json` prints."""
 
 from __future__ import annotations
 
@@ -27,15 +27,21 @@ DISTRIBUTED_RAM_LUTS = 6
 _GENERATED = re.compile(
     r"_(?:LUT4|TRELLIS_FF|TRELLIS_DPR16X4|PFUMX|L6MUX21|CCU2C|DP16KD|MULT18X18D)_.*|\$.*", re.DOTALL
 )
-"""What Yosys appends to the name of a signal to name cells and nets near it."""
+"""The ending that Yosys appends to the name of a signal to name cells and nets near it."""
 _MEMORY_PART = re.compile(r"\.\d+\.\d+(?:_[A-Z]+\d*)?(?:_\d+)?$")
-"""What Yosys appends to the name of a memory to name the RAM blocks that it is made of."""
+"""The ending that Yosys appends to the name of a memory to name the RAM blocks that it is made of."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Area:
-    """Cells of a design: `lut4`, `ff`, `bram` (DP16KD, 18 Kbit each), `carry` (CCU2C, two bits each),
-    `distributed_ram` (TRELLIS_DPR16X4, 16 rows of 4 bits each)."""
+    """Cells of a design.
+
+    - `lut4`: LUT4s.
+    - `ff`: flip-flops.
+    - `bram`: DP16KD, 18 Kbit each.
+    - `carry`: CCU2C, two bits each.
+    - `distributed_ram`: TRELLIS_DPR16X4, 16 rows of 4 bits each.
+    """
 
     lut4: int
     ff: int
@@ -51,8 +57,13 @@ class Area:
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """One run of nextpnr: `seed`, `fmax_mhz`, and the slowest path between registers: the names of the signals
-    along it (`path`), and its delay in logic and wires (`logic_ns`, `routing_ns`)."""
+    """One run of nextpnr.
+
+    - `seed`: its seed.
+    - `fmax_mhz`: the clock frequency that it reached.
+    - `path`: the names of the signals along the slowest path between registers.
+    - `logic_ns`, `routing_ns`: that path's delay in logic and in wires.
+    """
 
     seed: int
     fmax_mhz: float
@@ -126,9 +137,9 @@ def parse_area(text: str) -> Area:
 def parse_modules(text: str, *, top: str, names: Sequence[str]) -> dict[str, Area]:
     """Cells of each module, its submodules not counted, in the flat netlist of `top` that Yosys wrote as JSON.
 
-    `names`: the modules before flattening, `top.sub.block`. A cell counts for the module of the signal that Yosys
-    named it after, so where two modules meet, logic may count for either; the sum is the whole. Raises ValueError
-    if the text is no such netlist.
+    `names`: the modules before flattening, `top.sub.block`. A cell counts for the module of the signal that Yosys named
+    it after. So where two modules meet, logic may count for either; the sum is the whole. Raises ValueError if the text
+    is no such netlist.
     """
     try:
         cells = json.loads(text)["modules"][top]["cells"]
@@ -158,8 +169,8 @@ def _area(cells: Mapping[str, int]) -> Area:
 
 
 def parse_timing(text: str, *, seed: int, prefix: str = "") -> Timing:
-    """The report that nextpnr wrote (`--report`) with `seed`; `prefix` is taken off names. Raises ValueError
-    if it is none, or has no clock."""
+    """The report that nextpnr wrote (`--report`) with `seed`; `prefix` is taken off names. Raises ValueError if the
+    text is none, or has no clock."""
     try:
         found = json.loads(text)
         fmax = min(clock["achieved"] for clock in found["fmax"].values())
@@ -185,8 +196,8 @@ def parse_timing(text: str, *, seed: int, prefix: str = "") -> Timing:
 
 
 def name_of(net: str, prefix: str = "") -> str:
-    """The signal in Amaranth that a net or cell was named after, without the bit: `"grant$3_LUT4_A_Z[2]"` is
-    `"grant"`. Empty if Yosys made the name up."""
+    """The signal in Amaranth that a net or cell was named after, without the bit: `"grant"` for
+    `"grant$3_LUT4_A_Z[2]"`. It is empty if Yosys made the name up."""
     name = _GENERATED.sub("", net.removeprefix(prefix))
     name = re.sub(r"\[\d+\]$", "", name)
     return _MEMORY_PART.sub("", name)

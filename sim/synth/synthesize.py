@@ -1,8 +1,8 @@
 """Out-of-context synthesis of a block for ECP5: area by Yosys, clock frequency by nextpnr.
 
-Area is that of the block alone, flattened, with `-nowidelut` (otherwise Yosys trades LUT4s for wide multiplexers,
-by chance as much as by design). Frequency is from Yosys's default flow, with a register on every port of the block,
-so that paths through its ports count whole; those registers are in no area.
+Area is that of the block alone, flattened, with `-nowidelut`. (Otherwise Yosys trades LUT4s for wide multiplexers, by
+chance as much as by design.) Frequency is from Yosys's default flow, with a register on every port of the block, so
+that paths through its ports count whole. Those registers are in no area.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ DEVICE = "LFE5U-85F-6BG756C"
 """The largest ECP5, in its slowest speed grade: any block fits."""
 _DEVICE_OPTIONS = ("--85k", "--package", "CABGA756", "--speed", "6")
 TARGET_MHZ = 125
-"""What nextpnr works towards: above its reach in most blocks, so that it does its best."""
+"""Frequency that nextpnr works towards: above its reach in most blocks, so that it does its best."""
 _TOP, _UNIT = "context", "unit"
 """Names of the wrapper with registers on every port, and of the block in it."""
 
 Progress = Callable[[str], None]
-"""Told the name of each step as it begins."""
+"""A function that is told the name of each step as it begins."""
 
 # A memory that stays outside: an instance of a module of unknown content, and then ports. One bit enables each bit of a
 # write, as Yosys has it.
@@ -49,7 +49,7 @@ _MEMORY_PARAMETERS = (  # noqa: SIM905
 
 
 def steps(seeds: Sequence[int]) -> int:
-    """How many steps `synthesize` tells its progress."""
+    """The number of steps that `synthesize` tells its progress."""
     return 3 + (2 + len(seeds) if seeds else 0)
 
 

@@ -35,8 +35,8 @@ def require(*tools: str) -> None:
 
 
 def first_run(tool: str, folder: Path) -> None:
-    """Have `tool` compile itself if it has not yet: one process at a time, since it takes a minute and up to
-    1.7 GB. What it prints goes to a log in `folder`. Raises MissingTool, SynthesisError."""
+    """Have `tool` compile itself if it has not yet. One process does so at a time, since it takes a minute and up to
+    1.7 GB. Its output goes to a log in `folder`. Raises MissingTool, SynthesisError."""
     cache = _cache()
     cache.mkdir(parents=True, exist_ok=True)
     with FileLock(cache / "first-run.lock"):
@@ -70,7 +70,7 @@ def _path(tool: str) -> str:
 
 
 def _install_command() -> str:
-    """What installs the tools into the environment of this Python."""
+    """The command that installs the tools into the environment of this Python."""
     pip = os.path.relpath(Path(sys.executable).parent / "pip")
     if pip.startswith(".."):
         pip = os.path.abspath(pip)
@@ -82,8 +82,8 @@ def _install_command() -> str:
 
 
 def _cache() -> Path:
-    """Where the compiled tools are kept: `$YOWASP_CACHE_DIR`, else `.cache/yowasp` of the checkout, else in the
-    build cache."""
+    """The folder of the compiled tools: `$YOWASP_CACHE_DIR`, else `.cache/yowasp` of the checkout, else in the build
+    cache."""
     if named := os.environ.get(CACHE_VARIABLE):
         return Path(named).expanduser().absolute()
     root = checkout()
