@@ -16,15 +16,14 @@ from .work import Done, Executor, Failure, Work, end_of_log, one_line
 __all__ = ["DaskExecutor", "connect"]
 
 START_SECONDS = 30
-"""How long a scheduler has to answer."""
+"""Seconds in which a scheduler has to answer."""
 INSTALL = "pip install 'lanikai[cluster]'"
 
 
 def run_work(backend: Backend, work: Work) -> Done | Failure:
-    """On a worker: build the model, if this machine does not have it, and run the point.
+    """Run the point, on a worker; first build the model, if this machine does not have it.
 
-    It needs nothing of the machine that asked: files are in a temporary folder, and the log comes back with the
-    result.
+    It needs nothing of the machine that asked: files are in a temporary folder, and the log comes back with the result.
     """
     with tempfile.TemporaryDirectory(prefix="lanikai-sweep-") as scratch:
         folder = Path(scratch)
@@ -145,7 +144,7 @@ def _version() -> str:
 
 
 def _same_version(client: Any) -> None:
-    """Workers that are there already must run this Lanikai. Raises SimulationError."""
+    """Check that workers that are there already run this Lanikai. Raises SimulationError."""
     for worker, found in client.run(_version, on_error="return").items():
         if found != _version():
             raise SimulationError(f"worker {worker} has lanikai {found}, this machine has {_version()}")

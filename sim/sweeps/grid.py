@@ -28,8 +28,12 @@ MAX_CASES = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One combination of a grid: the experiment's `parameters`, the run's `seed`, and its `points`: what
-    `lanikai run` with the same settings would run."""
+    """One combination of a grid.
+
+    - `parameters`: the experiment's.
+    - `seed`: the run's.
+    - `points`: the points that `lanikai run` with the same settings would run.
+    """
 
     parameters: Config
     seed: int
@@ -42,8 +46,11 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One point of one case. `key`: the same for the same work, whatever else the grid holds; `seed`: the
-    seed that `lanikai run` gives the point."""
+    """One point of one case.
+
+    - `key`: the same for the same work, whatever else the grid holds.
+    - `seed`: the seed that `lanikai run` gives the point.
+    """
 
     key: str
     case: int

@@ -1,4 +1,4 @@
-"""The folder of a sweep: what it is, each point as it ends, the tables made of them.
+"""The folder of a sweep: its definition, each point as it ends, the tables made of them.
 
 A point is written when it ends, so a sweep that is interrupted goes on where it stopped.
 """
@@ -39,14 +39,15 @@ def sources_digest() -> str:
 class SweepFolder:
     """The folder `path`, made if need be, of the sweep that `definition` (JSON values) describes.
 
-    `sweep.json`: the definition; `points/KEY.json`, `points/KEY.log`: a point that has ended well;
-    `table.csv`, `table.parquet`, `claims.csv`, `failures.csv`.
+    - `sweep.json`: the definition.
+    - `points/KEY.json`, `points/KEY.log`: a point that has ended well.
+    - `table.csv`, `table.parquet`, `claims.csv`, `failures.csv`.
 
-    A context manager: the folder is this sweep's until the block ends. `new`: a number is added to the name of a
+    It is a context manager: the folder is this sweep's until the block ends. `new`: a number is added to the name of a
     folder that is there already.
 
-    Raises UserError if the folder holds something else, another sweep, or one that other code began; or if another
-    sweep is writing into it.
+    Raises UserError if the folder holds something else, another sweep, or one that other code began. Raises it, too, if
+    another sweep is writing into the folder.
     """
 
     NAME = "sweep.json"
@@ -107,7 +108,8 @@ class SweepFolder:
             )
 
     def _check(self, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-        """A larger grid of the same experiment may follow: it takes over the points that it shares."""
+        """Check that `wanted` is this sweep. A larger grid of the same experiment may follow: it takes over the points
+        that it shares."""
         for key in ("experiment", "size"):
             if found.get(key) != wanted.get(key):
                 raise UserError(
@@ -123,18 +125,18 @@ class SweepFolder:
 
     @property
     def points(self) -> Path:
-        """Where the points that have ended are."""
+        """The folder of the points that have ended."""
         return self.path / "points"
 
     def done(self, key: str) -> Done | None:
-        """What the point measured, if it has ended well."""
+        """The measurement of the point, if it has ended well."""
         try:
             return Done(**json.loads((self.points / f"{key}.json").read_text()))
         except (OSError, ValueError, TypeError):
             return None  # not there, or not whole: it is run again
 
     def keep(self, key: str, what: Done | Failure) -> None:
-        """Write what came of a point: whole or not at all."""
+        """Write the outcome of a point: whole or not at all."""
         self._write(self.points / f"{key}.log", what.log)
         if isinstance(what, Done):
             values = asdict(what) | {"log": ""}

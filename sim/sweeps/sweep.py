@@ -19,19 +19,25 @@ from .work import Done, Executor, Failure, Work
 __all__ = ["SweepReport", "run_sweep"]
 
 ATTEMPTS = 2
-"""A point that fails is run once more: machines of a cluster do fail."""
+"""Runs of a point that fails: it is run once more, since machines of a cluster do fail."""
 SETTING = "set_"
-"""What the names of columns begin with that hold the experiment's parameters, as `--set` takes them."""
+"""Beginning of the names of columns that hold the experiment's parameters, as `--set` takes them."""
 
 Progress = Callable[[float, str], None]
-"""Told how many points are done (a fraction for one under way), and a line of text."""
+"""A function that is told how many points are done (a fraction for one under way), and a line of text."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SweepReport:
-    """A whole sweep: how many `points` it has, how many of them `reused` from before, the `failures` that are
-    left (label, why), the `claims` that do not hold (label, text), points `outside` a tolerance, and the
-    `files` written."""
+    """A whole sweep.
+
+    - `points`: how many it has.
+    - `reused`: how many of them are from before.
+    - `failures`: those that are left (label, why).
+    - `claims`: those that do not hold (label, text).
+    - `outside`: points outside a tolerance.
+    - `files`: the files written.
+    """
 
     experiment: str
     points: int
@@ -43,8 +49,10 @@ class SweepReport:
 
     @property
     def exit_status(self) -> int:
-        """`EXIT_OK` if every point has a result. Tolerances and claims are for the published set-up, and a
-        sweep leaves it: they are reported, and do not count."""
+        """`EXIT_OK` if every point has a result.
+
+        Tolerances and claims are for the published set-up, and a sweep leaves it. They are reported, and do not count.
+        """
         return EXIT_FAILED if self.failures else EXIT_OK
 
     def as_json(self) -> dict[str, Any]:

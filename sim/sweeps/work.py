@@ -1,4 +1,4 @@
-"""How the points of a sweep get run: what an executor is, and the one for this machine's cores."""
+"""The work of a sweep: its points, the executors that run them, and the one for this machine's cores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..experiments.framework.pool import JobCrash, ended_jobs
 __all__ = ["Done", "Executor", "Failure", "LocalExecutor", "Work"]
 
 LOG_CHARACTERS = 100_000
-"""Most that is kept of a point's log: its end."""
+"""Most characters that are kept of a point's log: its end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class Work:
 
 @dataclass(frozen=True, kw_only=True)
 class Done:
-    """What a point measured: `values` of its coroutine, NIC clock `cycles`, `wall_seconds`; its `log`'s end."""
+    """Measurement of a point: `values` of its coroutine, NIC clock `cycles`, `wall_seconds`; its `log`'s end."""
 
     values: Mapping[str, Any]
     cycles: int
@@ -42,7 +42,7 @@ class Done:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """Why a point has no result: one line (`why`), and what there is of a log."""
+    """The reason why a point has no result: one line (`why`), and what there is of a log."""
 
     why: str
     log: str = ""
@@ -54,9 +54,11 @@ class Executor(Protocol):
     def run(
         self, backend: Backend, work: Sequence[Work], progress: Callable[[float, str], None]
     ) -> Generator[tuple[Work, Done | Failure], None, None]:
-        """Run all of `work`, each once; give each one's end as it comes, in any order. `progress` is told how
-        many points' worth has been done beyond those that have ended, and what is going on. When the iterator
-        is closed, nothing of it runs any more. Raises LanikaiError if nothing can be run at all."""
+        """Run all of `work`, each once; give each one's end as it comes, in any order.
+
+        `progress` is told how many points' worth has been done beyond those that have ended, and what is going on. When
+        the iterator is closed, nothing of it runs any more. Raises LanikaiError if nothing can be run at all.
+        """
 
 
 class LocalExecutor:
@@ -69,8 +71,8 @@ class LocalExecutor:
     def run(
         self, backend: Backend, work: Sequence[Work], progress: Callable[[float, str], None]
     ) -> Generator[tuple[Work, Done | Failure], None, None]:
-        """As `Executor.run`; models are built first, one after the other. Raises LanikaiError if one cannot
-        be."""
+        """Run all of `work`, as `Executor.run`; models are built first, one after the other. Raises LanikaiError if one
+        cannot be built."""
         models = []
         built: list[tuple[Any, Any]] = []
         for one in work:
