@@ -17,7 +17,7 @@ PACKET_FLITS = 40
 VLS = 15
 """VLs that packets are spread over; VL 15 is management's."""
 HOSTS = "hosts-"
-"""Before a network's name: every message by a host in Python."""
+"""Beginning of a case's name before a network's: every message by a host in Python."""
 WARMUP_CYCLES = 5000
 
 
@@ -25,10 +25,10 @@ WARMUP_CYCLES = 5000
 class BenchCase:
     """One model, at one load.
 
-    - `model`: names the network or cluster; `hosts-mesh4x4` is the network `mesh4x4`, whose every message a coroutine
-      in Python posts, and another receives
-    - `load`: flits a node and cycle; None for a cluster at full rate
-    - `cycles`: length of a stretch
+    - `model`: names the network or cluster. `hosts-mesh4x4` is the network `mesh4x4`, whose every message a coroutine
+      in Python posts, and another receives.
+    - `load`: flits a node and cycle; None for a cluster at full rate.
+    - `cycles`: length of a stretch.
     """
 
     model: str
@@ -42,11 +42,11 @@ class BenchCase:
 
     @property
     def name(self) -> str:
-        """`mesh4x4@0.3`."""
+        """The name of the case: `mesh4x4@0.3`."""
         return self.model if self.load is None else f"{self.model}@{self.load:g}"
 
     def system(self) -> Any:
-        """What it runs on (`experiments.backend.System`)."""
+        """The system that it runs on (`experiments.backend.System`)."""
         if self.load is None:
             from ..experiments.measure.gm_hosts import gm_cluster
 
@@ -90,7 +90,7 @@ CASES: tuple[BenchCase, ...] = (
     *_network("hosts-mesh4x4", 20_000),
     BenchCase(model="gm-cluster", load=None, cycles=100_000),
 )
-"""Everything; a stretch lasts about half a second."""
+"""All cases; a stretch lasts about half a second."""
 
 
 def find_cases(names: list[str]) -> list[BenchCase]:

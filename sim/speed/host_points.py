@@ -34,7 +34,7 @@ class _Traffic:
             network.clock.spawn(self._receive(host), f"host {host.node} receives")
 
     def _posts(self, host: MessageHost, cycles: int) -> Iterator[Post]:
-        """What `host` posts in the next `cycles`: gaps are exponential, destinations and VLs uniform."""
+        """The messages that `host` posts in the next `cycles`: gaps are exponential, destinations and VLs uniform."""
         random, spec, others = self._random[host.node], self._spec, len(self.network.hosts) - 1
         rate = spec["load"] / spec["packet_flits"]
         begin = self.network.now

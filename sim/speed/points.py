@@ -1,4 +1,4 @@
-"""What a bench runs inside a simulation: the same stretch of cycles with Python alive, then by the model alone."""
+"""The work of a bench inside a simulation: the same stretch of cycles with Python alive, then by the model alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..systems.traffic_network import TrafficNetwork
 __all__ = ["cluster_rate", "network_rate"]
 
 WATCH_CYCLES = 1000
-"""A host of a network looks at its counters so often."""
+"""Period in which a host of a network looks at its counters."""
 FOREVER = (1 << 31) - 1
 """Window of a measurement that outlasts every bench, cycles."""
 
@@ -31,7 +31,10 @@ async def _samples(
     progress: Callable[[float, str], None],
 ) -> dict[str, Any]:
     """`spec["runs"]` pairs of stretches of `spec["cycles"]` cycles: cycles a second under cocotb, then of the model
-    alone, so that a ratio is of two neighbours in time."""
+    alone.
+
+    So a ratio is of two neighbours in time.
+    """
     cycles = spec["cycles"]
     samples: list[list[float]] = []
     for run in range(spec["runs"]):
@@ -77,9 +80,11 @@ async def network_rate(network: TrafficNetwork, spec: Any) -> dict[str, Any]:
 
 
 async def cluster_rate(cluster: Cluster, spec: Any) -> dict[str, Any]:
-    """A cluster whose node i sends 64 KB messages to node i + 1 as fast as it can, hosts and firmware in Python. The
-    model alone cannot run on without them, so there is no such stretch. Raises SimulationError if nothing is
-    delivered."""
+    """A cluster whose node i sends 64 KB messages to node i + 1 as fast as it can, hosts and firmware in Python.
+
+    The model alone cannot run on without them, so there is no such stretch. Raises SimulationError if nothing is
+    delivered.
+    """
     hosts = start_gm(cluster)
     nodes = range(len(hosts))
     flows = [

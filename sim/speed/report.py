@@ -1,4 +1,4 @@
-"""What came of a bench: medians, ratios within a run, a comparison with an earlier one; JSON and table."""
+"""The report of a bench: medians, ratios within a run, a comparison with an earlier one; JSON and table."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from .cases import BenchCase
 __all__ = ["BenchReport", "BenchResult", "earlier", "machine", "result"]
 
 HOST_COUNTS = ("messages", "wakeups_per_message", "mean_latency_cycles")
-"""What a bench of hosts counts besides (`host_points.hosts_rate`)."""
+"""The figures that a bench of hosts counts besides (`host_points.hosts_rate`)."""
 FORMAT = 2
-"""Number of the report's form: another one's is not read."""
+"""Number of the report's form. A report of another form is not read."""
 PARTS = {
     "model": "the model alone",
     "main loop": "main loop, nobody waked",
@@ -36,17 +36,17 @@ PARTS = {
 class BenchResult:
     """One case, as a row of the report. Speeds are of processor time.
 
-    - `case`, `load`: its name, and flits a node and cycle (None: a cluster at full rate)
-    - `cycles_per_second`: under cocotb, the median of `runs` stretches
+    - `case`, `load`: its name, and flits a node and cycle (None: a cluster at full rate).
+    - `cycles_per_second`: under cocotb, the median of `runs` stretches.
     - `plain_loop_cycles_per_second`: of the model alone, the median (None for a cluster, whose model does nothing by
-      itself)
-    - `ratio`: of the one to the other, the median of the pairs' ratios
-    - `spread`: of `cycles_per_second`, largest less smallest over the median
-    - `build_seconds`: None if the model came from the cache
-    - `peak_memory_mb`: of the simulator's process, 10^6 bytes
-    - `samples`: of each run the two speeds
-    - `profile`, `hosts`: of hosts in Python (else None), the medians of microseconds a cycle by what took them, and
-      what else was counted
+      itself).
+    - `ratio`: of the one to the other, the median of the pairs' ratios.
+    - `spread`: of `cycles_per_second`, largest less smallest over the median.
+    - `build_seconds`: None if the model came from the cache.
+    - `peak_memory_mb`: of the simulator's process, 10^6 bytes.
+    - `samples`: of each run the two speeds.
+    - `profile`: of hosts in Python (else None), the medians of microseconds a cycle by what took them.
+    - `hosts`: of hosts in Python (else None), what else was counted.
     """
 
     case: str
@@ -94,7 +94,7 @@ def _profile(case: BenchCase, rounds: Sequence[Mapping[str, float]]) -> dict[str
 
 
 def machine() -> dict[str, Any]:
-    """What the numbers were measured on."""
+    """The machine that the numbers were measured on."""
     model = platform.processor() or platform.machine()
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
@@ -140,7 +140,7 @@ class BenchReport:
         return None
 
     def table(self) -> Table:
-        """For reading."""
+        """The report as a table, for reading."""
         table = Table(box=None, pad_edge=False, header_style="bold")
         table.add_column("case", no_wrap=True)
         headings = ["cycles/s", "model alone", "ratio", "spread", "build (s)", "MB"]
@@ -161,7 +161,8 @@ class BenchReport:
         return table
 
     def profiles(self) -> Table | None:
-        """Where time goes when messages pass through Python: microseconds a cycle; None without such a case."""
+        """The time of the parts of a cycle when messages pass through Python: microseconds a cycle; None without such a
+        case."""
         shown = [one for one in self.results if one.profile and one.hosts]
         if not shown:
             return None
