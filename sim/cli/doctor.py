@@ -1,4 +1,4 @@
-"""What this machine has of what Lanikai needs, and the exact command that installs what it has not."""
+"""The needs of Lanikai: whether this machine has them, and the exact command that installs one that is missing."""
 
 from __future__ import annotations
 
@@ -22,8 +22,14 @@ CXX_VARIABLE = "LANIKAI_CXX"
 
 @dataclass(frozen=True, kw_only=True)
 class Need:
-    """Something that a command needs: its `name`, what it is `for_`, the `command`s that cannot do without
-    it, the exact command that installs it, and `find`, which says where it is or returns None."""
+    """A need of a command.
+
+    - `name`: its name.
+    - `for_`: its use.
+    - `commands`: the commands that cannot do without it.
+    - `install`: the exact command that installs it.
+    - `find`: says where it is or returns None.
+    """
 
     name: str
     for_: str
@@ -41,7 +47,7 @@ class Finding:
 
     @property
     def remedy(self) -> str:
-        """What to do about it where it is missing."""
+        """The remedy where the need is missing."""
         chosen = os.environ.get(CXX_VARIABLE)
         if self.need.find is _compiler and chosen:
             return f"{CXX_VARIABLE}={chosen}: no such compiler; name one that is there, or unset it"
@@ -148,8 +154,8 @@ def examine() -> list[Finding]:
 
 
 def require(command: str) -> None:
-    """Raise MissingTool for the first thing that `command` (`RUN`, `WAVES` or `VIEW`) needs and is not
-    there, UserError if the user named a compiler that is not."""
+    """Raise MissingTool for the first thing that `command` (`RUN`, `WAVES` or `VIEW`) needs and is not there. Raises
+    UserError if the user named a compiler that is not there."""
     for need in NEEDS:
         if command in need.commands and need.find() is None:
             finding = Finding(need=need, found=None)

@@ -1,4 +1,4 @@
-"""The command line. Each command checks what the user gave, calls the library, and shows what came of it.
+"""The command line. Each command checks the user's arguments, calls the library, and shows the result.
 
 Heavy libraries (Amaranth, cocotb, matplotlib, polars) are imported by the commands that need them.
 """
@@ -217,7 +217,7 @@ def _window(
 
 
 def _say_size(console: Any, window: WaveWindow, systems: Sequence[Any], seeds: int) -> None:
-    """How large the waveforms will be, before anything is run."""
+    """Say how large the waveforms will be, before anything is run."""
     sizes = [window.estimate_mb(system) for system in systems for _ in range(seeds)]
     known = [size for size in sizes if size is not None]
     about = f"about {sum(known):.0f} MB" if len(known) == len(sizes) else "of unknown size"
@@ -331,8 +331,7 @@ def lanikai(
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """The program `lanikai`: runs a command and exits with its status, an error in one line on standard
-    error."""
+    """The program `lanikai`: runs a command and exits with its status. An error is one line on standard error."""
     signal.signal(signal.SIGTERM, _end)
     for stream in (sys.stdout, sys.stderr):
         # A terminal may lack a letter: that is no reason to lose a result.
@@ -349,7 +348,7 @@ def _end(number: int, frame: Any) -> None:
 
 
 def _status(arguments: list[str]) -> int:
-    """Run a command; its exit status."""
+    """Run a command. Returns its exit status."""
     try:
         for argument in arguments:
             _check_letters(argument)
@@ -396,12 +395,12 @@ def _check_letters(argument: str) -> None:
 
 
 def _drop_output() -> None:
-    """Standard output goes nowhere from now on: what is left in its buffer is no error at the end."""
+    """Send standard output nowhere from now on: what is left in its buffer is no error at the end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _internal_error(error: Exception) -> int:
-    """A fault of ours: one line, and the traceback in a file."""
+    """Tell of a fault of ours: one line, and the traceback in a file."""
     handle, name = tempfile.mkstemp(prefix="lanikai-", suffix=".log")
     with os.fdopen(handle, "w") as log:
         traceback.print_exception(error, file=log)

@@ -8,6 +8,6 @@ __all__ = ["screen"]
 
 
 def screen(*, stderr: bool = False) -> Console:
-    """Where to print: a terminal has its own width, a pipe or a file is given room for a row on a line."""
+    """The console to print on. A terminal has its own width; a pipe or a file is given room for a row on a line."""
     console = Console(stderr=stderr)
     return console if console.is_terminal else Console(stderr=stderr, width=160)

@@ -143,7 +143,7 @@ def sweep(
 
 
 def _executor(stack: contextlib.ExitStack, cluster: str | None, jobs: int | None, path: Path) -> Any:
-    """What runs the points; `stack` ends it."""
+    """The executor of the points; `stack` ends it."""
     if cluster is not None:
         from ..sweeps.dask_cluster import connect
 
@@ -176,7 +176,7 @@ class _Bars:
         console.print(f"{points} points into {path}", highlight=False, markup=False, soft_wrap=True)
 
     def report(self, done: float, text: str) -> None:
-        """So many points are done, `text` goes on."""
+        """Show that so many points are done, and that `text` goes on."""
         self._bars.update(self._task, completed=done, text=text)
         if not self._console.is_terminal and int(done) != self._told:
             self._told = int(done)
@@ -185,7 +185,7 @@ class _Bars:
             )
 
     def failed(self, label: str, why: str, again: bool) -> None:
-        """A point has failed."""
+        """Show that a point has failed."""
         after = "it is run once more" if again else "it stays without a result"
         self._bars.console.print(
             f"{label} failed: {why}; {after}", highlight=False, markup=False, soft_wrap=True
@@ -202,7 +202,7 @@ class _Bars:
 
 
 def _show(console: Console, report: Any) -> None:
-    """The end of a sweep."""
+    """Show the end of a sweep."""
 
     def say(text: str) -> None:
         console.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""What a person sees of a synthesis: a bar over its steps, and the report as a table."""
+"""The display of a synthesis: a bar over its steps, and the report as a table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MODULES_SHOWN = 20
 
 
 class SynthesisProgress:
-    """A bar over `steps` steps, where none can be drawn a line each; a context manager. `step` begins one."""
+    """A bar over `steps` steps, or a line for each where no bar can be drawn; a context manager. `step` begins one."""
 
     def __init__(self, console: Console, what: str, steps: int) -> None:
         self._bar = Progress(
@@ -33,7 +33,7 @@ class SynthesisProgress:
         self._begun = 0
 
     def step(self, text: str) -> None:
-        """The step `text` begins; the one before is done."""
+        """Begin the step `text`; the one before is done."""
         self._bar.update(self._task, completed=self._begun, text=text)
         self._begun += 1
         if self._plain:
@@ -54,7 +54,7 @@ class SynthesisProgress:
 
 
 def show(console: Console, report: SynthesisReport) -> None:
-    """The report: area, frequency, critical path, the largest modules."""
+    """Show the report: area, frequency, critical path, the largest modules."""
     facts = report.as_json()
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
