@@ -1,10 +1,10 @@
-"""descriptor-fetch: what it costs to bring a descriptor to the card: by a DMA of its own, with the data of the message
-before it, or by programmed I/O.
+"""descriptor-fetch: the cost of bringing a descriptor to the card.
 
-nagar-thesis-2001 4.3.9 (tailgated descriptors, figure 4.14) and 4.3.11 (shadow queues, figure 4.16), which measure
-whole systems under load and give curves; here are two processes on two `lanai7` cards with the blocks of owners, the
-work queue program, and nothing else on the way. A burst of messages is posted with one doorbell, and timed from the
-call that posts it until the receiving process has seen each completion.
+A descriptor comes by a DMA of its own, with the data of the message before it, or by programmed I/O. The thesis,
+nagar-thesis-2001, measures whole systems under load and gives curves: 4.3.9 (tailgated descriptors, figure 4.14) and
+4.3.11 (shadow queues, figure 4.16). Here are two processes on two `lanai7` cards with the blocks of owners, the work
+queue program, and nothing else on the way. A burst of messages is posted with one doorbell. It is timed from the call
+that posts it until the receiving process has seen each completion.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WAYS = ("fetched", "tailgated", "shadow")
 ENTRIES = 16
 """Descriptors of a work queue: the longest burst."""
 ROUNDS = {"quick": 4, "full": 16}
-"""Bursts that are measured, behind one that is not: it fills the card's cache of page table entries."""
+"""Bursts that are measured. One before them is not: it fills the card's cache of page table entries."""
 NIC = preset(
     NicConfig,
     "lanai7",
@@ -92,8 +92,8 @@ class DescriptorFetch(Experiment):
         return cluster_preset("lanai7", nodes=2, nic=NIC, firmware="work_queue", memory_bytes=1 << 20)
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
-        """Latency of a burst's first message and of its last, and its time a message, microseconds; starts of the host
-        DMA engine of the sender's card a message; the bytes' hash."""
+        """Latency of a burst's first message and of its last, and its time a message, microseconds. Then starts of the
+        host DMA engine of the sender's card a message, and the bytes' hash."""
         to_us = 1e6 / NIC.clock_hz
         first, last = (
             sum(cycles) / len(cycles) * to_us
@@ -109,7 +109,8 @@ class DescriptorFetch(Experiment):
         }
 
     def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
-        """The same bytes; a shadow is sooner; what tailgates is sooner behind the first, and no other at it."""
+        """The claims: the same bytes; a shadow is sooner; a tailgated descriptor is sooner behind the first, and not at
+        it."""
         by_case: dict[tuple[int, int], dict[str, Mapping[str, Any]]] = {}
         for one in outcomes:
             key = one.point.parameters

@@ -1,22 +1,25 @@
-"""dma-bandwidth: what each DMA engine moves, with and without a hardware queue before it.
+"""dma-bandwidth: the bandwidth of each DMA engine, with and without a hardware queue before it.
 
-nagar-thesis-2001 4.3.7: a queue lowers the cost of starting a transfer, and "the DMA can directly proceed to the
-next operation when the previous operation gets done". The thesis gives no numbers for an engine alone. Here a
-coroutine on the card's processor port does nothing but keep one engine of a `lanai7` card at work, and pays for its
-register accesses alone: the best that any firmware can do. Without a queue it waits for the engine's event, then
-starts the next transfer; with one it fills the queue whenever that has room.
+nagar-thesis-2001 4.3.7: a queue lowers the cost of starting a transfer, and "the DMA can directly proceed to the next
+operation when the previous operation gets done". The thesis gives no numbers for an engine alone.
+
+Here a coroutine on the card's processor port keeps one engine of a `lanai7` card at work. It does nothing else and pays
+for its register accesses alone: the best that any firmware can do. Without a queue it waits for the engine's event,
+then starts the next transfer. With one it fills the queue whenever that has room.
 
 - `host read`, `host write`: the host DMA engine, host memory to SRAM and back, over the profile's PCI bus.
 - `send`: the send engine of node 0, packets to nodes 1 and 2 in turn, so that a buffer always waits.
 - `receive`: the receive engine of node 1; nodes 0 and 2 both send to it, so that a flit always waits.
 
-A transfer is what its size says: for the network it is cut into packets of the MTU, for the host DMA engine, which
-counts bytes in 16 bits, into parts of 32 KB.
+A transfer has the bytes of its size. For the network it is cut into packets of the MTU. For the host DMA engine, which
+counts bytes in 16 bits, it is cut into parts of 32 KB.
 
-The peak is what bus or link carry at most in such transfers. Of the link: the flits of the packets, header and CRC
-among them, at its rate. Of the bus: bursts of `burst_beats` words, each with the clocks that the bus itself takes
-(`lanikai.sim.models.pci_host`): address, turnaround, wait states, idle clock, and before a write burst arbitration
-too, as the bus takes it when the one before has been answered.
+The peak is the most that bus or link carry in such transfers:
+
+- Link: the flits of the packets, header and CRC among them, at its rate.
+- Bus: bursts of `burst_beats` words, each with the clocks that the bus itself takes (`lanikai.sim.models.pci_host`):
+  address, turnaround, wait states, idle clock. Before a write burst there is arbitration too, as the bus takes it when
+  the one before has been answered.
 """
 
 from __future__ import annotations
@@ -48,11 +51,13 @@ SIZES = {
 }
 """Transfer sizes, bytes."""
 WINDOW_CYCLES = {"quick": 12_000, "full": 60_000}
-"""Least cycles of a measurement, from the end of a transfer to the end of another. The firmware sees an end late:
-8 cycles, or, where transfers are short and it is filling the queue, when it looks next, with those that have ended by
-then. So a window is right to 8 cycles, or to a transfer of the short ones."""
+"""Least cycles of a measurement, from the end of a transfer to the end of another.
+
+The firmware sees an end 8 cycles late. Where transfers are short and it is filling the queue, it sees an end when it
+looks next, with those that have ended by then. So a window is right to 8 cycles, or to a transfer of the short ones.
+"""
 WARM_UP = 6
-"""Ends before the measurement: more than a queue's fill makes different."""
+"""Ends before the measurement: enough for a queue's fill to make no difference."""
 RESOLUTION = 0.002
 """Relative error of a measurement: 8 cycles at both ends, or a transfer of 14 to 29, of the shorter window."""
 GOOD, GOOD_BYTES = 0.98, 4096
@@ -81,7 +86,7 @@ class DmaBandwidthParameters(Config):
 
 
 def pieces(engine: str, transfer_bytes: int, nic: NicConfig) -> list[int]:
-    """What an engine is given for one transfer: bytes of every piece."""
+    """The pieces of one transfer that an engine is given, in bytes."""
     most = PART_BYTES if engine.startswith("host") else nic.mtu_bytes
     whole, rest = divmod(transfer_bytes, most)
     return [most] * whole + [rest] * bool(rest)
@@ -235,8 +240,13 @@ Start = Callable[[int], Awaitable[None]]
 
 
 class _Engine:
-    """One engine of a node, kept at work. `name`: of its registers and of its event; `start` as above. `begun`,
-    `ended`: transfers; `seen_cycle`: when the firmware saw that so many had ended."""
+    """One engine of a node, kept at work.
+
+    - `name`: the name of its registers and of its event.
+    - `start`: as above.
+    - `begun`, `ended`: transfers.
+    - `seen_cycle`: the cycle in which the firmware saw that so many had ended.
+    """
 
     def __init__(self, node: Node, name: str, start: Start, *, queued: bool) -> None:
         from lanikai.firmware import registers
@@ -291,7 +301,7 @@ def _host(node: Node, sizes: Sequence[int], *, to_host: bool, queued: bool) -> _
 async def _sender(
     cluster: Cluster, number: int, size: int, destinations: Sequence[int], *, queued: bool
 ) -> _Engine:
-    """Packets of `size` bytes from node `number` to the `destinations` in turn, each from a place in the SRAM."""
+    """Send packets of `size` bytes from node `number` to the `destinations` in turn, each from a place in the SRAM."""
     from lanikai.hdl.nic.ports import SRAM_BASE
 
     node = cluster.nodes[number]
@@ -312,7 +322,7 @@ async def _sender(
 
 
 def _receiver(cluster: Cluster, number: int, *, queued: bool) -> _Engine:
-    """Buffers of the MTU on node `number`, a few in turn."""
+    """Receive into buffers of the MTU on node `number`, a few in turn."""
     nic = cluster.config.nic
 
     async def start(i: int) -> None:

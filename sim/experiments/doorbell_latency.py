@@ -1,8 +1,8 @@
 """doorbell-latency: from a host's bus write to the firmware's having it, polled words against the hardware queue.
 
-nagar-thesis-2001 4.2.3: without hardware the processor looks at the channels' words one by one, so that each declared
-channel costs all the others; 4.2.4 and 4.3.8: a hardware queue shows the doorbells that were rung and no others. The
-thesis measures whole messages (figures 4.12, 4.13); here is the doorbell alone, on an idle card.
+Without hardware the processor looks at the channels' words one by one, so that each declared channel costs all the
+others (nagar-thesis-2001 4.2.3). A hardware queue shows the doorbells that were rung and no others (4.2.4, 4.3.8). The
+thesis measures whole messages (figures 4.12, 4.13). Here is the doorbell alone, on an idle card.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ __all__ = ["DoorbellLatency", "DoorbellLatencyParameters", "line"]
 
 KINDS = ("polled", "queue")
 MOST_CHANNELS = 1024
-"""Doorbell pages of the card: the most that it may have. What a point varies is how many of them are declared, so that
-all points of a kind share a build."""
+"""Doorbell pages of the card: the most that it may have. Points vary the number of declared ones instead, so that all
+points of a kind share a build."""
 SAMPLES = {"quick": 16, "full": 64}
 """Doorbells of a point."""
 SLOPE_TOLERANCE = 0.05
-"""Relative: a doorbell's distance from the polling pointer is spread evenly, not at random, but in as many steps as
+"""Relative. A doorbell's distance from the polling pointer is spread evenly, not at random, but in as many steps as
 there are samples."""
 Channels = Annotated[int, Field(ge=2, le=MOST_CHANNELS)]
 
@@ -164,7 +164,7 @@ def line(points: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
 
 
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one point: ring, let the firmware find it, and again, each time from another place of the pointer."""
+    """Run one point: ring, let the firmware find it, and ring again, each time from another place of the pointer."""
     from lanikai.firmware.costs import CostTable
     from lanikai.firmware.polling import PollPointer
     from lanikai.firmware.processor import Processor

@@ -1,14 +1,12 @@
 """network-load: latency and accepted throughput of a network against the load that is offered to it.
 
-Every node offers the same load, made and measured in RTL (`lanikai.sim.systems`): warm-up, window, drain.
-Packets born in the window count for latencies, flits that arrive in it for throughput. A point whose drain
-does not end within `limit_cycles` is *saturated*, and has no latencies: those of the packets that did arrive
-would be too small.
+Every node offers the same load, made and measured in RTL (`lanikai.sim.systems`): warm-up, window, drain. Packets born
+in the window count for latencies, flits that arrive in it for throughput. A point whose drain does not end within
+`limit_cycles` is *saturated*. It has no latencies: those of the packets that did arrive would be too small.
 
-**The limit.** Of a network that accepts the fraction a of the load, the last packet of the window is late by
-(1 - a) / a of warm-up and window. The limit is 1/20 of them and, for what a packet takes without a queue at
-its source, `DRAIN_PACKETS` packet lengths: so a below 0.95 is called saturated, and above it a matter of the
-window's length.
+**The limit.** If a network accepts the fraction a of the load, the last packet of the window is late by (1 - a) / a of
+warm-up and window. The limit is 1/20 of them and `DRAIN_PACKETS` packet lengths, for the way of a packet without a
+queue at its source. So a below 0.95 is called saturated. Above it the verdict depends on the window's length.
 """
 
 from __future__ import annotations
@@ -52,15 +50,20 @@ LOADS = {
     "full": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0],
 }
 WARMUP_CYCLES = {"quick": 20_000, "full": 50_000}
-"""At full load a source's queues must fill before every VL always has a packet: where 0.1 flits a cycle are not
-accepted, 20,000 cycles leave 3 packets of 40 flits for each of 16 VLs."""
+"""Warm-up. At full load a source's queues must fill before every VL always has a packet.
+
+Where 0.1 flits a cycle are not accepted, 20,000 cycles leave 3 packets of 40 flits for each of 16 VLs.
+"""
 WINDOW_CYCLES = {"quick": 20_000, "full": 100_000}
 DRAIN_PACKETS = 40
-"""A packet that shares its link with 15 others takes 16 of its lengths, and may wait for one or two more."""
+"""Packet lengths of drain. A packet that shares its link with 15 others takes 16 of its lengths, and may wait for one
+or two more."""
 TARGETS = {"router8": 0.90, "mesh4x4": 0.75}
-"""Flits a node and cycle that the wavefront allocator must accept at full load with uniform
-traffic, 16 VLs, 10-flit buffers and 40-flit packets. An input-queued router with as many VLs and buffers
-accepts 0.55 and 0.59 (BookSim 2.0)."""
+"""Flits a node and cycle that the wavefront allocator must accept at full load.
+
+The traffic is uniform, with 16 VLs, 10-flit buffers and 40-flit packets. An input-queued router with as many VLs and
+buffers accepts 0.55 and 0.59 (BookSim 2.0).
+"""
 TARGET_SETTINGS = {
     "pattern": "uniform",
     "vls": 16,
@@ -75,8 +78,8 @@ TARGET_SETTINGS = {
 ROUTINGS = sorted(name for name, function in ROUTING.items() if not function.uses_table)
 """Routing functions that need nobody to write tables at run time."""
 SAME = 0.03
-"""Relative: what an unsaturated network accepts in the window against what was born in it. Packets under way
-at its ends make the difference."""
+"""Relative: the load that an unsaturated network accepts in the window against the load that was born in it. Packets
+under way at the window's ends make the difference."""
 
 
 class NetworkLoadParameters(Config):
@@ -200,12 +203,12 @@ class NetworkLoadParameters(Config):
 
     @cached_property
     def duty(self) -> float:
-        """The largest mean load of the process: that of `on_off` is 1 while it is ON."""
+        """The largest mean load of the process. It is 1 for `on_off`: the load while it is ON."""
         return self.on_cycles / (self.on_cycles + self.off_cycles) if self.process == "on_off" else 1.0
 
     @cached_property
     def longest_packet_flits(self) -> int:
-        """Of all classes."""
+        """The longest packet of all classes, flits."""
         return max(self.class_packet_flits, default=self.packet_flits)
 
     def system(self, allocator: str) -> TrafficNetworkConfig:
@@ -306,13 +309,13 @@ class NetworkLoad(Experiment):
         return parameters.system(point.parameters["allocator"])
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
-        """Throughput, latency and verdict of all classes together, and of each if there are several (names
-        that begin with `class_`, lists in the classes' order)."""
+        """Throughput, latency and verdict of all classes together, and of each if there are several (names that begin
+        with `class_`, lists in the classes' order)."""
         return traffic_results(measured)
 
     def claims(self, parameters: NetworkLoadParameters, outcomes: Sequence[Outcome]) -> list[Claim]:
-        """That what is accepted is what is offered up to saturation; at full load, that the better allocators
-        accept what they must, and no less than the separable one."""
+        """The claims. Up to saturation the accepted load is the offered one. At full load the better allocators accept
+        what they must, and no less than the separable one."""
         open_points = [outcome.results for outcome in outcomes if not outcome.results["saturated"]]
         claims = [
             Claim.every(
@@ -360,8 +363,8 @@ class NetworkLoad(Experiment):
         return claims
 
     def plot(self, parameters: NetworkLoadParameters, outcomes: Sequence[Outcome], figure: Figure) -> None:
-        """Mean latency, and accepted throughput, against offered load; a line an allocator. Hollow points are
-        saturated, and a dotted line stands at the first of them."""
+        """Draw mean latency, and accepted throughput, against offered load; a line for each allocator. Hollow points
+        are saturated, and a dotted line stands at the first of them."""
         left, right = figure.subplots(1, 2)
         for number, allocator in enumerate(parameters.allocators):
             # Lines may lie on one another: points of each have a shape of their own.

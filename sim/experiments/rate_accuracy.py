@@ -1,12 +1,13 @@
 """rate-accuracy: the rates of 2 to 1024 flows against those that were asked for.
 
-A rate control unit by itself (`lanikai.sim.systems.rate_unit`): every flow always has a packet, and the link takes the
-flow on offer as soon as it is free. The flows' rates are spread evenly, by their logarithms, over `spread`; together
-they ask for `load` of the link. What is asked for is 1/IDT, with the IDT in whole ticks (here a tick is a cycle).
+A rate control unit runs by itself (`lanikai.sim.systems.rate_unit`): every flow always has a packet, and the link takes
+the flow on offer as soon as it is free. The flows' rates are spread evenly, by their logarithms, over `spread`.
+Together they ask for `load` of the link. The request of a flow is 1/IDT, with the IDT in whole ticks (here a tick is a
+cycle).
 
-**Rate.** Packets of a flow from its first to its last in the window, by the cycles between them: a packet that is late
-because others were before it counts as late, and is not made up for by the window's ends. With room on the link it is
-held against 1/IDT; without, against the flow's part, by 1/IDT, of what the link carries.
+**Rate.** A flow's rate is its packets from its first to its last in the window, by the cycles between them. A packet
+that is late because others were before it counts as late, and is not made up for by the window's ends. With room on the
+link the rate is held against 1/IDT; without, against the flow's part, by 1/IDT, of what the link carries.
 """
 
 from __future__ import annotations
@@ -29,20 +30,23 @@ if TYPE_CHECKING:
 __all__ = ["RateAccuracy", "RateAccuracyParameters", "measure"]
 
 WITHIN = 0.001
-"""Relative: a flow's rate against what was asked for."""
+"""Relative: a flow's rate against the one that was asked for."""
 USED = 0.99
-"""Of a link that is asked for more than it carries, the part that is in use."""
+"""Part in use of a link that is asked for more than it carries."""
 WINDOWS = {"quick": 1, "full": 20}
 """A size's window, in `window_cycles`."""
 WARMUP_PART = 10
 """The warm-up is this part of the window: the first packets of all flows are spread over their IDTs."""
 LEAST_PACKETS = 20
-"""Of the slowest flow in the window."""
+"""Packets of the slowest flow in the window."""
 
 
 def window_cycles(count: int) -> int:
-    """The shortest window for so many flows. A packet may be late by those of others that come at once: of two flows
-    by 16 cycles, of 1024 by a few hundred, of which this makes less than half a per mille."""
+    """The shortest window for so many flows.
+
+    A packet may be late by those of others that come at once: among two flows by 16 cycles, among 1024 by a few
+    hundred. This window makes less than half a per mille of that.
+    """
     return 200_000 + 800 * count
 
 
@@ -146,9 +150,16 @@ class RateAccuracy(Experiment):
     def results(
         self, parameters: RateAccuracyParameters, point: Point, measured: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """`asked_packets_per_kcycle`: the sum of all 1/IDT; `packets_per_kcycle`: what all flows got; `link_use`;
-        `largest_error` and `mean_error` (relative) of a flow's rate; `slowest_packets`: of the flow with the fewest, in
-        the window. Series: every flow's IDT and rate by what it should be."""
+        """The results of a point:
+
+        - `asked_packets_per_kcycle`: the sum of all 1/IDT.
+        - `packets_per_kcycle`: the sum that all flows got.
+        - `link_use`: the part of the link that is in use.
+        - `largest_error` and `mean_error` (relative) of a flow's rate.
+        - `slowest_packets`: packets, in the window, of the flow with the fewest.
+
+        Series: every flow's IDT and rate by what it should be.
+        """
         asked = [1 / idt for idt in point.spec["idts"]]
         rates = [row["rate"] for row in measured["series"]["flows"]]
         # Without room for all, all get the same part of what they ask for.
@@ -164,7 +175,7 @@ class RateAccuracy(Experiment):
         }
 
     def claims(self, parameters: RateAccuracyParameters, outcomes: Sequence[Outcome]) -> list[Claim]:
-        """That every flow gets its rate, or its part; that nothing is wasted meanwhile, and nobody starved."""
+        """The claims: every flow gets its rate, or its part; nothing is wasted meanwhile, and nobody starved."""
         roomy = [one for one in outcomes if one.point.parameters["load"] <= 1]
         short = [one for one in outcomes if one.point.parameters["load"] > 1]
         return [

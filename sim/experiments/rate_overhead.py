@@ -1,33 +1,37 @@
-"""rate-overhead: what rate control costs a flow that is not regulated.
+"""rate-overhead: the cost of rate control for a flow that is not regulated.
 
 gulati-thesis-2001 5.2, figures 5.1 and 5.2: ping-pong latency and bandwidth over a range of message sizes, with
-unmodified GM and with the rate-controlled version. As there, the two also differ in segmentation: the unmodified
+unmodified GM and with the rate-controlled version. As there, the two also differ in segmentation. The unmodified
 program cuts a message into equal packets, the rate-controlled one into MTU-sized ones and a rest ("we have disabled
 that feature for our version"). A third program tells the two apart: rate-controlled, but with equal packets.
 
-**Whose numbers are judged.** The published ones are of the second program, so it is that one which they are held
-against. With equal packets in both they would hold with 0.00%, and say nothing: what the thesis reports, losses for
-some sizes and gains for others, is what the segmentation does. The third program is there for the unit alone.
+**The judged numbers.** The published ones are of the second program, so they are held against that one. With equal
+packets in both they would hold with 0.00%, and say nothing. The thesis reports losses for some sizes and gains for
+others: these come from the segmentation. The third program is there for the unit alone.
 
-**What the unit costs.** The third program differs from the first in what chooses a packet: the unit's registers in
+**The unit's cost.** The third program differs from the first in how it chooses a packet: by the unit's registers in
 place of a queue in SRAM. The cycles of the queue's steps (`sdma_head`, `sdma_link`, `sdma_relink`: 5) are not derived
-from instructions: they are set to what the accesses to the unit take (5), by the thesis' "less than 1%". So 0 cycles
+from instructions. They are set to what the accesses to the unit take (5), by the thesis' "less than 1%". So 0 cycles
 apart means that the unit makes no packet wait longer than that, which is measured. If the queue took no time at all,
 the unit would cost 5 cycles of the 1584 of a full packet, 0.3%.
 
 **The range.** The thesis' means and its worst case are over "a range of message sizes" that it does not name. It was
-fixed from the text before anything was run: sizes have the same ratio, since the measurements are those of a ping-pong
-from small messages to large ones; they end at 64 KB, the longest message of the thesis (5.3, 5.4); and they are no
-multiples of a packet alone, since "for some message sizes, the modified version of GM appears to perform better", which
-takes messages that the two programs cut unlike. So: half octaves from 4 bytes to 64 KB; in the quick size every third.
+fixed from the text before anything was run:
+
+- Sizes have the same ratio, since the measurements are those of a ping-pong from small messages to large ones.
+- They end at 64 KB, the longest message of the thesis (5.3, 5.4).
+- They are no multiples of a packet alone, since "for some message sizes, the modified version of GM appears to perform
+  better". That takes messages that the two programs cut unlike.
+
+So the range is half octaves from 4 bytes to 64 KB; in the quick size every third.
 
 **The deviation.** Just above the MTU the second packet is a few bytes long, and costs nearly as much work as the first.
 Beside the range stand sizes of that kind (`BESIDE`). They lose more than the thesis' worst case, 4.5%, "for any message
 size in the same range". Either its range had none of them, or its card had something that this one has not.
 
-Measured as in 5.1. Latency: the standard ping-pong, a mean of whole round trips. Bandwidth: "pumping a large
-number of messages, getting a small-sized acknowledgement from the receiver, and dividing the total volume of
-data transferred by the total elapsed time". A point is one program and one message size.
+The measurement is as in 5.1. Latency: the standard ping-pong, a mean of whole round trips. Bandwidth: "pumping a large
+number of messages, getting a small-sized acknowledgement from the receiver, and dividing the total volume of data
+transferred by the total elapsed time". A point is one program and one message size.
 """
 
 from __future__ import annotations
@@ -72,7 +76,8 @@ MTU_BYTES: int = table("rtc")["mtu_bytes"]
 ROUND_TRIPS = {"quick": 4, "full": 8}
 PUMPED_BYTES = {"quick": 200 * KB, "full": 300 * KB}
 PUMPED_MESSAGES = {"quick": (4, 24), "full": (10, 60)}
-"""Fewest and most messages of a bandwidth measurement. Nothing is random: the ends of the pump count, not luck."""
+"""Fewest and most messages of a bandwidth measurement. Nothing is random: the number matters for the ends of the pump,
+not for luck."""
 WORST_PCT = PUBLISHED["bandwidth_loss_worst_max_pct"]
 IN_FLIGHT = 4
 """Messages that have been sent and not acknowledged."""
@@ -100,7 +105,7 @@ class RateOverhead(Experiment):
     Parameters = RateOverheadParameters
 
     def points(self, parameters: RateOverheadParameters, size: Size) -> list[Point]:
-        """A point a program and message size. Sizes that the user names are all there are, and no range."""
+        """A point a program and message size. Sizes that the user names are the only ones, and make no range."""
         least, most = PUMPED_MESSAGES[size]
         named = parameters.message_bytes
         lengths = [(length, not named) for length in named or RANGE[size]]
@@ -139,8 +144,8 @@ class RateOverhead(Experiment):
         }
 
     def claims(self, parameters: RateOverheadParameters, outcomes: Sequence[Outcome]) -> list[Claim]:
-        """The section's, on the range; the sizes beside it; and that the unit itself costs nothing, on all sizes. The
-        texts have what was measured."""
+        """The claims: the section's, on the range; one on the sizes beside it; and that the unit itself costs nothing,
+        on all sizes. The texts have the measured numbers."""
         latency = relative(outcomes, "round_trips_cycles")
         # Of the same bytes: a loss of bandwidth is a gain of time, against the longer one.
         loss = {length: one / (1 + one) for length, one in relative(outcomes, "transfer_cycles").items()}
@@ -195,8 +200,8 @@ class RateOverhead(Experiment):
         return claims
 
     def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
-        """Above bandwidth and round trip against message size, a line a program; below what each loses against the
-        unmodified one. Sizes beside the range are hollow points."""
+        """Draw bandwidth and round trip against message size above, a line a program. Below is each one's loss against
+        the unmodified one. Sizes beside the range are hollow points."""
         panels = figure.subplots(2, 2, sharex=True)
         named = {one.point.parameters["message_bytes"]: one.point.parameters["in_range"] for one in outcomes}
         # Sizes that the user names are all there are, and stand beside none.
@@ -246,14 +251,14 @@ class RateOverhead(Experiment):
 
 
 def relative(outcomes: Sequence[Outcome], name: str) -> dict[int, float]:
-    """By message size: by what part of the unmodified program's the result `name` of the rate-controlled one is above
-    it."""
+    """The result `name` of the rate-controlled program above the unmodified program's, as a part of the latter, by
+    message size."""
     pairs = _pairs(outcomes, name, "rate-controlled")
     return {length: (mine - other) / other for length, (mine, other) in pairs.items()}
 
 
 def _pairs(outcomes: Sequence[Outcome], name: str, program: str) -> dict[int, tuple[int, int]]:
-    """By message size: the result `name` of a program, and of the unmodified one."""
+    """The result `name` of a program, and of the unmodified one, by message size."""
     found: dict[str, dict[int, int]] = {who: {} for who in PROGRAMS}
     for one in outcomes:
         found[one.point.parameters["program"]][one.point.parameters["message_bytes"]] = one.results[name]
@@ -319,7 +324,7 @@ async def _receive(port: GmPort, content: bytes) -> None:
 
 
 async def _answer(port: GmPort, buffer: Buffer, spec: Mapping[str, Any], content: bytes) -> None:
-    """Node 1: every message of the ping-pong comes back; the last one pumped is answered by one byte."""
+    """Serve as node 1: every message of the ping-pong comes back; the last one pumped is answered by one byte."""
     for _ in range(spec["round_trips"]):
         await _receive(port, content)
         await port.send(buffer, node=0, port=0)

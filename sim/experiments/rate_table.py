@@ -1,10 +1,9 @@
 """rate-table: the thesis' own example of rate control, slot by slot, on the unit in the card.
 
-gulati-thesis-2001 3.2.2, table 3.1: two flows that always have something to send, IDTs of 2 T and 3 T; the
-sender serves at most one packet every T. Here a coroutine on the card's processor port does what SDMA does
-(4.2.2): once every T, which is `ticks_per_T` ticks of the card's clock, it reads the unit's offer and says
-that the packet is dispatched. NDTs are read just before, as in the table, and given in units of T from the
-first slot on.
+gulati-thesis-2001 3.2.2, table 3.1: two flows that always have something to send, IDTs of 2 T and 3 T; the sender
+serves at most one packet every T. Here a coroutine on the card's processor port does what SDMA does (4.2.2). Once every
+T, which is `ticks_per_T` ticks of the card's clock, it reads the unit's offer and says that the packet is dispatched.
+NDTs are read just before, as in the table, and given in units of T from the first slot on.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ SLOTS = len(PUBLISHED["dispatched"])
 ALL_SLOTS = {"quick": 60, "full": 600}
 """Slots that are run. The published pattern repeats every 6 of them."""
 START_TICKS = 8
-"""From the set-up of the flows to slot 0: longer than the set-up takes, 100 cycles or so."""
+"""Time from the set-up of the flows to slot 0: longer than the set-up takes, 100 cycles or so."""
 Idt = Annotated[int, Field(ge=1, le=60)]
 
 
@@ -151,8 +150,11 @@ class RateTable(Experiment):
 
 
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Run the table on node 0's card. A row a slot: the `flow` dispatched in it or None, and the `ndt_ticks`
-    of every flow before, from slot 0 on."""
+    """Run the table on node 0's card.
+
+    The result has a row for each slot from slot 0 on: the `flow` dispatched in it or None, and the `ndt_ticks` of every
+    flow before.
+    """
     from lanikai.firmware import registers
 
     port = cluster.nodes[0].processor

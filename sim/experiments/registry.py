@@ -69,8 +69,8 @@ EXPERIMENTS: Mapping[str, Experiment] = _Experiments()
 
 
 def listing() -> list[Listed]:
-    """Every built experiment, then every other of the published numbers' in their order. Tables of a set-up's constants
-    are no experiments."""
+    """Every built experiment, then every other one of the published numbers, in their order. Tables of a set-up's
+    constants are no experiments."""
     rows = [Listed(name=e.name, state="built", source=e.source, asks=e.asks) for e in EXPERIMENTS.values()]
     rows += [
         Listed(
@@ -85,7 +85,7 @@ def listing() -> list[Listed]:
 
 
 def find(name: str) -> Experiment:
-    """The experiment `name`. Raises UserError, with what was probably meant, if it cannot be run."""
+    """The experiment `name`. Raises UserError, with the name that was probably meant, if it cannot be run."""
     if experiment := EXPERIMENTS.get(name):
         return experiment
     valid = ", ".join(EXPERIMENTS)

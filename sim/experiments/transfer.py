@@ -1,5 +1,4 @@
-"""transfer: a file that the user names goes from host 0 to host 1 as GM messages, byte by byte through the
-RTL."""
+"""transfer: a file that the user names goes from host 0 to host 1 as GM messages, byte by byte through the RTL."""
 
 from __future__ import annotations
 
@@ -91,8 +90,11 @@ class Transfer(Experiment):
         return cluster_preset("lanai4", nodes=NODES)
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
-        """Bandwidth from the first call to the last byte in the receiver's memory, latency of a message from
-        its call to its last byte there, and the hashes of both ends."""
+        """Bandwidth, latency of a message, and the hashes of both ends.
+
+        Bandwidth is from the first call to the last byte in the receiver's memory. Latency is from a message's call to
+        its last byte there.
+        """
         hz = measured["clock_hz"]
         latencies = measured["latency_cycles"]
         mean = sum(latencies) / len(latencies)
@@ -107,7 +109,7 @@ class Transfer(Experiment):
         }
 
     def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
-        """What arrived is what was sent."""
+        """The claim: the bytes that arrived are those that were sent."""
         return [
             Claim.every(
                 "the file arrives byte for byte: the SHA-256 of both ends is equal",
@@ -116,8 +118,8 @@ class Transfer(Experiment):
         ]
 
     def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
-        """Bytes over time: sent by the caller, and in the receiver's memory. Across is the latency of a
-        message, up is what is on its way."""
+        """Draw bytes over time: sent by the caller, and in the receiver's memory. Across is the latency of a message,
+        up are the bytes on their way."""
         axes = figure.add_subplot()
         for outcome in outcomes:
             series = outcome.series

@@ -1,19 +1,19 @@
 """video-reservation: films that reserve MB/s have them, whatever the sizes of their frames, and within a bound of time.
 
 Three films leave one node for three others, a frame a message, beside best-effort flows of web searches. Their frames
-are short, so their packets are: an IDT that counts packets gives them a part of what they reserved. Here the request
-says how long a frame is on average and what burst the film has, and the card charges bytes.
+are short, so their packets are short, too: an IDT that counts packets gives them a part of what they reserved. Here the
+request says how long a frame is on average and what burst the film has, and the card charges bytes.
 
-A film is played faster than it was made, so that over the time of the run its mean rate is what it asks for, however
-its frames grow in it.
+A film is played faster than it was made. So over the time of the run its mean rate is what it asks for, however its
+frames grow in it.
 
 The points:
 
-- `always`: every film always has its next frame ready; it is to have what it was granted, no more and no less.
-- `on its clock`: frames come at their times, at `LOAD` of what was granted: all of them are to arrive, each within the
+- `always`: every film always has its next frame ready. It is to have what it was granted, no more and no less.
+- `on its clock`: frames come at their times, at `LOAD` of what was granted. All of them are to arrive, each within the
   bound that the grant states.
-- controls, on their clock too: films that reserve as the document does, where packets are charged and are taken to
-  be full; films that reserve nothing, beside flows that have not joined the best-effort flows.
+- controls, on their clock too. In one films reserve as the document does, where packets are charged and are taken to
+  be full. In one films reserve nothing, beside flows that have not joined the best-effort flows.
 """
 
 from __future__ import annotations
@@ -45,15 +45,16 @@ __all__ = ["VideoReservation", "VideoReservationParameters"]
 FOLDER = Path(__file__).with_name("video")
 FILMS = ("silence-mpeg4.bytes", "starwars-mpeg1.bits", "jurassic-mpeg4.bytes")
 RATES_MB_PER_S = (12.0, 2.0, 2.0)
-"""The first one asks for more than its turn: where flows send packets in turn it has 6.8 MB/s in its frames. With 6 it
-would need no reservation."""
+"""The films' requests. The first one asks for more than its turn: where flows send packets in turn it has 6.8 MB/s in
+its frames. With 6 it would need no reservation."""
 TOLERANCE = 0.03
-"""Relative: how far what arrives may be from what was granted."""
+"""Relative: the most that the arriving bandwidth may be from the granted one."""
 LOAD = 0.8
-"""What a film on its clock sends, of what it was granted: a queue that is never empty has no bound."""
+"""Load of a film on its clock, as a part of what it was granted. It is below 1: a queue that is never empty has no
+bound."""
 SPAN_US = {"quick": 40_000, "full": 250_000}
-"""In the shorter one some 20 frames of the largest film go out, some 150 of the smallest. Each end is late by a
-packet of each of a dozen flows at most, 0.6 ms: 1.4%."""
+"""Time of a run. In the shorter one some 20 frames of the largest film go out, some 150 of the smallest. Each end is
+late by a packet of each of a dozen flows at most, 0.6 ms: 1.4%."""
 SOURCE, MASTER = 0, 3
 BULK = tuple((port, target) for port in (3, 4, 5, 6) for target in (1, 2))
 """Ports and targets of the web searches' flows, from the films' node."""
@@ -100,7 +101,7 @@ class VideoReservationParameters(Config):
         return self
 
     def plays(self) -> list[tuple[Path, float]]:
-        """Every film and what it reserves."""
+        """Every film and the bandwidth that it reserves."""
         films = self.films or [FOLDER / name for name in FILMS]
         return list(zip(films, self.mb_per_s or RATES_MB_PER_S, strict=False))
 
@@ -125,7 +126,7 @@ class VideoReservation(Experiment):
     element = "film"
 
     def points(self, parameters: VideoReservationParameters, size: Size) -> list[Point]:
-        """A point a case. Raises UserError for films whose rates no card can keep, or the node not together."""
+        """A point a case. Raises UserError for films whose rates no card can keep, or the node cannot keep together."""
         films: list[dict[str, Any]] = []
         plan: list[Planned] = []
         for number, (path, rate) in enumerate(parameters.plays()):
@@ -176,8 +177,13 @@ class VideoReservation(Experiment):
         return config.replace(nic=config.nic.replace(rate_charge="bytes"))
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
-        """Of every film: MB/s from its first arrival to its last; which part of what was due arrived in time to be
-        seen; the longest and the mean time of a frame, from when it was due to when its receiver had it; the bound."""
+        """Results of every film:
+
+        - MB/s from its first arrival to its last;
+        - the part of the bytes that were due that arrived in time to be seen;
+        - the longest and the mean time of a frame, from when it was due to when its receiver had it;
+        - the bound.
+        """
         hz = measured["clock_hz"]
         span = measured["span_cycles"]
         found: dict[str, Any] = {
@@ -202,18 +208,18 @@ class VideoReservation(Experiment):
         return found
 
     def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
-        """What a reservation promises, and that it is the reservation that keeps it."""
+        """The claims: what a reservation promises, and that it is the reservation that keeps it."""
         cases = {outcome.point.parameters["case"]: outcome.results for outcome in outcomes}
         usual = not parameters.films and not parameters.mb_per_s
         other = "" if usual else "the controls are made for the three excerpts"
 
         def films(case: str, *names: str) -> Iterator[tuple[Any, ...]]:
-            """These results of every film of a case; of none, if the case has not run."""
+            """These results of every film of a case; none, if the case has not run."""
             found = cases.get(case, {})
             return zip(*(found.get(name, ()) for name in names), strict=True)
 
         def late(case: str) -> list[bool]:
-            """That films are late and some of their bytes do not arrive, of a control that has run."""
+            """Whether films are late and some of their bytes do not arrive, for a control that has run."""
             found = list(films(case, LONGEST, BOUND, ARRIVED))
             if not found:
                 return []
@@ -249,7 +255,8 @@ class VideoReservation(Experiment):
         ]
 
     def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
-        """A panel a point: age of every frame when it arrived, over time; the bounds as lines, where there are any."""
+        """Draw a panel for each point: age of every frame when it arrived, over time. The bounds are lines, where there
+        are any."""
         panels = figure.subplots(2, 2, sharex=True, sharey=True).flat
         for axes, outcome in zip(panels, outcomes, strict=False):
             bounds = outcome.results[BOUND]
@@ -281,8 +288,10 @@ def _cut(frames: Sequence[int], needed: float) -> list[int]:
 
 
 def search_bytes(share: float) -> int:
-    """The size of a web search's flow that so much of all are smaller than, 1 to `BULK_BYTES_MAX`: by straight lines
-    between the points of `websearch.cdf`."""
+    """The size of a web search's flow that a part `share` of all flows are below, 1 to `BULK_BYTES_MAX`.
+
+    It lies on straight lines between the points of `websearch.cdf`.
+    """
     points = [
         (float(size), float(percent) / 100)
         for size, percent in (line.split() for line in (FOLDER / "websearch.cdf").read_text().splitlines())
@@ -312,7 +321,7 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     started = 0
 
     async def bulk(port: Any, target: int, number: int) -> None:
-        """Always a web search under way, and the next one ready."""
+        """Keep a web search under way, and the next one ready."""
         nonlocal bulk_bytes
         into = await hosts[target].open_port(number)
         for _ in range(RECEIVE_BUFFERS):
@@ -349,7 +358,7 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
             self.bound_us = 0.0
 
         async def prepare(self) -> None:
-            """Ports, buffers, and the reservation."""
+            """Prepare ports, buffers, and the reservation."""
             most = max(self.film["frames"])
             self.into = await hosts[self.target].open_port(self.number)
             for _ in range(2 * RECEIVE_BUFFERS):

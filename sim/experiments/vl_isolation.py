@@ -1,9 +1,9 @@
-"""vl-isolation: what a class that floods the network does to one that behaves, on VLs of their own and not.
+"""vl-isolation: the effect of a class that floods the network on one that behaves, on VLs of their own and not.
 
-Every node but node 0 sends the *flood*, all of it to node 0, and every node a small load of the *well-behaved*
-class to all the others. Three settings: the well-behaved class alone; both, each with half of the data VLs;
-both on the same VLs. The flood alone asks several times what node 0's link can carry, so the run as a whole
-is saturated; the question is whether the well-behaved class is.
+Every node but node 0 sends the *flood*, all of it to node 0. Every node sends a small load of the *well-behaved* class
+to all the others. There are three settings: the well-behaved class alone; both, each with half of the data VLs; both on
+the same VLs. The flood alone asks several times what node 0's link can carry, so the run as a whole is saturated. The
+question is whether the well-behaved class is.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SETTINGS = ("alone", "own VLs", "same VLs")
 WARMUP_CYCLES = {"quick": 5_000, "full": 20_000}
 WINDOW_CYCLES = {"quick": 20_000, "full": 200_000}
 DRAIN_PACKETS = 40
-"""Packet lengths of drain: more than a packet that meets no queue at its source takes on its way."""
+"""Packet lengths of drain: more than the way of a packet that meets no queue at its source."""
 SAME = 0.05
 """Relative: accepted against offered load of a class that is not saturated; the window has hundreds of its
 packets."""
@@ -130,11 +130,11 @@ class VlIsolation(Experiment):
         return parameters.system(point.parameters["vl_arbiter"])
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
-        """Of all traffic, and of each class: the well-behaved one first (names that begin with `class_`)."""
+        """Results of all traffic, and of each class: the well-behaved one first (names that begin with `class_`)."""
         return traffic_results(measured)
 
     def claims(self, parameters: VlIsolationParameters, outcomes: Sequence[Outcome]) -> list[Claim]:
-        """That VLs of its own keep the well-behaved class from harm, and that nothing else does."""
+        """The claims: VLs of its own keep the well-behaved class from harm, and nothing else does."""
         own, same = (
             [one.results for one in outcomes if one.point.parameters["setting"] == setting]
             for setting in ("own VLs", "same VLs")

@@ -5,28 +5,28 @@ gulati-thesis-2001 2.3 and 3.2, figures 2.4 and 3.2. Two routers in a row:
     B, C, D -> router 0 ====> router 1 -> B's and A's receiver
                          A ->          -> C's receiver, D's receiver
 
-B, C and D contend for the link between the routers, A and B for the port to their receiver. Both routers serve
-their inputs in turn, packet by packet, but B waits twice, and while its packet waits at router 1 it holds the
-link. All four want the same bandwidth. Then C and D are regulated to half of it; nothing in the routers changes.
+B, C and D contend for the link between the routers, A and B for the port to their receiver. Both routers serve their
+inputs in turn, packet by packet. But B waits twice, and while its packet waits at router 1 it holds the link. All four
+want the same bandwidth. Then C and D are regulated to half of it; nothing in the routers changes.
 
 The figures have no numbers, so these are choices of this experiment:
 
-- *Links.* A card of the profile sends up to 85 MB/s and receives some 110. On its own links of 1280 Mbit/s, 160 MB/s,
-  A and B would meet the limit of their receiver's card before that of the port. So links have 640 Mbit/s, the slower
-  of Myrinet's two speeds. `link_mbit_per_s` sets them.
-- *Demand.* Every flow wants `demand` = 0.45 of a link. Three of them are more than a link, and B + C / 2 + D / 2 as
-  well as A + B are 0.9 of one, so that what each wants after is there.
+- *Links.* A card of the profile sends up to 85 MB/s and receives some 110. On its own links of 1280 Mbit/s, 160 MB/s, A
+  and B would meet the limit of their receiver's card before that of the port. So links have 640 Mbit/s, the slower of
+  Myrinet's two speeds. `link_mbit_per_s` sets them.
+- *Demand.* Every flow wants `demand` = 0.45 of a link. Three of them are more than a link. B + C / 2 + D / 2 as well as
+  A + B are 0.9 of one, so that what each wants after is there.
 
-**The mechanism's own limit.** Rates are set at the sources, and the routers stay what they are: B suffers for as long
+**The mechanism's own limit.** Rates are set at the sources, and the routers stay what they are. B suffers for as long
 as a port that it crosses is asked for more than it carries. Regulating C and D to half of B's rate frees the link
-between the routers, and of A's and B's port and receiver nothing. So B does not recover
+between the routers. It frees nothing of A's and B's port and receiver. So B does not recover in these cases:
 
-- with `demand=0.6` (B + C / 2 + D / 2 and A + B are 1.2 of a link: 23.8 MB/s before and after), nor with `demand=1`:
-  behind C's or D's packet B's next one comes to router 1 just after A's, which never leaves a gap;
-- with `link_mbit_per_s=1280` (A and B want 143 MB/s of a receiver that takes in 113.8: 40.0 before, 40.4 after).
+- with `demand=0.6`: B + C / 2 + D / 2 and A + B are 1.2 of a link, 23.8 MB/s before and after;
+- with `demand=1`: behind C's or D's packet B's next one comes to router 1 just after A's, which never leaves a gap;
+- with `link_mbit_per_s=1280`: A and B want 143 MB/s of a receiver that takes in 113.8, 40.0 before, 40.4 after.
 
 Then A and B need rates, too: `after` has those of all four. With `demand=0.6`, `after=[0.45, 0.45, 0.225, 0.225]` does
-it; with `link_mbit_per_s=1280`, `after=[0.33, 0.33, 0.165, 0.165]`. The claims of what is after are judged where the
+it; with `link_mbit_per_s=1280`, `after=[0.33, 0.33, 0.165, 0.165]`. The claims on the time after are judged where the
 rates leave a tenth of every link, and of what a receiver takes in.
 """
 
@@ -61,9 +61,9 @@ WAYS = ((3, 4), (0, 4), (1, 5), (2, 6))
 SUFFERS = 0.9
 """B suffers if it has less than this part of what A has."""
 ROOM = 0.9
-"""The part of a link, and of what a receiver takes in, that rates may ask for and still be met."""
+"""The part of a link, and of a receiver's intake, that rates may ask for and still be met."""
 RECEIVES_MB_PER_S = 113.8
-"""What a card takes in of two senders, measured: `lanikai run share-receiver --set "idt_over_T=[[1.5,1.5]]"`."""
+"""A card's intake from two senders, measured: `lanikai run share-receiver --set "idt_over_T=[[1.5,1.5]]"`."""
 WARM_UP_CYCLES = 120_000
 """A message of 64 KB over a third of a link takes 80 000 cycles."""
 WINDOW_CYCLES = {"quick": 400_000, "full": 1_200_000}
@@ -104,7 +104,7 @@ class WormholeUnfairnessParameters(Config):
 
 
 def link_rate(parameters: WormholeUnfairnessParameters) -> Fraction:
-    """Flits a cycle."""
+    """The rate of a link, flits a cycle."""
     nic = preset(NicConfig, "lanai4")
     return Fraction(parameters.link_mbit_per_s * 1_000_000, nic.link.flit_bits * nic.clock_hz)
 
@@ -116,13 +116,14 @@ def packet_cycles(parameters: WormholeUnfairnessParameters) -> Fraction:
 
 
 def link_mb_per_s(parameters: WormholeUnfairnessParameters) -> float:
-    """What a link carries, MB/s of payload."""
+    """The bandwidth of a link, MB/s of payload."""
     nic = preset(NicConfig, "lanai4")
     return nic.mtu_bytes * nic.clock_hz / float(packet_cycles(parameters)) / MB
 
 
 def asks_too_much(parameters: WormholeUnfairnessParameters) -> str:
-    """What the rates after ask for more of than there is with some room; nothing if they ask for no more."""
+    """The words for a link or receiver that the rates after ask too much of: more than there is with some room. They
+    are empty if there is none."""
     a, b, c, d = parameters.rates_after
     full = link_mb_per_s(parameters)
     slack = 1e-9
@@ -186,8 +187,8 @@ class WormholeUnfairness(Experiment):
         )
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
-        """Bandwidth of A, B, C and D; payload on the link between the routers, and at A's and B's port; both as
-        parts of what a link carries."""
+        """Bandwidth of A, B, C and D; payload on the link between the routers, and at A's and B's port. Both are parts
+        of what a link carries."""
         found = bandwidths(measured)
         full = link_mb_per_s(parameters)
         return {
@@ -197,7 +198,7 @@ class WormholeUnfairness(Experiment):
         }
 
     def claims(self, parameters: WormholeUnfairnessParameters, outcomes: Sequence[Outcome]) -> list[Claim]:
-        """What the two figures say, each where the rates are such as it is about."""
+        """The claims of the two figures, each where the rates are such as it is about."""
         if len(outcomes) < 2:
             return [
                 Claim.unjudged("what A, B, C and D have before and after", "not both of the points have run")

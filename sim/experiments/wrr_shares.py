@@ -1,16 +1,16 @@
-"""wrr-shares: what the VLs of a link get, against the weights in its arbiter's table.
+"""wrr-shares: the shares of a link's VLs, against the weights in its arbiter's table.
 
 Every node but node 0 floods node 0 on all active VLs, each with packets enough at all times. A bandwidth R_v a VL
-becomes a weight W_v (`lanikai.hdl.weights`: yum-2006 3.3, with its truncation) in a small or a large frame; the
-router's agent writes them, of idle VLs too, before the traffic starts. Flits that reach node 0 in a window of
+becomes a weight W_v (`lanikai.hdl.weights`: yum-2006 3.3, with its truncation) in a small or a large frame. The
+router's agent writes the weights, of idle VLs too, before the traffic starts. Flits that reach node 0 in a window of
 whole frames are counted by VL.
 
-Beside sets of VLs that send all the time there are points in which something happens under load, before the window:
-the heaviest VL stops (`leaves`), or stops and starts again (`returns`), or the agent writes the weights in reverse
-order (`rewritten`).
+Beside sets of VLs that send all the time there are points in which something happens under load, before the window. The
+heaviest VL stops (`leaves`), or stops and starts again (`returns`), or the agent writes the weights in reverse order
+(`rewritten`).
 
-**Link rate.** At a flit a cycle what crosses is what leaves, so the shares are those of the crossbar outputs; on a
-slower link VLs pile up behind it, and the shares are those of the link's arbiter.
+**Link rate.** At a flit a cycle all that crosses leaves, so the shares are those of the crossbar outputs. On a slower
+link VLs pile up behind it, and the shares are those of the link's arbiter.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ VARIANTS = {
     "iba": "table_iba",
     "deficit": "deficit",
 }
-"""The arbiter of each variant. `iba` and `deficit` take the weights of the small frame: in units of 64 bytes, and as
-quanta of so many packets."""
+"""The arbiter of each variant. `iba` and `deficit` take the weights of the small frame: `iba` in units of 64 bytes,
+`deficit` as quanta of so many packets."""
 BY_PACKET = ("iba", "deficit")
 """Variants whose turns end with packets."""
 QUICK_LARGE_FRAME = 640
@@ -62,14 +62,17 @@ COUNTED_PACKETS = 200
 WARMUP_CYCLES = 3000
 """Before the window, besides two frames: buffers and source queues fill."""
 EVENTS = ("leaves", "returns", "rewritten")
-"""What may happen under load, with all VLs active before."""
+"""Events that may happen under load, with all VLs active before."""
 RETURN_CYCLES = 400
-"""From the event `returns` to the window: setting the class of every node takes up to 200 cycles, the first flits some
-20 more. No longer, so that what a VL might make up for, or lose, falls into the window."""
+"""Time from the event `returns` to the window.
+
+Setting the class of every node takes up to 200 cycles, the first flits some 20 more. The time is no longer, so that
+what a VL might make up for, or lose, falls into the window.
+"""
 REWRITE_CYCLES = 3000
-"""To write and commit a table everywhere: 128 entries of some cycles each, and twice `TABLE_CYCLES`."""
+"""Time to write and commit a table everywhere: 128 entries of some cycles each, and twice `TABLE_CYCLES`."""
 TABLE_CYCLES = 400
-"""From the commit of a table to its use, where nobody asks: two walks over entries (`VlTables`) take less."""
+"""Time from the commit of a table to its use, where nobody asks: two walks over entries (`VlTables`) take less."""
 FLIT_BITS = 32
 
 
@@ -186,14 +189,15 @@ class WrrSharesParameters(Config):
         return weights
 
     def table(self, variant: str, size: Size, *, backwards: bool = False) -> list[tuple[int, int]]:
-        """Rows (VL, weight) to write; `backwards`: with the weights of the VLs in reverse order."""
+        """Rows (VL, weight) to write. With `backwards` they have the weights of the VLs in reverse order."""
         order = -1 if backwards else 1
         if variant == "deficit":
             return list(enumerate(self.frame(variant, size)[::order]))
         return table_entries(self.weights(variant, size)[::order])
 
     def subsets(self, size: Size) -> list[tuple[int, ...]]:
-        """Sets of active VLs: in the quick size all, all but the last, the first and the last, and the last."""
+        """Sets of active VLs. In the quick size they are: all, all but the last, the first and the last, and the
+        last."""
         vls = range(len(self.bandwidths))
         if size == "quick":
             return list(dict.fromkeys([tuple(vls), tuple(vls[:-1]), (0, vls[-1]), (vls[-1],)]))
@@ -285,10 +289,18 @@ class WrrShares(Experiment):
     def results(
         self, parameters: WrrSharesParameters, point: Point, measured: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """By VL, with 0 for idle ones: `accepted_flits`, `share` (of all accepted), `weight_share` (what the weights
-        of the active VLs say), `bandwidth_share` (what their bandwidths say, without truncation). Of all:
-        `largest_error` (relative, of `share` against `weight_share`) and `link_use` (accepted, of what the link can
-        carry)."""
+        """The results. By VL, with 0 for idle ones:
+
+        - `accepted_flits`;
+        - `share`: part of all accepted flits.
+        - `weight_share`: the share by the weights of the active VLs.
+        - `bandwidth_share`: the share by their bandwidths, without truncation.
+
+        Of all VLs:
+
+        - `largest_error`: relative, of `share` against `weight_share`.
+        - `link_use`: accepted flits, as a part of what the link can carry.
+        """
         active, frame = point.parameters["active_vls"], point.parameters["frame_flits"]
         accepted = [measured["accepted_flits"].get(str(vl), 0) for vl in range(len(frame))]
         backwards = point.parameters["event"] == "rewritten"
@@ -310,7 +322,7 @@ class WrrShares(Experiment):
         }
 
     def claims(self, parameters: WrrSharesParameters, outcomes: Sequence[Outcome]) -> list[Claim]:
-        """That every variant keeps to its weights, and that idle VLs waste nothing."""
+        """The claims: every variant keeps to its weights, and idle VLs waste nothing."""
         claims = [
             Claim.every(
                 f"{variant}: with every set of active VLs, and when one leaves or returns or the weights change, "
@@ -332,7 +344,8 @@ class WrrShares(Experiment):
         return claims
 
     def plot(self, parameters: WrrSharesParameters, outcomes: Sequence[Outcome], figure: Figure) -> None:
-        """A panel a variant: a bar a point, of the VLs' shares; lines where the weights would have them end."""
+        """Draw a panel for each variant: a bar a point, of the VLs' shares. Lines stand where the weights would have
+        them end."""
         variants = list(dict.fromkeys(one.point.parameters["variant"] for one in outcomes))
         columns = min(2, len(variants))
         # All have the same points: labels below the last of a column, if each column is as long.

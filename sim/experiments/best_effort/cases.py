@@ -1,5 +1,7 @@
-"""The points of best-effort: who sends to whom, who comes and goes when, and what was published of it
-(gulati-thesis-2001 5.6)."""
+"""The points of best-effort (gulati-thesis-2001 5.6).
+
+Each says who sends to whom, who comes and goes when, and what was published of it.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,12 @@ __all__ = ["CASES", "PEAK_MB_PER_S", "REST", "Case", "CaseFlow", "Stage", "case_
 
 PolicyName = Literal["set_aside", "max_min"]
 REST = float("inf")
-"""Asked for: all that is left."""
+"""Request for all that is left."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CaseFlow:
-    """A flow of a point: `mb_per_s` is what it asks for, None of a best-effort flow, `REST` for what is left."""
+    """A flow of a point. `mb_per_s` is its request: None for a best-effort flow, `REST` for what is left."""
 
     name: str
     source: int = 0
@@ -38,7 +40,8 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A point: what it is, its flows and stages, how best-effort flows share."""
+    """A point: its `name` and `label`, its `flows` and `stages`, how best-effort flows share (`policy`), and the
+    `published` bandwidths."""
 
     name: str
     label: str

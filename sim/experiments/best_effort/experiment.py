@@ -1,23 +1,24 @@
 """best-effort: flows without a reservation have what premium flows leave, and follow as these come and go.
 
-gulati-thesis-2001 5.6, figures 5.11 and 5.12: one node sends; its best-effort flows have joined the bandwidth
-manager (`lanikai.sim.manager`), premium flows ask it for 40 and 20 MB/s, send for some time, and end. As in the
-thesis, the bandwidth is read off the packet dispatch frequency: the clock at which the control program chooses
-each packet. The requests travel over the same network as the packets, to a master on a node that also receives.
+gulati-thesis-2001 5.6, figures 5.11 and 5.12: one node sends. Its best-effort flows have joined the bandwidth manager
+(`lanikai.sim.manager`). Premium flows ask it for 40 and 20 MB/s, send for some time, and end. As in the thesis, the
+bandwidth is read off the packet dispatch frequency: the clock at which the control program chooses each packet. The
+requests travel over the same network as the packets, to a master on a node that also receives.
 
 Two more points hold the thesis' way of sharing, "sub-optimal in terms of overall network utilization" (4.3), against
-weighted max-min sharing: of two best-effort flows of a node one goes to a node that a premium flow of another node
-leaves 15 MB/s, as the thesis has it: there a node takes in no more than one sender's peak. In the last point premium
-flows have all that a node carries both ways, which the manager's refusal tells, and a best-effort flow beside them
-has nothing.
+weighted max-min sharing. One of two best-effort flows of a node goes to a node that a premium flow of another node
+leaves 15 MB/s. The 15 MB/s are the thesis': there a node takes in no more than one sender's peak.
+
+In the last point premium flows have all that a node carries both ways, which the manager's refusal tells. A best-effort
+flow beside them has nothing.
 
 **The stages.** A point is a list of stages. In each, flows that end stop sending and give back what they hold; flows
-that begin get it and start to send. After `SETTLE_CYCLES` a window is measured: each flow's dispatches in it, those
-that its ends cut in part (`gm_windows`).
+that begin get it and start to send. After `SETTLE_CYCLES` a window is measured: each flow's dispatches in it.
+Dispatches that its ends cut count in part (`gm_windows`).
 
-**What is fitted.** What a node sends in all, 78 MB/s, is the manager's constant (`sim/manager/capacity.py`), taken from
-the sums of the published bandwidths. So 38, 18, 39 and 29 MB/s follow from it and from what premium flows ask for. What
-is judged is whether the flows have what the manager gives them, on the cards, as others come and go.
+**The fit.** A node's sum of bandwidths, 78 MB/s, is the manager's constant (`sim/manager/capacity.py`), taken from the
+sums of the published bandwidths. So 38, 18, 39 and 29 MB/s follow from it and from the requests of premium flows. The
+judged question is whether the flows have what the manager gives them, on the cards, as others come and go.
 """
 
 from __future__ import annotations
@@ -46,17 +47,24 @@ if TYPE_CHECKING:
 __all__ = ["BestEffortExperiment", "BestEffortParameters"]
 
 PREMIUM_TOLERANCE = 0.02
-"""Relative: how far a premium flow may be from what it was promised."""
+"""Relative: the most that a premium flow may be from what it was promised."""
 GAIN = 1.25
-"""By how much, at least, max-min sharing must raise what best-effort flows get in all, in the point that is made for
-it: the flow that is held to 15 MB/s leaves 24 of the 39 MB/s that 4.3 sets aside for it."""
+"""The least factor by which max-min sharing must raise the sum of the best-effort flows, in the point that is made for
+it.
+
+The flow that is held to 15 MB/s leaves 24 of the 39 MB/s that 4.3 sets aside for it.
+"""
 RATES, ALLOWED, LATE = "_mb_per_s", "_allowed_mb_per_s", "_idt_error_ticks"
 MASTER = 3
 WINDOW_CYCLES = {"quick": 400_000, "full": 600_000}
-"""Each packet is early or late by at most a packet of another flow, 1600 cycles: 0.4% of the shorter one at either end,
-so that two flows that share equally are seen to within 1%."""
+"""The window of a stage.
+
+Each packet is early or late by at most a packet of another flow, 1600 cycles: 0.4% of the shorter window at either end.
+So two flows that share equally are seen to within 1%.
+"""
 SETTLE_CYCLES = 20_000
-"""A packet of the slowest flow that was dispatched under the old IDT, and some; then arrears are served."""
+"""Rest before a window: a packet of the slowest flow that was dispatched under the old IDT, and some. Then arrears are
+served."""
 BIN_TICKS = {"quick": 1000, "full": 2000}
 """Ticks of a point of the plot."""
 
@@ -107,9 +115,13 @@ class BestEffortExperiment(Experiment):
         return gm_cluster()
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
-        """Of every stage: bandwidth of every flow, and what its node's manager said that it may have (None without a
-        standing); by how much the IDT on a premium flow's card is off the granted one (None of others); counters of
-        the master that are not zero at the end."""
+        """Results of every stage:
+
+        - bandwidth of every flow;
+        - the bandwidth that its node's manager said that it may have (None without a standing);
+        - the difference between the IDT on a premium flow's card and the granted one (None for others);
+        - counters of the master that are not zero at the end.
+        """
         hz, mtu = measured["clock_hz"], measured["mtu_bytes"]
         found: dict[str, Any] = {}
         for stage in measured["stages"]:
@@ -230,7 +242,7 @@ def _case(point: Point) -> Case:
 
 
 def _stages(outcome: Outcome) -> list[tuple[list[float], list[float | None]]]:
-    """Of each stage: what the flows achieved, and what they might have."""
+    """The bandwidths of the flows in each stage: those achieved, and those that they might have had."""
     found = outcome.results
     return [(found[stage.name + RATES], found[stage.name + ALLOWED]) for stage in _case(outcome.point).stages]
 
@@ -370,7 +382,7 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _binned(cycles: Sequence[int], start: int, width: float, bins: int) -> list[int]:
-    """How many of `cycles` are in each of `bins` stretches of `width` cycles from `start`."""
+    """The number of `cycles` in each of `bins` stretches of `width` cycles from `start`."""
     counts = [0] * bins
     for cycle in cycles:
         place = int((cycle - start) // width)

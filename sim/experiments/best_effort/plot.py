@@ -16,8 +16,10 @@ __all__ = ["draw"]
 
 
 def draw(figure: Figure, panels: Sequence[tuple[Outcome, Sequence[str], Sequence[str]]]) -> None:
-    """A panel a point: its outcome, the names of its flows, and those of its stages. Lines of a flow are the mean of
-    each bin; a published rate is a dashed line over its stage."""
+    """Draw a panel for each point: its outcome, the names of its flows, and those of its stages.
+
+    A flow's line is the mean of each bin. A published rate is a dashed line over its stage.
+    """
     figure.set_size_inches(9, 2.6 * len(panels))
     all_axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
     for axes, (outcome, names, stages) in zip(all_axes, panels, strict=True):

@@ -1,4 +1,4 @@
-"""What the runner needs of the simulator, as a protocol, and the simulator itself behind it.
+"""The runner's view of the simulator, as a protocol, and the simulator itself behind it.
 
 The tests of the framework put a plain Python backend in its place.
 """
@@ -15,19 +15,18 @@ from ...waves.window import WaveWindow
 __all__ = ["Backend", "Built", "Job", "Measured", "Progress", "Simulator", "System", "Variant"]
 
 Progress = Callable[[float, str], None]
-"""Told a fraction, 0 to 1, and a line of text."""
+"""A function that is told a fraction, 0 to 1, and a line of text."""
 
 Variant = Literal["fast", "debug", "waves"]
 """`fast`: few visible signals; `debug`: all of them; `waves`: all of them, written to a file."""
 
 
 class Built(Protocol):
-    """A model that can be run: whether it came from the cache (`cached`), and the `seconds` that building
-    took."""
+    """A model that can be run. `cached`: it came from the cache; `seconds`: the time that building took."""
 
     @property
     def cached(self) -> bool:
-        """It was there already."""
+        """Whether the model was there already."""
 
     @property
     def seconds(self) -> float:
@@ -38,7 +37,7 @@ class System(Protocol):
     """A configuration that can be simulated: `ClusterConfig`, `TrafficNetworkConfig`."""
 
     def build(self, variant: Variant = "fast", progress: Progress | None = None) -> Any:
-        """Its model (`lanikai.sim.build.model.Model`), from the cache if it was built before."""
+        """The system's model (`lanikai.sim.build.model.Model`), from the cache if it was built before."""
 
     def job(self, entry: str, spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """The entry and the spec that `run.run` is given to have `entry` run on it with `spec`."""
@@ -46,9 +45,16 @@ class System(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One point to run: the `system` that it runs on, the coroutine (`entry`, `module:name`), its `spec`,
-    the `seed`, and the `folder` for what the simulation writes. After `timeout_seconds` of wall-clock time it
-    is ended. `window`: the part of the run that a traced model writes waves of (default: all)."""
+    """One point to run.
+
+    - `system`: the system that it runs on.
+    - `entry`: the coroutine, `module:name`.
+    - `spec`: the coroutine's spec.
+    - `seed`: the point's seed.
+    - `folder`: the folder for what the simulation writes.
+    - `timeout_seconds`: it is ended after so much wall-clock time.
+    - `window`: the part of the run that a traced model writes waves of (default: all).
+    """
 
     system: Any
     entry: str
@@ -61,8 +67,13 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What came of a job: the coroutine's `values`, the `cycles` simulated, the `wall_seconds` they took, and
-    the `log` and `waves` files, where there are any."""
+    """The outcome of a job.
+
+    - `values`: those of the coroutine.
+    - `cycles`: the cycles simulated.
+    - `wall_seconds`: the time they took.
+    - `log`, `waves`: files, where there are any.
+    """
 
     values: Mapping[str, Any]
     cycles: int

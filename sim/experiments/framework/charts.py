@@ -22,9 +22,11 @@ def bandwidth_bars(
     title: str,
     flow_names: Sequence[str] = (),
 ) -> None:
-    """A group of bars a point, with its label: the `bandwidth_mb_per_s` of each flow; across it a line, the published
-    bandwidth, or the published `share` of what all flows of the point achieve together. `flow_names` are written on
-    the bars."""
+    """Draw a group of bars for each point, with its label: the `bandwidth_mb_per_s` of each flow.
+
+    Across a group goes a line: the published bandwidth, or the published `share` of what all flows of the point achieve
+    together. `flow_names` are written on the bars.
+    """
     axes = figure.add_subplot()
     ticks, position = [], 0.0
     lines: dict[str, None] = {}
@@ -51,7 +53,7 @@ def bandwidth_bars(
 
 
 def _published(outcome: Outcome, achieved: Sequence[float], lines: dict[str, None]) -> list[float]:
-    """Where each flow's line is, if there are any; what they are is added to `lines`."""
+    """The place of each flow's line, if there are any. Their names are added to `lines`."""
     published = outcome.point.published or {}
     if "bandwidth_mb_per_s" in published:
         lines["published"] = None

@@ -1,4 +1,4 @@
-"""What a person sees of a run: the progress bars, the table at the end, the list of experiments."""
+"""The display of a run: the progress bars, the table at the end, the list of experiments."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNITS = {
 
 
 class RunProgress:
-    """A bar for the build and one for each point; a context manager. `report` is what the runner tells."""
+    """A bar for the build and one for each point; a context manager. The runner calls `report`."""
 
     def __init__(self, console: Console, points: Sequence[Point]) -> None:
         self._bars = Progress(
@@ -48,8 +48,8 @@ class RunProgress:
         self._told: dict[int, tuple[int, str]] = {}
 
     def report(self, index: int, fraction: float, text: str) -> None:
-        """Move the bar of the build (`BUILD`) or of a point. Where no bar can be drawn, a line for each step
-        of the build, and for each quarter of a point."""
+        """Move the bar of the build (`BUILD`) or of a point. Where no bar can be drawn, print a line for each step of
+        the build, and for each quarter of a point."""
         task = self._tasks[index]
         self._bars.start_task(task)
         self._bars.update(task, completed=fraction, text=text)
@@ -143,7 +143,7 @@ def _number(value: Any) -> str:
 
 
 def show(console: Console, report: Report) -> None:
-    """The end of a run: table, claims, speed, files."""
+    """Show the end of a run: table, claims, speed, files."""
     console.print(result_table(report.outcomes, report.by_flow, report.element))
     for claim in report.claims:
         if claim.holds is None:

@@ -24,15 +24,15 @@ ECHO_CHARACTERS = 80
 
 
 def shortened(text: str) -> str:
-    """`text`, cut to what a message may repeat."""
+    """`text`, cut to the length that a message may repeat."""
     return text if len(text) <= ECHO_CHARACTERS else text[: ECHO_CHARACTERS - 1] + "…"
 
 
 def parse(experiment: Experiment, settings: Iterable[str], grid: Iterable[str] = ()) -> Config:
-    """The experiment's parameters with `settings` (`key=value` each; value in JSON, or plain text for a
-    string), and one combination of a sweep's `grid` in the same form. Messages name the option that was used.
+    """The experiment's parameters with `settings` and one combination of a sweep's `grid`.
 
-    Raises UserError: what is wrong, and every valid name with its range.
+    Each setting is `key=value`; the value is in JSON, or plain text for a string. Messages name the option that was
+    used. Raises UserError: what is wrong, and every valid name with its range.
     """
     valid = describe(experiment.Parameters)
     fields = experiment.Parameters.model_fields
@@ -75,7 +75,7 @@ def parse(experiment: Experiment, settings: Iterable[str], grid: Iterable[str] =
 _LONG = re.compile(
     rf"\[.{{{ECHO_CHARACTERS - 1},}}\]|'[^']{{{ECHO_CHARACTERS - 1},}}'|\S{{{ECHO_CHARACTERS + 1},}}"
 )
-"""What is too long to repeat: a list, a quoted text, a word."""
+"""Texts that are too long to repeat: a list, a quoted text, a word."""
 
 
 def _cut(found: re.Match[str]) -> str:
@@ -90,10 +90,10 @@ def _fault(key: str, error: ValidationError) -> str:
 
 
 def _value(info: FieldInfo, text: str) -> Any:
-    """The value in `text`: as it stands for a string or a path, else JSON of exactly the field's types (no
-    `true` or `"2"` for a number); text that is no JSON is left for the validation to refuse.
+    """The value in `text`. For a string or a path it is the text as it stands. Else it is JSON of exactly the field's
+    types (no `true` or `"2"` for a number).
 
-    Raises ValidationError.
+    Text that is no JSON is left for the validation to refuse. Raises ValidationError.
     """
     if info.annotation in (str, Path) or typing.get_origin(info.annotation) is typing.Literal:
         return text
@@ -138,7 +138,7 @@ def _range(info: FieldInfo) -> str:
 
 
 def _counted(text: str, info: FieldInfo) -> str:
-    """`text`, which begins "list of" for a list, with the list's lengths."""
+    """`text` with the list's lengths, if it begins "list of"."""
     low, high = (
         next((getattr(item, name) for item in info.metadata if hasattr(item, name)), None)
         for name in ("min_length", "max_length")

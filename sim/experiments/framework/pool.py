@@ -1,6 +1,6 @@
-"""Runs jobs in processes of their own, at most so many at a time, and leaves none behind.
+"""Jobs in processes of their own, at most so many at a time; none is left behind.
 
-The order of what it returns is the order of the jobs, whatever order they ended in.
+The results are in the order of the jobs, whatever order they ended in.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .backend import Backend, Job, Measured
 __all__ = ["JobCrash", "ended_jobs", "run_jobs"]
 
 END_SECONDS = 10.0
-"""How long an interrupted job has to end its simulator before it is killed."""
+"""Seconds in which an interrupted job has to end its simulator before it is killed."""
 
 
 class JobCrash(Exception):
@@ -38,11 +38,11 @@ def run_jobs(
     workers: int,
     progress: Callable[[int, float, str], None],
 ) -> list[Measured]:
-    """Run every job on the model in its place of `models`; `progress` is told the job's index, a fraction and a
-    line of text.
+    """Run every job on the model in its place of `models`. `progress` is told the job's index, a fraction and a line of
+    text.
 
-    The first job that fails ends all. Raises the job's LanikaiError, or JobCrash. However it ends (an
-    interrupt too), no process of it is left.
+    The first job that fails ends all. Raises the job's LanikaiError, or JobCrash. However it ends (an interrupt too),
+    no process of it is left.
     """
     measured: dict[int, Measured] = {}
     with contextlib.closing(ended_jobs(backend, models, jobs, workers=workers, progress=progress)) as ended:
@@ -61,8 +61,10 @@ def ended_jobs(
     workers: int,
     progress: Callable[[int, float, str], None],
 ) -> Generator[tuple[int, Measured | LanikaiError | JobCrash], None, None]:
-    """Run jobs as `run_jobs` does, and give each one's index, with what it measured or why it failed, as soon
-    as it ends. No process is left when the iterator is closed."""
+    """Run jobs as `run_jobs` does. Gives each one's index as soon as it ends, with what it measured or why it failed.
+
+    No process is left when the iterator is closed.
+    """
     context = multiprocessing.get_context("spawn")
     # Started by the first process otherwise, which would unblock the SIGINT that the jobs are to have blocked.
     resource_tracker.ensure_running()
@@ -117,7 +119,7 @@ def ended_jobs(
 
 
 def _work(backend: Backend, model: Any, job: Job, connection: Connection) -> None:
-    """In the job's process: run it and send what comes of it."""
+    """Run the job in its process and send the outcome."""
     # As an exception, so that whoever started the simulator ends it on the way out.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:

@@ -1,4 +1,4 @@
-"""A point that has run with several seeds: the mean of each result, and how far the mean may be off."""
+"""A point that has run with several seeds: the mean of each result, and the mean's interval."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def half_width(values: Sequence[float]) -> float:
 
 
 def average(outcomes: Sequence[Outcome]) -> Outcome:
-    """One outcome of several of a point, by seed: the only one, or their means with `intervals` and `repetitions`.
+    """One outcome for several of a point, by seed: the only one, or their means with `intervals` and `repetitions`.
 
-    A number's result is the mean, a verdict's whether any was true; what is not there in every run, or is no number
-    and differs, is None. Cycles and seconds are added up; seed, log and waves are the first run's.
+    A number's result is the mean, a verdict's whether any was true. A result that is not there in every run, or is no
+    number and differs, is None. Cycles and seconds are added up; seed, log and waves are the first run's.
     """
     first = outcomes[0]
     if len(outcomes) == 1:
@@ -74,8 +74,11 @@ def _interval(values: Sequence[Any]) -> float | None:
 
 
 def judged(claims: Sequence[Sequence[Claim]]) -> list[Claim]:
-    """The claims of a run of several seeds, given those of each seed in one order: each holds if it holds with every
-    seed that it is judged with. The text is that of the first seed that it fails with."""
+    """The claims of a run of several seeds, given those of each seed in one order.
+
+    Each holds if it holds with every seed that it is judged with. The text is that of the first seed that it fails
+    with.
+    """
     found = []
     for same in zip(*claims, strict=True):
         broken = [one for one in same if one.holds is False]

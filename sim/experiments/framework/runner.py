@@ -1,4 +1,4 @@
-"""Runs an experiment: build what its points run on, run the points in parallel, compare, write the files."""
+"""Runs of an experiment: build the systems of its points, run the points in parallel, compare, write the files."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ from .results import Report, RunFolder, versions, write_csv
 __all__ = ["execute", "point_seed"]
 
 BUILD = -1
-"""Index that progress is told for the build; points count from 0."""
+"""Index of the build in reports of progress; points count from 0."""
 
 
 def point_seed(seed: int, experiment: str, index: int, workload: str = "") -> int:
-    """The seed of a point: 31 bits that follow from the run's seed, the experiment, and the point's workload or, if it
-    names none, its place."""
+    """The seed of a point: 31 bits.
+
+    They follow from the run's seed, the experiment, and the point's workload or, if it names none, its place.
+    """
     place = workload or index
     digest = hashlib.blake2b(f"{seed}/{experiment}/{place}".encode(), digest_size=4).digest()
     return int.from_bytes(digest, "little") & 0x7FFFFFFF
@@ -47,10 +49,12 @@ def execute(
 ) -> Report:
     """Run `points` of an experiment and write its files into `folder`.
 
-    `window`: the part of each point that goes into its waves. `seeds`: so often, with the seeds `seed`, `seed + 1`,
-    ...; results are then means (`repetitions.average`). `progress` is told `BUILD` or a point's index, a fraction and
-    a line of text. The report, and the bytes of CSV and plot, depend on neither `workers` nor the order in which
-    points end. Raises LanikaiError.
+    - `window`: the part of each point that goes into its waves.
+    - `seeds`: so often, with the seeds `seed`, `seed + 1`, ...; results are then means (`repetitions.average`).
+    - `progress`: is told `BUILD` or a point's index, a fraction and a line of text.
+
+    The report, and the bytes of CSV and plot, depend on neither `workers` nor the order in which points end. Raises
+    LanikaiError.
     """
     folder.clear()
     systems = [experiment.system(parameters, point) for point in points]

@@ -58,7 +58,7 @@ MAX_IDT_TICKS = 2000
 """Longest IDT of an experiment with a `TimeWindow`: its shortest one still holds ten such packets."""
 IDT_RANGE = f"0 (not regulated) to {MAX_IDT_TICKS}"
 MESSAGES_IN_FLIGHT = 4
-"""Messages of a flow that have been sent and not acknowledged: a sender always has the next one ready."""
+"""Messages of a flow that have been sent and not acknowledged. With so many a sender always has the next one ready."""
 
 
 def idt_ticks(idt_over_t: float) -> int:
@@ -78,8 +78,8 @@ def proportions(idts: Sequence[float]) -> list[float]:
 
 
 def inverse_idt_claims(outcomes: Sequence[Outcome]) -> list[Claim]:
-    """The claim of thesis 5.4 on every setting that was run, published or not: the `share` of each result against
-    the point's `idt_over_T`."""
+    """The claim of thesis 5.4 on every setting that was run, published or not: the `share` of each result against the
+    point's `idt_over_T`."""
     return [
         Claim.every(
             "bandwidth is shared in the inverse ratio of the IDT values (shares within 1%)",
@@ -96,15 +96,18 @@ def inverse_idt_claims(outcomes: Sequence[Outcome]) -> list[Claim]:
 
 
 def shares(bandwidths_mb_per_s: Sequence[float]) -> list[float]:
-    """Each flow's part of the sum; of nothing, none."""
+    """Each flow's part of the sum; if the sum is nothing, none."""
     total = sum(bandwidths_mb_per_s)
     return [one / total if total else 0.0 for one in bandwidths_mb_per_s]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Flow:
-    """Messages of `message_bytes` from a port of node `source` to a port of node `target`, a packet every
-    `idt_ticks` (0: not regulated; None: the control program is the unmodified one, which has no IDT)."""
+    """Messages of `message_bytes` from a port of node `source` to a port of node `target`, a packet every `idt_ticks`.
+
+    `idt_ticks` is 0 for a flow that is not regulated. It is None if the control program is the unmodified one, which
+    has no IDT.
+    """
 
     source: int
     source_port: int = 0
@@ -115,13 +118,13 @@ class Flow:
 
 
 Deliver = Callable[[int, int], None]
-"""Told a flow's place in the list and a packet's bytes, when its last byte stands in its receiver's
+"""A function that is told a flow's place in the list and a packet's bytes, when its last byte stands in its receiver's
 memory."""
 
 
 async def measure_window(cluster: Cluster, flows: Sequence[Flow], spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Start GM everywhere and all flows; what a `TimeWindow` of the spec's `warm_up_cycles` and `window_cycles`
-    measures."""
+    """Start GM everywhere and all flows. Returns the measurement of a `TimeWindow` of the spec's `warm_up_cycles` and
+    `window_cycles`."""
     window = TimeWindow(cluster, flows=len(flows))
     await start_flows(cluster, start_gm(cluster), flows, window.deliver)
     return await window.measure(warm_up_cycles=spec["warm_up_cycles"], window_cycles=spec["window_cycles"])
@@ -130,8 +133,8 @@ async def measure_window(cluster: Cluster, flows: Sequence[Flow], spec: Mapping[
 async def measure_rounds(
     cluster: Cluster, hosts: Sequence[Gm], flows: Sequence[Flow], spec: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Start all flows between `hosts`; what a `RoundWindow` of the spec's `warm_up_packets` and `window_packets`
-    measures: `payload_bytes` of each flow, `window_cycles`, `clock_hz`."""
+    """Start all flows between `hosts`. Returns the measurement of a `RoundWindow` of the spec's `warm_up_packets` and
+    `window_packets`: `payload_bytes` of each flow, `window_cycles`, `clock_hz`."""
     window = RoundWindow(
         cluster,
         flows=len(flows),
@@ -148,7 +151,7 @@ async def measure_rounds(
 
 
 class Sender:
-    """Sends a buffer again and again, `MESSAGES_IN_FLIGHT` at a time, until it is stopped."""
+    """A sender that sends a buffer again and again, `MESSAGES_IN_FLIGHT` at a time, until it is stopped."""
 
     def __init__(
         self, cluster: Cluster, host: Gm, port: GmPort, buffer: Buffer, flow: Flow, name: str
@@ -175,8 +178,8 @@ class Sender:
         await self._ended.wait()
 
     async def renew(self, idt_ticks: int) -> None:
-        """A stopped flow gets a new IDT, and no arrears of its old one: its port is closed and opened again.
-        The port must have no other flow."""
+        """Give a stopped flow a new IDT, and no arrears of its old one: its port is closed and opened again. The port
+        must have no other flow."""
         number = self._port.number
         await self._port.close()
         self._port = await self._host.open_port(number)
@@ -199,7 +202,7 @@ class Sender:
 async def start_flows(
     cluster: Cluster, hosts: Sequence[Gm], flows: Sequence[Flow], deliver: Deliver
 ) -> list[Sender]:
-    """`prepare_flows`, then start them all."""
+    """Do as `prepare_flows`, then start them all."""
     senders = await prepare_flows(cluster, hosts, flows, deliver)
     for sender in senders:
         sender.start()
@@ -209,8 +212,10 @@ async def start_flows(
 async def prepare_flows(
     cluster: Cluster, hosts: Sequence[Gm], flows: Sequence[Flow], deliver: Deliver
 ) -> list[Sender]:
-    """Set all flows up, each with random bytes of its own; their senders. Flows to one port would take each
-    other's buffers, so a target port has one flow only."""
+    """Set all flows up, each with random bytes of its own. Returns their senders.
+
+    Flows to one port would take each other's buffers, so a target port has one flow only.
+    """
     ports: dict[tuple[int, int], GmPort] = {}
 
     async def port_of(node: int, number: int) -> GmPort:
@@ -235,8 +240,8 @@ async def prepare_flows(
 async def _start_receiver(
     cluster: Cluster, gm: Gm, port: GmPort, flow: int, content: bytes, deliver: Deliver
 ) -> None:
-    """Have a host receive the flow: buffers, a watch on the end of every packet's place in them, a loop. Of
-    packets: those that are cut MTU-sized."""
+    """Have a host receive the flow: buffers, a watch on the end of every packet's place in them, a loop. The packets
+    are those that are cut MTU-sized."""
     mtu = gm.nic.mtu_bytes
     for number in range(2 * MESSAGES_IN_FLIGHT):
         buffer = await port.dma_malloc(len(content))

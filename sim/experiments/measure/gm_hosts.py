@@ -28,8 +28,10 @@ def gm_cluster() -> ClusterConfig:
 
 
 def patient(config: ClusterConfig, longest_idt_ticks: int) -> ClusterConfig:
-    """The cluster with watchdogs that take no flow that waits for its time for one that is stuck: they wait for at
-    least two IDTs of `longest_idt_ticks`. A time beyond their range turns the first one off."""
+    """The cluster with watchdogs that take no flow that waits for its time for one that is stuck.
+
+    They wait for at least two IDTs of `longest_idt_ticks`. A time beyond their range turns the first one off.
+    """
     from ...inside.watchdog import WATCHDOG_BITS
 
     cycles = 2 * ceil(longest_idt_ticks * config.nic.tick_cycles)

@@ -1,11 +1,11 @@
 """The windows that flows of GM messages are measured in. Deliveries are counted packet by packet, when a packet's last
 byte stands in its receiver's memory.
 
-- `RoundWindow`: flows of one sender, whose dispatch pattern repeats after a round of packets. A whole number
-  of rounds, so shares are exact.
-- `TimeWindow`: flows of several senders, which have no common round. A flow's bandwidth is its bytes over the whole
-  window, so that a flow that stops in it loses what it did not send. A window holds no whole number of packets of
-  every flow; so a packet counts as spread evenly over the time since the flow's packet before it, and a packet that a
+- `RoundWindow`: for flows of one sender, whose dispatch pattern repeats after a round of packets. It holds a whole
+  number of rounds, so shares are exact.
+- `TimeWindow`: for flows of several senders, which have no common round. A flow's bandwidth is its bytes over the whole
+  window, so that a flow that stops in it loses what it did not send. A window holds no whole number of packets of every
+  flow. So a packet counts as spread evenly over the time since the flow's packet before it, and a packet that a
   window's end cuts counts for the part inside.
 """
 
@@ -23,15 +23,19 @@ __all__ = ["TAIL_CYCLES", "RoundWindow", "TimeWindow", "amount_within", "bandwid
 
 PROGRESS_STEPS = 32
 TAIL_CYCLES = 70_000
-"""How long, at most, a window that has closed is waited after for the packets that its end cuts: twice the longest IDT
-of an experiment, and a packet of each of three other flows."""
+"""The longest wait after a window has closed for the packets that its end cuts.
+
+It is twice the longest IDT of an experiment, and a packet of each of three other flows.
+"""
 LOOK_CYCLES = 200
-"""How often it is looked whether they are there."""
+"""Period of looking whether they are there."""
 
 
 def amount_within(events: Sequence[tuple[int, float]], opened: int, closed: int) -> float:
-    """How much of `events`, (cycle, amount) in the order of cycles, is between two cycles: each amount is spread
-    evenly over the time since the event before. The first one there is counts at its own cycle."""
+    """The sum of `events`, (cycle, amount) in the order of cycles, between two cycles.
+
+    Each amount is spread evenly over the time since the event before. The first one there is counts at its own cycle.
+    """
     total = 0.0
     before: int | None = None
     for cycle, amount in events:
@@ -45,11 +49,12 @@ def amount_within(events: Sequence[tuple[int, float]], opened: int, closed: int)
 
 
 class RoundWindow:
-    """Counts delivered packets of all `flows` together: `warm_up_packets` go by, the next `window_packets`
-    are measured.
+    """A window of packets. It counts delivered packets of all `flows` together: `warm_up_packets` go by, the next
+    `window_packets` are measured.
 
-    `done` is set with the last of them. `cycles` from the delivery that opened the window to the one that
-    closed it; `payload_bytes` of each flow in it.
+    - `done`: is set with the last of them.
+    - `cycles`: from the delivery that opened the window to the one that closed it.
+    - `payload_bytes`: bytes of each flow in it.
     """
 
     def __init__(self, cluster: Cluster, *, flows: int, warm_up_packets: int, window_packets: int) -> None:
@@ -63,7 +68,7 @@ class RoundWindow:
         self.done = cluster.clock.flag()
 
     def deliver(self, flow: int, length: int) -> None:
-        """A packet's last byte stands in its receiver's memory."""
+        """Note that a packet's last byte stands in its receiver's memory."""
         self._delivered += 1
         if self._delivered <= self._warm_up:
             self._opened = self._cluster.clock.cycle
@@ -79,7 +84,7 @@ class RoundWindow:
 
 
 class TimeWindow:
-    """Counts each flow's packets in a stretch of time. `measure` may be called again and again."""
+    """A window of time. It counts each flow's packets in a stretch of time. `measure` may be called again and again."""
 
     def __init__(self, cluster: Cluster, *, flows: int) -> None:
         self._cluster = cluster
@@ -87,7 +92,7 @@ class TimeWindow:
         self._events: list[list[tuple[int, float]]] = [[] for _ in range(flows)]
 
     def deliver(self, flow: int, length: int) -> None:
-        """A packet's last byte stands in its receiver's memory."""
+        """Note that a packet's last byte stands in its receiver's memory."""
         if not self._open:
             self._events[flow].clear()
         self._events[flow].append((self._cluster.clock.cycle, length))
@@ -95,9 +100,11 @@ class TimeWindow:
     async def measure(
         self, *, warm_up_cycles: int, window_cycles: int, progress: bool = True
     ) -> dict[str, Any]:
-        """Let the warm-up go by, then measure: `payload_bytes` of each flow in the `window_cycles`, parts of
-        packets that its ends cut as fractions. Returns when the packets that its end cuts have come, or
-        `TAIL_CYCLES` later."""
+        """Let the warm-up go by, then measure `payload_bytes` of each flow in the `window_cycles`.
+
+        Parts of packets that the window's ends cut count as fractions. Returns when the packets that its end cuts have
+        come, or `TAIL_CYCLES` later.
+        """
         clock = self._cluster.clock
         for events in self._events:
             events.clear()
@@ -127,8 +134,10 @@ class TimeWindow:
 async def wait_for_next(
     cluster: Cluster, latest: Callable[[], Sequence[int]], opened: int, closed: int
 ) -> None:
-    """Return when every flow with an event in a window has had one after it, or `TAIL_CYCLES` later. `latest`: the
-    cycle of each flow's latest event, at the time of the call."""
+    """Return when every flow with an event in a window has had one after it, or `TAIL_CYCLES` later.
+
+    `latest`: the cycle of each flow's latest event, at the time of the call.
+    """
     active = [opened < cycle for cycle in latest()]
     for _ in range(TAIL_CYCLES // LOOK_CYCLES):
         if all(cycle > closed for cycle, waited in zip(latest(), active, strict=True) if waited):
@@ -137,7 +146,7 @@ async def wait_for_next(
 
 
 def bandwidths(measured: Mapping[str, Any]) -> list[float]:
-    """MB/s of each flow, of what `TimeWindow.measure` returns."""
+    """MB/s of each flow, from what `TimeWindow.measure` returns."""
     return [
         mb_per_s(payload, measured["window_cycles"], measured["clock_hz"])
         for payload in measured["payload_bytes"]

@@ -1,8 +1,8 @@
-"""Flows of MPI messages between ranks, kept going, and their bandwidth: what mpi-idt and mpi-share measure with.
+"""Flows of MPI messages between ranks, kept going, and their bandwidth: the measurement of mpi-idt and mpi-share.
 
 As the thesis measures (5.1): one rank pumps messages, another receives them. `MESSAGES_IN_FLIGHT` sends and as many
-receives are always begun, so that a message's announcement does not wait for the message before. A flow's bandwidth
-is payload over the window, which is the same for all flows.
+receives are always begun, so that a message's announcement does not wait for the message before. A flow's bandwidth is
+payload over the window, which is the same for all flows.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ __all__ = ["MESSAGES_IN_FLIGHT", "MpiFlow", "flow_bandwidths", "payload_share", 
 
 MESSAGES_IN_FLIGHT = 4
 NEXT_STEPS = 64
-"""Looks at whether the messages have come that a window's end cuts."""
+"""Steps, at most, of the wait for the messages that a window's end cuts."""
 TAG = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class MpiFlow:
-    """Messages of `message_bytes` from a rank, given by its communicator `source`, to another one of the same program,
-    `target`; a packet every `idt_ticks`."""
+    """Messages of `message_bytes` from a rank to another one of the same program, a packet every `idt_ticks`.
+
+    The ranks are given by the sender's communicator, `source`, and by `target`.
+    """
 
     source: Intracomm
     target: Intracomm
@@ -59,9 +61,11 @@ async def run_flows(
     window_messages: int,
 ) -> dict[str, Any]:
     """Let the flows (of each rank at most one) go until each has had `warm_up_messages` and `window_messages` more.
+
     All are measured in one window: from when each has had its warm-up to when each has had the others. Messages that
-    its ends cut count in part (`gm_windows.amount_within`), so that a flow that stops in it loses what it did not
-    send. Raises SimulationError if a message is not what was sent."""
+    its ends cut count in part (`gm_windows.amount_within`), so that a flow that stops in it loses what it did not send.
+    Raises SimulationError if a message is not what was sent.
+    """
     from ...host.mpi.world import idt_between
 
     clock = cluster.clock
@@ -122,5 +126,5 @@ async def run_flows(
 
 
 def flow_bandwidths(measured: Mapping[str, Any]) -> list[float]:
-    """MB/s of each flow, of what `run_flows` returns."""
+    """MB/s of each flow, from what `run_flows` returns."""
     return bandwidths(measured)

@@ -17,20 +17,26 @@ NETWORKS = (
     "router2 to router64, mesh1x2 to mesh16x16, torus1x2 to torus16x16, chain2 to chain16, tree2x2 to tree8x2, or "
     "FILE.json"
 )
-"""What a user can name. A tree's numbers are its fan-out and its levels."""
+"""The names that a user can give. A tree's numbers are its fan-out and its levels."""
 FILE_KEYS = ("routers", "nodes", "links", "tables")
-"""What a file may say of a network: these fields of `Network`."""
+"""The keys that a file may have for a network: these fields of `Network`."""
 MOST_NODES = 256
-"""Of a mesh, torus or tree: what can be simulated in reasonable time."""
+"""Most nodes of a mesh, torus or tree: so many can be simulated in reasonable time."""
 
 
 def named_network(name: str, router: RouterConfig) -> Network:
     """The network `name`: `router8`, `mesh4x4`, `torus4x4`, `chain3`, `tree2x3`, or the path of a JSON file.
+
     `router.ports` and `link.hop_bits` are replaced by what it needs. Nodes have the routers' `input_buffer_flits`.
 
-    A file has an object with `routers` (how many), `nodes` (a [router, port] each), `links` (two [router, port]
-    each) and, if routes are not to be shortest paths, `tables`, as `Network` has them. Raises ConfigError for an
-    unknown name, a file that cannot be read, and whatever `Network` refuses.
+    A file has an object with these keys, as `Network` has them:
+
+    - `routers`: how many.
+    - `nodes`: a [router, port] each.
+    - `links`: two [router, port] each.
+    - `tables`: if routes are not to be shortest paths.
+
+    Raises ConfigError for an unknown name, a file that cannot be read, and whatever `Network` refuses.
     """
     buffer = router.input_buffer_flits
     if name.endswith(".json"):
@@ -76,7 +82,7 @@ def _from_file(name: str) -> dict[str, Any]:
 
 
 def _places(values: dict[str, Any]) -> list[tuple[int, int]]:
-    """Every (router, port) that a file names. Raises TypeError, ValueError if it is none."""
+    """Every (router, port) that a file names. Raises TypeError or ValueError if it is none."""
     ends = [place for link in values.get("links", ()) for place in link]
     places = [(router, port) for router, port in [*values.get("nodes", ()), *ends]]
     if not all(type(number) is int and number >= 0 for place in places for number in place):

@@ -37,12 +37,12 @@ ACCEPTED = "accepted_flits_per_node_per_cycle"
 
 
 def traffic_results(measured: Mapping[str, Any]) -> dict[str, Any]:
-    """Results of what `measure` returned: throughput, latency and verdict of all classes together, and of each if
-    there are several (names that begin with `class_`, lists in the classes' order).
+    """Results from what `measure` returned.
 
-    Loads are means over the nodes that send, `active_sources`: a permutation leaves those silent whose packets would
-    go to themselves. A class is saturated if not all of its own packets arrived in time. Latencies are None where
-    saturated.
+    They are throughput, latency and verdict of all classes together, and of each if there are several (names that begin
+    with `class_`, lists in the classes' order). Loads are means over the nodes that send, `active_sources`: a
+    permutation leaves those silent whose packets would go to themselves. A class is saturated if not all of its own
+    packets arrived in time. Latencies are None where saturated.
     """
     nodes, active = measured["counts"], measured["active"]
     numbers = range(len(nodes[0]))
@@ -65,8 +65,8 @@ def traffic_results(measured: Mapping[str, Any]) -> dict[str, Any]:
 def _results(
     counts: Sequence[Mapping[str, Any]], sources: int, measured: Mapping[str, Any], *, saturated: bool
 ) -> dict[str, Any]:
-    """Results of some classes of some nodes, of which `sources` send; None is what cannot be said of no source, and
-    the latency of no packet."""
+    """Results of some classes of some nodes, of which `sources` send. A result is None where there is no source, a
+    latency where there is no packet."""
     packets = sum(one["latency_packets"] for one in counts)
     whole = packets > 0 and not saturated
     histogram: Counter[int] = Counter()
@@ -88,8 +88,8 @@ def _results(
 
 
 def percentile(histogram: Mapping[int, int], fraction: float) -> int:
-    """The smallest value that at least `fraction` of the counts are at or below; counts by value, not
-    empty."""
+    """The smallest value that at least `fraction` of the counts are at or below. `histogram` has counts by value, and
+    is not empty."""
     left = fraction * sum(histogram.values())
     for value in sorted(histogram):
         left -= histogram[value]
@@ -99,8 +99,12 @@ def percentile(histogram: Mapping[int, int], fraction: float) -> int:
 
 
 def check_traffic(classes: Sequence[ClassSetup], config: TrafficConfig, *, window_cycles: int) -> None:
-    """Raise ConfigError for traffic of which a window can say nothing: no node sends, the window holds fewer than
-    `WINDOW_PERIODS` periods of ON and OFF, or fewer than `WINDOW_PACKETS` packets of a class."""
+    """Raise ConfigError for traffic of which a window can say nothing. This is so in three cases:
+
+    - no node sends;
+    - the window holds fewer than `WINDOW_PERIODS` periods of ON and OFF;
+    - it holds fewer than `WINDOW_PACKETS` packets of a class.
+    """
     for number, setup in enumerate(classes):
         sources = sum(setup.destination(node, config) != node for node in range(config.nodes))
         if not sources:

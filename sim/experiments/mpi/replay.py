@@ -1,22 +1,24 @@
 """mpi-replay: a recorded MPI program, alone and beside a competing flow, without and with reserved bandwidth.
 
-The program is sweep3d on 2 x 2 ranks (`host/mpi/trace.py`), a wavefront: a rank receives 36 KB from each neighbour
-before it, computes, and sends to those behind it. Another program's flow from one node to another shares card, host
-bus and switch port with it. A reservation asks the bandwidth manager for the program's flow that goes the same way, by
-MPI's attributes (gulati-thesis-2001 4.4.2); the competing flow is then one of best effort (3.3.2) and has what is
-left. A reserved flow is in the mean never faster than what it reserved, and the program waits for single messages, so
-it asks for all that MPI can use.
+The program is sweep3d on 2 x 2 ranks (`host/mpi/trace.py`), a wavefront. A rank receives 36 KB from each neighbour
+before it, computes, and sends to those behind it. Another program's flow from one node to another shares card, host bus
+and switch port with it.
 
-What protects the program is that the competing flow is slowed, and it is slowed only as a member of best effort: one
-that has not joined the manager takes what it can, whoever reserved what. Three points show that it is the reservation
-that does it, and how:
+A reservation asks the bandwidth manager for the program's flow that goes the same way, by MPI's attributes
+(gulati-thesis-2001 4.4.2). The competing flow is then one of best effort (3.3.2) and has what is left. A reserved flow
+is in the mean never faster than what it reserved, and the program waits for single messages. So it asks for all that
+MPI can use.
+
+The program is protected because the competing flow is slowed, and that flow is slowed only as a member of best effort.
+A flow that has not joined the manager takes what it can, whoever reserved what. Three points show that it is the
+reservation that does it, and how:
 
 - *member*: the competing flow has joined, nothing is reserved. It is slowed by nobody, and slows the program.
-- *throttled*: nothing is reserved, nobody has joined; the competing flow has by hand the IDT that the reservation of
-  52 MB/s leaves it. It slows the program no more than beside the reservation.
-- *a sixteenth*: so much is reserved, without a competing flow. The program's flow moves 5.5 MB/s in the mean, and what
-  it does not use while it computes it may make up for; so a quarter, 13 MB/s, holds it up no more than 52. A sixteenth,
-  3.25 MB/s, slows the program: the reservation's IDT is on the card.
+- *throttled*: nothing is reserved, nobody has joined. The competing flow has by hand the IDT that the reservation of 52
+  MB/s leaves it. It slows the program no more than beside the reservation.
+- *a sixteenth*: so much is reserved, without a competing flow. The program's flow moves 5.5 MB/s in the mean, and it
+  may make up for what it does not use while the program computes. So a quarter, 13 MB/s, holds it up no more than 52. A
+  sixteenth, 3.25 MB/s, slows the program: the reservation's IDT is on the card.
 
 The trace's machine computed 26 ms a step and communicated for less than 1 ms, so that no flow could slow it by more
 than a few percent. `compute_scale` shortens the computing until the program waits for its messages most of the time.
@@ -50,26 +52,31 @@ __all__ = ["MpiReplay", "MpiReplayParameters"]
 MESSAGES = {"quick": 5, "full": 15}
 """First messages from each rank to each other that are played; the excerpt has 30 or 60 of each flow."""
 SLOWER = 0.10
-"""Relative: what a competing flow slows the program by, at least."""
+"""Relative: the least slowing of the program by a competing flow."""
 RESTORED = 0.05
-"""Relative: how much longer than alone it takes with a reservation beside the competing flow, at most."""
+"""Relative: the most that the program takes longer than alone, with a reservation beside the competing flow."""
 COMPETING_PORT = 5
-"""Of both nodes. MPI has port 0, the managers port 7."""
+"""Port of the competing flow at both nodes. MPI has port 0, the managers port 7."""
 COMPETING_BYTES = 64 * KB
 PROGRESS_CALLS = 8
 WARM_UP_CYCLES = 20_000
-"""The competing flow is under way when the program starts."""
+"""Cycles between the start of the competing flow and the program's."""
 RESERVED_MB_PER_S = 52.0
 THROTTLED_TICKS = 434
 """IDT of the competing flow beside a reservation of 52 MB/s of MPI's messages, as the manager computes it."""
 PART = 1 / 16
-"""Of the reservation, in the point that has a part of it."""
+"""Part of the reservation, in the point that has a part of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A point: whether there is a competing flow, whether it is a `member` of best effort, its IDT (0: none), and what
-    part of the reservation is made."""
+    """A point.
+
+    - `competing`: whether there is a competing flow.
+    - `member`: whether that flow is a member of best effort.
+    - `idt_ticks`: that flow's IDT (0: none).
+    - `reserved`: the part of the reservation that is made.
+    """
 
     competing: bool = False
     member: bool = False
@@ -194,8 +201,8 @@ class MpiReplay(Experiment):
     element = "rank"
 
     def points(self, parameters: MpiReplayParameters, size: Size) -> list[Point]:
-        """Alone and beside the competing flow, without and with a reservation, and what tells the two apart. Raises
-        UserError for reservations that the cluster cannot keep together."""
+        """Alone and beside the competing flow, without and with a reservation, and the points that tell the two apart.
+        Raises UserError for reservations that the cluster cannot keep together."""
         self._check_reservations(parameters)
         messages = parameters.messages or MESSAGES[size]
         return [
@@ -248,7 +255,7 @@ class MpiReplay(Experiment):
         return gm_cluster()
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
-        """Time of the program, how much of it its ranks were inside MPI, what the competing flow got."""
+        """Time of the program, the part of it that its ranks were inside MPI, the competing flow's bandwidth."""
         hz = measured["clock_hz"]
         return {
             "replay_us": microseconds(measured["replay_cycles"], hz),
@@ -258,7 +265,7 @@ class MpiReplay(Experiment):
         }
 
     def claims(self, parameters: MpiReplayParameters, outcomes: Sequence[Outcome]) -> list[Claim]:
-        """What a competing flow does, what a reservation is good for, and that it is the reservation."""
+        """The claims: the effect of a competing flow, the use of a reservation, and that it is the reservation."""
         time = {one.point.label: one.results["replay_us"] for one in outcomes}
         rate = {one.point.label: one.results["competing_mb_per_s"] for one in outcomes}
         messages = {one.results["messages"] for one in outcomes}

@@ -3,9 +3,10 @@
 gulati-thesis-2001 5.5.2, figure 5.10: two MPI programs, each with a rank on node 0 that sends to one on a node of its
 own. Each pair of IDTs is one point. Nothing is fitted here: the MPI layer's costs are those of mpi-idt.
 
-Two programs, not two flows of one rank: a rank's copies let 53 MB/s through, all its flows together, which is what one
-flow of IDT 140 takes; the thesis uses such IDTs for flows that share. (Nor two ranks of one program: in one of four
-ranks a peer has a third of the receive buffers, 8, with which a flow of IDT 140 beside another one gets 51 MB/s.)
+There are two programs, not two flows of one rank. A rank's copies let 53 MB/s through, all its flows together, which is
+what one flow of IDT 140 takes. The thesis uses such IDTs for flows that share. There are not two ranks of one program
+either. In a program of four ranks a peer has a third of the receive buffers, 8. With these a flow of IDT 140 beside
+another one gets 51 MB/s.
 """
 
 from __future__ import annotations
@@ -45,11 +46,15 @@ SETTINGS = {
         [300, 700],
     ],
 }
-"""Pairs of IDTs, ticks: of 140 and more, together no more than the card of the sending node can dispatch."""
+"""Pairs of IDTs, ticks: of 140 and more. Together they ask for no more than the card of the sending node can
+dispatch."""
 WARM_UP_MESSAGES = {"quick": 3, "full": 6}
 WINDOW_MESSAGES = {"quick": 4, "full": 8}
-"""Of the slower flow. A flow is periodic, with the message as its period, but for a packet of the other flow that is in
-the way at a window's end: 48 us, of at least 4 messages of 18 packets at IDT 210 (7.6 ms) 0.6%."""
+"""Messages of the slower flow in the window.
+
+A flow is periodic, with the message as its period, except for a packet of the other flow that is in the way at a
+window's end. That packet takes 48 us: 0.6% of at least 4 messages of 18 packets at IDT 210 (7.6 ms).
+"""
 TOGETHER_TICKS = 101
 """Two destinations in turn take the card 50.06 us a packet (figure 5.5)."""
 Idt = Annotated[int, Field(ge=1, le=MAX_IDT_TICKS)]
@@ -114,8 +119,8 @@ class MpiShare(Experiment):
         return {"bandwidth_mb_per_s": found, "share": shares(found)}
 
     def claims(self, parameters: MpiShareParameters, outcomes: Sequence[Outcome]) -> list[Claim]:
-        """The section's claim on every setting with IDTs of 140 and more, and what the mapping of 4.4.2 says of the
-        bandwidths of those that the card can dispatch."""
+        """The section's claim on every setting with IDTs of 140 and more. The mapping of 4.4.2 adds one on the
+        bandwidths of the settings that the card can dispatch."""
         payload = payload_share(parameters.message_bytes)
         judged = [one for one in outcomes if min(one.point.parameters["idt_ticks"]) >= KNEE_TICKS]
         fitting = [
