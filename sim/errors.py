@@ -34,7 +34,7 @@ EXIT_INTERRUPTED = 130
 
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What the system says when a disk or a quota is full."""
+"""Errors that the system gives when a disk or a quota is full."""
 
 
 class LanikaiError(Exception):
@@ -43,7 +43,7 @@ class LanikaiError(Exception):
     exit_status = EXIT_FAILED
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Kept whole when the error crosses a process, whatever its constructor takes."""
+        """Keep the error whole when it crosses a process, whatever its constructor takes."""
         return _restore, (type(self), self.args, self.__dict__)
 
 

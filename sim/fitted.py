@@ -1,7 +1,8 @@
-"""Every number of the model that was fitted to a published one: what it is fitted to, and what it thereby takes away
-from the model's predictions. The table in `docs/results.md` is made of this.
+"""Every number of the model that was fitted to a published one.
 
-A number that is counted (instructions), measured on the RTL, or assumed is none of these and says so where it stands.
+Each says what it is fitted to, and which of the model's predictions it thereby takes away. The table in
+`docs/results.md` is made of this. A number that is counted (instructions), measured on the RTL, or assumed is none of
+these and says so where it stands.
 """
 
 from __future__ import annotations
@@ -14,8 +15,13 @@ __all__ = ["FITTED", "Fit", "page"]
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """A fitted number: its `name`, the file that it stands `where`, its `value` in `unit` (read from there), the
-    published number that it is fitted `to`, and what is `spent`: results that say no more than that the fit is right.
+    """A fitted number.
+
+    - `name`: its name.
+    - `where`: the file that it stands in.
+    - `value`: its value in `unit`, read from there.
+    - `to`: the published number that it is fitted to.
+    - `spent`: results that say no more than that the fit is right.
     """
 
     name: str
@@ -104,7 +110,7 @@ FITTED = (
         spent="`mpi-idt`: the knee, and the level of 53.3 MB/s, which follows from it for messages of 64 KB",
     ),
 )
-"""All of them."""
+"""All fitted numbers."""
 
 
 def page() -> str:

@@ -10,8 +10,8 @@ __all__ = ["cores"]
 def cores() -> int:
     """Processors that this process may use, at least 1.
 
-    The smallest of what the machine has, what the process is bound to, and a container's quota of processor time,
-    rounded up.
+    It is the smallest of three, rounded up: the machine's processors, those that the process is bound to, and a
+    container's quota of processor time.
     """
     from loky.backend.context import cpu_count
 

@@ -1,4 +1,4 @@
-"""Where things live on disk: the checkout, the build cache."""
+"""Places on disk: the checkout, the build cache."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def cache_dir() -> Path:
 
 
 def keep_caches_together() -> None:
-    """Have the libraries of this process and its children keep their caches beside the build cache, so that a
-    checkout writes nothing outside its tree. Where the user has said otherwise, that holds.
+    """Have the libraries of this process and its children keep their caches beside the build cache.
 
-    Matplotlib takes its own variable, for fonts and settings; Amaranth's WebAssembly tools the general one.
+    So a checkout writes nothing outside its tree. Where the user has said otherwise, that holds. Matplotlib takes its
+    own variable, for fonts and settings; Amaranth's WebAssembly tools the general one.
     """
     if CACHE_VARIABLE in os.environ or checkout():
         folder = cache_dir()

@@ -1,7 +1,7 @@
-"""Runs a built simulator: one child process, one coroutine in it, one result.
+"""Runs of a built simulator: one child process, one coroutine in it, one result.
 
-The child's only connections are its log file and a pipe over which progress and the result come as lines of
-JSON, so any number of runs can go at once.
+The child's only connections are its log file and a pipe over which progress and the result come as lines of JSON. So
+any number of runs can go at once.
 """
 
 from __future__ import annotations
@@ -34,8 +34,13 @@ Progress = Callable[[float, str], None]
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """`value`: what the coroutine returned; `cycles` simulated in `seconds` of wall-clock time (the
-    simulation alone); `log`: the child's output; `waves`: the FST file, if the model is traced."""
+    """The result of a run.
+
+    - `value`: the value that the coroutine returned.
+    - `cycles`, `seconds`: cycles simulated, and the wall-clock time of the simulation alone.
+    - `log`: the child's output.
+    - `waves`: the FST file, if the model is traced.
+    """
 
     value: Any
     cycles: int
@@ -132,8 +137,10 @@ def run(
 
 @contextlib.contextmanager
 def _ended(child: subprocess.Popen[bytes], timeout_seconds: float | None) -> Iterator[threading.Event]:
-    """Whatever happens inside, the child's process group is gone afterwards; it goes at the latest when the
-    time is up, and the event says so."""
+    """Run the block inside; the child's process group is gone afterwards, whatever happens.
+
+    It goes at the latest when the time is up, and the event says so.
+    """
     timed_out = threading.Event()
 
     def end() -> None:

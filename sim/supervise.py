@@ -1,8 +1,8 @@
-"""Runs a command in a process group of its own that ends when whoever asked for it does, however that ends.
+"""A command in a process group of its own that ends when whoever asked for it does, however that ends.
 
-Started as a script, with the read end of a pipe that only the asker holds open: the pipe closes when the
-asker exits, is interrupted or is killed, and the guard then kills the whole group. A compiler started by
-`make` would otherwise go on by itself.
+This file is started as a script, the guard, with the read end of a pipe that only the asker holds open. The pipe closes
+when the asker exits, is interrupted or is killed. The guard then kills the whole group. A compiler started by `make`
+would otherwise go on by itself.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ __all__ = ["run_guarded"]
 
 
 def run_guarded(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: IO[bytes]) -> int:
-    """Run `command`, output to `log`; its exit status. No process of it is left when this returns or
-    raises."""
+    """Run `command`, output to `log`. Returns its exit status. No process of it is left when this returns or raises."""
     read_end, write_end = os.pipe()
     try:
         guard = subprocess.Popen(

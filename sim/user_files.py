@@ -1,4 +1,4 @@
-"""Text and JSON files that a user gives: what editors leave in them is taken, what is ambiguous is refused.
+"""Text and JSON files that a user gives. Marks that editors leave in them are taken; text that is ambiguous is refused.
 
 Every fault is one line with the file's name, raised as the error class that the caller names.
 """
