@@ -9,7 +9,9 @@ from support.imports import PACKAGES
 from support.references import ROOT
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
-ROWS = re.findall(r"^\| (.+) \| (.+) \|$", PAGE.partition("## Where is ...")[2], re.MULTILINE)[2:]
+ROWS = re.findall(
+    r"^\| (.+) \| (.+) \|$", PAGE.partition("## Where is ...\n")[2].partition("\n## ")[0], re.MULTILINE
+)[2:]
 MAP = PAGE.partition("```\n")[2].partition("```")[0]
 
 
