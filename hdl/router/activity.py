@@ -16,14 +16,22 @@ class ActivityCounters(wiring.Component):
 
     Members (P ports):
 
-    - `arrived`, `popped`, `crossed`, `sent` (in, P bits): a flit is written into the input buffer; leaves it;
-      is written into the output buffer; leaves it. `ended` (in, P bits): the flit that leaves input i is a
-      tail that goes on. `sent_vl` (in, P): VL of the flit that is sent.
-    - `buffer_writes`, `buffer_reads`, `arbitrations`, `crossbar_flits` (out, 32): since reset; modulo 2^32.
-      An arbitration is a decision that was followed: of a crossbar input's VL scheduler, of a crossbar
-      output, of a link's VL scheduler, and for a packet's output VL (counted as its tail crosses).
-    - `select_port`, `select_vl` (in), `link_flits` (out, 32): flits of that VL on that link, in the same cycle;
-      since reset, modulo 2^32.
+    - `arrived` (in, P bits): a flit is written into the input buffer.
+    - `popped` (in, P bits): a flit leaves the input buffer.
+    - `crossed` (in, P bits): a flit is written into the output buffer.
+    - `sent` (in, P bits): a flit leaves the output buffer.
+    - `sent_vl` (in, P): VL of the flit that is sent.
+    - `ended` (in, P bits): the flit that leaves input i is a tail that goes on.
+    - `buffer_writes`, `buffer_reads`, `arbitrations`, `crossbar_flits` (out, 32): counts since reset, modulo 2^32.
+    - `select_port`, `select_vl` (in): a link and a VL.
+    - `link_flits` (out, 32): flits of that VL on that link since reset, modulo 2^32, in the same cycle.
+
+    An arbitration is a decision that was followed, one of these:
+
+    - the choice of a crossbar input's VL scheduler
+    - the choice of a crossbar output
+    - the choice of a link's VL scheduler
+    - the output VL of a packet, counted as its tail crosses
 
     The flits of links are counted in a memory a port. Latency: a counter shows an event from the next cycle on.
     Throughput: every event of a cycle.
@@ -70,7 +78,7 @@ class ActivityCounters(wiring.Component):
                 rows.read_port(domain="comb"),
                 rows.read_port(domain="comb"),
             )
-            # A memory has no reset: which rows count.
+            # A memory has no reset: these bits say which rows count.
             touched = Signal(vls, name=f"touched_{p}")
             m.d.comb += [
                 before.addr.eq(self.sent_vl[p]),

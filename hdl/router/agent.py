@@ -64,28 +64,34 @@ def has_agent(config: RouterConfig) -> bool:
 
 
 class AgentPort(wiring.Component):
-    """Decodes the agent's accesses: registers (`router.rdl`) at 0, the received packet at `RECEIVE_BASE`, the
-    packet to be sent at `SEND_BASE`.
+    """Decodes the agent's accesses: registers and, at addresses of their own, a received packet and one to be sent.
 
-    Members, those of features that are not configured left out:
+    Registers (`router.rdl`) are at 0, the received packet at `RECEIVE_BASE`, the packet to be sent at `SEND_BASE`.
 
-    - `agent` (in, `ProcessorSignature`): a read or write of 32 bits is taken when `ready`; read data comes in
-      the cycle after. Only writes of VL tables ever wait, `TableSignature.wait_bound` cycles at most. `event`: a
+    Members, without those of features that are not configured:
+
+    - `agent` (in, `ProcessorSignature`): a read or write of 32 bits is taken when `ready`; read data comes in the cycle
+      after. Only writes of VL tables ever wait, `TableSignature.wait_bound` cycles at most. Its `event` says that a
       packet or a drop report is there.
-    - `dropped` (in, 32).
-    - `output_table`, `input_table` (out, P x `TableSignature`): tables of links (and
-      their crossbar outputs) and of crossbar inputs.
-    - `levels` (out, 16 x 4 bits): the service level map. A register.
-    - `routes` (out, `TableWriteSignature`).
-    - `word`, `read_data`, `write`, `write_data`, `received`, `received_flits`, `free`, `start`,
-      `start_flits`, `busy`: as in `ManagementPort`. `report`, `report_valid`, `report_take`, `reports_lost`: as
-      in `DropReports`.
-    - `select_port`, `select_vl` (out), `buffer_writes`, `buffer_reads`, `arbitrations`, `crossbar_flits`,
-      `link_flits` (in): as in `ActivityCounters`.
+    - `dropped` (in, 32): packets that the router dropped.
+    - `output_table` (out, P x `TableSignature`): tables of links and their crossbar outputs.
+    - `input_table` (out, P x `TableSignature`): tables of crossbar inputs.
+    - `levels` (out, 16 x 4 bits): the service level map; a register.
+    - `routes` (out, `TableWriteSignature`): writes of the forwarding tables.
+    - `word`, `write`, `write_data`, `free`, `start`, `start_flits` (out): as in `ManagementPort`.
+    - `read_data`, `received`, `received_flits`, `busy` (in): as in `ManagementPort`.
+    - `report_take` (out): as in `DropReports`.
+    - `report`, `report_valid`, `reports_lost` (in): as in `DropReports`.
+    - `select_port`, `select_vl` (out): as in `ActivityCounters`.
+    - `buffer_writes`, `buffer_reads`, `arbitrations`, `crossbar_flits`, `link_flits` (in): as in `ActivityCounters`.
 
-    What names something that does not exist (an offset, port, node, VL, entry, or word of a memory) does nothing and
-    is counted in REFUSED, modulo 2^32; so is a control packet that the send memory cannot hold, of no flits, or that
-    comes while another one leaves. A read of such a thing is zero.
+    An access does nothing, and is counted in REFUSED, modulo 2^32, if it names something that does not exist: an
+    offset, port, node, VL, entry, or word of a memory. A read of such a thing is zero. The start of a control packet
+    is refused and counted likewise in these cases:
+
+    - The send memory cannot hold the packet.
+    - The packet has no flits.
+    - Another one still leaves.
 
     Latency: 1 cycle to read. Throughput: an access a cycle, but for writes of VL tables. Reset: selections are 0,
     the service level map is `RouterConfig.initial_service_level_map`.
@@ -151,7 +157,7 @@ class AgentPort(wiring.Component):
             bank.IDENTITY.r_data.management.eq(config.management),
             bank.DROPPED.r_data.packets.eq(self.dropped),
         ]
-        # Each part adds why it refuses the access of this cycle.
+        # Each part adds its reasons to refuse the access of this cycle.
         self._refusals: list[Value] = [
             (area == 0) & ~Mux(request.write, bus.write_mapped, bus.read_mapped),
         ]
@@ -200,7 +206,7 @@ class AgentPort(wiring.Component):
         return m
 
     def _tables(self, m: Module, bank: RegisterBank, ready: Signal) -> None:
-        """Writes of VL tables; they wait until all that are selected are ready."""
+        """Writes of VL tables; they wait until all tables that are selected are ready."""
         entry, commit, selected = bank.VL_TABLE_ENTRY, bank.VL_TABLE_COMMIT, bank.SELECT.value
         request = self.agent.request
         to_tables, waits = Signal(), Signal()
@@ -236,12 +242,12 @@ class AgentPort(wiring.Component):
             m.d.comb += ready.eq(~waits)
 
     def _management(self, m: Module, bank: RegisterBank, port: Value, request: Value, taken: Value) -> Value:
-        """The management port; returns what its receive memory adds to the read data."""
+        """The management port; returns the part of the read data that comes from its receive memory."""
         config = self._config
         receive, send, report = bank.RECEIVE, bank.SEND, bank.DROP_REPORT
         m.submodules.used = used = memory.Memory(shape=unsigned(32), depth=config.ports, init=[])
         put, get = used.write_port(), used.read_port(domain="comb")
-        # A memory has no reset: which rows were written.
+        # A memory has no reset: `written` says which rows were written.
         written, exists = Signal(config.ports), Signal()
         # The whole address: a word beyond the memory is none, and not another one.
         address = request.address[2:]

@@ -13,23 +13,21 @@ __all__ = ["Credits"]
 
 
 class Credits(wiring.Component):
-    """Counts what may be sent on each VL into a receiver's buffer of `depth` flits a VL.
+    """Counts the flits that may be sent on each VL into a receiver's buffer of `depth` flits a VL.
 
     Members:
 
-    - `available` (out, `vls`): bit v is set if VL v has a credit. A register.
+    - `available` (out, `vls`): bit v is set if VL v has a credit; a register.
     - `spend` (in): one credit of VL `spend_vl` (in) is used in this cycle; only if it is available.
     - `refund` (in): one credit of VL `refund_vl` (in) comes back; it can be spent from the next cycle on.
+    - `stop` (in), only with the parameter `restarts`: from the next cycle on no VL has a credit, and none is counted.
+      From the cycle after the one in which `stop` falls all VLs have `depth` credits again.
 
-    Flits sent and credits returned are two ring pointers a VL in memories; they meet when all credits are
-    spent or all are home, and the flag tells which. Reset: every VL has `depth` credits. Raises ConfigError
-    for a depth below 2, where the pointers could not tell.
+    Flits sent and credits returned are two ring pointers a VL in memories. They meet when all credits are spent or all
+    are home, and the flag tells which. Reset: every VL has `depth` credits. Raises ConfigError for a depth below 2,
+    where the pointers could not tell.
 
-    `restarts`: with `stop` (in): from the next cycle on no VL has a credit, and none is counted; from the cycle after
-    the one in which it falls all have `depth` again.
-
-    Latency: a credit that comes back can be spent in the next cycle. Throughput: one spent and one returned a
-    cycle.
+    Latency: a credit that comes back can be spent in the next cycle. Throughput: one spent and one returned a cycle.
     """
 
     def __init__(self, *, vls: int, depth: int, restarts: bool = False) -> None:

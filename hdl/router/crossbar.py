@@ -19,30 +19,35 @@ from .scheduler import has_tables, table_members, weighs_outputs
 __all__ = ["CrossbarStage"]
 
 CHAIN_PORTS = 4
-"""Up to so many ports a chain of choices is the smaller multiplexer of LUT4s, beyond it an OR of what is granted:
-measured on ECP5, 1422 against 1618 LUT4 for the lanai4 router, 5314 against 5003 with 5 ports and 4 VLs."""
+"""Most ports for which a chain of choices is the smaller multiplexer of LUT4s; beyond it is an OR of granted data.
+
+Measured on ECP5, chain against OR: 1422 against 1618 LUT4 for the lanai4 router, 5314 against 5003 with 5 ports and 4
+VLs.
+"""
 
 
 class CrossbarStage(wiring.Component):
     """Moves at most one flit a cycle from each input, and to each output, into the output's VL buffer.
 
-    A VL of an input competes if it has a flit, owns its output VL, and the output's buffer has room. With
-    source routes a header loses the hop that it has just taken: its route moves down by `hop_bits` as it
-    crosses, but not on its way to the management port, where the agent sends it on. Flits of packets to be
-    dropped leave the input without going anywhere, in their turn of the input's scheduler.
+    A VL of an input competes if it has a flit, owns its output VL, and the output's buffer has room. With source routes
+    a header loses the hop that it has just taken: its route moves down by `hop_bits` as it crosses. On the way to the
+    management port it stays, as the agent sends the packet on from there. Flits of packets to be dropped leave the
+    input without going anywhere, in their turn of the input's scheduler.
 
     Members (P ports; vectors of VLs are `vls` wide):
 
-    - `non_empty`, `drop` (in, P), `holds` (in, P x P): of the inputs' VLs (`ReceiveStage`, `RouteStage`,
-      `VlAllocationStage`). `full` (in, P x P): `full[i][p]`, VLs of input i for whom there is no room in
-      the buffer of output p.
-    - `read_select` (out, P), `flit` (in, P), `pop` (out, P): read sides of the input buffers. `out_vl` (in,
-      P): the output VL of the VL that is read.
-    - `done` (out, P): VLs of input i whose tail leaves in this cycle. `thrown` (out, P): the flit that leaves
-      is thrown away. `dropped` (out, P): and it is a tail.
+    - `non_empty` (in, P): as in `ReceiveStage`.
+    - `drop` (in, P): as in `RouteStage`.
+    - `holds` (in, P x P): as in `VlAllocationStage`.
+    - `full` (in, P x P): `full[i][p]`, VLs of input i for which there is no room in the buffer of output p.
+    - `read_select` (out, P), `flit` (in, P), `pop` (out, P): read sides of the input buffers.
+    - `out_vl` (in, P): the output VL of the VL that is read.
+    - `done` (out, P): VLs of input i whose tail leaves in this cycle.
+    - `thrown` (out, P): the flit that leaves input i is thrown away.
+    - `dropped` (out, P): that flit is a tail.
     - `write_valid`, `write_vl`, `write_data` (out, P): write sides of the output buffers.
-    - `offer` (out, P), `offer_vl` (in, P), only if outputs choose by VL: `Allocator`. `output_vl` (in, P x `vls`), only
-      if packets may change theirs: the same.
+    - `offer` (out, P), `offer_vl` (in, P), only if outputs choose by VL: as in `Allocator`.
+    - `output_vl` (in, P x `vls`), only if outputs choose by VL and packets may change theirs: as in `Allocator`.
     - `table`, `output_table` (in, P x `TableSignature`), only if the VL arbiter has tables: those of the inputs'
       schedulers and of the outputs' arbiters.
 

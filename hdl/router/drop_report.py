@@ -1,4 +1,4 @@
-"""Who sent the packets that a router throws away: reports for its agent."""
+"""Reports for a router's agent: the senders of the packets that the router throws away."""
 
 from __future__ import annotations
 
@@ -26,12 +26,19 @@ class DropReports(wiring.Component):
     Members (P ports):
 
     - `thrown`, `flit`, `vl` (in, P): a flit of input i is thrown away in this cycle, and its VL.
-    - `report` (out, `REPORT`), `valid` (out): the oldest report. `take` (in): it has been read.
-    - `lost` (out, 32): packets without a report since reset, modulo 2^32: too many wait, two packets of one input were
-      thrown away flit by flit in turn, two came in one cycle, or the packet ended before its names.
+    - `report` (out, `REPORT`), `valid` (out): the oldest report.
+    - `take` (in): it has been read.
+    - `lost` (out, 32): packets without a report since reset, modulo 2^32.
+
+    A packet has no report in these cases:
+
+    - Too many reports wait.
+    - Two packets of one input were thrown away flit by flit in turn.
+    - Two packets came in one cycle.
+    - The packet ended before its names.
 
     Control packets get no report, so that reports cannot bring forth others. Latency: 2 cycles from the flit that
-    holds the names. Throughput: a report a cycle. Reset: none.
+    holds the names. Throughput: a report a cycle. Reset: no report.
     """
 
     def __init__(self, config: RouterConfig) -> None:
@@ -87,7 +94,7 @@ class DropReports(wiring.Component):
                 report.port.eq(i),
             ]
             reports.append(report)
-        # The lowest input is first; what comes with it in the same cycle is lost.
+        # The lowest input is first; a packet that comes with it in the same cycle gets no report.
         chosen: data.View = Signal(REPORT)
         for i in reversed(range(config.ports)):
             with m.If(found[i]):

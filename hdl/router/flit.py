@@ -15,17 +15,21 @@ _ROUTE = HEADER_LAYOUT["route"]
 
 
 class BufferedFlitLayout(data.StructLayout):
-    """A flit without its VL number, which is the queue it stands in. Members: `head`, `tail`, `data`
-    (`flit_bits`), as in `link.FlitLayout`. The flags come first, so that they and the header's first bits are
-    one slice (`RouteLayout`)."""
+    """A flit without its VL number, which is the queue that it stands in.
+
+    Members: `head`, `tail`, `data` (`flit_bits`), as in `link.FlitLayout`. The flags come first, so that they and the
+    header's first bits are one slice (`RouteLayout`).
+    """
 
     def __init__(self, config: LinkConfig) -> None:
         super().__init__({"head": 1, "tail": 1, "data": unsigned(config.flit_bits)})
 
 
 class RouteLayout(data.StructLayout):
-    """The low bits of `BufferedFlitLayout`, down to what the routing function looks at. Members: `head`,
-    `tail`, `kind`, `service_level`, `route` (`RoutingFunction.route_bits`)."""
+    """The low bits of `BufferedFlitLayout`, up to the last one that the routing function looks at.
+
+    Members: `head`, `tail`, `kind`, `service_level`, `route` (`RoutingFunction.route_bits`).
+    """
 
     def __init__(self, config: RouterConfig) -> None:
         members = {"head": 1, "tail": 1}
@@ -35,6 +39,8 @@ class RouteLayout(data.StructLayout):
 
 
 def route_field(config: LinkConfig) -> slice:
-    """The bits of a header flit's `data` that hold the source route: 48, or 24 on a 32-bit link, whose
-    routers see only the first flit of the header."""
+    """The bits of a header flit's `data` that hold the source route.
+
+    They are 48, or 24 on a 32-bit link, whose routers see only the first flit of the header.
+    """
     return slice(_ROUTE.offset, _ROUTE.offset + (WORD_ROUTE_BITS if config.flit_bits == 32 else _ROUTE.width))

@@ -15,7 +15,7 @@ from .vl_buffer import VlBuffer
 __all__ = ["MANAGEMENT_BUFFER_FLITS", "ManagementPort"]
 
 MANAGEMENT_BUFFER_FLITS = 4
-"""Depth of the port's buffer, which the router's output port 0 has credits for: enough for the full rate."""
+"""Depth of the port's buffer, for which the router's output port 0 has credits: enough for the full rate."""
 
 
 class ManagementPort(wiring.Component):
@@ -26,17 +26,22 @@ class ManagementPort(wiring.Component):
     Members:
 
     - `tx` (out, `LinkSignature`), `rx` (in, `LinkSignature`): the links to and from the router.
-    - `word` (in): a 32-bit word of a memory, by number. `read_data` (out, 32): that of the receive memory, in
-      the same cycle. `write` (in), `write_data` (in, 32): stored in the send memory.
-    - `valid` (out): a whole packet is in the receive memory, `flits` (out, 16) long; 65535 is that or
-      more. `free` (in): it has been read.
-    - `start` (in), `start_flits` (in, 16): sends the first flits of the send memory as a packet. Nothing happens
-      while `busy` (out), with 0 flits, or with more than the memory holds.
+    - `word` (in): number of a 32-bit word of a memory.
+    - `read_data` (out, 32): that word of the receive memory, in the same cycle.
+    - `write` (in), `write_data` (in, 32): that word of the send memory is written.
+    - `valid` (out): a whole packet is in the receive memory.
+    - `flits` (out, 16): its length; 65535 stands for that or more.
+    - `free` (in): it has been read.
+    - `start` (in), `start_flits` (in, 16): the first flits of the send memory are sent as a packet. Nothing happens
+      while `busy`, with 0 flits, or with more than the memory holds.
+    - `busy` (out): a packet is being sent.
     - `moved` (out): a flit is taken or sent in this cycle.
 
-    A packet that is longer than the receive memory loses its end; `flits` tells. While one waits to be read the
-    next stays in the network. Latency: 2 cycles from a tail on `rx` to `valid`, 1 from `start` to the first flit.
-    Throughput: a flit a cycle. Reset: no packet; the memories stay.
+    A packet that is longer than the receive memory loses its end; `flits` tells. While a packet waits to be read the
+    next one stays in the network.
+
+    Latency: 2 cycles from a tail on `rx` to `valid`, 1 from `start` to the first flit. Throughput: a flit a cycle.
+    Reset: no packet is there; the memories stay.
     """
 
     def __init__(self, config: RouterConfig) -> None:

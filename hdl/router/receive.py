@@ -23,17 +23,19 @@ class ReceiveStage(wiring.Component):
     - `rx` (in, `LinkSignature`): the link. A credit goes out in the cycle after its flit has left the buffer.
     - `arrived` (out): a flit stands in the link register.
     - `non_empty`, `read_select`, `read_vl`, `flit`, `pop`: the buffer's read side (`VlBuffer`).
-    - `header_select` (in, `vls`), `header` (out, `RouteLayout`): what stage 2 sees of one VL's header: the front of its
-      buffer, or with `RouterConfig.looks_ahead` the oldest one that was not yet taken.
+    - `header_select` (in, `vls`): the VL whose header stage 2 sees.
+    - `header` (out, `RouteLayout`): that header. It is at the front of the VL's buffer, or with
+      `RouterConfig.looks_ahead` the oldest one that was not yet taken.
     - `restarting` (out), only with `LinkConfig.restart`: the link does not work yet, as an end was reset.
-    - `headers` (out), `header_take` (in), only with `looks_ahead`: VLs that have one; the one that is seen is taken.
+    - `headers` (out), only with `looks_ahead`: VLs that have a header which was not yet taken.
+    - `header_take` (in), only with `looks_ahead`: the header that is seen is taken.
 
     Latency: a flit on the link in cycle t is in the link register in t + 1 and in its buffer from t + 2 on.
     Throughput: a flit a cycle.
 
-    Without look-ahead the header is read at the front of the buffer, by a second reader. With it, first flits of
-    packets go into a queue of their own as well, as wide as stage 2 looks (`RouteLayout`) and as deep as the buffer, so
-    that it never fills up; the second reader and its copy of those bits are left out.
+    Without look-ahead the header is read at the front of the buffer, by a second reader. With look-ahead that reader
+    and its copy of the bits are left out. First flits of packets go into a queue of their own as well. The queue is as
+    wide as the bits that stage 2 looks at (`RouteLayout`), and as deep as the buffer, so that it never fills up.
     """
 
     def __init__(self, config: RouterConfig) -> None:
@@ -88,7 +90,7 @@ class ReceiveStage(wiring.Component):
         ]
         if ahead:
             m.submodules.headers = headers = VlBuffer(shape=route, vls=link.vls, depth=depth, memory=memory)
-            # VLs whose next flit is the first of a packet, a head or not: stage 2 throws away what is none.
+            # VLs whose next flit is the first of a packet, a head or not. Stage 2 throws away a packet without a head.
             between = Signal(link.vls, init=(1 << link.vls) - 1)
             with m.If(self.arrived):
                 m.d.sync += between.bit_select(arrival.vl, 1).eq(arrival.tail)

@@ -21,33 +21,40 @@ __all__ = ["RouteStage"]
 
 
 class RouteStage(wiring.Component):
-    """Route registers of one input: for each VL, where the packet at the front of its buffer wants to go, or with
-    `RouterConfig.looks_ahead` the one behind it if that one is on its way.
+    """Route registers of one input: for each VL, where the packet at the front of its buffer wants to go.
 
-    The output port is what the routing function says (`RouterConfig.routing`). Marked to be dropped whole are
-    packets that do not begin with a head flit; whose port does not exist or is not connected; that bring data
-    on the control VL; that want the management port on another VL; or for whom stage 3 has no output VL
-    (`refused`).
+    With `RouterConfig.looks_ahead` it is the packet behind, if the one at the front is on its way. The routing function
+    gives the output port (`RouterConfig.routing`). A packet is marked to be dropped whole in these cases:
 
-    With a management port, probes and releases on the control VL go to port 0, where the router's agent reads
-    them and sends them on; at port 0 itself they go where their route leads.
+    - It does not begin with a head flit.
+    - Its port does not exist or is not connected.
+    - It brings data on the control VL.
+    - It wants the management port on another VL.
+    - Stage 3 has no output VL for it (`refused`).
 
-    Parameters: `config`, the router's; `in_port`, the input's number.
+    With a management port, probes and releases on the control VL go to port 0. There the router's agent reads them and
+    sends them on. At port 0 itself they go where their route leads.
+
+    Parameters: `config` is the router's, `in_port` the input's number.
 
     Members (vectors of VLs are `vls` wide):
 
     - `connected` (in, P): ports that lead somewhere.
     - `non_empty` (in): VLs with a flit at the front of the buffer, or with look-ahead those with a header that was not
-      routed yet (`ReceiveStage.headers`). `held` (in): VLs whose packet has its output VL.
-    - `header_select` (out), `header` (in, `RouteLayout`): reads one VL's header, in the same cycle.
-    - `found` (out), `found_port` (out, P), `service_level` (out): the VL whose packet is routed in this
-      cycle, one-hot or 0, its port and level. `refused` (in): it is to be dropped.
-    - `want` (out, P): `want[p]`, VLs that wait for their output VL at port p. Registers.
+      routed yet (`ReceiveStage.headers`).
+    - `held` (in): VLs whose packet has its output VL.
+    - `header_select` (out), `header` (in, `RouteLayout`): one VL's header is read, in the same cycle.
+    - `found` (out): the VL whose packet is routed in this cycle, one-hot or 0.
+    - `found_port` (out, P): the output port of that packet.
+    - `service_level` (out): its service level.
+    - `found_vl` (out, `vl_bits`), only if the routing function chooses VLs: its output VL.
+    - `refused` (in): that packet is to be dropped.
+    - `want` (out, P): `want[p]`, VLs that wait for their output VL at port p; registers.
     - `taken` (in): VLs that are given their output VL in this cycle; they stop waiting.
-    - `drop` (out): VLs whose packet at the front is thrown away. `done` (in): VLs whose tail leaves the buffer.
-    - `found_vl` (out, `vl_bits`), if the routing function chooses VLs: the output VL of the packet that is routed in
-      this cycle.
-    - `position` (in, its `position_layout`), `table` (in, `TableWriteSignature`): if the routing function has them.
+    - `drop` (out): VLs whose packet at the front is thrown away.
+    - `done` (in): VLs whose tail leaves the buffer.
+    - `position` (in, its `position_layout`), only if the routing function has one.
+    - `table` (in, `TableWriteSignature`), only if the routing function has one.
 
     Latency: a header at the front of its buffer in cycle t is in `want` or `drop` in t + 1. Throughput: a header a
     cycle, the control VL's first.

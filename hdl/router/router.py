@@ -36,47 +36,58 @@ DROPPED_BITS = 32
 class Router(wiring.Component):
     """P ports, C virtual lanes, credits on both sides, wormhole switching.
 
-    Parameters: `config`; `credit_flits`: for each port, the depth of the buffer at the other end of its
-    output link, flits a VL (default: the router's own `input_buffer_flits`); `skippable`: has `quiet`. Raises
-    ConfigError for a wrong number of depths, a depth below 2, or an arbiter or allocator that does not exist.
+    Parameters:
+
+    - `config`: the router's configuration.
+    - `credit_flits`: for each port, the depth of the buffer at the other end of its output link, flits a VL. The
+      default is the router's own `input_buffer_flits`.
+    - `skippable`: the router has `quiet`.
+
+    Raises ConfigError for a wrong number of depths, a depth below 2, or an arbiter or allocator that does not exist.
 
     Members (Verilog: `rx__0__payload`, `tx__3__credit_vl`, ...):
 
     - `rx` (in, P x `LinkSignature`), `tx` (out, P x `LinkSignature`): the ports' links.
     - `connected` (in, P, all set by default): ports that lead somewhere.
-    - `dropped` (out, 32): packets thrown away since reset, since their route named no connected port, or (with
-      `LinkConfig.restart`) since the link's other end was reset while they were sent.
-    - `activity` (out): a flit moved in this cycle: for a watchdog.
-    - `quiet` (out), only if `skippable`: no flit is in a buffer or comes in, no credit goes out, and no arbiter is at
-      work on its tables, as all are after reset. After `settle_cycles(config)` such cycles in a row, while nothing
-      comes in, no register changes any more: a simulator may stop the clock of this router (`sim/native/blocks.h`).
-    - `agent` (in, `ProcessorSignature`), if there is anything to set or read (`has_agent`): registers and
+    - `dropped` (out, 32): packets thrown away since reset. Their route named no connected port, or (with
+      `LinkConfig.restart`) the link's other end was reset while they were sent.
+    - `activity` (out): a flit moved in this cycle, for a watchdog.
+    - `quiet` (out), only if `skippable`: nothing is under way. No flit is in a buffer or comes in, no credit goes out,
+      and no arbiter is at work on its tables, as all are after reset. After `settle_cycles(config)` such cycles in a
+      row, while nothing comes in, no register changes any more. A simulator may then stop the clock of this router
+      (`sim/native/blocks.h`).
+    - `agent` (in, `ProcessorSignature`), only if there is anything to set or read (`has_agent`): registers and
       management port (`AgentPort`).
-    - `position` (in, its `position_layout`), if the routing function has one: a constant of the instance.
+    - `position` (in, its `position_layout`), only if the routing function has one: a constant of the instance.
 
-    With `RouterConfig.management` port 0 ends inside, in the `ManagementPort`; `rx[0]` and `tx[0]` are not
-    used.
+    With `RouterConfig.management` port 0 ends inside, in the `ManagementPort`; `rx[0]` and `tx[0]` are not used.
 
-    Stages and timing. A header on the input link in cycle t is in the link register in t + 1 (stage 1), at
-    the front of its VL buffer in t + 2 (routed, stage 2), in the route register in t + 3 (stage 3), in the
-    output VL's grant register in t + 4 (crossbar, stage 4) and at the front of the output buffer, and so on
-    the output link, in t + 5 (stage 5), later by `delay_cycles`. Later flits skip stages 2 and 3 and follow
-    one a cycle.
+    Stages and timing. A header on the input link in cycle t takes these steps:
+
+    1. In t + 1 it is in the link register (stage 1).
+    2. In t + 2 it is at the front of its VL buffer, and routed (stage 2).
+    3. In t + 3 it is in the route register (stage 3).
+    4. In t + 4 it is in the output VL's grant register, and crosses (crossbar, stage 4).
+    5. In t + 5 it is at the front of the output buffer, and so on the output link (stage 5), later by `delay_cycles`.
+
+    Later flits skip stages 2 and 3 and follow one a cycle.
 
     Latency: 5 cycles and `delay_cycles` for a header that nothing holds up. Throughput: a flit a cycle and link.
 
-    Between two packets on one VL of one input the crossbar is free for 2 cycles (route and output VL of the
-    second), for other VLs to use, and an output VL is free for 1 cycle from input to input. With
-    `RouterConfig.looks_ahead` stages 2 and 3 of a header overlap with what is left of the packet before it: an
-    output VL goes from a tail to the next header without a gap, whichever input it comes from, and 1 cycle is left
-    where a VL of an input goes on to another output, or with packets of one flit. A credit comes back to the
-    sender's counter 6 + 2 `delay_cycles` cycles after a header and 4 + 2 `delay_cycles` after a body flit that
-    finds its buffer empty; so one VL streams at min(1, `input_buffer_flits` / (4 + 2 `delay_cycles`)) flits a cycle
-    between routers: 1/2 with 2 flits, the full rate from 4 (6 to have no gap after the header). Output buffers of 2
-    flits suffice for the full rate.
+    Between two packets on one VL of one input the crossbar is free for 2 cycles, for other VLs to use. They are the
+    route and the output VL of the second packet. An output VL is free for 1 cycle from input to input.
 
-    Reset: no flit anywhere, all credits home, nothing dropped; with `LinkConfig.restart` each link begins when its
-    other end agrees, and a link whose other end is reset holds up its own output alone.
+    With `RouterConfig.looks_ahead` stages 2 and 3 of a header overlap with the rest of the packet before it. So an
+    output VL goes from a tail to the next header without a gap, whichever input it comes from. A gap of 1 cycle is left
+    where a VL of an input goes on to another output, or with packets of one flit.
+
+    A credit comes back to the sender's counter 6 + 2 `delay_cycles` cycles after a header, and 4 + 2 `delay_cycles`
+    cycles after a body flit that finds its buffer empty. So one VL streams between routers at
+    min(1, `input_buffer_flits` / (4 + 2 `delay_cycles`)) flits a cycle: 1/2 with 2 flits, the full rate from 4. With 6
+    there is no gap after the header. Output buffers of 2 flits suffice for the full rate.
+
+    Reset: no flit anywhere, all credits home, nothing dropped. With `LinkConfig.restart` each link begins when its
+    other end agrees. A link whose other end is reset holds up its own output alone.
 
     For a debugger or watchdog, four vectors of P x C bits say what waits where, port 0's VL 0 in bit 0
     (`public_signals`).
@@ -239,7 +250,7 @@ class Router(wiring.Component):
         return m
 
     def _tables(self, crossbar: CrossbarStage, transmitters: list[TransmitStage]) -> list[Any]:
-        """The tables of all arbiters (`TableSignature`); none if those have none."""
+        """The tables of all arbiters (`TableSignature`); none if the arbiters have none."""
         if not has_tables(self.config):
             return []
         return [*crossbar.table, *crossbar.output_table, *(transmit.table for transmit in transmitters)]
@@ -254,7 +265,7 @@ class Router(wiring.Component):
         transmitters: list[TransmitStage],
         moved: Signal,
     ) -> None:
-        """What the agent sets and reads: tables, maps, the management port, counters."""
+        """Adds everything that the agent sets and reads: tables, maps, the management port, counters."""
         config = self.config
         m.submodules.agent_port = self._agent_port = agent = AgentPort(config)
         wiring.connect(m, wiring.flipped(self.agent), agent.agent)
@@ -323,19 +334,22 @@ class Router(wiring.Component):
 def settle_cycles(config: RouterConfig) -> int:
     """Quiet cycles after which nothing in a router changes by itself.
 
-    A flit or credit on a long wire takes `delay_cycles`; a link has carried its last flit after den / num; what an
-    arbiter writes down about the last grant, and what a buffer moves up, takes two cycles more.
+    - A flit or credit on a long wire takes `delay_cycles`.
+    - A link has carried its last flit after den / num.
+    - An arbiter's note of the last grant, and an item that a buffer moves up, take two cycles more.
     """
     link = config.link
     return 2 + link.delay_cycles - (-link.rate_den // link.rate_num)
 
 
 def public_signals(config: RouterConfig, *, name: str = "router") -> list[tuple[str, str]]:
-    """(Verilog module, variable) of the state that a watchdog shows, for a router that was converted as
-    `name`.
+    """(Verilog module, variable) of the state that a watchdog shows, for a router that was converted as `name`.
 
-    Each is a vector of `ports * vls` bits, bit `port * vls + vl`: `input_occupied` (flits wait in the input
-    buffer), `output_vl_held` (the packet at this input VL owns its output VL), `output_occupied` (flits wait
-    in the output buffer), `output_blocked` (no credit of the receiver is left).
+    Each is a vector of `ports * vls` bits, bit `port * vls + vl`:
+
+    - `input_occupied`: flits wait in the input buffer.
+    - `output_vl_held`: the packet at this input VL owns its output VL.
+    - `output_occupied`: flits wait in the output buffer.
+    - `output_blocked`: no credit of the receiver is left.
     """
     return [(name, v) for v in ("input_occupied", "output_vl_held", "output_occupied", "output_blocked")]

@@ -1,4 +1,4 @@
-"""Which VL of a port goes next: the VL arbiters as the router uses them, at crossbar inputs and at links."""
+"""The VL arbiters as the router uses them, at crossbar inputs and at links: they choose the VL that goes next."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def vl_scheduler(config: RouterConfig) -> VlArbiter:
 
 
 def has_tables(config: RouterConfig) -> bool:
-    """Whether that arbiter has tables that can be written. Raises ConfigError for an unknown name."""
+    """Whether the arbiter of `vl_scheduler` has tables that can be written. Raises ConfigError for an unknown name."""
     name = config.vl_arbiter
     if name not in VL_ARBITERS:
         raise ConfigError(f"RouterConfig.vl_arbiter = {name!r}: one of {', '.join(sorted(VL_ARBITERS))}")
@@ -36,15 +36,19 @@ def has_tables(config: RouterConfig) -> bool:
 
 
 def weighs_outputs(config: RouterConfig) -> bool:
-    """Whether crossbar outputs choose by VL, with a VL arbiter each (before the inputs do, if packets keep their VL:
-    `Allocator`). With plain round robin they go round the inputs: a VL arbiter would cost area and change nothing that
-    anybody has asked for."""
+    """Whether crossbar outputs choose by VL, with a VL arbiter each.
+
+    They choose before the inputs do if packets keep their VL (`Allocator`). With plain round robin they go round the
+    inputs: a VL arbiter would cost area and change nothing that anybody has asked for.
+    """
     return config.vl_arbiter != "round_robin"
 
 
 def share_table(m: Module, source: Any, *tables: Any) -> None:
-    """What is written to `source` (`TableSignature`, seen by the writer) goes to all `tables` (seen by the
-    arbiters) or, while one of them is not ready, to none."""
+    """Connects `source` (`TableSignature`, seen by the writer) to all `tables` (seen by the arbiters).
+
+    A write goes to all of them or, while one of them is not ready, to none.
+    """
     ready = Cat(*(table.ready for table in tables)).all()
     m.d.comb += source.ready.eq(ready)
     for table in tables:

@@ -20,23 +20,24 @@ __all__ = ["TransmitStage"]
 class TransmitStage(wiring.Component):
     """Output of one port: VL buffers, credits of the receiver, pacing, and the registers of a long wire.
 
-    A VL competes for the link, flit by flit, if its buffer has a flit and the receiver has room; the arbiter
-    is `RouterConfig.vl_arbiter`, and the link's rate is kept by `LinkPacer`.
+    A VL competes for the link, flit by flit, if its buffer has a flit and the receiver has room. The arbiter is
+    `RouterConfig.vl_arbiter`. `LinkPacer` keeps the link's rate.
 
     Parameters: `credit_flits`: depth of the receiver's buffer of each VL, flits.
 
     Members (vectors of VLs are `vls` wide):
 
     - `write_valid`, `write_vl`, `write_data` (in), `full` (out): write side of the buffer (`VlBuffer`).
-    - `tx` (out, `LinkSignature`): the link. Its flit comes out of the buffer combinationally, and then
-      through `delay_cycles` registers, as do the credits that come back.
+    - `tx` (out, `LinkSignature`): the link. Its flit comes out of the buffer combinationally, and then through
+      `delay_cycles` registers. So do the credits that come back.
     - `sent` (out): a flit leaves the buffer in this cycle.
     - `sent_vl` (out, `vl_bits`): its VL.
     - `non_empty`, `blocked` (out): VLs with a flit in the buffer, and VLs without a credit.
-    - `table` (in, `TableSignature`), only if the arbiter has tables.
-    - only with `LinkConfig.restart`: `restarting` (out): the link is down, or goes down in this cycle. `ended` (out):
-      the last flit of a packet of VL `tx.payload.vl` that was cut is thrown away, `delay_cycles` ago. `cutting` (out):
-      VLs of which a packet was cut in the cycle before.
+    - `table` (in, `TableSignature`), only if the arbiter has tables: those tables.
+    - `restarting` (out), only with `LinkConfig.restart`: the link is down, or goes down in this cycle.
+    - `ended` (out), only with `LinkConfig.restart`: the last flit of a packet that was cut was thrown away,
+      `delay_cycles` ago. The packet's VL is `tx.payload.vl`.
+    - `cutting` (out), only with `LinkConfig.restart`: VLs of which a packet was cut in the cycle before.
 
     Latency: a flit that is written in cycle t is on the link in t + 1 + `delay_cycles`, if nothing is in its way.
     Throughput: the link's rate, at most a flit a cycle.
@@ -85,7 +86,7 @@ class TransmitStage(wiring.Component):
         if arbiter.has_tables:
             wiring.connect(m, wiring.flipped(self.table), arbiter.table)
 
-        # What travels the wire: through `delay_cycles` registers each way.
+        # Flits and credits on the wire pass `delay_cycles` registers each way.
         sends: Value = self.sent
         requests = buffer.non_empty & credits.available
         near_more, far_more, back_more = [], [], []
@@ -107,7 +108,7 @@ class TransmitStage(wiring.Component):
                 credits.stop.eq(restart.stop),
                 self.restarting.eq(restart.stop),
             ]
-            # What is cut follows from what goes in the same cycle: a register ends that path.
+            # The cut follows from the flit that goes in the same cycle: a register ends that path.
             m.d.sync += self.cutting.eq(restart.cutting)
         near = Cat(sends, buffer.read_vl, buffer.read_data, *near_more)
         far: data.View = Signal(layout)

@@ -22,25 +22,25 @@ class VlAllocationStage(wiring.Component):
 
     - `want` (in, P x P): `want[i][p]`, VLs of input i that wait for the same VL of output p.
     - `taken` (out, P): VLs of input i that are given theirs in this cycle.
-    - `holds` (out, P x P): `holds[i][p]`, VLs of input i that own that VL of output p. Registers.
+    - `holds` (out, P x P): `holds[i][p]`, VLs of input i that own that VL of output p; registers.
     - `held` (out, P): VLs of input i that own an output VL anywhere.
-    - `done` (in, P): VLs of input i whose tail crosses in this cycle: the output VL is free in the next, or with
-      `RouterConfig.looks_ahead` already has its next owner then.
+    - `done` (in, P): VLs of input i whose tail crosses in this cycle. The output VL is free in the next cycle; with
+      `RouterConfig.looks_ahead` it already has its next owner then.
 
-    An output VL that is free goes to the inputs that wait for it in turn, packet by packet (`LaneRoundRobin`,
-    whatever `RouterConfig.arbiter` says, which schedules flits): a packet waits for at most one packet of
-    each other input. All output VLs are given in parallel.
+    An output VL that is free goes in turn, packet by packet, to the inputs that wait for it. So a packet waits for at
+    most one packet of each other input. The turns are those of `LaneRoundRobin`, whatever `RouterConfig.arbiter` says,
+    which schedules flits. All output VLs are given in parallel.
 
     Latency: `want` in cycle t is `holds` in t + 1. Throughput: every free output VL in a cycle.
 
     With look-ahead a VL may want an output VL for its next packet while it owns one. It takes part in the choice once
-    its header is at the front of its buffer, or if it is the same output VL that it owns: no packet ever owns an
-    output VL that the packet before it could keep it from using. So look-ahead adds nothing to what can wait for what.
-    Whose turn is next is worked out at any time, and comes to pass when the output VL is free or its tail crosses: the
-    late `done` opens it, and does not pass the choice.
+    its header is at the front of its buffer. It also does if it wants the same output VL that it owns. So no packet
+    ever owns an output VL that the packet before it could keep it from using, and look-ahead adds no new waiting of one
+    packet for another. The next turn is worked out at any time. It comes to pass when the output VL is free or its
+    tail crosses: the late `done` opens it, and does not pass the choice.
 
-    Who owns what is kept once, in `holds`; that an output VL is busy is derived from it. So a release and a
-    new grant can meet in any cycle, and neither can be lost.
+    The owners are kept once, in `holds`; that an output VL is busy is derived from them. So a release and a new grant
+    can meet in any cycle, and neither can be lost.
     """
 
     def __init__(self, config: RouterConfig) -> None:

@@ -19,8 +19,11 @@ from .vl_store import VlStore
 __all__ = ["BLOCK_RAM_ROWS", "VlBuffer", "encode"]
 
 BLOCK_RAM_ROWS = 33
-"""From how many rows on a buffer stands in block RAM (`VlStore`). An FPGA makes small memories of 16 rows, and takes
-a multiplexer for each bit to join them: up to two of them are smaller than what block RAM needs beside it."""
+"""Least rows of a buffer that stands in block RAM (`VlStore`).
+
+An FPGA makes small memories of 16 rows, and takes a multiplexer for each bit to join them. Up to two of them are
+smaller than the logic that block RAM needs beside it.
+"""
 
 
 def encode(one_hot: Value, bits: int) -> Value:
@@ -35,33 +38,34 @@ def encode(one_hot: Value, bits: int) -> Value:
 class VlBuffer(wiring.Component):
     """`vls` queues of `depth` items each; one item in and one item out a cycle, of any VLs.
 
-    Parameters: `shape`: of an item (a flit needs no `vl` in it: the queue that it stands in says it); `vls`:
-    1 to 16; `depth`: items a VL, at least 2 (ConfigError below that); `peek`: a slice of the item's bits that
-    can be read by a second reader, None for no such port; `memory`: `auto`, or `distributed` for a memory that is read
-    at once at any size. What is seen at the members is the same.
+    Parameters:
+
+    - `shape`: shape of an item. A flit needs no `vl` in it, as the queue that it stands in says it.
+    - `vls`: 1 to 16.
+    - `depth`: items a VL, at least 2; ConfigError below that.
+    - `peek`: a slice of the item's bits that can be read by a second reader; None for no such port.
+    - `memory`: `auto`, or `distributed` for a memory that is read at once at any size. The members behave alike.
 
     Members:
 
-    - `write_valid` (in), `write_vl` (in, `vl_bits`), `write_data` (in, `shape`): an item, taken in this
-      cycle. There is no ready: the writer must know of room, by credits or by `full`, and must not write a VL
-      beyond `depth`.
-    - `non_empty` (out, `vls`): bit v is set if VL v holds an item. A register: an item that is written in
-      cycle t can be read and popped from t + 1.
-    - `full` (out, `vls`): bit v is set if VL v holds `depth` items. A register too: room made in cycle t
-      shows in t + 1.
-    - `read_select` (in, `vls`): one-hot, the VL to be read (none set: VL 0). `read_vl` (out, `vl_bits`): its
-      number. `read_data` (out, `shape`): its oldest item, in the same cycle; meaningless if the VL is empty.
-    - `pop` (in): take that item off. Only with one bit of `read_select` set, and that VL not empty.
-    - with `peek` only: `peek_select` (in, `vls`) and `peek_data` (out): one-hot select and that slice of the
-      bits of the selected VL's oldest item, in the same cycle.
+    - `write_valid` (in), `write_vl` (in, `vl_bits`), `write_data` (in, `shape`): an item, taken in this cycle. There is
+      no ready: the writer must know of room, by credits or by `full`, and must not write a VL beyond `depth`.
+    - `non_empty` (out, `vls`): bit v is set if VL v holds an item; a register. An item that is written in cycle t can
+      be read and popped from t + 1.
+    - `full` (out, `vls`): bit v is set if VL v holds `depth` items; a register. Room made in cycle t shows in t + 1.
+    - `read_select` (in, `vls`): one-hot, the VL to be read; VL 0 if no bit is set.
+    - `read_vl` (out, `vl_bits`): its number.
+    - `read_data` (out, `shape`): its oldest item, in the same cycle; meaningless if the VL is empty.
+    - `pop` (in): take that item off; only with one bit of `read_select` set, and that VL not empty.
+    - `peek_select` (in, `vls`), only with `peek`: one-hot, a VL.
+    - `peek_data` (out), only with `peek`: that slice of the bits of that VL's oldest item, in the same cycle.
 
-    Latency: 1 cycle from write to read. Throughput: 1 item a cycle, at any depth, also with write and pop of one
-    VL. Reset: all empty; the contents of the memory stay as they are, and cannot be reached.
+    Latency: 1 cycle from write to read. Throughput: 1 item a cycle, at any depth, also with write and pop of one VL.
+    Reset: all VLs are empty; the contents of the memory stay as they are, and cannot be reached.
 
-    Cost: one memory of `vls * 2^ceil(log2 depth)` items (with `auto` from `BLOCK_RAM_ROWS` rows on and with more than
-    one VL a block RAM, and two rows a VL beside it: `VlStore`), two pointer memories of `vls` rows, 2 flags a VL.
-    The flags are vectors, for the sake of arbiters that take requests as a vector and of the simulator's
-    speed.
+    Cost: one memory of `vls * 2^ceil(log2 depth)` items, two pointer memories of `vls` rows, 2 flags a VL. With `auto`,
+    `BLOCK_RAM_ROWS` rows or more, and more than one VL, the memory is a block RAM, and has two rows a VL beside it
+    (`VlStore`). The flags are vectors, for arbiters that take requests as a vector and for the simulator's speed.
     """
 
     def __init__(

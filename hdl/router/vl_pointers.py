@@ -12,9 +12,9 @@ __all__ = ["VlPointers"]
 class VlPointers(wiring.Component):
     """Pointers 0 to `modulus - 1`, one a VL; one may step in a cycle.
 
-    A memory and not registers: simulators index an array quickly, and FPGAs have small memories with a
-    free-running read. A memory has no reset, so `touched` remembers which pointers have moved since reset;
-    the others read as 0.
+    They are a memory and not registers: simulators index an array quickly, and FPGAs have small memories with a
+    free-running read. A memory has no reset, so `touched` remembers which pointers have moved since reset; the others
+    read as 0.
 
     Members (`vl_bits` wide VL numbers, pointers `(modulus - 1).bit_length()` bits wide):
 

@@ -1,5 +1,7 @@
-"""Stage 3 where a packet may change its VL: by a table of service levels, to any free VL of its class, or as the
-routing function says."""
+"""Stage 3 where a packet may change its VL.
+
+It changes by a table of service levels, to any free VL of its class, or as the routing function says.
+"""
 
 from __future__ import annotations
 
@@ -28,33 +30,34 @@ def group_bits(config: RouterConfig) -> int:
 class VlSelectionStage(wiring.Component):
     """Gives an output VL of its group to one packet, from its head to its tail (wormhole).
 
-    A packet's group is one VL (`service_level`, `routing`) or the VLs of its class (`any`); control packets keep
-    the control VL. In a cycle each input comes with one of the packets that wait and for whom a VL is free; of
-    the inputs that come for the same group of the same output one is given the lowest free VL. The control
-    VL comes first.
+    A packet's group is one VL (`service_level`, `routing`) or the VLs of its class (`any`). Control packets keep the
+    control VL. In a cycle each input comes with one of the packets that wait and for which a VL is free. One of the
+    inputs that come for the same group of the same output is given the lowest free VL. The control VL comes first.
 
     Members (P ports; vectors of VLs are `vls` wide):
 
-    - `found` (in, P), `found_port` (in, P x P bits), `found_group` (in, P): VL of input i that is routed in
-      this cycle, one-hot, its port, and the number of its group (`RouterConfig.vl_groups`).
-    - `want` (in, P x P): `want[i][p]`, VLs of input i that wait for an output VL of port p: registers of what
-      was found.
-    - `taken` (out, P): VLs of input i that are given theirs in this cycle.
-    - `holds` (out, P x P): `holds[i][p]`, VLs of input i that own a VL of output p. Registers.
+    - `found` (in, P): the VL of input i that is routed in this cycle, one-hot.
+    - `found_port` (in, P x P bits): the port of its packet.
+    - `found_group` (in, P): the number of its packet's group (`RouterConfig.vl_groups`).
+    - `want` (in, P x P): `want[i][p]`, VLs of input i that wait for an output VL of port p; registers of the packets
+      that were found.
+    - `taken` (out, P): VLs of input i that are given an output VL in this cycle.
+    - `holds` (out, P x P): `holds[i][p]`, VLs of input i that own a VL of output p; registers.
     - `held` (out, P): VLs of input i that own an output VL anywhere.
-    - `done` (in, P): VLs of input i whose tail crosses in this cycle: the output VL is free in the next.
+    - `done` (in, P): VLs of input i whose tail crosses in this cycle; the output VL is free in the next.
     - `select` (in, P), `out_vl` (out, P): the output VL that the selected VL of input i owns.
-    - `offer` (in, P), `offer_vl` (out, P), only if outputs choose by VL (`weighs_outputs`): the same for another
-      VL of the input, the output VL one-hot. `output_vl` (out, P x `vls`): the numbers of all of them, registers.
-    - `full` (in, P), `full_for` (out, P): VLs of output p without room; VLs of input i whose output VL has
-      none.
+    - `offer` (in, P), only if outputs choose by VL (`weighs_outputs`): another VL of input i.
+    - `offer_vl` (out, P), only if outputs choose by VL: the output VL that it owns, one-hot.
+    - `output_vl` (out, P x `vls`), only if outputs choose by VL: the number of the output VL of each VL; registers.
+    - `full` (in, P): VLs of output p without room.
+    - `full_for` (out, P): VLs of input i whose output VL has no room.
 
     Latency: `want` in cycle t is `holds` in t + 1. Throughput: one packet of each input a cycle.
 
-    Longest wait. Each input has a favourite among the VLs that wait: it comes whenever it can, and stays the
-    favourite until it is given a VL; then the next in turn is. A group of an output goes round the inputs
-    (`LaneRoundRobin`), so a favourite lets at most P - 1 packets of other inputs take a VL of its group, and
-    a packet at most `vls - 1` favourites of its input.
+    Longest wait. Each input has a favourite among the VLs that wait. It comes whenever it can, and stays the favourite
+    until it is given a VL; then the next one in turn is. A group of an output goes round the inputs (`LaneRoundRobin`).
+    So a favourite lets at most P - 1 packets of other inputs take a VL of its group. A packet lets at most `vls - 1`
+    favourites of its input go first.
     """
 
     def __init__(self, config: RouterConfig) -> None:
@@ -92,7 +95,7 @@ class VlSelectionStage(wiring.Component):
         bits, vl_bits = group_bits(config), config.link.vl_bits
         port_bits = max(1, (config.ports - 1).bit_length())
 
-        # Output side: which VLs are taken, and which one a group would give next.
+        # Output side: the VLs that are taken, and the one that a group would give next.
         busy = [Signal(vls, name=f"busy_{p}") for p in ports]
         next_vl = [
             [self._next_vl(m, busy[p], mask, f"{p}_{g}") for g, mask in enumerate(members)] for p in ports
@@ -105,7 +108,7 @@ class VlSelectionStage(wiring.Component):
             full.eq(Cat(*(self._padded(list(self.full[p]), 1 << vl_bits) for p in ports))),
         ]
 
-        # Input side: what each VL waits for, and which one comes.
+        # Input side: the group that each VL waits for, and the VL that comes.
         requests: list[list[Value]] = []
         nominees, targets = [], []
         for i in ports:

@@ -1,4 +1,4 @@
-"""Items of many queues in block RAM, the oldest of each where it can be read at once."""
+"""Items of many queues in block RAM, with the oldest of each where it can be read at once."""
 
 from __future__ import annotations
 
@@ -13,26 +13,34 @@ __all__ = ["VlStore"]
 
 
 class VlStore(wiring.Component):
-    """The memory of a `VlBuffer` with many rows: block RAM answers a cycle late, the reader must have the oldest
-    item of any VL in the same cycle.
+    """The memory of a `VlBuffer` with many rows, in block RAM.
 
-    Parameters: `shape` of an item; `vls`; `rows`: of the block RAM; `peek`: a slice of the item's bits for a second
-    reader, or None.
+    Block RAM answers a cycle late, but the reader must have the oldest item of any VL in the same cycle.
+
+    Parameters:
+
+    - `shape`: shape of an item.
+    - `vls`: number of VLs.
+    - `rows`: rows of the block RAM.
+    - `peek`: a slice of the item's bits for a second reader, or None.
 
     Members:
 
-    - `write` (in), `write_vl`, `write_row`, `write_data` (in): an item for that row. `write_first` (in): it is the
-      oldest of its VL from the next cycle on (the VL is empty, or its last item leaves in this cycle).
+    - `write` (in), `write_vl`, `write_row`, `write_data` (in): an item for that row.
+    - `write_first` (in): it is the oldest of its VL from the next cycle on, as the VL is empty or its last item leaves
+      in this cycle.
     - `refill` (in), `refill_vl`, `refill_row` (in): from the next cycle on the item in that row, written before this
       cycle, is the oldest of its VL.
     - `read_vl` (in), `read_data` (out): the oldest item of that VL, in the same cycle.
-    - with `peek` only: `peek_vl` (in), `peek_data` (out): that slice of the oldest item of another VL.
+    - `peek_vl` (in), `peek_data` (out), only with `peek`: that slice of the oldest item of another VL.
 
-    An item that comes as the first stands in `arrived`, one that moves up in `moved`: two small memories of a row a
-    VL, as both can happen in one cycle, and `from_arrived` tells which one holds a VL's oldest item. The item that
-    moves up comes out of the block RAM in the cycle after, is read there if it is read in that very cycle, and is
-    kept in `moved` for later ones. Latency: none to read, 1 cycle from `write` or `refill` to what is read.
-    Throughput: a write and a refill each cycle. Reset: nothing is remembered that could be read.
+    An item that comes as the first stands in `arrived`, one that moves up in `moved`. They are two small memories of a
+    row a VL, as both can happen in one cycle; `from_arrived` tells which one holds a VL's oldest item. The item that
+    moves up comes out of the block RAM in the cycle after. If it is read in that very cycle it is read there; for later
+    cycles it is kept in `moved`.
+
+    Latency: none to read, 1 cycle from `write` or `refill` to the read data. Throughput: a write and a refill each
+    cycle. Reset: nothing is remembered that could be read.
     """
 
     def __init__(self, *, shape: ShapeLike, vls: int, rows: int, peek: slice | None) -> None:

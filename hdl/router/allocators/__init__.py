@@ -18,7 +18,7 @@ ALLOCATORS: dict[str, type[Allocator]] = {
     "islip": IslipAllocator,
     "wavefront": WavefrontAllocator,
 }
-"""What `RouterConfig.allocator` can name."""
+"""The allocators that `RouterConfig.allocator` can name."""
 
 
 def allocator_class(config: RouterConfig) -> type[Allocator]:

@@ -1,4 +1,4 @@
-"""What every switch allocator has in common: which VLs of the inputs cross to which outputs in a cycle."""
+"""The base of every switch allocator, which decides in a cycle which VLs of the inputs cross to which outputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PATIENCE_CYCLES = 32
 
 
 def patience_cycles(ports: int) -> int:
-    """Cycles in a row in which the pick of an output that chooses first does not go, until the output is overdue."""
+    """Cycles in a row that make an output overdue, if it chooses first and its pick does not go in any of them."""
     return max(PATIENCE_CYCLES, 4 * ports)
 
 
@@ -38,21 +38,22 @@ class Allocator(wiring.Component):
     - `request` (in, P x P): `request[i][p]`, the VLs of input i that could go to output p in this cycle. A VL
       asks one output.
     - `alone` (in, P): VLs of input i that need the input alone and no output (flits to be thrown away).
-    - `tail` (in, P): the flit of the VL in `select[i]` is its packet's last. May depend on `select`.
-    - `select` (out, P): one-hot, the VL that input i has picked, or 0. One that is not accepted stays.
+    - `tail` (in, P): the flit of the VL in `select[i]` is its packet's last. It may depend on `select`.
+    - `select` (out, P): one-hot, the VL that input i has picked, or 0. A VL that is not accepted stays.
     - `grant` (out, P): `grant[p]`, P bits, one-hot or 0: the input that output p is given to.
     - `accepted` (out, P): `accepted[i]`: the VL of `select[i]` may go.
-    - `offer` (out, P): one-hot, the VL that the VL arbiter of input i picks, or 0. `offer_vl` (in, P): one-hot,
-      its output VL; may depend on `offer`. Only if outputs choose by VL (`weighs_outputs`). VLs that ask for
-      one output have output VLs of their own there. Where packets keep their VL (`vl_selection`) `offer_vl` is not
-      looked at.
-    - `output_vl` (in, P x `vls`): the number of the output VL of each VL of input i, registers. Only if outputs choose
-      by VL and packets may change theirs.
+    - `offer` (out, P), only if outputs choose by VL (`weighs_outputs`): one-hot, the VL that the VL arbiter of input i
+      picks, or 0.
+    - `offer_vl` (in, P), only if outputs choose by VL: one-hot, the output VL of that VL; it may depend on `offer`. VLs
+      that ask for one output have output VLs of their own there. Where packets keep their VL (`vl_selection`)
+      `offer_vl` is not looked at.
+    - `output_vl` (in, P x `vls`), only if outputs choose by VL and packets may change theirs: the number of the output
+      VL of each VL of input i; registers.
     - `table`, `output_table` (in, P x `TableSignature`), only if the VL arbiter has tables: those of each input,
       and of each output.
 
-    All combinational; `select`, `offer`, `grant` and `accepted` never depend on `tail`. A derived class gives
-    `elaborate`, and says in its docstring the algorithm and the longest wait.
+    All members are combinational; `select`, `offer`, `grant` and `accepted` never depend on `tail`. A derived class
+    gives `elaborate`. Its docstring gives the algorithm and the longest wait.
 
     Every allocator keeps to this:
 
@@ -105,10 +106,11 @@ class Allocator(wiring.Component):
     def _first_choices(self, m: Module) -> tuple[list[Value], list[Value], list[Value]]:
         """Every input offers one of its VLs, then every output picks one of the inputs that come.
 
-        An output picks by `RouterConfig.arbiter` among inputs, or if it chooses by VL by a VL arbiter among the
-        output VLs that come: each has one owner, so the VL says the input. An arbiter takes its turn only if
-        its choice is followed. Inputs that come with the control VL go before all others at an output. Returns
-        each input's choice, for each output the inputs' one-hot, for each input whether its choice goes.
+        An output picks by `RouterConfig.arbiter` among inputs. If it chooses by VL, it picks by a VL arbiter among the
+        output VLs that come: each has one owner, so the VL says the input. An arbiter takes its turn only if its choice
+        is followed. Inputs that come with the control VL go before all others at an output.
+
+        Returns each input's choice, for each output the inputs' one-hot, for each input whether its choice goes.
 
         Outputs that choose by VL do so before the inputs if packets keep their VL: `_outputs_first`. Else inputs may
         come with more than one VL: `_inputs_first`.
@@ -150,13 +152,16 @@ class Allocator(wiring.Component):
         return [scheduler.grant for scheduler in schedulers], grants, goes
 
     def _outputs_first(self, m: Module) -> tuple[list[Value], list[Value], list[Value]]:
-        """Every output picks one of the VLs that ask for it, then every input one of those picked VLs, as
-        `_first_choices` has it. An output sees all its VLs, whatever else their inputs have to send, so that its
-        frames are as if it were alone; an output whose VL is not followed keeps it for the next cycle.
+        """Every output picks one of the VLs that ask for it, then every input one of those picked VLs.
+
+        Arguments and results are those of `_first_choices`. An output sees all its VLs, whatever else their inputs have
+        to send, so that its frames are as if it were alone. An output whose VL is not followed keeps it for the next
+        cycle.
 
         The input of that VL may never follow, and other inputs would wait behind it. So an output whose pick has not
-        gone for `patience_cycles` is overdue until it goes: it shows the inputs all its VLs. Of those with which
-        inputs come the pick goes, or without it one in turn, uncharged."""
+        gone for `patience_cycles` is overdue until it goes: it shows the inputs all its VLs. Inputs come with some of
+        them. If the pick is among these it goes; otherwise one of them goes in turn, uncharged.
+        """
         ports, vls = range(self._ports), self._vls
         schedulers = self._schedulers(m)
         picked = [[Signal(vls, name=f"picked_{i}_{p}") for p in ports] for i in ports]
@@ -214,14 +219,19 @@ class Allocator(wiring.Component):
         return overdue
 
     def _inputs_first(self, m: Module) -> tuple[list[Value], list[Value], list[Value]]:
-        """Every input offers one of its VLs, then every output picks one of the output VLs that come, as
-        `_first_choices` has it.
+        """Every input offers one of its VLs, then every output picks one of the output VLs that come.
 
-        The output of that VL may never pick it, and the other VLs of its input would wait behind it. So an offer that
-        has not gone for `patience_cycles` is parked: it is charged at its input as if it had gone, asks its output on
-        beside the input's next offers until it goes, and is not charged again. If several outputs pick VLs of an
-        input, parked ones go first, in turn by output. An offer that is picked and has to let one go first is parked at
-        once: so what an output picks stays its pick. The control VL is never parked, and goes before parked ones."""
+        Arguments and results are those of `_first_choices`. The output of an offered VL may never pick it, and the
+        other VLs of its input would wait behind it. So an offer that has not gone for `patience_cycles` is parked:
+
+        - It is charged at its input as if it had gone.
+        - It goes on asking its output, beside the input's next offers, until it goes.
+        - It is not charged again.
+
+        If several outputs pick VLs of an input, parked ones go first, in turn by output. An offer that is picked and
+        has to let one go first is parked at once: so the pick of an output stays its pick. The control VL is never
+        parked, and goes before parked ones.
+        """
         ports, vls, control_vl = range(self._ports), self._vls, self._config.control_vl
         schedulers = self._schedulers(m)
         parked = [Signal(vls, name=f"parked_{i}") for i in ports]
@@ -307,12 +317,14 @@ class Allocator(wiring.Component):
         return firsts, list(granted), goes
 
     def _weighed(self, m: Module, p: int, ready: Signal) -> tuple[Signal, Signal, Signal]:
-        """The VL arbiter of output p: the VL of `ready` that it picks, one-hot or 0; and two signals to be driven: what
-        it picked goes, and is a tail.
+        """Adds the VL arbiter of output p.
+
+        Returns the VL of `ready` that it picks, one-hot or 0, and two signals to be driven: the picked flit goes, and
+        it is a tail.
 
         Without look-ahead a VL does not ask in the `PAUSE_CYCLES` after a tail, though the next packet may be waiting.
-        To lose neither its turn nor its share of the frame it asks the arbiter on; if it is picked all the same,
-        another VL goes in its place, in turn and uncharged.
+        The VL goes on asking the arbiter, to lose neither its turn nor its share of the frame. If it is picked all the
+        same, another VL goes in its place, in turn and uncharged.
         """
         vls = self._vls
         arbiter = vl_scheduler(self._config)
@@ -353,15 +365,21 @@ class Allocator(wiring.Component):
     def _sweep(
         self, m: Module, asks: list[Value], free_inputs: Value, free_outputs: Value
     ) -> tuple[list[Signal], Value, Value, Signal]:
-        """A wrapped wavefront (Tamir and Chi, IEEE Trans. Parallel and Distributed Systems 4(1), 1993) over the inputs
-        and outputs that are left. `asks`: of each input, the outputs.
+        """A wrapped wavefront over the inputs and outputs that are left.
+
+        Source: Tamir and Chi, IEEE Trans. Parallel and Distributed Systems 4(1), 1993. `asks`: the outputs that each
+        input asks for.
 
         It visits the diagonals of the matrix of inputs and outputs one after the other, from one that moves on whenever
         something was given. The cells of a diagonal share no input and no output, so a cell is given if it asks and
-        both are still free. What comes out is maximal.
+        both are still free. The matching is maximal. The path has 2 P - 1 cells.
 
-        Returns for each input the one-hot output that it is given, or 0; the inputs and the outputs that are still
-        free; the diagonals that come first (bits from the first one up). A path of 2 P - 1 cells.
+        Returns, in this order:
+
+        - for each input the one-hot output that it is given, or 0
+        - the inputs that are still free
+        - the outputs that are still free
+        - the diagonals that come first (bits from the first one up)
         """
         size, ports = self._ports, range(self._ports)
         # Diagonal d has the cells (i, (d - i) mod P); bit i of its vectors is input i.
@@ -376,7 +394,7 @@ class Allocator(wiring.Component):
         inputs, outputs = free_inputs, free_outputs
         for step in range(2 * size - 1):
             d = step % size
-            # The last one is always visited in the first round: so none is left out, whatever `late` is.
+            # The last diagonal is always visited in the first round: so none is left out, whatever `late` is.
             gate = Const(1) if d == size - 1 else late[d] if step < size else ~late[d]
             cell, rest_in, rest_out = (
                 Signal(size, name=f"{name}_{step}") for name in ("cell", "inputs", "outputs")
@@ -402,7 +420,7 @@ class Allocator(wiring.Component):
         return filled, inputs, outputs, late
 
     def _left(self, m: Module, grants: list[Value], goes: list[Value]) -> tuple[list[Value], Signal, Signal]:
-        """What first choices leave to a `_sweep`: what inputs ask, the free inputs and the free outputs."""
+        """The rest that first choices leave to a `_sweep`: the inputs' requests, the free inputs, the free outputs."""
         ports = range(self._ports)
         free_inputs, free_outputs = Signal(self._ports, init=0), Signal(self._ports, init=0)
         m.d.comb += [
@@ -420,8 +438,11 @@ class Allocator(wiring.Component):
         goes: list[Value],
         filled: list[Signal],
     ) -> None:
-        """Drives the answers: the first choices, and for inputs that were left `filled[i]`, the one-hot output that
-        input i is given beyond them. There an input sends a VL in turn among those that ask for that output."""
+        """Drives the answers: the first choices, and `filled` for the inputs that were left.
+
+        `filled[i]` is the one-hot output that input i is given beyond the first choices. There an input sends a VL in
+        turn among those that ask for that output.
+        """
         ports = range(self._ports)
         for i in ports:
             candidates = Signal(self._vls, name=f"candidates_{i}")

@@ -14,30 +14,35 @@ __all__ = ["IslipAllocator"]
 
 
 class IslipAllocator(Allocator):
-    """iSLIP (McKeown, IEEE/ACM Trans. Networking 7(2), 1999) on inputs and outputs, whatever the VLs, with
-    `RouterConfig.allocator_iterations` iterations; then each input picks, in turn, among the VLs that ask for the
-    output that it was given. Every input and output has turns of its own: with one turn for all outputs a VL could
-    be passed by for ever, since those of other outputs would move it.
+    """iSLIP on inputs and outputs, whatever the VLs, with `RouterConfig.allocator_iterations` iterations.
 
-    In an iteration every free output grants to one of the free inputs that ask for it, and every input
-    accepts one of the grants, each in turn. The turns move on, to the number after the partner's, only by
-    what is accepted in the first iteration: that lets them drift apart, so that they seldom meet, and it
-    bounds the wait. Inputs that ask with the control VL go first at an output, and what is granted to the
-    control VL first at an input; both take no turn. Flits to be thrown away have an output of their own at
-    every input, which always grants.
+    Source: McKeown, IEEE/ACM Trans. Networking 7(2), 1999. After the iterations each input picks, in turn, among the
+    VLs that ask for the output that it was given. For this every input has turns of its own for each output. With one
+    turn for all outputs a VL could be passed by for ever, since VLs of other outputs would move the turn.
 
-    Every iteration adds to the matching until it is maximal, which it is after P at the latest. With fewer iterations
-    a sweep (`Allocator._sweep`) matches what they leave, which takes no turn; with one VL the first leaves nothing.
+    In an iteration every free output grants to one of the free inputs that ask for it. Then every input accepts one of
+    the grants. Both choose in turn. The turns move on, to the number after the partner's, only by matches of the first
+    iteration. That lets them drift apart, so that they seldom meet, and it bounds the wait. Inputs that ask with the
+    control VL go first at an output, and grants to the control VL go first at an input; both take no turn. Flits to be
+    thrown away have an output of their own at every input, which always grants.
 
-    Where outputs choose by VL (any `vl_arbiter` but round robin), the separable allocator's choices come first,
-    by the VL arbiters, and the iterations match what they leave, as its sweep does: what is given
-    beyond the choices is not charged in the tables. Bounds are then those of the separable allocator.
+    Every iteration adds to the matching until it is maximal, which it is after P at the latest. With fewer iterations a
+    sweep (`Allocator._sweep`) matches the inputs and outputs that they leave, which takes no turn. With one VL the
+    first iteration leaves nothing.
 
-    Longest wait: `wait_bound`. With round robin, control VL aside, of an input that asks an output without a break: an
-    output that grants to an input does so until the input accepts, which takes it at most P + 1 matches, and then the
-    others come first: P (P + 1) cycles. In addition each of the P - 1 others may begin to ask when the one before
-    has nearly been accepted, which costs that one its P cycles: 2 P^2 cycles in all. Of the VLs of the input that
-    ask for the output at most `vls - 1` go first, so that a VL whose request stays waits at most 2 P^2 `vls`.
+    Where outputs choose by VL (any `vl_arbiter` but round robin), the separable allocator's choices come first, by the
+    VL arbiters. The iterations match the inputs and outputs that these leave, as the separable allocator's sweep does.
+    A flit that goes beyond the choices is not charged in the tables. Bounds are then those of the separable allocator.
+
+    Longest wait: `wait_bound`. With round robin, control VL aside, it is made of these parts for an input that asks an
+    output without a break:
+
+    - An output that grants to an input does so until the input accepts, which takes it at most P + 1 matches. Then the
+      others come first: P (P + 1) cycles.
+    - Each of the P - 1 others may begin to ask when the one before has nearly been accepted. That costs the one before
+      its P cycles: 2 P^2 cycles in all.
+    - At most `vls - 1` VLs of the input that ask for the output go first. So a VL whose request stays waits at most
+      2 P^2 `vls` cycles.
     """
 
     def elaborate(self, platform: object) -> Module:
@@ -50,8 +55,8 @@ class IslipAllocator(Allocator):
         if control_vl is not None:
             control = [Cat(*(self.request[i][p][control_vl] for i in ports)) for p in ports]
 
-        # Bits above the last partner, of each output among the inputs, of each input among the outputs; an
-        # input's last bit is the output for what is thrown away.
+        # Bits above the last partner, of each output among the inputs, of each input among the outputs. The last bit
+        # of an input is the output for flits that are thrown away.
         after_output = [Signal(size, name=f"after_output_{p}") for p in ports]
         after_input = [Signal(size + 1, name=f"after_input_{i}") for i in ports]
         free_inputs: Value = Signal(size, init=(1 << size) - 1, name="all_inputs")
@@ -131,7 +136,7 @@ class IslipAllocator(Allocator):
             data_vls &= ~(1 << control_vl)
         for i in ports:
             match, asking = Signal(size + 1, name=f"match_{i}"), Signal(lanes, name=f"vls_asking_{i}")
-            # Bits above the VL that went last, of each output: turns of VLs for one output do not pass by those
+            # Bits above the VL that went last, for each output: turns of VLs for one output do not pass by those
             # for another.
             after_vl = [Signal(lanes, name=f"after_vl_{i}_{p}") for p in range(size + 1)]
             wants = [*self.request[i], self.alone[i]]

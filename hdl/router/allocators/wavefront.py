@@ -16,14 +16,15 @@ __all__ = ["WavefrontAllocator"]
 class WavefrontAllocator(Allocator):
     """The `SeparableAllocator`, and one exchange that lets one more input in.
 
-    The exchange is an augmenting path of length 3: an input that is still free after the sweep takes an output from
-    another input, if the sweep gave it and that input can go to a free output instead. So the matching is often larger
-    than a maximal one. An input sends a VL in turn among those that ask the output that it was given.
+    The exchange is an augmenting path of length 3. An input that is still free after the sweep takes an output from
+    another input. The sweep must have given that output, and the other input must be able to go to a free output
+    instead. So the matching is often larger than a maximal one. An input sends a VL in turn among those that ask for
+    the output that it was given.
 
-    Priorities and waits are the separable allocator's: what is given beyond the first choices was asked for by none
-    of them, it takes no arbiter's turn and is not charged in the tables of the VL arbiters, as a share that others
-    leave is not. So the bounds of the separable allocator (`wait_bound`) hold as they stand: a first choice is never
-    turned down for the sake of the others.
+    Priorities and waits are the separable allocator's. An output that is given beyond the first choices was asked for
+    by none of them. It takes no arbiter's turn and is not charged in the tables of the VL arbiters, as a share that
+    others leave is not. A first choice is never turned down for the sake of the others. So the bounds of the separable
+    allocator (`wait_bound`) hold as they stand.
 
     Cost: the exchange's path behind the separable allocator's.
     """
@@ -47,8 +48,12 @@ class WavefrontAllocator(Allocator):
         outputs: Value,
         turn: Signal,
     ) -> list[Signal]:
-        """`filled` (for each input the one-hot output that the wavefront gave it) after the exchange. `asks`: of each
-        input, the outputs; `inputs`, `outputs`: those that are free; `turn`: the inputs that come first."""
+        """`filled` (for each input the one-hot output that the wavefront gave it) after the exchange.
+
+        - `asks`: the outputs that each input asks for.
+        - `inputs`, `outputs`: those that are free.
+        - `turn`: the inputs that come first.
+        """
         size, ports = self._ports, range(self._ports)
         movable, wanting, taken, goal = (
             Signal(size, name=name) for name in ("movable", "wanting", "exchanged", "goal")

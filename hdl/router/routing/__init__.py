@@ -29,7 +29,7 @@ ROUTING: dict[str, type[RoutingFunction]] = {
     "table": TableRouting,
     "torus": TorusRouting,
 }
-"""What `RouterConfig.routing` can name."""
+"""The routing functions that `RouterConfig.routing` can name."""
 
 
 def routing_class(config: RouterConfig) -> type[RoutingFunction]:

@@ -12,16 +12,16 @@ __all__ = ["DimensionOrderRouting"]
 
 
 class DimensionOrderRouting(GridRouting):
-    """The packet goes to the destination's column along x, then along y. Ports and route: `GridRouting`. A
-    destination outside the mesh has no port.
+    """The packet goes to the destination's column along x, then along y.
 
-    A packet never turns from y to x, so that no cycle of channels can wait for each other, whatever the size
-    of the mesh.
+    Ports and route are those of `GridRouting`. A destination outside the mesh has no port.
+
+    A packet never turns from y to x. So no cycle of channels can wait for each other, whatever the size of the mesh.
     """
 
     @classmethod
     def decide(cls, config: RouterConfig, arrival: Arrival) -> tuple[int | None, int]:
-        """x before y."""
+        """The port along x, then the port along y, then the node's."""
         x, y = arrival.route % (1 << COORDINATE_BITS), arrival.route >> COORDINATE_BITS
         here, base = arrival.position, cls.first_port(config)
         if x > here["last_x"] or y > here["last_y"]:

@@ -20,8 +20,13 @@ NODE_BITS = HEADER_LAYOUT["destination"].width
 
 
 class TableWriteSignature(wiring.Signature):
-    """Where forwarding tables are written, seen by the function: in `write`, from the next cycle on node `node`
-    (in) is reached by `port` (in), or by none if `known` (in) is low. Rows beyond the table are ignored."""
+    """The port where forwarding tables are written, seen by the function. Members:
+
+    - `write` (in): a row is written, and acts from the next cycle on.
+    - `node` (in): the node that the row is for. Rows beyond the table are ignored.
+    - `port` (in): the port by which the node is reached.
+    - `known` (in): low if the node is reached by none.
+    """
 
     def __init__(self, config: RouterConfig) -> None:
         port_bits = max(1, (config.ports - 1).bit_length())
@@ -45,43 +50,41 @@ class Arrival(NamedTuple):
 
 
 class RoutingFunction(wiring.Component):
-    """Base of the routing functions. One class is all that there is to a function: hardware (`elaborate`), twin
-    (`decide`), header (`route_field`), needs (`check_config`, `check`). Whoever wants to know a way asks the class.
+    """Base of the routing functions.
 
-    Parameters
-    ----------
-    config : RouterConfig
-        The router's.
-    in_port : int
-        Number of the input port that the instance serves: a constant, which takes no logic.
+    One class is all that there is to a function: hardware (`elaborate`), twin (`decide`), header (`route_field`), needs
+    (`check_config`, `check`). Whoever wants to know a way asks the class.
 
-    Members
-    -------
-    route : In(route_bits(config))
-        Low bits of the header's route field.
-    port : Out(P)
-        The output port, one-hot. 0: there is none, and the packet is dropped whole.
-    vl : In(vl_bits), only with `sees_vl` or `changes_vl`
-        VL that the packet came on.
-    out_vl : Out(vl_bits), only with `changes_vl`
-        VL that the packet leaves on. One that does not exist, and the control VL: the packet is dropped. Packets
-        on the control VL keep it, whatever this says.
-    position : In(position_layout), only with a layout
-        Constants of the router, so that one block serves every router of a network.
-    table : Out(TableWriteSignature), only with `uses_table`
-        Writes of the forwarding table.
+    Parameters:
+
+    - `config`: the router's configuration.
+    - `in_port`: number of the input port that the instance serves: a constant, which takes no logic.
+
+    Members (P ports):
+
+    - `route` (in, `route_bits(config)`): low bits of the header's route field.
+    - `port` (out, P): the output port, one-hot. With 0 there is none, and the packet is dropped whole.
+    - `vl` (in, `vl_bits`), only with `sees_vl` or `changes_vl`: VL that the packet came on.
+    - `out_vl` (out, `vl_bits`), only with `changes_vl`: VL that the packet leaves on. A packet is dropped if that VL
+      does not exist or is the control VL. Packets on the control VL keep it, whatever `out_vl` says.
+    - `position` (in, `position_layout`), only with a layout: constants of the router, so that one block serves every
+      router of a network.
+    - `table` (in, `TableWriteSignature`), only with `uses_table`: writes of the forwarding table.
 
     Latency: none, outputs follow inputs in the same cycle (stage 2 has a register behind them). Throughput: a header a
     cycle. Reset: no state but a table's rows, which stay.
 
-    Attributes that a derived class sets: `strips`: the route holds the hops one after the other, and a router takes
-    off the one that it has used. `sees_vl`: the port depends on the VL; packets keep theirs. `changes_vl`: the function
-    chooses the VL, too (`RouterConfig.vl_selection` must be `routing`). `position_layout`, `uses_table`: as above.
+    Attributes that a derived class sets:
+
+    - `strips`: the route holds the hops one after the other, and a router takes off the one that it has used.
+    - `sees_vl`: the port depends on the VL; packets keep theirs.
+    - `changes_vl`: the function chooses the VL, too (`RouterConfig.vl_selection` must be `routing`).
+    - `position_layout`, `uses_table`: as above.
 
     A derived class gives `elaborate` and `decide`, which must agree: `tests/hdl/router/test_routing_twin.py` holds
-    every registered function to it. Its docstring says what the route holds and why packets cannot deadlock, or who
-    checks it. Nothing need be proved for that: `Network` follows all packets by `next_port`, and refuses a cycle of
-    (port, VL) channels.
+    every registered function to it. Its docstring gives the contents of the route, and the reason why packets cannot
+    deadlock or the place where that is checked. Nothing need be proved for that: `Network` follows all packets by
+    `next_port`, and refuses a cycle of (port, VL) channels.
     """
 
     strips = False
@@ -106,12 +109,12 @@ class RoutingFunction(wiring.Component):
 
     @classmethod
     def depends_on_vl(cls) -> bool:
-        """Whether what it says depends on the VL that a packet came on."""
+        """Whether the decision depends on the VL that a packet came on."""
         return cls.sees_vl or cls.changes_vl
 
     @classmethod
     def check_config(cls, config: RouterConfig) -> None:
-        """Raises ConfigError if a router with `config` cannot have this function. A derived class adds its own."""
+        """Raises ConfigError if a router with `config` cannot have this function. A derived class adds its needs."""
         selection = f"RouterConfig.vl_selection = {config.vl_selection!r}"
         if cls.changes_vl and config.vl_selection != "routing":
             raise ConfigError(f"{selection}: routing {config.routing!r} chooses the VL: must be 'routing'")
@@ -122,8 +125,10 @@ class RoutingFunction(wiring.Component):
 
     @classmethod
     def check(cls, network: Topology) -> None:
-        """Raises ValueError, naming the element, if `network` is none that the function can route. A derived class
-        says what it needs; the base refuses tables that it would ignore."""
+        """Raises ValueError, naming the element, if `network` is none that the function can route.
+
+        A derived class says what it needs; the base refuses tables that it would ignore.
+        """
         if network.tables:
             raise ValueError(
                 f"routing {network.router.routing!r} makes its own routes: `tables` must be empty"
@@ -141,8 +146,10 @@ class RoutingFunction(wiring.Component):
 
     @classmethod
     def route_field(cls, network: Topology, router: int, in_port: int, destination: int) -> int:
-        """The header's route field for a packet to node `destination` that enters the network at an input port of
-        `router`: here, the node's number."""
+        """The header's route field for a packet to node `destination` that enters at input port `in_port` of `router`.
+
+        Here it is the node's number.
+        """
         return destination
 
     @classmethod
@@ -154,8 +161,10 @@ class RoutingFunction(wiring.Component):
     def next_port(
         cls, network: Topology, router: int, in_port: int, vl: int, destination: int
     ) -> tuple[int | None, int]:
-        """Output port, None if there is none, and VL at `router`, for a packet to node `destination` that came on VL
-        `vl` of `in_port`."""
+        """Output port, None if there is none, and output VL, at `router`.
+
+        They are those of a packet to node `destination` that came on VL `vl` of `in_port`.
+        """
         route = cls.route_field(network, router, in_port, destination)
         return cls.decide(network.router, Arrival(in_port, vl, route, cls.position_of(network, router)))
 

@@ -9,8 +9,10 @@ __all__ = ["GivenRouting"]
 
 
 class GivenRouting(RoutingFunction):
-    """Base of the functions that follow any routes (`Topology.given_port`); packets keep their VL. Nothing in them
-    keeps routes from deadlock: `Network` checks those that it is given or gives out."""
+    """Base of the functions that follow any routes (`Topology.given_port`); packets keep their VL.
+
+    Nothing in them keeps routes from deadlock: `Network` checks those that it is given or gives out.
+    """
 
     @classmethod
     def check(cls, network: Topology) -> None:

@@ -1,4 +1,4 @@
-"""What routing functions of 2-D meshes and tori have in common: positions, coordinates, where links must be."""
+"""The base of routing functions of 2-D meshes and tori: positions, coordinates, places of links."""
 
 from __future__ import annotations
 
@@ -19,15 +19,19 @@ COORDINATE_BITS = NODE_BITS // 2
 POSITION = data.StructLayout(
     {name: unsigned(COORDINATE_BITS) for name in ("x", "y", "last_x", "last_y")},
 )
-"""Where a router stands in its mesh or torus, and the largest coordinates of it."""
+"""The coordinates of a router in its mesh or torus, and the largest ones there."""
 
 
 class GridRouting(RoutingFunction):
     """Base of the functions whose route holds the destination's coordinates: x in the low 5 bits, y in the next 5.
 
-    Ports: the node at 0, x + 1 at 1, x - 1 at 2, y + 1 at 3, y - 1 at 4; with a management port each one
-    higher. `wraps`: the last router of each row and column is linked to the first one, `shape`: what that is called.
+    Ports: the node at 0, x + 1 at 1, x - 1 at 2, y + 1 at 3, y - 1 at 4; with a management port each one higher.
     Raises ConfigError for a router with fewer ports.
+
+    Attributes that a derived class sets:
+
+    - `wraps`: the last router of each row and column is linked to the first one.
+    - `shape`: the word for such a network.
     """
 
     position_layout = POSITION

@@ -16,9 +16,12 @@ __all__ = ["TableRouting"]
 class TableRouting(GivenRouting):
     """The route holds the destination's node number; the table has its port.
 
-    `forwarding_entries` rows, in a memory read in the same cycle. A row that was not written since the
-    configuration of the chip, a row beyond the table and one without `known` have no port. Reset leaves the
-    rows as they are.
+    The table has `forwarding_entries` rows, in a memory read in the same cycle. Reset leaves the rows as they are.
+    These rows have no port:
+
+    - a row that was not written since the configuration of the chip
+    - a row beyond the table
+    - a row without `known`
 
     Nothing in the router keeps tables from deadlock: `Network` checks those that it is given.
     """

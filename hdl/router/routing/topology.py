@@ -13,12 +13,15 @@ Place = tuple[int, int]
 
 
 class Topology(Protocol):
-    """What `RoutingFunction` may ask of a network; `lanikai.hdl.network.Network` is one. Its fields:
+    """A network as `RoutingFunction` may see it; `lanikai.hdl.network.Network` is one. Its fields:
 
-    - `router`: configuration of every router. `routers`: how many, numbered from 0.
-    - `nodes`: place of each node. `links`: the two places that each link joins.
+    - `router`: configuration of every router.
+    - `routers`: number of routers, which are numbered from 0.
+    - `nodes`: place of each node.
+    - `links`: the two places that each link joins.
     - `neighbours`: for each place of a link, the place at its other end.
-    - `coordinates`: x and y of each router, empty if it has none. `last`: the largest x and y.
+    - `coordinates`: x and y of each router; empty if the network has none.
+    - `last`: the largest x and y.
     - `tables`: for each router its port for each node, -1 for none; empty if the user gave none.
     """
 
@@ -40,12 +43,14 @@ class Topology(Protocol):
     def tables(self) -> tuple[tuple[int, ...], ...]: ...
 
     def given_port(self, router: int, destination: int) -> int:
-        """The port that `tables` have at `router` for node `destination`, or if there are none that of a shortest
-        path; -1 for none."""
+        """The port that `tables` have at `router` for node `destination`, -1 for none.
+
+        Without tables it is the port of a shortest path.
+        """
         ...
 
     def path_from(
         self, router: int, destination: int, *, in_port: int | None = None, vl: int = 0
     ) -> list[Place]:
-        """The places that a packet is sent to from `router` on, the last one that of its node."""
+        """The places that a packet is sent to from `router` on; the last one is that of its node."""
         ...

@@ -12,16 +12,21 @@ __all__ = ["TorusRouting"]
 
 
 class TorusRouting(GridRouting):
-    """The packet goes the shorter way round along x, then along y; where both are as long, upwards. Ports and route:
-    `GridRouting`. A destination outside the torus has no port.
+    """The packet goes the shorter way round along x, then along y; where both ways are as long, upwards.
+
+    Ports and route are those of `GridRouting`. A destination outside the torus has no port.
 
     VLs are pairs, 2c and 2c + 1, for the packets of class c. A packet enters a ring on VL 2c. From the link on that
     closes the ring (the dateline, between the last coordinate and 0) it is on VL 2c + 1. It is delivered on VL 2c. A
     node may send on either VL of the pair.
 
-    No packet goes round a ring far enough to cross the dateline twice, so VL 2c + 1 has no cycle; the links of VL 2c
-    end at the dateline, so it has none; and no packet turns from y to x. The number of VLs must be even, and less
-    than 16: the control VL has no second one.
+    Packets cannot deadlock:
+
+    - No packet goes round a ring far enough to cross the dateline twice, so VL 2c + 1 has no cycle.
+    - The links of VL 2c end at the dateline, so VL 2c has no cycle.
+    - No packet turns from y to x.
+
+    The number of VLs must be even, and less than 16: the control VL has no second one.
     """
 
     changes_vl = True
