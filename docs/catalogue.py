@@ -125,7 +125,7 @@ def docstring(block: type) -> str:
 
 
 def first_sentence(block: type) -> str:
-    """What a block is: its docstring up to the first full stop that ends a sentence."""
+    """The sentence that says what a block is: its docstring up to the first full stop that ends a sentence."""
     paragraph = " ".join(docstring(block).split("\n\n")[0].split())
     match = re.match(r"(.+?)\.(?: (?=[A-Z`])(?<!Trans. )|$)", paragraph)
     return (match[1] if match else paragraph).rstrip(":.") + "."
@@ -191,7 +191,7 @@ def proofs() -> dict[str, list[str]]:
 
 
 def measured(name: str) -> list[dict[str, Any]]:
-    """What was measured of the class `name`: rows of `synthesis.json`."""
+    """The measurements of the class `name`: rows of `synthesis.json`."""
     return [row for row in json.loads((HERE / "synthesis.json").read_text())["rows"] if row["class"] == name]
 
 
