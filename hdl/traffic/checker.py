@@ -1,4 +1,4 @@
-"""Checks every bit of the packets that a sink receives (`packet.py` says what must come)."""
+"""The check of every bit of the packets that a sink receives (`packet.py` has the bits that must come)."""
 
 from __future__ import annotations
 
@@ -24,20 +24,26 @@ class Checker(wiring.Component):
 
     Members:
 
-    - `node` (in): the number of this node. `ordered` (in): check the order.
+    - `node` (in): the number of this node.
+    - `ordered` (in): check the order.
     - `flit` (in, `FlitLayout`), `valid` (in): a flit, taken in this cycle.
-    - `errors` (out, `ERRORS`): what is wrong with this flit, in the same cycle: `structure` (a head inside a
-      packet, a flit outside of one, a packet that ends before or after its header says), `integrity` (a bit
-      is wrong, or the packet is longer than `length_bits` count), `destination` (not for this node), `order`
-      (its packet is not the next of its source and VL).
-    - `identity` (out, `IDENTITY`): of the flit's packet; valid with `known`.
-    - `flits` (out): flits of a good packet that have been recognised with this one: all of the header with
-      its last flit, then one each; 0 for those that are not good.
-    - `done` (out): this is the tail of a packet of which every flit was good. It may be out of order.
+    - `errors` (out, `ERRORS`): the errors of this flit, in the same cycle.
+    - `identity` (out, `IDENTITY`): identity of the flit's packet.
+    - `known` (out): `identity` is valid.
+    - `flits` (out): flits of a good packet that have been recognised with this one. They are all of the header with its
+      last flit, then one each; 0 for flits that are not good.
+    - `done` (out): this is the tail of a packet of which every flit was good. The packet may be out of order.
 
-    A packet with a bad flit is bad from there on. Order: a tail must carry the sequence number that follows
-    the last good one of its source and VL; after an error it goes on from what came. 256 packets lost in a
-    row go unseen there.
+    The errors:
+
+    - `structure`: a head inside a packet, a flit outside of one, or a packet that ends before or after its header says.
+    - `integrity`: a bit is wrong, or the packet is longer than `length_bits` count.
+    - `destination`: the packet is not for this node.
+    - `order`: the packet is not the next one of its source and VL.
+
+    A packet with a bad flit is bad from there on. A tail must carry the sequence number that follows the last good one
+    of its source and VL. After an error of order the numbers go on from the one that came. 256 packets lost in a row go
+    unseen there.
 
     Latency: none. Throughput: a flit a cycle. Reset: outside of any packet; expected sequence numbers stay as they
     are.

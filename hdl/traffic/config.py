@@ -14,7 +14,7 @@ __all__ = ["TrafficConfig"]
 
 
 class TrafficConfig(Config):
-    """One source and one sink a node, and what they hold. All nodes of a network share one configuration."""
+    """One source and one sink a node, and their sizes. All nodes of a network share one configuration."""
 
     link: LinkConfig = Field(default_factory=LinkConfig, description="every node's link")
     nodes: int = Field(16, ge=2, le=1024, description="nodes of the network, numbered from 0")

@@ -15,15 +15,18 @@ __all__ = ["CreditReturn"]
 class CreditReturn(wiring.Component):
     """Gives a credit for every flit of a link, in their order, at most one a cycle.
 
-    Flits are taken at any time; only their credits wait, which the sender cannot tell from a buffer of
-    `sink_flits` a VL that is not emptied.
+    Flits are taken at any time; only their credits wait. The sender cannot tell this from a buffer of `sink_flits` a VL
+    that is not emptied.
 
-    Members: `rx` (in, `LinkSignature`): watched, and answered with credits; `hold` (in): give none; `stall`
-    (in, 8): give none in so many of 256 cycles, at random; `load` (in), `word` (in, 32): state of these
-    random numbers. `idle` (out): no credit is owed or on the link, and the random numbers stand still.
+    Members:
 
-    Latency: the credit of a flit in cycle t is on the link in t + 2. Throughput: one a cycle. Reset: none
-    owed.
+    - `rx` (in, `LinkSignature`): the link, which is watched and answered with credits.
+    - `hold` (in): give no credit.
+    - `stall` (in, 8): give no credit in so many of 256 cycles, at random.
+    - `load` (in), `word` (in, 32): state of these random numbers.
+    - `idle` (out): no credit is owed or on the link, and the random numbers stand still.
+
+    Latency: the credit of a flit in cycle t is on the link in t + 2. Throughput: one a cycle. Reset: no credit is owed.
     """
 
     def __init__(self, config: TrafficConfig) -> None:

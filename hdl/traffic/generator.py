@@ -1,9 +1,9 @@
-"""When packets are born, and what they are: the random processes of a source's classes.
+"""The births of packets: the random processes of a source's classes.
 
-One event of one class is served in a cycle: a birth, or a step of a class's process ahead of time. A class
-keeps `due`, the time of its next birth, and a birth carries `due` and not the time at which it was served. So
-the processes are exact though events wait for each other, and though a full queue puts births off: a short
-queue behaves as an infinite one, except that a class then waits with packets for other VLs too.
+One event of one class is served in a cycle: a birth, or a step of a class's process ahead of time. A class keeps
+`due`, the time of its next birth. A birth carries `due` and not the time at which it was served. So the processes are
+exact though events wait for each other, and though a full queue puts births off. A short queue behaves as an infinite
+one, except that a class then waits with packets for other VLs too.
 """
 
 from __future__ import annotations
@@ -41,31 +41,38 @@ class Generator(wiring.Component):
 
     Members:
 
-    - `node` (in, `node_bits`): this node's number. `control` (in, `CONTROL`).
+    - `node` (in, `node_bits`): this node's number.
+    - `control` (in, `CONTROL`): from the measurement.
     - `access` (in, `ACCESS`), `answer` (out, 32): class pages, route rows (their VL), trace rows, DEFERRED.
     - `load` (in, 4), `word` (in, 32), `load_class` (in, class number): words of the state of a class's random numbers.
     - `birth` (out, `Birth`), `birth_vl` (out), `birth_valid` (out): a packet for the queue of its VL.
     - `full` (in, `vls`): queues that take none.
     - `behind` (out): a class has tagged packets yet to be born.
-    - `idle` (out): nothing is to be done in this cycle. Nor in one after it, before the `due` of a class that is
-      `waiting` and while `control`'s other fields, `full` and `access` stay as they are.
-    - `waiting` (out, a bit a class), `due` (out, 32 a class): the cycle in which the class's next packet is born.
+    - `idle` (out): nothing is to be done in this cycle. Nothing is to be done later either, before the `due` of a class
+      that is `waiting`, while `control`'s other fields, `full` and `access` stay as they are.
+    - `waiting` (out, a bit a class): the class waits for the birth of its next packet.
+    - `due` (out, 32 a class): the cycle in which the class's next packet is born.
 
     The processes, with time in cycles and a class's own settings (`class.rdl`), from the start on:
 
-    - random: gaps are 1 + floor(E * SPACING), E exponential of mean 1: the discrete-time Poisson process, in
-      which a packet is born in each cycle with probability 1 - exp(-1 / SPACING). A geometric gap, drawn at
-      once.
+    - random: gaps are 1 + floor(E * SPACING), E exponential of mean 1. This is the discrete-time Poisson process, in
+      which a packet is born in each cycle with probability 1 - exp(-1 / SPACING). The gap is geometric, drawn at once.
     - periodic: births at PHASE, PHASE + SPACING, ...; fractions of a cycle are kept, not lost.
-    - on/off: OFF and ON periods are floor(E * mean). The births are SPACING apart in time spent ON, so that
-      the mean rate is ON / (ON + OFF) / SPACING also when periods are short. It begins with an OFF period.
-    - trace: every INTERVAL a frame of so many flits is cut in packets of LENGTH, the last one shorter (no
-      shorter than a header), born the row's spacing apart: 0 makes a burst, INTERVAL / packets is the input
+    - on/off: OFF and ON periods are floor(E * mean). The births are SPACING apart in time spent ON. So the mean rate is
+      ON / (ON + OFF) / SPACING also when periods are short. The process begins with an OFF period.
+    - trace: every INTERVAL a frame of so many flits is cut in packets of LENGTH. The last one is shorter, but no
+      shorter than a header. Packets are born the row's spacing apart: 0 makes a burst, INTERVAL / packets is the input
       regulator of yum-2006 7.1.
 
-    Every event takes a new pair of random numbers: `total[32:]` for E, `total[8:32]` for a uniform
-    destination, `raw[0:12]` for the hot spot, `raw[16:32]` for the VL. A birth chooses destination and VL of
-    the birth after. A class starts (is primed) within `classes` cycles of the start.
+    Every event takes a new pair of random numbers:
+
+    - `total[32:]` for E
+    - `total[8:32]` for a uniform destination
+    - `raw[0:12]` for the hot spot
+    - `raw[16:32]` for the VL
+
+    A birth chooses destination and VL of the birth after. A class starts (is primed) within `classes` cycles of the
+    start.
 
     Latency: a packet is born in the cycle in which it is due, or later: while its queue is full, or other classes
     have their events. Throughput: one event a cycle. Reset: all classes off.
@@ -99,13 +106,13 @@ class Generator(wiring.Component):
         config, control = self._config, self.control
         count = config.classes
         m.submodules.settings = settings = ClassSettings(config)
-        # A generator a class, so that what a class does follows from its own seed, whatever holds up the others.
+        # A generator a class, so that a class's packets follow from its own seed, whatever holds up the others.
         generators = [Xoroshiro() for _ in range(count)]
         for c, one in enumerate(generators):
             m.submodules[f"random_{c}"] = one
         m.submodules.arbiter = arbiter = RoundRobinArbiter(size=count)
 
-        # What is looked at in every cycle stands in registers: what a class has to do, and when.
+        # Registers hold the values that are looked at in every cycle: the next event of a class, and its time.
         primed, need_on, need_off, need_frame, fetching = (
             Signal(count, name=n) for n in ("primed", "need_on", "need_off", "need_frame", "fetching")
         )
@@ -168,8 +175,8 @@ class Generator(wiring.Component):
 
         # An exponential draw, in cycles.
         draw = exponential(m, total[32:])
-        # 36 bits hold a period of 24 and a spacing of 32 bits; the product has 57, which a simulator handles as one
-        # number.
+        # 36 bits hold a period of 24 and a spacing of 32 bits. The product has 57 bits, which a simulator handles as
+        # one number.
         mean, drawn = Signal(24 + SPACING_FRACTION), Signal(32)
         period = Mux(needs_on, settings.on.cycles, settings.off.cycles)
         m.d.comb += [
@@ -260,9 +267,13 @@ class Generator(wiring.Component):
         return m
 
     def _state(self, m: Module, number: Value, write: Value) -> tuple[data.View, data.View]:
-        """State of class `number`, and what it becomes: `horizon`, the end of the ON period or the time of
-        the next frame; `spacing` and `left` (flits) of the frame, next `row`; next `turn` and `destination`.
-        Set up when the class is primed, but for `turn`."""
+        """State of class `number`, and its next state. All but `turn` is set up when the class is primed.
+
+        - `horizon`: the end of the ON period, or the time of the next frame.
+        - `spacing` and `left` (flits): those of the frame.
+        - `row`: the next row.
+        - `turn` and `destination`: the next ones.
+        """
         parts: list[dict[str, int]] = [
             {"horizon": 32, "spacing": 32},
             {"left": 24, "row": 16, "turn": 4, "destination": self._config.node_bits},

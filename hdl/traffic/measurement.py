@@ -1,4 +1,4 @@
-"""Warm-up, window, drain: which packets count, and when they have all arrived."""
+"""The measurement: warm-up, window, drain, the packets that count, and the time when they have all arrived."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from .ports import CONTROL, MEASUREMENT, MEASUREMENT_NODE, REQUEST, RESPONSE, Ph
 __all__ = ["MOST_MEASURED_CYCLES", "MOST_WARMUP_CYCLES", "Measurement"]
 
 STEADY_CYCLES = 8
-"""The drain is over when nothing has been outstanding for so long: births and arrivals pass registers on
-their way, a birth 2 cycles and an arrival no fewer, so 4 would do."""
+"""Cycles without anything outstanding after which the drain is over.
+
+Births and arrivals pass registers on their way, a birth 2 cycles and an arrival no fewer. So 4 would do.
+"""
 
 
 MOST_WARMUP_CYCLES = 1 << 31
@@ -33,26 +35,30 @@ class Measurement(wiring.Component):
     - `request` (in, `REQUEST`), `response` (out, `RESPONSE`): `measurement.rdl`, at node `MEASUREMENT_NODE`.
     - `control` (out, `CONTROL`): to all nodes.
     - `born`, `done`, `behind` (in, `nodes` each): from the nodes.
-    - `phase` (out, `Phase`), `verdict` (out, `Verdict`).
+    - `phase` (out, `Phase`): the phase of the measurement.
+    - `verdict` (out, `Verdict`): its result.
     - `event` (out): changes its value when the phase changes, for a coroutine to wait for.
 
-    A start stops the sources and clears the statistics (`clear_cycles`, and until the tagged packets of a
-    saturated measurement before it have arrived, LIMIT cycles at most), then the sources make packets for
-    WARMUP, WINDOW and the drain. Packets born in the window are tagged; only they count for latencies, and
-    the drain lasts until all of them have arrived. Untagged packets go on being made, so that the last tagged
-    ones meet the same load as the first. Verdict COMPLETE: every tagged packet has arrived. SATURATED: LIMIT
-    cycles of draining did not suffice, so the means of what has arrived are too small and must not be used.
+    A start stops the sources and clears the statistics. This takes `clear_cycles`, and lasts until the tagged packets
+    of a saturated measurement before it have arrived, LIMIT cycles at most. Then the sources make packets for WARMUP,
+    WINDOW and the drain. Packets born in the window are tagged. Only they count for latencies, and the drain lasts
+    until all of them have arrived. Untagged packets go on being made, so that the last tagged ones meet the same load
+    as the first. The verdicts:
 
-    A source's queue that grows during the window takes about (offered - accepted) / accepted * WINDOW cycles
-    to drain: so a LIMIT of 0.05 * WINDOW (and a few times the network's latency) tells a network that accepts
-    less than 0.95 of the load. Packets that were lost in the network end in SATURATED too; the sinks' errors
-    and the routers' counters tell why.
+    - COMPLETE: every tagged packet has arrived.
+    - SATURATED: LIMIT cycles of draining did not suffice. So the means of the packets that have arrived are too small
+      and must not be used.
+
+    A source's queue that grows during the window takes about (offered - accepted) / accepted * WINDOW cycles to drain.
+    So a LIMIT of 0.05 * WINDOW (and a few times the network's latency) tells a network that accepts less than 0.95 of
+    the load. Packets that were lost in the network end in SATURATED too; the sinks' errors and the routers' counters
+    tell why.
 
     After the verdict the sources stop, unless CONTROL.go_on. Latency: the phases' cycles, as above. Throughput: one
     measurement at a time. Reset: idle, no verdict.
 
-    `control.now` counts modulo 2^32, and may wrap in a measurement: times are compared by their differences. What is
-    counted from a start on does not wrap within `MOST_WARMUP_CYCLES`, and `MOST_MEASURED_CYCLES` of window and drain.
+    `control.now` counts modulo 2^32, and may wrap in a measurement: times are compared by their differences. Counts
+    from a start on do not wrap within `MOST_WARMUP_CYCLES`, and `MOST_MEASURED_CYCLES` of window and drain.
     """
 
     def __init__(self, config: TrafficConfig) -> None:
@@ -155,7 +161,7 @@ class Measurement(wiring.Component):
         drained: Signal,
         peak: Signal,
     ) -> None:
-        """Software's side."""
+        """Adds the registers, as software sees them."""
         request = self.request
         mine = request.valid & (request.node == MEASUREMENT_NODE)
         control, status = MEASUREMENT["CONTROL"].fields, MEASUREMENT["STATUS"].fields

@@ -1,7 +1,7 @@
-"""Messages that a host posts and is told of one by one: what a command and an event hold.
+"""Messages that a host posts and is told of one by one: the layouts of a command and an event.
 
-A message is one packet of the synthetic kind (`packet.py`), its tag in the place of the time of birth. So its contents
-follow from source, destination, VL, tag and number, and the receiving node checks every bit of every flit.
+A message is one packet of the synthetic kind (`packet.py`), with its tag in the place of the time of birth. So its
+contents follow from source, destination, VL, tag and number, and the receiving node checks every bit of every flit.
 """
 
 from __future__ import annotations
@@ -29,8 +29,13 @@ COMMAND = data.StructLayout(
         "not_before": unsigned(NOW_BITS),
     }
 )
-"""Send a message: to node `destination` on `vl`, `flits` long (the header's flits at least, the configuration's
-`max_packet_flits` at most), once the time is `not_before`: modulo 2^32, and less than 2^31 cycles ahead or behind."""
+"""A command to send a message.
+
+- `destination`, `vl`: the node that it goes to, and the VL.
+- `flits`: its length, from the header's flits to the configuration's `max_packet_flits`.
+- `not_before`: the time from which on it is sent, modulo 2^32, less than 2^31 cycles ahead or behind.
+- `tag`: its tag.
+"""
 
 EVENT = data.StructLayout(
     {
@@ -44,6 +49,11 @@ EVENT = data.StructLayout(
         "arrived": unsigned(NOW_BITS),
     }
 )
-"""Node `node` has received the last flit of a message (`whole`) of `flits` flits that `source` sent on `vl`, every bit
-as it should be, or has found `errors` in a flit (then the rest says little). `arrived`: the cycle in which that flit
-was on the node's link."""
+"""A message that has arrived, or an error in a flit.
+
+- `node`: the node that received it.
+- `whole`: the flit is the last one of a message, with every bit as it should be.
+- `errors`: the errors of the flit. With an error the other fields say little.
+- `source`, `vl`, `flits`, `tag`: sender, VL, length and tag of the message.
+- `arrived`: the cycle in which the flit was on the node's link.
+"""

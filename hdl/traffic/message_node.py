@@ -1,4 +1,4 @@
-"""A network node that sends what a host posts, message by message, and tells it of every message that arrives."""
+"""A network node that sends a host's messages one by one, and tells the host of every message that arrives."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class MessageNode(wiring.Component):
     - `now` (in, 32): the time that all nodes share, one more in every cycle.
     - `tx` (out, `LinkSignature`), `rx` (in, `LinkSignature`): the network link.
     - `request` (in, `REQUEST`): writes to `route_address` set the route to a destination; nothing can be read.
-    - `command` (in, stream of `COMMAND`): messages to send, a queue a VL of `queue_packets`. A message whose queue is
+    - `command` (in, stream of `COMMAND`): messages to send, a queue of `queue_packets` a VL. A message whose queue is
       full, or whose time has not come, holds up those behind it.
     - `event_valid` (out), `event` (out, `EVENT`): a message has arrived, or an error; it must be taken at once.
     - `settled` (out): no message waits or is on its way out, and all credits of both links are home.
     - `activity` (out): it sends a flit, for a watchdog.
 
-    `ordered`: report messages of a source, destination and VL that come out of order. `config.classes`,
+    With `ordered` it reports messages of a source, destination and VL that come out of order. `config.classes`,
     `trace_frames` and the histogram's settings are not used.
 
-    Latency: the head of a command taken in cycle t is on an idle link in t + 2, plus `delay_cycles`; the event of a
+    Latency: the head of a command taken in cycle t is on an idle link in t + 2, plus `delay_cycles`. The event of a
     tail on `rx` in cycle t is there in t + 2. Throughput: a command and an event a cycle, a flit a cycle each way.
     Reset: queues empty, credits home; routes stay as they are.
     """
@@ -98,7 +98,7 @@ class MessageNode(wiring.Component):
 
     @staticmethod
     def _count(m: Module, more: Value, less: Value, most: int, name: str) -> Signal:
-        """A register: how often `more` came, less how often `less` did; at most `most`, so it never wraps."""
+        """A register: the number of times that `more` came, less those of `less`; at most `most`, so it never wraps."""
         count = Signal(range(most + 1), name=name)
         with m.If(more & ~less):
             m.d.sync += count.eq(count + 1)
@@ -130,7 +130,7 @@ class MessageNode(wiring.Component):
             checker.valid.eq(arrived),
             here.addr.eq(flit.vl),
             before.eq(Mux(flit.head, 0, here.data)),
-            # Stands still at its end: one that is too long is told as such, and not as a short one.
+            # The count stands still at its end: a message that is too long is told as such, and not as a short one.
             length.eq(Mux(before.all(), before, before + 1)),
             there.addr.eq(flit.vl),
             there.data.eq(length),

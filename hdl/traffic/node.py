@@ -20,22 +20,28 @@ class TrafficNode(wiring.Component):
 
     Members:
 
-    - `node` (in, `node_bits`): its number, a constant of the network's top, so that one block serves all
-      nodes.
+    - `node` (in, `node_bits`): its number, a constant of the network's top, so that one block serves all nodes.
     - `tx` (out, `LinkSignature`), `rx` (in, `LinkSignature`): the network link.
-    - `request` (in, `REQUEST`), `response` (out, `RESPONSE`): set-up and read-out; the answer `READ_CYCLES`
-      later, zeros otherwise.
+    - `request` (in, `REQUEST`): set-up and read-out.
+    - `response` (out, `RESPONSE`): the answer `READ_CYCLES` later, zeros otherwise.
     - `control` (in, `CONTROL`): from the measurement.
-    - `born`, `done` (out): a tagged packet was born, has arrived. `behind` (out): tagged packets are yet to
-      be born. For the measurement.
+    - `born` (out): a tagged packet was born, for the measurement.
+    - `done` (out): a tagged packet has arrived, for the measurement.
+    - `behind` (out): tagged packets are yet to be born, for the measurement.
     - `activity` (out): it sends a flit, for a watchdog.
-    - `quiet` (out): nothing is sent, checked or counted. After `settle_cycles(config)` such cycles in a row no register
-      changes any more until a flit or a request comes, a field of `control` other than `now` changes, or `now`
-      reaches the `due` (out, 32 a class) of a class that is `waiting` (out, a bit a class): a simulator may stop the
-      clock of this node (`sim/native/blocks.h`).
+    - `quiet` (out): nothing is sent, checked or counted.
+    - `waiting` (out, a bit a class): classes that wait for the birth of their next packet.
+    - `due` (out, 32 a class): the cycle of that birth.
 
-    Latency: `READ_CYCLES` from `request` to `response`; of packets, that of `Source` and `Sink`. Throughput: a flit
-    a cycle each way. Reset: as its parts.
+    After `settle_cycles(config)` cycles of `quiet` in a row no register changes any more until one of these events. A
+    simulator may stop the clock of this node until then (`sim/native/blocks.h`).
+
+    - A flit or a request comes.
+    - A field of `control` other than `now` changes.
+    - `now` reaches the `due` of a class that is `waiting`.
+
+    Latency: `READ_CYCLES` from `request` to `response`; for packets that of `Source` and `Sink`. Throughput: a flit a
+    cycle each way. Reset: that of its parts.
     """
 
     def __init__(self, config: TrafficConfig) -> None:
@@ -123,8 +129,11 @@ class TrafficNode(wiring.Component):
 
 
 def settle_cycles(config: TrafficConfig) -> int:
-    """Quiet cycles after which nothing in a node changes by itself: a flit or credit on a long wire takes
-    `delay_cycles`, a link has carried its last flit after den / num, and a request has its answer, a flit is counted
-    and its packet reported within five."""
+    """Quiet cycles after which nothing in a node changes by itself.
+
+    - A flit or credit on a long wire takes `delay_cycles`.
+    - A link has carried its last flit after den / num.
+    - Within five cycles a request has its answer, a flit is counted, and its packet is reported.
+    """
     link = config.link
     return 5 + link.delay_cycles - (-link.rate_den // link.rate_num)

@@ -3,16 +3,17 @@
 It has the place of a real packet's route and destination (`hdl/packet.py`), so that any router forwards it:
 
 - The header's first 56 bits are the real ones: kind (DATA), service level, route.
-- `check` (8 bits): the XOR of bits 0-7 and of the eight bytes of bits 64-127, inverted in part
-  (`CHECK_SEED`), so that a header of zeros is wrong too. It finds every change of one bit. The route is not
-  in it, as routers consume it.
+- `check` (8 bits) is the XOR of bits 0-7 and of the eight bytes of bits 64-127. It is inverted in part
+  (`CHECK_SEED`), so that a header of zeros is wrong too. It finds every change of one bit. The route is not in it, as
+  routers consume it.
 - The upper 64 bits are the packet's identity, `IDENTITY`.
 
-Flit i after the header holds `body_word(key, i, tail)`, i counted from the head of the packet, `key` the XOR
-of the identity's two words: a sink knows every bit that must come. A changed, lost, doubled or foreign flit
-therefore differs, and so does one whose tail flag is wrong. A packet of `header_flits` flits is the header
-alone, with `only` set; nothing shorter exists, since a sink could not tell whose it is. On a 128-bit link
-that is a packet of one flit.
+Flit i after the header holds `body_word(key, i, tail)`. i is counted from the head of the packet, and `key` is the XOR
+of the identity's two words. So a sink knows every bit that must come. A changed, lost, doubled or foreign flit
+therefore differs, and so does one whose tail flag is wrong.
+
+A packet of `header_flits` flits is the header alone, with `only` set. Nothing shorter exists, since a sink could not
+tell whose it is. On a 128-bit link that is a packet of one flit.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ __all__ = [
 ]
 
 BORN_BITS = 27
-"""Width of the time of birth in a packet: latencies up to 134 million cycles; a longer one is told modulo 2^27."""
+"""Width of the time of birth in a packet, for latencies up to 134 million cycles; a longer one is told modulo 2^27."""
 SEQUENCE_BITS = 8
 
 IDENTITY_OFFSET = HEADER_LAYOUT["destination"].offset
@@ -64,20 +65,26 @@ assert IDENTITY["source"].offset + IDENTITY_OFFSET == HEADER_LAYOUT["source"].of
 
 CHECK_SEED = 0x5A
 BODY_STEP = 0x9E3779B9
-"""Odd, so that the words of 2^32 successive flits all differ; 2^32 / golden ratio, so that many bits
-change."""
+"""Difference of the words of successive flits.
+
+It is odd, so that the words of 2^32 successive flits all differ. It is 2^32 / golden ratio, so that many bits change.
+"""
 TAIL_MARK = 0x35A5_3C0F
-"""XORed into the words of a tail, so that the flag and the contents must agree."""
+"""Bits XORed into the words of a tail, so that the flag and the contents must agree."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """What a packet says of itself, as plain numbers.
+    """The identity of a packet, as plain numbers.
 
-    `destination`, `source`: node numbers; `vl`: the VL that its source sent it on; `traffic_class`;
-    `tagged`: born inside the measurement window; `frame_end`: the last packet of a frame; `only`: the header
-    is the whole packet; `born`: cycle of its birth, modulo 2^27; `sequence`: number among the packets of its
-    source, destination and `vl`, modulo 2^8.
+    - `destination`, `source`: node numbers.
+    - `vl`: the VL on which its source sent it.
+    - `traffic_class`: its class.
+    - `tagged`: it was born inside the measurement window.
+    - `frame_end`: it is the last packet of a frame.
+    - `only`: the header is the whole packet.
+    - `born`: cycle of its birth, modulo 2^27.
+    - `sequence`: its number among the packets of its source, destination and `vl`, modulo 2^8.
     """
 
     destination: int = 0
@@ -104,7 +111,7 @@ def check_of(low: int, identity: int) -> int:
 
 
 def key_of(identity: int) -> int:
-    """What the words after the header are derived from, 32 bits."""
+    """The key from which the words after the header are derived, 32 bits."""
     return identity >> 32 ^ identity & 0xFFFFFFFF
 
 

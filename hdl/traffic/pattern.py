@@ -1,8 +1,8 @@
 """Destinations: permutations of the nodes in Python, random choices in RTL.
 
-A permutation gives each node one destination, so a source needs no logic for it: the set-up computes it here
-and writes it to the class's DESTINATION register with `Choice.FIXED`. A permutation table of a user's own
-is written the same way.
+A permutation gives each node one destination, so a source needs no logic for it. The set-up computes it here and
+writes it to the class's DESTINATION register with `Choice.FIXED`. A user's own permutation table is written the same
+way.
 """
 
 from __future__ import annotations
@@ -66,13 +66,18 @@ PERMUTATIONS: dict[str, Callable[[int, int], int]] = {
     "neighbour": _neighbour,
     "tornado": _tornado,
 }
-"""Destination of a node among so many nodes, by the pattern's name. `transpose` takes node numbers row by row
-of a square mesh. A node may be its own destination (the diagonal of a transpose): such a source stays off."""
+"""Destination of a node among so many nodes, by the pattern's name.
+
+`transpose` takes node numbers row by row of a square mesh. A node may be its own destination (the diagonal of a
+transpose): such a source stays off.
+"""
 
 
 def permutation(name: str, nodes: int) -> list[int]:
-    """The destination of every node. Raises ConfigError for an unknown name or a number of nodes that does
-    not suit."""
+    """The destination of every node.
+
+    Raises ConfigError for an unknown name or a number of nodes that does not suit.
+    """
     if name not in PERMUTATIONS:
         raise ConfigError(f"pattern = {name!r}: one of {', '.join(sorted(PERMUTATIONS))}")
     return [PERMUTATIONS[name](node, nodes) for node in range(nodes)]

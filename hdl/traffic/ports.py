@@ -1,4 +1,4 @@
-"""What the blocks of the traffic system share: set-up port, broadcast, address map, declared registers."""
+"""Declarations that the blocks of the traffic system share: set-up port, broadcast, address map, registers."""
 
 from __future__ import annotations
 
@@ -51,8 +51,11 @@ ADDRESS_BITS = 19
 REQUEST = data.StructLayout(
     {"valid": 1, "write": 1, "node": unsigned(11), "address": unsigned(ADDRESS_BITS), "data": 32}
 )
-"""An access of the set-up port, one a cycle, broadcast to all nodes and the measurement: `node` a node's
-number or `MEASUREMENT_NODE`, `address` in bytes, a multiple of 4. It is always taken."""
+"""An access of the set-up port, one a cycle, broadcast to all nodes and the measurement. It is always taken.
+
+- `node`: a node's number or `MEASUREMENT_NODE`.
+- `address`: in bytes, a multiple of 4.
+"""
 RESPONSE = data.StructLayout({"valid": 1, "data": 32})
 """The answer to a read, `READ_CYCLES` after it; zeros in every other cycle, so that answers can be ORed."""
 READ_CYCLES = 3
@@ -64,9 +67,14 @@ ACCESS = data.StructLayout({"read": 1, "write": 1, "address": unsigned(ADDRESS_B
 CONTROL = data.StructLayout(
     {"now": 32, "window_start": 32, "window_cycles": 32, "run": 1, "clear": 1, "window": 1}
 )
-"""What the measurement tells all nodes. `now`: cycles since reset; `run`: make packets; `clear`: clear the
-row (`now`'s low bits) of all statistics; `window`: this is a cycle of the window; `window_start`,
-`window_cycles`: a packet born in these cycles is tagged."""
+"""The measurement's signals to all nodes.
+
+- `now`: cycles since reset.
+- `run`: make packets.
+- `clear`: clear the row (`now`'s low bits) of all statistics.
+- `window`: this is a cycle of the window.
+- `window_start`, `window_cycles`: a packet born in these cycles is tagged.
+"""
 
 CLASS_BASE, CLASS_BYTES = 0x01000, 0x100
 STATISTICS_BASE = 0x02000
@@ -79,8 +87,14 @@ SPACING_FRACTION = 12
 
 
 class Mode(enum.Enum, shape=3):  # type: ignore[call-arg]
-    """How a class makes packets (yum-2006 6.1): not; with exponential gaps; at even gaps; at even gaps within
-    exponential ON periods between exponential OFF periods; as the frames of a trace."""
+    """The process by which a class makes packets (yum-2006 6.1).
+
+    - OFF: it makes none.
+    - RANDOM: with exponential gaps.
+    - PERIODIC: at even gaps.
+    - ON_OFF: at even gaps within exponential ON periods between exponential OFF periods.
+    - TRACE: as the frames of a trace.
+    """
 
     OFF = 0
     RANDOM = 1
@@ -90,8 +104,12 @@ class Mode(enum.Enum, shape=3):  # type: ignore[call-arg]
 
 
 class Choice(enum.Enum, shape=2):  # type: ignore[call-arg]
-    """Destination of a packet: the class's node; any other node; the class's node with the class's fraction,
-    else any other."""
+    """Destination of a packet.
+
+    - FIXED: the class's node.
+    - UNIFORM: any other node.
+    - HOT_SPOT: the class's node with the class's fraction, else any other.
+    """
 
     FIXED = 0
     UNIFORM = 1
@@ -99,8 +117,12 @@ class Choice(enum.Enum, shape=2):  # type: ignore[call-arg]
 
 
 class VlChoice(enum.Enum, shape=2):  # type: ignore[call-arg]
-    """VL of a packet: any of the class's; each in turn; the one in the destination's row of the route
-    memory."""
+    """VL of a packet.
+
+    - RANDOM: any VL of the class's.
+    - IN_TURN: each VL of the class's in turn.
+    - BY_DESTINATION: the VL in the destination's row of the route memory.
+    """
 
     RANDOM = 0
     IN_TURN = 1
@@ -119,7 +141,12 @@ class Phase(enum.Enum, shape=3):  # type: ignore[call-arg]
 
 
 class Verdict(enum.Enum, shape=2):  # type: ignore[call-arg]
-    """Result of the measurement: none yet; every tagged packet has arrived; the limit came first."""
+    """Result of the measurement.
+
+    - NONE: there is none yet.
+    - COMPLETE: every tagged packet has arrived.
+    - SATURATED: the limit came first.
+    """
 
     NONE = 0
     COMPLETE = 1
@@ -127,8 +154,11 @@ class Verdict(enum.Enum, shape=2):  # type: ignore[call-arg]
 
 
 class Birth(data.StructLayout):
-    """A packet in its source's queue. Members: `born` (cycle, modulo 2^27), `destination`, `traffic_class`,
-    `tagged`, `frame_end`, `flits`, `service_level`."""
+    """A packet in its source's queue.
+
+    Members: `born` (cycle, modulo 2^27), `destination`, `traffic_class`, `tagged`, `frame_end`, `flits`,
+    `service_level`.
+    """
 
     def __init__(self, config: TrafficConfig) -> None:
         super().__init__(
@@ -160,12 +190,17 @@ def histogram_address(traffic_class: int, position: int, config: TrafficConfig) 
 
 
 def route_address(destination: int) -> int:
-    """Address of a destination's row (write only): route bits 0-31, and 4 bytes on bits 32-47 with the VL of
-    `VlChoice.BY_DESTINATION` in bits 16-19."""
+    """Address of a destination's row (write only): route bits 0-31.
+
+    4 bytes on are route bits 32-47, with the VL of `VlChoice.BY_DESTINATION` in bits 16-19.
+    """
     return ROUTE_BASE + 8 * destination
 
 
 def trace_address(row: int) -> int:
-    """Address of a frame (write only): its flits (24 bits), and 4 bytes on the cycles between its packets, 12
-    fraction bits: 0 for a burst, interval / packets for a regulated stream."""
+    """Address of a frame (write only): its flits (24 bits).
+
+    4 bytes on are the cycles between its packets, with 12 fraction bits: 0 for a burst, interval / packets for a
+    regulated stream.
+    """
     return TRACE_BASE + 8 * row

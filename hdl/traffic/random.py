@@ -1,5 +1,4 @@
-"""Random numbers in RTL, and exponentially distributed draws from them, with plain Python models bit for
-bit."""
+"""Random numbers in RTL, and exponentially distributed draws from them, with plain Python models bit for bit."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ EXPONENTIAL_FRACTION = 16
 EXPONENTIAL_BITS = 5 + EXPONENTIAL_FRACTION
 """Width of a draw: at most 33 ln 2 = 22.9."""
 TABLE_BITS = 7
-"""The logarithm's table has 2^7 segments: interpolation is off by at most 2^-14/8 = 7.6e-6, half an LSB."""
+"""The logarithm's table has 2^7 segments; interpolation is off by at most 2^-14/8 = 7.6e-6, half an LSB."""
 SLOPE_BITS = 16
 """Bits of the mantissa that interpolate in a segment."""
 
@@ -46,11 +45,10 @@ def _rotate(word: int, by: int) -> int:
 
 
 def seed_words(seed: int, stream: int = 0) -> list[int]:
-    """The four 32-bit words of a generator's state, low words first, from a `seed` and the number of a
-    `stream`.
+    """The four 32-bit words of a generator's state, low words first, from a `seed` and the number of a `stream`.
 
-    By splitmix64 (Steele, Lea, Flood, OOPSLA 2014), as xoroshiro's authors advise: neighbouring seeds give
-    unrelated states, and the state is never all zero (its two halves are images of different numbers).
+    They are made by splitmix64 (Steele, Lea, Flood, OOPSLA 2014), as xoroshiro's authors advise. Neighbouring seeds
+    give unrelated states. The state is never all zero, as its two halves are images of different numbers.
     """
     state = (seed * 0xD1342543DE82EF95 + stream * 0x9E3779B97F4A7C15 * 3 + 0x9E3779B97F4A7C15) & MASK64
     words = []
@@ -65,7 +63,7 @@ def seed_words(seed: int, stream: int = 0) -> list[int]:
 
 
 def xoroshiro(words: list[int]) -> Iterator[tuple[int, int]]:
-    """The numbers (`total`, `raw`) of a `Xoroshiro` whose state is `words`: first before any step."""
+    """The numbers (`total`, `raw`) of a `Xoroshiro` whose state is `words`; the first pair is that before any step."""
     s0, s1 = words[0] | words[1] << 32, words[2] | words[3] << 32
     while True:
         yield (s0 + s1) & MASK64, s0
@@ -79,8 +77,9 @@ class Xoroshiro(wiring.Component):
 
     Members:
 
-    - `total` (out, 64): the generator's output. `raw` (out, 64): half of its state, for choices that need
-      more bits; the pair takes every value once in a period, so the two are independent of each other.
+    - `total` (out, 64): the generator's output.
+    - `raw` (out, 64): half of its state, for choices that need more bits. The pair of `total` and `raw` takes every
+      value once in a period, so the two are independent of each other.
     - `step` (in): both change in the next cycle.
     - `load` (in, 4), `word` (in, 32): bit i loads word i of the state (`seed_words`).
 
@@ -123,12 +122,11 @@ def exponential_value(random: int) -> int:
 
 
 def exponential(m: Module, random: Value) -> Signal:
-    """An exponential draw of mean 1 from 32 uniform bits, `EXPONENTIAL_BITS` wide, 16 fraction bits;
-    combinational.
+    """An exponential draw of mean 1 from 32 uniform bits, `EXPONENTIAL_BITS` wide, 16 fraction bits; combinational.
 
-    The inverse distribution function: with u = (random + 1/2) / 2^32 = 2^-(1 + z) * (1 + f), z the zeros
-    above its first one, -ln u = (1 + z) ln 2 - ln(1 + f), the last from a table of 128 segments with linear
-    interpolation. Mean and deviation are 1 within 1e-4.
+    It is the inverse distribution function. With z the zeros above the first one of `random`,
+    u = (random + 1/2) / 2^32 = 2^-(1 + z) * (1 + f) gives -ln u = (1 + z) ln 2 - ln(1 + f). The last term comes from a
+    table of 128 segments with linear interpolation. Mean and deviation are 1 within 1e-4.
     """
     mantissa: Value = Cat(Const(1, 1), random)
     zeros: list[Value] = []

@@ -1,4 +1,4 @@
-"""A rate control unit at work: flows that always have a packet, a link that sends them, and what each of them got."""
+"""A rate control unit at work: flows that always have a packet, a link that sends them, and the counts of each flow."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from ..nic.rtc import Rtc
 __all__ = ["COUNTS", "SETUP", "RateServer"]
 
 SETUP = data.StructLayout({"toggle": 1, "flow": 10, "idt": 32, "ndt": 32})
-"""A change of `toggle` gives `flow` an IDT and an NDT (ticks; the clock stands at 0 until the server runs) and a packet
-for ever."""
+"""A change of `toggle` gives `flow` an IDT and an NDT, in ticks, and a packet for ever.
+
+The clock stands at 0 until the server runs.
+"""
 COUNTS = data.StructLayout({"packets": 32, "first": 40, "last": 40})
-"""Of a flow, while counting: packets dispatched, and the cycles of the first and of the last of them."""
+"""Counts of a flow, while counting: packets dispatched, and the cycles of the first and of the last of them."""
 
 
 class RateServer(wiring.Component):
@@ -25,12 +27,14 @@ class RateServer(wiring.Component):
 
     Members:
 
-    - `setup` (in, `SETUP`), `set_up` (out): follows `setup.toggle` when that flow has its values and its packet.
+    - `setup` (in, `SETUP`): a flow with its values.
+    - `set_up` (out): follows `setup.toggle` when that flow has its values and its packet.
     - `run` (in): the clock ticks and packets are dispatched.
     - `service` (in, 16): cycles for which a packet takes the link; at least 4.
-    - `counting` (in): what is dispatched now counts.
+    - `counting` (in): a packet that is dispatched now counts.
     - `busy_cycles` (out, 40): cycles of counting in which the link was taken.
-    - `select` (in, a flow), `counts` (out, `COUNTS`): two cycles later, while it does not run.
+    - `select` (in): a flow.
+    - `counts` (out, `COUNTS`): its counts, two cycles later, while the server does not run.
 
     The link takes the flow on offer as soon as it is free. No flow is ever empty: `last` is never set. Latency: 2
     cycles from `select` to `counts`. Throughput: a packet in `service` cycles. Reset: as after power-on; there is
@@ -58,7 +62,7 @@ class RateServer(wiring.Component):
         m.submodules.rtc = rtc = Rtc(self.config)
         cycle, ticks = Signal(40), Signal.like(rtc.ticks)
         started = Signal.like(rtc.ticks)
-        # The clock itself never stands still; what the unit sees begins with the run.
+        # The clock itself never stands still; the time that the unit sees begins with the run.
         with m.If(~self.run):
             m.d.sync += started.eq(rtc.ticks)
         m.d.comb += [ticks.eq(Mux(self.run, rtc.ticks - started, 0)), rate.rtc.eq(ticks)]

@@ -25,16 +25,18 @@ class Sender(wiring.Component):
 
     Members:
 
-    - `node` (in), `control` (in, `CONTROL`), `access` (in, `ACCESS`): route rows are written here.
+    - `node` (in): this node's number.
+    - `control` (in, `CONTROL`): from the measurement.
+    - `access` (in, `ACCESS`): route rows are written here.
     - `birth`, `birth_vl`, `birth_valid` (in), `full` (out, `vls`): packets for the queues (`Generator`).
     - `tx` (out, `LinkSignature`): the link.
     - `sent_tail` (out): a packet's last flit is on the link, but for `delay_cycles`.
     - `idle` (out): no packet is in a queue, and no flit in the link's register.
     - `injected_flits`, `wait_packets`, `wait_sum`, `wait_max` (out, `TallySignature`): for the statistics.
 
-    In each cycle in which the link's rate gives a slot, the arbiter picks a VL with a packet and a credit,
-    and its next flit goes to the link's register. A packet's sequence number is its number among those of its
-    destination and VL, which stay in order.
+    In each cycle in which the link's rate gives a slot, the arbiter picks a VL with a packet and a credit. The VL's
+    next flit goes to the link's register. A packet's sequence number is its number among those of its destination and
+    VL, which stay in order.
 
     Latency: a packet born in cycle t can have its head on the link in t + 2. Throughput: a flit a cycle,
     without a gap between packets. Reset: queues empty, credits home; route rows and sequence numbers stay as
@@ -92,8 +94,8 @@ class Sender(wiring.Component):
             credits.spend_vl.eq(vl),
         ]
 
-        # Which flit of its packet each VL sends next. The memory has no reset: `inside` says whose row
-        # counts.
+        # The index of the flit of its packet that each VL sends next. The memory has no reset: `inside` says whose
+        # row counts.
         inside, index = Signal(link.vls), Signal(config.length_bits)
         m.submodules.positions = positions = memory.Memory(shape=config.length_bits, depth=link.vls, init=[])
         here, there = positions.read_port(domain="comb"), positions.write_port()

@@ -18,19 +18,19 @@ PAGE_BITS = (CLASS_BYTES - 1).bit_length()
 
 
 class ClassSettings(wiring.Component):
-    """What software has written in the class pages.
+    """The words that software has written in the class pages.
 
     Members:
 
-    - `access` (in, `ACCESS`), `answer` (out, 32): the pages; the word read in the cycle before, 0 if none of
-      these.
-    - `number` (in, `class_bits`): a class; the registers' names in lower case (out, their layout): its words,
-      in the same cycle.
-    - `is_off`, `is_random`, `is_on_off`, `is_trace` (out, `classes`): modes of all classes; in none of them:
-      periodic.
+    - `access` (in, `ACCESS`): an access of the pages.
+    - `answer` (out, 32): the word read in the cycle before, 0 if it is none of these pages.
+    - `number` (in, `class_bits`): a class.
+    - the registers' names in lower case (out, their layout): the words of that class, in the same cycle.
+    - `is_off`, `is_random`, `is_on_off`, `is_trace` (out, `classes`): modes of all classes. A class that is in none of
+      them is periodic.
 
-    Latency: 1 cycle to read. Throughput: an access a cycle. Reset: all off; other rows keep their contents, zeros
-    at first.
+    Latency: 1 cycle to read. Throughput: an access a cycle. Reset: all classes are off; other rows keep their contents,
+    zeros at first.
     """
 
     def __init__(self, config: TrafficConfig) -> None:

@@ -37,7 +37,7 @@ NODE_NUMBER_BITS = 10
 
 
 class ClassSetup(Config):
-    """What a class of every node does. Loads are in flits a cycle and node."""
+    """The traffic of a class of every node. Loads are in flits a cycle and node."""
 
     mode: Literal["random", "periodic", "on_off", "trace"] = Field("random", description="`ports.Mode`")
     load: float = Field(
@@ -80,7 +80,7 @@ class ClassSetup(Config):
 
     @property
     def mean_load(self) -> float:
-        """Flits a cycle in the long run: of on/off, `load` while ON only. A trace's own is not known here."""
+        """Flits a cycle in the long run. On/off has `load` while ON only. A trace's own load is not known here."""
         return self.load * (
             self.on_cycles / (self.on_cycles + self.off_cycles) if self.mode == "on_off" else 1.0
         )
@@ -92,8 +92,10 @@ class ClassSetup(Config):
         return random_spacing(births) if self.mode == "random" else round(ONE / births)
 
     def destination(self, node: int, config: TrafficConfig) -> int | None:
-        """Where all packets of `node` go; None where each chooses. Raises ConfigError for a pattern that does
-        not suit the network, or a node that does not exist."""
+        """The destination of all packets of `node`; None where each packet has its own.
+
+        Raises ConfigError for a pattern that does not suit the network, or a node that does not exist.
+        """
         if self.pattern == "uniform":
             return None
         if self.pattern == "table" and len(self.table) != config.nodes:
@@ -108,8 +110,11 @@ class ClassSetup(Config):
         return None if self.pattern == "hot_spot" else chosen
 
     def words(self, node: int, config: TrafficConfig) -> list[tuple[str, int]]:
-        """(register, word) pairs that set the class up at `node`, in the order of writing. A node that would
-        send to itself stays off. Raises ConfigError for what the configuration does not have."""
+        """(register, word) pairs that set the class up at `node`, in the order of writing.
+
+        A node that would send to itself stays off. Raises ConfigError for settings that the configuration does not
+        have.
+        """
         link = config.link
         if self.vl_choice != "by_destination" and self.vl_first + self.vl_count > link.vls:
             raise ConfigError(
@@ -173,8 +178,8 @@ def class_seeds(seed: int, node: int, config: TrafficConfig) -> list[tuple[str, 
 def random_spacing(births: float) -> int:
     """SPACING of a random class in which a packet is born in a cycle with probability `births`.
 
-    The gaps are 1 + floor(E * SPACING), which exceed g with probability exp(-g / SPACING): that is (1 -
-    births)^g for SPACING = -1 / ln(1 - births).
+    The gaps are 1 + floor(E * SPACING), which exceed g with probability exp(-g / SPACING). That is (1 - births)^g for
+    SPACING = -1 / ln(1 - births).
     """
     return 0 if births >= 1 else round(-ONE / math.log1p(-births))
 
@@ -183,8 +188,10 @@ def trace_rows(
     frames_flits: Sequence[int], *, packet_flits: int, interval_cycles: int, regulated: bool
 ) -> list[tuple[int, int]]:
     """The trace memory's rows (flits, spacing) of frames of so many flits, all their packets' flits counted.
-    `regulated` spreads a frame's packets over the interval; otherwise they are born at once. Raises
-    ConfigError for a frame that is too large."""
+
+    `regulated` spreads a frame's packets over the interval; otherwise they are born at once. Raises ConfigError for a
+    frame that is too large.
+    """
     rows = []
     for number, flits in enumerate(frames_flits):
         if not 0 <= flits < 1 << 24:

@@ -20,13 +20,19 @@ __all__ = ["Sink"]
 class Sink(wiring.Component):
     """Receives at the full rate of the link, into no buffer: a flit is checked as it comes.
 
-    Members: `node` (in): its number; `control` (in, `CONTROL`); `access` (in, `ACCESS`) and `answer` (out,
-    32): statistics, histogram, SINK and the error registers; `load` (in), `word` (in, 32): random stalls'
-    state; `rx` (in, `LinkSignature`): the link; `done` (out): a tagged packet has arrived whole, 2 cycles
-    after its tail was on the link; `received` (out): any packet has; `idle` (out): nothing is under way.
+    Members:
 
-    A latency is the cycle of the tail on `rx` less that of the birth. Latency: 2 cycles from a tail on `rx` to
-    `done`. Throughput: a flit a cycle. Reset: nothing owed, no error.
+    - `node` (in): its number.
+    - `control` (in, `CONTROL`): from the measurement.
+    - `access` (in, `ACCESS`), `answer` (out, 32): statistics, histogram, SINK and the error registers.
+    - `load` (in), `word` (in, 32): state of the random stalls.
+    - `rx` (in, `LinkSignature`): the link.
+    - `done` (out): a tagged packet has arrived whole, 2 cycles after its tail was on the link.
+    - `received` (out): any packet has arrived whole.
+    - `idle` (out): nothing is under way.
+
+    The latency of a packet is the cycle of its tail on `rx` less that of its birth. Latency: 2 cycles from a tail on
+    `rx` to `done`. Throughput: a flit a cycle. Reset: no credit is owed, there is no error.
     """
 
     def __init__(self, config: TrafficConfig) -> None:
@@ -66,7 +72,7 @@ class Sink(wiring.Component):
             credits.word.eq(self.word),
         ]
 
-        # What the statistics count, in the cycle after the check.
+        # The statistics count these values, in the cycle after the check.
         identity: data.View = Signal(IDENTITY)
         latency, flits, done, tagged = Signal(BORN_BITS), Signal.like(checker.flits), Signal(), Signal()
         m.d.sync += [

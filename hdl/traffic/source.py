@@ -21,13 +21,16 @@ class Source(wiring.Component):
 
     Members:
 
-    - `node` (in): its number. `control` (in, `CONTROL`).
+    - `node` (in): its number.
+    - `control` (in, `CONTROL`): from the measurement.
     - `access` (in, `ACCESS`) and `answer` (out, 32): registers.
     - `load` (in, 4), `word` (in, 32), `load_class` (in): state of a class's random numbers.
     - `tx` (out, `LinkSignature`): the link.
-    - `born` (out): a tagged packet is born in this cycle. `behind` (out): tagged packets are yet to be born.
+    - `born` (out): a tagged packet is born in this cycle.
+    - `behind` (out): tagged packets are yet to be born.
     - `sent_tail` (out): a packet's last flit leaves.
-    - `idle`, `waiting`, `due` (out): nothing is to be done until one of the `waiting` classes is `due` (`Generator`).
+    - `idle` (out): nothing is to be done until one of the `waiting` classes is `due` (`Generator`).
+    - `waiting`, `due` (out): as in `Generator`.
 
     Latency: a packet born (due) in cycle t has its head on an idle link in t + 2, plus `delay_cycles`. Throughput:
     a flit a cycle.

@@ -20,7 +20,10 @@ Kind = Literal["sum", "max", "min"]
 
 
 class TallySignature(wiring.Signature):
-    """An amount for one row, seen by the giver. Members: `valid` (out), `row` (out), `amount` (out)."""
+    """An amount for one row, seen by the giver.
+
+    Members: `valid` (out), `row` (out, `row_bits`), `amount` (out, `amount_bits`).
+    """
 
     def __init__(self, *, row_bits: int, amount_bits: int) -> None:
         super().__init__({"valid": Out(1), "row": Out(row_bits), "amount": Out(amount_bits)})
@@ -29,9 +32,14 @@ class TallySignature(wiring.Signature):
 class Tally(wiring.Component):
     """Rows of `bits` bits; each keeps the sum (modulo 2^bits), maximum or minimum of the amounts given to it.
 
-    Members: `give` (in, `TallySignature`): an amount, one a cycle, in the row from the next cycle on; `clear`
-    (in) and `clear_row` (in): the row starts anew (0, or all ones for a minimum), and an amount of this cycle
-    is lost; `read` (in), `read_row` (in): `value` (out) shows the row in the cycle after.
+    Members:
+
+    - `give` (in, `TallySignature`): an amount, one a cycle, in the row from the next cycle on.
+    - `clear` (in), `clear_row` (in): the row starts anew (0, or all ones for a minimum). An amount of this cycle is
+      lost.
+    - `read` (in), `read_row` (in): a row is read.
+    - `value` (out): that row, in the cycle after.
+
     Reset: rows keep their contents; they start as if cleared.
 
     Latency: 1 cycle from an amount to its row, and to read. Throughput: an amount and a read a cycle.
@@ -78,11 +86,17 @@ class Tally(wiring.Component):
 
 
 class TallyBank(wiring.Component):
-    """A `Tally` with a row a class for each of `specs`: name in lower case of a register of `statistics.rdl`
-    to (bits, amount bits, kind). One of 64 bits is read as two words, the register and the one after it.
+    """A `Tally` with a row a class for each of `specs`.
 
-    Members: the names (in, `TallySignature`); `control` (in, `CONTROL`), for its clear; `access` (in,
-    `ACCESS`) and `answer` (out, 32): the word read in the cycle before, 0 if it is none of these.
+    `specs` maps the name in lower case of a register of `statistics.rdl` to (bits, amount bits, kind). A tally of 64
+    bits is read as two words, the register and the one after it.
+
+    Members:
+
+    - the names (in, `TallySignature`): the amounts.
+    - `control` (in, `CONTROL`): from the measurement, for its `clear`.
+    - `access` (in, `ACCESS`): an access.
+    - `answer` (out, 32): the word read in the cycle before, 0 if it is none of these.
 
     Latency: 1 cycle to read. Throughput: an amount for each tally and a read a cycle.
     """
@@ -125,8 +139,11 @@ class TallyBank(wiring.Component):
 
 
 def bin_of(latency: int, config: TrafficConfig) -> int:
-    """The model of `bin_number`: linear bins of one cycle below 2^s, s = `histogram_sub_bits`, and above that
-    2^s bins an octave, so that a bin's width is at most 2^-s of its latency."""
+    """The model of `bin_number`.
+
+    With s = `histogram_sub_bits`, bins are linear, of one cycle, below 2^s. Above that there are 2^s bins an octave, so
+    that a bin's width is at most 2^-s of its latency.
+    """
     sub = config.histogram_sub_bits
     octave = max(latency.bit_length() - 1 - sub, 0)
     return latency if latency < 1 << sub else (octave << sub) + (latency >> octave)
