@@ -230,9 +230,9 @@ def page() -> str:
     lines = [
         "# Blocks",
         "",
-        "*Made by `docs/generate.py` from the code:* every public component of `hdl/`, with its ports in a small",
-        "configuration (the first instance in the systems of `docs/catalogue.py`, most of them `tiny`). Clock and",
-        "reset are left out. Areas are those of [synthesis.md](synthesis.md).",
+        "*Made by `docs/generate.py` from the code.* This page has every public component of `hdl/`, with its ports",
+        "in a small configuration. That is the first instance in the systems of `docs/catalogue.py`, most of them",
+        "`tiny`. Clock and reset are left out. Areas are those of [synthesis.md](synthesis.md).",
         "",
     ]
     for folder in folders:

@@ -96,8 +96,8 @@ def bench_page() -> str:
         "",
         "*Made by `docs/generate.py` from `docs/bench.json`, a run of `lanikai bench --build --json docs/bench.json`.*",
         "",
-        f"{machine['processor']}, {machine['cores']} cores, {machine['system']}. Thousands of cycles a second of "
-        "processor time, medians; what is measured is said in [speed.md](speed.md).",
+        f"The machine is {machine['processor']}, {machine['cores']} cores, {machine['system']}. The numbers are "
+        "medians, in thousands of cycles a second of processor time. [speed.md](speed.md) says how they are measured.",
         "",
         "| case | under cocotb | model alone | ratio | spread | build, s | MB |",
         "|---|---|---|---|---|---|---|",
