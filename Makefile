@@ -32,7 +32,7 @@ test-full: lint ## Run every test, those that take long too.
 lint: setup ## Run ruff and mypy.
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
-	$(BIN)/python -m mypy -p lanikai.hdl -p lanikai.firmware -p lanikai.sim
+	$(BIN)/python -m mypy -p lanikai.constraints -p lanikai.hdl -p lanikai.firmware -p lanikai.sim
 
 format: setup ## Put every file into the one format.
 	$(BIN)/python -m ruff check --fix .

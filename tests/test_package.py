@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PARTS = ("hdl", "firmware", "sim")
+PARTS = ("constraints", "hdl", "firmware", "sim")
 
 IMPORT_ALL = """
 import importlib, pathlib, pkgutil, sys

@@ -28,18 +28,23 @@ def synth(
     seeds: Annotated[
         int, typer.Option(metavar="N", min=1, max=100, help="Placements, with seeds 1 to N.")
     ] = 3,
+    board: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Place it for this board's device, clock and pins: ulx3s-85f."),
+    ] = None,
     json_file: Annotated[
         str | None,
         typer.Option("--json", metavar="FILE", help="Write the report there; `-`: standard output."),
     ] = None,
 ) -> None:
-    """Synthesize a block for ECP5, out of context: area, clock frequency, critical path.
+    """Synthesize a block for ECP5, out of context or on a board: area, clock frequency, critical path.
 
     Needs Yosys and nextpnr, which pip installs (the extra `fpga`). The same parameters and seeds give the same
     report. Exit status: 0 done; 2 wrong input; 3 a tool is missing; 130 interrupted.
     """
     from rich.console import Console
 
+    from ..errors import UserError
     from ..experiments.framework.results import check_file
     from ..synth import synthesize as tools
     from ..synth.blocks import configure
@@ -49,12 +54,14 @@ def synth(
     config = configure(what, settings or [])
     if json_file not in (None, "-"):
         check_file(Path(json_file), "--json")
+    if board is not None and area_only:
+        raise UserError(f"--board {board}: --area-only places nothing; leave out one of the two")
     numbers = [] if area_only else list(range(1, seeds + 1))
     console = Console(stderr=json_file == "-")
     more = card_blocks(what, config) if report else []
     count = tools.steps(numbers) + sum(tools.steps(numbers if block.clock else []) for block in more)
     with SynthesisProgress(console, what, count) as progress:
-        found = tools.synthesize(what, config, seeds=numbers, progress=progress.step)
+        found = tools.synthesize(what, config, seeds=numbers, progress=progress.step, board=board)
         found = tools.synthesize_blocks(found, more, seeds=numbers, progress=progress.step)
     if json_file == "-":
         sys.stdout.write(found.json_text())

@@ -80,6 +80,12 @@ def show(console: Console, report: SynthesisReport) -> None:
         )
         for name in slowest.path:
             console.print(f"  {name}", highlight=False, markup=False, soft_wrap=True)
+    if board := report.board:
+        kept = "kept by every placement" if board["clock_met"] else "MISSED"
+        console.print(
+            f"board {board['name']}: clock of {board['clock_mhz']:g} MHz at pin {board['clock_pin']}, {kept}",
+            highlight=False,
+        )
     if report.target:
         target = report.target
         console.print(f"target: at most {target['lut4']} LUT4 at {target['fmax_mhz']} MHz", highlight=False)

@@ -76,7 +76,8 @@ class Timing:
 class SynthesisReport:
     """Everything found out about the block `what` with `parameters`, on `device`: `area`, the `modules` it is
     made of (`parse_modules`), a `timing` for each seed, and the `versions` of the tools. `target`: bounds for it,
-    if there are any; `blocks`: reports of its blocks, each alone, by their labels."""
+    if there are any; `blocks`: reports of its blocks, each alone, by their labels. `board`: its `name`, `clock_mhz`,
+    `clock_pin`, and whether every placement keeps to its clock (`clock_met`); None out of context."""
 
     what: str
     parameters: Mapping[str, Any]
@@ -87,6 +88,7 @@ class SynthesisReport:
     versions: Mapping[str, str] = field(default_factory=dict)
     target: Mapping[str, int] | None = None
     blocks: Mapping[str, SynthesisReport] = field(default_factory=dict)
+    board: Mapping[str, Any] | None = None
 
     @property
     def slowest(self) -> Timing | None:
@@ -116,6 +118,7 @@ class SynthesisReport:
                 name: {key: getattr(area, key) for key in CELLS} for name, area in self.modules.items()
             },
             "versions": dict(self.versions),
+            **({"board": dict(self.board)} if self.board else {}),
             **({"target": dict(self.target)} if self.target else {}),
             **(
                 {"blocks": {label: report.as_json() for label, report in self.blocks.items()}}

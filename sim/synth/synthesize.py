@@ -1,4 +1,4 @@
-"""Out-of-context synthesis of a block for ECP5: area by Yosys, clock frequency by nextpnr.
+"""Synthesis of a block for ECP5, out of context or on a board: area by Yosys, clock frequency by nextpnr.
 
 Area is that of the block alone, flattened, with `-nowidelut`. (Otherwise Yosys trades LUT4s for wide multiplexers, by
 chance as much as by design.) Frequency is from Yosys's default flow, with a register on every port of the block, so
@@ -13,23 +13,26 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from lanikai.hdl.config import Config
 
+from ..errors import UserError
 from .blocks import BLOCKS, Block
 from .card_report import TARGETS, CardBlock
+from .device import LARGEST, Device, constraints, device_of, find_board
 from .report import SynthesisReport, Timing, parse_area, parse_modules, parse_timing
 from .tools import NEXTPNR, YOSYS, first_run, require, run_tool
 
-__all__ = ["DEVICE", "TARGET_MHZ", "Progress", "steps", "synthesize", "synthesize_blocks"]
+if TYPE_CHECKING:
+    from lanikai.constraints.board import Board
 
-DEVICE = "LFE5U-85F-6BG756C"
-"""The largest ECP5, in its slowest speed grade: any block fits."""
-_DEVICE_OPTIONS = ("--85k", "--package", "CABGA756", "--speed", "6")
+__all__ = ["TARGET_MHZ", "Progress", "steps", "synthesize", "synthesize_blocks"]
+
 TARGET_MHZ = 125
 """Frequency that nextpnr works towards: above its reach in most blocks, so that it does its best."""
-_TOP, _UNIT = "context", "unit"
-"""Names of the wrapper with registers on every port, and of the block in it."""
+_BOARD, _TOP, _UNIT = "board", "context", "unit"
+"""Names of the block on a board's pins, of the wrapper with registers on every port, and of the block in either."""
 
 Progress = Callable[[str], None]
 """A function that is told the name of each step as it begins."""
@@ -53,18 +56,30 @@ def steps(seeds: Sequence[int]) -> int:
     return 3 + (2 + len(seeds) if seeds else 0)
 
 
-def synthesize(what: str, config: Config, *, seeds: Sequence[int], progress: Progress) -> SynthesisReport:
+def synthesize(
+    what: str, config: Config, *, seeds: Sequence[int], progress: Progress, board: str | None = None
+) -> SynthesisReport:
     """Synthesize the block `what` (a name in `BLOCKS`) with `config`.
 
-    `seeds`: one placement each, none for area alone. The same arguments and versions give the same report. Raises
-    MissingTool before anything is run, SynthesisError.
+    `seeds`: one placement each, none for area alone. `board`: a name in `BOARDS`; the block is placed for its device
+    and clock, behind its pins (`BoardTop`), and not out of context. The same arguments and versions give the same
+    report. Raises MissingTool and UserError before anything is run, SynthesisError.
     """
+    on = None if board is None else find_board(board)
+    device = LARGEST if on is None else device_of(on)
+    if on is not None and BLOCKS[what].external:
+        raise UserError(
+            f"--board {board}: {what} has its memory outside of the FPGA, with more ports than the board has pins"
+        )
     require(YOSYS, *([NEXTPNR] if seeds else []))
     block = BLOCKS[what]
     with tempfile.TemporaryDirectory(prefix="lanikai-synth-") as name:
         folder = Path(name)
         progress("make the RTL")
-        _write(folder, block, config, registered=bool(seeds))
+        _write(folder, block, config, registered=bool(seeds) and on is None)
+        top = _TOP if on is None else _BOARD
+        if seeds and on is not None:
+            _write_on_board(folder, block, config, on)
         progress("start yosys (a minute and 1.7 GB the first time)")
         first_run(YOSYS, folder)
         progress("yosys: area")
@@ -81,16 +96,17 @@ def synthesize(what: str, config: Config, *, seeds: Sequence[int], progress: Pro
         timing: list[Timing] = []
         if seeds:
             progress("yosys: for speed")
-            _yosys(folder, block, _TOP, "synth_ecp5", "write_json speed.json")
+            _yosys(folder, block, top, "synth_ecp5", "write_json speed.json")
             progress("start nextpnr (a minute the first time)")
             first_run(NEXTPNR, folder)
         for seed in seeds:
             progress(f"nextpnr: seed {seed}")
-            timing.append(_place(folder, seed))
+            timing.append(_place(folder, seed, device, out_of_context=on is None))
     return SynthesisReport(
         what=what,
         parameters=config.model_dump(mode="json"),
-        device=DEVICE,
+        device=device.part,
+        board=None if on is None or board is None else _facts(board, on, timing),
         area=area,
         modules=modules,
         timing=timing,
@@ -157,12 +173,36 @@ def _yosys(folder: Path, block: Block, top: str, synthesis: str, last: str) -> N
     run_tool(YOSYS, ["-q", "-s", f"{top}.ys"], folder=folder, log=f"{top}.log")
 
 
-def _place(folder: Path, seed: int) -> Timing:
-    """Place and route `speed.json` out of context."""
+def _write_on_board(folder: Path, block: Block, config: Config, board: Board) -> None:
+    """Write `board.il`, the block behind the board's pins, and `board.lpf`, where the pins are."""
+    from lanikai.hdl.emit import to_rtlil
+
+    from .board_top import BoardTop
+
+    top = BoardTop(block.make(config), name=_UNIT, board=board)
+    (folder / f"{_BOARD}.il").write_text(to_rtlil(top, name=_BOARD))
+    (folder / f"{_BOARD}.lpf").write_text(constraints(board, top.pins, clock="clock"))
+
+
+def _facts(name: str, board: Board, timing: Sequence[Timing]) -> dict[str, Any]:
+    """What a report says of the board: its clock, and whether every placement keeps to it."""
+    mhz = board.clock_hz / 1e6
+    return {
+        "name": name,
+        "clock_mhz": mhz,
+        "clock_pin": board.clock.site,
+        "clock_met": all(one.fmax_mhz >= mhz for one in timing),
+    }
+
+
+def _place(folder: Path, seed: int, device: Device, *, out_of_context: bool) -> Timing:
+    """Place and route `speed.json`, out of context or at the pins of `board.lpf`, whose clock is then aimed at."""
     report = f"seed{seed}.json"
+    free = ["--out-of-context", "--freq", str(TARGET_MHZ)]
+    where = free if out_of_context else ["--lpf", f"{_BOARD}.lpf"]
     arguments = [
-        *(*_DEVICE_OPTIONS, "--json", "speed.json", "--out-of-context", "--seed", str(seed)),
-        *("--freq", str(TARGET_MHZ), "--timing-allow-fail", "--report", report, "--quiet"),
+        *(*device.options, "--json", "speed.json", *where, "--seed", str(seed)),
+        *("--timing-allow-fail", "--report", report, "--quiet"),
     ]
     run_tool(NEXTPNR, arguments, folder=folder, log=f"seed{seed}.log")
     return parse_timing((folder / report).read_text(), seed=seed, prefix=f"{_UNIT}.")

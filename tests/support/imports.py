@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 __all__ = ["PACKAGES", "Modules", "circles", "read_modules", "rooms"]
 
-PACKAGES = ("hdl", "firmware", "sim")
+PACKAGES = ("constraints", "hdl", "firmware", "sim")
 """The layers of `lanikai`, each of which may import those before it."""
 
 

@@ -332,6 +332,40 @@ def test_the_area_of_a_small_block(capsys):
     assert sum(module["lut4"] for module in facts["modules"].values()) == facts["lut4"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("router", "--board", "ulx3s"), "unknown board 'ulx3s'; valid boards: ulx3s-85f"),
+        (
+            ("router", "--board", "ulx3s-85f", "--area-only"),
+            "--board ulx3s-85f: --area-only places nothing; leave out one of the two",
+        ),
+        (
+            ("nic", "--board", "ulx3s-85f"),
+            "--board ulx3s-85f: nic has its memory outside of the FPGA, with more ports than the board has pins",
+        ),
+    ],
+)
+def test_what_cannot_be_placed_on_a_board_is_refused(arguments, says, capsys):
+    with pytest.raises(SystemExit) as ended:
+        program.main(["synth", *arguments])
+    assert ended.value.code == 2 and capsys.readouterr().err == f"lanikai: {says}\n"
+
+
+@pytest.mark.full
+@pytest.mark.xdist_group("yosys")
+def test_a_small_block_on_a_board(capsys):
+    """Placed for its device, its clock at its pin and at the board's frequency."""
+    with pytest.raises(SystemExit) as ended:
+        program.main([*TINY, "--seeds", "1", "--board", "ulx3s-85f", "--json", "-"])
+    assert ended.value.code == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["device"] == "LFE5U-85F-6BG381"
+    assert facts["board"] == {"name": "ulx3s-85f", "clock_mhz": 25.0, "clock_pin": "G2", "clock_met": True}
+    # The same block as without a board: the chains are in no area.
+    assert facts["ff"] == 2 and facts["fmax_mhz"][0] > 200 and "above" in facts["critical_path"]
+
+
 @pytest.mark.full
 @pytest.mark.xdist_group("yosys")
 def test_the_clock_of_a_small_block_and_the_card_without_its_memory(capsys):

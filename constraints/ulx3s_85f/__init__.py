@@ -1,0 +1,1 @@
+"""ULX3S with an LFE5U-85F."""
