@@ -55,7 +55,7 @@ class AmaranthBoard(Board):
 
     @property
     def clock_hz(self) -> int:
-        """Of the platform's default clock."""
+        """The frequency of the platform's default clock."""
         return int(self._found.default_clk_frequency)
 
     @property

@@ -84,11 +84,11 @@ class FirmwareProgram(ABC, Generic[Settings]):
 
     @abstractmethod
     def state(self) -> list[str]:
-        """What it holds and what it waits for, a line each."""
+        """Its state, a line each: what it holds and what it waits for."""
 
     @abstractmethod
     def waiting(self) -> list[str]:
-        """What it waits for, a few words each; nothing if it rests."""
+        """Its waits, a few words each; none if it rests."""
 
     def only_processor(self) -> ProcessorPort:
         """The port of the card's processor. Raises ConfigError for a card with two, of which each has half of the

@@ -39,18 +39,18 @@ class HostInterface(ABC):
 
     @classmethod
     def observed(cls, library: Any) -> Sequence[Observed]:
-        """What of a node's library the watchdog looks at, beside the firmware."""
+        """Parts of a node's library that the watchdog looks at, beside the firmware."""
         return ()
 
     @classmethod
     async def open(cls, libraries: Sequence[Any], nodes: Sequence[int], **settings: Any) -> list[Any]:
-        """What a host program on each of `nodes` is given, in their order: by default the node's library. Raises
-        TypeError for settings that it does not have."""
+        """Prepare for a host program on each of `nodes`; what it is given, in their order: by default the node's
+        library. Raises TypeError for settings that it does not have."""
         if settings:
             raise TypeError(f"{cls.__name__} has no settings: {', '.join(settings)}")
         return [libraries[node] for node in nodes]
 
     @classmethod
     def observed_program(cls, opened: Any) -> Sequence[Observed]:
-        """What of one of `open`'s the watchdog looks at, beside the libraries."""
+        """Parts of one of those that `open` returned that the watchdog looks at, beside the libraries."""
         return ()

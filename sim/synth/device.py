@@ -53,7 +53,7 @@ class Device:
 
     @property
     def options(self) -> list[str]:
-        """What nextpnr is told."""
+        """Arguments by which nextpnr knows it."""
         return [DEVICES[self.name], "--package", PACKAGES[self.package], "--speed", self.speed]
 
 

@@ -185,7 +185,7 @@ def _write_on_board(folder: Path, block: Block, config: Config, board: Board) ->
 
 
 def _facts(name: str, board: Board, timing: Sequence[Timing]) -> dict[str, Any]:
-    """What a report says of the board: its clock, and whether every placement keeps to it."""
+    """Facts of the board for a report: its clock, and whether every placement keeps to it."""
     mhz = board.clock_hz / 1e6
     return {
         "name": name,

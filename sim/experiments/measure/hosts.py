@@ -62,7 +62,8 @@ async def open_programs(
     nodes: Sequence[int] | None = None,
     **settings: Any,
 ) -> list[Any]:
-    """What host programs on `nodes` are given (by default one for each of `libraries`); the watchdog looks at them."""
+    """Prepare for host programs on `nodes` (by default one for each of `libraries`) and have the watchdog look at them.
+    Returns what each is given."""
     from ...host.interfaces import find_interface
 
     kind = find_interface(interface)

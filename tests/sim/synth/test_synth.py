@@ -175,7 +175,7 @@ def test_a_card_is_reported_with_its_blocks_and_against_its_target(capsys, monke
 
     asked = []
 
-    def fake(what, config, *, seeds, progress):
+    def fake(what, config, *, seeds, progress, board=None):
         progress("yosys")
         asked.append((what, list(seeds)))
         area = Area(lut4=len(asked), ff=2, bram=0, carry=0, distributed_ram=0)
@@ -297,7 +297,7 @@ def test_ctrl_c_leaves_no_process(tmp_path):
     tool.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nsleep 987 &\necho $! > {tmp_path}/child\nwait\n")
     tool.chmod(0o755)
     code = (
-        f"from lanikai.sim import synth_tools; synth_tools._path = lambda tool: {str(tool)!r}; "
+        f"from lanikai.sim.synth import tools; tools._path = lambda tool: {str(tool)!r}; "
         "from lanikai.sim.cli.program import main; main()"
     )
     process = subprocess.Popen(
