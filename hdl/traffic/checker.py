@@ -15,7 +15,7 @@ from .packet import CHECK_OFFSET, IDENTITY, SEQUENCE_BITS, body, check_byte
 
 __all__ = ["ERRORS", "Checker"]
 
-ERRORS = data.StructLayout({"structure": 1, "integrity": 1, "order": 1, "destination": 1})
+ERRORS = data.StructLayout({"framing": 1, "integrity": 1, "order": 1, "destination": 1})
 """Kinds of errors, bits as in the ERRORS register."""
 
 
@@ -36,7 +36,7 @@ class Checker(wiring.Component):
 
     The errors:
 
-    - `structure`: a head inside a packet, a flit outside of one, or a packet that ends before or after its header says.
+    - `framing`: a head inside a packet, a flit outside of one, or a packet that ends before or after its header says.
     - `integrity`: a bit is wrong, or the packet is longer than `length_bits` count.
     - `destination`: the packet is not for this node.
     - `order`: the packet is not the next one of its source and VL.
@@ -104,9 +104,9 @@ class Checker(wiring.Component):
 
         word = identity.as_value()
         expected = body(word[:32] ^ word[32:], index, flit.tail, link)
-        structure, integrity, elsewhere = Signal(), Signal(), Signal()
+        framing, integrity, elsewhere = Signal(), Signal(), Signal()
         ends_wrong = Mux(at_last, flit.tail != identity.only, flit.tail & (index < last))
-        m.d.comb += structure.eq((flit.head & was_inside) | ~follows | ends_wrong)
+        m.d.comb += framing.eq((flit.head & was_inside) | ~follows | ends_wrong)
         with m.If(at_last):
             m.d.comb += [
                 integrity.eq((check != check_byte(low, upper)) | (low[:4] != Kind.DATA)),
@@ -119,7 +119,7 @@ class Checker(wiring.Component):
         # A head ends what was bad before; that it came inside a packet does not make its own packet bad.
         m.d.comb += [
             wrong.eq(
-                integrity | elsewhere | (structure & ~(flit.head & was_inside)) | (flit.tail & (index < last))
+                integrity | elsewhere | (framing & ~(flit.head & was_inside)) | (flit.tail & (index < last))
             ),
             good.eq(self.valid & follows & ~wrong & (flit.head | ~was_bad)),
             self.flits.eq(Mux(good & self.known, Mux(at_last, link.header_flits, 1), 0)),
@@ -144,7 +144,7 @@ class Checker(wiring.Component):
             write.addr.eq(place),
             write.data.eq(identity.sequence + 1),
             write.en.eq(self.done),
-            self.errors.structure.eq(self.valid & structure),
+            self.errors.framing.eq(self.valid & framing),
             # Once a packet is bad its later flits say no more.
             self.errors.integrity.eq(self.valid & follows & integrity & (flit.head | ~was_bad)),
             self.errors.destination.eq(self.valid & follows & elsewhere & ~integrity),

@@ -170,7 +170,7 @@ class Sink(wiring.Component):
             | unordered << sink["unordered"].low
             | stall << sink["stall"].low,
             "ERRORS": seen,
-            "STRUCTURE_ERRORS": counts[0],
+            "FRAMING_ERRORS": counts[0],
             "INTEGRITY_ERRORS": counts[1],
             "ORDER_ERRORS": counts[2],
             "DESTINATION_ERRORS": counts[3],

@@ -69,11 +69,11 @@ class Block:
     - `due`: the number of its outputs `due__0`, ... Each is a time of `now` at which it is to be woken if the bit of
       `waiting` is set.
     - `public`: variables that Python reads.
-    - `beside`: lines of Verilog with declarations that stand beside the block in its instance, with `clk` and all ports
-      in reach. They are for pins that no other instance and not the top module sees.
-    - `inner`: the block's pins, and their connections to `beside`.
+    - `glue`: lines of Verilog with declarations around the block in its instance, with `clk` and all ports in reach.
+      They are for pins that no other instance and not the top module sees.
+    - `inner`: the block's pins, and their connections to `glue`.
     - `ports`: ports of the instance that are not the block's (`output told`).
-    - `files`: texts by file name of modules that `beside` needs.
+    - `files`: texts by file name of modules that `glue` needs.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Block:
     settle_cycles: int
     due: int = 0
     public: tuple[str, ...] = ()
-    beside: tuple[str, ...] = ()
+    glue: tuple[str, ...] = ()
     inner: Mapping[str, str] = field(default_factory=dict)
     ports: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class Block:
     @property
     def module(self) -> str:
         """The module around the block that is the model's top: it ties what is constant."""
-        return f"{self.name}_part"
+        return f"{self.name}_instance"
 
     def sources(self) -> dict[str, str]:
         """Texts by file name: the block, one evaluation a cycle, and the module around it."""
@@ -136,7 +136,7 @@ class Block:
         yield ",\n".join(f"  {port}" for port in ports)
         yield ");"
         yield from held
-        yield from (f"  {line}" for line in self.beside)
+        yield from (f"  {line}" for line in self.glue)
         yield f"  {self.name} {self.name} ("
         # `event` is a keyword of Verilog, so Amaranth's Verilog has it as an escaped name.
         escaped = {"event": "\\event "}
@@ -194,7 +194,7 @@ class Composition:
         first = self.blocks[0]
         end = f"{first.prefix}::{_port(first.transmit[0])}_payload"
         yield f"constexpr size_t kFlitBytes = sizeof({end});"
-        yield "using System = parts::Parts<kFlitBytes>;"
+        yield "using System = blocks::System<kFlitBytes>;"
         inputs = {output.input: output for block in self.blocks for output in block.outputs.values()}
         yield "struct Inputs {"
         yield from (f"  uint32_t {name};" for name in inputs)
@@ -245,31 +245,31 @@ class Composition:
         yield f"  auto* const m = new {block.prefix}(context, row.path);"
         yield "  m->clk = 0;"
         yield from (f"  m->{pin} = row.fixed[{i}];" for i, pin in enumerate(block.fixed))
-        yield "  parts::Part part{};"
-        yield "  part.path = row.path;"
-        yield f'  part.module = "{block.module}.{block.name}";'
-        yield "  part.model = m;"
-        yield f"  part.step = parts::step<{block.prefix}>;"
-        yield f"  part.settle_inputs = parts::settle_inputs<{block.prefix}>;"
-        yield "  part.quiet = &m->quiet;"
-        yield f"  part.settle = {block.settle_cycles};"
-        yield "  part.state = m->rootp;"
-        yield "  part.state_bytes = sizeof(*m->rootp);"
+        yield "  blocks::Instance instance{};"
+        yield "  instance.path = row.path;"
+        yield f'  instance.module = "{block.module}.{block.name}";'
+        yield "  instance.model = m;"
+        yield f"  instance.step = blocks::step<{block.prefix}>;"
+        yield f"  instance.settle_inputs = blocks::settle_inputs<{block.prefix}>;"
+        yield "  instance.quiet = &m->quiet;"
+        yield f"  instance.settle = {block.settle_cycles};"
+        yield "  instance.state = m->rootp;"
+        yield "  instance.state_bytes = sizeof(*m->rootp);"
         for name, ends in (("transmit", block.transmit), ("receive", block.receive)):
             for end in ends:
                 pins = ", ".join(f"&m->{_port(end)}_{member}" for member in _LINK)
-                yield f"  part.{name}.push_back({{{pins}}});"
+                yield f"  instance.{name}.push_back({{{pins}}});"
         kinds = {"bit": "kBit", "or": "kOr", "sum": "kSum"}
         for pin, output in block.outputs.items():
             yield (
-                f"  part.outputs.push_back({{parts::Kind::{kinds[output.kind]}, &m->{pin}, sizeof(m->{pin}), "
+                f"  instance.outputs.push_back({{blocks::Kind::{kinds[output.kind]}, &m->{pin}, sizeof(m->{pin}), "
                 f"inputs.{output.input}, row.number, 0}});"
             )
         for pin, name in block.broadcast.items():
-            yield f"  part.broadcasts.push_back({{&top->{name}, &m->{pin}, sizeof(m->{pin})}});"
+            yield f"  instance.broadcasts.push_back({{&top->{name}, &m->{pin}, sizeof(m->{pin})}});"
         if block.due:
-            yield "  part.waiting = &m->waiting;"
-            yield from (f"  part.due.push_back(&m->due_{i});" for i in range(block.due))
+            yield "  instance.waiting = &m->waiting;"
+            yield from (f"  instance.due.push_back(&m->due_{i});" for i in range(block.due))
         yield "  m->eval();"
-        yield "  system.add(std::move(part));"
+        yield "  system.add(std::move(instance));"
         yield "}"

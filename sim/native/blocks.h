@@ -1,6 +1,6 @@
 // A system of blocks that are compiled once each: every instance is an object of its block's model, and the wires
 // between them are copies in memory. So the code of all instances is the same and stays in the processor's caches,
-// and an instance in which nothing happens is not evaluated (`Parts::step`).
+// and an instance in which nothing happens is not evaluated (`System::step`).
 //
 // What it rests on (sim/build/composition.py): outputs of an instance depend on its registers, not on its inputs of the same
 // cycle, but for those that go to the top module; and an instance that has been quiet for its settling time changes
@@ -20,7 +20,7 @@
 
 class VerilatedContext;
 
-namespace parts {
+namespace blocks {
 
 // One end of a link: the flit's wires and those of its credits, as the model has them.
 struct End {
@@ -49,7 +49,7 @@ struct Broadcast {
     uint32_t bytes;
 };
 
-struct Part {
+struct Instance {
     std::string path, module;
     void* model;
     void (*step)(void*);
@@ -99,26 +99,26 @@ void settle_inputs(void* model) {
 
 // `kFlitBytes`: of a payload.
 template <size_t kFlitBytes>
-class Parts {
+class System {
 public:
     // Set up: instances, then links, inputs of the top module, and `start`.
-    uint32_t add(Part part) {
-        parts_.push_back(std::move(part));
-        return static_cast<uint32_t>(parts_.size() - 1);
+    uint32_t add(Instance instance) {
+        instances_.push_back(std::move(instance));
+        return static_cast<uint32_t>(instances_.size() - 1);
     }
     uint32_t input(void* to, uint32_t bytes) {
         inputs_.push_back({to, bytes, std::vector<uint8_t>(bytes < 8 ? 8 : bytes)});
         return static_cast<uint32_t>(inputs_.size() - 1);
     }
     void link(uint32_t from, uint32_t transmit, uint32_t to, uint32_t receive) {
-        const End &a = parts_[from].transmit[transmit], &b = parts_[to].receive[receive];
+        const End &a = instances_[from].transmit[transmit], &b = instances_[to].receive[receive];
         all_flits_.push_back({from, {a.valid, b.valid, a.payload, b.payload, to}});
         all_credits_.push_back({to, {b.credit_valid, a.credit_valid, b.credit_vl, a.credit_vl, from}});
     }
     void start(const uint8_t* attention, const uint32_t* now) {
         attention_ = attention;
         now_ = now;
-        const size_t count = parts_.size();
+        const size_t count = instances_.size();
         gather(all_flits_, flits_, flits_from_);
         gather(all_credits_, credits_, credits_from_);
         awake_.assign(count, 1);
@@ -130,7 +130,7 @@ public:
     // A cycle of all instances that are awake, with the top module's outputs as they are before its edge.
     void step() {
         const uint32_t now = *now_;
-        const uint32_t count = static_cast<uint32_t>(parts_.size());
+        const uint32_t count = static_cast<uint32_t>(instances_.size());
         const bool all = *attention_;
         running_.clear();
         for (uint32_t i = 0; i < count; ++i) {
@@ -146,9 +146,9 @@ public:
             }
         }
         for (const uint32_t i : running_) {
-            Part& part = parts_[i];
-            for (const Broadcast& one : part.broadcasts) std::memcpy(one.to, one.from, one.bytes);
-            part.step(part.model);
+            Instance& instance = instances_[i];
+            for (const Broadcast& one : instance.broadcasts) std::memcpy(one.to, one.from, one.bytes);
+            instance.step(instance.model);
         }
         for (Input& input : inputs_) {
             if (input.merged) std::memset(input.value.data(), 0, input.value.size());
@@ -179,14 +179,14 @@ public:
     // Have every instance that is left out evaluated all the same, and end the program if a register changes.
     void check_all() { checked_ = true; }
 
-    const Part* find(const std::string& path) const {
-        for (const Part& part : parts_) {
-            if (part.path == path) return &part;
+    const Instance* find(const std::string& path) const {
+        for (const Instance& instance : instances_) {
+            if (instance.path == path) return &instance;
         }
         return nullptr;
     }
     uint64_t evaluated() const { return evaluated_; }
-    uint64_t total() const { return cycles_ * parts_.size(); }
+    uint64_t total() const { return cycles_ * instances_.size(); }
 
 private:
     struct Input {
@@ -201,7 +201,7 @@ private:
     };
 
     void gather(const std::vector<Owned>& all, std::vector<Wire>& wires, std::vector<uint32_t>& begins) {
-        for (uint32_t i = 0; i < parts_.size(); ++i) {
+        for (uint32_t i = 0; i < instances_.size(); ++i) {
             begins.push_back(static_cast<uint32_t>(wires.size()));
             for (const Owned& one : all) {
                 if (one.from == i) wires.push_back(one.wire);
@@ -211,9 +211,9 @@ private:
     }
 
     template <size_t kBytes>
-    void pass(const std::vector<Wire>& wires, const std::vector<uint32_t>& begins, uint32_t part) {
-        const Wire* const end = wires.data() + begins[part + 1];
-        for (const Wire* wire = wires.data() + begins[part]; wire != end; ++wire) {
+    void pass(const std::vector<Wire>& wires, const std::vector<uint32_t>& begins, uint32_t instance) {
+        const Wire* const end = wires.data() + begins[instance + 1];
+        for (const Wire* wire = wires.data() + begins[instance]; wire != end; ++wire) {
             const uint8_t valid = *wire->valid;
             *wire->to_valid = valid;
             if (!valid) continue;
@@ -224,8 +224,8 @@ private:
     }
 
     void finish(uint32_t i, uint32_t now) {
-        Part& part = parts_[i];
-        for (Output& output : part.outputs) {
+        Instance& instance = instances_[i];
+        for (Output& output : instance.outputs) {
             const uint64_t value = read(output.from, output.bytes);
             Input& input = inputs_[output.input];
             if (output.kind == Kind::kOr) {
@@ -247,17 +247,17 @@ private:
                 output.last = value;
             }
         }
-        if (!*part.quiet) {
+        if (!*instance.quiet) {
             quiet_cycles_[i] = 0;
             return;
         }
-        if (++quiet_cycles_[i] <= part.settle) return;
+        if (++quiet_cycles_[i] <= instance.settle) return;
         awake_[i] = 0;
         timed_[i] = 0;
         int32_t least = INT32_MAX;
-        for (size_t c = 0; c < part.due.size(); ++c) {
-            if (!(*part.waiting >> c & 1)) continue;
-            const int32_t left = static_cast<int32_t>(*part.due[c] - now);
+        for (size_t c = 0; c < instance.due.size(); ++c) {
+            if (!(*instance.waiting >> c & 1)) continue;
+            const int32_t left = static_cast<int32_t>(*instance.due[c] - now);
             if (!timed_[i] || left < least) least = left;
             timed_[i] = 1;
         }
@@ -265,22 +265,22 @@ private:
     }
 
     void check(uint32_t i) {
-        Part& part = parts_[i];
-        for (const Broadcast& one : part.broadcasts) std::memcpy(one.to, one.from, one.bytes);
-        part.settle_inputs(part.model);
-        const uint8_t* const state = static_cast<const uint8_t*>(part.state);
-        before_.assign(state, state + part.state_bytes);
-        part.step(part.model);
-        part.step(part.model);  // twice, for the clock to be as it was
-        if (std::memcmp(before_.data(), state, part.state_bytes) == 0) return;
+        Instance& instance = instances_[i];
+        for (const Broadcast& one : instance.broadcasts) std::memcpy(one.to, one.from, one.bytes);
+        instance.settle_inputs(instance.model);
+        const uint8_t* const state = static_cast<const uint8_t*>(instance.state);
+        before_.assign(state, state + instance.state_bytes);
+        instance.step(instance.model);
+        instance.step(instance.model);  // twice, for the clock to be as it was
+        if (std::memcmp(before_.data(), state, instance.state_bytes) == 0) return;
         size_t at = 0;
         while (before_[at] == state[at]) ++at;
-        std::fprintf(stderr, "%s changed at byte %zu of %zu though it was quiet\n", part.path.c_str(), at,
-                     part.state_bytes);
+        std::fprintf(stderr, "%s changed at byte %zu of %zu though it was quiet\n", instance.path.c_str(), at,
+                     instance.state_bytes);
         std::exit(3);
     }
 
-    std::vector<Part> parts_;
+    std::vector<Instance> instances_;
     std::vector<Input> inputs_;
     std::vector<Owned> all_flits_, all_credits_;
     std::vector<Wire> flits_, credits_;
@@ -294,4 +294,4 @@ private:
     uint64_t evaluated_ = 0, cycles_ = 0;
 };
 
-}  // namespace parts
+}  // namespace blocks

@@ -48,14 +48,14 @@ bool poked = false;  // Python wrote a signal through its address
 uint64_t cycle = 0;
 Skipper skipper;
 #if LANIKAI_PARTS
-System parts_system;
-VerilatedContext* parts_context = nullptr;
+System blocks_system;
+VerilatedContext* blocks_context = nullptr;
 // The instances outside of the top module: their cycle, before the top's edge, and what they tell it after it.
-void step_parts() { parts_system.step(); }
-void deliver_parts() { if (parts_system.deliver()) top->eval(); }
+void step_blocks() { blocks_system.step(); }
+void deliver_blocks() { if (blocks_system.deliver()) top->eval(); }
 #else
-void step_parts() {}
-void deliver_parts() {}
+void step_blocks() {}
+void deliver_blocks() {}
 #endif
 #if VM_TRACE
 Trace tracer;
@@ -112,10 +112,10 @@ bool toggle(uint64_t time, bool rising) {
         VerilatedVpi::callCbs(cbNextSimTime);
         ran = value_callbacks();
     }
-    if (rising) step_parts();
+    if (rising) step_blocks();
     top->eval();
     if (rising) {
-        deliver_parts();
+        deliver_blocks();
         ++cycle;
     }
     if (ran) settle(false);
@@ -178,8 +178,8 @@ uint64_t lanikai_cycle() { return cycle; }
 void* lanikai_signal(const char* scope, const char* name, uint32_t* bits, uint32_t* bytes) {
     const VerilatedScope* found = context->scopeFind(scope);
 #if LANIKAI_PARTS
-    if (const parts::Part* const part = found ? nullptr : parts_system.find(scope)) {
-        found = parts_context->scopeFind((part->path + "." + part->module).c_str());
+    if (const blocks::Instance* const instance = found ? nullptr : blocks_system.find(scope)) {
+        found = blocks_context->scopeFind((instance->path + "." + instance->module).c_str());
     }
 #endif
     if (!found) return nullptr;
@@ -204,7 +204,7 @@ uint64_t lanikai_skipped() { return skipper.total(); }
 // design has no instances outside of its top module.
 int lanikai_check_quiet() {
 #if LANIKAI_PARTS
-    parts_system.check_all();
+    blocks_system.check_all();
 #endif
     return LANIKAI_PARTS;
 }
@@ -212,8 +212,8 @@ int lanikai_check_quiet() {
 // Evaluations of instances outside of the top module so far; in `total` those that there would have been without rest.
 uint64_t lanikai_evaluated(uint64_t* total) {
 #if LANIKAI_PARTS
-    *total = parts_system.total();
-    return parts_system.evaluated();
+    *total = blocks_system.total();
+    return blocks_system.evaluated();
 #else
     return *total = 0;
 #endif
@@ -225,10 +225,10 @@ uint64_t lanikai_bare(uint64_t cycles) {
     timespec begin, end;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
     for (uint64_t i = 0; i < cycles; ++i) {
-        step_parts();
+        step_blocks();
         top->clk = 1;
         top->eval();
-        deliver_parts();
+        deliver_blocks();
         top->clk = 0;
         top->eval();
     }
@@ -260,9 +260,9 @@ int main(int argc, char** argv) {
     const auto owned_top = std::make_unique<Vtop>(context, "");
     top = owned_top.get();
 #if LANIKAI_PARTS
-    const auto owned_parts_context = std::make_unique<VerilatedContext>();
-    parts_context = owned_parts_context.get();
-    compose(top, parts_context, parts_system);
+    const auto owned_blocks_context = std::make_unique<VerilatedContext>();
+    blocks_context = owned_blocks_context.get();
+    compose(top, blocks_context, blocks_system);
     Verilated::threadContextp(context);  // whose time the VPI layer goes by: the newest context's otherwise
     top->eval();
 #endif

@@ -91,7 +91,7 @@ def message_composition(network: Network, traffic: TrafficConfig, top: str, *, o
         settle_cycles=0,
         ports=("output told", "output unsettled", "output quiet"),
         inner=inner,
-        beside=(
+        glue=(
             "wire event_valid, command_valid, command_ready, room, settled;",
             f"wire {width(COMMAND.size)}command;",
             f"wire {width(EVENT.size)}event_payload;",

@@ -39,7 +39,7 @@ from lanikai.hdl.traffic.statistics import bin_range
 from support.hdl.generator_model import ONE, Settings
 
 ROUTER = RouterConfig(link=LinkConfig(flit_bits=128, vls=2, hop_bits=3), ports=3, input_buffer_flits=4)
-ERRORS = ("STRUCTURE_ERRORS", "INTEGRITY_ERRORS", "ORDER_ERRORS", "DESTINATION_ERRORS")
+ERRORS = ("FRAMING_ERRORS", "INTEGRITY_ERRORS", "ORDER_ERRORS", "DESTINATION_ERRORS")
 
 
 class System:

@@ -17,7 +17,7 @@ from lanikai.hdl.traffic.statistics import bin_of
 
 NODE_NUMBER = 2
 LINKS = [LinkConfig(flit_bits=32, vls=2), LinkConfig(flit_bits=64, vls=3), LinkConfig(flit_bits=128, vls=1)]
-KINDS = ("structure", "integrity", "order", "destination")
+KINDS = ("framing", "integrity", "order", "destination")
 
 
 def config_of(link):
@@ -230,13 +230,13 @@ def test_kinds_of_errors(link):
     assert play(config, again[0] + again[2] + again[3]) == {"order": 1}
     assert play(config, again[0] + again[2] + again[1] + again[3])["order"] >= 2
     # Its tail is lost, and the next packet is whole.
-    assert play(config, good[:-1] + again[1]) == {"structure": 1, "order": 1}
-    assert play(config, good[1:])["structure"] >= 1
+    assert play(config, good[:-1] + again[1]) == {"framing": 1, "order": 1}
+    assert play(config, good[1:])["framing"] >= 1
     foreign = lone(link, source=2)
     assert play(config, [*good[:-1], foreign[-1]]) == {"integrity": 1}
     if link.header_flits > 1:
         short = [*good[:-3], good[-3] | {"tail": True}]
-        assert play(config, short) == {"structure": 1}
+        assert play(config, short) == {"framing": 1}
 
 
 @pytest.mark.parametrize("link", LINKS, ids=lambda link: str(link.flit_bits))
@@ -294,7 +294,7 @@ def test_every_bit_is_checked(link):
         flits += packet
     errors = play(config_of(link), flits)
     # `only` is a bit of the header.
-    assert errors == {"integrity": len(bits), "structure": 1}
+    assert errors == {"integrity": len(bits), "framing": 1}
 
 
 def test_checks_of_different_headers_differ():
