@@ -1,8 +1,8 @@
 """A command in a process group of its own that ends when whoever asked for it does, however that ends.
 
-This file is started as a script, the guard, with the read end of a pipe that only the asker holds open. The pipe closes
-when the asker exits, is interrupted or is killed. The guard then kills the whole group. A compiler started by `make`
-would otherwise go on by itself.
+This file is started as a script, the supervisor, with the read end of a pipe that only the asker holds open. The pipe
+closes when the asker exits, is interrupted or is killed. The supervisor then kills the whole group. A compiler started
+by `make` would otherwise go on by itself.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-__all__ = ["run_guarded"]
+__all__ = ["run_supervised"]
 
 
-def run_guarded(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: IO[bytes]) -> int:
+def run_supervised(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: IO[bytes]) -> int:
     """Run `command`, output to `log`. Returns its exit status. No process of it is left when this returns or raises."""
     read_end, write_end = os.pipe()
     try:
-        guard = subprocess.Popen(
+        supervisor = subprocess.Popen(
             [sys.executable, "-I", "-S", __file__, str(read_end), *command],
             cwd=cwd,
             env=dict(env),
@@ -36,11 +36,11 @@ def run_guarded(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], lo
         )
         os.close(read_end)
         try:
-            return guard.wait()
+            return supervisor.wait()
         except BaseException:
             os.close(write_end)
             write_end = -1
-            guard.wait()
+            supervisor.wait()
             raise
     finally:
         if write_end >= 0:
@@ -48,7 +48,7 @@ def run_guarded(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], lo
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The guard: `arguments` are the pipe's descriptor and the command. Returns the command's exit status."""
+    """The supervisor: `arguments` are the pipe's descriptor and the command. Returns the command's exit status."""
     pipe, command = int(arguments[0]), arguments[1:]
     os.set_inheritable(pipe, False)
     child = subprocess.Popen(command, start_new_session=True)

@@ -23,7 +23,7 @@ from cocotb_tools import config as cocotb_config
 
 from ..errors import LanikaiError, MissingTool, UserError
 from ..machine import cores
-from ..supervise import run_guarded
+from ..supervise import run_supervised
 
 __all__ = [
     "BuildError",
@@ -257,11 +257,11 @@ def _compile(
     ]
     try:
         with log.open("wb") as out:
-            if run_guarded(verilate, cwd=folder, env=environment, log=out):
+            if run_supervised(verilate, cwd=folder, env=environment, log=out):
                 raise BuildError("verilator", log)
             if runtime:
                 _reuse(runtime, folder / "build")
-            if run_guarded(
+            if run_supervised(
                 [make, "-f", f"{prefix}.mk", *_make_variables(cxx), *targets],
                 cwd=folder / "build",
                 env=environment,

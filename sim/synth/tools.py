@@ -13,7 +13,7 @@ from filelock import FileLock
 
 from ..errors import LanikaiError, MissingTool
 from ..paths import cache_dir, checkout
-from ..supervise import run_guarded
+from ..supervise import run_supervised
 
 __all__ = ["NEXTPNR", "YOSYS", "SynthesisError", "first_run", "install_command", "require", "run_tool"]
 
@@ -51,7 +51,7 @@ def run_tool(tool: str, arguments: Sequence[str], *, folder: Path, log: str) -> 
     file = folder / log
     environment = os.environ | {CACHE_VARIABLE: str(_cache())}
     with file.open("wb") as out:
-        status = run_guarded([_path(tool), *arguments], cwd=folder, env=environment, log=out)
+        status = run_supervised([_path(tool), *arguments], cwd=folder, env=environment, log=out)
     if status:
         lines = file.read_text(errors="replace").splitlines()[-LAST_LINES:]
         handle, kept = tempfile.mkstemp(prefix="lanikai-", suffix=".log")

@@ -42,14 +42,14 @@ def test_built_once(tmp_path, monkeypatch):
     other content is built, with Verilator's library compiled once. All in a folder in which make could not
     work, and temporary files of the compilers stay inside what is removed."""
     seen = []
-    guarded = compiler_module.run_guarded
+    supervised = compiler_module.run_supervised
 
-    def run_guarded(command, *, cwd, env, log):
+    def run_supervised(command, *, cwd, env, log):
         seen.append((cwd, Path(env["TMPDIR"])))
         assert seen[-1][1].is_dir()
-        return guarded(command, cwd=cwd, env=env, log=log)
+        return supervised(command, cwd=cwd, env=env, log=log)
 
-    monkeypatch.setattr(compiler_module, "run_guarded", run_guarded)
+    monkeypatch.setattr(compiler_module, "run_supervised", run_supervised)
     cache = Cache(tmp_path / "a #folder:$HOME\t\u00e4")
     made, told = [], []
 
