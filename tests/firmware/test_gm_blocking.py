@@ -19,7 +19,7 @@ def content(length: int, salt: int) -> bytes:
     ("rate_controlled", "discipline"), [(False, "packet"), (False, "message"), (True, "packet")]
 )
 def test_a_port_without_tokens_does_not_block_the_others(rate_controlled, discipline) -> None:
-    """Once all messages of the priority to the node waited behind the first that found no token."""
+    """All messages of the priority to the node once waited behind the first that found no token."""
     cluster = Cluster(2, rate_controlled=rate_controlled, discipline=discipline)
 
     async def main() -> None:
@@ -59,8 +59,8 @@ quick = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCh
 @quick
 @given(st.integers(0, 9999), st.sampled_from([0.0, 0.05, 0.2]), st.booleans())
 def test_late_receive_buffers_and_lost_packets(seed, lost, rate_controlled) -> None:
-    """Buffers come late and at random, any packet may be lost: each flow's messages come whole, once and in
-    their order. Short resend periods let copies cross refusals."""
+    """Buffers come late and at random, any packet may be lost. Each flow's messages come whole, once and in their
+    order. Short resend periods let copies cross refusals."""
     rng = random.Random(seed)
 
     def drop(header: Header) -> bool:

@@ -1,4 +1,4 @@
-"""Every send ends: by its bounds, by its sender, or with the node that it was for; and closing a port ends."""
+"""Every send ends: by its bounds, by its sender, or with the node that it was for. Closing a port ends, too."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def pair(cluster: Cluster):
 
 @pytest.mark.parametrize("rate_controlled", [False, True])
 def test_a_message_without_a_token_ends_by_its_time_and_the_next_goes_on(rate_controlled) -> None:
-    """It stayed for ever, and its port could not be closed."""
+    """The message once stayed for ever, and its port could not be closed."""
     cluster = Cluster(2, rate_controlled=rate_controlled, send_timeout_ticks=50_000)
 
     async def main() -> None:
@@ -83,7 +83,8 @@ def test_what_is_taken_gives_a_message_its_time_anew() -> None:
 
 
 def test_messages_to_a_node_that_gives_no_answer_end_and_others_go_on() -> None:
-    """All of them, at one time; who is told of the node hears of it once, and once more after it was back."""
+    """All messages end, at one time. A program that is told of the node hears of it once, and once more after it was
+    back."""
     silent = [True]
     cluster = Cluster(
         3,
@@ -122,7 +123,8 @@ def test_messages_to_a_node_that_gives_no_answer_end_and_others_go_on() -> None:
 
 
 def test_what_a_program_says_of_a_dead_node_is_no_finding() -> None:
-    """Its own messages end; the bandwidth manager, which would take back what the node holds, does not hear of it."""
+    """The messages of the program end. The bandwidth manager, which would take back what the node holds, does not hear
+    of it."""
     cluster = Cluster(2)
     told: list[int] = []
     cluster.gms[0].when_node_died(told.append)
@@ -191,7 +193,7 @@ def test_a_message_can_be_aborted_at_any_time(after_cycles, token, idt) -> None:
     ("timeout", "least", "most"), [(None, 20_000, 24_000), (0, 0, 3_000), (9_000, 9_000, 12_500)]
 )
 def test_closing_a_port_takes_no_longer_than_stated(timeout, least, most) -> None:
-    """It waited for ever for one message."""
+    """Closing once waited for ever for one message."""
     cluster = Cluster(2, close_ticks=20_000)
 
     async def main() -> None:
@@ -295,7 +297,7 @@ def test_half_a_message_of_a_node_that_is_gone_keeps_its_token_from_others_for_a
 
 
 def test_half_a_message_that_its_sender_has_given_up_frees_its_token() -> None:
-    """The sender's words of it were lost until it gave them up, too."""
+    """The sender's words on the message were lost until it gave them up, too."""
     lost = [False]
     cluster = Cluster(3, drop=lambda header: lost[0] and header.source == 0, send_timeout_ticks=24_000)
 
@@ -355,7 +357,7 @@ def test_a_node_that_is_started_again_takes_part_again() -> None:
 
 
 def test_a_packet_of_a_former_incarnation_is_dropped() -> None:
-    """Three starts may pass unseen; what is not of these is a copy of before."""
+    """Three starts may pass unseen. A packet of no such start is a copy of before."""
     assert [newer(n, 6) for n in range(8)] == [True, True, False, False, False, False, False, True]
     cluster = Cluster(2)
 
@@ -380,9 +382,11 @@ def test_a_packet_of_a_former_incarnation_is_dropped() -> None:
 
 @pytest.mark.parametrize("missed", range(1, 10))
 def test_a_node_whose_starts_were_not_seen_is_believed_at_once_or_after_a_while(missed) -> None:
-    """So many starts of node 1 are unseen by node 0: up to three, a message comes at once; up to seven, once packets of
-    the new start alone have come for half of the bound of a send. The eighth looks like the one that was known: three
-    bits have their limit there."""
+    """So many starts of node 1 are unseen by node 0.
+
+    Up to three, a message comes at once. Up to seven, it comes once packets of the new start alone have come for half
+    of the bound of a send. The eighth looks like the one that was known: three bits have their limit there.
+    """
     bound = 40_000
     cluster = Cluster(2, send_timeout_ticks=bound)
 
@@ -421,7 +425,7 @@ def test_a_node_whose_starts_were_not_seen_is_believed_at_once_or_after_a_while(
 
 
 def test_copies_of_a_former_start_do_not_make_it_the_present_one() -> None:
-    """They come for long, beside packets of the node as it is."""
+    """The copies come for long, beside packets of the node as it is."""
     cluster = Cluster(2, send_timeout_ticks=40_000)
 
     async def main() -> None:

@@ -42,7 +42,7 @@ def test_sizes_are_those_of_gm() -> None:
 
 @pytest.mark.parametrize("rate_controlled", [False, True])
 def test_a_message_takes_a_token_of_its_size_and_no_other(rate_controlled) -> None:
-    """Whatever the order of tokens and messages; those without a size are a class of their own."""
+    """The order of tokens and messages does not matter. Those without a size are a class of their own."""
     cluster = Cluster(2, rate_controlled=rate_controlled)
 
     async def main() -> None:
@@ -102,8 +102,8 @@ def test_sizes_that_do_not_fit_are_refused() -> None:
 @pytest.mark.parametrize("rate_controlled", [False, True])
 @pytest.mark.parametrize("most_copies", [0, 1, 3])
 def test_puts_and_gets_move_the_bytes_that_they_name(rate_controlled, most_copies) -> None:
-    """Beside messages, of any length and place, with packets that get lost, come again and come late; a message behind
-    a put comes after it."""
+    """Puts and gets of any length and place go beside messages, with packets that get lost, come again and come late. A
+    message behind a put comes after it."""
     rng = random.Random(5)
 
     def fate(header: Header) -> list[int]:
@@ -191,7 +191,7 @@ def test_memory_of_which_a_part_is_exposed_stays_registered() -> None:
 
 
 def test_a_flow_is_told_of_a_token_of_the_size_that_it_wants_now() -> None:
-    """A message of one size was refused and has been given up; the flow's next one has another size."""
+    """A message of one size was refused and has been given up. The flow's next one has another size."""
     port, key = Port(0), FlowKey(1, 0, 0)
     token = ReceiveDescriptor(address=0, length=504, priority=0, token=3, size=9)
     assert port.take_token(1, key, 10) is None and port.take_token(1, key, 9) is None
@@ -261,7 +261,7 @@ def test_memory_that_is_hidden_amid_a_put_is_not_written_any_more() -> None:
 
 @pytest.mark.parametrize("how", ["abort", "timeout", "dead", "close"])
 def test_a_get_whose_bytes_do_not_come_ends(how) -> None:
-    """The request has been taken, and the answer is lost for ever; what comes later is not written."""
+    """The request has been taken, and the answer is lost for ever. Bytes that come later are not written."""
     muted = [True]
     cluster = Cluster(
         2,

@@ -1,4 +1,4 @@
-"""The host DMA engine between SDMA and RDMA: who prepares when, and what a change of direction costs."""
+"""The host DMA engine between SDMA and RDMA: who prepares when, and the cost of a change of direction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MESSAGE = 65536
 
 
 def mixed(flows: list[tuple[int, int]], cycles: int = 200_000, watch=lambda cluster: None) -> Cluster:
-    """Flows (source, target) of long messages, kept going for so many cycles; what is left."""
+    """Keep flows (source, target) of long messages going for so many cycles. Returns the cluster."""
     cluster = Cluster(3, preset_name="lanai4")
     watch(cluster)
 
@@ -49,7 +49,7 @@ def test_a_turn_is_a_packet_after_one_that_went_the_other_way() -> None:
 
 
 def test_one_that_only_sends_and_one_that_only_receives_never_turn() -> None:
-    """Though the sender's card writes events, and the receiver's sends acknowledgements."""
+    """The sender's card writes events all the same, and the receiver's sends acknowledgements."""
     for program in mixed([(0, 1)]).programs:
         assert program.processor.steps_taken["packet_turn"] == 0
         assert sum(program.processor.cycles_spent.values()) > 0 or program.node == 2
@@ -65,7 +65,7 @@ def test_one_that_does_both_pays_for_every_change() -> None:
 
 
 def test_no_packet_is_prepared_while_another_is_transferred() -> None:
-    """SDMA chooses, and so prepares, with the engine at rest: also beside a receive."""
+    """SDMA chooses, and so prepares, with the engine at rest, also beside a receive."""
     busy: list[bool] = []
 
     def watch(cluster: Cluster) -> None:

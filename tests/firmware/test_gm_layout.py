@@ -1,4 +1,4 @@
-"""What firmware and host share: places that do not overlap, words that read back."""
+"""The words that firmware and host share: places that do not overlap, words that read back."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ MESSAGE = 65536
 def saturate(
     cluster: Cluster, flows: list[tuple[int, int, int]], cycles: int, idts: list[int] | None = None
 ) -> list[tuple[int, int]]:
-    """Keep every flow (target node, message length, priority) of node 0 busy, each from a port of its own;
-    the (cycle, target node) of every packet chosen."""
+    """Keep every flow (target node, message length, priority) of node 0 busy, each from a port of its own. Returns the
+    (cycle, target node) of every packet chosen."""
     log: list[tuple[int, int]] = []
     cluster.programs[0].dispatched = lambda cycle, node, key: log.append((cycle, node))
 
@@ -60,8 +60,8 @@ def saturate(
     [(False, "packet", [1, 2]), (True, "packet", [1, 2]), (False, "message", [1, 1, 1, 2])],
 )
 def test_interleaving_of_figure_2_3(rate_controlled, discipline, pattern) -> None:
-    """A (to node 1) has messages of three packets, B (to node 2) of one: a) round robin of messages serves A
-    thrice as often, b) of packets serves both alike."""
+    """A (to node 1) has messages of three packets, B (to node 2) of one. Round robin of messages (a) serves A thrice as
+    often, round robin of packets (b) serves both alike."""
     cluster = Cluster(3, rate_controlled=rate_controlled, discipline=discipline)
     log = saturate(cluster, [(1, 3 * 128, 0), (2, 128, 0)], 60_000)
     nodes = [node for _, node in log][20 : -len(pattern)]
@@ -93,7 +93,7 @@ def test_dispatch_follows_1_over_idt() -> None:
 
 @pytest.mark.parametrize(("charge", "ratio"), [("packets", 0.25), ("bytes", 1)])
 def test_flows_of_short_packets_get_their_bytes_where_bytes_are_charged(charge, ratio) -> None:
-    """The same IDT for messages of 32 and of 128 bytes, an MTU: by packets the first has a quarter of the bytes of the
+    """The same IDT for messages of 32 and of 128 bytes, an MTU. By packets the first has a quarter of the bytes of the
     second, by bytes as many."""
     cluster = Cluster(3, charge=charge, nic={"rate_charge": "bytes"})
     log = saturate(cluster, [(1, 32, 0), (2, 128, 0)], 400_000, [4000, 4000])
@@ -106,7 +106,8 @@ def test_flows_of_short_packets_get_their_bytes_where_bytes_are_charged(charge, 
 
 
 def test_a_packet_is_charged_for_its_flows_fewest_bytes() -> None:
-    """Messages of 8 bytes of a flow that pays for 64 at least: IDT / 2 apart; without, as fast as they can go."""
+    """Messages of 8 bytes of a flow that pays for 64 at least leave IDT / 2 apart. Without the charge they leave as
+    fast as they can."""
     cluster = Cluster(2, charge="bytes", nic={"rate_charge": "bytes"})
 
     async def main() -> list[float]:
@@ -193,8 +194,10 @@ def test_a_smaller_idt_acts_at_once(ticks) -> None:
 
 
 def test_a_flow_that_came_first_makes_up_its_arrears_first() -> None:
-    """IDTs far below what a packet takes: NDTs fall behind, the earlier flow's by the time since its start.
-    The unit serves that lag before both alternate, D / IDT packets for a start D ticks earlier."""
+    """With IDTs far below what a packet takes NDTs fall behind, the earlier flow's by the time since its start.
+
+    The unit serves that lag before both alternate: D / IDT packets for a start D ticks earlier.
+    """
     cluster = Cluster(3, rate_controlled=True, nic={"rtc_bits": 32})
     log = [node for _, node in saturate(cluster, [(1, 512, 0), (2, 512, 0)], 300_000, [20, 20])]
     both = log.index(2)
@@ -204,7 +207,7 @@ def test_a_flow_that_came_first_makes_up_its_arrears_first() -> None:
 
 
 def test_oversubscribed_flows_share_in_the_proportion_of_1_over_idt() -> None:
-    """Together more than the card can send: the proportion stays. (NDTs fall behind: not a clock of 16
+    """The flows ask for more than the card can send: the proportion stays. (NDTs fall behind: not a clock of 16
     bits.)"""
     cluster = Cluster(4, rate_controlled=True, nic={"rtc_bits": 32})
     log = saturate(cluster, [(n, 512, 0) for n in (1, 2, 3)], 300_000, [500, 1000, 1000])
@@ -214,7 +217,7 @@ def test_oversubscribed_flows_share_in_the_proportion_of_1_over_idt() -> None:
 
 
 def test_an_unregulated_flow_costs_the_same_with_and_without_rate_control() -> None:
-    """Published: under 1% (5.2). Here: not a cycle."""
+    """The published cost is under 1% (5.2). Here it is not a cycle."""
     logs = [
         saturate(Cluster(2, preset_name="lanai4", rate_controlled=rc), [(1, MESSAGE, 0)], 200_000)
         for rc in (False, True)
@@ -229,8 +232,11 @@ def steady(log: list[tuple[int, int]]) -> float:
 
 
 def interval(dma_cycles: int) -> int:
-    """Cycles from one packet of a lone sender to the next: the host DMA, then what `GM_COSTS` lists, with the
-    accesses to registers and SRAM that each step makes."""
+    """Cycles from one packet of a lone sender to the next.
+
+    They are the host DMA, then the steps that `GM_COSTS` lists, with the accesses to registers and SRAM that each step
+    makes.
+    """
     cost = GM_COSTS.cycles
     return (
         dma_cycles
@@ -261,8 +267,8 @@ def test_the_interval_of_a_lone_sender_is_the_sum_of_its_steps() -> None:
     [([2.0, 2.0], [40.91, 40.91]), ([10 / 3, 10 / 7], [24.96, 56.88]), ([2, 4, 4], [39.81, 20.5, 20.5])],
 )
 def test_changes_of_connection_cost_what_the_thesis_measured(idt_over_t, bandwidths) -> None:
-    """Figures 5.5 and 5.6, with a host DMA such that a lone sender takes T = 96 ticks: of bursts, so that an
-    event is short. What RTL adds is not in here."""
+    """Figures 5.5 and 5.6, with a host DMA such that a lone sender takes T = 96 ticks. The DMA is in bursts, so that an
+    event is short. The time that RTL adds is not in here."""
     burst, setup = divmod(1584 - interval(0) - 1024, 16)
     delays = Delays(dma_setup=setup, burst=burst)
     cluster = Cluster(1 + len(bandwidths), preset_name="lanai4", delays=delays)
@@ -277,7 +283,7 @@ def test_changes_of_connection_cost_what_the_thesis_measured(idt_over_t, bandwid
 
 
 def test_receiving_costs_less_work_than_sending() -> None:
-    """Thesis 5.3. Steps of node 1, which receives, against those of node 0, a packet."""
+    """Thesis 5.3: steps of node 1, which receives, against those of node 0, for each packet."""
     cluster = Cluster(2, preset_name="lanai4")
     log = saturate(cluster, [(1, MESSAGE, 0)], 200_000)
     work = [sum(program.processor.cycles_spent.values()) / len(log) for program in cluster.programs]

@@ -1,5 +1,4 @@
-"""What goes wrong: closed ports, missing tokens, lost packets, bus errors, forged descriptors. Others go
-on."""
+"""Faults: closed ports, missing tokens, lost packets, bus errors, forged descriptors. Others go on."""
 
 from __future__ import annotations
 
@@ -290,8 +289,8 @@ def test_the_firmware_refuses_a_receive_buffer_that_is_not_aligned() -> None:
 
 
 def test_memory_in_use_cannot_be_deregistered() -> None:
-    """By a process that asks the firmware itself: neither a message on its way out or in, nor a receive
-    token, loses its memory; afterwards it can go."""
+    """A process asks the firmware itself. Neither a message on its way out or in, nor a receive token, loses its
+    memory. Afterwards the memory can go."""
     cluster = Cluster(2)
 
     async def main() -> None:

@@ -1,5 +1,7 @@
-"""Exactly once, whatever the network does: packets that get lost, come again and come in any order, to receivers that
-are short of tokens."""
+"""Messages come exactly once, whatever the network does.
+
+Packets get lost, come again and come in any order, to receivers that are short of tokens.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,10 @@ LENGTHS = (0, 1, 127, 128, 129, 256, 500)
 
 
 class Soak:
-    """Nodes that all send to one another: `messages` of each flow, with contents that say which they are; receivers
-    have `tokens` receive buffers a priority and pause at random before they give one again."""
+    """Nodes that all send to one another: `messages` of each flow, with contents that say which they are.
+
+    Receivers have `tokens` receive buffers a priority. They pause at random before they give one again.
+    """
 
     def __init__(self, seed: int, messages: int, *, starved: bool) -> None:
         rng = self.rng = random.Random(seed)
@@ -44,7 +48,7 @@ class Soak:
         self.left = 0
 
     def fate(self, header: Header) -> list[int]:
-        """Of a packet: lost, or late, or both in several copies."""
+        """Fate of a packet: lost, or late, or both in several copies."""
         rng = self.rng
         count = 0 if rng.random() < self.lost else 1
         while rng.random() < self.again:

@@ -1,4 +1,4 @@
-"""The state that a watchdog writes into the log: what waits, and for what."""
+"""The state that a watchdog writes into the log: who waits, and for what."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is stuck keeps nobody else from what they were granted."""
+"""A stuck message keeps no other flow from what it was granted."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ MESSAGE = 65536
 
 
 def share(idt_ticks: int, stuck: int, *, dead: bool = False, cycles: int = 900_000) -> float:
-    """Packets a second, as a share of 1 / IDT, of a flow with an IDT beside `stuck` messages of other ports to another
-    port of the same node, which has no receive token or, `dead`, to another node that answers nothing."""
+    """Packets a second, as a share of 1 / IDT, of a flow with an IDT beside `stuck` messages of other ports.
+
+    These messages go to another port of the same node, which has no receive token. With `dead` they go to another node
+    that answers nothing.
+    """
     lost = {2} if dead else set()
     cluster = Cluster(
         3,
@@ -68,13 +71,13 @@ def share(idt_ticks: int, stuck: int, *, dead: bool = False, cycles: int = 900_0
 
 @pytest.mark.parametrize(("idt_ticks", "stuck"), [(117, 1), (205, 1), (117, 4)])
 def test_a_stuck_message_takes_nothing_of_what_another_flow_was_granted(idt_ticks, stuck) -> None:
-    """70 and 40 MB/s were 43.3 and 29.2 beside one message without a receive token: all that had gone out behind the
-    refused packet went out again, at each try."""
+    """Flows of 70 and 40 MB/s once had 43.3 and 29.2 beside one message without a receive token. All that had gone out
+    behind the refused packet went out again, at each try."""
     assert share(idt_ticks, stuck) >= 0.98
 
 
 def test_a_node_that_gives_no_answer_takes_nothing_of_it() -> None:
-    """A whole window of packets went out again at each look of the timer."""
+    """A whole window of packets once went out again at each look of the timer."""
     assert share(117, 4, dead=True) >= 0.98
 
 

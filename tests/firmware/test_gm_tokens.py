@@ -10,9 +10,11 @@ from support.firmware.python_cluster import Cluster
 
 
 def test_sub_ports_of_a_connection_take_turns_and_connections_do() -> None:
-    """Figure 4.2: the connection queue is rotated after a packet, and the sub-port queue of its head. So the three
-    sub-ports to node 1, two ports and two priorities, share half of what goes out, and the one to node 2 has the
-    other half."""
+    """Figure 4.2: the connection queue is rotated after a packet, and the sub-port queue of its head.
+
+    The three sub-ports to node 1, two ports and two priorities, share half of the packets that go out. The one to node
+    2 has the other half.
+    """
     cluster = Cluster(3, rate_controlled=False)
     log: list[tuple[int, tuple[int, int]]] = []
     cluster.programs[0].dispatched = lambda _, node, key: log.append((node, (key.source_port, key.priority)))
@@ -41,8 +43,8 @@ def test_sub_ports_of_a_connection_take_turns_and_connections_do() -> None:
 
 
 def test_a_token_that_is_served_completely_awaits_its_acknowledgement() -> None:
-    """It is sendable no longer, has no packet left to be made, and comes home with the acknowledgement, not with
-    the delivery."""
+    """The token is sendable no longer and has no packet left to be made. It comes home with the acknowledgement, not
+    with the delivery."""
     lost = True
 
     def drop(header: Header) -> bool:

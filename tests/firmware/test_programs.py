@@ -22,7 +22,7 @@ CARDS = {
         host_dma_queue_entries=4,
     ),
 }
-"""A card for what each program speaks."""
+"""A card for each interface that programs speak."""
 
 
 class Other(Config):
