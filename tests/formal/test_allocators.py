@@ -1,5 +1,8 @@
-"""Proofs of the switch allocators: a matching of what was asked, for ever and from any state; and what each docstring
-promises beyond: nothing left over, no first choice turned down, a bound on waiting. With mutants of each."""
+"""Proofs of the switch allocators: a matching of the requests, for ever and from any state.
+
+Proved, too, is what each docstring promises beyond: nothing left over, no first choice turned down, a bound on waiting.
+There are mutants of each.
+"""
 
 import inspect
 from functools import reduce
@@ -22,7 +25,7 @@ from lanikai.hdl.vl_arbiter.registry import VL_ARBITERS
 from support.formal.harness import Spec, mutate, prove
 
 WEIGHED = "fcfs"
-"""Any `vl_arbiter` but round robin makes outputs choose by VL."""
+"""Any `vl_arbiter` but round robin: outputs then choose by VL."""
 
 COMPONENTS = {"separable": SeparableAllocator, "islip": IslipAllocator, "wavefront": WavefrontAllocator}
 
@@ -31,15 +34,18 @@ ALL_IN_FULL = ["separable", *(pytest.param(name, marks=pytest.mark.full) for nam
 
 
 def configuration(name, ports=3, vls=2, **changes):
-    """As many iterations as ports: iSLIP's matching is maximal then."""
+    """A configuration with as many iterations as ports: iSLIP's matching is maximal then."""
     link = LinkConfig(vls=vls, hop_bits=2)
     return RouterConfig(link=link, ports=ports, allocator=name, allocator_iterations=ports, **changes)
 
 
 class Play:
-    """`spec` with an allocator `dut` in it whose VLs want what they like: `wants[i][v]` is an output, the number of
-    ports for a flit to be thrown away, or more for nothing. `served[i][v]`: that VL goes in this cycle.
-    `for_ever`: wants never change."""
+    """A play: `spec` with an allocator `dut` in it whose VLs want what they like.
+
+    - `wants[i][v]`: an output; the number of ports for a flit to be thrown away; more for nothing.
+    - `served[i][v]`: that VL goes in this cycle.
+    - `for_ever`: wants never change.
+    """
 
     def __init__(self, component, config, *others, spec=None, for_ever=False):
         self.spec, self.config = spec or Spec(), config
@@ -77,7 +83,8 @@ class Play:
 
 
 def matching(component, config):
-    """At most one input an output, one output and one VL an input; only to those who asked; never idle."""
+    """At most one input goes to an output, and one output and one VL belong to an input. Only requests are granted. The
+    allocator is never idle."""
     play = Play(component, config)
     m, dut = play.spec.m, play.dut
     for p in play.ports:
@@ -98,8 +105,10 @@ def matching(component, config):
 
 
 class AnyArbiter(VlArbiter):
-    """Picks whom it likes among those who ask, in every cycle, as all VL arbiters do (`test_arbiters`, `test_two_level`
-    prove that of each). So what is proved with it holds of each, and of any to come."""
+    """An arbiter that picks whom it likes among those who ask, in every cycle, as all VL arbiters do.
+
+    `test_arbiters` and `test_two_level` prove that of each. So a proof with it holds of each, and of any to come.
+    """
 
     def __init__(self, favours):
         super().__init__(vls=len(favours), control_vl=-1)
@@ -111,7 +120,7 @@ class AnyArbiter(VlArbiter):
 
 
 def change_global(monkeypatch, component, name, value):
-    """`name` of the module that all allocators stand on, as `component` (or a mutant) sees it."""
+    """Change `name` of the module that all allocators stand on, as `component` (or a mutant) sees it."""
     module = next(
         vars(base)["_weighed"].__globals__ for base in component.__mro__ if "_weighed" in vars(base)
     )
@@ -138,7 +147,7 @@ def maximal(component, config, spec=None):
 
 
 def keeps_first_choices(component, config):
-    """What the separable allocator gives is given too, with the same VL."""
+    """A request that the separable allocator grants is granted too, with the same VL."""
     play = Play(component, config, SeparableAllocator)
     dut, separable = play.duts
     for i in play.ports:
@@ -148,9 +157,12 @@ def keeps_first_choices(component, config):
 
 
 def patient(component, config, *, cycles, passes=None):
-    """Requests that stay until they are served. For any input, VL and output, `cycles` has the most cycles, the last
-    one included, that the input may ask ("input"), ask that output ("pair"), or that VL ask ("vl"). `passes`: how
-    often at most the input sends another VL to the output that the VL asks for."""
+    """Requests that stay until they are served.
+
+    For any input, VL and output, `cycles` has the most cycles, the last one included, that a request may last. "input":
+    the input asks. "pair": it asks that output. "vl": that VL asks. `passes`: how often at most the input sends another
+    VL to the output that the VL asks for.
+    """
     play = Play(component, config)
     m, dut, none, vls = play.spec.m, play.dut, config.ports, config.link.vls
     constants = {"input": range(none), "vl": range(vls), "output": range(none)}
@@ -216,8 +228,10 @@ def test_proof_of_matching_with_parked_vls_catches_mutant(old, new, tmp_path):
 @pytest.mark.parametrize("selection", ["same", "service_level"])
 @pytest.mark.parametrize("name", COMPONENTS)
 def test_no_output_that_a_free_input_asks_for_is_idle(name, selection, tmp_path, monkeypatch):
-    """For ever, with any VL arbiter: outputs first, and inputs first. iSLIP with one iteration. The ports' VL arbiters
-    begin at any state and may do what they like, so one step is enough."""
+    """The proof is for ever, with any VL arbiter: outputs first, and inputs first. iSLIP has one iteration.
+
+    The ports' VL arbiters begin at any state and may do what they like, so one step is enough.
+    """
     config = configuration(name, vls=3, vl_arbiter=WEIGHED, vl_selection=selection).replace(
         allocator_iterations=1
     )
@@ -235,7 +249,7 @@ def test_no_output_that_a_free_input_asks_for_is_idle_in_round_robin(name, itera
 @pytest.mark.full
 @pytest.mark.parametrize("vl_arbiter", sorted(VL_ARBITERS))
 def test_no_output_that_a_free_input_asks_for_is_idle_whatever_the_arbiter(vl_arbiter, tmp_path):
-    """The VL arbiters themselves, for 4 cycles from reset on."""
+    """The VL arbiters themselves are in it, for 4 cycles from reset on."""
     config = configuration("separable", vl_arbiter=vl_arbiter, vl_table_entries=1)
     prove(maximal(SeparableAllocator, config), tmp_path, mode="bmc", depth=4)
 
@@ -246,7 +260,7 @@ def test_wavefront_keeps_first_choices(tmp_path):
 
 
 def waiting(component, name, ports, vls):
-    """The bounds of `name` as its docstring has them, and a depth to look for what exceeds them."""
+    """The bounds of `name` as its docstring has them, and a depth to look for a wait that exceeds them."""
     config = configuration(name, ports, vls)
     if name == "islip":
         return patient(
@@ -257,8 +271,8 @@ def waiting(component, name, ports, vls):
 
 
 def served_in_time(component, config, bound, spec=None, judged=lambda play, i, v: Const(1)):
-    """Saturation: every VL that asks goes on asking for its output. None waits longer than `bound` cycles, of those
-    that are `judged`."""
+    """Saturation: every VL that asks goes on asking for its output. None of those that are `judged` waits longer than
+    `bound` cycles."""
     play = Play(component, config, spec=spec, for_ever=True)
     m, most = play.spec.m, config.ports
     for i in play.ports:
@@ -271,8 +285,8 @@ def served_in_time(component, config, bound, spec=None, judged=lambda play, i, v
 
 
 def never_still(component, config, cycles):
-    """By fixed priority, under saturation: an output that the first VL of some input asks for is idle for at most
-    `cycles` in a row."""
+    """Fixed priority under saturation: an output that the first VL of some input asks for is idle for at most `cycles`
+    in a row."""
     play = Play(component, config, for_ever=True)
     m, none = play.spec.m, config.ports
     for p in play.ports:
@@ -289,7 +303,8 @@ def never_still(component, config, cycles):
 
 @pytest.mark.parametrize("name", ALL_IN_FULL)
 def test_under_saturation_nobody_waits_longer_than_the_bound(name, tmp_path):
-    """Outputs first, by FCFS: two VLs ask for an output, an input has two, so 4 cycles; of 12 from reset on."""
+    """Outputs first, by FCFS. Two VLs ask for an output and an input has two, so the bound is 4 cycles; of 12 from
+    reset on."""
     config = configuration(name, vl_arbiter=WEIGHED)
     others = FcfsVlArbiter.wait_bound(2)
     bound = wait_bound(config, at_input=others, at_output=others, slowest=others)
@@ -310,7 +325,7 @@ OVERDUE = "Mux(overdue, ready, chosen)"
 
 @pytest.mark.parametrize("name", ALL_IN_FULL)
 def test_no_output_stands_still_behind_a_vl_that_never_goes(name, tmp_path, monkeypatch):
-    """With a patience of 2 cycles, 4 VLs, for 9 cycles from reset on."""
+    """The case has a patience of 2 cycles and 4 VLs, for 9 cycles from reset on."""
     change_global(monkeypatch, COMPONENTS[name], "patience_cycles", lambda ports: PATIENCE)
     config = configuration(name, vls=4, vl_arbiter="fixed_priority")
     prove(never_still(COMPONENTS[name], config, PATIENCE), tmp_path, mode="bmc", depth=9)
@@ -324,8 +339,11 @@ def test_proof_of_progress_catches_mutant(tmp_path, monkeypatch):
 
 
 def behind_offers(component, name, monkeypatch):
-    """Inputs first, with a patience of 2 cycles. Inputs choose by FCFS, outputs by fixed priority: so a VL has a bound
-    if no lower one asks for its output, and may stand behind a VL of its input that never goes."""
+    """Inputs first, with a patience of 2 cycles.
+
+    Inputs choose by FCFS, outputs by fixed priority. So a VL has a bound if no lower one asks for its output. It may
+    stand behind a VL of its input that never goes.
+    """
     config = configuration(name, vl_arbiter=WEIGHED, vl_selection="service_level")
     ports, vls = config.ports, config.link.vls
     arbiters = [kind(vls=vls) for kind in (FcfsVlArbiter, FixedPriorityVlArbiter) for _ in range(ports)]
@@ -345,7 +363,7 @@ def behind_offers(component, name, monkeypatch):
 @pytest.mark.full
 @pytest.mark.parametrize("name", COMPONENTS)
 def test_nobody_waits_behind_an_offer_that_never_goes(name, tmp_path, monkeypatch):
-    """All that can happen in 2 cycles more than the bound."""
+    """The proof covers all that can happen in 2 cycles more than the bound."""
     spec, depth = behind_offers(COMPONENTS[name], name, monkeypatch)
     prove(spec, tmp_path, mode="bmc", depth=depth, timeout_s=600)
 
@@ -361,7 +379,7 @@ def test_proof_of_parking_catches_mutant(tmp_path, monkeypatch):
     ("name", "ports", "vls"), [("separable", 3, 2), ("wavefront", 3, 2), ("islip", 2, 3)]
 )
 def test_nobody_waits_longer_than_the_bound(name, ports, vls, tmp_path):
-    """From every state that a few cycles lead to."""
+    """The search starts from every state that a few cycles lead to."""
     spec, depth = waiting(COMPONENTS[name], name, ports, vls)
     prove(spec, tmp_path, mode="bmc", depth=depth)
 

@@ -1,5 +1,5 @@
-"""Proofs of the arbiters: one grant, only to a requester, to one whenever anybody asks, and no longer wait than
-the bound. For each arbiter mutants that the proof catches."""
+"""Proofs of the arbiters. There is one grant, only to a requester, to one whenever anybody asks, and no longer wait
+than the bound. For each arbiter there are mutants that the proof catches."""
 
 from itertools import permutations
 
@@ -29,8 +29,10 @@ def contract(spec, dut):
 
 
 def wait_of(spec, dut, *, bound, always):
-    """Any requester that keeps asking is passed over at most `bound` times, and as often as that it can be. With
-    `always`, while every grant is used: then the last bound + 3 cycles tell all of an arbiter's state."""
+    """Any requester that keeps asking is passed over at most `bound` times, and can be passed over as often as that.
+
+    With `always`, every grant is used: then the last bound + 3 cycles tell all of an arbiter's state.
+    """
     m = spec.m
     who = spec.constant(len(dut.requests), "patient")
     waited = Signal(range(bound + 2))
@@ -57,7 +59,7 @@ def round_robin(component, always):
 
 
 def least_recent(component, always):
-    """As round robin; and the pairs are an order, without which induction would start from any."""
+    """The contract of round robin holds. The pairs are an order, without which induction would start from any."""
     spec = round_robin(component, always)
     dut = spec.m.submodules["dut"]
     spec.m.d.comb += Assert((dut._served & (dut._served - 1)) == 0)
@@ -87,8 +89,10 @@ def fixed_priority(component, always):
 
 
 def deficit(component, always):
-    """Quanta up to 3 and packets up to 2 flits, written while traffic flows or not: no wait is longer than a turn of
-    each of the others, by the quanta that they ever had."""
+    """Quanta are up to 3 and packets up to 2 flits, written while traffic flows or not.
+
+    No wait is longer than a turn of each of the others, by the quanta that they ever had.
+    """
     spec = Spec()
     m, vls, packet = spec.m, 3, 2
     m.submodules.dut = dut = component(vls=vls)
@@ -126,8 +130,8 @@ SPECS = {
 
 @pytest.mark.parametrize("name", SPECS)
 def test_arbiter_is_proved(name, tmp_path):
-    """By induction while every grant is used; with grants that are not used, for 10 cycles after reset. Deficit
-    round robin, whose past reaches further back, only the latter."""
+    """The proof is by induction while every grant is used. With grants that are not used, it is for 10 cycles after
+    reset. Deficit round robin, whose past reaches further back, has only the latter."""
     spec, component = SPECS[name]
     if name != "deficit":
         prove(spec(component, ALWAYS), tmp_path / "always", depth=VLS + 3)

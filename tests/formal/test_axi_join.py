@@ -15,7 +15,8 @@ PAYLOADS = {
 
 
 def held(m, bus, channel, name):
-    """Whether a valid is kept up, with its payload, until it is taken: a bit that must be, or is assumed, always up."""
+    """Whether a valid is kept up, with its payload, until it is taken: a bit that must always be up, or is assumed to
+    be."""
     valid, ready = getattr(bus, f"{channel}valid"), getattr(bus, f"{channel}ready")
     payload = Cat(Value.cast(getattr(bus, field)) for field in PAYLOADS[channel])
     waits, before = Signal(name=f"{name}_waits"), Signal(len(payload), name=f"{name}_before")

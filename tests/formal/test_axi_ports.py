@@ -1,5 +1,7 @@
-"""Proofs of the AXI rules (ARM IHI 0022) on both bus ports: valids that stay and payloads that hold, bursts, the last
-beat, strobes, responses. Against any other side that keeps its own rules."""
+"""Proofs of the AXI rules (ARM IHI 0022) on both bus ports, against any other side that keeps its own rules.
+
+The rules are: valids that stay and payloads that hold, bursts, the last beat, strobes, responses.
+"""
 
 from itertools import pairwise
 from operator import add
@@ -31,7 +33,7 @@ def held(m, valid, ready, payload, check):
 
 
 def vector(*values):
-    """All of them in one signal's worth of bits."""
+    """All `values` in one signal's worth of bits."""
     return Cat(*values)
 
 
@@ -48,8 +50,10 @@ def counter(m, event, name, bits=4):
 
 
 def master_spec(component, config, *, to_host):
-    """The host DMA engine in one direction, with transfers of a few bytes at a page's end and elsewhere. Answers come
-    at any time after what they answer, and are good."""
+    """The host DMA engine in one direction, with transfers of a few bytes at a page's end and elsewhere.
+
+    Answers come at any time after the request that they answer, and are good.
+    """
     spec = Spec()
     m = spec.m
     m.submodules.dut = dut = component(config)

@@ -1,7 +1,7 @@
 """Proofs of completion: entries whole, in order, after their data, never over others; no event is missed.
 
-One queue, exhaustively for so many cycles after power-on. What depends on which entry, or which data transfer, is
-said of one that the solver chooses.
+There is one queue, exhaustively for so many cycles after power-on. A statement that depends on which entry, or which
+data transfer, is made of one that the solver chooses.
 """
 
 import pytest
@@ -35,8 +35,10 @@ FIRST = {0: 0, 1: 0xFFFF}
 
 
 def fence_spec(component):
-    """Of any transfers: one that stood on the bus at the last mark is answered when the fence is clear. Answers with
-    an ID come in order; which transfer, which ID and which direction is chosen by the solver."""
+    """The fence for any transfers: one that stood on the bus at the last mark is answered when the fence is clear.
+
+    Answers with an ID come in order. The solver chooses which transfer, which ID and which direction.
+    """
     spec = Spec()
     m = spec.m
     m.submodules.dut = dut = component()
@@ -142,7 +144,8 @@ def test_proof_of_flags_catches_mutant(old, new, tmp_path):
 
 
 class Bus:
-    """The host's bus under the unit's port: what the solver likes, within the rules; and the rules checked."""
+    """The host's bus under the unit's port. The solver drives it as it likes, within the rules; and the rules are
+    checked."""
 
     def __init__(self, spec, axi):
         m: Module = spec.m
@@ -177,7 +180,7 @@ class Bus:
 
 
 def completion_spec(component, *, stall):
-    """A queue of 2 entries beside running numbers: what was posted, what stands in memory, what was consumed."""
+    """A queue of 2 entries beside running numbers: entries posted, entries in memory, entries consumed."""
     spec = Spec()
     m = spec.m
     first = FIRST[stall]

@@ -14,8 +14,8 @@ DEPTH = 7
 
 
 def order_spec(component, order):
-    """The queue beside a list in registers. A newcomer's place is counted from the end of the list: before all at the
-    end that may be gone before."""
+    """The queue beside a list in registers. A newcomer's place is counted from the end of the list: it is before all
+    entries at the end that it may overtake."""
     spec = Spec()
     m = spec.m
     m.submodules.dut = dut = component(2, entries=ENTRIES, order=order, stamp_bits=STAMP_BITS)
@@ -76,8 +76,11 @@ def order_spec(component, order):
 
 
 def loss_spec(component, order):
-    """One descriptor, of any number and at any time, is marked. It leaves once, as it came, unless it is still there;
-    an empty queue holds it no more. Stamps are any, comparable or not."""
+    """One descriptor, of any number and at any time, is marked.
+
+    It leaves once, as it came, unless it is still there. An empty queue holds it no more. Stamps are any, comparable or
+    not.
+    """
     spec = Spec()
     m = spec.m
     m.submodules.dut = dut = component(2, entries=ENTRIES, order=order, stamp_bits=STAMP_BITS)

@@ -1,5 +1,5 @@
 """Proof of doorbells with owners and priority classes: nothing lost, in order, the highest first, nothing from a
-stranger. Exhaustively for so many cycles after power-on."""
+stranger. It is exhaustive for so many cycles after power-on."""
 
 import pytest
 from amaranth import Signal

@@ -1,5 +1,8 @@
-"""Proofs of links whose ends are reset one without the other (`link_restart.py`): credits are conserved, no two packets
-are joined, and the link works again in a bounded time, whenever and however often either end is reset."""
+"""Proofs of links whose ends are reset one without the other (`link_restart.py`).
+
+Credits are conserved, no two packets are joined, and the link works again in a bounded time. This holds whenever and
+however often either end is reset.
+"""
 
 import sys
 
@@ -20,8 +23,8 @@ DEPTH = 2
 
 
 class Transmitter(wiring.Component):
-    """Sends what `wants` (in) and `vl`, `tail` (in) say, as far as credits go, packet by packet in each VL; `credits`
-    (out): those that it holds, `up` (out)."""
+    """A transmitter that sends what `wants` (in) and `vl`, `tail` (in) say, as far as credits go, packet by packet in
+    each VL. `credits` (out): those that it holds. `up` (out)."""
 
     def __init__(self, config, kind):
         self.config, self.kind = config, kind
@@ -76,10 +79,14 @@ class Transmitter(wiring.Component):
 
 
 class Receiver(wiring.Component):
-    """Takes a flit out of its buffer when `takes` (in) says so, of `select` (in, one-hot). `occupied` (out, array):
-    flits of a VL in register, buffer and the register of credits; `oldest` (out): a VL with a flit, if there
-    is one; `bad` (out): a flit finds no place; `joined` (out): a packet begins within another, or goes on that never
-    began; `closed` (out): a packet that was cut is ended."""
+    """A receiver that takes a flit out of its buffer when `takes` (in) says so, of `select` (in, one-hot).
+
+    - `occupied` (out, array): flits of a VL in register, buffer and the register of credits.
+    - `oldest` (out): a VL with a flit, if there is one.
+    - `bad` (out): a flit finds no place.
+    - `joined` (out): a packet begins within another, or one goes on that never began.
+    - `closed` (out): a packet that was cut is ended.
+    """
 
     def __init__(self, config, kind):
         self.config, self.kind = config, kind
@@ -195,7 +202,7 @@ def link_spec(transmitter=TransmitRestart, receiver=ReceiveRestart, *, vls=1, de
     ],
 )
 def test_credits_are_conserved_and_nothing_is_joined(vls, delay, depth, tmp_path):
-    """So far from power-on that an end can be reset, once or often, and the link must work again."""
+    """The proof goes so far from power-on that an end can be reset, once or often, and the link must work again."""
     spec = link_spec(vls=vls, delay=delay)
     prove(spec, tmp_path, mode="bmc", depth=depth, timeout_s=1200)
 

@@ -1,6 +1,6 @@
-"""Proofs of what the card decides in hardware: when a flow may send, and that no doorbell is lost.
+"""Proofs of the card's decisions in hardware: when a flow may send, and that no doorbell is lost.
 
-Small sizes, exhaustively for so many cycles after reset.
+The sizes are small, and the proofs exhaustive for so many cycles after reset.
 """
 
 from itertools import pairwise
@@ -23,9 +23,13 @@ which is then as good as 256: ahead of the clock, by less than half its range.""
 
 
 def rate_spec(component, config=RATE):
-    """The unit beside the rule of gulati-thesis-2001 3.2.2 in numbers that never wrap: NDT = max(NDT, RTC) for the
-    first token, the smallest NDT that has come, ties to the lower flow, then NDT += IDT, or the part of it that the
-    packet's bytes are; an IDT of 0 brings an NDT behind the clock to it."""
+    """The unit beside the rule of gulati-thesis-2001 3.2.2 in numbers that never wrap.
+
+    - NDT = max(NDT, RTC) for the first token.
+    - The flow with the smallest NDT that has come is next; ties go to the lower flow.
+    - Then NDT += IDT, or the part of it that the packet's bytes are.
+    - An IDT of 0 brings an NDT behind the clock to it.
+    """
     spec = Spec()
     m = spec.m
     m.submodules.dut = dut = component(config)

@@ -1,4 +1,5 @@
-"""Proofs of what two processors of a card share: turns at the registers, and locks; and of what VLs have whole."""
+"""Proofs of the parts that two processors of a card share: turns at the registers, and locks. Then one on the parts
+that VLs have whole."""
 
 import pytest
 from amaranth import Array, Mux, Signal

@@ -1,6 +1,6 @@
 """Proof of protection: what is given is allowed, what is allowed is given, as a whole or nothing of it.
 
-Exhaustively for so many cycles after power-on, with tables that are written at any time, and page entries that the
+It is exhaustive for so many cycles after power-on, with tables that are written at any time, and page entries that the
 solver chooses.
 """
 
@@ -151,7 +151,7 @@ def test_proof_of_protection_catches_mutant(old, new, tmp_path):
 
 
 def translation_spec(component):
-    """One page, chosen by the solver: an answer is what host memory said since the page's last invalidation."""
+    """One page, chosen by the solver. An answer is what host memory said since the page's last invalidation."""
     spec = Spec()
     m = spec.m
     m.submodules.dut = dut = component(CONFIG)

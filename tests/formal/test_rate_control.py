@@ -1,11 +1,12 @@
 """Proofs of the rate control unit's tree: no flow before its NDT, the smallest NDT first, the NDT rule, the wrap.
 
-By induction over commands. A state in which the unit is idle is *in order* when every row of the tree holds the best
-of those below it. From any state in order, whatever its NDTs and clock, any command (or none, or the scan's look) leads
-in the stated time to a state in order, with NDTs and IDTs as the rule has them; and reset leads to one.
+They are by induction over commands. A state in which the unit is idle is *in order* when every row of the tree holds
+the best of those below it. The induction starts from any state in order, whatever its NDTs and clock. Any command (or
+none, or the scan's look) leads in the stated time to a state in order, with NDTs and IDTs as the rule has them. Reset
+leads to one, too.
 
-Charging by bytes is proved with an MTU of 8 bytes, and with MTUs of 12 and 20, which are no powers of two, so that the
-units of charging are 16 and 32 bytes. `tests/hdl/nic` has larger ones in simulation.
+Charging by bytes is proved with an MTU of 8 bytes. It is proved with MTUs of 12 and 20, too, which are no powers of
+two, so that the units of charging are 16 and 32 bytes. `tests/hdl/nic` has larger ones in simulation.
 """
 
 import pytest
@@ -23,11 +24,11 @@ CHARGED = {"rate_charge": "bytes", "mtu_bytes": 8}
 STEPS = 8
 """A command's 7 cycles, and the offer after them."""
 ALL_STEPS = 10
-"""And its state shown, 2 cycles later. What comes after starts from a state in order."""
+"""Steps with the state shown, 2 cycles later. Later steps start from a state in order."""
 
 
 def opened(component, config):
-    """The unit with its module, and what its memories hold: `rows[row][child]`, `leaves` and `idts` by flow."""
+    """The unit with its module, and the content of its memories: `rows[row][child]`, `leaves` and `idts` by flow."""
     dut = component(config, radix_bits=1)
     dut._MustUse__silence = True
     unit = dut.elaborate(None)
@@ -48,8 +49,10 @@ def clamp(m, value, low, high, name):
 
 
 def rate_spec(component, discipline, *, anything=True, **changes):
-    """The unit beside the rule (gulati-thesis-2001 3.2.2; nagar-thesis-2001 5.3.3) in numbers that do not wrap. Any
-    commands are asked for, several at a time. `anything`: from any state in order; otherwise from reset."""
+    """The unit beside the rule (gulati-thesis-2001 3.2.2; nagar-thesis-2001 5.3.3) in numbers that do not wrap.
+
+    Any commands are asked for, several at a time. `anything`: from any state in order; otherwise from reset.
+    """
     spec = Spec()
     m = spec.m
     config = preset(
@@ -205,7 +208,7 @@ def rate_spec(component, discipline, *, anything=True, **changes):
 
 full = pytest.mark.full
 TIMEOUT_S = 1200
-"""Wall-clock; a proof takes less than a minute and a half of a processor that it has to itself."""
+"""Wall-clock seconds. A proof takes less than a minute and a half of a processor that it has to itself."""
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
-"""Proofs of what a link rests on: the buffers of all virtual lanes, the credit loop, the pacing.
+"""Proofs of a link's foundations: the buffers of all virtual lanes, the credit loop, the pacing.
 
-Small sizes, exhaustively for so many cycles after reset that every ring has gone round more than once.
+The sizes are small. The proofs are exhaustive for so many cycles after reset that every ring has gone round more than
+once.
 """
 
 from itertools import pairwise
@@ -99,7 +100,10 @@ def test_proof_of_buffer_in_block_ram_catches_mutant(old, new, in_block_ram, tmp
 
 def credit_spec(credits_class, *, extra=0):
     """A transmitter that sends what it likes while it has credits, a wire of a cycle each way, and a receiver that
-    takes flits out when it likes. `extra`: by how much the transmitter overrates the buffer."""
+    takes flits out when it likes.
+
+    `extra`: the flits by which the transmitter overrates the buffer.
+    """
     spec = Spec()
     m = spec.m
     m.submodules.credits = credits = credits_class(vls=2, depth=2 + extra)
@@ -164,7 +168,7 @@ NUM, DEN = 2, 5
 
 
 def pacer_spec(component):
-    """`excess`: the most, over all windows that end now, of den * flits - num * cycles."""
+    """The pacer. `excess`: the most, over all windows that end now, of den * flits - num * cycles."""
     spec = Spec()
     m = spec.m
     m.submodules.dut = dut = component(LinkConfig(rate_num=NUM, rate_den=DEN))
@@ -185,7 +189,7 @@ def pacer_spec(component):
 
 
 def test_pacer_keeps_the_rate(tmp_path):
-    """For 25 cycles: all that its few states can do."""
+    """The proof is for 25 cycles: all that its few states can do."""
     prove(pacer_spec(LinkPacer), tmp_path, mode="bmc", depth=25)
 
 

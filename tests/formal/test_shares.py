@@ -1,4 +1,4 @@
-"""Proofs of what VLs get in the long run: equal turns of round robin and FCFS, FCFS' line, quanta of deficit round
+"""Proofs of the VLs' shares in the long run: equal turns of round robin and FCFS, FCFS' line, quanta of deficit round
 robin. Weights by tables are in `test_two_level.py`."""
 
 from functools import partial
@@ -28,7 +28,7 @@ def play(component, vls=VLS):
 
 
 def equal_turns(component):
-    """Of two VLs that keep asking neither goes twice before the other: their flits never differ by more than one."""
+    """Neither of two VLs that keep asking goes twice before the other. Their flits never differ by more than one."""
     spec, dut = play(component)
     m = spec.m
     one, two = spec.constant(VLS, "one"), spec.constant(VLS, "two")
@@ -44,8 +44,10 @@ def equal_turns(component):
 
 
 def line(component):
-    """Nobody goes while another asks who has stood longer in the line, or as long with a lower number; with packets a
-    VL that keeps asking stands there until its tail has gone."""
+    """Nobody goes while another VL asks that has stood longer in the line, or as long with a lower number.
+
+    With packets a VL that keeps asking stands there until its tail has gone.
+    """
     spec, dut = play(component)
     m = spec.m
     by_packet = dut.unit == "packet"
@@ -69,8 +71,10 @@ def line(component):
 
 
 def quanta(component):
-    """Of two VLs that keep asking each sends in n turns n quanta and at most the rest of a packet. No quantum is
-    smaller than a packet. They are written in the first cycles."""
+    """Each of two VLs that keep asking sends in n turns n quanta and at most the rest of a packet.
+
+    No quantum is smaller than a packet. They are written in the first cycles.
+    """
     vls = 2
     spec, dut = play(component, vls)
     m = spec.m
@@ -117,7 +121,7 @@ def test_fcfs_keeps_the_line(component, tmp_path):
 
 
 def test_deficit_gives_every_turn_its_quantum(tmp_path):
-    """More than a round of turns, whatever they are."""
+    """The proof covers more than a round of turns, whatever they are."""
     prove(quanta(DeficitRoundRobinVlArbiter), tmp_path / "bmc", mode="bmc", depth=2 + 12)
     prove(quanta(DeficitRoundRobinVlArbiter), tmp_path / "cover", mode="cover", depth=12)
 

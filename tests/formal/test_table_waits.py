@@ -1,9 +1,11 @@
 """Proofs of `TwoLevelArbiter.wait_bound` for tables of a few entries, with both pointers, in both units, and a limit
-between the tables: whoever keeps asking, and whatever the others and the grants' users do.
+between the tables.
 
-`test_two_level.py` proves for any tables, and for ever, that in one level nobody waits longer than two frames, and that
-the limit is kept. Here is the bound as a whole, in InfiniBand's units too, for all that can happen in so many cycles
-after reset as each case says: some more than the bound.
+They hold for whoever keeps asking, and whatever the others and the grants' users do. `test_two_level.py` proves for any
+tables, and for ever, that in one level nobody waits longer than two frames, and that the limit is kept.
+
+Here is the bound as a whole, in InfiniBand's units too. Each case covers all that can happen in so many cycles after
+reset as it says: some more than the bound.
 """
 
 import sys
@@ -22,8 +24,8 @@ PACKET = 2
 
 
 class Case(NamedTuple):
-    """Tables, rows (VL, weight), and the VL that keeps asking; the bound, flits of others, and so many of them as do
-    go before it."""
+    """Tables, rows (VL, weight), and the VL that keeps asking. Then the bound, flits of others, and so many of them as
+    do go before it."""
 
     parameters: dict[str, str]
     patient: int
@@ -127,8 +129,11 @@ def test_nobody_waits_longer_than_the_bound(name, tmp_path):
 @pytest.mark.full
 @pytest.mark.parametrize("name", CASES)
 def test_waits_as_long_as_that_happen(name, tmp_path):
-    """With the slow pointer as long as the bound. With the fast one a VL has gone in its pass before what is left of
-    the frame, and a packet in InfiniBand's units may be shorter than what it is charged."""
+    """With the slow pointer a wait as long as the bound happens.
+
+    With the fast one a VL has gone in its pass before what is left of the frame. A packet in InfiniBand's units may be
+    shorter than what it is charged.
+    """
     case = CASES[name]
     prove(waits(TwoLevelArbiter, case), tmp_path, mode="cover", depth=case.bound + 6)
 

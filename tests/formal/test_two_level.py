@@ -1,8 +1,8 @@
 """Proofs of the two-level arbiter, with weights in flits and in InfiniBand's units: for any tables, any traffic, and
 for ever.
 
-The tables are any rows that the proof likes, and come anew whenever it likes (`AnyTables`); that `VlTables` links and
-adds up its entries is proved on its own.
+The tables are any rows that the proof likes, and come anew whenever it likes (`AnyTables`). A proof of its own shows
+that `VlTables` links and adds up its entries.
 """
 
 import pytest
@@ -32,8 +32,11 @@ def lowest(flags):
 
 
 class AnyTables(wiring.Component):
-    """In the place of `VlTables`: the rows of both tables (`vls`, `weights`: low and high, an entry each) and `limit`
-    come from outside, and are free to change after a `swap`. What is looked up in the cycle after it is `junk`."""
+    """Tables in the place of `VlTables`.
+
+    The rows of both tables (`vls`, `weights`: low and high, an entry each) and `limit` come from outside. They are free
+    to change after a `swap`. A row looked up in the cycle after it is `junk`.
+    """
 
     def __init__(self, *, vls, entries, sums):
         self.sums = sums
@@ -113,8 +116,11 @@ class AnyTables(wiring.Component):
 
 
 def scheduler(component, **parameters):
-    """The arbiter with any tables, and beside it the exact account of what is left of a frame: slow, of each entry;
-    fast, of each VL, and which entries have had their turn in the pass."""
+    """The arbiter with any tables, and beside it the exact account of what is left of a frame.
+
+    - slow: what is left of each entry.
+    - fast: what is left of each VL, and which entries have had their turn in the pass.
+    """
     made = []
 
     class Tables(AnyTables):
@@ -154,7 +160,7 @@ def scheduler(component, **parameters):
     shares = [[tables.sum(i, v) << (unit.bit_length() - 1) for v in range(VLS)] for i in range(2)]
 
     def charged(before, tail):
-        """What is left after a flit; a packet is charged in whole units, what it takes beyond is forgiven."""
+        """Share left after a flit. A packet is charged in whole units; what it takes beyond is forgiven."""
         less = Mux(before == 0, 0, before - 1)
         return Mux(tail, less & ~(unit - 1), less)[: len(before)]
 
@@ -362,9 +368,11 @@ def scheduler(component, **parameters):
 
 
 def wait(spec, dut, tables, left, shares, level, goes):
-    """The bound on waiting, 2 S flits of others of its level, for anyone that keeps asking: while it has share left
-    the others can send at most what they have left, and before that at most the rest of their old frame. With weights
-    in flits; in InfiniBand's units the induction takes too long."""
+    """The bound on waiting, 2 S flits of others of its level, for anyone that keeps asking.
+
+    While it has share left the others can send at most what they have left. Before that they can send at most the rest
+    of their old frame. The proof is with weights in flits; in InfiniBand's units the induction takes too long.
+    """
     m = spec.m
     who, on_level = spec.constant(VLS, "patient"), spec.constant(1, "patient_level")
     waited = Signal(8)
@@ -462,8 +470,11 @@ PATIENCE_CYCLES = 2
 
 
 def tables_spec(component):
-    """Writes and commits at any time, to a copy of the entries; after each change the rows and sums are those of the
-    copy at the commit. And tables that wait are overdue in time, so that `ready` is away no longer than so."""
+    """Writes and commits come at any time, to a copy of the entries.
+
+    After each change the rows and sums are those of the copy at the commit. Tables that wait are overdue in time, so
+    that `ready` is away no longer than so.
+    """
     vls = entries = 2
     spec = Spec()
     m = spec.m
@@ -531,7 +542,7 @@ def tables_spec(component):
 
 
 TABLES_DEPTH = 4 + 2 + 4 + 1 + 4 + PATIENCE_CYCLES + 3
-"""The wipe, two writes, the walk, the chain of first entries, the wait, and a row looked up."""
+"""Cycles of the wipe, two writes, the walk, the chain of first entries, the wait, and a row looked up."""
 
 
 @pytest.mark.full  # half a minute; tests/hdl/vl_arbiter/test_vl_tables.py is the quick one

@@ -1,4 +1,5 @@
-"""Proofs of who owns an output VL: from head to tail one packet, whose release and the next grant never meet badly.
+"""Proofs of an output VL's ownership: from head to tail it has one packet, whose release and the next grant never meet
+badly.
 
 Beside the stage stands each input VL's state: no packet, one that waits for its output VL, one that has it. Packets
 come and end in any cycle, also in the one in which others are given theirs.
@@ -19,9 +20,12 @@ AHEAD = CONFIG.replace(header_lookahead=True)
 
 
 def ownership(component, *, waits=False, config=CONFIG):
-    """`waits`: also that a packet waits for at most one packet of each other input (from reset; not by induction). With
-    look-ahead a packet may come while the one before it has its output VL, and is given its own in the cycle in which
-    a tail leaves."""
+    """The ownership of an output VL.
+
+    `waits`: also that a packet waits for at most one packet of each other input (from reset; not by induction). With
+    look-ahead a packet may come while the one before it has its output VL. It is given its own in the cycle in which a
+    tail leaves.
+    """
     spec = Spec()
     m, ports = spec.m, range(PORTS)
     m.submodules.dut = dut = component(config)
