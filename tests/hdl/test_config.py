@@ -96,7 +96,7 @@ def test_profiles_have_the_speeds_of_their_documents(name, clock_hz, bus_bits, g
 
 
 def test_a_cards_link_may_be_reset_at_either_end_unless_that_is_turned_off():
-    """With a user's link too. A router has it where its profile is a card's, or its cluster (tests/sim)."""
+    """This holds with a user's link too. A router has it where its profile is a card's, or its cluster (tests/sim)."""
     assert NicConfig().link.restart is True
     assert NicConfig(link=LinkConfig(vls=4)).link == LinkConfig(vls=4, restart=True)
     assert preset(NicConfig, "lanai7", link=LinkConfig()).link.restart is True

@@ -1,7 +1,7 @@
 """Every counter of the hardware: the test that takes it over its wrap, or why it cannot get there.
 
-A counter is a register that a clock edge adds to, or a memory whose rows are written with what follows from them. They
-are found by elaboration of blocks that have every feature, so that a new one has to be named here.
+A counter is a register that a clock edge adds to, or a memory whose rows are written with what follows from them.
+Counters are found by elaboration of blocks that have every feature, so that a new one has to be named here.
 """
 
 import ast
@@ -250,12 +250,13 @@ TAKEN = {
         "first_index=65536",
     ),
 }
-"""By file and text of the line that counts: the test that goes over the wrap, and what in it says so."""
+"""Counters by file and text of the line that counts: the test that goes over the wrap, and the words in it that say
+so."""
 
 LONGEST = (
     MOST_WARMUP_CYCLES + MOST_MEASURED_CYCLES + TrafficConfig(histogram_sub_bits=5, classes=4).clear_cycles
 )
-"""Cycles of a measurement: what one counts from its start on, once a cycle at most."""
+"""Most cycles of a measurement: a count of them adds at most one a cycle from its start on."""
 RATE_RUN = MOST_CYCLES + 1024 * (SETUP_CYCLES * SETUP_TRIES)
 """Cycles of a rate unit with as many flows as there can be."""
 MOST_BURSTS = next(
@@ -282,7 +283,7 @@ BOUNDED = {
         "a packet takes 4 cycles at least",
     ),
 }
-"""By file and text: bits, the most that it can count in any run, and why."""
+"""Counters by file and text: bits, the most that it can count in any run, and why."""
 
 GUARDED = {
     ("vl_arbiter/two_level.py", "sent + 1"): ("m.Elif(~sent.all())", "stands still at its end"),
@@ -375,7 +376,7 @@ GUARDED = {
         "ends with the packet",
     ),
 }
-"""By file and text: what in the file keeps a counter from running on, and what it does instead."""
+"""Counters by file and text: what in the file keeps a counter from running on, and what it does instead."""
 
 
 def test_every_counter_is_taken_over_its_wrap_or_cannot_get_there():
@@ -412,7 +413,7 @@ def test_every_counter_is_taken_over_its_wrap_or_cannot_get_there():
 
 
 def test_no_line_of_the_hardware_counts_without_being_found():
-    """A line that adds to what it assigns, in a block that the elaborated ones do not have."""
+    """Such a line adds to what it assigns, in a block that the elaborated ones do not have."""
     for path in sorted(HDL.rglob("*.py")):
         for text in path.read_text().splitlines():
             counts = re.search(r"(?<![\w.])([\w.]+)\.eq\((?=.*(?<![\w.])\1 \+|.*\+ \1\b)", text)

@@ -1,4 +1,4 @@
-"""What the emitted Verilog has to keep to, for simulators of either language."""
+"""Rules for the emitted Verilog, for simulators of either language."""
 
 import re
 
@@ -10,7 +10,8 @@ from lanikai.hdl.nic.rtc import Rtc
 
 def test_every_combinational_block_runs_at_time_0():
     """A start value in a declaration is no event in SystemVerilog: `iverilog -g2012` never ran the blocks, and
-    `host__arready` was X. Each has to read a variable that a nonblocking assignment of an `initial` block sets."""
+    `host__arready` was X. Each block has to read a variable that a nonblocking assignment of an `initial` block
+    sets."""
     for component in (Rtc, Nic):
         text = to_verilog(component(preset(NicConfig, "tiny")), name="top")
         modules = text.split("\nendmodule")

@@ -60,8 +60,8 @@ rates = st.integers(1, 40).flatmap(lambda den: st.tuples(st.integers(1, den), st
 
 
 def model(rate, wishes):
-    """A flit may begin once the wire has carried all but a part of the last one that is shorter than a
-    cycle."""
+    """The model of pacing: a flit may begin once the wire has carried all but a part of the last one that is shorter
+    than a cycle."""
     free, sent = Fraction(0), []
     for cycle, wish in enumerate(wishes):
         if wish and free < cycle + 1:

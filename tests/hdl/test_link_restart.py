@@ -38,7 +38,8 @@ class End:
         self.chance = 1.0
 
     def packet(self, vl: int) -> list[tuple[int, int, int]]:
-        """(data, head, tail) of a new one. The first flit has a route to port 1 - its own, if there is a router."""
+        """The (data, head, tail) of a new packet. The first flit has a route to port 1 - its own, if there is a
+        router."""
         self.sequence += 1
         route = 1 - self.number
         count = self.rng.choice(LENGTHS)
@@ -76,7 +77,7 @@ class End:
             ctx.set(send.valid, 0)
 
     async def take(self, ctx: Any, senders: list[End]) -> None:
-        """Check: packets come whole, or cut and then with a tail of zeroes; never two as one."""
+        """Check that packets come whole, or cut and then with a tail of zeroes; never two as one."""
         receive = self.port.receive
         packet: list[int] | None = None
         other = senders[1 - self.number]
@@ -179,7 +180,7 @@ class Bench:
         ctx.set(reset, 0)
 
     async def drain(self, ctx: Any) -> None:
-        """No more packets; what is under way comes, and the links work."""
+        """Send no more packets. Those under way come, and the links work."""
         for end in self.ends:
             end.paused, end.chance = True, 1.0
         for _ in range(self.drain_cycles):
@@ -193,7 +194,7 @@ class Bench:
 
 
 def resets(seed: int, count: int, **design: Any) -> dict[str, int]:
-    """`count` rounds of one to three resets of any parts at any moments, then good packets that must all come, in the
+    """Play `count` rounds of one to three resets of any parts at any moments. Then good packets must all come, in the
     order of each VL."""
     bench = Bench(seed=seed, **design)
     rng, ends = bench.rng, bench.ends
@@ -263,7 +264,7 @@ def test_after_resets_of_either_end_the_link_works_and_no_packets_are_joined(des
     ["lanai4", *(pytest.param(name, marks=pytest.mark.full) for name in ("tiny", "lanai7", "iba"))],
 )
 def test_a_card_of_any_profile_is_reset_alone_under_traffic_and_its_link_to_the_router_lives(profile):
-    """Nothing was asked for: cards and routers of the profiles, from which clusters are made."""
+    """No option was given: cards and routers of the profiles are those from which clusters are made."""
     found = resets(11, 3, profile=profile)
     assert found["cut"] > 0
 

@@ -1,4 +1,4 @@
-"""Networks: what is refused, where routes lead, and what the structural Verilog joins."""
+"""Networks: the refused ones, the ways of routes, and the joints of the structural Verilog."""
 
 import re
 from collections import Counter
@@ -21,7 +21,7 @@ def ring(count):
 
 
 def walk(network, source, route):
-    """Where a packet comes out: the route taken apart as routers do it."""
+    """The place where a packet comes out: the route taken apart as routers do it."""
     router, bits = network.nodes[source][0], network.router.link.hop_bits
     for hop in range(network.router.link.max_hops):
         place = (router, route >> hop * bits & (1 << bits) - 1)
@@ -83,7 +83,7 @@ def test_a_network_that_cannot_be_is_refused_by_name(changes, message):
 
 
 def test_routes_that_can_deadlock_are_refused_with_the_cycle():
-    """On a ring of five, two hops the same way round everywhere close the circle; on three no route has
+    """On a ring of five, two hops the same way round everywhere close the circle. On a ring of three no route has
     two."""
     with pytest.raises(ConfigError) as error:
         Network(**ring(5))
@@ -131,7 +131,7 @@ def test_unknown_nodes_and_too_few_ports_are_refused():
 
 
 def test_blocks_are_made_once():
-    """One module for a mesh of any size, whatever the depth of the nodes' buffers."""
+    """There is one module for a mesh of any size, whatever the depth of the nodes' buffers."""
     assert mesh(3, 3, router=FIVE, node_buffer_flits=10).blocks == {"router": (10, 4, 4, 4, 4)}
     assert single_router(3, router=TINY, node_buffer_flits=2).blocks == {"router": (2, 2, 2)}
     mixed = Network(

@@ -1,4 +1,4 @@
-"""Networks that route by destination: where packets go, what is refused, what the Verilog has for it."""
+"""Networks that route by destination: the ways of packets, the refused networks, and their Verilog."""
 
 import re
 
@@ -14,7 +14,7 @@ TABLE = RouterConfig(link=LinkConfig(flit_bits=32, hop_bits=3), ports=3, routing
 
 
 def test_dimension_order_paths_are_those_of_source_routes():
-    """The same ports as the shortest paths of a mesh, on one with other sides."""
+    """The ports are those of the shortest paths of a mesh, on one with other sides."""
     by_source, by_order = mesh(4, 3, router=FIVE), mesh(4, 3, router=FIVE.replace(routing="dimension_order"))
     for source in range(12):
         for destination in range(12):
@@ -63,7 +63,8 @@ def ring(tables):
 
 
 def test_tables_that_can_deadlock_are_refused_with_the_cycle():
-    """All the way round one way on a ring; with routes that never cross from router 3 to router 0 it is built."""
+    """The tables go all the way round one way on a ring. With routes that never cross from router 3 to router 0 it is
+    built."""
     clockwise = [[0 if node == router else 1 for node in range(4)] for router in range(4)]
     with pytest.raises(ConfigError) as error:
         Network(**ring(clockwise))
@@ -85,8 +86,11 @@ def test_tables_that_can_deadlock_are_refused_with_the_cycle():
 
 
 def test_what_agents_send_can_deadlock_too():
-    """A ring of 6 with nodes on every other router: from node to node three ways of two hops, which do not meet. The
-    agents of the routers between them go three hops, and close the ring."""
+    """On a ring of 6 with nodes on every other router there are three ways of two hops from node to node, which do not
+    meet.
+
+    The agents of the routers between them go three hops, and close the ring.
+    """
     network = {
         "router": SIX.replace(management=False),
         "routers": 6,
@@ -179,7 +183,7 @@ def test_too_many_nodes_for_a_table_are_refused():
     ],
 )
 def test_a_function_that_loses_packets_is_refused_by_name(monkeypatch, answer, fault):
-    """Whatever a routing function says is checked, for every way of every packet."""
+    """All answers of a routing function are checked, for every way of every packet."""
     monkeypatch.setattr(DimensionOrderRouting, "decide", lambda config, arrival: answer)
     with pytest.raises(ConfigError) as error:
         mesh(2, 2, router=FIVE.replace(routing="dimension_order"))
@@ -187,7 +191,7 @@ def test_a_function_that_loses_packets_is_refused_by_name(monkeypatch, answer, f
 
 
 def test_verilog_has_positions_and_agents():
-    """One block for all: each instance is told its place, and has its agent's port at the top."""
+    """There is one block for all: each instance is told its place, and has its agent's port at the top."""
     text = mesh(3, 2, router=SIX.replace(routing="dimension_order")).verilog("net")
     positions = [int(bits) for bits in re.findall(r"\.position\(20'd(\d+)\)", text)]
     assert positions == [x | y << 5 | 2 << 10 | 1 << 15 for y in range(2) for x in range(3)]

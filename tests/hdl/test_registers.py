@@ -1,4 +1,4 @@
-"""Registers are read from their declaration: places, fields, who may do what, and exact errors."""
+"""Registers read from their declaration: places, fields, who may do what, and exact errors."""
 
 from pathlib import Path
 
@@ -35,7 +35,8 @@ def test_fields_say_who_may_do_what():
 
 
 def test_what_is_kept_is_what_the_file_says(tmp_path):
-    """Compiled once, read back the same; a changed file is compiled anew; a damaged copy is not believed."""
+    """A file is compiled once and read back the same. A changed file is compiled anew; a damaged copy is not
+    believed."""
     path = tmp_path / "nic.rdl"
     path.write_text((FOLDER / "nic.rdl").read_text())
     load.cache_clear()

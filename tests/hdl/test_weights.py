@@ -1,4 +1,4 @@
-"""Weights from bandwidths: the document's examples (yum-2006 3.3), and what must hold for any numbers."""
+"""Weights from bandwidths: the document's examples (yum-2006 3.3), and properties for any numbers."""
 
 from fractions import Fraction
 

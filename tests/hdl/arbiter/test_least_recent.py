@@ -10,7 +10,7 @@ from .test_round_robin import cases, drive
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(cases())
 def test_it_is_the_model(case):
-    """Who was served goes to the end of the line, and nobody else moves."""
+    """A requester that was served goes to the end of the line, and nobody else moves."""
     size, cycles = case
     line = list(range(size))
 

@@ -1,5 +1,8 @@
-"""A reset in the middle of mixed traffic on a card that has every block: afterwards it is as after power-on, but for
-channels, regions and windows, which a reset leaves as they are; and both of its buses keep the rules."""
+"""A reset in the middle of mixed traffic on a card that has every block.
+
+Afterwards the card is as after power-on, except for channels, regions and windows, which a reset leaves as they are.
+Both of its buses keep the rules.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ CONFIG = preset(
 )
 REGISTERS = active_registers(NIC_REGISTERS, CONFIG)
 CLOCK = {"RTC", "TIMER"}
-"""What goes on by itself."""
+"""Registers that go on by themselves."""
 ROOM = {"HOST_DMA_QUEUE": 3, "SEND_QUEUE": 2, "RECEIVE_QUEUE": 2}
 TABLE, RINGS, STATUS_WORDS = 0x100, 0x400, 0x300
 VIRTUAL, FRAMES, KEY = 0x50000, (3, 1), 7
@@ -183,7 +186,7 @@ class Bench:
         return await self.host(ctx, DOORBELL_BASE + 4096 * owner + part.offset, word, **more)
 
     async def set_up(self, ctx: Any) -> None:
-        """Channel i, completion queue i, region i and window i are owner i's."""
+        """Give channel i, completion queue i, region i and window i to owner i."""
         for i in range(2):
             for number, frame in enumerate(FRAMES):
                 at = TABLE + 16 * i + 4 * number
@@ -226,7 +229,7 @@ class Bench:
             await self.access(ctx, SRAM_BASE + at + 4 * word, bits >> 32 * word & 0xFFFFFFFF)
 
     async def load(self, ctx: Any) -> None:
-        """The firmware at work on everything at once; nothing is waited for, much is refused or lost."""
+        """Have the firmware at work on everything at once. Nothing is waited for, much is refused or lost."""
         rng = self.rng
         await self.set_up(ctx)
         await self.header(ctx, 0x100, length=100)
@@ -291,7 +294,7 @@ class Bench:
                 await self.make_queue(ctx, i)
 
     async def host_load(self, ctx: Any) -> None:
-        """Both processes at work on their pages, and on each other's; the driver reads and writes besides."""
+        """Have both processes at work on their pages, and on each other's. The driver reads and writes besides."""
         rng, bus = self.rng, self.nic.host
         names = ("awvalid", "wvalid", "bready", "arvalid", "rready")
         while True:
@@ -316,7 +319,7 @@ class Bench:
                     ctx.set(getattr(bus, name), 0)
 
     async def check(self, ctx: Any) -> None:
-        """As after power-on; and everything works, with nothing of before in it."""
+        """Check that all is as after power-on, and that everything works, with nothing of before in it."""
         nic, rng, memory = self.nic, self.rng, self.memory
         for name in ("bvalid", "rvalid"):
             assert not ctx.get(getattr(nic.host, name)), f"{name} after a reset"
@@ -425,8 +428,8 @@ class Bench:
     ],
 )
 def test_a_reset_of_the_whole_card_leaves_nothing_behind(seed: int, some: int, pipelined: bool) -> None:
-    """Resets in chosen moments, the first `some` of them in any order, and at a random time; after each the card is
-    used from the beginning."""
+    """Resets come in chosen moments, the first `some` of them in any order, and at a random time. After each the card
+    is used from the beginning."""
     bench = Bench(seed=seed, pipelined=pipelined)
     met = set()
 

@@ -94,7 +94,7 @@ def test_queue_keeps_every_doorbell_in_order(entries, channels, rhythm, pipeline
 
 @pytest.mark.parametrize("entries", [2, 3, 4, 5])
 def test_write_and_pop_in_one_cycle_at_every_fill(entries):
-    """For every fill, at every place of the pointers: a push and a pop together, then all comes out."""
+    """For every fill, at every place of the pointers, a push and a pop come together; then all comes out."""
 
     async def script(ctx, dut):
         next_word, oldest = 0, 0

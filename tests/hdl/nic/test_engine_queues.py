@@ -1,5 +1,7 @@
-"""The whole card with queues before its engines: transfers in order of arrival and of stamps, lists, what is told of
-them, and what a full queue does. By registers alone."""
+"""The whole card with queues before its engines, by registers alone.
+
+Transfers come in order of arrival and of stamps, and in lists. Tested, too, are the reports on them and a full queue.
+"""
 
 import pytest
 from lanikai.hdl.config import ConfigError, LinkConfig, NicConfig, preset
@@ -132,8 +134,8 @@ def test_the_smallest_stamp_is_served_first_but_for_what_is_protected():
 
 @pytest.mark.parametrize("config", [ARRIVAL, STAMPS], ids=["arrival", "timestamp"])
 def test_packets_by_a_queue_into_queued_buffers(config):
-    """Four packets are put into the send queue in one go, into four buffers of which three are there from the
-    beginning: one in the engine and two queued."""
+    """Four packets are put into the send queue in one go. Of four buffers for them three are there from the beginning:
+    one in the engine and two queued."""
     card = Card(config, seed=8)
     sizes = [40, 0, 128, 75]
     vls = [0, 1, 1, 0]

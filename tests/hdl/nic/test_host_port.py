@@ -131,7 +131,7 @@ def test_agrees_with_the_map(bits, operations, seed):
             await ctx.tick()
 
     async def firmware(ctx, manager, doorbell):
-        """Takes doorbells now and then, so that the queue is full at times."""
+        """Take doorbells now and then, so that the queue is full at times."""
         while True:
             await ctx.tick().repeat(manager.random.randrange(1, 40))
             if ctx.get(doorbell.head_valid):
@@ -155,7 +155,7 @@ def test_agrees_with_the_map(bits, operations, seed):
 
 @pytest.mark.parametrize("bits", CONFIGS)
 def test_reads_and_writes_beside_each_other(bits):
-    """Both want the SRAM in the same cycle often; each gets what is its own."""
+    """Both want the SRAM in the same cycle often; each gets its own data."""
 
     async def writer(ctx, manager, doorbell):
         for i in range(60):
@@ -282,7 +282,7 @@ def test_a_second_write_waits_on_the_bus_behind_a_stalled_doorbell():
 
 
 def test_zero_wait_latency():
-    """As HostPort's docstring says: two cycles to bvalid, three to rvalid."""
+    """The latency is as HostPort's docstring says: two cycles to bvalid, three to rvalid."""
     m, port, _, _ = setup(CONFIGS[32])
     simulator = Simulator(m)
     simulator.add_clock(1e-6)

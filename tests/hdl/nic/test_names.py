@@ -119,7 +119,7 @@ def test_a_name_of_nothing_is_refused_and_counted(config):
 
 @pytest.mark.parametrize(("vls", "vl"), [(1, 1), (2, 3), (5, 7)])
 def test_a_vl_that_the_link_has_not_neither_hangs_the_engine_nor_is_another_one(vls, vl):
-    """It once kept the send engine busy for ever, or went to another VL."""
+    """Such a command once kept the send engine busy for ever, or went to another VL."""
     card = Card(PLAIN.replace(link=LinkConfig(flit_bits=64, vls=vls)))
 
     async def script(ctx, c):
@@ -134,7 +134,7 @@ def test_a_vl_that_the_link_has_not_neither_hangs_the_engine_nor_is_another_one(
 
 
 def test_every_field_that_names_a_thing_is_looked_at():
-    """A register that gets a field with the name of a thing is either here, or its block answers for it."""
+    """A register with a field that names a thing is either here, or its block answers for it."""
     things = {"flow", "vl", "channel", "owner", "rank", "queue", "region", "entry", "work_queue"}
     elsewhere = {
         "RATE_SELECT.flow",  # with the commands that act on it

@@ -150,8 +150,8 @@ def test_a_payload_goes_from_memory_over_the_link_and_back(config, size, vl, sta
 
 @configs
 def test_packets_under_contention_for_the_sram(config):
-    """Packets of all sizes, the next one's payload coming down while one is on the link, with a host that
-    reads and writes its corner of the SRAM all the while."""
+    """Packets of all sizes, the next one's payload coming down while one is on the link. A host reads and writes its
+    corner of the SRAM all the while."""
     card = Card(config, seed=5, stall=0.3)
     sizes = [card.rng.randint(1, config.mtu_bytes) for _ in range(6)]
     payloads = [card.rng.randbytes(size) for size in sizes]
@@ -227,7 +227,7 @@ def test_a_bus_error_shows_in_the_status():
     ],
 )
 def test_a_doorbell_starts_a_paced_send_and_an_interrupt_ends_it(structure, pipelined, charge):
-    """Doorbell queue, rate control, timer and the host's interrupt, by the registers."""
+    """The case joins doorbell queue, rate control, timer and the host's interrupt, by the registers."""
     config = preset(NicConfig, "tiny", rate_structure=structure, pipelined=pipelined, rate_charge=charge)
     card = Card(config)
 

@@ -35,8 +35,8 @@ def run(dut: Sram, bench: Any) -> None:
 def test_every_port_reads_what_was_written_last(
     config: NicConfig, seed: int, ports: int, load: float
 ) -> None:
-    """Random reads and masked writes on every port; no cycle with a request goes without a grant, and nobody
-    waits for more than the other ports. Pipelined: that much a cycle later."""
+    """Reads and masked writes are random on every port. No cycle with a request goes without a grant, and nobody waits
+    for more than the other ports. Pipelined, this comes a cycle later."""
     rng = random.Random(seed)
     dut = Sram(config, ports=ports)
     # Few words, so that ports meet; the last one shows that the whole depth is there.
@@ -113,7 +113,8 @@ def test_turns_are_equal_under_contention() -> None:
 
 
 def test_a_pipelined_port_that_goes_on_asking_loses_no_cycle_to_itself_and_half_to_another() -> None:
-    """Who comes to an SRAM that another port streams from is served in the cycle after; then both by turns."""
+    """A port that comes to an SRAM that another port streams from is served in the cycle after; then both take
+    turns."""
     dut = Sram(TINY.replace(pipelined=True), ports=3)
     order: list[int | None] = []
 

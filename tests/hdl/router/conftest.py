@@ -14,11 +14,15 @@ from lanikai.hdl.router.agent import ROUTER_REGISTERS
 
 @dataclass(kw_only=True)
 class Packet:
-    """`flits` long from end `source` on VL `vl`, its head on the link in cycle `start` at the earliest.
-    `hops`: output port at each router; `end`: where it must come out (None: dropped). `number` tells it
-    apart. `target`: what the low 10 bits of the route hold where routers look at the destination, which they
-    do not strip. `service_level`, `kind`: of the header, noise if None. `out_vls`: VLs that it may come out on
-    (None: `vl`)."""
+    """A packet `flits` long from end `source` on VL `vl`, its head on the link in cycle `start` at the earliest.
+
+    - `hops`: output port at each router.
+    - `end`: where it must come out (None: dropped).
+    - `number`: tells it apart.
+    - `target`: the low 10 bits of the route where routers look at the destination, which they do not strip.
+    - `service_level`, `kind`: fields of the header, noise if None.
+    - `out_vls`: VLs that it may come out on (None: `vl`).
+    """
 
     number: int
     source: int
@@ -33,8 +37,10 @@ class Packet:
     out_vls: tuple[int, ...] | None = None
 
     def words(self, link: LinkConfig, *, hops_left: int) -> list[int]:
-        """Data words with the first hops gone from the route. What is left of the route field carries the
-        number, so that it is seen to move down unharmed."""
+        """Data words with the first hops gone from the route.
+
+        The rest of the route field carries the number, so that it is seen to move down unharmed.
+        """
         field_bits = 24 if link.flit_bits == 32 else 48
         route = self.number + 1
         if self.target is not None:
@@ -56,10 +62,14 @@ class Packet:
 
 @dataclass
 class Result:
-    """What came out: `seen[number]` is (cycle of the head, cycle of the tail) on the last output link;
-    `sent[number]` the same at the first input link; `busy[end]` the cycles with a flit on that end's output
-    link; `vl[number]` the VL there; `order[end]` the
-    VLs of those cycles."""
+    """Record of what came out.
+
+    - `seen[number]`: (cycle of the head, cycle of the tail) on the last output link.
+    - `sent[number]`: the same at the first input link.
+    - `busy[end]`: the cycles with a flit on that end's output link.
+    - `vl[number]`: the VL there.
+    - `order[end]`: the VLs of those cycles.
+    """
 
     seen: dict[int, tuple[int, int]] = field(default_factory=dict)
     sent: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -84,13 +94,15 @@ def run_packets(
     after=None,
     target_bits: int = 0,
 ) -> Result:
-    """Sends `packets` into `ends` [(rx, tx) of each end] and checks everything that comes out.
+    """Send `packets` into `ends` [(rx, tx) of each end] and check everything that comes out.
 
-    A sender holds `buffer_flits` credits a VL, picks a VL that can send at random and idles with probability
-    `gap`; a receiver of `sink_flits` a VL frees a flit of a random VL with probability `1 - stall` a cycle.
-    Checked: every packet whole, unharmed and unmixed on its VL, at the right end, in order for each (source,
-    end, VL); no credit too few or too many; nothing left at the end. `before(ctx)` and `after(ctx)` are
-    awaited at the ends. `target_bits`: bits of the route below the number, where routers look at the destination.
+    - A sender holds `buffer_flits` credits a VL, picks a VL that can send at random and idles with probability `gap`.
+    - A receiver of `sink_flits` a VL frees a flit of a random VL with probability `1 - stall` a cycle.
+    - `before(ctx)` and `after(ctx)` are awaited at the ends.
+    - `target_bits`: bits of the route below the number, where routers look at the destination.
+
+    Every packet must be whole, unharmed and unmixed on its VL, at the right end, in order for each (source, end, VL).
+    There must be no credit too few or too many, and nothing left at the end.
     """
     sink_flits = buffer_flits if sink_flits is None else sink_flits
     chance = random.Random(seed)
@@ -198,7 +210,7 @@ async def access(ctx, router, address, value=None):
 
 
 async def register(ctx, router, name, **fields):
-    """Writes a register's fields, or without any reads them."""
+    """Write a register's fields, or without any read them."""
     register = ROUTER_REGISTERS[name]
     if fields:
         await access(ctx, router, register.offset, register.pack(**fields))

@@ -15,15 +15,18 @@ CONFIG = RouterConfig(
     vl_table_entries=1,
 )
 STREAMS = {(0, 0): 1, (0, 1): 2, (1, 2): 2}
-"""(input, VL): output. VL 0, in the high table, fills its input, and VL 1 behind it holds the turn at output 2."""
+"""Streams, (input, VL): output. VL 0, in the high table, fills its input, and VL 1 behind it holds the turn at output
+2."""
 PACKET_FLITS = 16
 REWRITES = 3
 
 
 def longest_access(config, bound):
-    """The most cycles that an access waits when each stream always has more to send, output 1 having stood still for
-    200 cycles so that VL 0 fills it, while the tables of output 2 and of input 0 are rewritten; and the flits of the
-    streams. An access that takes longer than `bound` cycles fails."""
+    """The most cycles that an access waits when each stream always has more to send, and the flits of the streams.
+
+    Output 1 has stood still for 200 cycles so that VL 0 fills it. The tables of output 2 and of input 0 are rewritten
+    meanwhile. An access that takes longer than `bound` cycles fails.
+    """
     router = Router(config)
     waits, sent = [], {stream: 0 for stream in STREAMS}
 

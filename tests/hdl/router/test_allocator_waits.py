@@ -1,5 +1,7 @@
-"""Every allocator under saturation: every VL that asks goes on asking for its output. Who waits how long, and that no
-output stands still because one VL of another input does."""
+"""Every allocator under saturation: every VL that asks goes on asking for its output.
+
+The tests look at who waits how long. They check that no output stands still because one VL of another input does.
+"""
 
 from itertools import product
 from random import Random
@@ -107,8 +109,10 @@ def saturate(config, streams, cycles, **tables):
 
 
 def at_arbiter(vl_arbiter, vl, asking, *, high=(), low=None, limit=255):
-    """Most flits of others that the VL arbiter lets go before `vl`, of packets of one flit: None without a bound. What
-    all tables have in common: in two rounds of a table the others of it have twice their weights."""
+    """Most flits of others that the VL arbiter lets go before `vl`, with packets of one flit: None without a bound.
+
+    All tables have this in common: in two rounds of a table the others of it have twice their weights.
+    """
     others = [other for other in asking if other != vl]
     high = dict(high)
     low = dict.fromkeys(range(VLS), 1) if low is None else dict(low)
@@ -157,8 +161,10 @@ def longest_wait(cycles, end):
 
 
 def check_waits(config, streams, cycles, **tables):
-    """That nobody waits longer than the bound, or than the run if that is shorter. Returns how many have a bound in it,
-    and who went when."""
+    """Check that nobody waits longer than the bound, or than the run if that is shorter.
+
+    Returns how many have a bound in it, and who went when.
+    """
     went = saturate(config, streams, cycles, **tables)
     judged = 0
     for stream, bound in bounds(config, streams, **tables).items():
@@ -179,7 +185,7 @@ def random_streams(random):
     [one if one[1] == "separable" else pytest.param(*one, marks=pytest.mark.full) for one in ALL],
 )
 def test_under_saturation_nobody_waits_longer_than_the_bound(vl_arbiter, name):
-    """As after reset, all weights 1; by fixed priority those that it gives a bound."""
+    """Tables are as after reset, all weights 1. By fixed priority the VLs are those that it gives a bound."""
     streams = random_streams(Random(3))
     judged, _ = check_waits(configuration(vl_arbiter, name), streams, 160)
     assert judged >= (2 if vl_arbiter == "fixed_priority" else len(streams))
@@ -260,7 +266,7 @@ def test_a_parked_vl_goes_when_its_output_lets_it(name):
 
 @pytest.mark.parametrize("vl_arbiter", ["deficit", "table_fast", "table_slow"])
 def test_what_a_vl_cannot_use_goes_to_the_others(vl_arbiter):
-    """VL 0 has 250 times VL 1's weight at their input, so VL 1 has 1/251 of output 2, and VL 2 the rest."""
+    """VL 0 has 250 times VL 1's weight at their input. So VL 1 has 1/251 of output 2, and VL 2 the rest."""
     config = configuration(vl_arbiter, "separable")
     went = saturate(config, THREE_STREAMS, 502, low=((0, 250), (1, 1), (2, 1)))
     assert len(went[0, 1]) == pytest.approx(2, abs=1)

@@ -1,4 +1,4 @@
-"""Every switch allocator: a matching of what was asked, its model, its bound on waiting, what it leaves unused."""
+"""Every switch allocator: a matching of the requests, its model, its bound on waiting, what it leaves unused."""
 
 from itertools import product
 from random import Random
@@ -22,7 +22,7 @@ MODELS = {
     "islip": lambda *size: IslipModel(*size, iterations=ITERATIONS),
 }
 SIZES = ((2, 1), (3, 2), (4, 16), (5, 3))
-"""Ports, VLs: with 16 there is a control VL."""
+"""Pairs of ports and VLs: with 16 VLs there is a control VL."""
 
 
 def configuration(name, ports, vls, iterations=ITERATIONS):
@@ -31,8 +31,8 @@ def configuration(name, ports, vls, iterations=ITERATIONS):
 
 
 def play(config, cycles, next_wants, check):
-    """Runs an allocator: `next_wants(moves)` gives the next wants (as the models take them) after the moves of the
-    cycle before, `check(wants, moves)` judges them. That the answer is a matching is always checked."""
+    """Run an allocator. `next_wants(moves)` gives the next wants (as the models take them) after the moves of the cycle
+    before, `check(wants, moves)` judges them. That the answer is a matching is always checked."""
     dut = allocator_class(config)(config)
     ports = range(config.ports)
 
@@ -105,7 +105,7 @@ def random_wants(random, config):
 
 
 def owned(wants):
-    """`wants` without those of a VL of an output that an input before has: it has one owner."""
+    """`wants` without those of a VL of an output that an earlier input has: it has one owner."""
     owners = set()
     for want in wants:
         for vl, output in list(want.items()):
@@ -151,7 +151,7 @@ def test_matches_follow_the_model(name, size, random):
 
 
 def test_wavefront_exchanges_follow_the_model():
-    """So many inputs and wants that a maximal matching is often not the largest."""
+    """There are so many inputs and wants that a maximal matching is often not the largest."""
     config = configuration("wavefront", 8, 8)
     model = WavefrontModel(8, 8)
 
@@ -167,9 +167,12 @@ def test_wavefront_exchanges_follow_the_model():
 @settings(max_examples=4, deadline=None, derandomize=True)
 @given(size=st.sampled_from(SIZES), random=st.randoms(use_true_random=False))
 def test_outputs_choose_the_vl_that_their_vl_arbiter_picks(name, selection, size, random):
-    """By fixed priority. Where packets keep their VL, every output picks the first VL that asks for it, and then every
-    input the first of those that were picked; elsewhere every input offers its first VL, and every output picks the
-    first of those. What the wavefront adds leaves no pair."""
+    """The choice is by fixed priority.
+
+    Where packets keep their VL, every output picks the first VL that asks for it. Then every input picks the first of
+    those that were picked. Elsewhere every input offers its first VL, and every output picks the first of those. The
+    wavefront's additions leave no pair.
+    """
     config = configuration(name, *size).replace(vl_arbiter="fixed_priority", vl_selection=selection)
     draw, control = random_wants(random, config), config.control_vl
 
@@ -207,8 +210,10 @@ def test_outputs_choose_the_vl_that_their_vl_arbiter_picks(name, selection, size
 @pytest.mark.parametrize("vl_arbiter", ["table_fast", "table_iba", "fcfs_packet"])
 def test_an_output_whose_choice_does_not_go_keeps_turn_and_share(vl_arbiter):
     """Input 0 has VL 0 for output 0 and VL 1 for output 1, which both pick it in the same cycle: one of them waits.
-    Inputs 1 and 2 have another VL for each. All send packets of one flit, so that turns at each output are equal, and
-    the VL that was picked in vain is the next to go."""
+
+    Inputs 1 and 2 have another VL for each. All send packets of one flit, so that turns at each output are equal. The
+    VL that was picked in vain is the next to go.
+    """
     config = configuration("separable", 3, 3).replace(vl_arbiter=vl_arbiter)
     dut = allocator_class(config)(config)
     wants = {(0, 0): 1 << 0, (0, 1): 1 << 1, (1, 0): 1 << 1, (2, 1): 1 << 2}
@@ -240,8 +245,11 @@ def test_an_output_whose_choice_does_not_go_keeps_turn_and_share(vl_arbiter):
 
 
 def test_stand_ins_of_a_vl_between_packets_take_turns_and_the_control_vl_has_none():
-    """By fixed priority, without look-ahead: in the two cycles after VL 0's tail VLs 2 and 5 go in turn, in its place;
-    after the control VL's, VL 2, as if nothing had been."""
+    """The choice is by fixed priority, without look-ahead.
+
+    In the two cycles after VL 0's tail VLs 2 and 5 go in turn, in its place. After the control VL's tail VL 2 goes, as
+    if nothing had been.
+    """
     config = configuration("separable", 3, 16).replace(
         vl_arbiter="fixed_priority", vl_selection="service_level"
     )
@@ -270,7 +278,7 @@ def test_stand_ins_of_a_vl_between_packets_take_turns_and_the_control_vl_has_non
 
 
 def bound(config):
-    """Cycles within which a VL that asks is served, as the docstrings have it."""
+    """Cycles within which a VL that asks is served, by the docstrings."""
     ports, vls = config.ports, config.link.vls
     if config.allocator == "islip":
         return 2 * vls * ports * ports
@@ -363,7 +371,7 @@ def outputs_used(config, cycles, chance=1.0):
 
 
 def test_the_wavefronts_exchange_uses_more_outputs():
-    """The reason for the better allocator, in one figure; first choices alone would use 1 - 0.8^5 = 0.67."""
+    """One figure shows the reason for the better allocator. First choices alone would use 1 - 0.8^5 = 0.67."""
     used = {
         name: outputs_used(configuration(name, 5, 8), 300) for name in ("separable", "wavefront", "islip")
     }

@@ -1,5 +1,8 @@
-"""An output of a router is busy while anybody can send to it, though the VL whose turn it is cannot: three streams that
-always send, packets of 16 flits. Input 0 has VL 0 for output 1 and VL 1 for output 2, input 1 has VL 2 for output 2."""
+"""An output of a router is busy while anybody can send to it, though the VL whose turn it is cannot.
+
+Three streams always send packets of 16 flits. Input 0 has VL 0 for output 1 and VL 1 for output 2, input 1 has VL 2 for
+output 2.
+"""
 
 from collections import Counter
 
@@ -35,8 +38,11 @@ async def write(traffic, ctx, router, *, high=(), low=(), limit=255):
 
 
 def rates(traffic, config, tables=None, *, stalled=False):
-    """Flits a cycle of each VL, which leaves by one output. `stalled`: output 1's receiver gives no credits for a while
-    at the start, so that VL 0 has a full buffer from then on."""
+    """Flits a cycle of each VL, which leaves by one output.
+
+    `stalled`: output 1's receiver gives no credits for a while at the start, so that VL 0 has a full buffer from then
+    on.
+    """
     router = Router(config)
     sent = Counter()
 

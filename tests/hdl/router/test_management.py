@@ -103,8 +103,8 @@ def control_packet(link, *, kind=Kind.PROBE, route, **fields):
 
 @pytest.mark.parametrize("flit_bits", [32, 64, 128])
 def test_control_packets_reach_the_agent_and_leave_it(traffic, flit_bits):
-    """A probe stops at the agent, whole and with its hop; the agent sends it on. A second one waits in the
-    network until the first is freed. An ACK passes by; one that names port 0 comes in."""
+    """A probe stops at the agent, whole and with its hop; the agent sends it on. A second one waits in the network
+    until the first is freed. An ACK passes by; one that names port 0 comes in."""
     config = BASE.replace(link=BASE.link.replace(flit_bits=flit_bits))
     link = config.link
 
@@ -159,8 +159,11 @@ def test_a_packet_longer_than_the_memory_is_cut_and_told(traffic):
 
 @pytest.mark.parametrize(("flits", "flit_bits"), [(2, 32), (8, 32), (7, 32), (6, 64), (3, 128), (4, 128)])
 def test_a_packet_longer_than_the_send_memory_is_refused_and_counted(traffic, flits, flit_bits):
-    """Memories of sizes that are powers of two and not: one flit too many neither leaves nor changes the header of
-    what is there, and what was written in bounds still leaves, whole."""
+    """The memories have sizes that are powers of two and not.
+
+    One flit too many does not leave, and does not change the header of the packet that is there. A packet written in
+    bounds still leaves, whole.
+    """
     config = BASE.replace(link=BASE.link.replace(flit_bits=flit_bits), management_flits=flits)
     lanes = flit_bits // 32
 
@@ -186,7 +189,8 @@ def test_a_packet_longer_than_the_send_memory_is_refused_and_counted(traffic, fl
 
 
 def test_what_names_nothing_is_refused_and_counted(traffic):
-    """Words beyond the memories, registers, ports, nodes, VLs and entries that do not exist: none becomes another."""
+    """The names are words beyond the memories, and registers, ports, nodes, VLs and entries that do not exist: none
+    becomes another."""
     config = BASE.replace(
         link=BASE.link.replace(hop_bits=3),
         routing="table",
@@ -251,8 +255,10 @@ def test_what_names_nothing_is_refused_and_counted(traffic):
 
 @pytest.mark.parametrize("flit_bits", [32, 64, 128])
 def test_dropped_packets_are_reported_with_their_sender(traffic, flit_bits):
-    """A packet to a port that does not exist, and one of data for the management port, are counted and
-    reported; a control packet is only counted; the packet behind them passes. Nothing comes to the agent."""
+    """A packet to a port that does not exist, and one of data for the management port, are counted and reported.
+
+    A control packet is only counted. The packet behind them passes. Nothing comes to the agent.
+    """
     config = BASE.replace(link=BASE.link.replace(flit_bits=flit_bits))
     link = config.link
 
@@ -304,7 +310,7 @@ def test_registers_hold_what_the_agent_keeps(traffic):
 
 
 def test_activity_counters_count_what_happened(traffic):
-    """Packets to ports 1 and 2 and one that is dropped, against plain sums."""
+    """The traffic is packets to ports 1 and 2 and one that is dropped; plain sums are beside the counters."""
 
     async def body(bench):
         chance = random.Random(5)
@@ -334,7 +340,7 @@ def test_activity_counters_count_what_happened(traffic):
 
 
 def test_activity_counters_go_over_their_wrap():
-    """Each counts on from 0, that of a link's VL as well, and its neighbour's stays."""
+    """Each counter counts on from 0, that of a link's VL as well, and its neighbour's stays."""
     dut = ActivityCounters(BASE)
 
     async def bench(ctx):

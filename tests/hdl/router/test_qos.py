@@ -16,8 +16,7 @@ def ends_of(router):
 
 
 async def write_tables(traffic, ctx, router, *, high=(), low=(), limit=255, crossbar=None):
-    """Tables of all ports, or of the links or crossbar inputs of all ports, then time for them to take
-    effect."""
+    """Write tables of all ports, or of the links or crossbar inputs of all ports, then wait for them to take effect."""
     ports = range(router.config.ports)
     selections = (
         [{"port": 0, "everywhere": 1}]
@@ -38,8 +37,11 @@ async def write_tables(traffic, ctx, router, *, high=(), low=(), limit=255, cros
 
 
 def link_order(traffic, config, *, flits=5, packets=16, **tables):
-    """VLs in the order in which 40 flits leave port 2, while VL 0 of input 0 and VL 1 of input 1 always have
-    more to send than they may. The link has half the crossbar's rate, so that its own arbiter decides."""
+    """VLs in the order in which 40 flits leave port 2.
+
+    VL 0 of input 0 and VL 1 of input 1 always have more to send than they may. The link has half the crossbar's rate,
+    so that its own arbiter decides.
+    """
     config = config.replace(link=config.link.replace(rate_num=1, rate_den=2))
     router = Router(config)
     todo = [
@@ -100,8 +102,11 @@ def test_fixed_priority_and_no_limit_give_the_link_to_one(traffic):
 
 
 def crossbar_order(traffic, config, tables, *, flits=(210, 210), packets=1):
-    """VLs in the order in which flits leave port 2, while input 0 (VL 0) and input 1 (VL 1) have `packets` each
-    for it, of so many flits. The link is as fast as the crossbar, so its own arbiter has nothing to decide."""
+    """VLs in the order in which flits leave port 2.
+
+    Input 0 (VL 0) and input 1 (VL 1) have `packets` each for it, of so many flits. The link is as fast as the crossbar,
+    so its own arbiter has nothing to decide.
+    """
     router = Router(config)
     todo = [
         traffic.Packet(
@@ -132,7 +137,7 @@ def crossbar_order(traffic, config, tables, *, flits=(210, 210), packets=1):
 
 
 THREE_TO_ONE = {"low": ((0, 3), (1, 1), (2, 4))}
-"""VL 2 is never used: what it leaves goes to the others in proportion."""
+"""A table whose VL 2 is never used: its share goes to the others in proportion."""
 FULL_RATE = CONFIG.replace(vl_table_entries=3)
 
 
@@ -151,7 +156,7 @@ FULL_RATE = CONFIG.replace(vl_table_entries=3)
     ],
 )
 def test_shares_at_full_rate_follow_arbiter_weights_and_limit(traffic, changes, tables, share):
-    """50 frames, within 1% of 200 flits; once VL 0 has ended, VL 1 has every cycle."""
+    """The shares are right over 50 frames, within 1% of 200 flits. Once VL 0 has ended, VL 1 has every cycle."""
     order = crossbar_order(traffic, FULL_RATE.replace(**changes), tables)[8:208]
     assert abs(order.count(0) - share) <= 2
 
@@ -177,8 +182,11 @@ def test_weights_at_full_rate_are_those_of_the_output_vl(traffic):
     ],
 )
 def test_packets_leave_no_gap_in_the_shares(traffic, arbiter, flits):
-    """VLs of different inputs, packets of all lengths, 3:1 by turns of whole packets: the next header has its output
-    VL when the tail has crossed, so that over whole frames the shares are exact at a link's full rate."""
+    """VLs of different inputs share 3:1 by turns of whole packets, with packets of all lengths.
+
+    The next header has its output VL when the tail has crossed. So over whole frames the shares are exact at a link's
+    full rate.
+    """
     config = CONFIG.replace(vl_arbiter=arbiter)
     turn = 3 * flits * (40 // flits)
     packets = 8 * turn // flits
@@ -196,7 +204,7 @@ def test_packets_leave_no_gap_in_the_shares(traffic, arbiter, flits):
 )
 def test_a_vl_between_packets_keeps_its_turn_and_share(traffic, arbiter, heavy):
     """Without look-ahead and with packets of 40 flits VL 0 does not ask in the two cycles between them, and VL 1 has
-    them. Without its turn and share kept it would have 62%, 60% and 47%."""
+    them. Without its turn and share kept VL 0 would have 62%, 60% and 47%."""
     config = CONFIG.replace(vl_arbiter=arbiter, header_lookahead=False)
     order = crossbar_order(
         traffic, config, {"low": ((0, heavy), (1, heavy // 3))}, flits=(40, 40), packets=10
@@ -211,7 +219,7 @@ def test_a_vl_between_packets_keeps_its_turn_and_share(traffic, arbiter, heavy):
 )
 def test_an_output_chooses_among_all_vls_of_its_inputs(traffic, arbiter):
     """One input has VLs 0 and 1, another VL 2, all for one output. The inputs' tables stay as they are after reset,
-    equal for all: the shares are those of the output's table, also of VLs that share an input."""
+    equal for all. The shares are those of the output's table, also for VLs that share an input."""
     config = CONFIG.replace(vl_arbiter=arbiter, vl_table_entries=3, input_buffer_flits=16)
     # 16 flits of 32 bits are the 64 bytes of a unit.
     unit = {"deficit": 16, "table_iba": 1}.get(arbiter, 1)
@@ -260,7 +268,7 @@ def test_crossbar_inputs_have_tables_of_their_own(traffic, favoured):
 
 
 def test_output_vl_and_class_change_who_waits(traffic):
-    """Two packets for one port: on the same VL one after the other, on two VLs side by side."""
+    """Two packets are for one port: on the same VL they go one after the other, on two VLs side by side."""
     packets = [
         traffic.Packet(
             number=n, source=n, hops=[2], end=2, vl=0, flits=20, service_level=n, out_vls=tuple(range(3))
@@ -298,7 +306,7 @@ def test_the_number_of_table_entries_bounds_what_can_be_weighted(traffic):
 
 
 def test_buffers_rate_and_look_ahead_change_how_long_it_takes(traffic):
-    """Input buffers below the credit loop slow a VL down, as does a slower link; look-ahead closes the gaps of 2 cycles
+    """Input buffers below the credit loop slow a VL down, as does a slower link. Look-ahead closes the gaps of 2 cycles
     between packets."""
     stream = [traffic.Packet(number=n, source=0, hops=[2], end=2, vl=0, flits=8) for n in range(5)]
     base = finished(traffic, CONFIG, stream)
@@ -309,7 +317,7 @@ def test_buffers_rate_and_look_ahead_change_how_long_it_takes(traffic):
 
 
 def test_output_buffers_hold_what_a_receiver_does_not_take(traffic):
-    """Flits that are out of the input's buffer when the receiver takes none: its credits, and the output's buffer."""
+    """Such flits are out of the input's buffer when the receiver takes none: its credits, and the output's buffer."""
     for depth in (2, 10):
         router = Router(CONFIG.replace(output_buffer_flits=depth), credit_flits=[3] * 3)
 

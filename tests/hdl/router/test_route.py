@@ -1,4 +1,4 @@
-"""Stage 2 by itself: whose header is routed."""
+"""Stage 2 by itself: the choice of the header that is routed."""
 
 from amaranth.sim import Simulator
 from lanikai.hdl.config import LinkConfig, RouterConfig
@@ -7,7 +7,7 @@ from lanikai.hdl.router.route import RouteStage
 
 
 def test_the_control_vl_is_routed_first_and_takes_nobodys_turn():
-    """All VLs have a header in every cycle; VL 15's comes second, and again after the others' first four."""
+    """All VLs have a header in every cycle. VL 15's comes second, and again after the others' first four."""
     link = LinkConfig(flit_bits=32, vls=16, hop_bits=2)
     dut = RouteStage(RouterConfig(link=link, ports=3), in_port=0)
     order = []

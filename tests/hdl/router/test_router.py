@@ -1,4 +1,4 @@
-"""The router against a plain expectation of what must come out, where and when."""
+"""The router against a plain expectation of the packets that must come out, where and when."""
 
 import random
 from itertools import pairwise
@@ -70,8 +70,8 @@ def test_zero_load_latency_is_the_formula(traffic, flits, flit_bits, delay, rout
     shapes=st.lists(st.integers(1, 7), min_size=10, max_size=24),
 )
 def test_delivers_every_packet_whole_and_in_order(traffic, ahead, seed, stall, gap, depth, delay, shapes):
-    """Random traffic of all ports and VLs, some of it to ports that do not exist, under random stalls; then
-    every output must hold exactly its credits."""
+    """Random traffic of all ports and VLs goes under random stalls, some of it to ports that do not exist. Then every
+    output must hold exactly its credits."""
     link = TINY.link.replace(delay_cycles=delay)
     config = TINY.replace(link=link, input_buffer_flits=depth, header_lookahead=ahead)
     router = Router(config, credit_flits=[3] * config.ports)
@@ -124,8 +124,11 @@ def test_delivers_every_packet_whole_and_in_order(traffic, ahead, seed, stall, g
 @pytest.mark.parametrize("offset", range(9))
 @pytest.mark.parametrize("flits", [1, 4])
 def test_tail_and_next_header_meet_in_any_cycle(traffic, offset, flits, ahead):
-    """The output VL is released and asked for again in the same cycle, or near it: from another input, from
-    the same one, and with another VL in between. An early router lost the release when they met, and hung."""
+    """The output VL is released and asked for again in the same cycle, or near it.
+
+    The next request is from another input, from the same one, and with another VL in between. An early router lost the
+    release when they met, and hung.
+    """
     router = Router(TINY.replace(input_buffer_flits=10, header_lookahead=ahead))
     tail = 10 + flits - 1
     packets = [
@@ -167,7 +170,7 @@ def stream_rate(traffic, *, depth, delay, flits=60):
     ],
 )
 def test_sustained_rate_of_one_lane(traffic, depth, delay, rate):
-    """min(1, depth / (4 + 2 delay)), as the router's docstring says."""
+    """The rate is min(1, depth / (4 + 2 delay)), as the router's docstring says."""
     assert stream_rate(traffic, depth=depth, delay=delay) == pytest.approx(rate)
 
 
@@ -235,7 +238,7 @@ def test_blocked_lane_stops_no_other(traffic):
 
 
 def test_unconnected_port_drops_the_packet(traffic):
-    """The port exists but leads nowhere: the packet goes, is counted, and the next one passes."""
+    """The port exists but leads nowhere. The packet goes, is counted, and the next one passes."""
     router = Router(TINY)
     packets = [
         traffic.Packet(number=0, source=0, hops=[1], end=None, flits=9),
@@ -254,8 +257,11 @@ def test_unconnected_port_drops_the_packet(traffic):
 @pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.parametrize("flits", [1, 2, 9])
 def test_a_packet_behind_one_that_crosses_is_dropped_alone(traffic, flits, ahead):
-    """Two packets to nowhere between three to port 2, all on one VL: with look-ahead it is known that they are lost
-    while the one ahead of them still crosses, which must not be lost with them."""
+    """Two packets to nowhere are between three to port 2, all on one VL.
+
+    With look-ahead it is known that they are lost while the one ahead of them still crosses. That one must not be lost
+    with them.
+    """
     router = Router(TINY.replace(input_buffer_flits=10, header_lookahead=ahead))
     packets = [
         traffic.Packet(
@@ -275,7 +281,7 @@ def test_a_packet_behind_one_that_crosses_is_dropped_alone(traffic, flits, ahead
 @pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.parametrize("flits", [1, 3])
 def test_what_does_not_begin_with_a_head_is_dropped(traffic, flits, ahead):
-    """Flits without a head between two packets: gone, counted as one packet, and the next one passes."""
+    """Flits without a head come between two packets. They are gone, counted as one packet, and the next one passes."""
     router = Router(TINY.replace(input_buffer_flits=10, header_lookahead=ahead))
 
     async def bench(ctx):
@@ -311,8 +317,8 @@ def test_wrong_parameters_are_one_line():
 @pytest.mark.parametrize("inputs", [1, 3])
 @pytest.mark.parametrize(("flits", "gap"), [(2, 0), (3, 0), (5, 0), (1, 1)])
 def test_look_ahead_leaves_no_gap_on_a_lane(traffic, inputs, flits, gap):
-    """Packets of one VL leave back to back, from one input and from several; of one input and of a single flit each,
-    every other cycle. Without look-ahead there would be 2 cycles, or 1 from input to input."""
+    """Packets of one VL leave back to back, from one input and from several. Those of one input and of a single flit
+    each leave every other cycle. Without look-ahead there would be 2 cycles, or 1 from input to input."""
     router = Router(TINY.replace(input_buffer_flits=10, header_lookahead=True))
     packets = [
         traffic.Packet(number=n, source=n % inputs, hops=[2], end=2, vl=1, flits=flits) for n in range(12)
@@ -351,9 +357,10 @@ def test_look_ahead_keeps_no_lane_from_others(traffic):
 @pytest.mark.parametrize("flits", [1, 2, 3, 5])
 @pytest.mark.parametrize("inputs", [2, 3])
 def test_inputs_take_turns_on_every_output_lane(traffic, flits, inputs):
-    """Inputs with packets waiting on both VLs for one port: on each VL they are served in turn, by the
-    packet. With one turn kept for both VLs, one input could have one VL for ever, and another the other
-    one."""
+    """Inputs with packets waiting on both VLs for one port are served in turn on each VL, by the packet.
+
+    With one turn kept for both VLs, one input could have one VL for ever, and another the other one.
+    """
     router = Router(TINY.replace(input_buffer_flits=10, output_buffer_flits=4))
     packets = [
         traffic.Packet(number=n, source=n % inputs, hops=[2], end=2, vl=n // inputs % 2, flits=flits)

@@ -21,7 +21,7 @@ def twin():
 
 @pytest.mark.parametrize("name", sorted(ROUTING))
 def test_hardware_and_twin_say_the_same(twin, name):
-    """Random headers, positions, tables and VLs at every input port, and every way of some networks."""
+    """The cases are random headers, positions, tables and VLs at every input port, and every way of some networks."""
     assert twin.hold(ROUTING[name], name, seed=SEED) >= 6 * 300
 
 
@@ -36,7 +36,7 @@ def test_the_same_with_a_management_port(twin, name):
 
 
 class NamesAnyPort(SourceRouting):
-    """A hop beyond the ports is taken for a port."""
+    """A mutant that takes a hop beyond the ports for a port."""
 
     @classmethod
     def decide(cls, config, arrival):
@@ -44,7 +44,7 @@ class NamesAnyPort(SourceRouting):
 
 
 class YFirst(DimensionOrderRouting):
-    """y before x."""
+    """A mutant that goes y before x."""
 
     @classmethod
     def decide(cls, config, arrival):
@@ -54,7 +54,7 @@ class YFirst(DimensionOrderRouting):
 
 
 class NoEdge(DimensionOrderRouting):
-    """A destination outside the mesh is gone to."""
+    """A mutant that sends to a destination outside the mesh."""
 
     @classmethod
     def decide(cls, config, arrival):
@@ -62,7 +62,7 @@ class NoEdge(DimensionOrderRouting):
 
 
 class KnowsAll(TableRouting):
-    """A row that is not known leads to port 0."""
+    """A mutant that takes port 0 for a row that is not known."""
 
     @classmethod
     def decide(cls, config, arrival):
@@ -70,7 +70,7 @@ class KnowsAll(TableRouting):
 
 
 class KeepsVl(TorusRouting):
-    """No dateline."""
+    """A mutant without a dateline."""
 
     @classmethod
     def decide(cls, config, arrival):
@@ -78,7 +78,7 @@ class KeepsVl(TorusRouting):
 
 
 class ForgetsTheDateline(TorusRouting):
-    """Back on the lower VL after the dateline's own link."""
+    """A mutant that goes back on the lower VL after the dateline's own link."""
 
     @classmethod
     def decide(cls, config, arrival):
@@ -86,7 +86,8 @@ class ForgetsTheDateline(TorusRouting):
 
 
 class TurnsOnTheUpperVl(TorusRouting):
-    """A packet that crossed x's dateline turns to y on the upper VL: the input port is not looked at."""
+    """A mutant that turns on the upper VL: a packet that crossed x's dateline keeps it on y, as the input port is not
+    looked at."""
 
     @classmethod
     def decide(cls, config, arrival):
@@ -95,7 +96,7 @@ class TurnsOnTheUpperVl(TorusRouting):
 
 
 class HalfwayDown(TorusRouting):
-    """Where both ways round are as long, down."""
+    """A mutant that goes down where both ways round are as long."""
 
     @classmethod
     def decide(cls, config, arrival):

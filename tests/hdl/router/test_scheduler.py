@@ -9,7 +9,7 @@ from lanikai.hdl.vl_arbiter.base import TableSignature
 
 @pytest.mark.parametrize("ready", [0b00, 0b01, 0b10, 0b11])
 def test_what_is_written_goes_to_both_tables_or_to_none(ready):
-    """Else a link and its crossbar output would go by different weights from then on."""
+    """Otherwise a link and its crossbar output would go by different weights from then on."""
     source, *tables = (TableSignature(vls=4, entries=8).create() for _ in range(3))
     m = Module()
     share_table(m, source, *tables)

@@ -25,7 +25,7 @@ CONFIG = RouterConfig(
 
 
 class NoDateline(TorusRouting):
-    """Packets stay on the lower VL, in hardware and twin."""
+    """A routing without a dateline: packets stay on the lower VL, in hardware and twin."""
 
     @classmethod
     def decide(cls, config, arrival):
@@ -104,8 +104,8 @@ def test_without_the_dateline_the_ring_locks_up(traffic, monkeypatch):
 
 @pytest.mark.full
 def test_random_packets_on_both_vls_all_arrive(traffic):
-    """Uniform, of 1 to 20 flits, all at once: the ring is full until the last ones leave. Each comes out on the
-    lower VL."""
+    """The packets are uniform, of 1 to 20 flits, all at once: the ring is full until the last ones leave. Each comes
+    out on the lower VL."""
     print(f"seed {SEED}")
     chance = random.Random(SEED)
     network = torus(4, 1, router=CONFIG)
@@ -118,8 +118,10 @@ def test_random_packets_on_both_vls_all_arrive(traffic):
 
 
 def test_the_deadlock_check_refuses_a_torus_without_the_dateline(monkeypatch):
-    """Over (port, VL) channels: with the dateline there is no cycle in rings of any size; without it there is one round
-    the first ring of 4, and none in rings of 3, where no packet goes two links."""
+    """The check is over (port, VL) channels. With the dateline there is no cycle in rings of any size.
+
+    Without it there is one round the first ring of 4. There is none in rings of 3, where no packet goes two links.
+    """
     for width, height in ((4, 4), (5, 3), (8, 2), (1, 6)):
         torus(width, height, router=CONFIG)
     shortest = CONFIG.replace(routing="source", vl_selection="same")
@@ -136,7 +138,7 @@ def test_the_deadlock_check_refuses_a_torus_without_the_dateline(monkeypatch):
 
 
 class NamesNoVl(TorusRouting):
-    """Every packet is to leave on VL 7."""
+    """A routing in which every packet is to leave on VL 7."""
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
@@ -145,7 +147,7 @@ class NamesNoVl(TorusRouting):
 
 
 def test_a_vl_that_does_not_exist_drops_the_packet(traffic, monkeypatch):
-    """It is counted, and stops nobody; with a twin that says so the network is not built."""
+    """The packet is counted, and stops nobody. With a twin that says so the network is not built."""
     monkeypatch.setitem(ROUTING, "torus", NamesNoVl)
     router = Router(CONFIG.replace(link=LINK.replace(vls=6)))
     lost = [traffic.Packet(number=n, source=1, hops=[], target=0, end=None, vl=n, flits=3) for n in range(2)]

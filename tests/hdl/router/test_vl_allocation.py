@@ -15,8 +15,8 @@ PORTS, VLS = CONFIG.ports, CONFIG.link.vls
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(st.data())
 def test_owners_follow_the_model(data):
-    """Packets of random lengths and ports at every input VL, against a model that keeps one owner and one
-    turn for each output VL. A tail and the next grant meet in all ways."""
+    """Packets of random lengths and ports are at every input VL, against a model that keeps one owner and one turn for
+    each output VL. A tail and the next grant meet in all ways."""
     dut = VlAllocationStage(CONFIG)
     ports = st.integers(0, PORTS - 1)
     # For each input VL: (cycles of rest, output port, cycles of ownership) of each of its packets.
@@ -95,9 +95,12 @@ def test_owners_follow_the_model(data):
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**16), rest=st.sampled_from([0.0, 0.5]))
 def test_with_look_ahead_a_lane_goes_on_without_a_gap(seed, rest):
-    """Every input VL wants an output for its next packet while it owns one for the last. In the cycle of a tail the
-    output VL goes to whose turn it is of those who can use it: headers at the front, and of the packet behind the tail.
-    Nobody else is given one, and so no owner waits for another output."""
+    """Every input VL wants an output for its next packet while it owns one for the last.
+
+    In the cycle of a tail the output VL goes to the next in turn of those who can use it. These are headers at the
+    front, and the header of the packet behind the tail. Nobody else is given one, and so no owner waits for another
+    output.
+    """
     dut = VlAllocationStage(CONFIG.replace(header_lookahead=True))
     chance, ports, vls = Random(seed), range(PORTS), range(VLS)
 

@@ -13,7 +13,7 @@ from lanikai.hdl.router.vl_buffer import VlBuffer
 
 
 def run(vls: int, depth: int, choices: list[tuple[int, int, int, int]], reset_at: int = -1) -> None:
-    """Each cycle's (want to write, to which VL, want to pop, from which VL); illegal wishes are dropped."""
+    """Play each cycle's (want to write, to which VL, want to pop, from which VL); illegal wishes are dropped."""
     dut = VlBuffer(shape=8, vls=vls, depth=depth, peek=slice(2, 6))
 
     async def bench(ctx):
@@ -86,7 +86,7 @@ def test_full_rate_through_one_vl(depth):
 
 
 def test_reset_empties_it():
-    """Pointers live in memories, which a reset does not reach: what follows must start afresh."""
+    """Pointers live in memories, which a reset does not reach: later flits must start afresh."""
     dut = VlBuffer(shape=8, vls=2, depth=3)
     reset = Signal()
 

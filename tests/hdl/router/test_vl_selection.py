@@ -45,7 +45,7 @@ def test_zero_load_latency_is_the_formula(traffic, config, flits):
     depth=st.sampled_from([2, 6]),
 )
 def test_every_packet_comes_whole_on_a_vl_of_its_group(traffic, config, seed, stall, depth):
-    """Random packets, random stalls: checks of `run_packets`, and the VL that the map or class allows."""
+    """Packets and stalls are random. The checks are those of `run_packets`, and the VL that the map or class allows."""
     chance = random.Random(seed)
     packets = []
     for number in range(30):
@@ -93,8 +93,8 @@ def test_any_uses_every_vl_of_the_class_and_no_other(traffic):
 
 
 def test_the_map_is_written_at_run_time(traffic):
-    """Level 5 goes to VL 1 by the map; then the agent sends it to VL 2, and then to a VL that does not exist,
-    where it is dropped and stops nobody."""
+    """Level 5 goes to VL 1 by the map. Then the agent sends it to VL 2, and then to a VL that does not exist. There the
+    packet is dropped and stops nobody."""
     for group, vl in ((None, 1), (2, 2), (9, None)):
         router = Router(BY_LEVEL)
         packets = [
@@ -126,8 +126,8 @@ def test_the_map_is_written_at_run_time(traffic):
 
 @pytest.mark.parametrize("selection", ["same", "service_level", "any"])
 def test_control_vl_is_for_control_packets_and_comes_first(traffic, selection):
-    """16 VLs: data on VL 15 is dropped; a probe overtakes the packets that wait on other VLs at every place,
-    and keeps its VL whatever the map says."""
+    """With 16 VLs data on VL 15 is dropped. A probe overtakes the packets that wait on other VLs at every place, and
+    keeps its VL whatever the map says."""
     link = LinkConfig(flit_bits=32, vls=16, hop_bits=2)
     config = RouterConfig(
         link=link, ports=3, input_buffer_flits=6, output_buffer_flits=4, vl_selection=selection
@@ -159,9 +159,11 @@ def test_control_vl_is_for_control_packets_and_comes_first(traffic, selection):
 @settings(max_examples=6, deadline=None, derandomize=True, phases=PHASES)
 @given(seed=st.integers(0, 2**16), config=st.sampled_from([BY_LEVEL, ANY]))
 def test_owners_are_never_two_and_nobody_waits_for_ever(seed, config):
-    """The stage alone, against a model of who owns what: an output VL has one owner, of the right group; and
-    a packet waits for at most (vls - 1) favourites and (P - 1) packets of other inputs each, by the count of
-    grants on its group."""
+    """The stage is alone, against a model of who owns what. An output VL has one owner, of the right group.
+
+    A packet waits for at most (vls - 1) favourites and (P - 1) packets of other inputs each, by the count of grants on
+    its group.
+    """
     dut = VlSelectionStage(config)
     ports, vls = range(config.ports), range(LINK.vls)
     chance = random.Random(seed)

@@ -143,7 +143,7 @@ def test_births_are_the_models(data, seed, node, fullness):
 
 
 def test_a_class_makes_the_same_packets_whatever_the_others_do():
-    """Another class that is there or not, and whose queue is full or not. (The generator follows the model, above.)"""
+    """Another class is there or not, and its queue is full or not. (The generator follows the model, above.)"""
     mine = Settings(mode=Mode.RANDOM, spacing=20 * ONE, vl_first=0, vl_count=2)
     other = Settings(mode=Mode.RANDOM, spacing=2 * ONE, vl_first=2, vl_count=2)
     seen = []

@@ -84,8 +84,8 @@ FIELDS = [name for name, _ in EVENT if name != "errors"]
 
 
 def test_times_of_one_message():
-    """Head on the wire two cycles after the command and `delay_cycles`, tail behind it; the event tells the tail's
-    cycle two later. `settled` is not said while anything is under way. The route is the destination's."""
+    """The head is on the wire two cycles after the command and `delay_cycles`, the tail behind it. The event tells the
+    tail's cycle two later. `settled` is not said while anything is under way. The route is the destination's."""
     system = System()
 
     async def bench(ctx):
@@ -134,7 +134,7 @@ def test_a_message_for_another_node_is_told():
 
 @pytest.mark.parametrize("delay", [0, 3, 20])
 def test_it_is_not_settled_while_messages_are_on_a_long_wire(delay):
-    """More of them than the queues hold: what counts them does not go round."""
+    """There are more of them than the queues hold: the count of them does not go round."""
     link = LinkConfig(flit_bits=128, vls=1, delay_cycles=delay)
     config = CONFIG.replace(link=link, queue_packets=2, credit_flits=40, sink_flits=40, max_packet_flits=7)
     system = System(config)
@@ -185,7 +185,7 @@ def test_a_message_longer_than_any_is_told_as_an_error_and_not_as_a_short_one():
 
 
 def test_time_wraps():
-    """`not_before` is compared modulo 2^32: what is a little behind is due, what is a little ahead is not."""
+    """`not_before` is compared modulo 2^32: a time a little behind is due, a time a little ahead is not."""
     system = System()
 
     async def bench(ctx):
@@ -205,7 +205,8 @@ posts = st.tuples(st.integers(0, 1), st.integers(0, 1), st.integers(2, 9), st.in
 @settings(max_examples=8)
 @given(st.lists(posts, min_size=1, max_size=40))
 def test_every_message_arrives_once(drawn):
-    """Random messages, short queues: all arrive, as they were sent, in the order of their source and VL."""
+    """Messages are random, queues short: all messages arrive, as they were sent, in the order of their source and
+    VL."""
     system = System()
 
     def poster(source):

@@ -390,8 +390,8 @@ def test_configurations_and_verilog():
 
 
 def test_times_and_counts_go_over_their_wrap():
-    """A measurement in which the time wraps, and the counts of packets with it, is the one that begins at 0: the same
-    statistics, and no error where sequence numbers (8 bits) go round."""
+    """A measurement in which the time wraps, and the counts of packets with it, is like the one that begins at 0. It
+    has the same statistics, and no error where sequence numbers (8 bits) go round."""
 
     def measured(start, packets):
         system, shown = System(small(nodes=2)), {}

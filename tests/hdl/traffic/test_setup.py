@@ -1,4 +1,4 @@
-"""Set-ups in an experiment's terms: they give the loads that they name, and refuse what cannot be."""
+"""Set-ups in an experiment's terms: they give the loads that they name, and refuse impossible ones."""
 
 import math
 

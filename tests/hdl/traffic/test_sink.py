@@ -1,4 +1,4 @@
-"""The sink finds what is wrong and counts what is right."""
+"""The sink finds faults and counts the right packets."""
 
 import random
 from collections import Counter, defaultdict
@@ -66,8 +66,10 @@ def interleave(link, packets, chance):
 
 
 def play(config, stream, *, gap=0.0, seed=0, hold=0, stall=0, unordered=0, window=range(0), check=None):
-    """Plays flits into a sink; returns its errors by kind and hands (`read`, cycles of the flits, credits
-    seen) to `check`."""
+    """Play flits into a sink. Returns its errors by kind.
+
+    It hands (`read`, cycles of the flits, credits seen) to `check`.
+    """
     dut, chance = Sink(config), random.Random(seed)
     cycles, credits, errors = [], [], {}
 
@@ -241,7 +243,7 @@ def test_kinds_of_errors(link):
 
 @pytest.mark.parametrize("link", LINKS, ids=lambda link: str(link.flit_bits))
 def test_order_goes_on_from_the_last_good_packet(link):
-    """What a bad packet says of its number is not believed."""
+    """The number in a bad packet is not believed."""
     bad = lone(link, sequence=5)
     bad[-1]["data"] ^= 1
     assert play(config_of(link), lone(link) + bad + lone(link, sequence=1)) == {"integrity": 1}
@@ -256,7 +258,7 @@ def test_a_packet_of_another_kind_is_wrong_though_its_check_is_right(link):
 
 
 def test_the_first_error_is_kept():
-    """With its kind, VL, source and cycle, whatever comes after it."""
+    """It is kept with its kind, VL, source and cycle, whatever comes after it."""
     link = LINKS[0]
     bad = lone(link, source=4, vl=1)
     bad[-1]["data"] ^= 1
@@ -326,7 +328,8 @@ def test_credits_held_and_stalled():
 
 @pytest.mark.parametrize("link", LINKS, ids=lambda link: str(link.flit_bits))
 def test_a_packet_longer_than_any_is_wrong_at_the_first_flit_beyond(link):
-    """Though the flits beyond, counted modulo the range of a length, would be a header again and its body."""
+    """This holds though the flits beyond, counted modulo the range of a length, would be a header again and its
+    body."""
     config = config_of(link).replace(max_packet_flits=7)
     again = [flit | {"head": 0} for flit in lone(link, flits=7)]
     assert play(config, lone(link, flits=9)[:8] + again) == {"integrity": 1}

@@ -73,7 +73,7 @@ def test_two_level_is_the_model(pointer, units, data):
 @settings(max_examples=3, deadline=None, derandomize=True)
 @given(st.data())
 def test_shares_are_exact_over_frames_for_any_active_vls(pointer, data):
-    """Within 1% of the weights over 50 frames; an idle VL's share goes to the others in proportion."""
+    """The shares are within 1% of the weights over 50 frames. An idle VL's share goes to the others in proportion."""
     vls = 8
     weights = data.draw(st.lists(st.integers(1, 9), min_size=vls, max_size=vls))
     active = data.draw(st.integers(1, (1 << vls) - 1))
@@ -92,8 +92,8 @@ def test_shares_are_exact_over_frames_for_any_active_vls(pointer, data):
 
 @pytest.mark.parametrize("pointer", POINTERS)
 def test_vl_that_goes_idle_and_comes_back_neither_loses_nor_gains(pointer):
-    """Away for part of a frame it still has its whole share in it. Away for many, it finds one share in the
-    frame that is under way, and from then on its own share of each."""
+    """Away for part of a frame the VL still has its whole share in it. Away for many, it finds one share in the frame
+    that is under way, and from then on its own share of each."""
     weights = [4, 6, 5]
     order = []
 
@@ -188,7 +188,7 @@ def everyone(table):
 )
 @pytest.mark.parametrize("high", [False, True])
 def test_entries_are_served_in_the_order_of_the_table(pointer, table, frame, high):
-    """Frame by frame, from the first flit on, with VLs that always ask."""
+    """The order is kept frame by frame, from the first flit on, with VLs that always ask."""
     dut = TwoLevelArbiter(vls=3, entries=6, pointer=pointer)
     tables = {"high": table} if high else {"low": table}
     order = order_of(dut, [(everyone(table), 0, 1)] * (3 * len(frame)), **tables)
@@ -196,7 +196,7 @@ def test_entries_are_served_in_the_order_of_the_table(pointer, table, frame, hig
 
 
 def test_64_entries_are_served_in_order():
-    """The whole of the largest table, for 16 VLs without the control VL, in both levels."""
+    """The table is the whole of the largest one, for 16 VLs without the control VL, in both levels."""
     table = [(vl * 7 % 15, 1 + vl % 3) for vl in range(64)]
     dut = TwoLevelArbiter(vls=16, entries=64, pointer="slow")
     frame = [vl for vl, weight in table for _ in range(weight)]
@@ -213,8 +213,11 @@ def test_idle_vls_are_passed_over_and_the_order_of_the_others_stays():
 
 
 def test_an_entry_that_was_passed_over_has_its_turn_when_its_vl_comes_back():
-    """VL 0 is away until the second flit of VL 1's first entry. Then it has the turn that it was passed over with
-    when that of VL 1 is over, and from then on the order is that of the table."""
+    """VL 0 is away until the second flit of VL 1's first entry.
+
+    When that entry's turn is over VL 0 has the turn that it was passed over with. From then on the order is that of the
+    table.
+    """
     table = [(0, 2), (1, 3), (0, 2), (1, 3)]
     dut = TwoLevelArbiter(vls=2, entries=4, pointer="slow")
     order = order_of(dut, [(0b10, 0, 1)] * 2 + [(0b11, 0, 1)] * 18, low=table)
@@ -247,8 +250,8 @@ def test_iba_entries_are_charged_one_by_one():
 @pytest.mark.parametrize(("pointer", "units"), [("fast", "flit"), ("slow", "flit"), ("slow", "iba")])
 @pytest.mark.parametrize("stuck", ["never goes", "frame without end"])
 def test_tables_take_effect_within_the_bound_whatever_the_grants_do(pointer, units, stuck):
-    """A grant that is never used, and a packet that never ends: `ready` is back after `wait_bound` cycles, not
-    before, and then the new tables act."""
+    """A grant is never used, and a packet never ends. `ready` is back after `wait_bound` cycles, not before, and then
+    the new tables act."""
     if (stuck, units) == ("frame without end", "flit"):
         stuck = "one in 500"
     dut = TwoLevelArbiter(vls=2, entries=2, pointer=pointer, units=units)
@@ -291,7 +294,8 @@ def test_tables_take_effect_within_the_bound_whatever_the_grants_do(pointer, uni
 @settings(max_examples=8, deadline=None, derandomize=True)
 @given(st.data())
 def test_tables_rewritten_under_load_act_at_a_frames_start(units, data):
-    """Written and committed while traffic flows: flit by flit the model's order, so nothing in between."""
+    """Tables are written and committed while traffic flows. The order is flit by flit the model's, so nothing in
+    between acts."""
     vls, entries = 4, 4
     weights = st.integers(0, 5 if units == "flit" else 2)
     pointer = data.draw(st.sampled_from(POINTERS))
@@ -370,8 +374,8 @@ def test_writes_are_taken_only_when_ready():
 
 
 def test_iba_units_are_charged_by_the_packet():
-    """16-byte flits: a weight of 3 is 12 flits. Packets of 5 flits are charged 8, so two go (the second
-    beyond the weight); a packet of 4 is charged 4, so three go. No packet is interrupted."""
+    """With 16-byte flits a weight of 3 is 12 flits. Packets of 5 flits are charged 8, so two go (the second beyond the
+    weight). A packet of 4 is charged 4, so three go. No packet is interrupted."""
     order = []
     lengths, position = [5, 4], [0, 0]
 

@@ -108,7 +108,7 @@ def test_a_row_that_is_not_used_leaves_the_quantum():
 @settings(max_examples=3, deadline=None, derandomize=True)
 @given(st.data())
 def test_deficit_round_robin_shares_follow_quanta_whatever_the_packets(data):
-    """Within 1% of the quanta over the rounds that are played, for packets of different lengths."""
+    """The shares are within 1% of the quanta over the rounds that are played, for packets of different lengths."""
     quanta = data.draw(st.lists(st.integers(16, 24), min_size=3, max_size=3))
     lengths = data.draw(st.lists(st.integers(1, 8), min_size=3, max_size=3))
     counts, position = [0] * 3, [0] * 3

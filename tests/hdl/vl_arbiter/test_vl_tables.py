@@ -1,4 +1,4 @@
-"""The rows of the tables: what they are after several rewritings, and that nothing is seen before the swap."""
+"""The rows of the tables: their content after several rewritings, and that nothing is seen before the swap."""
 
 import pytest
 from amaranth.sim import Simulator
@@ -16,7 +16,7 @@ TABLE = st.lists(ENTRY, min_size=ENTRIES, max_size=ENTRIES)
 @settings(max_examples=5, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(TABLE, TABLE, st.integers(0, 255)), min_size=4, max_size=5))
 def test_rows_are_those_of_the_last_tables(sums, rewritings):
-    """Four times and more, so that both banks are used again."""
+    """The tables are rewritten four times and more, so that both banks are used again."""
     dut = VlTables(vls=VLS, entries=ENTRIES, sums=sums)
 
     def expected(tables):

@@ -36,14 +36,14 @@ PAIR = CONFIG.replace(
     vl_table_entries=2,
     input_buffer_flits=CONFIG.packet_flits,
 )
-"""With two processors, and packet buffers of each VL."""
+"""A card with two processors, and packet buffers of each VL."""
 PIPELINED = CONFIG.replace(pipelined=True, host_dma_queue_order="arrival")
 STATUS = (
     "ISR", "IMR", "HOST_DMA_CONTROL", "HOST_DMA_STATUS", "HOST_DMA_QUEUE", "HOST_DMA_FINISHED", "HOST_DMA_TAG",
     "HOST_DMA_STAMP", "HOST_DMA_PROTECT", "SEND_CONTROL", "SEND_QUEUE", "SEND_FINISHED", "RECEIVE_CONTROL",
     "RECEIVE_QUEUE", "RECEIVE_FINISHED", "CRC_ERRORS", "LENGTH_ERRORS",
 )  # fmt: skip
-"""Registers that read as zero after a reset, but for the room of the queues."""
+"""Registers that read as zero after a reset, except for the room of the queues."""
 
 
 class Bench:
@@ -113,7 +113,7 @@ class Bench:
         await self.write(ctx, "HOST_DMA_CONTROL", bytes=size, to_host=to_host)
 
     async def load(self, ctx: Any) -> None:
-        """All engines at work and all queues in use: lists that have not ended, results that nobody takes, a packet
+        """Put all engines to work and all queues to use: lists that have not ended, results that nobody takes, a packet
         in the middle of the link."""
         await self.write(ctx, "IMR", mask=7)
         await self.write(ctx, "HOST_DMA_PROTECT", entries=1)
@@ -138,7 +138,7 @@ class Bench:
             await self.tick(ctx)
 
     async def second(self, ctx: Any, i: int) -> None:
-        """The second processor's work, and what is held and written for the VLs."""
+        """Do the second processor's work, and what is held and written for the VLs."""
         self.port = self.nic.processor_1
         await self.write(ctx, "IMR", mask=7)
         await self.write(ctx, "LOCKS", mine=1 << i % 8)
@@ -152,7 +152,7 @@ class Bench:
         self.port = self.nic.processor
 
     async def check(self, ctx: Any) -> None:
-        """As after power-on; and everything works, with nothing of before in it."""
+        """Check that all is as after power-on, and that everything works, with nothing of before in it."""
         names: tuple[str, ...] = STATUS
         if self.config.processors == 2:
             names += ("LOCKS", "PEER", "RECEIVE_VLS", "SEND_VLS")

@@ -121,7 +121,7 @@ transfers = st.fixed_dictionaries(
 
 
 def names(config: NicConfig) -> str:
-    """What tells a configuration from the others."""
+    """The words that tell a configuration from the others."""
     return (
         f"bus{config.bus_bits}-word{config.link.flit_bits}-align{config.dma_alignment_bytes}"
         f"-bursts{config.host_dma_bursts}"
@@ -200,8 +200,10 @@ def test_transfers_that_follow_closely_end_in_order_each_with_its_own_error(
     bad: int | None,
     commands: list[dict[str, Any]],
 ) -> None:
-    """Commands stand before the engine all the time, as a queue offers them. Each ends after the one before, when its
-    own data is in its place; only those that touch the bad word say so."""
+    """Commands stand before the engine all the time, as a queue offers them.
+
+    Each ends after the one before, when its own data is in its place. Only those that touch the bad word say so.
+    """
     fails = (lambda address: address // 8 == bad // 8) if bad else (lambda address: False)
     rig = Rig(config, seed=seed, stall=stall, latency=latency, data_first=data_first, fails=fails)
     dut = rig.dut
@@ -291,7 +293,7 @@ def test_transfers_that_follow_closely_end_in_order_each_with_its_own_error(
 def test_an_error_ends_the_transfer_and_the_next_one_works(
     config: NicConfig, seed: int, stall: float, to_host: bool, bad: int, data_first: bool
 ) -> None:
-    """Nothing that came with an error reaches the SRAM; what was moved before it stays."""
+    """Nothing that came with an error reaches the SRAM. Bytes that were moved before it stay."""
     place, count = 4096 - 100, 300
     failing = (place + bad) // 8 * 8
     rig = Rig(
@@ -398,8 +400,11 @@ def test_the_longest_transfer(to_host: bool) -> None:
 def test_transfers_that_follow_closely_keep_a_slow_bus_busy(
     to_host: bool, align: int, pipelined: bool
 ) -> None:
-    """Transfers of 4096 bytes between odd places, 64-bit bus, 20 cycles to the first word and to an answer: 98% of the
-    bus's peak, a beat a cycle, from the end of the first to the end of the last. A transfer touches 513 words."""
+    """Transfers of 4096 bytes between odd places reach 98% of the bus's peak, a beat a cycle.
+
+    The bus has 64 bits, and takes 20 cycles to the first word and to an answer. The time is from the end of the first
+    to the end of the last. A transfer touches 513 words.
+    """
     config = preset(
         NicConfig,
         "lanai4",
@@ -433,7 +438,8 @@ def test_transfers_that_follow_closely_keep_a_slow_bus_busy(
 
 
 def test_an_answer_to_the_next_transfer_waits_for_the_end_of_the_oldest() -> None:
-    """Two writes that follow closely, whose answers come in cycles that follow each other: each ends with its own."""
+    """Two writes follow closely, and their answers come in cycles that follow each other. Each ends with its own
+    answer."""
     config = CONFIGS[64, 64].replace(pipelined=True, host_dma_queue_entries=1)
     rig = Rig(config, seed=1)
     dut, bus = rig.dut, rig.dut.axi
@@ -471,8 +477,8 @@ def test_an_answer_to_the_next_transfer_waits_for_the_end_of_the_oldest() -> Non
 def test_writes_answered_in_cycles_that_follow_each_other_have_errors_of_their_own(
     wait: int, first: int, second: int
 ) -> None:
-    """Two writes of a beat are both on the bus; their answers come `wait` cycles apart. That of the second once came in
-    the cycle in which the first was done, and no test looked at its error."""
+    """Two writes of a beat are both on the bus; their answers come `wait` cycles apart. The answer of the second once
+    came in the cycle in which the first was done, and no test looked at its error."""
     dut = HostDma(CONFIGS[64, 64].replace(host_dma_queue_entries=4, host_dma_bursts=4))
     ended: list[int] = []
 

@@ -209,7 +209,10 @@ def test_a_flit_is_taken_every_cycle_and_the_next_packet_at_once() -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_without_a_buffer_packets_wait_so_long_then_are_thrown_away_whole(bits: int, seed: int) -> None:
     """Buffers come after pauses shorter and longer than the wait, in the middle of packets that are being thrown away,
-    too. What stands in a buffer is one packet, whole; all others are counted, over the counter's wrap."""
+    too.
+
+    The content of a buffer is one packet, whole. All others are counted, over the counter's wrap.
+    """
     rng = random.Random(seed)
     config = TINY.replace(link=LinkConfig(flit_bits=bits, vls=1), receive_wait_cycles=WAIT)
     dut = ReceiveEngine(config)

@@ -27,8 +27,11 @@ FOLLOWING = [config.replace(send_queue_entries=1) for config in CONFIGS]
 def send(
     config: NicConfig, packets: list[tuple[int, Header, bytes, int]], *, seed: int, stall: float = 0.0
 ) -> tuple[FlitSink, list[int]]:
-    """Send (address, header, payload, VL) one after the other. The flits that came, and for each packet the
-    cycles from the one in which its command is taken to the one of `done`."""
+    """Send (address, header, payload, VL) one after the other.
+
+    Returns the flits that came, and for each packet the cycles from the one in which its command is taken to the one of
+    `done`.
+    """
     rng = random.Random(seed)
     dut = SendEngine(config)
     sink = FlitSink(dut.flits, rng=rng, stall=stall)
@@ -104,7 +107,7 @@ def test_a_flit_leaves_every_cycle() -> None:
 
 
 async def feed(ctx: Any, dut: SendEngine, commands: list[dict[str, int]], limit: int) -> list[int]:
-    """Commands stand before the engine all the time, as a queue offers them, until all have ended. The cycles of
+    """Offer commands to the engine all the time, as a queue does, until all have ended. Returns the cycles of
     `done`."""
     todo, done = list(commands), list[int]()
     for cycle in range(limit):

@@ -58,7 +58,7 @@ class Pair:
         await self.write(ctx, SENDER, "SEND_CONTROL", bytes=SIZE)
 
     async def idle(self, ctx, card, name, flag):
-        """Within 400 looks."""
+        """Wait until the card is idle, for at most 400 looks."""
         for _ in range(400):
             if not (await self.read(ctx, card, name))[flag]:
                 return True
@@ -79,7 +79,7 @@ LONG = preset(
 )
 @pytest.mark.parametrize("who", [SENDER, RECEIVER], ids=["sender", "receiver"])
 def test_packets_go_on_when_one_of_two_cards_is_reset_under_traffic(config, who):
-    """The sender's credits were lost until its link was dead; or two packets became one."""
+    """The sender's credits were once lost until its link was dead; or two packets became one."""
     cuts = []
     for after in (8, 25):
         pair = Pair(config)

@@ -58,8 +58,8 @@ class Rig:
         return made
 
     def run(self, *, sent: int, received: int, meanwhile: Any = None) -> None:
-        """Until that many flits have come out at either end, and then until all credits are home. `meanwhile`
-        is one more coroutine."""
+        """Run until that many flits have come out at either end, and then until all credits are home. `meanwhile` is
+        one more coroutine."""
 
         async def bench(ctx: Any) -> None:
             for _ in range(20_000):
@@ -124,7 +124,7 @@ def test_packets_pass_whole_and_in_order(
 @settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 2**32), rate=st.fractions(Fraction(1, 9), 1, max_denominator=64))
 def test_the_links_rate_is_kept_and_used(seed: int, rate: Fraction) -> None:
-    """At most rate * cycles + 1 flits in any window, and as many if there is always something to send."""
+    """At most rate * cycles + 1 flits go in any window, and as many if there is always something to send."""
     link = LinkConfig(flit_bits=32, rate_num=rate.numerator, rate_den=rate.denominator)
     rig = Rig(TINY.replace(link=link), downstream=12, seed=seed)
     count = 60
@@ -138,7 +138,7 @@ def test_the_links_rate_is_kept_and_used(seed: int, rate: Fraction) -> None:
 
 
 def test_a_flit_a_cycle_each_way() -> None:
-    """With buffers of 10 flits; a flit is on `receive` 2 cycles after it was on the link."""
+    """The case has buffers of 10 flits. A flit is on `receive` 2 cycles after it was on the link."""
     config = TINY.replace(link=LinkConfig(flit_bits=64), input_buffer_flits=10)
     rig = Rig(config, downstream=10, seed=1)
     leaving, coming = rig.packets([1, 40, 2, 57]), rig.packets([1, 40, 2, 57])

@@ -26,8 +26,10 @@ def port_of(vls: int, **changes: Any) -> NicConfig:
 
 
 class Feeder:
-    """What is in front of the port: begins a packet of a VL that has room, the emptiest first if `fair`, and sends its
-    flits with pauses."""
+    """The feeder in front of the port.
+
+    It begins a packet of a VL that has room, the emptiest first if `fair`, and sends its flits with pauses.
+    """
 
     def __init__(self, dut: Any, *, rng: random.Random, stall: float) -> None:
         self.dut, self.rng, self.stall = dut, rng, stall
@@ -291,7 +293,7 @@ async def write_tables(ctx: Any, table: Any, weights: dict[int, int]) -> None:
 def test_backlogged_vls_share_the_link_by_their_weights(
     vls: int, arbiter: str, weights: dict[int, int]
 ) -> None:
-    """Within 1%, on a link of half the engine's rate, over whole frames from the fourth on."""
+    """The shares are right within 1%, on a link of half the engine's rate, over whole frames from the fourth on."""
     shares_of(vls, arbiter, weights, (1, 2))
 
 
@@ -332,7 +334,7 @@ def shares_of(vls: int, arbiter: str, weights: dict[int, int], rate: tuple[int, 
 
 
 def test_the_control_vl_and_the_lowest_vl_go_first() -> None:
-    """VL 15 of 16 before all, whatever the arbiter; with fixed priority, VL 0 before VL 1."""
+    """VL 15 of 16 goes before all, whatever the arbiter. With fixed priority VL 0 goes before VL 1."""
     config = port_of(16, vl_arbiter="fixed_priority", rate_num=1, rate_den=3)
     rig = Rig(config, seed=1, downstream=9)
     rig.feeder.endless = [0, 1]

@@ -20,8 +20,10 @@ BUSES = pytest.mark.parametrize("config", [NARROW, WIDE], ids=["32-bit bus", "64
 
 
 async def transfer(ctx, bench, buffer, content, identity, started):
-    """A data burst to `buffer`, or from it if `content` is None: its bytes. Calls `started` as soon as its address is
-    on the bus: nothing says then when it will be in memory."""
+    """A data burst to `buffer`, or from it if `content` is None. Returns its bytes.
+
+    It calls `started` as soon as its address is on the bus: nothing says then when it will be in memory.
+    """
     bus, size = bench.data, bench.config.bus_bits // 8
     beats = 32 // size
     channel = "ar" if content is None else "aw"
@@ -75,7 +77,7 @@ def order_run(config, seed, *, transfers=25, component=Completion):
             await transfer(ctx, bench, buffer, None if send else content, identity, started)
 
     async def reads(ctx):
-        """What is read is what was there before it was said to be done: poison is never sent."""
+        """Reads give the bytes that were there before they were said to be done: poison is never sent."""
         bus, size = bench.data, config.bus_bits // 8
         while len(seen) < transfers:
             if ctx.get(bus.rvalid) and ctx.get(bus.rready):
@@ -193,7 +195,7 @@ def test_a_consumer_that_arms_and_sleeps_sees_every_entry(seed, wide, log2, batc
 
 
 def burst_of_posts(component=Completion):
-    """Posts to one of many queues, as fast as they are taken: what its consumer finds."""
+    """Post to one of many queues, as fast as the posts are taken. Returns what its consumer finds."""
     bench = Bench(NARROW.replace(completion_queues=8, completion_batch=2), component=component)
     found = []
 
@@ -218,7 +220,7 @@ def test_posts_to_one_queue_do_not_outrun_the_look_at_the_others():
 @settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 1 << 30), log2=st.integers(1, 3), early=st.integers(0, 12))
 def test_a_slow_consumer_gets_an_overrun_and_no_garbage(seed, log2, early):
-    """`early` entries are consumed while they come, then none: what fits follows, then OVERRUN, then nothing."""
+    """`early` entries are consumed while they come, then none. Entries that fit follow, then OVERRUN, then nothing."""
     config = NARROW.replace(completion_queues=2, completion_batch=2)
     bench = Bench(config, seed=seed)
     posts, found, failures = early + 12, [], []
@@ -430,8 +432,10 @@ def test_entry_65536_is_written_at_the_start_of_the_ring(stall):
 @pytest.mark.parametrize("write_back", [0, 1])
 @pytest.mark.parametrize("config", [NARROW, WIDE], ids=["32-bit bus", "64-bit bus"])
 def test_what_was_posted_before_a_set_up_goes_to_the_ring_that_there_was(config, write_back):
-    """Posts at several distances before the set-up that gives the queue to another owner, collected or not: all of them
-    are in the old ring, none in the new one; and those after it the other way round."""
+    """Posts come at several distances before the set-up that gives the queue to another owner, collected or not.
+
+    All of them are in the old ring, none in the new one. Posts after it are the other way round.
+    """
     for gap in (0, 1, 3, 6):
         bench = Bench(config, seed=gap, delay=6)
 
@@ -461,8 +465,11 @@ def test_what_was_posted_before_a_set_up_goes_to_the_ring_that_there_was(config,
 
 @pytest.mark.parametrize("entries_log2", [0, 3])
 def test_a_post_that_a_full_queue_holds_is_not_the_next_owners(entries_log2):
-    """A queue that stalls holds a post. It is set up anew, or switched off: the post's entry is dropped and counted,
-    its status word written. Another queue's post that waits behind the set-up is not touched."""
+    """A queue that stalls holds a post. Then it is set up anew, or switched off.
+
+    The post's entry is dropped and counted, its status word written. Another queue's post that waits behind the set-up
+    is not touched.
+    """
     bench = Bench(NARROW, seed=1, delay=6)
 
     async def script(ctx):

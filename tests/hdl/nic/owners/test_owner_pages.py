@@ -1,4 +1,4 @@
-"""Pages of owners through the whole card: what a process can do by its page, and what it cannot."""
+"""Pages of owners through the whole card: the powers of a process by its page, and their limits."""
 
 import pytest
 from lanikai.hdl.config import ConfigError, NicConfig, preset
@@ -99,8 +99,10 @@ def test_a_shadow_window_cannot_be_left():
     ("address", "size"), [(0x200, 5), (0x203, 8), (0x201, 3), (0x202, 15), (0x200, 1024)]
 )
 def test_a_shadow_window_has_no_byte_more_than_was_said(address, size):
-    """Sizes and addresses that are no multiples of 4, writes with any address and strobes: only whole words that are
-    in it change. Of 5 bytes 8 could be written, of 8 bytes from 0x203 on 12."""
+    """Sizes and addresses are no multiples of 4, writes have any address and strobes.
+
+    Only whole words that are in the window change. Of 5 bytes 8 could once be written, of 8 bytes from 0x203 on 12.
+    """
 
     async def script(ctx, c):
         await c.write(ctx, "SHADOW_ADDRESS", address=address)

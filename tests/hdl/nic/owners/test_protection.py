@@ -80,7 +80,7 @@ class Guard:
         ctx.set(stream.valid, 0)
 
     async def access(self, ctx, *, channel, region, key, address, size, write):
-        """(status, pieces)."""
+        """Make an access. Returns (status, pieces)."""
         dut = self.protection
         ctx.set(
             dut.access.payload,

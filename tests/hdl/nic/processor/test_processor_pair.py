@@ -1,5 +1,6 @@
 # amaranth: UnusedElaboratable=no
-"""Two processors on one card: turns at registers and SRAM, what each has of its own, and the engine that they share."""
+"""Two processors on one card: turns at registers and SRAM, the parts that each has of its own, and the engine that they
+share."""
 
 import random
 
@@ -60,8 +61,11 @@ class PairCard(Card):
 
 
 def test_accesses_of_both_agree_with_one_map():
-    """Both at random on the same words and registers: each access is done once, in the cycle in which it is taken, at
-    most one a cycle, and waits for one of the other's at most."""
+    """Both access the same words and registers at random.
+
+    Each access is done once, in the cycle in which it is taken, at most one a cycle. It waits for one of the other's at
+    most.
+    """
     card = PairCard(CONFIG)
     rng = random.Random(3)
     offsets = {
@@ -166,7 +170,7 @@ def test_each_has_its_own_events_mask_and_timer():
 
 @pytest.mark.parametrize("start", [100, 65000])
 def test_the_earlier_timer_is_the_one_that_is_due(start):
-    """Also across the wrap of the clock's 16 bits, and of one that is armed alone."""
+    """This holds across the wrap of the clock's 16 bits, and for one that is armed alone."""
     nic = Nic(CONFIG, skippable=True)
     simulator = Simulator(nic)
     simulator.add_clock(1e-6)
@@ -234,7 +238,7 @@ def test_locks_are_one_processors_at_a_time_and_words_reach_the_other(pipelined)
 
 @pytest.mark.parametrize(("stall", "pipelined"), [(0.0, False), (0.4, False), (0.4, True)])
 def test_both_use_the_host_dma_engine_at_once(stall, pipelined):
-    """Transfers of both, back and forth, as fast as their queues have room: each has its results, in its order, and
+    """Both have transfers, back and forth, as fast as their queues have room. Each has its results, in its order, and
     they take turns."""
     card = PairCard(CONFIG.replace(pipelined=pipelined), seed=4, stall=stall)
     source = card.rng.randbytes(0x800)
@@ -280,7 +284,8 @@ def test_both_use_the_host_dma_engine_at_once(stall, pipelined):
 
 
 def test_both_post_completions_to_one_queue():
-    """As fast as they are taken: none is lost, and each processor's come in its order, as it described them."""
+    """Posts come as fast as they are taken. None is lost, and each processor's come in its order, as it described
+    them."""
     config = CONFIG.replace(owners=2, completion_queues=1)
     card = PairCard(config, seed=6, stall=0.2)
     count, ready = 12, []
@@ -348,8 +353,8 @@ def test_no_command_of_either_is_lost_before_a_unit_that_takes_its_time(pipeline
 
 
 def test_two_queues_in_front_of_an_engine_against_lists():
-    """Random starts, ends and takes: what each processor asks for is started in its order, ends with its results, and
-    waits for one of the other's at most."""
+    """Starts, ends and takes are random. Each processor's requests are started in its order and end with its results.
+    They wait for one of the other's at most."""
     rng = random.Random(11)
     dut = PairedDmaQueue(data.StructLayout({"number": 16}), 1, entries=3)
     waiting, inside, results = [[], []], [], [[], []]

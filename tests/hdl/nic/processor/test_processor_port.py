@@ -22,8 +22,11 @@ IMR = REGISTER_BASE + NIC["IMR"].offset
 
 @pytest.mark.parametrize(("bits", "pipelined"), [(32, False), (64, False), (128, False), (64, True)])
 def test_back_to_back_accesses_agree_with_the_map(bits, pipelined):
-    """An access a cycle wherever the SRAM grants it, data exactly one cycle after each read is taken. Pipelined: a
-    register access in two cycles, none while it is held, an SRAM access in up to three."""
+    """An access is made in each cycle wherever the SRAM grants it, with data exactly one cycle after each read is
+    taken.
+
+    Pipelined: a register access takes two cycles, none while it is held; an SRAM access takes up to three.
+    """
     rng = random.Random(bits)
     link = LinkConfig(flit_bits=bits, vls=2)
     config = preset(NicConfig, "tiny", sram_bytes=1024, link=link, pipelined=pipelined)

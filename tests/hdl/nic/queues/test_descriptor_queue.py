@@ -43,7 +43,7 @@ class Model:
         return self.waiting[0]
 
     def step(self, push: Entry | None, protect: int, pop: bool) -> None:
-        """A cycle in which `push` (room is there) and the head come and go."""
+        """Play a cycle in which `push` (room is there) and the head come and go."""
         before = self.waiting
         goes = self.head() if pop else None
         if push:
@@ -69,8 +69,11 @@ class Model:
 def drive(
     dut: DescriptorQueue, steps: list[tuple[tuple[int, bool] | None, bool, int]], *, order: str
 ) -> list[int]:
-    """Steps: (stamp, more) of a push or None, pop, protect. The numbers in the order in which they left. Pushes that
-    find no room are tried until there is; at the end all is taken out."""
+    """Play the steps: (stamp, more) of a push or None, pop, protect. Returns the numbers in the order in which they
+    left.
+
+    Pushes that find no room are tried until there is; at the end all is taken out.
+    """
     model = Model(dut.entries, order)
     left: list[int] = []
     todo = list(steps)
@@ -172,7 +175,7 @@ def test_protected_entries_are_not_gone_before() -> None:
 
 
 def test_a_list_stays_together() -> None:
-    """Its rest goes behind its predecessor, whatever stamps come between, and the queue waits for it."""
+    """A list's rest goes behind its predecessor, whatever stamps come between, and the queue waits for it."""
     dut = DescriptorQueue(8, entries=4, order="timestamp", stamp_bits=STAMP_BITS)
     steps = [
         ((5, False), False, 0),

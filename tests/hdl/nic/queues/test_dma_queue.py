@@ -19,7 +19,7 @@ RESULT = data.StructLayout({"low": 2, "high": 2})
 
 
 class Bench:
-    """Writes at random, with room or without; an engine that ends in order; firmware that takes what has ended."""
+    """A bench with writes at random, with room or without. An engine ends in order; firmware takes what has ended."""
 
     def __init__(self, *, entries: int, seed: int, rates: tuple[float, float, float], lists: bool) -> None:
         self.dut = DmaQueue(data.StructLayout({"number": 12}), RESULT, entries=entries)

@@ -18,8 +18,8 @@ from ..test_nic import Card
 
 @pytest.mark.parametrize(("vls", "entries"), [(1, 2), (2, 3), (4, 2), (16, 4), (5, 2)])
 def test_queues_of_vls_against_lists(vls: int, entries: int) -> None:
-    """In each VL what goes in comes out, in order; only VLs that are allowed have turns, the hungry ones before
-    others; each entry's tag comes back."""
+    """Entries that go into a VL come out in order. Only VLs that are allowed have turns, the hungry ones before others.
+    Each entry's tag comes back."""
     rng = random.Random(vls)
     dut = LaneDmaQueue(vls=vls, entries=entries)
     waiting: list[list[int]] = [[] for _ in range(vls)]
@@ -132,8 +132,10 @@ CARD = preset(
 
 
 def test_a_held_vl_holds_up_no_other_through_the_whole_card() -> None:
-    """Link looped back: while VL 0 is held at the receiver its buffers and queue fill up, and VLs 1 to 3 flow; then it
-    is let go, and everything has come, in order in each VL."""
+    """The link is looped back. While VL 0 is held at the receiver its buffers and queue fill up, and VLs 1 to 3 flow.
+
+    Then it is let go, and everything has come, in order in each VL.
+    """
     card = Card(CARD, seed=2)
     sizes = [64, 40, 64, 12, 3, 64]
     got: list[tuple[int, int]] = []
@@ -150,7 +152,7 @@ def test_a_held_vl_holds_up_no_other_through_the_whole_card() -> None:
             await c.write(ctx, "SEND_CONTROL", bytes=size, vl=vl)
 
         async def receive() -> None:
-            """Take what has been sent and what has come, and arm a buffer for the next packet."""
+            """Take the packets that have been sent and those that have come, and arm a buffer for the next packet."""
             sent = await c.read(ctx, "SEND_FINISHED")
             if sent["valid"]:
                 tags.append((sent["tag"] // 16, sent["tag"] % 16))
@@ -220,7 +222,7 @@ def test_a_held_vl_holds_up_no_other_through_the_whole_card() -> None:
 
 @pytest.mark.parametrize(("high", "limit"), [(0, 255), (1, 255), (1, 0)])
 def test_tables_written_by_the_registers_share_the_link(high: int, limit: int) -> None:
-    """VL 1 with weight 3 and VL 3 with weight 1, or VL 1 before it by the high table, without or with a limit."""
+    """VL 1 has weight 3 and VL 3 weight 1, or VL 1 goes before it by the high table, without or with a limit."""
     card = Card(CARD.replace(input_buffer_flits=63))
     order: list[int] = []
 

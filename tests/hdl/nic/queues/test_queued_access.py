@@ -1,5 +1,7 @@
-"""Checked transfers and the firmware's own in one queue: they end in their order, in lists and by themselves, whatever
-is forbidden between."""
+"""Checked transfers and the firmware's own in one queue.
+
+They end in their order, in lists and by themselves, whatever is forbidden between.
+"""
 
 import pytest
 from lanikai.hdl.config import LinkConfig, NicConfig, preset
@@ -27,13 +29,13 @@ TABLE, VIRTUAL, FRAMES, KEY = 0x400, 0x70000, (3, 1), 9
 
 
 def physical(address):
-    """Where a virtual address is."""
+    """The physical place of a virtual address."""
     page, offset = divmod(address - VIRTUAL, 4096)
     return FRAMES[page] << 12 | offset
 
 
 async def begin(ctx, c):
-    """Channel 0 is owner 1's, and so is region 0."""
+    """Give channel 0 and region 0 to owner 1."""
     for number, frame in enumerate(FRAMES):
         c.memory[TABLE + 4 * number : TABLE + 4 * number + 4] = (frame << 12 | 1).to_bytes(4, "little")
     await c.write(ctx, "DOORBELL_CHANNEL", channel=0, owner=1, open=1)
@@ -61,7 +63,7 @@ async def own(ctx, c, *, host, sram, size, to_host=0):
 
 
 async def finished(ctx, c, limit=3000):
-    """The next result, waited for."""
+    """Wait for the next result, and return it."""
     for _ in range(limit):
         found = await c.read(ctx, "HOST_DMA_FINISHED")
         if found.pop("valid"):
@@ -117,7 +119,8 @@ def test_data_and_the_next_descriptor_are_one_list(config):
     "seed", [1, pytest.param(2, marks=pytest.mark.full), pytest.param(3, marks=pytest.mark.full)]
 )
 def test_transfers_of_both_kinds_end_in_their_order(seed, pipelined):
-    """At random: checked or not, forbidden or not, over a page, of no bytes, into a bus error; singly and in lists."""
+    """Transfers are random: checked or not, forbidden or not, over a page, of no bytes, into a bus error; singly and in
+    lists."""
     config = CONFIG.replace(pipelined=pipelined)
     card = Card(config, seed=seed, stall=0.3, fails=lambda address: 0x3F00 <= address < 0x3F40)
     rng = card.rng

@@ -66,7 +66,7 @@ class Bench:
         self.model.set_vtick(flow, min(ticks, self.model.max_vtick_ticks))
 
     async def submit(self, number: int, *, flow: int | None, stamp: int = 0, more: int = 0) -> bool:
-        """Whether it was taken."""
+        """Submit a transfer. Returns whether it was taken."""
         ctx, dut = self.ctx, self.dut
         payload = {"command": {"number": number}, "stamp": stamp, "tag": number, "notify": 1, "more": more}
         ctx.set(dut.submit.payload, payload)
@@ -80,7 +80,7 @@ class Bench:
         return bool(taken)
 
     async def drain(self) -> list[int]:
-        """The numbers in the order of service."""
+        """Take all out. Returns the numbers in the order of service."""
         ctx, dut = self.ctx, self.dut
         served: list[int] = []
         # All stamps are there.
@@ -125,7 +125,7 @@ ROUND = st.tuples(
 def test_the_order_is_that_of_virtual_clock(
     start: int, vticks: list[int], rounds: list[tuple[int, list[tuple[int | None, int]]]]
 ) -> None:
-    """Bursts of flows, and transfers that bring a stamp; what finds no room is lost and counted."""
+    """Bursts of flows, and transfers that bring a stamp. A transfer that finds no room is lost and counted."""
 
     async def script(b: Bench) -> None:
         refused, counted = 0, Nearly(b.ctx, b.dut.refused)
@@ -171,8 +171,8 @@ def test_a_list_takes_one_stamp() -> None:
 
 
 def test_flows_that_always_have_something_share_in_the_ratio_of_their_rates() -> None:
-    """Vticks of 4, 8 and 16 ticks, an engine that serves one in 4 ticks: more than there is, so by the stamps'
-    order."""
+    """The Vticks are 4, 8 and 16 ticks, and the engine serves one in 4 ticks. More is asked for than there is, so
+    service is by the stamps' order."""
     served = {0: 0, 1: 0, 2: 0}
 
     async def script(b: Bench) -> None:
@@ -208,7 +208,7 @@ def test_flows_that_always_have_something_share_in_the_ratio_of_their_rates() ->
 
 
 def test_stamps_by_the_registers_of_a_card() -> None:
-    """Host DMAs of two flows: what flow 1 has put in four times before flow 0 came goes behind flow 0's."""
+    """Host DMAs of two flows. Flow 1 has put four in before flow 0 comes; they go behind flow 0's."""
     config = STAMPS.replace(
         stamp_flows=2,
         host_dma_queue_entries=7,

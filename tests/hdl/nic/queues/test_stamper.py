@@ -45,8 +45,8 @@ class Bench:
             self.model.set_vtick(channel, min(ticks, self.model.max_vtick_ticks))
 
     async def stamp(self, channel, *, ticks=1, wait=0):
-        """A request's stamp, which the model agrees with, taken `wait` cycles later. Returns it and the cycles that it
-        took to come."""
+        """Ask for a request's stamp, which the model agrees with, taken `wait` cycles later. Returns it and the cycles
+        that it took to come."""
         ctx, dut = self.ctx, self.dut
         ctx.set(dut.request.payload, channel)
         ctx.set(dut.request.valid, 1)

@@ -14,7 +14,7 @@ FLOWS = 4
 
 
 class Unit(wiring.Component):
-    """Where a unit would be: the test is its logic."""
+    """A stand-in for a unit: the test is its logic."""
 
     skippable = False
 
@@ -34,7 +34,7 @@ def test_no_command_is_lost_done_twice_or_changed(seed):
     given, taken = [], []
 
     def commands(port):
-        """(Name, valid, ready, what it says) of each kind of command."""
+        """The (name, valid, ready, content) of each kind of command."""
         for name in ("dispatched", "clear", "enqueue"):
             yield name, getattr(port, name).valid, getattr(port, name).ready, getattr(port, name).payload
         for name in ("write_idt", "write_ndt"):

@@ -1,4 +1,4 @@
-"""What both structures of the rate control unit keep to, with both disciplines, against the plain model."""
+"""The promises of both structures of the rate control unit, with both disciplines, against the plain model."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,7 +23,7 @@ class Step:
     select: int
     idle: int
     wait: bool
-    """Until the commands have acted, or the next ones come at once."""
+    """Wait until the commands have acted; else the next ones come at once."""
 
 
 @st.composite
@@ -104,7 +104,7 @@ def test_agrees_with_the_model(case):
 
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_the_smallest_ndt_first_and_of_equal_ones_the_lower_flow(structure):
-    """All flows of a unit whose number is no power of two, in a mixed order, across the wrap."""
+    """All flows of a unit compete whose number is no power of two, in a mixed order, across the wrap."""
     flows = 13
     config = small(structure, flows)
     start = (1 << config.rtc_bits) - 5
@@ -255,7 +255,7 @@ def test_no_burst_after_an_idle_time(structure):
 @pytest.mark.parametrize("idts", [[0, 40], [40, 0], [0, 0, 80, 50]])
 def test_a_flow_that_is_not_regulated_leaves_the_others_their_rates(structure, discipline, idts):
     """All flows always have packets, each of which takes the link for 12 ticks. An NDT to which nothing was added once
-    stayed the smallest, and no other flow was ever served."""
+    stayed the smallest. No other flow was ever served."""
     window, packet = 2400, 12
 
     async def script(b):
@@ -288,8 +288,11 @@ def test_a_flow_that_is_not_regulated_leaves_the_others_their_rates(structure, d
     [([77], 77), ([128], 128), ([1], 1), ([0], 128), ([500], 120), ([3, 119, 5, 0], 255)],
 )
 def test_bytes_are_charged_exactly_however_many_packets(structure, bytes_, charged):
-    """NDT += IDT x bytes / 128, on a clock that wraps: after each packet less than a tick from the exact sum, and
-    shown rounded up. `charged`: what a round of `bytes_` is charged for, with packets of 120 bytes at most."""
+    """NDT += IDT x bytes / 128, on a clock that wraps. After each packet it is less than a tick from the exact sum, and
+    shown rounded up.
+
+    `charged`: the charge of a round of `bytes_`, with packets of 120 bytes at most.
+    """
     config = small(structure, 2, rate_charge="bytes", mtu_bytes=120 if bytes_ == [500] else 128)
     idt, start, rounds = 37, (1 << config.rtc_bits) - 100, 40 // len(bytes_)
 
@@ -310,7 +313,8 @@ def test_bytes_are_charged_exactly_however_many_packets(structure, bytes_, charg
 
 @both
 def test_flows_of_long_and_of_short_packets_get_the_same_bytes(structure):
-    """The same IDT: by packets the flow of 32 bytes gets a quarter of what the flow of 128 gets; by bytes the same."""
+    """Both flows have the same IDT. By packets the flow of 32 bytes gets a quarter of what the flow of 128 gets; by
+    bytes they get the same."""
     sizes, idt, window = [32, 128], 60, 900
 
     def served(charge):
@@ -420,7 +424,8 @@ def test_tree_takes_a_command_every_decision_time_and_shows_its_state_two_cycles
 
 @pytest.mark.parametrize("cycles", range(0, 9, 2))
 def test_reset_at_any_time_leaves_no_flow_behind(cycles):
-    """A reset in the middle of a command: a tree's memories keep what they hold, unless the unit clears them."""
+    """The reset comes in the middle of a command. A tree's memories keep what they hold, unless the unit clears
+    them."""
     bench = RateBench("tree of 4", small("tree of 4", 16))
     reset = Signal()
     dut = ResetInserter(reset)(bench.dut)
