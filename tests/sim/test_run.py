@@ -91,7 +91,7 @@ def test_many_at_once(counter, tmp_path):
 
 
 def test_missing_libpython(counter, tmp_path, monkeypatch):
-    """Without the shared library that embeds Python: its package."""
+    """The shared library that embeds Python is missing: its package is named."""
     monkeypatch.setattr("find_libpython.find_libpython", lambda: None)
     name = f"libpython{sys.version_info.major}.{sys.version_info.minor}"
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Files that users give: what editors leave in them, and what is refused, with the file's name."""
+"""Files that users give: marks that editors leave in them, and refused texts, with the file's name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The build and its cache: what is built once, what is an error, what an interrupt leaves."""
+"""The build and its cache: what is built once, which designs are errors, the remains of an interrupt."""
 
 import os
 import signal
@@ -31,16 +31,18 @@ LITTLE = Design(top="little", sources={"little.v": "module little(input clk, out
 
 @pytest.fixture
 def fresh_compiler():
-    """The choice of a compiler is made once a process: make it anew, before and after."""
+    """Have the choice of a compiler, which is made once a process, made anew, before and after."""
     compiler.cache_clear()
     yield
     compiler.cache_clear()
 
 
 def test_built_once(tmp_path, monkeypatch):
-    """A known recipe needs neither elaboration nor compiler; the same design by another recipe no compiler;
-    other content is built, with Verilator's library compiled once. All in a folder in which make could not
-    work, and temporary files of the compilers stay inside what is removed."""
+    """A known recipe needs neither elaboration nor compiler; the same design by another recipe needs no compiler.
+
+    Other content is built, with Verilator's library compiled once. All happens in a folder in which make could not
+    work. Temporary files of the compilers stay inside the folders that are removed.
+    """
     seen = []
     supervised = compiler_module.run_supervised
 
@@ -187,7 +189,7 @@ def test_two_at_once(tmp_path):
 
 @pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGKILL])
 def test_interrupted(tmp_path, kill):
-    """An interrupted build leaves no process; what a killed one leaves on disk whoever comes next sweeps."""
+    """An interrupted build leaves no process. A killed one leaves files, and whoever comes next sweeps them."""
     process = start(BUILDER, tmp_path)
     wait_until(lambda: processes_in(tmp_path / "models"))
     process.send_signal(kill)
@@ -234,7 +236,7 @@ def test_compact_memories():
 
 
 def test_scratch_of_a_killed_build_is_swept(tmp_path):
-    """That of a living one stays."""
+    """The scratch folder of a living build stays."""
     gone = subprocess.Popen(["true"])
     gone.wait()
     names = [f"lanikai-build-{gone.pid}-x", f"lanikai-build-{os.getpid()}-x", "lanikai-build-x"]
@@ -245,7 +247,7 @@ def test_scratch_of_a_killed_build_is_swept(tmp_path):
 
 
 def test_no_folder_to_build_in(tmp_path, monkeypatch):
-    """A cache whose name make cannot stand, and no other folder."""
+    """The case is a cache whose name make cannot stand, and no other folder."""
     monkeypatch.setattr(compiler_module, "_scratch_places", lambda: [])
     with pytest.raises(
         UserError, match=r"^build cache '.*a b': make cannot work in a folder of this name; set TMPDIR"
@@ -254,7 +256,7 @@ def test_no_folder_to_build_in(tmp_path, monkeypatch):
 
 
 def test_cores_of_a_container(monkeypatch):
-    """A quota counts, and what the process is bound to."""
+    """A quota counts, and so does the set of processors that the process is bound to."""
     assert 1 <= cores() <= len(os.sched_getaffinity(0))
     monkeypatch.setattr("loky.backend.context.cpu_count", lambda: 1)
     assert cores() == 1

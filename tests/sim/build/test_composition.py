@@ -1,5 +1,7 @@
-"""A design composed of blocks that are compiled once each, and passed over while they rest, does what the same design
-does as one model."""
+"""A design composed of blocks that are compiled once each, and passed over while they rest.
+
+It does what the same design does as one model.
+"""
 
 import pytest
 from lanikai.hdl.config import LinkConfig, RouterConfig
@@ -82,7 +84,7 @@ CASES = {
 }
 
 QUICK = ("mesh", "tables")
-"""The others have routers of other kinds: the same mechanism, 20 s of building each."""
+"""Cases of the normal run. The others have routers of other kinds: the same mechanism, 20 s of building each."""
 
 
 def play(tmp_path, config, name, spec, seed=7):
@@ -94,7 +96,8 @@ def play(tmp_path, config, name, spec, seed=7):
     "case", [one if one in QUICK else pytest.param(one, marks=pytest.mark.full) for one in CASES]
 )
 def test_the_same_to_the_cycle(tmp_path, case):
-    """Every count, latency and histogram, and the cycle of the end; meanwhile no register changes in what rests."""
+    """Every count, latency and histogram is the same, and the cycle of the end. Meanwhile no register changes in a
+    resting block."""
     network, classes = CASES[case]
     config = TrafficNetworkConfig(network=network, classes=len(classes))
     spec = {"classes": classes, "trace": [40, 0, 13], "check": True}

@@ -1,4 +1,4 @@
-"""The command line: every kind of wrong input, exit statuses, what is printed where, interruption."""
+"""The command line: every kind of wrong input, exit statuses, the places of all output, interruption."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ def lanikai(*arguments: str, cwd: Path, **environment: str) -> subprocess.Comple
 
 @pytest.fixture
 def fake(monkeypatch, tmp_path):
-    """Run commands in this process on a backend without RTL: `fake(*arguments, skew=..)` gives the exit
-    status."""
+    """Run commands in this process on a backend without RTL. `fake(*arguments, skew=..)` gives the exit status."""
     monkeypatch.chdir(tmp_path)
     from support.sim import fake_backend
 
@@ -227,7 +226,7 @@ def test_out_of_tolerance_is_status_1_and_said(fake, capsys):
 
 
 def test_whoever_reads_the_output_may_go_at_any_time(fake, tmp_path, monkeypatch):
-    """`lanikai run ... | head -1`: no folder is left half made, whether rich or the pipe itself says so."""
+    """In `lanikai run ... | head -1` no folder is left half made, whether rich or the pipe itself says so."""
     monkeypatch.setattr(program, "_drop_output", lambda: None)
     for error in (BrokenPipeError(), SystemExit(1)):
 
@@ -331,7 +330,7 @@ def test_options_of_waves_without_waves(fake, capsys):
 
 
 def start_sleeping(tmp_path: Path) -> subprocess.Popen[str]:
-    """A run whose points sleep, once two of them have started."""
+    """Start a run whose points sleep. Returns once two of them have started."""
     code = (
         f"import sys; sys.path.insert(0, {str(TESTS)!r})\n"
         "from support.sim.fake_backend import FakeBackend\n"
@@ -358,8 +357,10 @@ def start_sleeping(tmp_path: Path) -> subprocess.Popen[str]:
 
 
 def left_behind(process: subprocess.Popen[str]) -> list[str]:
-    """Command lines of the processes in the program's group that live on after it: those still there after a
-    moment (Python's own resource tracker ends when it sees that the program has)."""
+    """Command lines of the processes in the program's group that live on after it.
+
+    They are those still there after a moment: Python's own resource tracker ends when it sees that the program has.
+    """
     deadline = time.monotonic() + 5
     while (found := group(process)) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -407,7 +408,7 @@ def test_the_module_is_the_program(tmp_path):
 
 
 def test_nothing_is_written_into_the_users_home(tmp_path):
-    """Matplotlib and the WebAssembly tools of Amaranth, in a run's own processes, with a new home."""
+    """The case has matplotlib and the WebAssembly tools of Amaranth, in a run's own processes, with a new home."""
     code = (
         "from lanikai.sim.cli import program as cli\n"
         "def use():\n"

@@ -1,4 +1,4 @@
-"""The doctor: what is found, what is missing, the exact commands, the exit status."""
+"""The doctor: the needs that are met, those that are missing, the exact commands, the exit status."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""best-effort: its points, what it makes of measurements, and claims that fail when broken; the managers on the GM
-control program of plain Python cards, with flows that flood."""
+"""best-effort: its points, its results from measurements, and claims that fail when broken.
+
+Tested, too, are the managers on the GM control program of plain Python cards, with flows that flood.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,11 @@ GOOD = {
     "max_min": [[15.3, 62.7, 70]],
     "full": [[0, 16.37, 30, 33]],
 }
-"""MB/s of the flows in the stages, if all goes well: what they may have and what they get."""
+"""MB/s of the flows in the stages, if all goes well: those that they may have and those that they get."""
 
 
 def judge(*, left: int = 0, off: int = 0, **changes: list) -> tuple[list[bool | None], list[bool]]:
-    """The verdicts of points and claims with rates as in `GOOD`, but for the points in `changes`: (stage, flow,
+    """The verdicts of points and claims with rates as in `GOOD`, except for the points in `changes`: (stage, flow,
     rate)."""
     experiment = find("best-effort")
     parameters = experiment.Parameters()

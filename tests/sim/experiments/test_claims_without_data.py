@@ -71,9 +71,9 @@ SILENT: Mapping[str, Any] = {
         "window_cycles": point.spec["window_cycles"],
     },
 }
-"""What is measured, by experiment, where nothing moves."""
+"""Measurements, by experiment, where nothing moves."""
 CONTROLS = ("control: ",)
-"""Claims that something does harm hold where nothing moves, and those beside them do not."""
+"""Beginning of claims that something does harm: they hold where nothing moves, and those beside them do not."""
 
 
 @pytest.mark.parametrize("name", SILENT)
@@ -94,7 +94,8 @@ def test_no_claim_holds_on_a_point_where_nothing_moves(name):
 
 
 def test_claims_of_latencies_are_not_judged_on_one_kind_of_point():
-    """descriptor-fetch with one way, doorbell-latency with one number of channels: nothing to compare with."""
+    """The cases are descriptor-fetch with one way and doorbell-latency with one number of channels: there is nothing to
+    compare with."""
     experiment = find("descriptor-fetch")
     parameters = parse(experiment, ())
     found = [

@@ -18,8 +18,8 @@ GOOD = {
 
 
 def judge(changes=(), settings=(), alone=0, content="bytes"):
-    """Which claims hold, with `changes` (way, what, value) of the good ones; `alone`: cycles more of a tailgated
-    message alone."""
+    """The claims that hold, with `changes` (way, what, value) of the good measurements. `alone`: cycles more of a
+    tailgated message alone."""
     experiment = find("descriptor-fetch")
     parameters = parse(experiment, settings)
     times = {way: dict(values) for way, values in GOOD.items()}

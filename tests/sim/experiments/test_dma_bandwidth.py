@@ -1,4 +1,4 @@
-"""The experiment dma-bandwidth: what it holds a measurement against, and what it claims."""
+"""The experiment dma-bandwidth: the peaks that it holds a measurement against, and its claims."""
 
 from __future__ import annotations
 

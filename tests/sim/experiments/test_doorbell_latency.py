@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 
 def judge(polled, queue, settings=()):
-    """Which claims hold, if `polled(channels)` and `queue(channels)` are the latencies."""
+    """The claims that hold, if `polled(channels)` and `queue(channels)` are the latencies."""
     experiment = find("doorbell-latency")
     parameters = parse(experiment, settings)
     outcomes = []

@@ -37,7 +37,7 @@ def fake():
 
 @pytest.fixture
 def one_cluster(monkeypatch):
-    """Without the configuration of a cluster: the fake backend looks at none."""
+    """Take the configuration of a cluster away: the fake backend looks at none."""
     monkeypatch.setattr(ShareSenders, "cluster", lambda self, parameters: None)
 
 

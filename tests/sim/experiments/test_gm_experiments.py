@@ -1,4 +1,4 @@
-"""The experiments on GM: their points, what they make of measurements, and claims that fail when broken."""
+"""The experiments on GM: their points, their results from measurements, and claims that fail when broken."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NAMES = (
 
 
 def flows(*mb_per_s: float) -> dict:
-    """What a `TimeWindow` measures of flows with these bandwidths."""
+    """The measurement of a `TimeWindow` for flows with these bandwidths."""
     return {
         "payload_bytes": [round(one * 1_000_000) for one in mb_per_s],
         "window_cycles": CLOCK_HZ,
@@ -48,8 +48,8 @@ def flows(*mb_per_s: float) -> dict:
 
 
 def judge(name: str, answer, settings: tuple[str, ...] = ()) -> tuple[list[bool | None], list[bool]]:
-    """The verdict of every point and claim of the quick size, if `answer(point)` is what was measured. The plot
-    is drawn, too."""
+    """The verdict of every point and claim of the quick size, with the measurement `answer(point)`. The plot is drawn,
+    too."""
     experiment = find(name)
     parameters = parse(experiment, settings)
     outcomes = [
@@ -155,8 +155,8 @@ def test_share_receiver_is_judged_by_shares_and_bandwidths():
 
 
 def both_ways(incoming: float = 16.38, out: float = 65.0, more: float = 65.0, first: float = 1.0):
-    """A measurement of share-bidir: what goes out as published and where more is asked for; the first flow's part is
-    `first` of what it should be."""
+    """A measurement of share-bidir: the outgoing bandwidth as published and where more is asked for. The first flow's
+    part is `first` of what it should be."""
 
     def answer(point):
         share = proportions(point.parameters["out_idt_ticks"])

@@ -1,4 +1,4 @@
-"""The experiments on MPI: their points, what they make of measurements, and claims that fail when broken."""
+"""The experiments on MPI: their points, their results from measurements, and claims that fail when broken."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from matplotlib.figure import Figure
 CLOCK_HZ = 33_000_000
 NAMES = ("mpi-idt", "mpi-share", "mpi-replay")
 PAYLOAD = 65536 / (18 * 4096)
-"""Of the 18 packets that a message of 64 KB takes."""
+"""Payload of the 18 packets that a message of 64 KB takes, as a part of full ones."""
 
 
 def flows(*mb_per_s: float) -> dict[str, Any]:
-    """What is measured of flows with these bandwidths."""
+    """The measurement of flows with these bandwidths."""
     return {
         "payload_bytes": [round(one * 1_000_000) for one in mb_per_s],
         "flow_cycles": [CLOCK_HZ] * len(mb_per_s),
@@ -35,7 +35,7 @@ def flows(*mb_per_s: float) -> dict[str, Any]:
 def judge(
     name: str, answer: Callable[[Point], dict[str, Any]], *settings: str, size: str = "quick"
 ) -> list[bool]:
-    """Whether each claim holds, if `answer(point)` is what was measured. The plot is drawn, too."""
+    """Whether each claim holds, with the measurement `answer(point)`. The plot is drawn, too."""
     experiment = find(name)
     parameters = parse(experiment, settings)
     outcomes = [
@@ -192,7 +192,8 @@ def test_mpi_replay_refuses_flows_that_are_not_there() -> None:
 
 
 def test_mpi_replay_refuses_reservations_that_a_node_cannot_keep_together() -> None:
-    """Before anything is built: 44 MB/s of 36000 bytes are 50.06 of full packets, twice from one node."""
+    """They are refused before anything is built: 44 MB/s of 36000 bytes are 50.06 of full packets, twice from one
+    node."""
     experiment = find("mpi-replay")
     settings = ["reserve=[[3, 1], [3, 2]]", "reserve_mb_per_s=44"]
     with pytest.raises(UserError) as caught:

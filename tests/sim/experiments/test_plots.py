@@ -1,5 +1,8 @@
-"""Plots of as many points as the full size has, of made-up results: labels beside each other do not overlap, none is
-cut off, no legend lies over bars or points, and every plot has a title."""
+"""Plots of as many points as the full size has, with made-up results.
+
+Labels beside each other do not overlap, none is cut off, no legend lies over bars or points, and every plot has a
+title.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ def shares(point: Point) -> dict[str, Any]:
 
 
 def latencies(point: Point) -> dict[str, Any]:
-    """Rising from point to point, so that what is highest is under a legend at the right."""
+    """Latencies that rise from point to point, so that the highest is under a legend at the right."""
     if point.parameters["setting"] == "same VLs":
         return {"class_latency_mean_cycles": [None], "class_latency_p99_cycles": [None]}
     mean = 50 + 10 * len(point.parameters["vl_arbiter"])
@@ -33,7 +36,7 @@ def latencies(point: Point) -> dict[str, Any]:
 
 
 def costs(point: Point) -> dict[str, Any]:
-    """Of a card that takes 1500 cycles a packet; the rate-controlled program cuts at the MTU."""
+    """Costs of a card that takes 1500 cycles a packet; the rate-controlled program cuts at the MTU."""
     length, program = point.parameters["message_bytes"], point.parameters["program"]
     packets = -(-length // 4096)
     cycles = 1000 + 0.39 * length + 300 * packets
@@ -106,7 +109,7 @@ def test_a_plot_of_the_full_size_can_be_read(
 
 
 def faults(figure: Figure) -> list[str]:
-    """What cannot be read on a figure that has been drawn."""
+    """The unreadable parts of a figure that has been drawn."""
     found = []
     page = figure.bbox
     if not figure.get_suptitle() and not any(axes.get_title() for axes in figure.axes):

@@ -1,4 +1,4 @@
-"""rate-accuracy without the simulator: its IDTs, its results, and what its claims catch."""
+"""rate-accuracy without the simulator: its IDTs, its results, and claims that fail when broken."""
 
 import pytest
 from lanikai.sim.errors import UserError

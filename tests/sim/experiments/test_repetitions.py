@@ -56,7 +56,7 @@ def test_an_interval_holds_the_mean_as_often_as_it_says(count):
 
 
 def test_a_claim_holds_with_every_seed_or_not_at_all():
-    """A seed that breaks it is not hidden by a mean; a seed with which it is not judged says nothing."""
+    """A seed that breaks it is not hidden by a mean. A seed with which it is not judged says nothing."""
     yes, no = Claim(text="a", holds=True), Claim(text="a: 3%", holds=False)
     silent = Claim.unjudged("a", "nothing arrived")
     assert judged([[yes], [yes]]) == [yes]

@@ -83,7 +83,7 @@ def test_the_csv_has_a_row_a_flow(tmp_path):
 
 
 def test_a_point_without_flows_is_one_row():
-    """Also with lists among its parameters, and an empty one has no value for the flow that there is not."""
+    """This holds with lists among its parameters, too. An empty list has no value for the flow that is not there."""
     parameters = {"file": "a", "shares": [1.0], "lengths": []}
     point = Point(label="", parameters=parameters, spec={})
     found = list(
@@ -96,7 +96,7 @@ def test_a_point_without_flows_is_one_row():
 
 
 def test_lists_are_dealt_out_by_declaration_and_not_by_their_length(tmp_path):
-    """A parameter that is as long as the flows, one of lists, and a result that is none of the flows'."""
+    """The lists are a parameter that is as long as the flows, one of lists, and a result that is none of the flows'."""
     point = Point(
         label="",
         parameters={"pair": [7, 8], "reserve": [[0, 1], [2, 3]], "idt_ticks": [5, 6], "few": [9]},
@@ -176,7 +176,7 @@ def visible(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("killed", [False, True], ids=["interrupted", "killed"])
 def test_a_run_that_does_not_end_gives_back_the_earlier_ones_files(tmp_path, killed):
-    """At once if it can; if it was killed, the next run does."""
+    """The run gives them back at once if it can; if it was killed, the next run does."""
     first = folder_of(tmp_path)
     first.file("run.log").write_text("of an earlier run")
     first.keep()
@@ -196,8 +196,10 @@ def test_a_run_that_does_not_end_gives_back_the_earlier_ones_files(tmp_path, kil
 
 @pytest.mark.parametrize("ends", ["clear", "discard", "keep"])
 def test_an_earlier_run_is_whole_wherever_a_run_is_stopped(tmp_path, monkeypatch, ends):
-    """A run is stopped in each of its moves of a file, one after the other, there and back, and by Ctrl-C or a kill:
-    all files of the earlier run are there in the end; or all of the new one, once that stands."""
+    """A run is stopped in each of its moves of a file, one after the other, there and back, by Ctrl-C or a kill.
+
+    In the end all files of the earlier run are there, or all of the new one, once that stands.
+    """
 
     def stopped(at: int, killed: bool) -> bool:
         """Whether there was a move `at`."""

@@ -20,7 +20,7 @@ from lanikai.sim.systems.traffic_network import TrafficNetwork, check_measuremen
 
 
 def counts(**changes):
-    """Of a class at a node: 2 packets of 10 flits, born and received there in a window of 100 cycles."""
+    """Counts of a class at a node: 2 packets of 10 flits, born and received there in a window of 100 cycles."""
     return {
         "offered_packets": 2,
         "offered_flits": 20,
@@ -74,7 +74,7 @@ def test_a_class_with_births_put_off_is_saturated():
 
 
 def test_loads_are_means_over_the_nodes_that_send():
-    """The second node sends nothing, as its packets would go to itself; it receives half of what there is."""
+    """The second node sends nothing, as its packets would go to itself. It receives half of all flits."""
     sender, silent = counts(accepted_flits=10), counts(offered_packets=0, offered_flits=0, accepted_flits=10)
     found = traffic_results(measured([sender], [silent], active=[[True], [False]]))
     assert found["active_sources"] == 1
@@ -82,7 +82,7 @@ def test_loads_are_means_over_the_nodes_that_send():
 
 
 class Bench:
-    """A traffic network of two nodes that measures what it is told."""
+    """A traffic network of two nodes whose measurement is given."""
 
     def __init__(self, saturated, **changes):
         self.config = TrafficNetworkConfig(network=named_network("router2", RouterConfig()))
@@ -106,7 +106,8 @@ class Bench:
     ("saturated", "deferred", "offered"), [(False, 0, 20), (False, 9, 20), (True, 0, 20), (True, 9, 25)]
 )
 def test_what_is_offered_is_counted_where_all_of_it_was_born(saturated, deferred, offered):
-    """Else it is what the set-up says, of on/off in the long run: ON for a quarter of the time."""
+    """Where not all was born, the offered load is that of the set-up: of on/off in the long run, ON for a quarter of
+    the time."""
     setup = ClassSetup(mode="on_off", load=1.0, packet_flits=10, on_cycles=100, off_cycles=300)
     spec = {
         "classes": [setup.model_dump(mode="json")],
@@ -282,7 +283,7 @@ def test_bad_parameters_are_named(setting, text):
 
 
 def test_loads_of_sources_that_pause():
-    """A mean load is what they make over ON and OFF periods."""
+    """The mean load of such a source is over its ON and OFF periods."""
     on_off = ["process=on_off", "on_cycles=100", "off_cycles=300"]
     parameters = parse(NetworkLoad(), on_off)
     points = NetworkLoad().points(parameters, "quick")

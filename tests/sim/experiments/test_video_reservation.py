@@ -1,5 +1,7 @@
-"""video-reservation: its points, and claims that fail when a film has not what it reserved, is late, or a control is
-none."""
+"""video-reservation: its points, and claims that fail when broken.
+
+They fail when a film has not what it reserved, when it is late, or when a control is none.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ GOOD = {"always": 1.0, "clock": 1.0, "packets": 0.5, "nothing": 0.6}
 def judge(
     speed: dict[str, float], settings: tuple[str, ...] = (), late: float = 0.0, dead: bool = False
 ) -> list:
-    """The claims, if films have so much of what they reserve, and a frame is `late` ms late; or send nothing any more
-    after a third of the time (`dead`)."""
+    """The claims, if films have so much of what they reserve, and a frame is `late` ms late. With `dead` they send
+    nothing any more after a third of the time."""
     experiment = find("video-reservation")
     parameters = parse(experiment, settings)
     outcomes = []
@@ -117,7 +119,7 @@ def test_a_rate_that_no_card_keeps_is_refused_before_anything_is_built(tmp_path,
 
 
 def test_films_that_a_node_cannot_keep_together_are_refused_before_anything_is_built():
-    """In the words and by the sums of the managers: frames count as the full packets that they may take."""
+    """The words and the sums are those of the managers: frames count as the full packets that they may take."""
     experiment = find("video-reservation")
     with pytest.raises(UserError) as caught:
         experiment.points(parse(experiment, ("mb_per_s=[20, 20, 20]",)), "quick")

@@ -1,4 +1,4 @@
-"""vl-isolation without the simulator: its settings, and what its claims catch."""
+"""vl-isolation without the simulator: its settings, and claims that fail when broken."""
 
 import pytest
 from lanikai.sim.errors import UserError
@@ -22,7 +22,8 @@ def test_settings_differ_in_classes_and_vls():
 
 
 def outcomes(accepted, saturated):
-    """Of all settings; `accepted` and `saturated` of the well-behaved class on its own VLs and on the flood's."""
+    """Outcomes of all settings. `accepted` and `saturated` are those of the well-behaved class on its own VLs and on
+    the flood's."""
     parameters = parse(EXPERIMENT, ["vl_arbiter=fcfs"])
     found = []
     for point, got, late in zip(

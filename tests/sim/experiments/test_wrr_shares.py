@@ -1,4 +1,4 @@
-"""wrr-shares without the simulator: its weights, frames and tables, and what its claims catch."""
+"""wrr-shares without the simulator: its weights, frames and tables, and claims that fail when broken."""
 
 import pytest
 from lanikai.hdl.config import ConfigError, RouterConfig

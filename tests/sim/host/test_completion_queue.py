@@ -46,7 +46,10 @@ class Watch:
 
 class CardBus:
     """`HostBus` to a card that has one completion queue of `entries` and nothing else; the rules are those of
-    docs/nic.md. `post` is the firmware's side: it fills the next entry, or marks the overrun."""
+    docs/nic.md.
+
+    `post` is the firmware's side: it fills the next entry, or marks the overrun.
+    """
 
     node = 0
 
@@ -69,7 +72,7 @@ class CardBus:
         return self.watches[-1]
 
     def post(self, number: int) -> bool:
-        """Whether it was not lost."""
+        """Post an entry. Returns whether it was not lost."""
         overrun = self.produced - self.consumed >= self.entries - 1
         if self.dead:
             return False

@@ -1,5 +1,4 @@
-"""The GM library: what it refuses, before anything moves, and in which words; tokens, callbacks, IDT,
-flows."""
+"""The GM library: its refusals, before anything moves, and their words; tokens, callbacks, IDT, flows."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ from support.firmware.python_cluster import Cluster
 
 
 async def refused(cluster: Cluster, kind: type[Exception], message: str, call) -> None:
-    """The call fails with exactly this, and nothing is written to the NIC."""
+    """Check that the call fails with exactly this, and nothing is written to the NIC."""
     writes = len(cluster.hosts[0].writes)
     with pytest.raises(kind) as caught:
         await call
@@ -128,7 +127,7 @@ def test_what_is_refused_before_anything_moves() -> None:
 
 
 def test_arguments_of_another_type_are_refused_in_one_line() -> None:
-    """They ended in AttributeError, struct.error or TypeError from deep inside, or were taken."""
+    """Such arguments once ended in AttributeError, struct.error or TypeError from deep inside, or were taken."""
     cluster = Cluster(2)
 
     async def main() -> None:
@@ -188,7 +187,8 @@ def test_arguments_of_another_type_are_refused_in_one_line() -> None:
 
 
 def test_memory_of_others_and_beside_the_buffer_is_not_sent() -> None:
-    """A negative offset sent the buffer before; another node's buffer, one's own memory at its address."""
+    """A negative offset once sent the buffer before it; so did another node's buffer, one's own memory at its
+    address."""
     cluster = Cluster(2)
 
     async def main() -> None:
@@ -218,8 +218,8 @@ def test_memory_of_others_and_beside_the_buffer_is_not_sent() -> None:
 
 
 def test_a_receive_buffer_is_not_given_twice() -> None:
-    """The second message overwrote the first. Parts of it neither, nor by another port; once its message has come it
-    may be given again."""
+    """The second message once overwrote the first. Parts of the buffer are not given either, nor is it by another port.
+    Once its message has come it may be given again."""
     cluster = Cluster(2)
 
     async def main() -> None:

@@ -17,7 +17,7 @@ from support.firmware.scheduler import World
 
 
 class Nodes:
-    """As much of a cluster as starting hosts needs, on Python cards of `firmware`."""
+    """The parts of a cluster that starting hosts needs, on Python cards of `firmware`."""
 
     def __init__(self, firmware, nic):
         self.world = World()

@@ -1,4 +1,4 @@
-"""The driver's regions beside a card that takes what it is told: tags, and how often there is a new one."""
+"""The driver's regions beside a card that takes all that it is told: tags, and how often there is a new one."""
 
 from types import SimpleNamespace
 
@@ -14,7 +14,7 @@ BUFFER = SimpleNamespace(start=0x10000, length=64, pages=[SimpleNamespace(start=
 
 
 class Driver:
-    """As `Driver`, as far as regions go: a card whose known keys stand in `card`."""
+    """A driver as `Driver`, as far as regions go: a card whose known keys stand in `card`."""
 
     def __init__(self):
         self.kit, self.nic = KitConfig(), SimpleNamespace(regions=NUMBERS)
@@ -23,10 +23,10 @@ class Driver:
         self.start, self.card = 0, {}
 
     def write(self, content, offset):
-        """A page table takes anything."""
+        """Do nothing: a page table takes anything."""
 
     async def spend(self, nanoseconds):
-        """Time is no matter here."""
+        """Do nothing: time is no matter here."""
 
     async def set_up(self, *writes):
         for name, fields in writes:
@@ -37,15 +37,17 @@ class Driver:
 
 
 def run(coroutine):
-    """What a coroutine that waits for nothing returns."""
+    """The result of a coroutine that waits for nothing."""
     with pytest.raises(StopIteration) as ended:
         coroutine.send(None)
     return ended.value.value
 
 
 def test_an_old_tag_of_a_process_is_never_good_again():
-    """Registered and given back as often as there are tags: all are different, and then there is none. (A key once came
-    back after 256 registrations of its number.) Another process is not touched by that."""
+    """A process registers and gives back as often as there are tags: all are different, and then there is none.
+
+    (A key once came back after 256 registrations of its number.) Another process is not touched by that.
+    """
     driver = Driver()
     regions = Regions(driver)
     held = run(regions.register(2, BUFFER))

@@ -1,4 +1,4 @@
-"""The rule of sampling: what coroutines see in which phase, and when they wake."""
+"""The rule of sampling: the values that coroutines see in each phase, and when they wake."""
 
 import pytest
 from lanikai.sim.run import run

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.xdist_group("gm-cluster")
 
 
 def play(tmp_path, config, spec, *, skip, seed, entry="support.sim.skip_points:workload"):
-    """One run; what it gave and the wall-clock seconds."""
+    """Play one run. Returns its value and the wall-clock seconds."""
     config = config.replace(skip_quiet=skip)
     began = time.perf_counter()
     done = run(
@@ -29,8 +29,10 @@ SPEC = {"messages": 5, "bytes": 9000, "silence_cycles": 60_000, "idt_ticks": 9_0
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_same_to_the_cycle(tmp_path, seed):
-    """A random workload with and without: the same time stamps, the same registers, the same end; a tenth of the
-    cycles is all that is evaluated when hosts are silent most of the time."""
+    """A random workload runs with and without: the same time stamps, the same registers, the same end.
+
+    Only a tenth of the cycles is evaluated when hosts are silent most of the time.
+    """
     config = cluster_preset("lanai4", nodes=4, memory_bytes=1 << 20)
     plain, *_ = play(tmp_path, config, SPEC, skip=False, seed=seed)
     skipping, *_ = play(tmp_path, config, SPEC, skip=True, seed=seed)
@@ -44,7 +46,7 @@ def test_the_same_to_the_cycle(tmp_path, seed):
 @pytest.mark.full
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_same_with_a_tree(tmp_path, seed):
-    """Rate control whose scan goes by one: whole rounds of it are passed over."""
+    """Rate control has a scan that goes by one: whole rounds of it are passed over."""
     config = cluster_preset("lanai4", nodes=4, memory_bytes=1 << 20)
     config = config.replace(nic=config.nic.replace(rate_structure="tree"))
     plain, *_ = play(tmp_path, config, SPEC, skip=False, seed=seed)
@@ -56,7 +58,7 @@ def test_the_same_with_a_tree(tmp_path, seed):
 
 
 def test_a_silent_cluster_is_fast(tmp_path):
-    """Hosts that compute 99% of the time: at least 20 times fewer cycles are evaluated."""
+    """Hosts compute 99% of the time: at least 20 times fewer cycles are evaluated."""
     config = cluster_preset("lanai4", nodes=4, memory_bytes=1 << 20, watchdog_cycles=0)
     spec = {"messages": 4, "bytes": 512, "silence_cycles": 3_000_000, "idt_ticks": 9_000}
     value, _, _ = play(tmp_path, config, spec, skip=True, seed=5)

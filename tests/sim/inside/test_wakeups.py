@@ -1,4 +1,5 @@
-"""A GM message wakes a host at most three times on each side; what wakes is as `docs/speed.md` lists it."""
+"""A GM message wakes a host at most three times on each side; the coroutines that wake are those that `docs/speed.md`
+lists."""
 
 import re
 from pathlib import Path
@@ -39,7 +40,7 @@ def documented():
 
 
 def test_one_message(tmp_path):
-    """One of 1 KB: three on each side's host, and on the cards what the page says."""
+    """A message of 1 KB wakes each side's host three times, and the cards as often as the page says."""
     wakeups = count(tmp_path, messages=1, bytes=1024, gap_cycles=4000)
     # The program sleeps once more, for the gap.
     wakeups["program sends"] -= 1
@@ -55,7 +56,7 @@ def test_one_message(tmp_path):
 
 
 def test_a_stream(tmp_path):
-    """Also of messages that follow one another as fast as they can, of one packet and of several."""
+    """The same holds for messages that follow one another as fast as they can, of one packet and of several."""
     for length in (1024, 12000):
         wakeups = count(tmp_path, messages=30, bytes=length, gap_cycles=0)
         assert all(number <= 3 * 30 for number in hosts(wakeups))

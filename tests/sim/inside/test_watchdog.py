@@ -52,8 +52,8 @@ def test_off():
 
 
 def test_quiet_cycles_before_it_is_on_do_not_count():
-    """A limit that comes after more quiet cycles than it allows still fires, after as many again; one that comes down
-    below what has been counted fires at once."""
+    """A limit that comes after more quiet cycles than it allows still fires, after as many again. A limit that comes
+    down below the count fires at once."""
     for before, limit in ((50, 5), (1, 40)):
         watchdog = Watchdog()
 
@@ -97,8 +97,8 @@ def test_probe_text():
 
 @pytest.mark.xdist_group("tiny")
 def test_hang_is_found_and_told(tiny, tiny_config, tmp_path):
-    """A packet for a card that takes none: after `watchdog_cycles` the run ends with what waits where, and
-    the log has every block's state."""
+    """A packet is for a card that takes none. After `watchdog_cycles` the run ends with the places where packets wait,
+    and the log has every block's state."""
     config = tiny_config.replace(watchdog_cycles=500)
     with pytest.raises(SimulationError) as caught:
         run(tiny, *config.job("support.sim.sim_points:hang", {"bytes": 64}), out_dir=tmp_path)
@@ -113,8 +113,8 @@ def test_hang_is_found_and_told(tiny, tiny_config, tmp_path):
 
 @pytest.mark.xdist_group("tiny")
 def test_a_message_that_is_never_taken_ends_the_run(tiny, tiny_config, tmp_path):
-    """A port without receive buffers: its message is refused and sent again for ever, so the network is never
-    quiet. The run ends, and says which message waits and for what."""
+    """A port has no receive buffers. Its message is refused and sent again for ever, so the network is never quiet. The
+    run ends, and says which message waits and for what."""
     config = tiny_config.replace(delivery_cycles=20_000, watchdog_cycles=15_000)
     with pytest.raises(SimulationError) as caught:
         run(
@@ -148,7 +148,7 @@ def test_a_message_that_is_never_taken_ends_the_run(tiny, tiny_config, tmp_path)
 
 @pytest.mark.xdist_group("tiny")
 def test_the_limit_ends_the_run(tiny, tiny_config, tmp_path):
-    """`limit_cycles` ends whatever still moves, here the same retries."""
+    """`limit_cycles` ends any movement, here the same retries."""
     config = tiny_config.replace(limit_cycles=10_000, watchdog_cycles=15_000)
     with pytest.raises(
         SimulationError, match=r"^the limit of 10000 cycles is reached \(now cycle 10000\); wait"

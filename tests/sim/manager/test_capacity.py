@@ -45,7 +45,7 @@ def test_a_best_effort_flow_never_gets_more_than_its_share():
 
 
 def test_the_measured_curve_is_one_of_a_node():
-    """The points that are kept make a curve that falls, from a sender's peak to the most that comes in of several."""
+    """The points that are kept make a curve that falls, from a sender's peak to the most that comes in from several."""
     node = node_capacity(NIC)
     assert node.curve[0] == (0, PACE.peak) and node.curve[-1] == (113_060_000, 0)
     assert len(node.curve) == len(measured_curve()) + 1
@@ -59,8 +59,8 @@ def test_the_measured_curve_is_one_of_a_node():
 
 
 def test_what_a_node_takes_in_is_its_own_limit_and_can_be_set():
-    """Two flows of 56 MB/s into one node are carried, beside which nothing goes out; a third of 2 is not. A limit
-    cuts the curve."""
+    """Two flows of 56 MB/s into one node are carried, and nothing goes out beside them. A third one of 2 is not. A
+    limit cuts the curve."""
     node = node_capacity(NIC)
     assert node.fits(incoming=112_000_000, outgoing=0, flows=0, destinations=0)
     assert not node.fits(incoming=112_000_000, outgoing=1, flows=1, destinations=1)
@@ -93,14 +93,14 @@ def test_what_is_no_curve_is_refused(points):
 
 
 def test_a_port_carries_the_links_rate_less_headers():
-    """1.28 Gbit/s; 4096 bytes are 515 flits of 8 bytes with header (2) and checksum (1)."""
+    """The link has 1.28 Gbit/s. 4096 bytes are 515 flits of 8 bytes with header (2) and checksum (1)."""
     capacity = cluster_capacity(single_router(3, router=preset(RouterConfig, "lanai4").replace(ports=3)), NIC)
     assert capacity.port == 160_000_000 * 4096 // (515 * 8)
     assert capacity.path(0, 2) == ((0, 2),)
 
 
 def test_the_curve_is_made_from_the_results_of_incoming_rate(tmp_path):
-    """What comes in is what the flow has alone; points in order, MB/s."""
+    """Incoming bandwidth is the one that the flow has alone; points are in order, in MB/s."""
     points = [
         {
             "results": {

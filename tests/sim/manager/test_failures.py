@@ -1,5 +1,7 @@
-"""What goes wrong between managers: lost, repeated and late messages, managers that are dead or come back, two masters.
-Every call ends with an error or the right answer, and nothing is given twice."""
+"""Faults between managers: lost, repeated and late messages, managers that are dead or come back, two masters.
+
+Every call ends with an error or the right answer, and nothing is given twice.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,12 @@ from support.sim.plain_manager import Plain
 
 LONGEST = (1 << 30) - 1
 SILENCE = 2_000_000
-"""Cycles after which a call to a dead manager has failed, and more: 4 * 5 ms are 660,000; a master that waits for
+"""Cycles after which a call to a dead manager has failed, and more. 4 * 5 ms are 660,000; a master that waits for
 another dead manager answers `WORKING` meanwhile."""
 SILENT_CYCLES = 4 * 165_000
-"""After which a call is given up: four times 5 ms."""
+"""Cycles after which a call is given up: four times 5 ms."""
 SETTLED = 20_000_000
-"""Cycles after which the master has been told what it was to be told."""
+"""Cycles after which the master has been told all that it was to be told."""
 
 
 def plain(cluster: FakeCluster) -> Plain:
@@ -38,7 +40,7 @@ def plain(cluster: FakeCluster) -> Plain:
 @pytest.mark.parametrize("reply", [Reply.CALL, Reply.ANSWER])
 @pytest.mark.parametrize("kind", [Kind.REQUEST, Kind.STAND, Kind.UPDATE, Kind.PORT_CLOSED])
 def test_a_lost_message_is_sent_again(kind, reply):
-    """A best-effort flow joins, a premium flow comes and goes, ports are closed: with any message lost once or thrice
+    """A best-effort flow joins, a premium flow comes and goes, ports are closed. With any message lost once or thrice
     all happens, once."""
 
     async def main(cluster):
@@ -68,8 +70,8 @@ def test_a_lost_vote_is_asked_for_again():
 
 @pytest.mark.parametrize("reply", [Reply.CALL, Reply.ANSWER])
 def test_a_request_given_up_leaves_nothing_behind(reply):
-    """The master may have granted it, or not: the caller gets an error; the master is told, and grants it to the next
-    request, once."""
+    """The master may have granted it, or not: the caller gets an error. The master is told, and grants the bandwidth to
+    the next request, once."""
 
     async def main(cluster):
         client = await cluster.client(1)
@@ -126,7 +128,7 @@ def test_a_release_that_is_not_answered_is_told_later():
 
 @pytest.mark.parametrize("port_closed", [True, False], ids=["dead", "hung"])
 def test_the_masters_death_is_survived_in_time(port_closed):
-    """The first call finds out and has another one elected: four silences at most. All that was promised still
+    """The first call finds out and has another one elected, within four silences. All that was promised still
     counts."""
 
     async def main(cluster):
@@ -202,7 +204,7 @@ def test_a_dead_manager_whose_flows_would_have_to_slow_down_refuses_the_request(
 
 
 def test_a_best_effort_flow_whose_request_failed_has_all_of_its_share_later():
-    """While it asks it is no faster than what it asks for; not any more when it is told that nothing was done."""
+    """While it asks it is no faster than its request. That ends when it is told that nothing was done."""
 
     async def main(cluster):
         client = await cluster.client(1)
@@ -251,7 +253,7 @@ def test_a_flow_is_no_faster_than_any_request_whose_end_it_does_not_know():
 
 
 def test_a_manager_that_comes_back_holds_what_it_held():
-    """Its card went on sending meanwhile: what its former self was granted is neither lost nor granted again."""
+    """Its card went on sending meanwhile. A grant of its former self is neither lost nor granted again."""
 
     async def main(cluster):
         client, other = await cluster.client(1), await cluster.client(2)
@@ -276,8 +278,8 @@ def test_a_manager_that_comes_back_holds_what_it_held():
 
 
 def test_a_manager_that_ends_while_it_sets_the_card_has_granted_nothing():
-    """The answer has come, and the command is on its way to the card (200 cycles): the program has an error, and the
-    one that takes over gives it back."""
+    """The answer has come, and the command is on its way to the card (200 cycles). The program has an error, and the
+    manager that takes over gives the grant back."""
 
     async def main(cluster):
         client = await cluster.client(1)
@@ -302,7 +304,8 @@ def test_a_manager_that_ends_while_it_sets_the_card_has_granted_nothing():
 
 
 def test_a_node_that_is_started_anew_holds_nothing():
-    """With its driver and its card: what its former self held goes back with its first call, or by itself."""
+    """The node is started with its driver and its card. All that its former self held goes back with its first call, or
+    by itself."""
 
     async def main(cluster):
         for node, calls in ((1, True), (2, False)):
@@ -319,7 +322,7 @@ def test_a_node_that_is_started_anew_holds_nothing():
 
 
 def test_what_a_dead_node_held_is_free():
-    """GM on the master's node finds it dead. What goes to it stays its senders'."""
+    """GM on the master's node finds the node dead. Bandwidth of flows to it stays with their senders."""
 
     async def main(cluster):
         await (await cluster.client(1)).request(2, 0, 80.0)
@@ -425,9 +428,11 @@ ACTIONS = st.tuples(
     st.booleans(),
 )
 def test_whatever_the_network_does_nothing_is_given_twice(actions, seed, loss_percent, chained):
-    """Programs on all nodes, two calls at a time, on a network that loses, repeats and delays messages. At all times
-    what is promised fits by the plain model, and includes all that programs hold; every call ends; when the network
-    is whole again and everything has been given back, nothing is left."""
+    """Programs on all nodes, two calls at a time, are on a network that loses, repeats and delays messages.
+
+    At all times the promises fit by the plain model, and include all that programs hold. Every call ends. When the
+    network is whole again and everything has been given back, nothing is left.
+    """
     chance = random.Random(seed)
 
     def fate(source, target, message):

@@ -13,7 +13,7 @@ from support.sim.manager_history import NODES, History
 
 LEASE_CYCLES = 6_600_000
 GM_CYCLES = 3_300_000
-"""After which GM finds a node dead that answers nothing: 100 ms."""
+"""Cycles after which GM finds a node dead that answers nothing: 100 ms."""
 
 
 def cut_off(*nodes: int):
@@ -30,8 +30,10 @@ def whole(source: int, target: int, message: bytes) -> list[int]:
 
 
 async def cut_until_granted(cluster, node: int, other: int, rate: float, most: int = 30):
-    """Cut a node off until another one's flow into node 2 has `rate`, then 1 ms more; the cycles that it took, and what
-    the card of the first let its flow send before."""
+    """Cut a node off until another one's flow into node 2 has `rate`, then 1 ms more.
+
+    Returns the cycles that it took, and the bandwidth that the first one's card let its flow send before.
+    """
     flow = FlowId(node, 0, 2, 0)
     start = cluster.world.cycle
     cluster.fate = cut_off(node)
@@ -82,7 +84,7 @@ def test_a_node_that_is_cut_off_rests_before_others_have_its_bandwidth():
 
 @pytest.mark.parametrize("renewed", [False, True])
 def test_a_node_that_comes_back_in_time_keeps_what_it_had(renewed):
-    """Before its lease is over, or after it, but before GM has found it dead."""
+    """It comes back before its lease is over, or after it, but before GM has found it dead."""
 
     async def main(cluster):
         client = await cluster.client(1)
@@ -101,8 +103,8 @@ def test_a_node_that_comes_back_in_time_keeps_what_it_had(renewed):
 
 
 def test_a_master_that_is_cut_off_with_a_node_confirms_no_lease():
-    """Nodes 0, the master, and 1 see each other, and 2 and 3, and in time 4 too: the old master is obeyed by two of
-    five. What node 1 held is given to others; node 1 hears from a master all the while."""
+    """Nodes 0, the master, and 1 see each other. So do 2 and 3, and in time 4 too: the old master is obeyed by two of
+    five. The bandwidth that node 1 held is given to others; node 1 hears from a master all the while."""
 
     async def main(cluster):
         client = await cluster.client(1)
@@ -145,7 +147,7 @@ def test_a_manager_that_is_started_again_after_its_lease_asks_first():
 
 
 class CutHistory(History):
-    """Nodes are cut off, too: one or two, for times shorter and longer than GM and leases take."""
+    """A history in which nodes are cut off, too: one or two, for times shorter and longer than GM and leases take."""
 
     def __init__(self, seed: int) -> None:
         self.alone: set[int] = set()
@@ -211,7 +213,7 @@ def test_no_history_of_hundreds_of_cuts_oversubscribes():
 
 
 def test_leases_without_an_end_are_found_out(monkeypatch):
-    """As it was before there were any: a node goes on at its rates."""
+    """The managers are as they were before there were any leases: a node goes on at its rates."""
     monkeypatch.setattr(Lease, "over", False)
     with pytest.raises(AssertionError, match=r"^history \d+: AssertionError: the cards send more"):
         histories(12, 12)

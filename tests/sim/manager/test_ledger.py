@@ -21,7 +21,7 @@ NETWORKS = {
     "a row of switches": chain(4, router=ROUTER.replace(ports=3)),
 }
 PORT = 100_000_000
-"""Less than a link, so that a port between switches is the place that refuses often enough."""
+"""Capacity of a port: less than a link, so that a port between switches is the place that refuses often enough."""
 
 
 def capacity(network) -> ClusterCapacity:
@@ -54,8 +54,8 @@ steps = st.lists(
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_no_order_of_requests_breaks_a_criterion(network, data):
-    """A rate of 0 is a release (to best-effort with a weight, or to nothing). Admitted is just what the plain model
-    finds room for; a refusal changes nothing and says how much is left at the tightest place."""
+    """A rate of 0 is a release (to best-effort with a weight, or to nothing). A request is admitted just when the plain
+    model finds room for it. A refusal changes nothing and says how much is left at the tightest place."""
     ledger, model = Ledger(capacity(network)), plain(network)
     held: dict[FlowId, int] = {}
     for (source, port, target), rate, weight in data.draw(steps):

@@ -1,4 +1,4 @@
-"""The managers' calls from a program's side: what is granted, refused, given back; bad input; nothing left over."""
+"""The managers' calls from a program's side: grants, refusals, releases; bad input; nothing left over."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def idts(cluster: FakeCluster, node: int) -> dict:
 
 
 async def fails(kind, message, call, cluster) -> None:
-    """The call fails with exactly this, and changes nothing anywhere."""
+    """Check that the call fails with exactly this, and changes nothing anywhere."""
     before = (
         cluster.master.ledger.counters(),
         dict(cluster.master.shares),
@@ -61,7 +61,8 @@ def test_the_life_of_a_reservation():
 
 @pytest.mark.parametrize("master", [0, 3])
 def test_best_effort_flows_follow_what_premium_flows_leave(master):
-    """5.6's first experiment, as the manager decides it: peak, 38, 18, and back. From the master's own node, too."""
+    """5.6's first experiment, as the manager decides it: peak, 38, 18, and back. It holds from the master's own node,
+    too."""
 
     async def main(cluster):
         best, first, second = [await cluster.client(0, port) for port in range(3)]
@@ -85,7 +86,8 @@ def test_best_effort_flows_follow_what_premium_flows_leave(master):
 
 
 def test_a_premium_flow_is_granted_only_when_best_effort_flows_of_other_nodes_are_slow():
-    """A flow into the node that the premium flow goes to: its manager has set the IDT before the grant arrives."""
+    """A best-effort flow goes into the node of the premium flow. Its manager has set the IDT before the grant
+    arrives."""
 
     async def main(cluster):
         best, premium = await cluster.client(3), await cluster.client(1)
@@ -127,7 +129,7 @@ def test_a_refusal_names_the_place_and_what_is_left_and_changes_nothing():
 
 
 def test_a_switch_port_refuses_by_name():
-    """A row of switches, three nodes' flows across one link of 159 MB/s."""
+    """The network is a row of switches, with three nodes' flows across one link of 159 MB/s."""
 
     async def main(cluster):
         for node in (0, 1):
@@ -239,7 +241,7 @@ def test_a_node_that_is_promised_whole_parks_best_effort_flows():
 
 
 def test_a_closed_port_gives_everything_back():
-    """As when a process dies without releasing: its driver closes the port."""
+    """This is as when a process dies without releasing: its driver closes the port."""
 
     async def main(cluster):
         client, other = await cluster.client(0), await cluster.client(0, 1)
@@ -259,7 +261,8 @@ def test_a_closed_port_gives_everything_back():
 
 @pytest.mark.parametrize("delay", [1, 300, 900, 1500, 2200, 3000, 5000])
 def test_a_port_that_is_closed_during_its_request_holds_nothing(delay):
-    """Wherever in the call it happens. The port's next owner starts with nothing, and is granted at once."""
+    """The place in the call where it happens does not matter. The port's next owner starts with nothing, and is granted
+    at once."""
 
     async def main(cluster):
         client = await cluster.client(0)
@@ -289,7 +292,7 @@ def test_a_port_that_is_closed_during_its_request_holds_nothing(delay):
 
 
 def test_calls_made_at_once_are_all_answered():
-    """Sixteen requests of 20 MB/s from all nodes: just what fits is granted."""
+    """Sixteen requests of 20 MB/s come from all nodes. Just those that fit are granted."""
 
     async def main(cluster):
         refused = []
@@ -315,8 +318,8 @@ def test_calls_made_at_once_are_all_answered():
 
 @pytest.mark.parametrize("flows", [300, pytest.param(1024, marks=pytest.mark.full)])
 def test_a_node_may_have_as_many_best_effort_flows_as_a_card_has(flows):
-    """Up to 1024 flows of node 1: what they may have goes to their node in messages of 291 flows each. All have the
-    same, and all of it is used."""
+    """Node 1 has up to 1024 flows. Their shares go to their node in messages of 291 flows each. All have the same, and
+    all of it is used."""
 
     async def main(cluster):
         names = [

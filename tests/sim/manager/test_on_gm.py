@@ -1,5 +1,7 @@
-"""The managers on GM itself, on plain Python cards: premium flows keep what they have while best-effort flows flood and
-others come and go; a program that dies."""
+"""The managers on GM itself, on plain Python cards.
+
+Premium flows keep what they have while best-effort flows flood and others come and go. A program dies.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,7 @@ class Programs:
 
 
 class Sender:
-    """Always has the next message ready."""
+    """A sender that always has the next message ready."""
 
     def __init__(self, cluster, port, buffer, target) -> None:
         self.port, self._cluster, self._buffer, self._target = port, cluster, buffer, target
@@ -91,8 +93,10 @@ class Sender:
 
 
 def test_premium_flows_keep_their_bandwidth_whoever_floods_comes_and_goes():
-    """40 MB/s from node 0 and 30 into the same node from 1, while a best-effort flow of either node floods, and other
-    premium flows of both are admitted, refused and released."""
+    """40 MB/s go from node 0, and 30 into the same node from 1, while a best-effort flow of either node floods.
+
+    Other premium flows of both are admitted, refused and released.
+    """
     programs = Programs(master=3, receive_mb_per_s=MTU / 48)
     world = programs.cluster.world
 

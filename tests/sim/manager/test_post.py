@@ -1,4 +1,4 @@
-"""Messages over GM ports: what cannot be sent is dropped, as the network might, and does no harm."""
+"""Messages over GM ports: a message that cannot be sent is dropped, as the network might drop it, and does no harm."""
 
 from __future__ import annotations
 

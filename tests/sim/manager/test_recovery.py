@@ -1,5 +1,9 @@
-"""After something went wrong between managers: who was not told is told, who comes back is taken in, and a dead manager
-holds up nobody whose bandwidth is not its flows'."""
+"""Recovery from faults between managers.
+
+- A manager that was not told is told.
+- One that comes back is taken in.
+- A dead manager holds up nobody whose bandwidth is not its flows'.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,12 @@ from support.sim.fake_gm import WIRE_CYCLES, FakeCluster, lose
 SILENCE = 2_000_000
 """Cycles after which a call to a dead manager has failed, and more."""
 SETTLED = 20_000_000
-"""Cycles after which everybody has been told what they were to be told."""
+"""Cycles after which everybody has been told all that they were to be told."""
 
 
 def test_a_manager_that_comes_back_votes_when_its_programs_need_it():
-    """Most have voted without it, so nobody needs its vote for a grant; its best-effort flows do, since it obeys
-    only the master that it has voted for."""
+    """Most have voted without it, so nobody needs its vote for a grant. Its best-effort flows do, since it obeys only
+    the master that it has voted for."""
 
     async def main(cluster):
         await cluster.managers[1].stop()
@@ -47,7 +51,7 @@ def test_a_node_whose_vote_was_lost_for_good_can_still_join():
 
 
 def test_a_flow_that_may_be_faster_is_told_until_it_knows():
-    """Every UPDATE is lost for longer than a call's tries; then nothing else changes any more."""
+    """Every UPDATE is lost for longer than a call's tries. Then nothing else changes any more."""
 
     async def main(cluster):
         best, premium = await cluster.client(1), await cluster.client(2)
@@ -83,8 +87,11 @@ def test_an_ended_master_tells_nobody():
 def test_a_release_by_which_a_dead_managers_flows_would_slow_down_is_done_and_nobody_gets_faster(
     fits, monkeypatch
 ):
-    """Weighted max-min: without its neighbour the flow from node 0 to node 2 would have 42.67 MB/s there, the one from
-    the dead node 3 as much, instead of 39 and 46.33. A release does not depend on whether all is carried."""
+    """The policy is weighted max-min. Without its neighbour the flow from node 0 to node 2 would have 42.67 MB/s there
+    instead of 39. The one from the dead node 3 would have as much, instead of 46.33.
+
+    A release does not depend on whether all is carried.
+    """
     if not fits:
         monkeypatch.setattr("lanikai.sim.manager.master.carried", lambda ledger, rates: False)
 
@@ -107,8 +114,8 @@ def test_a_release_by_which_a_dead_managers_flows_would_slow_down_is_done_and_no
 
 
 def test_the_master_hears_of_a_closed_port_before_its_next_owners_call():
-    """The port is closed while the master cannot be reached, and the attempt to tell it rests for 50 ms. If the next
-    owner were granted before the master hears of it, the news would take the new reservation back."""
+    """The port is closed while the master cannot be reached, and the attempt to tell it rests for 50 ms. The next owner
+    must not be granted before the master hears of it: the news would take the new reservation back."""
 
     async def main(cluster):
         client = await cluster.client(1)
@@ -127,8 +134,8 @@ def test_the_master_hears_of_a_closed_port_before_its_next_owners_call():
 
 
 def test_a_dead_manager_whose_flows_should_be_slower_holds_up_only_requests_that_need_it():
-    """As above: node 3's flow into node 2 should have 42.67 MB/s and has 46.33. What is asked for elsewhere does not
-    need that, by a request and by a join; what is asked for at node 2 does."""
+    """As above, node 3's flow into node 2 should have 42.67 MB/s and has 46.33. Requests and joins elsewhere do not
+    need that; those at node 2 do."""
 
     async def main(cluster):
         leaver, stayer, other = await cluster.client(0), await cluster.client(0, 1), await cluster.client(3)
@@ -152,7 +159,7 @@ def test_a_dead_manager_whose_flows_should_be_slower_holds_up_only_requests_that
 
 
 def test_a_late_update_does_not_touch_what_is_not_best_effort_any_more():
-    """A flow that has become premium, or nothing, while the master's message was under way keeps its own IDT."""
+    """A flow has become premium, or nothing, while the master's message was under way. It keeps its own IDT."""
 
     async def main(cluster):
         client = await cluster.client(1)
@@ -179,9 +186,11 @@ def test_a_late_update_does_not_touch_what_is_not_best_effort_any_more():
 
 
 def test_a_join_after_one_that_was_given_up_regulates_the_flow():
-    """The master takes so long over the first join that it is given up, then counts the flow in; its node pays no heed
-    to the share of what is not best-effort, and the master does not hear of it. The second join changes nothing for
-    the master, but it has to tell the share."""
+    """The master takes so long over the first join that it is given up, then counts the flow in.
+
+    The flow's node pays no heed to the share of a flow that is not best-effort, and the master does not hear of it. The
+    second join changes nothing for the master, but it has to tell the share.
+    """
     given_up = [False]
 
     def fate(source, target, message):

@@ -1,5 +1,7 @@
-"""Random histories of managers that end and are started again, alone and together, while programs ask, release and
-die: at no time do the cards send more, by the IDTs that they are set to, than there is; and nothing is lost."""
+"""Random histories of managers that end and are started again, alone and together, while programs ask, release and die.
+
+At no time do the cards send more, by the IDTs that they are set to, than there is. Nothing is lost.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from support.sim.manager_history import History
 
 
 def histories(first: int, number: int) -> None:
-    """Runs them; a failure says by which seed."""
+    """Run the histories; a failure says by which seed."""
     restarts = grants = 0
     for seed in range(first, first + number):
         history = History(seed)
@@ -27,7 +29,8 @@ def test_no_history_of_restarts_oversubscribes():
 
 
 def test_managers_that_forget_are_found_out(monkeypatch):
-    """As if there were no record: what a node held is given to others while its card goes on."""
+    """The managers run as if there were no record: bandwidth that a node held is given to others while its card goes
+    on."""
 
     def forget(record: NodeRecord) -> NodeRecord:
         return NodeRecord(calls=CallMemory(record.calls.incarnation + 1), untold_ports={ALL_PORTS: None})

@@ -1,4 +1,4 @@
-"""Calls alone: what is served of messages that come twice, late, or from a manager's former self."""
+"""Calls alone: which messages are served that come twice, late, or from a manager's former self."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from support.firmware.scheduler import World
 
 
 class Node:
-    """`Calls` of node 0 that serve at once. `served`: (sequence, incarnation); `replies`: what went out; `restarted`:
-    nodes that were seen in a new incarnation, which takes `restart_cycles` to deal with."""
+    """`Calls` of node 0 that serve at once.
+
+    - `served`: (sequence, incarnation).
+    - `replies`: the replies that went out.
+    - `restarted`: nodes that were seen in a new incarnation, which takes `restart_cycles` to deal with.
+    """
 
     def __init__(self, restart_cycles: int = 1) -> None:
         self.world = World()
@@ -74,8 +78,8 @@ def test_a_former_self_is_not_served_whatever_it_calls():
 
 
 def test_a_call_that_is_given_up_before_its_turn_is_not_served_after_a_newer_one():
-    """What its former self held is taken back before the first call of a manager that was started again. If that takes
-    longer than the caller waits, its next call comes meanwhile."""
+    """The holdings of a manager's former self are taken back before its first call is served. If that takes longer than
+    the caller waits, its next call comes meanwhile."""
     node = Node(restart_cycles=1000)
 
     async def main() -> None:

@@ -1,4 +1,4 @@
-"""How best-effort flows share: 4.3's rule and weighted max-min, against their definitions."""
+"""The sharing of best-effort flows: 4.3's rule and weighted max-min, against their definitions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ premium = st.lists(st.tuples(flows, st.integers(1, PEAK)), max_size=5)
 
 
 def filled(network, premium_flows, best_effort) -> Ledger:
-    """A ledger with what of the premium flows is admitted, and best-effort flows on ports of their own."""
+    """A ledger with those premium flows that are admitted, and best-effort flows on ports of their own."""
     ledger = Ledger(capacity(network))
     for (source, port, target), rate in premium_flows:
         one = flow(source, target, port)
@@ -40,7 +40,7 @@ def test_each_gets_the_least_of_its_fair_parts_of_the_surplus(network, premium_f
     weights = ledger.best_effort
 
     def at(place, level):
-        """Over at a place, with all best-effort flows that touch it at a level times their weight."""
+        """Bandwidth left over at a place, with all best-effort flows that touch it at a level times their weight."""
         touching = [
             one
             for one in weights
@@ -77,8 +77,10 @@ def test_by_either_policy_all_is_carried_and_max_min_gives_nobody_less(network, 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(premium_flows=premium, best_effort=members)
 def test_max_min_is_max_min(network, premium_flows, best_effort):
-    """No flow can have more but at the cost of one that has no more for each unit of its weight: a flow below the
-    peak passes a full place where nobody, by weight, has more."""
+    """No flow can have more except at the cost of one that has no more for each unit of its weight.
+
+    So a flow below the peak passes a full place where nobody, by weight, has more.
+    """
     ledger, model = filled(network, premium_flows, best_effort), plain(network)
     rates = max_min(ledger)
     weights = ledger.best_effort
@@ -108,16 +110,20 @@ def test_max_min_is_max_min(network, premium_flows, best_effort):
 
 
 def _spare(other, place, model, ledger, more) -> bool:
-    """Whether `more`, which is too much for a place, were too much if another flow had half as much: then that flow
-    holds nobody up (what a node sends does not matter where it can receive no more)."""
+    """Whether `more`, which is too much for a place, is too much even if another flow had half as much.
+
+    Then that flow holds nobody up. (A node's sending does not matter where it can receive no more.)
+    """
     less = {**more, other: more[other] // 2}
     return model.excess(ledger.premium | less).get(place, 0) > 0
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.full) for seed in range(1, 5))])
 def test_max_min_is_what_progressive_filling_finds(seed):
-    """150 random clusters a seed, of 3 to 6 nodes, some of them nearly full: as few flows as possible are parked, and
-    what the others have is what filling by floating point gives them."""
+    """There are 150 random clusters a seed, of 3 to 6 nodes, some of them nearly full.
+
+    As few flows as possible are parked. The others have the bandwidth that filling by floating point gives them.
+    """
     chance, parked = random.Random(seed), 0
     for _ in range(150):
         nodes = chance.randint(3, 6)
@@ -157,8 +163,8 @@ def test_max_min_is_what_progressive_filling_finds(seed):
 
 
 def test_no_flow_is_parked_that_harms_nobody():
-    """Node 1 could not carry its 46 MB/s beside 32 that come in if it sent to three nodes; it can beside flows to one
-    more. All three flows were parked; two need not be."""
+    """Node 1 could not carry its 46 MB/s beside 32 that come in if it sent to three nodes. It can beside flows to one
+    more. All three flows were once parked; two need not be."""
     ledger = Ledger(cluster_capacity(NETWORKS["one switch"], NIC))
     ledger.admit(flow(1, 3), 46_000_000)
     ledger.admit(flow(3, 1), 32_000_000)
@@ -189,7 +195,7 @@ def shares(policy, ledger) -> list[float]:
 
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_the_published_shares(policy):
-    """5.6: one flow has the peak, or what 40 and 20 MB/s leave of 78; two have half of it each."""
+    """5.6: one flow has the peak, or the part of 78 that 40 and 20 MB/s leave. Two have half of it each."""
     ledger = Ledger(capacity(NETWORKS["one switch"]))
     ledger.stand(flow(0, 1), 1)
     assert shares(policy, ledger) == [pytest.approx(85.333, abs=0.001)]
@@ -202,7 +208,7 @@ def test_the_published_shares(policy):
 
 
 def test_what_a_held_flow_leaves_goes_to_the_others_by_max_min_alone():
-    """4.3's note: its arbitration is sub-optimal. Node 1 leaves the first flow 15.33 MB/s; of the 39 that node 0 sets
+    """4.3's note: its arbitration is sub-optimal. Node 1 leaves the first flow 15.33 MB/s. Of the 39 that node 0 sets
     aside for it 23.67 are nobody's, or the other flow's."""
     ledger = one_sender(rate=70_000_000)
     assert shares(set_aside, ledger) == [pytest.approx(15.333, abs=0.001), 39.0]

@@ -1,4 +1,4 @@
-"""Sizes of messages in requests: what counts, what the card is set to, what arrives."""
+"""Sizes of messages in requests: the bandwidth that counts, the card's setting, the bandwidth that arrives."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ FILMS = Path(__file__).parents[3] / "sim" / "experiments" / "video"
 
 
 def test_a_packet_of_messages_of_a_mean_size_has_at_least_so_many_bytes():
-    """However sizes are spread: of every film, of equal sizes, of the worst, where each last packet has a byte."""
+    """The spread of sizes does not matter: that of every film, equal sizes, the worst, where each last packet has a
+    byte."""
     spreads = [read_frames(film) for film in FILMS.iterdir() if film.suffix in (".bytes", ".bits")]
     spreads += [[n] * 5 for n in (1, 100, 4096, 4097, 50_000)] + [[1, 8193], [4097, 1, 1]]
     assert len(spreads) == 10
@@ -70,7 +71,7 @@ def test_short_messages_count_as_the_full_packets_that_they_may_take():
 
 
 def test_sizes_that_are_given_one_by_one_are_charged_as_they_are_cut():
-    """100 frames of 100 bytes and 100 of 3000: a mean of 1550, of which p = 1124 and a quarter 281."""
+    """The sizes are 100 frames of 100 bytes and 100 of 3000: a mean of 1550, of which p = 1124 and a quarter 281."""
     sizes = [100] * 100 + [3000] * 100 + [4096 + 200]
     by_bytes = Pace.of(NIC, by_bytes=True)
     least = by_bytes.least_bytes(sum(sizes) // len(sizes))
@@ -100,9 +101,13 @@ def test_where_bytes_are_charged_an_idt_is_the_time_of_bytes():
 
 @pytest.mark.parametrize("charge", ["bytes", "sizes", "packets"])
 def test_what_is_granted_in_short_messages_is_what_arrives(charge):
-    """On cards: 2 MB/s in frames of a film of 500 bytes on average, which is always ready. By bytes within 3%; by
-    packets, without sizes, less than a quarter of it. With the sizes also of a film most of whose frames are far
-    below the mean: within 3%, too, where the mean alone would leave a tenth out."""
+    """The case runs on cards: 2 MB/s in frames of a film of 500 bytes on average, which is always ready.
+
+    - By bytes they arrive within 3%.
+    - By packets, without sizes, less than a quarter of it arrives.
+    - With the sizes also a film most of whose frames are far below the mean is within 3%, where the mean alone would
+      leave a tenth out.
+    """
     film = read_frames(FILMS / "jurassic-mpeg4.bytes")[:150]
     if charge == "sizes":
         film = [40, 40, 40, 40, 2000] * 30
@@ -183,7 +188,7 @@ def test_films_are_read_in_their_unit(tmp_path):
 
 
 def test_the_program_of_the_manual_plays_a_film():
-    """As it stands there, at most twenty lines: every frame arrives within the bound of its grant."""
+    """The program is as it stands there, of at most twenty lines. Every frame arrives within the bound of its grant."""
     page = (Path(__file__).parents[3] / "docs" / "manager.md").read_text()
     program = re.search(r"```python\n(from [^`]*?async def play.*?)```", page, re.DOTALL).group(1)
     body = program[program.index("async def play") :]

@@ -1,4 +1,4 @@
-"""The managers' messages: what is packed is what is unpacked; what is none is refused."""
+"""The managers' messages: each is unpacked as it was packed, and bytes that are none are refused."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_bodies_arrive_as_they_were_packed(flow, weight, rate, shares):
 
 
 def test_a_message_holds_as_much_as_it_says():
-    """A page each: 291 flows of an UPDATE, 338 entries of a CHANGE or of a copy that is fetched."""
+    """Each is a page: 291 flows of an UPDATE, 338 entries of a CHANGE or of a copy that is fetched."""
     flow, ballot = FlowId(5, 1, 2, 3), Ballot(1, 0)
     update = Update(ballot=ballot, shares=[(flow, 1, 1)] * UPDATE_FLOWS).pack()
     entries = [Entry(flow, 1, 0)] * ENTRIES

@@ -165,7 +165,7 @@ def test_read_timing():
 
 
 def test_a_faster_bus_waits_more_clocks_for_the_same_memory():
-    """60 ns of DRAM are 2 clocks at 33 MHz, the default, and 4 at 66; 6 are the bridge's at any speed."""
+    """60 ns of DRAM are 2 clocks at 33 MHz, the default, and 4 at 66. 6 clocks are the bridge's at any speed."""
     assert PciTiming.at(33_000_000) == PciTiming() and PciTiming().read_wait_cycles == 2 + 6
     assert PciTiming.at(66_000_000) == PciTiming(read_wait_cycles=4 + 6)
     assert PciTiming.at(66_000_000, idle_cycles=2).idle_cycles == 2
@@ -207,7 +207,7 @@ def test_burst_is_cut():
     seed=st.integers(0, 2**32),
 )
 def test_data_with_stalls(data_bits, start, count, burst_words, seed):
-    """What is written is read back, whatever stalls and wherever bursts are cut."""
+    """Data that is written is read back, whatever stalls and wherever bursts are cut."""
     bench = Bench(PciTiming(burst_words=burst_words), data_bits=data_bits)
     generator = random.Random(seed)
     words = [generator.getrandbits(data_bits) for _ in range(count)]
@@ -240,7 +240,8 @@ def test_strobes():
 
 
 def test_faults():
-    """Beyond the memory: DECERR and ones, beat by beat; a fixed burst: SLVERR. Nothing else is touched."""
+    """An access beyond the memory gets DECERR and ones, beat by beat; a fixed burst gets SLVERR. Nothing else is
+    touched."""
     bench = Bench()
 
     async def body(ctx):
@@ -346,6 +347,6 @@ def test_errors():
 
 
 def test_every_time_of_the_bus_says_where_it_is_from():
-    """A rule of the specification or an assumption, with the section of the specification if it has one."""
+    """Each is a rule of the specification or an assumption, with the section of the specification if it has one."""
     for name, field in PciTiming.model_fields.items():
         assert "pecification: " in field.description or "ssumption: " in field.description, name

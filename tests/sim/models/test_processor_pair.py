@@ -26,8 +26,8 @@ def exchange(folder, processors, *, count=24):
 
 
 def test_two_processors_send_and_receive_at_once(tmp_path):
-    """The same programs on one processor and on two, with the same doorbells: every message is right, and two are done
-    in less than two thirds of the time."""
+    """The same programs run on one processor and on two, with the same doorbells. Every message is right, and two are
+    done in less than two thirds of the time."""
     one, two = exchange(tmp_path / "one", 1), exchange(tmp_path / "two", 2)
     for found in (one, two):
         assert found["right"] == [True, True] and found["dropped"] == 0
@@ -45,7 +45,7 @@ def test_the_same_run_again_takes_the_same_cycles(tmp_path):
 
 
 def test_a_lock_keeps_one_processors_accesses_together(tmp_path):
-    """A word that both read and write: without the lock additions are lost."""
+    """Both read and write a word: without the lock additions are lost."""
 
     def total(locked):
         job = CONFIG.job("support.sim.pair_points:count", {"times": 30, "locked": locked})
@@ -56,7 +56,7 @@ def test_a_lock_keeps_one_processors_accesses_together(tmp_path):
 
 
 def test_timers_of_both_fire_in_their_cycle_when_time_is_passed_over(tmp_path):
-    """The same cycles, with and without passing over those in which nothing happens."""
+    """The cycles are the same, with and without passing over those in which nothing happens."""
 
     def woken(skip_quiet):
         config = CONFIG.replace(skip_quiet=skip_quiet)

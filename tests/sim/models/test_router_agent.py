@@ -1,4 +1,4 @@
-"""What an agent must not write into a router: refused by name before anything is written."""
+"""The writes that an agent must not make into a router: refused by name before anything is written."""
 
 import asyncio
 
@@ -70,7 +70,7 @@ def test_bad_control_packets_are_refused_by_name(flits):
 
 
 def test_send_refuses_before_anything_is_written():
-    """Without a simulation: an access would fail."""
+    """The test has no simulation: an access would fail."""
     agent = object.__new__(RouterAgent)
     agent._config = RouterConfig(link=LinkConfig(vls=16), management=True, management_flits=4)
     sending = agent.send([1] * 5)

@@ -111,7 +111,7 @@ def test_same_combination_twice():
 
 
 def test_bad_values_are_refused_before_anything_is_made(sweep, tmp_path):
-    """A value of the last combination that the experiment refuses; no folder is left."""
+    """A value of the last combination is one that the experiment refuses. No folder is left."""
     out = tmp_path / "sweep"
     for arguments, wrong in (
         (["share-senders", "--grid", "message_bytes=4096,0"], "message_bytes = 0"),
@@ -186,7 +186,7 @@ def test_table(sweep, tmp_path):
 
 
 def whole(tmp_path, name, backend, executor, progress=lambda done, text: None):
-    """A sweep of 6 points by the library; the tables."""
+    """A sweep of 6 points by the library. Returns the tables."""
     experiment = find("share-senders")
     found = grid(f"message_bytes={SIZES},20480,24576", settings=["idt_over_T=[[2,3]]"])
     folder = SweepFolder(tmp_path / name, {"experiment": experiment.name, "size": "quick"})
@@ -210,7 +210,7 @@ def local(tmp_path, workers):
 
 
 def test_goes_on_where_it_stopped(tmp_path, backend, monkeypatch):
-    """An interrupted sweep runs what is missing, and its table is that of one that was never interrupted."""
+    """An interrupted sweep runs the missing points, and its table is that of one that was never interrupted."""
 
     class Stop(Exception):
         pass
@@ -296,7 +296,8 @@ def test_no_scheduler(sweep, monkeypatch, tmp_path):
 
 
 def test_slurm_job(monkeypatch):
-    """What dask-jobqueue would submit asks SLURM for a Dask worker, set up by the user's own configuration."""
+    """The script that dask-jobqueue would submit asks SLURM for a Dask worker, set up by the user's own
+    configuration."""
     import dask
     from lanikai.sim.sweeps import dask_cluster
 

@@ -152,7 +152,8 @@ def test_the_slowest_seed_gives_the_path():
 
 
 def test_a_card_is_reported_with_its_blocks_and_against_its_target(capsys, monkeypatch):
-    """Each block once, its clock where it is wanted; and nothing of them without `--report`, or for other blocks."""
+    """Each block is there once, its clock where it is wanted. Nothing of them is there without `--report`, or for other
+    blocks."""
     card = configure("nic", [])
     assert card == preset(NicConfig, "lanai7") and card.flows == 16 and card.rate_tree
     blocks = {block.label: block for block in card_blocks("nic", card)}

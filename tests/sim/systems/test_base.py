@@ -1,4 +1,4 @@
-"""What every system has from its base, on one that is made from nothing else: `support.sim.toy_system`."""
+"""The base of every system, on one that is made from nothing else: `support.sim.toy_system`."""
 
 import json
 from random import Random
@@ -52,7 +52,7 @@ def test_the_watchdog_ends_it_and_tells_the_state(tmp_path):
 
 
 def test_a_job_names_all_that_makes_the_system():
-    """Plain JSON, from which the simulation makes the same configuration again."""
+    """The job is plain JSON, from which the simulation makes the same configuration again."""
     entry, job = ToyConfig(start=9).job(COUNT, {"cycles": 1})
     assert entry == ENTRY
     assert job == {
@@ -99,14 +99,14 @@ NETWORK = single_router(2, router=RouterConfig())
     ids=lambda config: config.title,
 )
 def test_limits_of_a_run_are_in_no_key(config):
-    """What ends a simulation is no part of its design, in any system; every other field is in the key."""
+    """Limits that end a simulation are no part of its design, in any system. Every other field is in the key."""
     fields = type(config).model_fields
     assert {name for name in fields if name.endswith("_cycles")} <= config.not_in_design
     assert set(json.loads(config.key())) == fields.keys() - config.not_in_design
 
 
 def test_wrong_systems_are_refused():
-    """A name of no field in `not_in_design`, a configuration without a design, an unknown key."""
+    """Refused are a name of no field in `not_in_design`, a configuration without a design, and an unknown key."""
     with pytest.raises(
         TypeError, match=r"^Wrong.not_in_design names watchdog; the fields are watchdog_cycles$"
     ):

@@ -48,7 +48,7 @@ def test_router_has_a_port_for_every_node():
 
 @pytest.mark.parametrize("name", cluster_preset_names())
 def test_either_end_of_every_link_may_be_reset_alone(name):
-    """Of cards and of routers; and of links that a user makes, unless they say otherwise."""
+    """The links are those of cards and of routers, and links that a user makes, unless they say otherwise."""
     config = cluster_preset(name)
     assert config.nic.link.restart is config.network.router.link.restart is True
     mine = LinkConfig(flit_bits=64, vls=2)
@@ -103,8 +103,8 @@ def test_refused_programmed_io(tiny, tiny_config, tmp_path):
 
 
 def test_words_written_together(tiny, tiny_config, tmp_path):
-    """They take the cycles that they take one by one, also while somebody else has the bus, with three wake-ups at
-    most; the first that is refused ends them."""
+    """The words take the cycles that they take one by one, also while somebody else has the bus, with three wake-ups at
+    most. The first that is refused ends them."""
     ran = point(tiny, tiny_config, "words_together", tmp_path).value
     assert ran["ended"]["together"] == ran["ended"]["one by one"]
     assert ran["ended"]["first"] == ran["ended"]["second"] > 10

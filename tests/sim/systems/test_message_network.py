@@ -1,5 +1,7 @@
-"""Networks whose every message a Python host posts and another receives: nothing lost, times that do not depend on how
-long Python takes, credits home, mistakes told."""
+"""Networks whose every message a Python host posts and another receives.
+
+Nothing is lost, times do not depend on how long Python takes, credits are home at the end, mistakes are told.
+"""
 
 from pathlib import Path
 
@@ -27,7 +29,7 @@ def play(tmp_path):
 
 def test_the_same_however_long_python_takes(play):
     """All messages arrive as they were sent, in the same cycles with hosts that dawdle among coroutines that wake for
-    nothing; another seed gives others. All credits are home at the end (`settle`)."""
+    nothing. Another seed gives other cycles. All credits are home at the end (`settle`)."""
     spec = {"messages": 60, "gap_cycles": 25, "disturb": 0}
     first = play("workload", spec)
     assert len(first["found"]) == 180
@@ -36,8 +38,10 @@ def test_the_same_however_long_python_takes(play):
 
 
 def test_wakeups(play):
-    """A message wakes its sender once (its gap is over; now and then again, for room in the ring) and its receiver
-    once; events of a cycle are handed out together."""
+    """A message wakes its sender once (its gap is over; now and then again, for room in the ring).
+
+    It wakes its receiver once. Events of a cycle are handed out together.
+    """
     ran = play("workload", {"messages": 60, "gap_cycles": 60, "disturb": 0})
     messages = len(ran["found"])
     assert 0.9 * messages < ran["wakeups"]["send"] <= 1.2 * messages
@@ -63,7 +67,7 @@ def test_python_stands_still(play):
 
 
 def test_mistakes_are_told(play):
-    """Wrong node, lost message, what cannot be sent: one line each."""
+    """A wrong node, a lost message and a message that cannot be sent are told in one line each."""
     with pytest.raises(
         SimulationError, match="node 2 found errors of destination in a message on VL 0, of node 0"
     ):

@@ -116,7 +116,7 @@ def test_the_folder_can_be_moved(traced):
 
 
 def test_each_time_step_is_written_once(traced):
-    """What a step ends with is in the file: none is written before it has settled and then ignored."""
+    """The file has the last value of a step: none is written before it has settled and then ignored."""
     assert "ignored" not in traced.with_name("point.log").read_text()
 
 
@@ -198,7 +198,8 @@ def test_a_window_of_some_instances(tiny_config, traced, tmp_path_factory, monke
 
 
 def test_waveforms_stand_in_the_order_of_points_and_seeds(tmp_path):
-    """Whatever the letters of their names; those of an earlier run that are set aside are none of this one's."""
+    """The letters of their names do not matter. Waveforms of an earlier run that are set aside are none of this
+    one's."""
     names = ["points/00-0", "points/00-2", "points/00-11", "points/02-0", "points/100-0"]
     for name in [*reversed(names), ".lanikai-earlier/points/00"]:
         (tmp_path / name).mkdir(parents=True)
@@ -207,7 +208,7 @@ def test_waveforms_stand_in_the_order_of_points_and_seeds(tmp_path):
 
 
 def test_names_of_instances():
-    """What can be chosen, and what is refused in a line."""
+    """Names that can be chosen, and names that are refused in a line."""
     window = WaveWindow.of(" node1, router0 ", cycles=5)
     assert window.instances == ("node1", "router0")
     arguments = window.arguments("cluster")
@@ -232,7 +233,7 @@ def test_names_of_instances():
 
 
 def test_groups_of_a_network_under_load():
-    """Nodes, routers and the measurement have groups, in which what is worth a look stands by its name."""
+    """Nodes, routers and the measurement have groups, in which variables worth a look stand by their names."""
     variables = [
         Variable(("network_bench",), name, 1)
         for name in (

@@ -261,7 +261,7 @@ def test_what_is_between_strided_elements_stays() -> None:
 
 
 def test_a_message_is_what_was_there_when_it_was_sent_or_longer() -> None:
-    """Typed buffers beyond the eager border, of every kind at once."""
+    """The cases are typed buffers beyond the eager border, of every kind at once."""
     ranks = Ranks(2)
     count = SMALL.eager_bytes
 

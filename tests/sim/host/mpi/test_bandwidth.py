@@ -1,5 +1,7 @@
-"""QoS attributes with the real bandwidth manager, GM and firmware, on plain Python cards: what is asked for is what
-messages get."""
+"""QoS attributes with the real bandwidth manager, GM and firmware, on plain Python cards.
+
+Messages get the bandwidth that is asked for.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,8 @@ def test_messages_get_the_bandwidth_that_was_asked_for(charge, mb_per_s, message
 
 @pytest.mark.parametrize("charge", [{}, BYTES])
 def test_short_messages_of_a_burst_arrive_within_the_bound_of_the_grant(charge) -> None:
-    """Bursts of four messages, each with the rest that their bandwidth leaves; another flow of the node is busy."""
+    """The bursts have four messages, each with the rest that their bandwidth leaves. Another flow of the node is
+    busy."""
     cluster = Cluster(3, preset_name="lanai4", **charge)
     size, mb_per_s, burst, bursts = 600, 2.0, 4, 6
 
@@ -139,8 +142,8 @@ def test_short_messages_of_a_burst_arrive_within_the_bound_of_the_grant(charge) 
 
 
 def test_more_in_short_messages_than_a_card_counts_changes_nothing() -> None:
-    """20 MB/s in messages of 500 bytes are more packets than the peak has: said before the manager is asked, and what
-    was held is held."""
+    """20 MB/s in messages of 500 bytes are more packets than the peak has. The error comes before the manager is asked,
+    and a held reservation stays."""
     cluster = Cluster(3, preset_name="lanai4", **BYTES)
 
     async def main() -> None:

@@ -18,7 +18,7 @@ SIZES = [1, 2, 3, 4, 5, 7]
 
 
 async def both(world: Any, name: str, *arguments: Callable[[], Any], **options: Any) -> list[Any]:
-    """Call it blocking and as a request; what its second argument holds after each."""
+    """Make the call blocking and as a request. Returns the content of its second argument after each."""
     found = []
     for begun in (False, True):
         given = [make() for make in arguments]
@@ -269,7 +269,7 @@ def test_objects_that_do_not_go_together() -> None:
 
 
 def test_elements_that_do_not_go_together_are_an_error_at_once() -> None:
-    """Of equal bytes, too: two int32 are no int64."""
+    """Elements of equal bytes are an error, too: two int32 are no int64."""
     two, one = np.array([1, 2], "i4"), np.array([5], "i8")
     cases: list[tuple[Callable[[Any], Any], str]] = [
         (
@@ -315,7 +315,7 @@ def test_elements_that_do_not_go_together_are_an_error_at_once() -> None:
 
 
 def facts(line: str) -> set[tuple[str, str]]:
-    """Each rank and what it gave, and the call."""
+    """Each rank with its arguments, and the call."""
     call, rest = line.split(": ")
     return {("call", call), *re.findall(r"rank (\d) (?:gave |has )?([^,]+)", rest)}
 

@@ -115,7 +115,7 @@ def test_arguments_that_do_not_go_together() -> None:
 
 
 def test_messages_of_a_communicator_stay_in_it() -> None:
-    """Same ranks, same tag, wildcards; and a collective operation between."""
+    """The messages have the same ranks, the same tag, and wildcards. A collective operation comes between."""
     ranks = Ranks(2)
 
     async def main(world) -> list[bytes]:
@@ -187,8 +187,10 @@ def test_a_wrong_colour_and_a_freed_communicator() -> None:
 
 
 def test_a_collective_operation_takes_no_message_of_a_later_communicator() -> None:
-    """Of two communicators made one after the other, the messages of the second are not in the first's second
-    context: a message of 3 bytes with the tag of collective operations waits for its own receive."""
+    """Two communicators are made one after the other. The messages of the second are not in the first's second context.
+
+    A message of 3 bytes with the tag of collective operations waits for its own receive.
+    """
     ranks = Ranks(2)
 
     async def main(world) -> bytes:

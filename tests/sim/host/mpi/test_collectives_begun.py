@@ -10,7 +10,7 @@ from support.sim.fake_transport import Ranks
 
 
 def test_several_collective_operations_go_on_at_once_beside_messages() -> None:
-    """Begun in one order, waited for in another; each with its own messages, however late they are."""
+    """They are begun in one order and waited for in another. Each has its own messages, however late they are."""
     for seed in range(4):
         ranks = Ranks(5, seed=seed)
 

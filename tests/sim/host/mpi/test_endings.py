@@ -94,7 +94,7 @@ def test_a_rank_that_waits_for_one_that_has_come_to_its_end() -> None:
 
 
 def test_no_false_alarm_while_a_rank_computes_and_messages_are_slow() -> None:
-    """All others wait meanwhile, over and over, with messages of random delay."""
+    """All other ranks wait meanwhile, over and over, with messages of random delay."""
     for seed in range(6):
         ranks = Ranks(4, seed=seed)
 
@@ -143,7 +143,7 @@ def test_abort() -> None:
 
 
 def test_a_wrong_colour_at_one_rank_alone() -> None:
-    """Its rank goes on, to the end; the other one is still in Split."""
+    """The rank with the wrong colour goes on, to the end; the other one is still in Split."""
 
     async def main(world) -> None:
         if world.rank == 0:

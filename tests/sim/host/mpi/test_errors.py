@@ -1,4 +1,4 @@
-"""What is refused, before anything is sent, and in which words; attributes."""
+"""Refusals before anything is sent, and their words; attributes."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ LANAI4 = MpiConfig()
 
 
 async def exchange(world: Intracomm) -> list[tuple[int, int, int]]:
-    """Everybody sends everybody messages of all kinds of lengths; what came, in order."""
+    """Have everybody send everybody messages of all kinds of lengths. Returns the messages that came, in order."""
     lengths = [0, 1, 480, 481, 5000, 3]
     buffers = {}
     for source in range(world.size):
@@ -55,7 +55,8 @@ async def exchange(world: Intracomm) -> list[tuple[int, int, int]]:
 
 @pytest.mark.parametrize("nodes", [[0, 1, 2], [0, 0, 1], [2, 1, 2, 1]])
 def test_everybody_to_everybody(nodes) -> None:
-    """Messages longer than all buffers of a tiny card's port, which has 8 receive tokens; ranks of one node, too."""
+    """Messages are longer than all buffers of a tiny card's port, which has 8 receive tokens. There are ranks of one
+    node, too."""
     found = run(Cluster(3, nic={"flows": 16}), exchange, nodes)
     size = len(nodes)
     expected = sorted((s, t, n) for s in range(size) for t, n in enumerate([0, 1, 480, 481, 5000, 3]))
@@ -156,7 +157,7 @@ def test_what_a_message_is_on_the_wire() -> None:
 
 
 def test_the_estimate_is_what_is_sent() -> None:
-    """Against the bytes that the transport puts on the wire."""
+    """The estimate is held against the bytes that the transport puts on the wire."""
     cluster = Cluster(2)
 
     async def main(world: Intracomm) -> list[int]:
@@ -184,8 +185,11 @@ def test_the_estimate_is_what_is_sent() -> None:
 
 
 def test_what_sizes_need_of_packets_and_of_bytes() -> None:
-    """In packets: full ones. In bytes: headers, and no packet for less than a quarter of the mean one, of which
-    there are as many as of GM messages of the mean size: of 4069 bytes p = 2041, so that 82 bytes count as 510."""
+    """In packets, sizes need full ones. In bytes, they need headers, and no packet counts less than a quarter of the
+    mean one.
+
+    There are as many packets as of GM messages of the mean size. Of 4069 bytes p = 2041, so that 82 bytes count as 510.
+    """
     nic = preset(NicConfig, "lanai4")
     packets_pace, bytes_pace = Pace.of(nic), Pace.of(nic, by_bytes=True)
     mixed = [50, 50, 50, 16000]
@@ -387,7 +391,7 @@ def test_bandwidth_that_cannot_be_asked_for() -> None:
 
 
 def test_the_host_lets_through_what_the_fit_says() -> None:
-    """2.5% above a packet every 140 ticks, 18 of them for 64 KB (config.py)."""
+    """The host lets through 2.5% more than a packet every 140 ticks, 18 of them for 64 KB (config.py)."""
     from lanikai.sim.host.config import HostConfig
 
     peak = peak_mb_per_s(65536, MpiCosts(), LANAI4, HostConfig())

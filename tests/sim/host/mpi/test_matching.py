@@ -1,4 +1,4 @@
-"""Matching, against the plainest model: one list of what has happened, searched from its start."""
+"""Matching, against the plainest model: one list of all that has happened, searched from its start."""
 
 from __future__ import annotations
 

@@ -236,8 +236,8 @@ def test_a_long_message_into_nothing() -> None:
 
 
 def test_long_messages_to_two_ranks_go_on_in_turn() -> None:
-    """Neither waits for the other's end: fragments to both alternate once both are granted. There are credits for
-    all of them, so that no lack of them makes the turns."""
+    """Neither waits for the other's end: fragments to both alternate once both are granted. There are credits for all
+    of them, so that no lack of them makes the turns."""
     ranks = Ranks(3, config=SMALL.replace(data_receives=3 * 64))
 
     async def main(world) -> None:

@@ -1,4 +1,4 @@
-"""The table of calls in docs/mpi.md is that of the classes: none is missing, none is told of that is not there."""
+"""The table of calls in docs/mpi.md is that of the classes. None is missing, and none is in it that does not exist."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KINDS = {
 
 
 def calls(cls: type) -> dict[str, bool]:
-    """Its public methods: whether each is a coroutine."""
+    """The public methods of a class: whether each is a coroutine."""
     return {
         name: inspect.iscoroutinefunction(inspect.unwrap(method))
         for name, method in inspect.getmembers(cls, callable)
@@ -37,7 +37,7 @@ def calls(cls: type) -> dict[str, bool]:
 
 
 def told(kind: str) -> dict[str, bool]:
-    """The calls that the rows of a kind name: whether each is said to be a coroutine."""
+    """The calls in the rows of a kind: whether each is said to be a coroutine."""
     text = " ".join(row for name, row in ROWS.items() if name.split(" (")[0].split(",")[0] == kind)
     found = {name: False for name in re.findall(r"\*`(\w+)`\*", text)}
     return found | {name: True for name in re.findall(r"(?<!\*)`(\w+)`(?!\*)", text)}

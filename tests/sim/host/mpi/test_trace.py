@@ -1,4 +1,4 @@
-"""Trace files: what is read, and what is wrong with a bad line."""
+"""Trace files: their content, and the fault of a bad line."""
 
 from __future__ import annotations
 
