@@ -1,4 +1,4 @@
-"""What every test shares: Hypothesis runs whose failing case is printed and can be given back."""
+"""Settings that every test shares: Hypothesis runs whose failing case is printed and can be given back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The glossary: in order, a line a term, and each names files that exist and names that are in them."""
+"""The glossary: it is in order, with a line for each term, which names files that exist and names that are in them."""
 
 from __future__ import annotations
 

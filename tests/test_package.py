@@ -1,7 +1,7 @@
-"""The wheel: built from a clean copy of the tree, installed in a fresh environment with what it declares and
-nothing else, and every module imported from it.
+"""The wheel: built from a clean copy of the tree, installed in a fresh environment, and every module imported from it.
 
-A subpackage, a data file or a dependency that pyproject.toml does not list works in a checkout and not there.
+The environment has the wheel's declared dependencies and nothing else. A subpackage, a data file or a dependency that
+pyproject.toml does not list works in a checkout and not there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ print("\\n".join(names))
 
 
 def tracked() -> list[Path]:
-    """The files that git knows of, or that it would if they were added: what a clone would have."""
+    """The files that git knows of, or that it would know of if they were added: those of a clone."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,

@@ -17,17 +17,17 @@ PROSE = [
     for name in FILES
     if name.endswith((".py", ".md", ".rdl", ".toml", ".cpp", ".h", ".sv")) and name != "docs/blocks.md"
 ]
-"""Without the catalogue, which is made of names that the code puts together (`ar` + `len`)."""
+"""Files with prose, without the catalogue, which is made of names that the code puts together (`ar` + `len`)."""
 
 
 THIS = "tests/test_references.py"
-"""Has names that do not exist, to be found."""
+"""This file: it has names that do not exist, to be found."""
 TESTS = [name for name in product_files() if name.startswith("tests/") and name.endswith(".py")]
 
 
 @pytest.fixture(scope="module")
 def tree() -> Tree:
-    """Names of the code, and paths of all files: what the code's own prose may name."""
+    """The tree of names of the code, and paths of all files: the names that the code's own prose may use."""
     tree = read([name for name in product_files() if not name.startswith("tests/")])
     paths = [Path(name) for name in TESTS]
     tree.files |= {*TESTS, *(str(parent) for path in paths for parent in path.parents)}

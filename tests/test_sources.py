@@ -54,7 +54,7 @@ WORKS = [
 
 
 def sections(text: str) -> set[tuple[str, str]]:
-    """Key and number of each section that a text names; of a range, both ends."""
+    """Key and number of each section that a text names. For a range it is both ends."""
     return {
         (key, number.rstrip("."))
         for key, places in SECTIONS.findall(text)

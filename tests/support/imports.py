@@ -1,4 +1,4 @@
-"""Who imports whom: the import statements of the tree's modules, and circles among them.
+"""The import statements of the tree's modules, and circles among them.
 
 Every statement counts: at the top of a module, in a function, and under TYPE_CHECKING.
 """
@@ -49,7 +49,7 @@ def _dotted(name: str) -> str:
 
 
 def _imported(tree: ast.Module, name: str, files: Mapping[str, str]) -> Iterator[str]:
-    """The modules that a file imports, by dotted name; of `from package import module` the module."""
+    """The modules that a file imports, by dotted name. For `from package import module` it is the module."""
     package = ("lanikai", *PurePosixPath(name).parent.parts)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -63,8 +63,10 @@ def _imported(tree: ast.Module, name: str, files: Mapping[str, str]) -> Iterator
 
 
 def circles(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
-    """Sets of nodes that can all be reached from one another, each sorted: none if there is no circle. `edges`: for
-    each node where it leads. A node that leads to itself alone is no circle."""
+    """Sets of nodes that can all be reached from one another, each sorted; none if there is no circle.
+
+    `edges`: for each node the nodes that it leads to. A node that leads to itself alone is no circle.
+    """
     reach = {node: _reached(node, edges) for node in edges}
     found = {
         tuple(sorted({node, *(other for other in reach[node] if node in reach.get(other, ()))}))
@@ -87,7 +89,7 @@ def _reached(start: str, edges: Mapping[str, Iterable[str]]) -> set[str]:
 
 
 def rooms(modules: Modules, folder: str) -> dict[str, set[str]]:
-    """A folder's sub-folders, each as a whole, and its files: for each of them which others it imports. A package's
+    """A folder's sub-folders, each as a whole, and its files: for each of them the others that it imports. A package's
     own `__init__.py`, which shows what is inside, is none."""
     edges: dict[str, set[str]] = {}
     for name, imported in modules.imports.items():

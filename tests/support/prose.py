@@ -1,4 +1,4 @@
-"""Counts what can be counted of plain English: words of a sentence, and how a docstring begins."""
+"""Counts those rules of plain English that can be counted: words of a sentence, and how a docstring begins."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Finds names in prose that do not exist: in docstrings, comments, descriptions and pages, by reading the code.
+"""The search for names in prose that do not exist: in docstrings, comments, descriptions and pages, by reading the
+code.
 
-What stands in backticks is looked up: a path as a file, an expression as names. A name exists if the code has it as an
+Text in backticks is looked up: a path as a file, an expression as names. A name exists if the code has it as an
 identifier, as a register or as a word of a string. A dotted name is looked up in its class or module, where the tree
 has one of that name.
 """
@@ -38,12 +39,12 @@ OUTSIDE = {
     "iverilog -g2012": "a command",
     "Simulator.add_testbench(..., background=True)": "a call of Amaranth's",
 }
-"""Names that are not the tree's, and whose they are."""
+"""Names that are not the tree's, and their owners."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A name in prose: the `file` and `line` (of the text's start) where it is, and its `text`."""
+    """A name in prose: the `file` and `line` (of the text's start) of its place, and its `text`."""
 
     file: str
     line: int
@@ -71,8 +72,11 @@ class Tree:
     written: set[str] = field(default_factory=set)
 
     def has(self, container: str, name: str, seen: frozenset[str] = frozenset()) -> bool:
-        """Whether the class or module `container` has `name`. From a base outside of the tree any name of the code may
-        come (a signature's members are made of strings), but from a model of pydantic's."""
+        """Whether the class or module `container` has `name`.
+
+        From a base outside of the tree any name of the code may come (a signature's members are made of strings),
+        except from a model of pydantic's.
+        """
         if name in self.members.get(container, ()):
             return True
         for base in self.bases.get(container, set()) - seen:
@@ -128,7 +132,7 @@ def read(files: list[str], tree: Tree | None = None) -> Tree:
 
 
 def siblings(path: Path, files: list[str]) -> set[str]:
-    """For a package, its modules."""
+    """The modules of a package."""
     if path.name != "__init__.py":
         return set()
     inside = [Path(name).relative_to(path.parent) for name in files if Path(name).is_relative_to(path.parent)]
@@ -198,7 +202,8 @@ def names_of(node: ast.AST) -> set[str]:
 
 
 def add_class(tree: Tree, node: ast.ClassDef) -> None:
-    """A class's own names, what its methods give `self`, and words of their strings: members of a signature."""
+    """Add a class's own names, the names that its methods give `self`, and words of their strings: members of a
+    signature."""
     members = names_of(node) | {"config", "signature"}
     for child in ast.walk(node):
         if (
@@ -268,7 +273,7 @@ def texts_of(name: str) -> Iterator[tuple[int, str]]:
 
 
 def missing(tree: Tree, name: str) -> list[Reference]:
-    """The references in a file to what does not exist."""
+    """The references in a file to names that do not exist."""
     found: list[Reference] = []
     for line, text in texts_of(name):
         for quoted in re.findall(r"`{1,2}([^`]+)`{1,2}", text):
@@ -282,7 +287,7 @@ def missing(tree: Tree, name: str) -> list[Reference]:
 
 
 def exists(tree: Tree, text: str) -> bool:
-    """Whether what stands in backticks exists: as a file, or each of its names."""
+    """Whether a text in backticks exists: as a file, or each of its names."""
     if text in OUTSIDE:
         return True
     if PATH.fullmatch(text) or re.fullmatch(r"\w+/[A-Z][\w-]+", text):
@@ -304,8 +309,10 @@ def exists(tree: Tree, text: str) -> bool:
 def known(tree: Tree, word: str) -> bool:
     """Whether a word is a name of the code.
 
-    One that ends in `_` stands for all that begin so; a number at the end counts (`router_1`); `__` joins a port's
-    members in Verilog (`tx__payload`); `name_` at the start stands for a parameter `name`.
+    - A word that ends in `_` stands for all that begin so.
+    - A number at the end counts (`router_1`).
+    - `__` joins a port's members in Verilog (`tx__payload`).
+    - `name_` at the start stands for a parameter `name`.
     """
     if word in tree.words or len(word) == 1 or not word.strip("_"):
         return True
@@ -320,7 +327,8 @@ def known(tree: Tree, word: str) -> bool:
 
 
 def attribute_exists(tree: Tree, node: ast.Attribute) -> bool:
-    """Whether `node` is a name of the class or module before its dot; of another thing, whether the code has it."""
+    """Whether `node` is a name of the class or module before its dot. For another thing, it is whether the code has the
+    name."""
     owner = ast.unparse(node.value)
     if not re.fullmatch(r"[\w.]+", owner) or node.attr.endswith("_"):
         return known(tree, node.attr)

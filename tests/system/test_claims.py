@@ -1,4 +1,4 @@
-"""Every claim of every experiment fails when what it is about is broken, and no claim is without such a test."""
+"""Every claim of every experiment fails when its subject is broken, and no claim is without such a test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lanikai.sim.experiments.registry import EXPERIMENTS, find
 from support.system.broken_claims import BROKEN, Broken
 
 CHEAP = {("rate-table", "rate registers take every idt for one slot"), ("share-receiver", "senders die")}
-"""Run by `make test`, too: seconds, on the model that the other experiments on GM have built."""
+"""Cases that `make test` runs, too: they take seconds, on the model that the other experiments on GM have built."""
 ROOT = Path(experiments.__file__).parent
 CASES = [
     pytest.param(

@@ -11,12 +11,12 @@ from lanikai.sim.run import run
 pytestmark = pytest.mark.xdist_group("lanai4 cluster")
 
 CARRIED_MB_PER_S = 113.06
-"""What a node takes in at most (docs/manager.md)."""
+"""Most that a node takes in (docs/manager.md)."""
 
 
 @pytest.fixture
 def history(tmp_path):
-    """Runs a coroutine of `gm_faults` on the cluster; what it returns."""
+    """A function that runs a coroutine of `gm_faults` on the cluster. It returns the coroutine's value."""
 
     def play(name, config=None, **spec):
         config = config or gm_cluster()
@@ -40,7 +40,7 @@ def test_many_puts_and_gets(history):
 
 @pytest.mark.full
 def test_a_stuck_message_takes_nothing_of_what_was_granted_and_can_be_ended(history):
-    """At least 98% of the grant."""
+    """The granted flow keeps at least 98% of the grant."""
     rates = [70.0, 40.0]
     found = history("stuck", rates=rates, settle_cycles=100_000, window_cycles=300_000)
     assert all(got >= 0.98 * rate for got, rate in zip(found["mb_per_s"], rates, strict=True))
@@ -52,7 +52,7 @@ def test_a_stuck_message_takes_nothing_of_what_was_granted_and_can_be_ended(hist
 
 @pytest.mark.full
 def test_a_node_that_dies_frees_tokens_and_reservations(history):
-    """Into node 1 60 and 20 MB/s are promised: 50 more are not to be had before."""
+    """60 and 20 MB/s are promised into node 1: 50 more are not to be had before."""
     found = history("node_dies", halt=False, before_cycles=150_000, patience_cycles=5_000_000)
     assert found["refusals"] > 0 and found["granted_after_ticks"] is not None
     # The bound of a send, 20,000 ticks here, from the first one that is not answered; then what is left of a lease.
@@ -68,8 +68,11 @@ def test_a_node_that_dies_frees_tokens_and_reservations(history):
 
 @pytest.mark.full
 def test_a_card_whose_processor_stops_holds_up_nobody(history):
-    """It takes nothing from the wire: packets to it stood in the router, and behind them all that their senders sent.
-    Its card throws them away after 1 ms; the others' reservations have their rates again after it."""
+    """The card takes nothing from the wire. Packets to it once stood in the router, and behind them all that their
+    senders sent.
+
+    Now the card throws them away after 1 ms. The others' reservations have their rates again after it.
+    """
     found = history("node_dies", halt=True, before_cycles=150_000, patience_cycles=5_000_000)
     assert found["refusals"] > 0 and found["granted_after_ticks"] < 45_000
     assert found["error"] == "NodeDeadError" and found["halves"] == 0
@@ -79,7 +82,7 @@ def test_a_card_whose_processor_stops_holds_up_nobody(history):
 
 @pytest.mark.full
 def test_managers_that_are_started_again_oversubscribe_no_card(history):
-    """The IDTs in the cards' registers, every 0.6 ms."""
+    """The IDTs in the cards' registers are looked at every 0.6 ms."""
     found = history("managers_end", forget=False)
     assert found["ends"] == ["RefusedError", "RefusedError", "granted", "RefusedError"]
     assert found["masters"] == [0, 0, 1]

@@ -55,7 +55,7 @@ def test_a_bad_trace_is_one_line_and_nothing_is_built(tmp_path) -> None:
 
 @pytest.mark.full
 def test_a_trace_whose_ranks_wait_for_each_other_is_one_line(tmp_path) -> None:
-    """Both send 40 kB first; the messages go together, so that no check of the traces finds it."""
+    """Both ranks send 40 kB first. The messages go together, so that no check of the traces finds it."""
     for rank in range(2):
         comm, peer = f"0,{rank},2", 1 - rank
         (tmp_path / f"{rank}.txt").write_text(

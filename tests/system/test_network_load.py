@@ -46,8 +46,11 @@ def at_full_load(network, allocator, folder):
     ],
 )
 def test_high_throughput_accepts_what_it_must(network, least, tmp_path):
-    """Uniform traffic, 40-flit packets, 16 VLs of 10 flits, a queue a VL at the sources, full load; an input-queued
-    router accepts 0.55 and 0.59 (BookSim 2.0). Narrow flits are built faster, and the control path is the same."""
+    """The case is uniform traffic, 40-flit packets, 16 VLs of 10 flits, a queue a VL at the sources, full load.
+
+    An input-queued router accepts 0.55 and 0.59 (BookSim 2.0). Narrow flits are built faster, and the control path is
+    the same.
+    """
     found = at_full_load(network, preset(RouterConfig, "high_throughput").allocator, tmp_path)
     assert found[OFFERED] == pytest.approx(1.0, rel=0.02)
     assert least <= found[ACCEPTED] < 1
@@ -56,7 +59,7 @@ def test_high_throughput_accepts_what_it_must(network, least, tmp_path):
 @pytest.mark.full
 @pytest.mark.parametrize(("network", "least"), [("router8", 0.85), ("mesh4x4", 0.75)])
 def test_the_documents_architecture_leaves_no_output_idle_either(network, least, tmp_path):
-    """One choice an input and one an output, and nothing after them, accepted 0.66 and 0.72."""
+    """One choice an input and one an output, and nothing after them, once accepted 0.66 and 0.72."""
     found = at_full_load(network, preset(RouterConfig, "yum2006").allocator, tmp_path)
     assert least <= found[ACCEPTED] < 1
 
@@ -107,7 +110,8 @@ def test_a_sweep_by_the_command_line(model, tmp_path):
 
 @pytest.mark.full
 def test_one_class_by_the_command_line(tmp_path):
-    """As most people run it: no classes, so points without flows, and empty lists among the parameters."""
+    """The command is as most people run it: no classes, so points without flows, and empty lists among the
+    parameters."""
     settings = [
         "network=router2",
         "allocator=separable",

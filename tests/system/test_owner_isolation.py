@@ -1,4 +1,4 @@
-"""What a process writes into its pages changes nothing of another's, and hangs nothing: on the whole card."""
+"""A process' writes into its pages change nothing of another's, and hang nothing: on the whole card."""
 
 import pytest
 from lanikai.sim.run import run

@@ -10,7 +10,7 @@ from lanikai.sim.systems.cluster import cluster_preset
 
 
 def transfer(name: str, folder) -> dict:
-    """What `transfer` measures of a file of 24 KB and some bytes on a cluster of two nodes of a profile."""
+    """The measurement of `transfer` for a file of 24 KB and some bytes on a cluster of two nodes of a profile."""
     config = cluster_preset(name, nodes=2, memory_bytes=1 << 20)
     file = folder / "file"
     file.write_bytes(random.Random(5).randbytes(24 * 1024 + 13))

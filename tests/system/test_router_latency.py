@@ -26,8 +26,11 @@ def latency():
     ],
 )
 def test_every_path_takes_what_the_formula_says(latency, tmp_path, flit_bits, delay, ahead):
-    """((D + 1) S - 1) + N cycles to the tail, (D + 1) S to the head, with S = 5 and the wire's registers, D
-    hops between D + 1 routers, N flits: [router] of published.toml, with nothing to wait for."""
+    """The tail comes after ((D + 1) S - 1) + N cycles, the head after (D + 1) S.
+
+    S is 5 and the wire's registers. D is the number of hops between D + 1 routers, N that of flits: [router] of
+    published.toml, with nothing to wait for.
+    """
     network = latency.network(flit_bits, delay, ahead)
     public = [Public("mesh", "activity")]
     for node in range(16):

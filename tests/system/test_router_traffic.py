@@ -64,7 +64,7 @@ def run_traffic(traffic, name, tmp_path):
     ],
 )
 def test_mesh_delivers_everything_and_drains(traffic, tmp_path, name):
-    """All nodes, all VLs, packets of 1 to 12 flits, receivers that stall for hundreds of cycles: see
+    """All nodes send on all VLs, packets of 1 to 12 flits. Receivers stall for hundreds of cycles: see
     `router_traffic.random_traffic`. A seed is given back with LANIKAI_TEST_SEED."""
     network = traffic.NETWORKS[name]
     result = run_traffic(traffic, name, tmp_path)
@@ -88,7 +88,7 @@ class NoDateline(TorusRouting):
 
 @pytest.mark.full
 def test_a_torus_without_the_dateline_locks_up(traffic, tmp_path, monkeypatch):
-    """The same traffic as above: at the latest when all nodes send and none takes anything, it is over."""
+    """The traffic is the same as above. At the latest when all nodes send and none takes anything, it is over."""
     monkeypatch.setitem(ROUTING, "torus", NoDateline)
     with pytest.raises(Exception, match="packets are missing"):
         run_traffic(traffic, "torus", tmp_path)

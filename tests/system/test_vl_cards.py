@@ -41,7 +41,7 @@ def test_a_vl_that_is_held_holds_up_no_other_over_the_router(exchange):
 
 @pytest.mark.full
 def test_vls_share_the_link_by_the_cards_tables(exchange):
-    """Within 1% of the link, while all have packets: an entry's weight is flits."""
+    """The shares are within 1% of the link, while all have packets: an entry's weight is flits."""
     weights = [1, 2, 4, 8]
     found = exchange(weights=weights, packets=[24 * weight for weight in weights])
     # Not the first frames, in which the buffers fill, nor the last ones, in which they run empty.

@@ -1,4 +1,4 @@
-"""Work queues through host kit, firmware and card: the three ways of a descriptor, and what is refused."""
+"""Work queues through host kit, firmware and card: the three ways of a descriptor, and refusals."""
 
 import re
 from pathlib import Path
@@ -29,8 +29,8 @@ def point(model, name, spec, folder, seed=3, config=CONFIG):
 
 
 def test_three_ways_of_a_descriptor_give_the_same_bytes_at_different_costs(model, tmp_path):
-    """A burst of messages is posted with one doorbell. Both cards: every descriptor by a DMA of its own; one a burst,
-    the others with the data before them; none."""
+    """A burst of messages is posted with one doorbell. On both cards there are three ways: every descriptor by a DMA of
+    its own; one a burst, the others with the data before them; none."""
     found = {}
     for way in ("fetched", "tailgated", "shadow"):
         spec = {"descriptors": way, "bytes": 64, "burst": BURST, "bursts": BURSTS}
@@ -57,8 +57,8 @@ def test_three_ways_of_a_descriptor_give_the_same_bytes_at_different_costs(model
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_passing_over_quiet_cycles_changes_nothing(model, tmp_path, seed):
-    """Completions that age, page tables and checked transfers between silences: the same times and registers, though
-    most cycles are passed over."""
+    """Completions that age, page tables and checked transfers come between silences. Times and registers are the same,
+    though most cycles are passed over."""
     spec = {"descriptors": "tailgated", "bytes": 64, "burst": 3, "bursts": 4, "silence_cycles": 9_000}
     found = []
     for skip in (False, True):
@@ -72,7 +72,7 @@ def test_passing_over_quiet_cycles_changes_nothing(model, tmp_path, seed):
 
 
 def test_a_process_is_told_what_it_may_not_and_others_go_on(model, tmp_path):
-    """Regions, channels, queues: each refusal by its own error or status, in these words."""
+    """The refusals concern regions, channels and queues. Each has its own error or status, in these words."""
     found = point(model, "refusals", {}, tmp_path).value
     assert found["statuses"] == {
         "somebody else's region": "NOT_OWNER",
@@ -200,7 +200,8 @@ def test_both_ways_at_once_neither_card_waits_for_the_other(model, tmp_path):
 
 
 def test_calls_cost_what_the_parameters_say(model, tmp_path):
-    """Beside the words with the card, whose time is the bus's: a few cycles more or less, as they meet its turns."""
+    """The calls cost this beside the words with the card, whose time is the bus's. They take a few cycles more or less,
+    as they meet its turns."""
     kit, nic, slack = KitConfig(), CONFIG.nic, 4
     free = dict.fromkeys(KitConfig.model_fields, 0)
     found, bare = (point(model, "costs", {"kit": values}, tmp_path).value for values in ({}, free))

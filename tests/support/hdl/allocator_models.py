@@ -1,7 +1,7 @@
 """Plain Python models of the switch allocators: who sends which VL where, cycle by cycle.
 
-`step(wants)` takes, for each input, a dict of VL to output (`THROW` for a flit to be thrown away) and returns,
-for each input, (VL, output) or None.
+`step(wants)` takes, for each input, a dict of VL to output (`THROW` for a flit to be thrown away). It returns, for each
+input, (VL, output) or None.
 """
 
 THROW = -1
@@ -13,13 +13,14 @@ def in_turn(candidates, last, size):
 
 
 class Sweep:
-    """Diagonal by diagonal, what is left of inputs and outputs; the first diagonal moves on when something is given."""
+    """A sweep, diagonal by diagonal, over the inputs and outputs that are left. The first diagonal moves on when
+    something is given."""
 
     def __init__(self, ports):
         self.ports, self.start = ports, 0
 
     def match(self, wants, inputs, outputs):
-        """A dict of input to output; what is matched is removed from the sets `inputs` and `outputs`."""
+        """A dict of input to output. Matched ones are removed from the sets `inputs` and `outputs`."""
         given = {}
         for k in range(self.ports):
             for i in range(self.ports):
@@ -33,7 +34,7 @@ class Sweep:
 
 
 class SeparableModel:
-    """Round robin at inputs and outputs; a turn is taken only by what is followed. Then a sweep."""
+    """Round robin at inputs and outputs; a turn is taken only by a pick that is followed. Then a sweep."""
 
     def __init__(self, ports, vls, control=None):
         self.ports, self.vls, self.control = ports, vls, control
@@ -79,7 +80,7 @@ class SeparableModel:
 
 
 class WavefrontModel(SeparableModel):
-    """What the separable allocator gives; then one exchange."""
+    """The separable allocator's grants; then one exchange."""
 
     def __init__(self, ports, vls, control=None):
         super().__init__(ports, vls, control)
@@ -92,7 +93,7 @@ class WavefrontModel(SeparableModel):
         return given
 
     def _exchange(self, wants, given, inputs, outputs, start):
-        """One free input takes a given output from one that can go elsewhere."""
+        """Let one free input take a given output from an input that can go elsewhere."""
 
         def elsewhere(i):
             return min(outputs & set(wants[i].values()), default=None)
@@ -108,8 +109,8 @@ class WavefrontModel(SeparableModel):
 
 
 class IslipModel:
-    """Outputs grant, inputs accept, some times over; a sweep if that may leave something; then each input's VLs in
-    turn."""
+    """Outputs grant, inputs accept, some times over. A sweep follows if that may leave something; then each input's VLs
+    go in turn."""
 
     def __init__(self, ports, vls, control=None, *, iterations):
         self.ports, self.vls, self.control, self.iterations = ports, vls, control, iterations

@@ -26,17 +26,22 @@ CHANNELS = {
 class AxiMemory:
     """`memory` (a bytearray, from address 0) behind the slave end of `bus` (an `Axi4Signature` interface).
 
-    `stall` is the chance (0 to 1) that a channel waits in a cycle; `rng` decides. `latency` is in cycles: a
-    read's first beat stands on the bus `latency` cycles after its address was taken, a write's answer as long
-    after its last beat. `fails(address)` says whether a beat at this byte address answers with SLVERR.
-    `data_first` holds `awready` until the burst's write data has been taken. `reset`: a signal that, in a cycle in
-    which it is up, makes the other side forget all that is under way, and asks of the master that no valid be up
-    in the next.
+    - `stall`: the chance (0 to 1) that a channel waits in a cycle; `rng` decides.
+    - `latency`, cycles: a read's first beat stands on the bus so long after its address was taken, a write's answer as
+      long after its last beat.
+    - `fails(address)`: whether a beat at this byte address answers with SLVERR.
+    - `data_first`: holds `awready` until the burst's write data has been taken.
+    - `reset`: a signal. In a cycle in which it is up the other side forgets all that is under way. No valid of the
+      master may be up in the next.
 
-    Add `process` to the simulator as a background testbench. It raises AssertionError for a payload that
-    changes or a valid that falls before ready, a burst that crosses 4 KB or is longer than `max_beats`, a
-    burst type other than INCR, a size other than the bus's, or a misplaced `wlast`. `bursts` lists
-    (direction, address, beats) of every address taken; `quiet()` says that nothing is under way.
+    Add `process` to the simulator as a background testbench. It raises AssertionError for:
+
+    - a payload that changes or a valid that falls before ready;
+    - a burst that crosses 4 KB or is longer than `max_beats`;
+    - a burst type other than INCR, or a size other than the bus's;
+    - a misplaced `wlast`.
+
+    `bursts` lists (direction, address, beats) of every address taken; `quiet()` says that nothing is under way.
     """
 
     def __init__(
@@ -65,7 +70,7 @@ class AxiMemory:
         self.now = 0
 
     def quiet(self) -> bool:
-        """No burst is under way and no beat is left over."""
+        """Whether no burst is under way and no beat is left over."""
         return not (self.reads or self.writes or self.beats or self.answers or self.begun)
 
     async def process(self, ctx: Any) -> None:

@@ -130,8 +130,11 @@ async def master_port(session):
 
 
 async def subordinate_port(session):
-    """`AxiLiteMaster` on the host's port: bytes anywhere in the SRAM against a copy, registers, doorbells, and what
-    is refused; writes and reads at the same time."""
+    """Drive `AxiLiteMaster` on the host's port.
+
+    It accesses bytes anywhere in the SRAM against a copy, registers, doorbells, and refused places; writes and reads at
+    the same time.
+    """
     dut, rng, spec = session.dut, session.random, session.spec
     host = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "host_"), dut.clk)
     reads, writes = host.read_if, host.write_if

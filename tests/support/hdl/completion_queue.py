@@ -52,8 +52,10 @@ class Consumer:
 
 
 class Bench:
-    """`dut` (a `Completion`, `component` if it is another, with `widths`) and a data port, `data`, on one bus before
-    `memory`."""
+    """`dut` and a data port, `data`, on one bus before `memory`.
+
+    `dut` is a `Completion`, or `component` if it is another, with `widths`.
+    """
 
     def __init__(self, config, *, seed=0, delay=20, component=Completion, **widths):
         self.config, self.rng = config, random.Random(seed)
@@ -105,12 +107,12 @@ class Bench:
         return Consumer(self.memory, base, log2, self.index_bits)
 
     async def post(self, ctx, queue, number, **more):
-        """A completion of descriptor `number`."""
+        """Post a completion of descriptor `number`."""
         fields = {"queue": queue, "descriptor": number & 0xFFFF, "bytes": number * 3 & 0xFFFF, "entry": 1}
         await self.hand(ctx, self.dut.post, {**fields, "work_queue": number & 0x3FF, **more})
 
     async def consume(self, ctx, queue, index, *, arm=0, owner=0):
-        """Say what is consumed. Returns whether it was refused."""
+        """Tell the unit the index that is consumed. Returns whether it was refused."""
         stream = self.dut.consume
         while self.consuming:
             await ctx.tick()

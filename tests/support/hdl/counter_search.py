@@ -1,4 +1,5 @@
-"""Finds what counts in an elaborated block: registers that are added to, memories written with what was read."""
+"""The search for counters in an elaborated block: registers that are added to, memories written with a word that was
+read."""
 
 from pathlib import Path
 
@@ -28,8 +29,10 @@ def assigns(statements):
 
 
 def counting_registers(fragment):
-    """(Path, line, bits) of what counts in a fragment and in those below it: the line of the sum, be it in the clocked
-    assignment or in the logic that says what the register becomes."""
+    """(Path, line, bits) of counters in a fragment and in those below it.
+
+    The line is that of the sum, be it in the clocked assignment or in the logic that says what the register becomes.
+    """
     becomes = {}
     for one in assigns(fragment.statements.get("comb", ())):
         if isinstance(one.lhs, Signal):
@@ -45,7 +48,7 @@ def counting_registers(fragment):
 
 
 def logic(fragment, drivers, memories):
-    """Collects what drives each signal by logic (by identity), and the memories."""
+    """Collect the drivers of each signal by logic (by identity), and the memories."""
     for one in assigns(fragment.statements.get("comb", ())):
         for to in one.lhs._lhs_signals():
             drivers.setdefault(id(to), []).extend(one.rhs._rhs_signals())
@@ -56,7 +59,7 @@ def logic(fragment, drivers, memories):
 
 
 def counting_memories(fragment):
-    """(Path, line, bits) of memories that are written with what follows from what is read of them."""
+    """(Path, line, bits) of memories that are written with a value that follows from a word read of them."""
     drivers, memories = {}, []
     logic(fragment, drivers, memories)
     for one in memories:

@@ -2,8 +2,10 @@
 
 
 class Nearly:
-    """A counter of a block in a simulation, `steps` counts before its wrap. Called with how many should have been
-    counted since, it says what the counter shows."""
+    """A counter of a block in a simulation, `steps` counts before its wrap.
+
+    A call with the number of counts since then says what the counter shows.
+    """
 
     def __init__(self, ctx, counter, steps=1):
         self._modulus = 1 << len(counter)
@@ -11,5 +13,5 @@ class Nearly:
         ctx.set(counter, self._start)
 
     def __call__(self, count):
-        """`count` on, modulo the counter's range."""
+        """The counter's value after `count` counts, modulo its range."""
         return (self._start + count) % self._modulus

@@ -29,8 +29,8 @@ def packet(header: Header, payload: bytes, link: LinkConfig, *, vl: int) -> list
 
 
 class FlitSource:
-    """Offers `waiting` flits on `stream` (an `In` stream of the block) one after the other; before each it
-    waits while `rng` is below `stall`. `taken` counts flits."""
+    """Offers `waiting` flits on `stream` (an `In` stream of the block) one after the other. Before each it waits while
+    `rng` is below `stall`. `taken` counts flits."""
 
     def __init__(
         self, stream: Any, *, rng: random.Random, stall: float = 0.0, flits: Iterable[Flit] = ()
@@ -55,8 +55,8 @@ class FlitSource:
 
 
 class FlitSink:
-    """Takes flits from `stream` (an `Out` stream of the block) into `flits`; not ready in a cycle with the
-    chance `stall`. Raises AssertionError if a flit offered is withdrawn or changed."""
+    """Takes flits from `stream` (an `Out` stream of the block) into `flits`. It is not ready in a cycle with the chance
+    `stall`. Raises AssertionError if a flit offered is withdrawn or changed."""
 
     def __init__(self, stream: Any, *, rng: random.Random, stall: float = 0.0) -> None:
         self.stream, self.rng, self.stall = stream, rng, stall

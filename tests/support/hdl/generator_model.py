@@ -1,5 +1,4 @@
-"""A plain Python model of `hdl/traffic/generator.py`: the same births in the same cycles from the same
-seed."""
+"""A plain Python model of `hdl/traffic/generator.py`: the same births in the same cycles from the same seed."""
 
 from dataclasses import dataclass, field
 
@@ -88,8 +87,12 @@ class _Process:
 
 @dataclass
 class GeneratorModel:
-    """`cycle` is a clock cycle with the sources running. `trace`: (flits, spacing) rows; `vl_of`: VL of each
-    destination; `header_flits`: the shortest packet."""
+    """The model of a generator; `cycle` is a clock cycle with the sources running.
+
+    - `trace`: (flits, spacing) rows.
+    - `vl_of`: VL of each destination.
+    - `header_flits`: the shortest packet.
+    """
 
     settings: list
     words: list
@@ -106,7 +109,7 @@ class GeneratorModel:
         self.deferred = [0] * len(self.settings)
 
     def cycle(self, now, full=0):
-        """Serves at most one event; returns the birth, if it was one. `full`: queues that take none."""
+        """Serve at most one event. Returns the birth, if it was one. `full`: queues that take none."""
         fetched = [p for p in self.processes if p.fetching]
         asking = []
         for c, (s, p) in enumerate(zip(self.settings, self.processes, strict=True)):

@@ -12,8 +12,10 @@ __all__ = ["LinkReceiver", "LinkTransmitter"]
 
 
 class LinkTransmitter:
-    """Sends from `waiting` (a queue of flits a VL) on the link `rx` of a block; VLs are mixed flit by flit. A cycle
-    stays idle with the chance `stall`. `credits` holds what is left of `depth` a VL."""
+    """Sends from `waiting` (a queue of flits a VL) on the link `rx` of a block. VLs are mixed flit by flit.
+
+    A cycle stays idle with the chance `stall`. `credits` holds the rest of `depth` a VL.
+    """
 
     def __init__(self, rx: Any, *, vls: int, depth: int, rng: random.Random, stall: float = 0.0) -> None:
         self.rx, self.rng, self.stall, self.depth = rx, rng, stall, depth
@@ -37,9 +39,11 @@ class LinkTransmitter:
 
 
 class LinkReceiver:
-    """Takes what the link `tx` of a block brings into buffers of `depth` flits a VL and frees a flit of a random VL
-    with the chance 1 - `stall` a cycle; none of VLs that are `blocked`. `flits` and `cycles` record what came and
-    when."""
+    """Takes flits from the link `tx` of a block into buffers of `depth` flits a VL.
+
+    It frees a flit of a random VL with the chance 1 - `stall` a cycle; none of VLs that are `blocked`. `flits` and
+    `cycles` record the flits that came and their cycles.
+    """
 
     def __init__(self, tx: Any, *, vls: int, depth: int, rng: random.Random, stall: float = 0.0) -> None:
         self.tx, self.rng, self.stall, self.depth = tx, rng, stall, depth

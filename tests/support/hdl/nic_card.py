@@ -1,4 +1,4 @@
-"""What tests of the card's ports share: an AXI4-Lite manager that keeps the rules and checks them."""
+"""A part that tests of the card's ports share: an AXI4-Lite manager that keeps the rules and checks them."""
 
 import random
 
@@ -74,7 +74,7 @@ class LiteManager:
         return tuple(await self.answer(ctx, self.bus.rvalid, self.bus.rready, "rdata", "rresp"))
 
     async def check(self, ctx):
-        """Never returns: run it in the background."""
+        """Check the other side's answers. It never returns: run it in the background."""
         channels = {"b": ("bresp",), "r": ("rdata", "rresp")}
         before = {}
         async for _, reset, *values in ctx.tick().sample(

@@ -1,4 +1,4 @@
-"""Regions, channels and page tables, and what an access comes to: the plain model of protection and translation."""
+"""The plain model of protection and translation: regions, channels and page tables, and the result of an access."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAGE = 4096
 
 @dataclass
 class Region:
-    """A memory region: `table` is where its page table is in host memory."""
+    """A memory region. `table` is the place of its page table in host memory."""
 
     key: int
     owner: int
@@ -25,7 +25,8 @@ class Region:
 
 
 def expected(regions, channels, memory, *, channel, region, key, address, size, write, alignment=4):
-    """(status, pieces): pieces are (address, bytes) in host memory. `channels`: owner of each open channel."""
+    """The (status, pieces) of an access. Pieces are (address, bytes) in host memory. `channels`: owner of each open
+    channel."""
     found = regions.get(region)
     if found is None or not found.valid or found.key != key or channel not in channels:
         return CompletionStatus.NO_REGION, []

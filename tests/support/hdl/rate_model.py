@@ -7,12 +7,16 @@ from fractions import Fraction
 
 @dataclass
 class RateModel:
-    """`flows` flows; times are integers without a width. `cycle` is one clock cycle of the RTL.
+    """A unit of `flows` flows; times are integers without a width. `cycle` is one clock cycle of the RTL.
 
-    `max_lead` and `max_lag` bound an NDT around the clock; a flow that waits is moved up when the scan visits
-    it (`scan` is None: never; then `lags` says whether there is one that it would move). `virtual_clock`: the
-    discipline. `unit`, `most`: bytes for which an IDT stands, and most that a packet is charged for. NDTs are
-    fractions, exact.
+    - `max_lead`, `max_lag`: bounds of an NDT around the clock.
+    - `scan`: a flow that waits is moved up when the scan visits it. With None it never is; then `lags` says whether
+      there is one that it would move.
+    - `virtual_clock`: the discipline.
+    - `unit`: bytes for which an IDT stands.
+    - `most`: most bytes that a packet is charged for.
+
+    NDTs are fractions, exact.
     """
 
     flows: int
@@ -44,7 +48,7 @@ class RateModel:
         return min(self.due(rtc), key=lambda flow: (self.ndt[flow], flow), default=None)
 
     def lags(self, flow, rtc):
-        """It has fallen further behind than the unit keeps."""
+        """Whether a flow has fallen further behind than the unit keeps."""
         return self.ndt[flow] < rtc - self.max_lag
 
     def settle(self, time, rtc):

@@ -14,7 +14,7 @@ STRUCTURES = {
     "tree of 8": lambda config: RateTree(config, radix_bits=3),
 }
 MOST_WAIT = 40
-"""A command is taken, and the state settles, within so many cycles (a decision, a look of the scan, another)."""
+"""Most cycles until a command is taken, and until the state settles: a decision, a look of the scan, another."""
 
 
 def small(structure, flows=4, discipline="idt", **changes):
@@ -33,8 +33,10 @@ def small(structure, flows=4, discipline="idt", **changes):
 
 
 class RateBench:
-    """Compares, in every cycle, the offer with that of the model: what was taken has acted `latency` cycles later, and
-    until then there is no other offer."""
+    """Compares, in every cycle, the offer with that of the model.
+
+    A command that was taken has acted `latency` cycles later, and until then there is no other offer.
+    """
 
     def __init__(self, structure, config, *, start=0):
         self.config, self.rtc = config, start
@@ -56,7 +58,7 @@ class RateBench:
         self.cycles = 0
 
     def run(self, script, design=None):
-        """Run `script(self)`; `design`: what the unit is in, if anything."""
+        """Run `script(self)`. `design`: the design that the unit is in, if anything."""
         simulator = Simulator(design or self.dut)
         simulator.add_clock(1e-6)
 
@@ -82,7 +84,7 @@ class RateBench:
         )
 
     def drive(self, commands, select):
-        """`commands`: as `RateModel.cycle`; what is not there is not asked for."""
+        """Drive `commands`, as `RateModel.cycle` has them. A command that is not there is not asked for."""
         ctx, dut = self.ctx, self.dut
         for name, port in (("clear", dut.clear), ("enqueue", dut.enqueue)):
             ctx.set(port.valid, name in commands)
@@ -137,7 +139,7 @@ class RateBench:
         return taken
 
     async def do(self, ticks=iter(()), *, select=0, **commands):
-        """Ask until all `commands` are taken; `ticks`: of each cycle, then none."""
+        """Ask until all `commands` are taken. `ticks`: those of each cycle, then none."""
         for _ in range(MOST_WAIT * 4):
             taken = await self.cycle(next(ticks, 0), select=select, **commands)
             commands = {name: value for name, value in commands.items() if name not in taken}
@@ -146,7 +148,7 @@ class RateBench:
         raise AssertionError(f"{commands}: not taken")
 
     async def skip(self, cycles):
-        """So many cycles without commands, a tick in each; what the model says is not looked at."""
+        """Let so many cycles go by without commands, a tick in each. The model's words are not looked at."""
         span = 1 << self.config.rtc_bits
         self.drive({}, 0)
         for _ in range(cycles):
@@ -156,7 +158,7 @@ class RateBench:
         self.since = self.latency
 
     async def decided(self, ticks=iter(())):
-        """Until the offer accounts for every command."""
+        """Wait until the offer accounts for every command."""
         while self.since < self.latency:
             await self.cycle(next(ticks, 0))
 

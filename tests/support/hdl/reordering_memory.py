@@ -1,9 +1,11 @@
 """A host memory that delays and reorders as far as AXI allows, for Amaranth's simulator.
 
-A write becomes visible, bus word by bus word and in any order, at some time between its beat and its answer; a read is
-looked up, word by word, at some time between its address and its beat. Answers to different IDs come in any order,
-those to one ID in the order of their addresses (ARM IHI 0022, A5.3 and A6): so two writes that have not been
-answered, and reads and writes that have not, are in no order that anybody may rely on.
+A write becomes visible, bus word by bus word and in any order, at some time between its beat and its answer. A read is
+looked up, word by word, at some time between its address and its beat.
+
+Answers to different IDs come in any order, those to one ID in the order of their addresses (ARM IHI 0022, A5.3 and A6).
+So two writes that have not been answered are in no order that anybody may rely on. The same is true of reads and
+writes.
 """
 
 from __future__ import annotations
@@ -15,8 +17,11 @@ __all__ = ["ReorderingMemory"]
 
 
 class ReorderingMemory:
-    """`memory` behind the subordinate end of `bus` (an `Axi4Signature` interface); `delay` is the longest time in
-    cycles that anything is put off. Add `process` to the simulator as a background testbench."""
+    """`memory` behind the subordinate end of `bus` (an `Axi4Signature` interface).
+
+    `delay` is the longest time in cycles that anything is put off. Add `process` to the simulator as a background
+    testbench.
+    """
 
     def __init__(
         self, bus: Any, memory: bytearray, *, data_bits: int, rng: random.Random, delay: int = 20
@@ -27,7 +32,7 @@ class ReorderingMemory:
         self.reads: list[dict[str, Any]] = []
 
     def quiet(self) -> bool:
-        """Nothing is under way."""
+        """Whether nothing is under way."""
         return not (self.writes or self.beats or self.reads)
 
     def _go(self) -> bool:

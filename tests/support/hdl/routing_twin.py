@@ -44,9 +44,11 @@ def networks_for(function, name, management=False):
 
 
 def hold(function, name, *, seed, headers=300, management=False):
-    """Raises AssertionError where hardware and twin differ; the twin is that of the registered class, the hardware
-    that of `function`. Every (router, input port, VL, destination), and `headers` random routes besides, at every
-    input port. Returns how many were compared."""
+    """Raise AssertionError where hardware and twin differ. Returns how many were compared.
+
+    The twin is that of the registered class, the hardware that of `function`. Compared are every (router, input port,
+    VL, destination), and `headers` random routes besides, at every input port.
+    """
     networks = networks_for(function, name, management)
     assert networks, f"no network for {name}: add one to networks_for"
     chance = random.Random(seed)

@@ -11,11 +11,15 @@ __all__ = ["SramPort"]
 
 
 class SramPort:
-    """`memory` (a bytearray of the SRAM's size) behind `port`, the requester's end. A request waits in a
-    cycle with the chance `stall`. Read data stands on the port in the one cycle in which the contract
-    promises it, and random bits in every other; `ready` may be high without a request. `written` holds the
-    byte addresses ever written, `cycle` counts cycles and `last_write` is the cycle of the last granted
-    write."""
+    """`memory` (a bytearray of the SRAM's size) behind `port`, the requester's end.
+
+    - A request waits in a cycle with the chance `stall`.
+    - Read data stands on the port in the one cycle in which the contract promises it, and random bits in every other.
+    - `ready` may be high without a request.
+    - `written`: the byte addresses ever written.
+    - `cycle`: counts cycles.
+    - `last_write`: the cycle of the last granted write.
+    """
 
     def __init__(self, port: Any, config: NicConfig, *, rng: random.Random, stall: float = 0.0) -> None:
         self.port, self.config, self.rng, self.stall = port, config, rng, stall

@@ -1,7 +1,6 @@
 """Plain Python models of the VL arbiters, and the bench that plays them beside the RTL.
 
-A model has `grant(requests, tails)`, the VL or None, and `go(requests, tails, advance)`, the end of the
-cycle.
+A model has `grant(requests, tails)`, the VL or None, and `go(requests, tails, advance)`, the end of the cycle.
 """
 
 from __future__ import annotations
@@ -96,8 +95,8 @@ class DeficitModel:
 
 
 class TwoLevelModel:
-    """Tables are lists of (VL, weight), looked at entry by entry; `weight_flits` and `limit_flits` as in
-    `TwoLevelArbiter`."""
+    """Model of the two-level arbiter. Tables are lists of (VL, weight), looked at entry by entry. `weight_flits` and
+    `limit_flits` are as in `TwoLevelArbiter`."""
 
     def __init__(self, vls, *, pointer="fast", by_packet=False, weight_flits=1, limit_flits=1) -> None:
         self.vls, self.slow, self.by_packet = vls, pointer == "slow", by_packet
@@ -213,10 +212,10 @@ def ready_cycles(vls: int, entries: int) -> int:
 
 
 def play(dut: VlArbiter, stimulus, check, *, high=(), low=(), limit=NO_LIMIT) -> None:
-    """Writes the tables, waits until they are in use, and then plays (requests, tails, advance) a cycle.
+    """Write the tables, wait until they are in use, and then play (requests, tails, advance) a cycle.
 
-    `check(requests, tails, advance, grant)` is called in every cycle. A stimulus may also be (requests,
-    tails, advance, writes), `writes` a dictionary of values for the table port in that cycle.
+    `check(requests, tails, advance, grant)` is called in every cycle. A stimulus may also be (requests, tails, advance,
+    writes), `writes` a dictionary of values for the table port in that cycle.
     """
 
     async def bench(ctx):
@@ -245,7 +244,7 @@ def play(dut: VlArbiter, stimulus, check, *, high=(), low=(), limit=NO_LIMIT) ->
 
 
 async def write_tables(ctx, dut, high, low, limit) -> None:
-    """Writes and commits both tables with no request standing, and waits until they are in use."""
+    """Write and commit both tables with no request standing, and wait until they are in use."""
     await ctx.tick().until(dut.table.ready)
     for level, table in ((1, high), (0, low)):
         for entry, (vl, weight) in enumerate(table):

@@ -7,7 +7,8 @@ from lanikai.sim.inside import native_api
 
 
 async def count(session):
-    """The counter of `test_run.py`: what reads give in which phase, and what time does."""
+    """The coroutine of `test_run.py` on the counter: the values that reads give in each phase, and the passing of
+    time."""
     enable, value = native_api.signal("enable"), native_api.signal("value")
     clock = session.clock
     seen = [(clock.cycle, native_api.cycle(), value.get())]
@@ -71,13 +72,13 @@ async def edges(session):
 
 
 async def fail(session):
-    """An error in the coroutine itself."""
+    """Raise an error in the coroutine itself."""
     await session.clock.sleep(3)
     raise ValueError("the third cycle is\nunlucky")
 
 
 async def fail_beside(session):
-    """An error in a coroutine beside it."""
+    """Raise an error in a coroutine beside it."""
 
     async def other():
         await session.clock.sleep(3)
@@ -88,12 +89,12 @@ async def fail_beside(session):
 
 
 async def bytes_back(session):
-    """What JSON does not have."""
+    """Return a value that JSON does not have."""
     return b"bytes"
 
 
 async def crash(session):
-    """The process ends under the coroutine's feet."""
+    """End the process under the coroutine's feet."""
     os._exit(7)
 
 
@@ -105,15 +106,17 @@ async def forever(session):
 
 
 async def spin(session):
-    """Cycles and wall-clock time of an idle stretch."""
+    """Measure cycles and wall-clock time of an idle stretch."""
     started = time.perf_counter()
     await session.clock.sleep(200_000)
     return time.perf_counter() - started
 
 
 async def timer_at_a_change(session):
-    """Timers that fall on the very step at which another coroutine is woken by a value change: the cycles in
-    which they woke. `spec["first"]`: cycle of the carry's first change."""
+    """Timers that fall on the very step at which another coroutine is woken by a value change.
+
+    Returns the cycles in which they woke. `spec["first"]`: cycle of the carry's first change.
+    """
     native_api.signal("enable").set(1)
     clock, woken = session.clock, []
     done = clock.flag()

@@ -1,7 +1,6 @@
-"""A backend without RTL: it answers at once, as a perfect rate control unit would, from the point's spec
-alone.
+"""A backend without RTL: it answers at once, as a perfect rate control unit would, from the point's spec alone.
 
-In a module of its own, so that the processes of the pool can import it.
+It is in a module of its own, so that the processes of the pool can import it.
 """
 
 from __future__ import annotations
@@ -27,8 +26,12 @@ class FakeModel:
 
 @dataclass(frozen=True)
 class FakeBackend:
-    """`delays`: seconds that each point takes, by the number of its flows. `fault`: what `run` does instead
-    of answering. `skew`: factor on the first flow's packets."""
+    """A backend that answers from the spec.
+
+    - `delays`: seconds that each point takes, by the number of its flows.
+    - `fault`: what `run` does instead of answering.
+    - `skew`: factor on the first flow's packets.
+    """
 
     delays: tuple[tuple[int, float], ...] = ()
     fault: str = ""

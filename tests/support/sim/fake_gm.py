@@ -1,5 +1,7 @@
-"""GM without cards: ports whose messages cross a network that tests may make lose, repeat and delay them. The managers
-run on it unchanged."""
+"""GM without cards: ports whose messages cross a network that tests may make lose, repeat and delay them.
+
+The managers run on it unchanged.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,10 @@ from support.firmware.scheduler import World
 ROUTER = preset(RouterConfig, "lanai4")
 WIRE_CYCLES = 500
 THESIS_MB_PER_S = 4096 / 48
-"""What a node receives at most in the thesis, which knows one sender's peak alone."""
+"""Most that a node receives in the thesis, which knows one sender's peak alone."""
 
 Fate = Callable[[int, int, bytes], list[int]]
-"""Of a message from a node to a node: after how many cycles it arrives, each time that it does."""
+"""Fate of a message from a node to a node: after how many cycles it arrives, each time that it does."""
 
 
 def lose(kind: Kind, reply: Reply, times: int) -> Fate:
@@ -46,7 +48,7 @@ def lose(kind: Kind, reply: Reply, times: int) -> Fate:
 
 
 class FakeGm:
-    """A node's `Gm`, as far as managers use it. `idts`: what flows have been set to, by (port, node, target,
+    """A node's `Gm`, as far as managers use it. `idts`: IDTs that flows have been set to, by (port, node, target,
     priority)."""
 
     def __init__(self, cluster: FakeCluster, node: int) -> None:
@@ -160,11 +162,12 @@ class FakePort:
 
 
 class FakeCluster:
-    """`nodes` nodes on one switch, or a switch each in a row (`chained`). `config`: of all managers, or a function of
-    the node, by default one as of the thesis; `run(main)` starts managers on all nodes but those `without`, then runs
-    `main(self)`.
+    """`nodes` nodes on one switch, or a switch each in a row (`chained`).
 
-    `fate`: what becomes of a message; `messages`: how many were sent.
+    - `config`: of all managers, or a function of the node; by default one as of the thesis.
+    - `run(main)`: starts managers on all nodes except those `without`, then runs `main(self)`.
+    - `fate`: the fate of a message.
+    - `messages`: how many were sent.
     """
 
     def __init__(
@@ -192,12 +195,12 @@ class FakeCluster:
 
     @property
     def master(self) -> Any:
-        """The one that leads; if none does, the last that did."""
+        """The master that leads; if none does, the last that did."""
         masters = [one._master for one in self.managers if one is not None]
         return max(masters, key=lambda master: (master.leading, master._copies.ballot))
 
     def record(self, node: int) -> Any:
-        """What the manager of a node leaves with the driver."""
+        """The record that the manager of a node leaves with the driver."""
         return self.gms[node].records["bandwidth manager"]
 
     def newest(self) -> Any:
@@ -217,11 +220,11 @@ class FakeCluster:
         return [flow for record in records for flow in (*record.premium, *record.best_effort)]
 
     def in_force(self) -> dict[FlowId, float]:
-        """What the cards let all of these send."""
+        """The bandwidth that the cards let all of these send."""
         return {flow: self.card_rate(flow) for flow in self.holding()}
 
     def reboot(self, node: int) -> None:
-        """A node stops for good, with its card, and one that knows nothing stands in its place."""
+        """Stop a node for good, with its card, and put one that knows nothing in its place."""
         manager = self.managers[node]
         manager.ended = manager._master.ended = True
         for port in self.gms[node].ports.values():
@@ -230,7 +233,7 @@ class FakeCluster:
         self.gms[node] = FakeGm(self, node)
 
     def found_dead(self, at: int, node: int) -> None:
-        """GM on node `at` has found another one dead."""
+        """Tell that GM on node `at` has found another one dead."""
         for callback in self.gms[at].died:
             callback(node)
 

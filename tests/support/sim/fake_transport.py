@@ -1,7 +1,7 @@
 """A transport in plain Python, and a world of ranks on it.
 
-Fragments of a pair of ranks stay in order, control does not; what is given back is overwritten, so that nobody may
-look at it later; a receiver never holds more fragments of a peer than it has given credits.
+Fragments of a pair of ranks stay in order, control does not. A buffer that is given back is overwritten, so that nobody
+may look at it later. A receiver never holds more fragments of a peer than it has given credits.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SMALL = MpiConfig(
 
 
 async def received(comm: Intracomm, buffer: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Status:
-    """Receive; the status."""
+    """Receive. Returns the status."""
     status = Status()
     await comm.Recv(buffer, source, tag, status)
     return status
@@ -131,14 +131,14 @@ class Ranks:
         return 5 if self.fixed else self.random.choice((1, 1, 5, 40, 400))
 
     def run(self, main: Callable[[Intracomm], Awaitable[Any]], *, ending: bool = True) -> list[Any]:
-        """Run `main` as every rank; what each returned. With `ending`, all ends as it should."""
+        """Run `main` as every rank. Returns the value of each. With `ending`, all ends as it should."""
         results = self.world.run(run_ranks(self.world, self.worlds, main, ending=ending))
         if ending:
             self.assert_home()
         return results
 
     def assert_home(self) -> None:
-        """Nothing is left: messages, buffers, requests; and no credit is lost."""
+        """Check that nothing is left: messages, buffers, requests; and that no credit is lost."""
         for rank, transport in enumerate(self.transports):
             process = self.worlds[rank].process
             assert transport.closed and not transport.inbox and not any(transport.unread)

@@ -10,7 +10,7 @@ from support.firmware.python_cluster import Cluster
 
 
 def run(cluster: Cluster, main: Any, nodes: list[int] | None = None, **options: Any) -> list[Any]:
-    """Run `main(world)` as a rank on every node; all tokens, buffers and ports come home."""
+    """Run `main(world)` as a rank on every node. All tokens, buffers and ports come home."""
 
     free = [gm.memory.free_bytes for gm in cluster.gms]
 

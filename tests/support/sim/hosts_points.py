@@ -1,4 +1,4 @@
-"""What tests of networks of hosts run in the simulator."""
+"""The coroutines that tests of networks of hosts run in the simulator."""
 
 import random
 import time
@@ -9,8 +9,11 @@ from lanikai.sim.inside.words import Fields
 
 
 async def workload(network, spec):
-    """Random messages between all hosts, each checked; returns [receiver, source, tag, posted, arrived] in the order
-    of arrival. `disturb`: hosts dawdle on the wall clock, and coroutines that have nothing to do with them wake."""
+    """Send random messages between all hosts, each checked. Returns [receiver, source, tag, posted, arrived] in the
+    order of arrival.
+
+    `disturb`: hosts dawdle on the wall clock, and coroutines that have nothing to do with them wake.
+    """
     await network.start()
     clock, link = network.clock, network.config.traffic.link
     dawdle = random.Random(spec["disturb"]) if spec["disturb"] else None
@@ -104,7 +107,7 @@ async def wrong_route(network, spec):
 
 
 async def refused(network, spec):
-    """What `send` says of messages that cannot be."""
+    """The words of `send` on messages that cannot be."""
     said = []
     for arguments in spec["arguments"]:
         try:
@@ -115,7 +118,7 @@ async def refused(network, spec):
 
 
 async def lost(network, spec):
-    """A message that does not arrive: it is kept back for longer than anybody waits."""
+    """A message does not arrive: it is kept back for longer than anybody waits."""
     await network.start()
     await network.hosts[0].send(1, 8, not_before=network.now + spec.get("ahead", 10_000))
     await network.settle(limit_cycles=2000)

@@ -17,7 +17,7 @@ RATES = (5.0, 20.0, 39.0, 60.0, 85.0)
 
 
 class History:
-    """One history on a cluster of four nodes, by a seed: what happens, and the checks after each step."""
+    """One history on a cluster of four nodes, by a seed: its events, and the checks after each step."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -42,7 +42,7 @@ class History:
         return [WIRE_CYCLES + self.chance.randrange(1 + 500 * loss) for _ in range(copies)]
 
     async def _end(self) -> None:
-        """Nothing goes wrong any more."""
+        """End the faults: nothing goes wrong any more."""
         self.loss_percent = 0
 
     async def _main(self, cluster: FakeCluster) -> None:
@@ -76,7 +76,7 @@ class History:
         assert cluster.master.leading and cluster.master.ledger.counters() == {}
 
     async def _watch(self) -> None:
-        """Looks between the steps, too."""
+        """Look between the steps, too."""
         while True:
             await self.cluster.world.sleep(40_000)
             self._check()
@@ -109,7 +109,7 @@ class History:
             pass
 
     async def _restart(self, nodes) -> None:
-        """Managers end, and come back at once or after a while."""
+        """End managers, and have them come back at once or after a while."""
         stopped = [node for node in nodes if not self.cluster.managers[node].ended]
         for node in stopped:
             await self.cluster.managers[node].stop()
@@ -144,12 +144,12 @@ class History:
                 self.leaving.discard(flow)
 
     def _forget(self, node: int, port: int) -> None:
-        """A port's flows hold nothing any more."""
+        """Forget what a port's flows held: they hold nothing any more."""
         for held in [held for held in self.held if held[:2] == (node, port)]:
             del self.held[held]
 
     def _keep(self, flow: FlowId, what: object) -> None:
-        """A program holds it, if its port was not closed meanwhile."""
+        """Note that a program holds it, if its port was not closed meanwhile."""
         port = self.cluster.gms[flow.source].ports.get(flow.source_port)
         if port is not None and port.is_open:
             self.held[flow] = what

@@ -59,7 +59,7 @@ async def doorbells(cpu, event, register, limit):
 
 
 async def sender(cpu, dma, network, node, peer, count):
-    """Sends a message for each send doorbell: as many are on their way as there are slots in the SRAM."""
+    """Send a message for each send doorbell: as many are on their way as there are slots in the SRAM."""
     free = [cpu.port.flag() for _ in range(SLOTS)]
     for flag in free:
         flag.set()
@@ -100,7 +100,7 @@ async def sender(cpu, dma, network, node, peer, count):
 
 
 async def receiver(cpu, dma, count, order):
-    """Puts each message into the buffer of the oldest receive doorbell; arms the next slot before."""
+    """Put each message into the buffer of the oldest receive doorbell. The next slot is armed before."""
     sequence = 0
 
     async def arm(slot):
@@ -139,8 +139,11 @@ async def receiver(cpu, dma, count, order):
 
 
 async def exchange(cluster, spec):
-    """`spec["count"]` messages each way between two nodes at the same time. Returns the cycles until both programs
-    have ended on both cards, what each processor spent, and whether all is right."""
+    """Send `spec["count"]` messages each way between two nodes at the same time.
+
+    Returns the cycles until both programs have ended on both cards, the time that each processor spent, and whether all
+    is right.
+    """
     count = spec["count"]
     generator = np.random.default_rng(cluster.seed)
     sent = generator.integers(0, 256, (2, count, BYTES), np.uint8)
@@ -199,8 +202,8 @@ async def exchange(cluster, spec):
 
 
 async def count(cluster, spec):
-    """Both processors of a card add to one word of the SRAM, `spec["times"]` each, with the lock or without; then the
-    first tells the other one, and that answers."""
+    """Have both processors of a card add to one word of the SRAM, `spec["times"]` each, with the lock or without. Then
+    the first tells the other one, and that answers."""
     cpus = processors(cluster.nodes[0], COSTS)
     ends, heard = [cluster.clock.flag() for _ in cpus], []
 
@@ -238,8 +241,10 @@ async def count(cluster, spec):
 
 
 async def timers(cluster, spec):
-    """Both processors of both cards wait by their own timers, the one's time within the other's, and in silence. Gives
-    every cycle in which one woke, and how many cycles were passed over."""
+    """Have both processors of both cards wait by their own timers, the one's time within the other's, and in silence.
+
+    Gives every cycle in which one woke, and how many cycles were passed over.
+    """
     woken, ends = [], []
 
     async def wait(cpu, name, waits, end):

@@ -1,4 +1,4 @@
-"""What the tests of composed designs run inside a simulation."""
+"""The coroutines that the tests of composed designs run inside a simulation."""
 
 from lanikai.hdl.traffic.ports import NODE, trace_address
 from lanikai.hdl.traffic.setup import ClassSetup, trace_rows
@@ -6,7 +6,7 @@ from lanikai.sim.inside import native_api
 
 
 async def measured(bench, spec):
-    """A measurement; its numbers, the last cycle, and the share of evaluations that were needed."""
+    """Make a measurement. Returns its numbers, the last cycle, and the share of evaluations that were needed."""
     if spec["check"]:
         native_api.check_quiet()
     await bench.start_nodes()
@@ -31,7 +31,7 @@ async def measured(bench, spec):
 
 
 async def stuck(bench, spec):
-    """Sinks that give no credit back: the watchdog ends it."""
+    """Have sinks that give no credit back: the watchdog ends it."""
     await bench.start_nodes()
     hold = NODE["SINK"].pack(hold=1)
     await bench.write(((node, NODE["SINK"].offset), hold) for node in range(bench.config.traffic.nodes))

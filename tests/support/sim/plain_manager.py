@@ -1,5 +1,8 @@
-"""The admission criteria and the sharing rule written down plainly: from scratch for a whole set of flows, by floating
-point, with nothing of the manager's code but the numbers."""
+"""The admission criteria and the sharing rule written down plainly.
+
+They are reckoned from scratch for a whole set of flows, by floating point, with nothing of the manager's code but the
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ class Plain:
         self.network, self.points, self.shared, self.port = network, points, shared, port
 
     def excess(self, rates: Mapping[FlowKey, float]) -> dict[Any, float]:
-        """By how much each node and switch port is over what it carries; negative where there is room."""
+        """The excess of each node and switch port over what it carries; negative where there is room."""
         found: dict[Any, float] = {}
         for node in range(len(self.network.nodes)):
             out = {flow: rate for flow, rate in rates.items() if flow[0] == node}
@@ -65,7 +68,7 @@ def largest(fits: Callable[[float], bool], most: float) -> float:
 def fill(
     model: Plain, premium: Mapping[FlowKey, float], weights: Mapping[FlowKey, int], peak: float
 ) -> dict[FlowKey, float]:
-    """Progressive filling: all flows rise by weight, those stop that cannot have a little more alone."""
+    """Progressive filling: all flows rise by weight. Those stop that cannot have a little more alone."""
     fixed: dict[FlowKey, float] = {}
     rising = dict(weights)
 
@@ -90,7 +93,7 @@ def fill(
 def most_that_send(
     model: Plain, premium: Mapping[FlowKey, float], flows: Sequence[FlowKey], rate: float
 ) -> int:
-    """How many flows can send at once at a rate: by trying every set of pairs of nodes."""
+    """The most flows that can send at once at a rate: by trying every set of pairs of nodes."""
     pairs = sorted({(one[0], one[2]) for one in flows})
     most = 0
     for number in range(1 << len(pairs)):

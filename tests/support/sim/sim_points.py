@@ -90,7 +90,7 @@ async def packets(cluster, spec):
 
 
 async def access_times(cluster, spec):
-    """Cycles of register accesses from both sides, and what they return."""
+    """Cycles of register accesses from both sides, and the words that they return."""
     processor, host = cluster.nodes[1].processor, cluster.nodes[1].host
     address = REGISTER_BASE + NIC_REGISTERS["HOST_DMA_HOST"].offset
     times = {}
@@ -109,7 +109,7 @@ async def access_times(cluster, spec):
 
 
 async def hang(cluster, spec):
-    """A packet sent to a card that takes none: it stands in the network and nothing moves."""
+    """Send a packet to a card that takes none: it stands in the network and nothing moves."""
     card = Card(cluster.nodes[0])
     route = cluster.network.source_route(0, 1)
     header = Header(route=route, destination=1, source=0, length=spec["bytes"])
@@ -124,8 +124,10 @@ async def bad_programmed_io(cluster, spec):
 
 
 async def words_together(cluster, spec):
-    """The same words one by one on one host and together on another, behind an access of somebody else's; what stands
-    there afterwards, cycles that both took, and what was refused."""
+    """Write the same words one by one on one host and together on another, behind an access of somebody else's.
+
+    Returns the words that stand there afterwards, the cycles that both took, and the refusals.
+    """
     clock, (first, second) = cluster.clock, [node.host for node in cluster.nodes]
     wakeups = clock.count_wakeups()
     words = [(SRAM_BASE + 64 + 4 * place, 100 + place) for place in range(4)]

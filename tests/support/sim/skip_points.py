@@ -17,8 +17,11 @@ READ_WITHOUT_EFFECT = [
 
 async def workload(cluster, spec):
     """Hosts send messages to others at random times, with silences up to `spec["silence_cycles"]`; some flows are held
-    to a rate. Gives every time stamp, and at the end the clock, every register of every card, and how many cycles
-    were passed over."""
+    to a rate.
+
+    Gives every time stamp, and at the end the clock, every register of every card, and how many cycles were passed
+    over.
+    """
     libraries = start_gm(cluster)
     stamps = []
     left = cluster.clock.flag()

@@ -1,6 +1,6 @@
 """A backend for sweeps without RTL: it answers from the point's spec and seed alone, and misbehaves on demand.
 
-In a module of its own, so that processes of the pool and Dask's workers can import it.
+It is in a module of its own, so that processes of the pool and Dask's workers can import it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,13 @@ from support.sim.fake_backend import FakeBackend, FakeModel
 
 @dataclass(frozen=True)
 class SweepBackend:
-    """`runs`: a folder that gets a file for each run of a point, named after its window. `flaky`, `broken`:
-    windows whose first run, or every run, fails. `crash`: windows that raise what nobody expects. `slow`:
-    seconds that each point takes."""
+    """A backend that misbehaves.
+
+    - `runs`: a folder that gets a file for each run of a point, named after its window.
+    - `flaky`, `broken`: windows whose first run, or every run, fails.
+    - `crash`: windows that raise an error that nobody expects.
+    - `slow`: seconds that each point takes.
+    """
 
     runs: str
     flaky: tuple[int, ...] = ()

@@ -47,7 +47,7 @@ class WatchedCounter(wiring.Component):
 
 
 class ToyConfig(SystemConfig):
-    """The counter, and what it starts from."""
+    """The counter, and its starting values."""
 
     title = "toy"
     inside = "support.sim.toy_system:Toy"
@@ -74,7 +74,7 @@ class Toy(System[ToyConfig]):
         self.watch()
 
     def probes(self) -> list[Probe]:
-        """Nothing that the model shows: a probe of a signal that is not there is left out."""
+        """No probe that the model shows: a probe of a signal that is not there is left out."""
         return [Probe("counter", "absent", ("bit 0",))]
 
     def state(self) -> list[str]:
@@ -83,7 +83,8 @@ class Toy(System[ToyConfig]):
 
 
 async def count(toy: Toy, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Count for the spec's `cycles`, then stand still for its `rest`; what a coroutine finds in its system."""
+    """Count for the spec's `cycles`, then stand still for its `rest`. Returns the parts that a coroutine finds in its
+    system."""
     native_api.signal("enable").set(1)
     await toy.clock.sleep(spec["cycles"])
     native_api.signal("enable").set(0)

@@ -6,8 +6,11 @@ PORT = 2
 
 
 async def messages(cluster, spec):
-    """`spec["messages"]` messages of `spec["bytes"]` from node 0 to node 1, `spec["gap_cycles"]` after the one before
-    has ended, or without a gap four at once; gives the wake-ups of every coroutine, those of the start-up left out."""
+    """Send `spec["messages"]` messages of `spec["bytes"]` from node 0 to node 1.
+
+    Each goes `spec["gap_cycles"]` after the one before has ended, or without a gap four at once. Gives the wake-ups of
+    every coroutine, those of the start-up left out.
+    """
     wakeups = cluster.clock.count_wakeups()
     libraries = start_gm(cluster)
     sender, receiver = [await libraries[node].open_port(PORT) for node in (0, 1)]

@@ -1,6 +1,6 @@
 """The registry of broken claims: for each claim of each experiment a mutant (`mutants.py`) that makes it false.
 
-`Broken.claims` are parts of the claims' texts: of what stands in the code, without numbers that are put in.
+`Broken.claims` are parts of the claims' texts: of the texts in the code, without numbers that are put in.
 """
 
 from __future__ import annotations
@@ -20,8 +20,13 @@ def _all(point: Point) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Broken:
-    """An experiment with a `mutant` in it, `settings` of its quick size, and the points of it that are run (`keep`).
-    Then `claims` do not hold, or points are `outside` of their tolerance."""
+    """An experiment with a `mutant` in it.
+
+    - `settings`: those of its quick size.
+    - `keep`: the points of it that are run.
+    - `claims`: those that do not hold.
+    - `outside`: points outside of their tolerance.
+    """
 
     experiment: str
     mutant: str

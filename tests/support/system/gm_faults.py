@@ -1,6 +1,7 @@
-"""What goes wrong on a cluster of RTL cards, with managers: each coroutine is one history, and returns what was seen.
+"""Faults on a cluster of RTL cards, with managers: each coroutine is one history, and returns what was seen.
 
-Firmware and managers are stopped as a crash would stop them; what flows may send is read from the cards' registers.
+Firmware and managers are stopped as a crash would stop them. The rates that flows may send at are read from the cards'
+registers.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ MANAGERS_PORT = 7
 MARGIN = 4096
 """Bytes on either side of exposed memory that nobody may touch."""
 PATIENCE = dict(answer_ticks=1000, retry_ticks=10_000, lease_ticks=40_000)
-"""Managers that wait a tenth of what they do by default: so a history is as much shorter."""
+"""Settings of managers that wait a tenth of what they do by default: so a history is as much shorter."""
 
 
 class Nodes:
@@ -55,7 +56,7 @@ class Nodes:
         self.managers[node] = await start_manager(self.hosts[node], self.cluster.network, self.config)
 
     def _filter(self, program):
-        """Packets to and from a dead node are taken from the wire, and go no further."""
+        """Take packets to and from a dead node from the wire: they go no further."""
         take = program.recv._take
 
         async def filtered(bits, buffer):
@@ -65,13 +66,13 @@ class Nodes:
         program.recv._take = filtered
 
     def die(self, node):
-        """A node's manager and its GM end at once. What comes is taken from the wire, and nobody answers."""
+        """End a node's manager and its GM at once. Packets that come are taken from the wire, and nobody answers."""
         manager = self.managers[node]
         manager.ended = manager._master.ended = True
         self.dead.add(node)
 
     async def halt(self, node):
-        """A node's manager ends, and its card's processor does nothing any more: nothing is taken from the wire."""
+        """End a node's manager, and stop its card's processor: nothing is taken from the wire."""
         manager = self.managers[node]
         manager.ended = manager._master.ended = True
         await self.programs[node].processor._lock.acquire()
@@ -88,7 +89,7 @@ class Nodes:
         return found
 
     async def discarded(self, node):
-        """Packets that a node's card has thrown away for want of a buffer; its processor does nothing else any more."""
+        """Packets that a node's card has thrown away for want of a buffer. Its processor does nothing else any more."""
         if not self.nic.receive_wait_cycles:
             return None
         register = NIC_REGISTERS["DISCARDED"]
@@ -96,7 +97,7 @@ class Nodes:
         return register.unpack(await port.read(REGISTER_BASE + register.offset))["packets"]
 
     async def promised_mb_per_s(self, target):
-        """What the cards' registers let regulated flows of programs send into a node, in all."""
+        """The bandwidth that the cards' registers let regulated flows of programs send into a node, in all."""
         total = 0.0
         for node in range(len(self.hosts)):
             if node in self.dead:
@@ -114,7 +115,8 @@ class Nodes:
 
 
 class Stream:
-    """A flow that always has a message ready, and its receiver, which compares every byte; `bytes` that have come."""
+    """A flow that always has a message ready, and its receiver, which compares every byte. `bytes`: those that have
+    come."""
 
     def __init__(self, nodes, source, target, port, *, buffers=BUFFERS):
         self.nodes, self.source, self.target, self.number, self.buffers = nodes, source, target, port, buffers
@@ -160,7 +162,7 @@ class Stream:
 
 
 class Rate:
-    """Packets that cards dispatch: of each (source, source port) the cycles."""
+    """Packets that cards dispatch: the cycles of each (source, source port)."""
 
     def __init__(self, nodes):
         self.nodes, self.cycles = nodes, {}
@@ -178,8 +180,8 @@ class Rate:
 
 
 async def stuck(cluster, spec):
-    """A flow that is granted `spec["rates"]`, one after the other, beside messages to another port of the same node,
-    which has no receive token. One of these is aborted; the port of the other is closed."""
+    """A flow is granted `spec["rates"]`, one after the other, beside messages to another port of the same node, which
+    has no receive token. One of these is aborted; the port of the other is closed."""
     nodes = Nodes(cluster, gm={"close_ticks": 4000})
     rate = Rate(nodes)
     await nodes.manage()
@@ -219,7 +221,7 @@ async def stuck(cluster, spec):
 
 
 async def directed(cluster, spec):
-    """Puts and gets of many lengths and places; and such as go past the bounds, whatever the library says of them."""
+    """Puts and gets of many lengths and places; and some that go past the bounds, whatever the library says of them."""
     nodes = Nodes(cluster)
     a, b = [await nodes.hosts[node].open_port(0) for node in range(2)]
     length = spec["bytes"]
@@ -254,7 +256,7 @@ async def directed(cluster, spec):
 
 
 async def node_dies(cluster, spec):
-    """Node 2, with a reservation into node 1, dies in the middle of its messages; others want what it held."""
+    """Node 2, with a reservation into node 1, dies in the middle of its messages. Others want what it held."""
     nodes = Nodes(cluster, gm={"send_timeout_ticks": 20_000}, manager={"master": 0})
     rate = Rate(nodes)
     await nodes.manage()
@@ -307,9 +309,11 @@ async def node_dies(cluster, spec):
 
 
 async def managers_end(cluster, spec):
-    """Local managers end and are started again, one and then all; the master ends for good, and another one grants; all
-    the while a flow goes on. What cards let into node 1 is looked at. With `spec["forget"]` a manager that is started
-    again knows nothing of before."""
+    """Local managers end and are started again, one and then all. The master ends for good, and another one grants.
+
+    All the while a flow goes on. The bandwidth that cards let into node 1 is looked at. With `spec["forget"]` a manager
+    that is started again knows nothing of before.
+    """
     nodes = Nodes(cluster, manager={"master": 0})
     await nodes.manage()
     if spec["forget"]:

@@ -1,6 +1,6 @@
 """Mutants of mechanisms, each a change that is made inside the simulator's process before a point runs there.
 
-`MutantSimulator` runs an experiment's points with one of them. Nothing outside of the tests knows of it: a point's
+`MutantSimulator` runs an experiment's points with one of them. Nothing outside of the tests knows of it. A point's
 coroutine is run by `run_point`, which makes the change and runs the point's own.
 """
 
@@ -56,7 +56,7 @@ def _costs(**cycles: int) -> None:
 
 
 def _idts(change: Callable[[int], int], node: int | None = None) -> None:
-    """IDTs reach the card (of one node alone, where it is named) as `change` of what they should be."""
+    """Make IDTs reach the card (of one node alone, where it is named) as `change` of what they should be."""
     from lanikai.firmware.gm.sdma import Sdma
 
     right = Sdma.set_idt
@@ -88,7 +88,7 @@ def no_change_of_direction(spec: Mapping[str, Any]) -> None:
 
 @mutant
 def half_a_change_of_direction(spec: Mapping[str, Any]) -> None:
-    """It costs half of what it does."""
+    """A change between sending and receiving costs half of what it does."""
     _costs(packet_turn=122)
 
 
@@ -130,7 +130,7 @@ def node_1_has_twice_the_idts(spec: Mapping[str, Any]) -> None:
 
 @mutant
 def node_3_has_twice_the_idts(spec: Mapping[str, Any]) -> None:
-    """Another node's are."""
+    """Another node's flows are held to half of their rate."""
     _idts(lambda ticks: 2 * ticks, node=3)
 
 
@@ -306,7 +306,7 @@ def packets_are_charged_in_place_of_bytes(spec: Mapping[str, Any]) -> None:
 
 @mutant
 def bytes_are_charged_in_place_of_packets(spec: Mapping[str, Any]) -> None:
-    """A packet costs its flow what its bytes are, where packets are to be charged."""
+    """A packet costs its flow the charge of its bytes, where packets are to be charged."""
     from lanikai.firmware.gm.sdma import Sdma
 
     Sdma._charged = lambda self, flow, packet: (
@@ -342,7 +342,8 @@ def films_stop(spec: Mapping[str, Any]) -> None:
 
 @mutant
 def reservations_are_not_given_back(spec: Mapping[str, Any]) -> None:
-    """A premium flow's end is not told to the manager: in figure 5.12, where best-effort flows can end nevertheless."""
+    """A premium flow's end is not told to the manager. This is for figure 5.12, where best-effort flows can end
+    nevertheless."""
     from lanikai.sim.manager.client import BandwidthClient
 
     if spec["case"] != "two":
@@ -461,7 +462,7 @@ def a_doorbell_takes_longer_the_higher_its_channel(spec: Mapping[str, Any]) -> N
 
 @mutant
 def each_way_moves_other_bytes(spec: Mapping[str, Any]) -> None:
-    """What is sent depends on the way in which descriptors come to the card."""
+    """The bytes that are sent depend on the way in which descriptors come to the card."""
     import random
 
     right = random.Random.randbytes

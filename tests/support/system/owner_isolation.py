@@ -1,9 +1,9 @@
 """Two processes of one host, A and B, on a card with owners: A writes at random into all that is mapped for it.
 
 The coroutine `isolation` runs in the simulator. Node 0 has the processes, and firmware that serves descriptors from
-shadow windows, trusting nothing in them; node 1 takes the packets into its memory. B sends, receives and consumes
-completions as a program does, and checks everything; what belongs to B, and what belongs to nobody, is compared with a
-copy at the end.
+shadow windows, trusting nothing in them. Node 1 takes the packets into its memory. B sends, receives and consumes
+completions as a program does, and checks everything. The state of B, and the state of nobody, is compared with a copy
+at the end.
 """
 
 import numpy as np
@@ -14,13 +14,15 @@ from lanikai.hdl.packet import Header
 from lanikai.sim.models.host_bus import BusError
 
 A, B = 0, 1
-"""Owners. Channel, region and completion queue of a process have its number, too; A has channel 2 beside."""
+"""Owners. Channel, region and completion queue of a process have its number, too; A also has channel 2."""
 CHANNELS = {0: A, 1: B, 2: A}
 KEY = {A: 0x11, B: 0x22}
 VIRTUAL, REGION_BYTES = 0x10000, 0x2000
 FRAMES = {A: (8, 10), B: (9, 11)}
-"""Pages of host memory of each process' region, and of its page table and its ring of completions: so that an access
-that goes a page too far is a neighbour's."""
+"""Pages of host memory of each process' region, and of its page table and its ring of completions.
+
+They alternate, so that an access that goes a page too far is a neighbour's.
+"""
 TABLES, RINGS = {A: 0x1000, B: 0x1100}, {A: 0x2000, B: 0x3000}
 RING_LOG2 = 3
 SHADOWS, SHADOW_BYTES = {A: 0x400, B: 0x500}, 256
@@ -60,8 +62,11 @@ class Card:
 
 
 class Firmware(Card):
-    """Node 0's. Serves doorbells: descriptor `value % 16` of the shadow window of the channel's owner says what to
-    move, `to_host` or to node 1, and the owner's completion queue gets to know."""
+    """Node 0's firmware. It serves doorbells.
+
+    Descriptor `value % 16` of the shadow window of the channel's owner says what to move, `to_host` or to node 1. The
+    owner's completion queue gets to know.
+    """
 
     def __init__(self, cluster):
         super().__init__(cluster.nodes[0])
@@ -131,7 +136,7 @@ class Firmware(Card):
 
 
 class Receiver(Card):
-    """Node 1's: each packet into one place of memory, where `packet` looks at it."""
+    """Node 1's firmware: it puts each packet into one place of memory, where `packet` looks at it."""
 
     def __init__(self, cluster):
         super().__init__(cluster.nodes[1])
@@ -156,14 +161,14 @@ class Receiver(Card):
 
 
 class Process:
-    """What a process can do: write into its own page."""
+    """The powers of a process: it writes into its own page."""
 
     def __init__(self, cluster, number):
         self.number, self.host, self.rng = number, cluster.nodes[0].host, cluster.random
         self.described = {}  # what it has put into its shadow window, by offset
 
     async def write(self, offset, word):
-        """A word into the page; returns whether the card took it."""
+        """Write a word into the page. Returns whether the card took it."""
         try:
             await self.host.write(DOORBELL_BASE + 4096 * self.number + offset, word)
         except BusError:
@@ -177,7 +182,7 @@ class Process:
 
 
 async def attack(process, accesses, refused):
-    """A: any offset of the page, words at random, near to what means something to the card."""
+    """Act as A: write random words at any offset of the page, near to values that mean something to the card."""
     rng = process.rng
     for _ in range(accesses):
         part = rng.randrange(4)
@@ -202,7 +207,7 @@ async def attack(process, accesses, refused):
 
 
 async def work(process, memory, receiver, finished):
-    """B: sends, receives and consumes, until `finished`; everything has to be right. Returns how many."""
+    """Act as B: send, receive and consume, until `finished`; everything has to be right. Returns how many."""
     rng, count, index = process.rng, 0, 0
     while not finished() or count < 10:
         slot, size = rng.randrange(16), rng.randrange(4, LONGEST + 1, 4)
@@ -235,13 +240,13 @@ async def work(process, memory, receiver, finished):
 
 
 def translate(process, address):
-    """Where a virtual address is in host memory."""
+    """The place in host memory of a virtual address."""
     page, offset = divmod(address - VIRTUAL, 4096)
     return FRAMES[process][page] << 12 | offset
 
 
 async def isolation(cluster, spec):
-    """`spec["accesses"]` of A's beside B's work. Returns what has happened."""
+    """`spec["accesses"]` of A's beside B's work. Returns the events."""
     node = cluster.nodes[0]
     memory = node.host.memory
     generator = np.random.default_rng(cluster.seed)

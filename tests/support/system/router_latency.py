@@ -8,7 +8,7 @@ FLITS = (1, 10, 40)
 
 
 def network(flit_bits, delay_cycles, ahead):
-    """Small buffers: 6 flits are what a stream without a gap needs, 2 more a register of the wire."""
+    """A mesh with small buffers: a stream without a gap needs 6 flits, and 2 more for each register of the wire."""
     link = LinkConfig(flit_bits=flit_bits, hop_bits=3, delay_cycles=delay_cycles)
     depth = 6 + 2 * delay_cycles
     router = RouterConfig(
@@ -18,9 +18,11 @@ def network(flit_bits, delay_cycles, ahead):
 
 
 async def every_path(session):
-    """Sends a packet of each length from every node to every node, itself included. Returns the list of
-    (source, destination, flits, cycles to the head, cycles to the tail), from the cycle in which the head is
-    on the first link."""
+    """Send a packet of each length from every node to every node, itself included.
+
+    Returns the list of (source, destination, flits, cycles to the head, cycles to the tail), from the cycle in which
+    the head is on the first link.
+    """
     net = network(session.spec["flit_bits"], session.spec["delay_cycles"], session.spec["ahead"])
     bits = net.router.link.flit_bits
     nodes = range(len(net.nodes))

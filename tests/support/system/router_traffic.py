@@ -1,5 +1,4 @@
-"""Random traffic of all nodes and lanes through a network, run inside the simulator by
-`test_router_traffic.py`."""
+"""Random traffic of all nodes and lanes through a network, run inside the simulator by `test_router_traffic.py`."""
 
 import random
 from collections import deque
@@ -81,18 +80,18 @@ MEMBERS = ("payload", "valid", "credit_vl", "credit_valid")
 NOWHERE = 7
 """A port that no router has, and a node that is not there."""
 DATA_VLS = 4
-"""Traffic is on the VLs below, at most."""
+"""Number of VLs with traffic, at most: those below it."""
 FROZEN = range(3000, 4000)
 """Cycles in which no node takes a flit while all send: the network fills up and stands still."""
 REGIME_CYCLES = 250
-"""After so many cycles each node draws new chances to send and to stall."""
+"""Cycles after which each node draws new chances to send and to stall."""
 STALLS = (0.0, 0.0, 0.0, 0.3, 0.8, 1.0)
 GAPS = (0.0, 0.0, 0.3, 0.9)
 
 
 def body_word(number, index, source=0, destination=0):
-    """Data of a body flit: its packet's number, its index, and noise that depends on both; the first one is
-    the second half of the header."""
+    """Data of a body flit: its packet's number, its index, and noise that depends on both. The first one is the second
+    half of the header."""
     if index == 1:
         return number << 32 | source << 10 | destination
     return (number << 32 | index) ^ (number * 0x9E3779B97F4A7C15 + index * 0xC2B2AE3D27D4EB4F) % (1 << 64)
@@ -113,8 +112,8 @@ class Node:
 
 
 async def agent(session, network, router, counts):
-    """The agent of a router: it rewrites VL tables all the time, and tells senders of packets that were thrown
-    away, on VL 15."""
+    """The agent of a router. It rewrites VL tables all the time, and tells senders of packets that were thrown away, on
+    VL 15."""
     chance, port = random.Random(router), RouterAgent(session.clock, network.router, router)
     while not counts["stop"]:
         await session.clock.sleep(chance.randint(1, 60))
@@ -144,11 +143,15 @@ async def agent(session, network, router, counts):
 
 
 async def random_traffic(session):
-    """`spec["cycles"]` of traffic and then a drain, each node's stalls and load changing all the time. Every
-    packet must come whole, unharmed, on a VL that its service level allows and in order where the network
-    promises it; packets to nowhere must be dropped, counted and, where there are agents, reported to their
-    senders; while all receivers are stopped nothing may change on a link, and then all must drain; at the end
-    all credits must be home. Returns what was seen."""
+    """Run `spec["cycles"]` of traffic and then a drain, each node's stalls and load changing all the time. Returns what
+    was seen.
+
+    - Every packet must come whole, unharmed, on a VL that its service level allows, and in order where the network
+      promises it.
+    - Packets to nowhere must be dropped, counted and, where there are agents, reported to their senders.
+    - While all receivers are stopped nothing may change on a link, and then all must drain.
+    - At the end all credits must be home.
+    """
     network = NETWORKS[session.spec["network"]]
     config, link = network.router, network.router.link
     by_hops, any_vl = config.routing == "source", config.vl_selection == "any"

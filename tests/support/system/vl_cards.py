@@ -1,4 +1,4 @@
-"""Firmware for a card that sends on every VL as fast as its queues have room, and one that takes what comes."""
+"""Firmware for a card that sends on every VL as fast as its queues have room, and one that takes all that comes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from lanikai.sim.inside import native_api
 
 BYTES = 608
 SLOT, SLOTS = 0x400, 8
-"""Bytes of a place for a packet in the SRAM, and places for each VL: more than a queue has entries and the engine
-holds, so that none is written over before it has left."""
+"""Bytes of a place for a packet in the SRAM, and places for each VL.
+
+There are more places than a queue has entries and the engine holds, so that none is written over before it has left.
+"""
 RECEIVE = 0x20000
 SOURCE, TARGET = 0x10000, 0x40000
 
@@ -49,9 +51,16 @@ class Firmware:
 
 
 async def exchange(cluster, spec):
-    """Node 0 sends `spec["packets"][vl]` packets on each VL to node 1, where VL `spec["held"]` is held until
-    `spec["until"]` packets of the others have come. Returns (vl, sequence) of each packet as it came, whether the
-    bytes are right, what was held in the end of that time, and the credits that are out at the end."""
+    """Node 0 sends `spec["packets"][vl]` packets on each VL to node 1. There VL `spec["held"]` is held until
+    `spec["until"]` packets of the others have come.
+
+    Returns:
+
+    - (vl, sequence) of each packet as it came;
+    - whether the bytes are right;
+    - what was held in the end of that time;
+    - the credits that are out at the end.
+    """
     vls, wanted = cluster.config.nic.link.vls, spec["packets"]
     sender, receiver = Firmware(cluster.nodes[0]), Firmware(cluster.nodes[1])
     memory, target = cluster.nodes[0].host.memory, cluster.nodes[1].host.memory

@@ -31,8 +31,8 @@ async def pair(drivers, *, entries=16, stall=False):
 
 
 async def messages(cluster, spec):
-    """`spec["bursts"]` bursts of `spec["burst"]` messages from 0 to 1, posted with one doorbell each burst, received
-    into buffers over page ends; the receiver blocks, the sender spins. Returns what it has cost."""
+    """Send `spec["bursts"]` bursts of `spec["burst"]` messages from 0 to 1, posted with one doorbell each burst,
+    received into buffers over page ends. The receiver blocks, the sender spins. Returns the costs."""
     programs, drivers = start_kit(cluster, WorkQueueConfig(descriptors=spec["descriptors"]))
     (sender, sent_queue, out), (receiver, arrived, into) = await pair(drivers)
     size, burst, rng = spec["bytes"], spec["burst"], cluster.random
@@ -78,8 +78,11 @@ async def messages(cluster, spec):
 
 
 async def silent(cluster, spec):
-    """`messages` with silences in between; beside what they give the end, every register that can be read without an
-    effect, and the cycles that were passed over."""
+    """Do as `messages`, with silences in between.
+
+    Returns, beside its results, the end, every register that can be read without an effect, and the cycles that were
+    passed over.
+    """
     found = await messages(cluster, spec)
     await cluster.clock.sleep(spec["silence_cycles"])
     names = [
@@ -97,7 +100,7 @@ async def silent(cluster, spec):
 
 
 async def refusals(cluster, spec):
-    """What processes may not do, on node 0: A (owner 1) and B (owner 2)."""
+    """The acts that are forbidden to processes, on node 0: A (owner 1) and B (owner 2)."""
     _, drivers = start_kit(cluster, WorkQueueConfig(descriptors="shadow", queue_entries=2))
     (a, told, out), (there, arrived, into) = await pair(drivers)
     b = await Process.open(drivers[0])
@@ -189,7 +192,7 @@ async def mistakes(cluster, spec):
             errors[name] = str(error)
 
     async def message(channel, offset):
-        """One of a word. Returns what comes, and its number."""
+        """Send a message of a word. Returns the event that comes, and its number."""
         await into.receive.post(target)
         await channel.send.post(source, offset=offset, length=4)
         number, _ = unpack_descriptor_number((await told.wait()).descriptor)
@@ -223,8 +226,8 @@ async def mistakes(cluster, spec):
 
 
 async def ringing(cluster, spec):
-    """A process that never stops ringing, beside another one of the same card that sends `spec["messages"]`. Returns
-    how many came, and how often the first one rang."""
+    """A process never stops ringing, beside another one of the same card that sends `spec["messages"]`. Returns how
+    many came, and how often the first one rang."""
     _, drivers = start_kit(cluster)
     (a, told, out), (there, arrived, into) = await pair(drivers)
     b = await Process.open(drivers[0])
@@ -258,7 +261,7 @@ async def ringing(cluster, spec):
 
 
 async def overrun(cluster, spec):
-    """A sender that looks at its completions too late."""
+    """A sender looks at its completions too late."""
     _, drivers = start_kit(cluster)
     (a, _, _), (there, arrived, into) = await pair(drivers)
     told = await a.completion_queue(2)
@@ -286,7 +289,9 @@ async def overrun(cluster, spec):
 
 async def remake(cluster, spec):
     """A completion queue that lives is made anew while messages are told there, `waits` cycles after they were posted.
-    Returns for each time the numbers that were told after that of those posted before, and of those posted since."""
+
+    Returns for each time the numbers that were told after that of those posted before, and of those posted since.
+    """
     _, drivers = start_kit(cluster)
     (a, _, _), (there, arrived, into) = await pair(drivers)
     told = await a.completion_queue(16, batch=2, lag_cycles=200)
@@ -321,7 +326,7 @@ async def remake(cluster, spec):
 
 
 async def both_ways(cluster, spec):
-    """As many messages as the queues hold, both ways at once. Returns how many came to each."""
+    """Send as many messages as the queues hold, both ways at once. Returns how many came to each."""
     programs, drivers = start_kit(cluster, WorkQueueConfig(descriptors="tailgated", queue_entries=16))
     ends = await pair(drivers, entries=32)
     size, count = spec["bytes"], spec["messages"]
@@ -375,7 +380,7 @@ async def costs(cluster, spec):
 
 
 async def strangers(cluster, spec):
-    """B (node 0) and R (node 1) are connected with each other. C, on B's host, and D, on R's own, name R's channel; so
+    """B (node 0) and R (node 1) are connected with each other. C, on B's host, and D, on R's own, name R's channel. So
     does a packet that has come to the wrong node, and one that is no message."""
     programs, drivers = start_kit(cluster)
     (b, told, out), (r, arrived, into) = await pair(drivers)
@@ -412,7 +417,8 @@ async def strangers(cluster, spec):
 
 async def slow_consumer(cluster, spec):
     """B's queue stalls, and B looks late. A rings its own doorbell `spec["rings"]` times meanwhile, more often than the
-    card's queue holds, and the driver registers memory for it. Returns what B has reaped, and when all had ended."""
+    card's queue holds, and the driver registers memory for it. Returns the completions that B has reaped, and when all
+    had ended."""
     programs, drivers = start_kit(cluster)
     (b, told, out), (_, _, into) = await pair(drivers, entries=4, stall=True)
     a = await Process.open(drivers[0])
@@ -445,7 +451,7 @@ async def slow_consumer(cluster, spec):
 
 
 async def never_looks(cluster, spec):
-    """A trusted process whose queue stalls never looks at it: the run ends, and says who waits for what."""
+    """A trusted process never looks at its queue, which stalls: the run ends, and says who waits for what."""
     _, drivers = start_kit(cluster)
     (b, _, out), _ = await pair(drivers, entries=4, stall=True)
     source = await b.allocate(16)
@@ -483,7 +489,7 @@ async def broken_ring(cluster, spec):
 
 
 async def rung_while_sending(cluster, spec):
-    """Doorbells of a queue that come while its message is on its way: each descriptor is sent once."""
+    """Doorbells of a queue come while its message is on its way: each descriptor is sent once."""
     programs, drivers = start_kit(cluster)
     (a, told, out), _ = await pair(drivers)
     source = await a.allocate(128)
