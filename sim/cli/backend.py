@@ -1,4 +1,4 @@
-"""What builds and runs for the commands."""
+"""The backend that builds and runs for the commands."""
 
 from __future__ import annotations
 

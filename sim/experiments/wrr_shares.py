@@ -5,9 +5,8 @@ becomes a weight W_v (`lanikai.hdl.weights`: yum-2006 3.3, with its truncation) 
 router's agent writes the weights, of idle VLs too, before the traffic starts. Flits that reach node 0 in a window of
 whole frames are counted by VL.
 
-Beside sets of VLs that send all the time there are points in which something happens under load, before the window. The
-heaviest VL stops (`leaves`), or stops and starts again (`returns`), or the agent writes the weights in reverse order
-(`rewritten`).
+Beside sets of VLs that send all the time there are points with an event under load, before the window. The heaviest VL
+stops (`leaves`), or stops and starts again (`returns`), or the agent writes the weights in reverse order (`rewritten`).
 
 **Link rate.** At a flit a cycle all that crosses leaves, so the shares are those of the crossbar outputs. On a slower
 link VLs pile up behind it, and the shares are those of the link's arbiter.
@@ -47,8 +46,7 @@ VARIANTS = {
     "iba": "table_iba",
     "deficit": "deficit",
 }
-"""The arbiter of each variant. `iba` and `deficit` take the weights of the small frame: `iba` in units of 64 bytes,
-`deficit` as quanta of so many packets."""
+"""The arbiter of each variant. `iba` takes the small frame's weights in units of 64 bytes, `deficit` as packets."""
 BY_PACKET = ("iba", "deficit")
 """Variants whose turns end with packets."""
 QUICK_LARGE_FRAME = 640
@@ -64,11 +62,8 @@ WARMUP_CYCLES = 3000
 EVENTS = ("leaves", "returns", "rewritten")
 """Events that may happen under load, with all VLs active before."""
 RETURN_CYCLES = 400
-"""Time from the event `returns` to the window.
-
-Setting the class of every node takes up to 200 cycles, the first flits some 20 more. The time is no longer, so that
-what a VL might make up for, or lose, falls into the window.
-"""
+"""Time from the event `returns` to the window. The class of every node takes up to 200 cycles, the first flits some 20.
+It is no longer, so that a VL's making up for its absence, or loss by it, falls into the window."""
 REWRITE_CYCLES = 3000
 """Time to write and commit a table everywhere: 128 entries of some cycles each, and twice `TABLE_CYCLES`."""
 TABLE_CYCLES = 400
@@ -196,8 +191,7 @@ class WrrSharesParameters(Config):
         return table_entries(self.weights(variant, size)[::order])
 
     def subsets(self, size: Size) -> list[tuple[int, ...]]:
-        """Sets of active VLs. In the quick size they are: all, all but the last, the first and the last, and the
-        last."""
+        """Sets of active VLs. The quick size has: all, all but the last, the first and the last, and the last."""
         vls = range(len(self.bandwidths))
         if size == "quick":
             return list(dict.fromkeys([tuple(vls), tuple(vls[:-1]), (0, vls[-1]), (vls[-1],)]))
@@ -289,15 +283,10 @@ class WrrShares(Experiment):
     def results(
         self, parameters: WrrSharesParameters, point: Point, measured: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The results. By VL, with 0 for idle ones:
+        """The results. Those by VL have 0 for idle ones.
 
-        - `accepted_flits`;
-        - `share`: part of all accepted flits.
-        - `weight_share`: the share by the weights of the active VLs.
-        - `bandwidth_share`: the share by their bandwidths, without truncation.
-
-        Of all VLs:
-
+        - `accepted_flits`, `share`: by VL, the flits, and their part of all accepted flits.
+        - `weight_share`, `bandwidth_share`: by VL, the share by the active VLs' weights, or untruncated bandwidths.
         - `largest_error`: relative, of `share` against `weight_share`.
         - `link_use`: accepted flits, as a part of what the link can carry.
         """
@@ -344,8 +333,7 @@ class WrrShares(Experiment):
         return claims
 
     def plot(self, parameters: WrrSharesParameters, outcomes: Sequence[Outcome], figure: Figure) -> None:
-        """Draw a panel for each variant: a bar a point, of the VLs' shares. Lines stand where the weights would have
-        them end."""
+        """Draw a panel a variant: a bar a point, of the VLs' shares; lines where they end by the weights."""
         variants = list(dict.fromkeys(one.point.parameters["variant"] for one in outcomes))
         columns = min(2, len(variants))
         # All have the same points: labels below the last of a column, if each column is as long.
@@ -377,8 +365,7 @@ class WrrShares(Experiment):
 
 
 async def measure(system: TrafficNetwork, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one point: what node 0 accepted of each VL in the window (flits, by the VL's number as text), and the
-    window's cycles."""
+    """Run one point: the flits that node 0 accepted of each VL in the window (by number, as text), and its cycles."""
     await system.start_nodes()
     await system.agent(0).write_tables(high=[], low=[tuple(row) for row in spec["table"]])
     await system.clock.sleep(TABLE_CYCLES)
@@ -400,7 +387,7 @@ async def measure(system: TrafficNetwork, spec: Mapping[str, Any]) -> dict[str, 
 
 
 async def _change(system: TrafficNetwork, spec: Mapping[str, Any], leaver: ClassSetup) -> None:
-    """The event, when all VLs have sent for a while."""
+    """Bring the event about, when all VLs have sent for a while."""
     await system.clock.sleep(system.config.traffic.clear_cycles + spec["settled_cycles"])
     if spec["event"] == "rewritten":
         await system.agent(0).write_tables(high=[], low=[tuple(row) for row in spec["new_table"]])

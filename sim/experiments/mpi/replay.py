@@ -170,7 +170,7 @@ def _read(paths: Sequence[Path | str], messages: int) -> list[Trace]:
 
 
 def _peak_mb_per_s(message_bytes: int) -> float:
-    """What a rank of these experiments can do with messages of such a length."""
+    """The bandwidth that a rank of these experiments can reach with messages of such a length."""
     from ...host.config import HostConfig
     from ...host.mpi.config import MpiConfig, MpiCosts
     from ...host.mpi.estimate import peak_mb_per_s
