@@ -46,7 +46,7 @@ VARIANTS = {
     "iba": "table_iba",
     "deficit": "deficit",
 }
-"""The arbiter of each variant. `iba` takes the small frame's weights in units of 64 bytes, `deficit` as packets."""
+"""Arbiter of each variant. `iba` takes the small frame's weights in 64-byte units, `deficit` as quanta in packets."""
 BY_PACKET = ("iba", "deficit")
 """Variants whose turns end with packets."""
 QUICK_LARGE_FRAME = 640
@@ -62,8 +62,8 @@ WARMUP_CYCLES = 3000
 EVENTS = ("leaves", "returns", "rewritten")
 """Events that may happen under load, with all VLs active before."""
 RETURN_CYCLES = 400
-"""Time from the event `returns` to the window. The class of every node takes up to 200 cycles, the first flits some 20.
-It is no longer, so that a VL's making up for its absence, or loss by it, falls into the window."""
+"""Time from the event `returns` to the window. Setting every node's class takes up to 200 cycles, the first flits some
+20 more. It is no longer, so that what a VL might make up for, or lose, falls into the window."""
 REWRITE_CYCLES = 3000
 """Time to write and commit a table everywhere: 128 entries of some cycles each, and twice `TABLE_CYCLES`."""
 TABLE_CYCLES = 400
