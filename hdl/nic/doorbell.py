@@ -1,4 +1,4 @@
-"""Doorbells: words that host processes write into their pages, and how the firmware gets to see them."""
+"""Doorbells: words that host processes write into their pages, and that the firmware reads."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ QUEUE_WORD_BITS = 21
 
 
 def ring_layout(config: NicConfig) -> data.StructLayout:
-    """A doorbell write: channel and low bits of its word; whose page it came by, if there are owners; whether it
-    is a receive doorbell, if there are such."""
+    """A doorbell write: channel and low bits of its word.
+
+    With owners it has the owner of the page by which it came. With receive doorbells it says whether it is one.
+    """
     fields = {"channel": unsigned(CHANNEL_BITS), "word": unsigned(WORD_BITS)}
     if config.receive_doorbells != "none":
         fields["receive"] = unsigned(1)
@@ -48,7 +50,7 @@ def queue_layout() -> data.StructLayout:
 
 
 def assign_layout() -> data.StructLayout:
-    """What a channel is: `open` to the writes of `owner`, and of which priority `level`."""
+    """The assignment of a channel: whether it is `open`, to the writes of which `owner`, and its priority `level`."""
     return data.StructLayout({"channel": CHANNEL_BITS, "owner": OWNER_BITS, "level": CLASS_BITS, "open": 1})
 
 
@@ -57,37 +59,40 @@ class Doorbell(wiring.Component):
 
     Members:
 
-    - `ring` (in, stream of `ring_layout`): a write. Held off while its queue is full: the write waits on the
-      bus, so a doorbell is never lost, and order is that of arrival.
-    - `refused` (out): the channel of `ring` does not exist, or is not open to the owner of the page that the
-      write came by. Such a write is taken at once, counted and forgotten. `refusals` (out, 32): how many,
-      since reset, modulo 2^32.
+    - `ring` (in, stream of `ring_layout`): a write. It is held off while its queue is full. The write then waits on the
+      bus, so a doorbell is never lost, and the order is that of arrival.
+    - `refused` (out): the channel of `ring` does not exist, or is not open to the owner of the page by which the write
+      came. Such a write is taken at once, counted and forgotten.
+    - `refusals` (out, 32): refused writes since reset, modulo 2^32.
     - `pending` (out): a doorbell waits to be seen.
-    - `waiting` (out): how many: entries of all queues; polled, 1 if any.
-    - `head` (out, `queue_layout`), `head_valid` (out), `pop` (in): the queue's oldest entry; `pop` takes it
-      at the end of the cycle (nothing happens if there is none). Polled: never valid.
-    - `select` (in, 10), `word` (out, 31), `word_valid` (out), `take` (in): the word that the selected
-      channel's host wrote last, and whether it came since the last `take`. A write in the cycle of a `take`
-      stays valid: the taker got the word before it. Queued: never valid.
+    - `waiting` (out): entries of all queues; if doorbells are polled, 1 if any waits.
+    - `head` (out, `queue_layout`), `head_valid` (out): the queue's oldest entry; never valid if doorbells are polled.
+    - `pop` (in): takes that entry at the end of the cycle; nothing happens if there is none.
+    - `select` (in, 10): a channel.
+    - `word` (out, 31): the word that the selected channel's host wrote last.
+    - `word_valid` (out): that word came since the last `take`; never valid if doorbells are queued.
+    - `take` (in): takes the word. A write in the cycle of a `take` stays valid: the taker got the word before it.
 
     With `owners` or more than one of `doorbell_classes`:
 
-    - `assign` (in, `assign_layout`), `assigns` (in): from the next cycle on a channel is as `assign` says.
-      After power-up no channel is open and all are of level 0; a reset leaves this as it is.
+    - `assign` (in, `assign_layout`), `assigns` (in): from the next cycle on a channel is as `assign` says. After
+      power-up no channel is open and all are of level 0; a reset leaves this as it is.
 
-    With `receive_doorbells` each channel has two doorbells. "merged": both kinds are in one queue, and the
-    top bit of the entry's word says that it is a receive doorbell; polled, each has a word of its own, and
-    `select` an eleventh bit that chooses it. "separate": they have queues of their own, for two processors
-    that do not wait for each other; `receive_head`, `receive_head_valid`, `receive_pop` and `receive_pending`
-    are those of the receive queue, `head` to `pop` and `pending` of the send queue.
+    With `receive_doorbells` each channel has two doorbells:
+
+    - "merged": both kinds are in one queue, and the top bit of the entry's word says that it is a receive doorbell. If
+      doorbells are polled, each has a word of its own, and an eleventh bit of `select` chooses it.
+    - "separate": they have queues of their own, for two processors that do not wait for each other. `receive_head`,
+      `receive_head_valid`, `receive_pop` and `receive_pending` are those of the receive queue. `head`, `head_valid`,
+      `pop` and `pending` are those of the send queue.
 
     Priority classes (yum-2006 3.2, "a queue for each traffic class"): each level has a queue of
-    `doorbell_queue_entries`, and the head is that of the highest level that has one. Within a level, order is
-    that of arrival. A bus is in order too: a write that waits for its level's queue holds those behind it.
+    `doorbell_queue_entries`. The head is that of the highest level that has one. Within a level the order is that of
+    arrival. A bus is in order too: a write that waits for its level's queue holds those behind it.
 
     Latency: `ring` to `pending`, `word_valid` one cycle; to `head_valid` two (the queue's memory is read
-    synchronously), three with `config.pipelined` (`RegisteredFifo`). Throughput: a write and a pop a cycle; after a
-    pop from a full queue a write is taken in the next cycle, pipelined in one or two. Reset: none waits; words are
+    synchronously), three with `config.pipelined` (`RegisteredFifo`). Throughput: a write and a pop a cycle. After a pop
+    from a full queue a write is taken in the next cycle, pipelined in one or two. Reset: no doorbell waits; words are
     kept but not valid.
     """
 
@@ -144,7 +149,7 @@ class Doorbell(wiring.Component):
         return m
 
     def _table(self, m: Module) -> data.View:
-        """What the channel of `ring` is."""
+        """The assignment of the channel of `ring`."""
         fields = {name: field.width for name, field in assign_layout() if name != "channel"}
         layout = data.StructLayout(fields)
         m.submodules.table = table = memory.Memory(shape=layout, depth=self.config.channels, init=[])

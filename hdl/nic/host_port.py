@@ -24,8 +24,10 @@ from .sram import SramPortSignature
 __all__ = ["SHADOW_LAYOUT", "HostPort", "Resp"]
 
 SHADOW_LAYOUT = data_layouts.StructLayout({"owner": OWNER_BITS, "address": 20, "bytes": PART_BITS + 1})
-"""A shadow window: `bytes` of the SRAM from `address` on, which `owner` may write. It is of whole words: the low two
-bits of either are not looked at, so it never has more than `bytes`."""
+"""A shadow window: `bytes` of the SRAM from `address` on, which `owner` may write.
+
+It is of whole words: the low two bits of either are not looked at, so it never has more than `bytes`.
+"""
 
 
 class Resp(IntEnum):
@@ -48,30 +50,42 @@ class HostPort(wiring.Component):
     - `ring` (out, stream of `ring_layout`), `refused` (in): doorbell writes, to `Doorbell`.
     - `moved` (out): a transfer on one of the bus's channels in this cycle.
 
-    In a card without owners a page of the doorbell window is a channel's, and a write anywhere in it rings its
-    doorbell (with receive doorbells: in the upper half, its receive doorbell). With `owners` page `i` is that
-    of owner `i`, and the operating system maps it into one process: so a page says who writes
-    (nagar-thesis-2001 4.2.3: "the protection domain is a process", and all its doorbells are on one page).
-    Its parts, of 1024 bytes, take a word each wherever it is written:
+    - `consume` (out, stream of `CONSUME_LAYOUT`), `consume_refused` (in), only with completion queues: writes of part
+      2.
+    - `shadow` (in, `SHADOW_LAYOUT`), `shadows` (in), only with shadow windows: a window is written when `shadows` is
+      up.
 
-    - 0: send doorbell; bits 9:0 channel, 31:10 the doorbell's word. 1: receive doorbell, in cards that have
-      them.
-    - 2: completion queue (5:0): bit 15 arms, 31:16 is the index before which all is consumed. To `consume`
-      (out, stream of `CONSUME_LAYOUT`), and refused if `consume_refused` (in) is up.
-    - 3: shadow window: the bytes of it that `shadow` (in, `SHADOW_LAYOUT`; written when `shadows` is up) has
-      given to the owner, and which the write cannot leave. After power-up none has any.
+    In a card without owners a page of the doorbell window is a channel's, and a write anywhere in it rings the
+    channel's doorbell. With receive doorbells a write in the upper half rings its receive doorbell.
+
+    With `owners` page `i` is that of owner `i`, and the operating system maps it into one process. So a page says who
+    writes. In nagar-thesis-2001 4.2.3 "the protection domain is a process", and all its doorbells are on one page. Its
+    parts, of 1024 bytes, take a word each wherever it is written:
+
+    - 0: send doorbell. Bits 9:0 are the channel, 31:10 the doorbell's word.
+    - 1: receive doorbell, in cards that have them, with the same bits.
+    - 2: completion queue. Bits 5:0 are the queue, bit 15 arms, 31:16 is the index before which all is consumed. The
+      write goes to `consume`, and is refused if `consume_refused` is up.
+    - 3: shadow window: the bytes that `shadow` has given to the owner, and which the write cannot leave. After power-up
+      no owner has any.
 
     The SRAM window and the registers are for the driver: they are on no page that is mapped into a process.
 
-    Answers are OKAY, or SLVERR for an access that did nothing: an address with nothing behind it, a doorbell
-    that is refused (counted by `Doorbell`), a doorbell read, a register or doorbell write
-    without all four strobes. A write to a register that software may only read is OKAY and does nothing.
+    Answers are OKAY. An access that did nothing is answered with SLVERR:
 
-    Throughput: one write and one read at a time, beside each other. Latency: `awready` and `wready` are up until
-    their half of a write has come, in any order, and again once it has been done; `bvalid` comes two cycles after
-    the later half, more if the SRAM is busy. A doorbell write to a full queue is done when the queue has room: the
-    next write waits on the bus behind it, reads do not. `rvalid` comes three cycles after the address, more if the
-    SRAM is busy; of an SRAM write and read at the same time the write goes first. Valid signals stay up, and their
+    - an address with nothing behind it
+    - a doorbell that is refused (counted by `Doorbell`)
+    - a doorbell read
+    - a register or doorbell write without all four strobes
+
+    A write to a register that software may only read is OKAY and does nothing.
+
+    Throughput: one write and one read at a time, beside each other. Latency: `bvalid` comes two cycles after the later
+    half of a write, more if the SRAM is busy. `rvalid` comes three cycles after the address, more if the SRAM is busy.
+
+    `awready` and `wready` are up until their half of a write has come, in any order, and again once it has been done. A
+    doorbell write to a full queue is done when the queue has room. The next write waits on the bus behind it, reads do
+    not. If an SRAM write and an SRAM read come at the same time the write goes first. Valid signals stay up, and their
     payload stays, until they are taken. Reset: nothing is under way.
     """
 
@@ -104,7 +118,7 @@ class HostPort(wiring.Component):
         lanes = self.config.word_bytes // 4
         low = 2 + lane_bits(self.config)
         write_address, write_data, write_mask = Signal.like(host.awaddr), Signal(32), Signal(4)
-        # Where in the SRAM a write goes.
+        # The address in the SRAM to which a write goes.
         self._write_at = Signal.like(host.awaddr) if self.config.shadow_windows else write_address
         read_address = Signal.like(host.araddr)
         write_sram, read_sram = Signal(), Signal()
@@ -205,8 +219,10 @@ class HostPort(wiring.Component):
     ) -> None:
         """A write into the page of an owner.
 
-        `rings`: what rings a doorbell; `window`: the owner's shadow window; `ends`: an SRAM write is wanted, the
-        write is done, and it did something."""
+        - `rings`: the signals that ring a doorbell.
+        - `window`: the owner's shadow window.
+        - `ends`: an SRAM write is wanted, the write is done, and it did something.
+        """
         sram, done, good = ends
         m.d.comb += done.eq(1)
         with m.Switch(address[PART_BITS : (DOORBELL_PAGE_BYTES - 1).bit_length()]):
@@ -252,7 +268,7 @@ class HostPort(wiring.Component):
         return read.data
 
     def _read(self, m: Module, address: Signal, sram: Signal, sram_taken: Signal) -> None:
-        """`sram_taken`: a write has the SRAM port in this cycle."""
+        """Adds the read side. `sram_taken`: a write has the SRAM port in this cycle."""
         host, bank = self.host, self.registers
         lane = address[2 : 2 + lane_bits(self.config)]
         with m.If(host.rvalid & host.rready):

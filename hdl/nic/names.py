@@ -1,7 +1,7 @@
-"""Names in commands: what the processor's registers may speak of, and of how many of each the card has.
+"""Names in commands: the things that the processor's registers may name, and how many of each the card has.
 
-A command that names a thing which is not there is refused and counted (`REFUSED` of `nic.rdl`), whatever the register:
-no block sees it, and none can cut a number to the bits that it has and take another thing for it.
+A command that names a thing which is not there is refused and counted (`REFUSED` of `nic.rdl`), whatever the register.
+No block sees it. So none can cut a number to the bits that it has and take another thing for it.
 """
 
 from __future__ import annotations
@@ -47,14 +47,19 @@ NAMES: Mapping[str, tuple[Name, ...]] = {
         Name(field="entry", things="vl_table_entries"),
     ),
 }
-"""The names in each command. ACCESS_TAG and COMPLETION_POST are not here: what they name wrongly ends with a status of
-its own (`CompletionStatus.NO_REGION`), or is counted as an entry lost (COMPLETION_DROPPED). DOORBELL_SELECT starts
-nothing: a word that is not there is shown as not valid."""
+"""The names in each command. These commands are not here:
+
+- ACCESS_TAG: an access of a region that is not there ends with a status of its own (`CompletionStatus.NO_REGION`).
+- COMPLETION_POST: a post to a queue that is not there is counted as an entry lost (COMPLETION_DROPPED).
+- DOORBELL_SELECT: it starts nothing, and a word that is not there is shown as not valid.
+"""
 
 
 def active_names(registers: Mapping[str, Register], config: NicConfig) -> dict[str, list[tuple[Name, int]]]:
-    """The names that a card with these `registers` must look at, by command, and how many things there are of each:
-    not those whose every number names something."""
+    """The names that a card with these `registers` must look at, by command, and how many things there are of each.
+
+    A name whose every number names something is left out.
+    """
 
     def has(field: str, command: str) -> bool:
         register, _, name = field.rpartition(".")

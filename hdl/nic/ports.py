@@ -1,4 +1,4 @@
-"""The NIC's ports and address maps: what the processor and the host see, and the signature of the whole card."""
+"""The NIC's ports and address maps, as the processor and the host see them, and the signature of the whole card."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ REGISTER_BASE = 0x100000
 """Registers: `nic.rdl` in the processor's map, `host.rdl` in the host's."""
 DOORBELL_BASE = 0x400000
 """First doorbell page, in the host's map alone; channel `c` is at `DOORBELL_BASE + c * DOORBELL_PAGE_BYTES`.
-A 32-bit write anywhere in the page rings it."""
+
+A 32-bit write anywhere in the page rings the channel's doorbell.
+"""
 DOORBELL_PAGE_BYTES = 4096
 """A page of the host's MMU, so that a process is given its own channels and no others."""
 HOST_ADDRESS_BITS = 23
@@ -45,15 +47,18 @@ class NicSignature(wiring.Signature):
     - `tx` (out, `LinkSignature`), `rx` (in, `LinkSignature`): the network link.
     - `dma` (out, `Axi4Signature`): AXI4 master onto host memory.
     - `host` (in, `Axi4LiteSignature`): registers, SRAM window and doorbell pages for the host.
-    - `processor` (in, `ProcessorSignature`): the NIC processor's port. `processor_1`: the second one's, if there are
-      two.
+    - `processor` (in, `ProcessorSignature`): the NIC processor's port.
+    - `processor_1` (in, `ProcessorSignature`), only with two processors: the second one's port.
     - `interrupt` (out): the host's interrupt line.
-    - `activity` (out): something moved in this cycle (a flit, a bus beat, a processor access): for the watchdog.
-    - only if `skippable`, for a simulator that passes over cycles in which nothing happens: `clock` (out,
-      `rtc.clock_layout`), where the RTC stands; `set_clock` (in), `clock_set` (in, `rtc.clock_layout`): at the
-      end of the cycle it stands there; `timer_due`, `flow_due` (out, `due_layout`): when the card next does
-      something by itself, if `valid`; `rests` (out): no block counts cycles or walks through a table, whatever
-      `activity` says; `passed` (in, `PASSED_BITS`): so many cycles more are over with this one.
+    - `activity` (out): something moved in this cycle (a flit, a bus beat, a processor access), for the watchdog.
+
+    These are there only if `skippable`, for a simulator that passes over cycles in which nothing happens:
+
+    - `clock` (out, `rtc.clock_layout`): the place at which the RTC stands.
+    - `set_clock` (in), `clock_set` (in, `rtc.clock_layout`): at the end of the cycle the RTC stands there.
+    - `timer_due`, `flow_due` (out, `due_layout`): the time at which the card next does something by itself, if `valid`.
+    - `rests` (out): no block counts cycles or walks through a table, whatever `activity` says.
+    - `passed` (in, `PASSED_BITS`): so many cycles more are over with this one.
     """
 
     def __init__(self, config: NicConfig, *, skippable: bool = False) -> None:

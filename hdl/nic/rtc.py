@@ -15,9 +15,9 @@ PASSED_BITS = 40
 
 
 def difference(a: Value, b: Value) -> Value:
-    """How far clock value `a` is ahead of `b`, in ticks: signed, of their width.
+    """The ticks by which clock value `a` is ahead of `b`: signed, of their width.
 
-    Right across the clock's wrap while the two are less than half the clock's range apart.
+    The result is right across the clock's wrap while the two are less than half the clock's range apart.
     """
     bits = len(b)
     return (a - b)[:bits].as_signed()
@@ -29,29 +29,32 @@ def reached(now: Value, then: Value) -> Value:
 
 
 def clock_layout(config: NicConfig) -> data.StructLayout:
-    """Where a clock stands: `ticks`, and how far it is on the way to the next one, in units of
-    1/`rtc_cycles_num` tick (`phase`)."""
+    """The state of a clock.
+
+    - `ticks`: its value.
+    - `phase`: the part of the next tick that is over, in units of 1/`rtc_cycles_num` tick.
+    """
     return data.StructLayout({"ticks": config.rtc_bits, "phase": range(config.rtc_cycles_num)})
 
 
 class Rtc(wiring.Component):
     """Real-time clock with a rational prescaler, and a timer.
 
-    `settable`: it can be set, by a simulator that passes over cycles in which nothing happens.
+    With `settable` it can be set, by a simulator that passes over cycles in which nothing happens.
 
     Members:
 
     - `ticks` (out, `rtc_bits`): the clock. Tick `k` comes at the end of cycle `ceil(k * num / den) - 1` after
       reset, where `num / den` is `config.tick_cycles`: the error is less than a cycle and never adds up.
-    - `compare` (in, `rtc_bits`), `arm` (in): a cycle of `arm` takes the time at which the timer fires; a
-      timer that is armed already is set anew.
-    - `fired` (out): high for one cycle, the first in which `ticks` is at or past the time taken (the cycle
-      after `arm` if it has passed already). Right across the wrap for times less than half the clock's range
+    - `compare` (in, `rtc_bits`), `arm` (in): a cycle of `arm` takes the time at which the timer fires. A timer that is
+      armed already is set anew.
+    - `fired` (out): high for one cycle, the first in which `ticks` is at or past the time taken. This is the cycle
+      after `arm` if the time has passed already. It is right across the wrap for times less than half the clock's range
       away.
-
     - `armed`, `time` (out): whether the timer is armed, and the time taken.
-    - only if `settable`: `state` (out, `clock_layout`); `set` (in): at the end of the cycle the clock stands at
-      `set_state` (in, `clock_layout`), whatever the prescaler says.
+    - `state` (out, `clock_layout`), only if `settable`: the place at which the clock stands.
+    - `set` (in), `set_state` (in, `clock_layout`), only if `settable`: at the end of the cycle the clock stands at
+      `set_state`, whatever the prescaler says.
 
     Latency: 1 cycle from `arm` to `fired` for a time that has passed. Throughput: a timer that is set anew in any
     cycle. Reset: 0 ticks, timer not armed. Source: gulati-thesis-2001 4.2.2 (RTC), 5.3 (its half-microsecond tick).
@@ -99,9 +102,16 @@ class Rtc(wiring.Component):
 
 
 class Timer(wiring.Component):
-    """Another timer on a clock, as the one in `Rtc`: for a second processor. Members: `ticks` (in, `rtc_bits`): the
-    clock; `compare`, `arm`, `fired`, `armed`, `time`: as there. Latency: 1 cycle from `arm` to `fired` for a time
-    that has passed. Throughput: a timer that is set anew in any cycle. Reset: not armed."""
+    """Another timer on a clock, as the one in `Rtc`: for a second processor.
+
+    Members:
+
+    - `ticks` (in, `rtc_bits`): the clock.
+    - `compare`, `arm` (in), `fired`, `armed`, `time` (out): as in `Rtc`.
+
+    Latency: 1 cycle from `arm` to `fired` for a time that has passed. Throughput: a timer that is set anew in any
+    cycle. Reset: not armed.
+    """
 
     def __init__(self, config: NicConfig) -> None:
         bits = config.rtc_bits

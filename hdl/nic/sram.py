@@ -1,8 +1,8 @@
 """The card's SRAM: one word an access, one access a cycle, shared by round robin.
 
-It holds firmware data and stages packets (nagar-thesis-2001 3.1). The local bus of a LANai 4 runs at twice
-the processor's clock: two 32-bit accesses a cycle. Here that is one access of a word as wide as a flit (64
-bits in the `lanai4` profile), so that the link engines move a flit an access.
+It holds firmware data and stages packets (nagar-thesis-2001 3.1). The local bus of a LANai 4 runs at twice the
+processor's clock: two 32-bit accesses a cycle. Here that is one access of a word as wide as a flit, 64 bits in the
+`lanai4` profile. So the link engines move a flit an access.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ class SramPortSignature(wiring.Signature):
     """A port of the SRAM, seen by the requester. Members:
 
     - `valid` (out): an access is wanted; the other outputs belong to it. It may be withdrawn until granted.
-    - `write` (out): it is a write; `address` (out, `range(sram_words)`): the word.
-    - `data` (out, `8 * word_bytes` bits), `mask` (out, `word_bytes` bits): what to write, byte 0 in the low
-      bits; only bytes whose mask bit is set are written.
-    - `ready` (in): granted: the access is done at the end of this cycle. It may be up without `valid`.
+    - `write` (out): the access is a write.
+    - `address` (out, `range(sram_words)`): the word.
+    - `data` (out, `8 * word_bytes` bits), `mask` (out, `word_bytes` bits): the bytes to write, byte 0 in the low bits.
+      Only bytes whose mask bit is set are written.
+    - `ready` (in): the access is granted, and done at the end of this cycle. It may be up without `valid`.
     - `rdata` (in): the word read, in the cycle after a granted read and in no other.
     """
 
@@ -50,15 +51,14 @@ class SramPortSignature(wiring.Signature):
 class Sram(wiring.Component):
     """The card's SRAM, whose ports have turns. Members: `port_0` to `port_{n-1}` (in, `SramPortSignature`).
 
-    Every cycle with a request grants exactly one port, in the same cycle; the turn then passes to the port after
-    the one granted, so a port that keeps asking waits at most `ports - 1` cycles. All words are zero at power-up; a
-    reset leaves them as they are. Latency: a read takes one cycle from its grant. Throughput: an access a cycle, of
-    one port.
+    Every cycle with a request grants exactly one port, in the same cycle. The turn then passes to the port after the
+    one granted. So a port that keeps asking waits at most `ports - 1` cycles. All words are zero at power-up; a reset
+    leaves them as they are. Latency: a read takes one cycle from its grant. Throughput: an access a cycle, of one port.
 
     With `config.pipelined` a grant is decided a cycle ahead and stands in a register, so that no path leads from
-    `valid` to `ready`: a request is granted a cycle later, or up to `ports` cycles. A port that goes on asking still
-    gets every cycle that no other one wants. It keeps the grant of the cycle behind its last access, for nothing,
-    if no other port asked for that cycle in time; so this holds up nobody.
+    `valid` to `ready`. A request is granted a cycle later, or up to `ports` cycles. A port that goes on asking still
+    gets every cycle that no other one wants. It keeps the grant of the cycle behind its last access, for nothing, if no
+    other port asked for that cycle in time; so this holds up nobody.
 
     Raises ConfigError if there is no port.
     """

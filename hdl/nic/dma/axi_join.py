@@ -23,14 +23,14 @@ def joined_id_bits(managers: int, id_bits: int = 2) -> int:
 
 
 class AxiJoin(wiring.Component):
-    """AXI4: `managers` ports of `id_bits` become one, whose IDs carry the manager's number above its own ID.
+    """Joins `managers` AXI4 ports of `id_bits` into one, whose IDs carry the manager's number above its own ID.
 
     Members: `port_0` to `port_{n-1}` (in, `Axi4Signature`), `axi` (out, `Axi4Signature` with
     `joined_id_bits`).
 
-    Addresses of each direction are taken by round robin, one in a cycle in which the one before it has left.
-    Write data follows in the order of the addresses, and never waits for `awready`. Answers go to the
-    manager that their ID names, in the same cycle.
+    Addresses of each direction are taken by round robin, one in a cycle in which the one before it has left. Write data
+    follows in the order of the addresses, and never waits for `awready`. Answers go to the manager that their ID names,
+    in the same cycle.
 
     Latency: a cycle for addresses and none for data and answers. Throughput: an address every 2 cycles and a
     beat a cycle in each direction; bursts of 2 beats or more lose nothing. Reset: nothing under way.

@@ -1,4 +1,4 @@
-"""A bus manager that writes one burst at a time: what small blocks write into host memory with."""
+"""A bus manager that writes one burst at a time, for small blocks that write into host memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class BurstWriter(wiring.Component):
     - `start` (in, stream of `BURST_LAYOUT`): ready when idle.
     - `beat` (in, stream of `data` (`data_bits`), `strobes` (`data_bits / 8`)): the burst's beats, taken after
       `start` as fast as the bus takes them.
-    - `done` (out): the response comes in this cycle; `error` (out): it is an error.
+    - `done` (out): the response comes in this cycle.
+    - `error` (out): that response is an error.
     - `axi` (out, `Axi4Signature`), ID 0; it never reads.
 
     Latency: `start` to the address on the bus, and a beat to the bus: a cycle. `wvalid` never waits for `awready`.

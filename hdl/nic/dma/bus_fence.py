@@ -1,4 +1,4 @@
-"""A fence on an AXI bus: says when all that was under way at a moment has ended."""
+"""A fence on an AXI bus: it says when all transfers that were under way at a moment have ended."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ __all__ = ["ID_BITS", "BusFence", "BusWatchSignature", "watch"]
 ID_BITS = 2
 """Width of an ID on the card's bus (`axi.py`)."""
 UNDER_WAY_BITS = 4
-"""Width of the count of what is under way with one ID and in one direction: 15, far above the 4 bursts that an
-engine may have."""
+"""Width of the count of transfers under way with one ID and in one direction.
+
+It counts to 15, far above the 4 bursts that an engine may have.
+"""
 
 
 class BusWatchSignature(wiring.Signature):
-    """The handshakes of an AXI4 port, seen by who watches them (all in): `awvalid awready awid`,
-    `bvalid bready bid`, `arvalid arready arid`, `rvalid rready rlast rid`."""
+    """The handshakes of an AXI4 port, seen by who watches them.
+
+    Members (all in): `awvalid awready awid`, `bvalid bready bid`, `arvalid arready arid`, `rvalid rready rlast rid`.
+    """
 
     def __init__(self) -> None:
         flags = ("awvalid", "awready", "bvalid", "bready", "arvalid", "arready", "rvalid", "rready", "rlast")
@@ -36,13 +40,13 @@ class BusFence(wiring.Component):
     Members:
 
     - `watched` (in, `BusWatchSignature`): the port whose transfers are waited for.
-    - `mark` (in): from now on wait for everything whose address is on the bus in this cycle or was before.
-    - `clear` (out): all of that has been answered: writes with their response, reads with their last beat.
-      Valid from the cycle after `mark`; before the first mark it is up.
+    - `mark` (in): from now on wait for every transfer whose address is on the bus in this cycle or was before.
+    - `clear` (out): all of these have been answered, writes with their response, reads with their last beat. It is
+      valid from the cycle after `mark`; before the first mark it is up.
 
-    Answers with one ID come in the order of their addresses (ARM IHI 0022, A5.3), answers with different IDs
-    in any: so it counts for every ID by itself, and transfers that start after the mark are not waited for.
-    At most 15 transfers of a direction may be under way with one ID.
+    Answers with one ID come in the order of their addresses (ARM IHI 0022, A5.3), answers with different IDs in any. So
+    the fence counts for every ID by itself. It does not wait for transfers that start after the mark. At most 15
+    transfers of a direction may be under way with one ID.
 
     Latency: an answer in one cycle shows in the next. Throughput: a handshake of each channel a cycle. Reset:
     nothing is waited for, nothing under way.

@@ -1,9 +1,8 @@
 """CRC-32 of a packet, a flit a cycle, for the engines that send and receive.
 
-`packet.crc32` is the definition. `amaranth.lib.crc` computes the same as an XOR of single bits; here small
-tables, one for each 4 bits of a flit, are looked up instead. An FPGA makes a table of 16 entries from one
-LUT4 a bit, and Verilator reads it with one load: it was measured at 77 against 160 ns a cycle or more for
-64-bit flits.
+`packet.crc32` is the definition. `amaranth.lib.crc` computes the same as an XOR of single bits. Here small tables, one
+for each 4 bits of a flit, are looked up instead. An FPGA makes a table of 16 entries from one LUT4 a bit, and Verilator
+reads it with one load. Measured for 64-bit flits, tables take 77 ns a cycle, the XOR 160 or more.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from ...packet import HEADER_LAYOUT
 __all__ = ["PacketCrc", "route_masks"]
 
 POLYNOMIAL = 0xEDB88320
-"""IEEE 802.3's, bits reversed: the first bit of a packet is the low one."""
+"""The polynomial of IEEE 802.3, bits reversed: the first bit of a packet is the low one."""
 CRC_BITS = 32
 
 
@@ -35,8 +34,10 @@ def route_masks(link: LinkConfig) -> list[int]:
 
 @cache
 def tables(bits: int) -> list[list[int]]:
-    """For each 4 bits of the input, low ones first, what each of their 16 values adds (XOR) to the CRC. The
-    input is `bits` (32 or more) of data with the CRC so far XORed onto its first 32."""
+    """For each 4 bits of the input, low ones first, the number that each of their 16 values adds (XOR) to the CRC.
+
+    The input is `bits` (32 or more) of data with the CRC so far XORed onto its first 32.
+    """
     columns = []
     for place in range(bits):
         # Serial division of a word with this one bit set.
@@ -61,8 +62,11 @@ def _sum(terms: list[Value]) -> Value:
 class PacketCrc(wiring.Component):
     """CRC-32 of the flits of a packet, CRC flit left out.
 
-    Members: `valid` (in), `data` (in, `flit_bits`): a flit; `first` (in): it is the packet's first. `crc`
-    (out, 32): the CRC of the flits up to the cycle before. The route in the header counts as zero.
+    Members:
+
+    - `valid` (in), `data` (in, `flit_bits`): a flit.
+    - `first` (in): it is the packet's first.
+    - `crc` (out, 32): the CRC of the flits up to the cycle before. The route in the header counts as zero.
 
     Before the first packet `crc` means nothing. Latency: 1 cycle. Throughput: a flit a cycle.
     """
@@ -77,7 +81,7 @@ class PacketCrc(wiring.Component):
         register = Signal(CRC_BITS)
         counted = Signal(link.flit_bits)
         m.d.comb += counted.eq(self.data)
-        # Which flit of the header this is; header_flits stands for all later ones.
+        # The number of this flit in the header; header_flits stands for all later ones.
         position = Signal(range(link.header_flits + 1))
         here = Signal.like(position)
         m.d.comb += here.eq(Mux(self.first, 0, position))

@@ -12,17 +12,18 @@ __all__ = ["DmaGate"]
 
 
 class DmaGate(wiring.Component):
-    """One engine, two users: to the firmware it looks as the engine does (`HostDma`).
+    """One engine with two users: to the firmware the gate looks as the engine does (`HostDma`).
 
     Members:
 
-    - `start` (in, stream of `HOST_DMA_COMMAND`), `busy`, `done`, `error` (out): the firmware's side, or that of
-      its queue. `done` is of its own transfers alone; `error` is the engine's.
-    - `checked` (in, stream of `HOST_DMA_COMMAND`), `checked_busy` (in), `checked_done` (out): of `CheckedDma`.
-      While `checked_busy` is up the firmware's side is busy and starts nothing; a checked transfer starts
-      when what the firmware has under way has ended.
-    - `engine` (out, stream of `HOST_DMA_COMMAND`), `engine_busy`, `engine_done`, `engine_error` (in): the
-      engine.
+    - `start` (in, stream of `HOST_DMA_COMMAND`), `busy` (out): the firmware's side, or that of its queue.
+    - `done` (out): one of the firmware's own transfers ends.
+    - `error` (out): the engine's.
+    - `checked` (in, stream of `HOST_DMA_COMMAND`), `checked_busy` (in), `checked_done` (out): the side of `CheckedDma`.
+    - `engine` (out, stream of `HOST_DMA_COMMAND`), `engine_busy`, `engine_done`, `engine_error` (in): the engine.
+
+    While `checked_busy` is up the firmware's side is busy and starts nothing. A checked transfer starts when the
+    transfers that the firmware has under way have ended.
 
     Latency: none. Throughput: the engine's. Reset: neither has the engine.
     """

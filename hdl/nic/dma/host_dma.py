@@ -1,7 +1,7 @@
 """The host DMA engine: moves bytes between host memory (AXI4) and the SRAM.
 
-It is the card's third engine, "responsible for moving data between SRAM and host memory" (nagar-thesis-2001
-3.1), called HDMA there.
+It is the card's third engine, "responsible for moving data between SRAM and host memory" (nagar-thesis-2001 3.1),
+called HDMA there.
 """
 
 from __future__ import annotations
@@ -18,43 +18,58 @@ from .realigner import Realigner
 __all__ = ["HOST_DMA_COMMAND", "HostDma"]
 
 HOST_DMA_COMMAND = data.StructLayout({"host_address": 32, "sram_address": 20, "bytes": 16, "to_host": 1})
-"""A transfer: byte addresses, both multiples of the configuration's `dma_alignment_bytes` (4: their two low bits
-are ignored); `bytes` to move, 1 to 65535 (0 moves nothing and is done at once); `to_host`: 1 for SRAM to host
-memory, 0 for host memory to SRAM."""
+"""A transfer.
+
+- `host_address`, `sram_address`: byte addresses, both multiples of the configuration's `dma_alignment_bytes`. If that
+  is 4 their two low bits are ignored.
+- `bytes`: bytes to move, 1 to 65535; 0 moves nothing and is done at once.
+- `to_host`: 1 for SRAM to host memory, 0 for host memory to SRAM.
+"""
 
 PAGE_BYTES = 4096
 """No burst crosses a boundary of this many bytes (ARM IHI 0022, A3.4.1)."""
 
 
 class HostDma(wiring.Component):
-    """The host DMA engine: transfers in INCR bursts of at most `burst_beats` beats, of which `host_dma_bursts`
-    are under way at once: the next addresses are out before a burst's last beat has been answered.
+    """The host DMA engine: transfers in INCR bursts of at most `burst_beats` beats.
+
+    `host_dma_bursts` bursts are under way at once: the next addresses are out before a burst's last beat has been
+    answered.
 
     Members:
 
-    - `start` (in, stream of `HOST_DMA_COMMAND`): ready when idle. Behind a queue (`host_dma_queue_entries`)
-      one transfer may follow another closely: ready too when the transfer under way has put all its addresses
-      out (and, to host memory, all its data), the new one goes the same way, and no third is there.
-    - `busy` (out): a transfer is under way. `done` (out): the oldest ends in this cycle: its data is in its
-      place (the last SRAM write was granted, or the last write response has come). They end in their order.
-    - `error` (out): the transfer that ended last (of this cycle, if `done`) saw an error response; it ended
-      after the bursts under way. Without a queue it is up before `done`, and cleared by `start`.
+    - `start` (in, stream of `HOST_DMA_COMMAND`): ready when idle. Behind a queue (`host_dma_queue_entries`) one
+      transfer may follow another closely, as said below.
+    - `busy` (out): a transfer is under way.
+    - `done` (out): the oldest transfer ends in this cycle, with its data in its place. The last SRAM write was granted,
+      or the last write response has come. Transfers end in their order.
+    - `error` (out): the transfer that ended last (in this cycle, if `done`) saw an error response. It ended after the
+      bursts under way. Without a queue `error` is up before `done`, and cleared by `start`.
     - `moved` (out): a beat of data moves on the bus in this cycle.
-    - `axi` (out, `Axi4Signature`), ID 0. Addresses are whole bus words; read beats may carry bytes before and
-      after those asked for, which are dropped. Only bytes of the transfer are written, in host memory and in
-      the SRAM.
-    - `sram` (out, `SramPortSignature`). Addresses past the SRAM's end wrap.
+    - `axi` (out, `Axi4Signature`): the bus, with ID 0. Addresses are whole bus words. Read beats may carry bytes before
+      and after those asked for, which are dropped. Only bytes of the transfer are written, in host memory and in the
+      SRAM.
+    - `sram` (out, `SramPortSignature`): the SRAM. Addresses past its end wrap.
 
-    Throughput: one bus beat a cycle as long as bus and SRAM are ready, at any alignment, with no idle cycle between
-    bursts if the bus takes the next address early, and 2 (from host memory) or 3 (to it) between transfers that
-    follow closely, whatever the latency of the bus if `host_dma_bursts` bursts cover it. Latency: from `start` to
-    the address on the bus: 2 cycles; to the first write data: 4 if the SRAM grants at once. From the last read beat
-    to `done`: 2 cycles; from the last write response: 1. `wvalid` never waits for `awready`, nor `bready` and
-    `rready` for anything but the SRAM. No bus output depends on an input of the same cycle. Reset: idle, no error.
+    A transfer follows another closely, and `start` is ready for it, under these conditions:
 
-    With `config.pipelined` an address takes a cycle more (from `start` 3 cycles, and no two bursts begin in cycles that
-    follow each other), and so does `done`, behind which the data of the next transfer begins: 3 or 4 cycles between
-    transfers that follow closely.
+    - The transfer under way has put all its addresses out, and, to host memory, all its data.
+    - The new one goes the same way.
+    - There is no third transfer.
+
+    Throughput: one bus beat a cycle as long as bus and SRAM are ready, at any alignment. No cycle is idle between
+    bursts if the bus takes the next address early. Between transfers that follow closely 2 cycles (from host memory) or
+    3 (to it) are idle. This holds for any latency of the bus that `host_dma_bursts` bursts cover.
+
+    Latency: from `start` to the address on the bus: 2 cycles; to the first write data: 4 if the SRAM grants at once.
+    From the last read beat to `done`: 2 cycles; from the last write response: 1. Reset: idle, no error.
+
+    `wvalid` never waits for `awready`, nor do `bready` and `rready` wait for anything but the SRAM. No bus output
+    depends on an input of the same cycle.
+
+    With `config.pipelined` an address takes a cycle more: it comes 3 cycles from `start`, and no two bursts begin in
+    cycles that follow each other. `done` takes a cycle more too, and the data of the next transfer begins behind it. So
+    3 or 4 cycles are idle between transfers that follow closely.
     """
 
     def __init__(self, config: NicConfig) -> None:
@@ -98,7 +113,8 @@ class HostDma(wiring.Component):
             range(config.burst_beats + 1)
         )  # write beats of the planned burst, not on their way yet
 
-        # None of it left; one beat left. Beside such numbers a pipelined engine keeps what it asks of them.
+        # No data is left; one beat is left. Beside such numbers a pipelined engine keeps the answers to these
+        # questions.
         data_none, data_one = data_left == 0, data_left == 1
         if config.pipelined:
             data_none, data_one = Signal(init=1), Signal()

@@ -9,22 +9,25 @@ from amaranth.lib.wiring import In, Out
 __all__ = ["Realigner"]
 
 FEW_LANES = 4
-"""Up to so many lanes a chunk in, a lane's choice among them is smaller and faster than shifting them into place."""
+"""Most lanes of a chunk in for which a lane's choice among them is smaller and faster than shifting them into place."""
 
 
 class Realigner(wiring.Component):
-    """A gearbox of lanes of `lane_bytes` bytes: a string of `bytes` bytes that begins at lane `skip` of the first
-    chunk in leaves beginning at lane `place` of the first chunk out. Chunks in have `lanes_in` lanes, chunks
-    out `lanes_out`. `ahead` is how many chunks may be on their way while the next is asked for (0 or 1).
+    """A gearbox of lanes of `lane_bytes` bytes, which moves a string of bytes to another lane.
+
+    A string of `bytes` bytes begins at lane `skip` of the first chunk in. It leaves beginning at lane `place` of the
+    first chunk out. Chunks in have `lanes_in` lanes, chunks out `lanes_out`. `ahead` is the number of chunks that may
+    be on their way while the next is asked for (0 or 1).
 
     Members:
 
-    - `start` (in), `skip` (in, `range(lanes_in)`), `place` (in, `range(lanes_out)`), `bytes` (in, 16): begin
-      a string; what is left of the one before is forgotten. With `bytes` = 0 nothing comes out.
-    - `ready` (out): there is room for a chunk more than the one of `pending` (in). `valid` (in), `data` (in):
-      a chunk in, taken in that cycle whatever `ready` says: ask for one only when `ready` is high.
-    - `out_valid` (out), `out_ready` (in), `out_data` (out), `out_mask` (out, a bit a byte): a chunk out.
-      `out_mask` marks the bytes of the string. Held until taken.
+    - `start` (in), `skip` (in, `range(lanes_in)`), `place` (in, `range(lanes_out)`), `bytes` (in, 16): begin a string.
+      The rest of the one before is forgotten. With `bytes` = 0 nothing comes out.
+    - `ready` (out): there is room for a chunk more than the one of `pending` (in).
+    - `valid` (in), `data` (in): a chunk in, taken in that cycle whatever `ready` says. So a chunk is asked for only
+      when `ready` is high.
+    - `out_valid` (out), `out_ready` (in), `out_data` (out), `out_mask` (out, a bit a byte): a chunk out, held until
+      taken. `out_mask` marks the bytes of the string.
     - `idle` (out): the whole string has left.
 
     Latency: 1 cycle. Throughput: the narrower side moves a chunk every cycle, at any alignment, while both sides go
@@ -68,8 +71,8 @@ class Realigner(wiring.Component):
         # From lane 0 of the chunk out to the string's end: whole chunks, and bytes of the last one.
         chunks = Signal(range((1 << 16) // out_bytes + 1))
         rest = Signal(range(out_bytes))
-        # No whole chunk is left, known from the second cycle of a string on; nothing is; with how many lanes the next
-        # chunk can leave.
+        # `last`: no whole chunk is left, known from the second cycle of a string on. `over`: nothing is left. `needs`:
+        # the lanes with which the next chunk can leave.
         last, over, needs = Signal(), Signal(init=1), Signal(range(lanes_out + 1), init=lanes_out)
         next_over, next_needs = Signal(), Signal.like(needs)
         taken = Signal()
@@ -121,7 +124,10 @@ class Realigner(wiring.Component):
         return m
 
     def _hold(self, m: Module, held: list[Signal], level: Signal, taken: Signal, fresh: Value) -> None:
-        """What is here stays, or goes down by a chunk. Above it stands what comes in; without that it means nothing."""
+        """The lanes that are held stay, or go down by a chunk.
+
+        Above them stands the chunk that comes in; without one the lanes there mean nothing.
+        """
         lanes_in, lanes_out, lane_bits = self.lanes_in, self.lanes_out, 8 * self.lane_bytes
         stays = Mux(taken, Cat(held[lanes_out:], held[-lanes_out:]), Cat(held))
         if lanes_in > FEW_LANES:

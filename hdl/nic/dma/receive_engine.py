@@ -19,8 +19,11 @@ from .crc import PacketCrc
 __all__ = ["RECEIVE_COMMAND", "ReceiveEngine"]
 
 RECEIVE_COMMAND = data.StructLayout({"sram_address": 20, "bytes": 16})
-"""A buffer: byte address in the SRAM, a multiple of the flit (its low bits are ignored); `bytes`: its room
-for payload, behind the 16 bytes of the header."""
+"""A buffer.
+
+- `sram_address`: byte address in the SRAM, a multiple of the flit (its low bits are ignored).
+- `bytes`: its room for payload, behind the 16 bytes of the header.
+"""
 
 
 class ReceiveEngine(wiring.Component):
@@ -29,21 +32,20 @@ class ReceiveEngine(wiring.Component):
     Members:
 
     - `start` (in, stream of `RECEIVE_COMMAND`): arms the engine; ready when it is not armed.
-    - `armed` (out): a buffer waits for its packet, or the packet is coming in. While it is low flits wait; with
-      `receive_wait_cycles` so long at most. Then all packets are thrown away, until a buffer is armed.
-    - `done` (out): high in the first cycle in which a whole good packet stands in the buffer, header first,
-      the CRC left out; the engine is not armed any more and can be armed in this cycle.
-    - `bytes` (out, 16), `vl` (out, 4): payload bytes and virtual lane of the last good packet, from `done`
-      on.
-    - `crc_errors`, `length_errors` (out, 32): packets dropped since reset. A packet is dropped for its length
-      if its header has more payload than the buffer has room, or than its flits have, or less; else for a CRC
-      that differs. The engine stays armed with the same buffer, in which parts of the dropped packet may
-      stand.
-    - with `receive_wait_cycles`: `discarded` (out, 32): packets thrown away so since reset; `rests` (out): no packet
-      waits whose time will come.
-    - `sram` (out, `SramPortSignature`): writes; the header and the header's length of payload, never past the
-      room.
+    - `armed` (out): a buffer waits for its packet, or the packet is coming in. While `armed` is low flits wait. With
+      `receive_wait_cycles` they wait so long at most; then all packets are thrown away, until a buffer is armed.
+    - `done` (out): high in the first cycle in which a whole good packet stands in the buffer. The header comes first,
+      the CRC is left out. The engine is not armed any more and can be armed in this cycle.
+    - `bytes` (out, 16), `vl` (out, 4): payload bytes and virtual lane of the last good packet, from `done` on.
+    - `crc_errors`, `length_errors` (out, 32): packets dropped since reset.
+    - `discarded` (out, 32), only with `receive_wait_cycles`: packets thrown away for want of a buffer since reset.
+    - `rests` (out), only with `receive_wait_cycles`: no packet waits whose time will come.
+    - `sram` (out, `SramPortSignature`): writes of the header and the header's length of payload, never past the room.
     - `flits` (in, stream of `FlitLayout`): whole packets, one after the other.
+
+    A packet is dropped for its length if its header has more payload than the buffer has room. It is also dropped if
+    its header has more or less payload than its flits have. Otherwise it is dropped for a CRC that differs. The engine
+    stays armed with the same buffer, in which parts of the dropped packet may stand.
 
     Throughput: a flit a cycle while the SRAM grants a write a cycle; the CRC flit and the flits of a packet that
     does not fit need no write. Latency: `done` comes in the cycle after the one in which the CRC flit is taken;
@@ -157,8 +159,10 @@ class ReceiveEngine(wiring.Component):
         return m
 
     def _discard(self, m: Module) -> Value:
-        """Logic that throws packets away for want of a buffer; returns whether one is being thrown away. That one goes
-        whole, though a buffer may be armed meanwhile."""
+        """Logic that throws packets away for want of a buffer; returns whether one is being thrown away.
+
+        That one goes whole, though a buffer may be armed meanwhile.
+        """
         flits, most = self.flits, self.config.receive_wait_cycles
         waited = Signal(range(most + 1))
         late, discards = Signal(), Signal()

@@ -19,8 +19,13 @@ from .crc import PacketCrc
 __all__ = ["SEND_COMMAND", "SendEngine"]
 
 SEND_COMMAND = data.StructLayout({"sram_address": 20, "bytes": 16, "vl": 4})
-"""A packet: byte address of its header in the SRAM, a multiple of the flit (its low bits are ignored), the
-payload behind it; `bytes` of payload, 0 to 65535; `vl`: the virtual lane it travels on."""
+"""A packet.
+
+- `sram_address`: byte address of its header in the SRAM, a multiple of the flit (its low bits are ignored). The payload
+  is behind it.
+- `bytes`: bytes of payload, 0 to 65535.
+- `vl`: the virtual lane on which it travels.
+"""
 
 QUEUE_FLITS = 4
 """Flits read ahead. A word takes 2 cycles from its request to the queue's output, so 3 keep the stream going;
@@ -32,10 +37,11 @@ class SendEngine(wiring.Component):
 
     Members:
 
-    - `start` (in, stream of `SEND_COMMAND`): ready when idle. Behind a queue (`send_queue_entries`) one packet
-      follows another closely: ready too when the last word of the packet before comes from the SRAM, unless two
+    - `start` (in, stream of `SEND_COMMAND`): ready when idle. Behind a queue (`send_queue_entries`) one packet follows
+      another closely. `start` is then ready too when the last word of the packet before comes from the SRAM, unless two
       packets are under way.
-    - `busy` (out): a packet is under way. `done` (out): the oldest's last flit is taken in this cycle.
+    - `busy` (out): a packet is under way.
+    - `done` (out): the last flit of the oldest packet is taken in this cycle.
     - `sram` (out, `SramPortSignature`): reads. Addresses past the SRAM's end wrap.
     - `flits` (out, stream of `FlitLayout`): the packet, `head` on its first flit and `tail` on the CRC's.
 
@@ -78,7 +84,8 @@ class SendEngine(wiring.Component):
         # Words to ask for, and words to come; the latter is one behind at most.
         to_read = Signal(range((1 << 16) // size + link.header_flits + 1))
         to_come = Signal.like(to_read)
-        # Known before the last word comes, as it goes through the CRC: that it is the one, and its bytes of payload.
+        # `last` and `last_mask` are known before the last word comes, as it goes through the CRC: that it is the last
+        # one, and its bytes of payload.
         last, last_mask = Signal(), Signal(size)
         arriving = Signal()  # the word asked for in the cycle before is on the port
         first = Signal()

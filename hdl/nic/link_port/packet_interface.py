@@ -27,25 +27,28 @@ class PacketInterface(wiring.Component):
 
     Members:
 
-    - `tx` (out, `LinkSignature`): to the network, through `delay_cycles` registers each way, as every
-      transmitter.
-    - `rx` (in, `LinkSignature`): from the network. A credit goes out in the cycle after its flit left the
-      buffer.
-    - `send` (in, stream of `FlitLayout`): whole packets, one after the other. A flit is taken, and stands on
-      `tx` in the same cycle (before the delay), when its VL has a credit and the link a slot (`LinkPacer`).
-    - `receive` (out, stream of `FlitLayout`): whole packets, one after the other: the VLs with a flit take
-      turns (round robin), each for a packet. Held until taken.
+    - `tx` (out, `LinkSignature`): to the network, through `delay_cycles` registers each way, as every transmitter.
+    - `rx` (in, `LinkSignature`): from the network. A credit goes out in the cycle after its flit left the buffer.
+    - `send` (in, stream of `FlitLayout`): whole packets, one after the other. A flit is taken, and stands on `tx` in
+      the same cycle (before the delay), when its VL has a credit and the link a slot (`LinkPacer`).
+    - `receive` (out, stream of `FlitLayout`): whole packets, one after the other, held until taken. The VLs with a flit
+      take turns (round robin), each for a packet.
     - `moved` (out): a flit is sent, comes in, or is taken from the buffers in this cycle.
-    - with `LinkConfig.restart`: `down` (out): an end of the link was reset, and it does not work yet. Packets that were
-      cut are ended in the buffers, and are thrown away flit by flit from `send`. `restarting` (out): the same of `tx`
-      alone, or it goes down in this cycle. `cuts_out`, `cuts_in` (out, 8): packets cut; `lost_in` (out, 16): flits
-      thrown away as they came; all since reset, modulo 2^8 and 2^16.
 
-    Buffers of `input_buffer_flits` a VL. Throughput: a flit a cycle each way, as far as the link's rate and
-    the credits go: a credit of this end's is back at the transmitter 3 cycles after its flit was on the link,
-    if it is taken at once. Latency: a flit on `rx` in cycle t is on `receive` in t + 2. A packet of one VL
-    that comes in slowly holds the packets of the others, as the receive engine takes one at a time.
-    Reset: buffers empty, all credits of both ends home.
+    These are there only with `LinkConfig.restart`:
+
+    - `down` (out): an end of the link was reset, and the link does not work yet. Packets that were cut are ended in the
+      buffers, and are thrown away flit by flit from `send`.
+    - `restarting` (out): `tx` does not work yet, or goes down in this cycle.
+    - `cuts_out`, `cuts_in` (out, 8): packets cut since reset, modulo 2^8.
+    - `lost_in` (out, 16): flits thrown away as they came since reset, modulo 2^16.
+
+    Buffers have `input_buffer_flits` a VL. A packet of one VL that comes in slowly holds the packets of the others, as
+    the receive engine takes one at a time.
+
+    Throughput: a flit a cycle each way, as far as the link's rate and the credits go. A credit of this end is back at
+    the transmitter 3 cycles after its flit was on the link, if the flit is taken at once. Latency: a flit on `rx` in
+    cycle t is on `receive` in t + 2. Reset: buffers empty, all credits of both ends home.
     """
 
     def __init__(self, config: NicConfig, *, downstream_flits: int) -> None:
@@ -136,8 +139,10 @@ class PacketInterface(wiring.Component):
         return value
 
     def _receive(self, m: Module) -> tuple[Value, Value]:
-        """Logic of `rx` and `receive`; returns whether a flit stands in the link's register, and whether one
-        leaves its buffer, in this cycle."""
+        """Logic of `rx` and `receive`.
+
+        Returns whether a flit stands in the link's register, and whether one leaves its buffer, in this cycle.
+        """
         link, rx, receive = self.config.link, self.rx, self.receive
         vls = link.vls
         m.submodules.buffer = buffer = VlBuffer(
@@ -160,8 +165,7 @@ class PacketInterface(wiring.Component):
             buffer.write_data.tail.eq(arrival.tail),
         ]
 
-        # The VL whose packet is on `receive`, one-hot; none between packets. Then every VL's first flit is a
-        # head.
+        # The VL whose packet is on `receive`, one-hot; none between packets, when every VL's first flit is a head.
         current = Signal(vls)
         m.submodules.arbiter = arbiter = self._turns()
         taken = Signal()
@@ -179,16 +183,19 @@ class PacketInterface(wiring.Component):
             taken.eq(receive.valid & receive.ready),
             buffer.pop.eq(taken),
         ]
-        # Kept from the first cycle on, taken or not, since what a stream offers must stay.
+        # The VL is kept from the first cycle on, taken or not, since the offer of a stream must stay.
         m.d.sync += current.eq(Mux(taken & receive.payload.tail, 0, buffer.read_select))
         m.d.sync += [rx.credit_valid.eq(taken), rx.credit_vl.eq(buffer.read_vl)]
         return arrived, taken
 
     def _turns(self) -> Any:
-        """Whose packet is next."""
+        """The arbiter of the VL whose packet is next."""
         return RoundRobinArbiter(size=self.config.link.vls)
 
     def _offers(self, m: Module, buffer: VlBuffer, comes: Value, goes: Value) -> Value:
-        """VLs whose next packet may begin. `comes`, `goes`: a packet's last flit is written into the buffer, is taken
-        out of it, in this cycle."""
+        """VLs whose next packet may begin.
+
+        - `comes`: a packet's last flit is written into the buffer in this cycle.
+        - `goes`: a packet's last flit is taken out of it in this cycle.
+        """
         return buffer.non_empty

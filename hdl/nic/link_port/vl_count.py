@@ -1,4 +1,4 @@
-"""How many of something there are on each virtual lane, as far as there are any."""
+"""A count for each virtual lane, of which only one thing is shown: whether there are any."""
 
 from __future__ import annotations
 
@@ -15,10 +15,15 @@ __all__ = ["VlCount"]
 class VlCount(wiring.Component):
     """Counts 0 to `most` things on each of `vls` VLs.
 
-    Members: `add` (in), `add_vl` (in): one more on that VL; `take` (in), `take_vl` (in): one less; `any` (out, `vls`):
-    VLs on which there are any, a register. The user must not add beyond `most`, nor take where there are none.
+    Members:
 
-    Two pointers a VL that go round in memories, as in `VlBuffer`: the flag tells an empty ring from a full one.
+    - `add` (in), `add_vl` (in): one more on that VL.
+    - `take` (in), `take_vl` (in): one less on that VL.
+    - `any` (out, `vls`): VLs on which there are any; a register.
+
+    The user must not add beyond `most`, nor take where there are none. Two pointers a VL go round in memories, as in
+    `VlBuffer`; the flag tells an empty ring from a full one.
+
     Latency: 1 cycle from `add` and `take` to `any`. Throughput: one more and one less a cycle. Reset: none on any
     VL. Raises ConfigError if `most` is less than 2, where the pointers could not tell.
     """

@@ -27,7 +27,10 @@ __all__ = ["VlPort", "port_config"]
 
 
 def port_config(config: NicConfig) -> RouterConfig:
-    """What the port has of a router: stage 5 of one of its outputs. Raises ConfigError for an unknown `vl_arbiter`."""
+    """The configuration of a router whose stage 5, for one output, is part of the port.
+
+    Raises ConfigError for an unknown `vl_arbiter`.
+    """
     if config.vl_arbiter not in VL_ARBITERS:
         names = ", ".join(sorted(VL_ARBITERS))
         raise ConfigError(f"NicConfig.vl_arbiter = {config.vl_arbiter!r}: one of {names}")
@@ -41,29 +44,33 @@ def port_config(config: NicConfig) -> RouterConfig:
 
 
 class VlPort(PacketInterface):
-    """The card's end of its link, with `config.vl_packets` packet buffers for each VL. A VL that is held up holds up no
-    other one, in either direction.
+    """The card's end of its link, with `config.vl_packets` packet buffers for each VL.
+
+    A VL that is held up holds up no other one, in either direction.
 
     Members beside those of `PacketInterface`, some of which do more (vectors have a bit a VL):
 
-    - `send`: a flit is taken into the buffer of its VL, while that has room: always, if a packet is not begun before
-      there is `room` for it. The link takes flits of all VLs from there, as the arbiter `config.vl_arbiter` says: it is
-      stage 5 of the router (`TransmitStage`), with its credits and its pacing.
-    - `room` (out): VLs with a free packet buffer. `begin` (in), `begin_vl` (in): a packet of a VL with room, of
-      `config.packet_flits` at most, is begun and will come on `send`; its buffer is free again when its tail is on the
-      link. A packet that is longer only waits for room, flit by flit, and what is behind it with it.
-    - `leaving` (out): VLs with flits in the buffer towards the link. `blocked` (out): those of them without a credit.
-    - `receive`: a packet is offered when it has come as a whole, or fills its VL's buffer (it is longer than any packet
-      should be), so that one that comes in slowly or stands in the network holds up nobody. VL 15 of 16 goes first.
-    - `hold` (in): VLs of which no packet is begun on `receive`: they wait in their buffers, and the credits with them.
-      One that is on offer stays.
+    - `send`: a flit is taken into the buffer of its VL, while that has room. It always has if no packet is begun before
+      there is `room` for it. The link takes flits of all VLs from there, as the arbiter `config.vl_arbiter` says. This
+      is stage 5 of the router (`TransmitStage`), with its credits and its pacing.
+    - `room` (out): VLs with a free packet buffer.
+    - `begin` (in), `begin_vl` (in): a packet of a VL with room, of `config.packet_flits` at most, is begun and will
+      come on `send`. Its buffer is free again when its tail is on the link. A packet that is longer only waits for
+      room, flit by flit, and the packets behind it wait with it.
+    - `leaving` (out): VLs with flits in the buffer towards the link.
+    - `blocked` (out): those of them without a credit.
+    - `receive`: a packet is offered when it has come as a whole. It is also offered when it fills its VL's buffer, as
+      it is longer than any packet should be. So a packet that comes in slowly or stands in the network holds up nobody.
+      VL 15 of 16 goes first.
+    - `hold` (in): VLs of which no packet is begun on `receive`. The packets wait in their buffers, and the credits with
+      them. A packet that is on offer stays.
     - `arrived` (out): VLs with a whole packet.
-    - `table` (in, `TableSignature`), only if the arbiter has tables.
+    - `table` (in, `TableSignature`), only if the arbiter has tables: those tables.
 
-    Shares: VLs whose buffers are never empty have the link as the arbiter says. They are never empty while packets wait
-    if the send engine is faster than the link, as an engine of a flit a cycle is on any link slower than that: it fills
-    those first that have nothing (`LaneQueue`). On a link of a flit a cycle nothing piles up, and what the engine
-    brings is what leaves.
+    Shares: VLs whose buffers are never empty have the link as the arbiter says. Buffers are never empty while packets
+    wait if the send engine is faster than the link, since it fills those first that have nothing (`LaneQueue`). An
+    engine of a flit a cycle is faster than any link of less. On a link of a flit a cycle nothing piles up: packets
+    leave as the engine brings them.
 
     Latency: a flit on `send` in cycle t is on the link in t + 1 + `delay_cycles`; a packet is on `receive` 2 cycles
     after its tail was on `rx`. Throughput: a flit a cycle each way. Reset: buffers empty, all credits home.

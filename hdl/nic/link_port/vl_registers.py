@@ -12,7 +12,7 @@ __all__ = ["join_vl_port"]
 
 
 def join_vl_port(m: Module, r: RegisterBank, queue: LaneDmaQueue, packets: VlPort) -> None:
-    """Queues in front of the send engine, buffers behind it, and what the firmware sees and sets of both."""
+    """Joins the queues in front of the send engine and the buffers behind it to the firmware's registers."""
     out, back = r.SEND_VLS.r_data, r.RECEIVE_VLS
     m.d.comb += [
         queue.allowed.eq(packets.room),

@@ -1,1 +1,1 @@
-"""Blocks that know who owns what: completion queues, protection, translation, owners' pages."""
+"""Blocks that know the owners of things: completion queues, protection, translation, owners' pages."""

@@ -13,8 +13,10 @@ from .protection import ACCESS_LAYOUT, SEGMENT_LAYOUT
 __all__ = ["CHECKED_COMMAND", "CheckedDma"]
 
 CHECKED_COMMAND = data.StructLayout({"access": ACCESS_LAYOUT, "sram_address": 20})
-"""An access, and where in the SRAM its bytes go to, or come from if it is a write: byte addresses with the alignment
-that `HOST_DMA_COMMAND` asks for."""
+"""An access, and the place in the SRAM to which its bytes go, or from which they come if it is a write.
+
+Both are byte addresses with the alignment that `HOST_DMA_COMMAND` asks for.
+"""
 
 
 class CheckedDma(wiring.Component):
@@ -23,11 +25,12 @@ class CheckedDma(wiring.Component):
     Members:
 
     - `start` (in, stream of `CHECKED_COMMAND`): ready when idle.
-    - `busy` (out): an access is under way. `done` (out): it ends in this cycle. `status` (out): how
-      (`CompletionStatus`), from the cycle after `done` until the next start.
+    - `busy` (out): an access is under way.
+    - `done` (out): it ends in this cycle.
+    - `status` (out): its end (`CompletionStatus`), from the cycle after `done` until the next start.
     - `access` (out, stream of `ACCESS_LAYOUT`), `segment` (in, stream of `SEGMENT_LAYOUT`): to `Protection`.
-    - `command` (out, stream of `HOST_DMA_COMMAND`), `dma_done`, `dma_error` (in): to the engine, which has
-      this block's commands alone while `busy` is up.
+    - `command` (out, stream of `HOST_DMA_COMMAND`), `dma_done`, `dma_error` (in): to the engine, which has this block's
+      commands alone while `busy` is up.
 
     An access that is forbidden ends without a command. After an error on the bus no further command is given.
 
@@ -62,7 +65,7 @@ class CheckedDma(wiring.Component):
             command.to_host.eq(wanted.access.write),
             self.busy.eq(1),
         ]
-        failed = Signal()  # the bus has: the other pieces are dropped
+        failed = Signal()  # the bus has failed: the other pieces are dropped
         with m.FSM():
             with m.State("idle"):
                 m.d.comb += [self.busy.eq(0), self.start.ready.eq(1)]

@@ -30,46 +30,51 @@ from .event_flags import EventFlags
 __all__ = ["Completion"]
 
 STAMP_BITS = 24
-"""Width of the clock by which collected entries age. One that a hung bus holds up for 2^24 cycles (half a
-second) looks young again, and is written late by at most another `lag_cycles`."""
+"""Width of the clock by which collected entries age.
+
+An entry that a hung bus holds up for 2^24 cycles (half a second) looks young again. It is written late by at most
+another `lag_cycles`.
+"""
 
 
 class Completion(wiring.Component):
-    """`completion_queues` queues, each shared by as many work queues as wanted (nagar-thesis-2001 4.1.2,
-    4.2.2; yum-2006 3.2).
+    """`completion_queues` queues, each shared by as many work queues as wanted.
+
+    Sources: nagar-thesis-2001 4.1.2, 4.2.2; yum-2006 3.2.
 
     Members:
 
-    - `setup` (in, stream of `QUEUE_SETUP_LAYOUT`): make or remake a queue, empty; one whose ring is shorter
-      than 2 entries or `completion_batch` is switched off. It comes after every post that was taken before it: their
-      entries, collected or not, are written to the ring that there was. A post to that queue that has waited since
-      before the set-up (the queue stalls) loses its entry, counted in `dropped`. A post that comes with the set-up,
-      or after it, waits for it.
-    - `post` (in, stream of `POST_LAYOUT`): a completion. `ready` is that of the queue named in the payload:
-      one that stalls and is full, or has `completion_batch` entries on their way, holds its own posts and no
-      other queue's.
-    - `consume` (in, stream of `CONSUME_LAYOUT`): taken at once but in the cycle of a set-up. `refused` (out):
-      it does nothing, as the queue is not the owner's, or no entry has been written there.
-    - `event` (out): a queue that was armed has an entry; `event_queue` (out): which, the next one after that
-      of the last acknowledgement first. `acknowledge` (in): that one has been seen; its event is down in the
-      next cycle, unless another comes in this one.
-    - `failed` (out): in this cycle a queue was overrun or the bus answered with an error; `failed_queue`
-      (out): which, from the next cycle until the next failure.
-    - `broken` (out, `completion_queues`): queues that are dead as the bus answered an entry with an error, until
-      they are set up again.
-    - `dropped` (out, 32): entries lost to queues that were overrun, failed or not set up, since reset, modulo
-      2^32.
+    - `setup` (in, stream of `QUEUE_SETUP_LAYOUT`): make or remake a queue, empty. A queue whose ring is shorter than 2
+      entries or `completion_batch` is switched off.
+    - `post` (in, stream of `POST_LAYOUT`): a completion. `ready` is that of the queue named in the payload. A queue
+      that stalls and is full, or has `completion_batch` entries on their way, holds its own posts and no other queue's.
+    - `consume` (in, stream of `CONSUME_LAYOUT`): a consumer's write, taken at once but in the cycle of a set-up.
+    - `refused` (out): that write does nothing, as the queue is not the owner's, or no entry has been written there.
+    - `event` (out): a queue that was armed has an entry.
+    - `event_queue` (out): that queue, the next one after that of the last acknowledgement first.
+    - `acknowledge` (in): that event has been seen. It is down in the next cycle, unless another comes in this one.
+    - `failed` (out): in this cycle a queue was overrun or the bus answered with an error.
+    - `failed_queue` (out): that queue, from the next cycle until the next failure.
+    - `broken` (out, `completion_queues`): queues that are dead as the bus answered an entry with an error, until they
+      are set up again.
+    - `dropped` (out, 32): entries lost to queues that were overrun, failed or not set up, since reset, modulo 2^32.
     - `watched` (out, `BusWatchSignature`): the data's port of the host's bus, to be driven from outside.
     - `axi` (out, `Axi4Signature`): writes only, one burst at a time, ID 0.
 
-    `index_bits`, `first_index`: width of running indices (at most `INDEX_BITS`, at least one more than a ring's
-    `entries_log2`), and the index of a queue's first entry; `stamp_bits`: of the clock by which entries age (more
-    than `lag_cycles` has). Other than the card's in tests and proofs, which take them over their wrap.
+    A set-up comes after every post that was taken before it: their entries, collected or not, are written to the ring
+    that there was. A post to that queue may have waited since before the set-up, as the queue stalls. It loses its
+    entry, counted in `dropped`. A post that comes with the set-up, or after it, waits for it.
 
-    Order: nothing is written before everything has been answered that `watched` showed under way in the cycle
-    after the post was taken: neither status nor entry is visible before the data, and a buffer that is said
-    to be done is read no more. The status word of a post is written, and answered, before its entry; if the bus
-    answers it with an error, the entry of a post that says OK says BUS_ERROR.
+    Parameters, other than the card's in tests and proofs, which take them over their wrap:
+
+    - `index_bits`: width of running indices, at most `INDEX_BITS`, at least one more than a ring's `entries_log2`.
+    - `first_index`: the index of a queue's first entry.
+    - `stamp_bits`: width of the clock by which entries age, more than `lag_cycles` has.
+
+    Order: nothing is written before every transfer has been answered that `watched` showed under way in the cycle after
+    the post was taken. So neither status nor entry is visible before the data, and a buffer that is said to be done is
+    read no more. The status word of a post is written, and answered, before its entry. If the bus answers it with an
+    error, the entry of a post that says OK says BUS_ERROR.
 
     Latency: entries of a queue are written together, in one burst, when there are `batch` of them, or they reach a
     multiple of `completion_batch`, or the first is `lag_cycles` old. To that comes a look at the other queues
@@ -79,15 +84,17 @@ class Completion(wiring.Component):
     free entry of the ring says OVERRUN and the queue is dead until it is set up again. An entry that has not
     been consumed is never written over.
 
-    Arming: `consume` with `arm` raises the event at once if there is an entry at `index` already; else the
-    next one raises it, once the bus has answered its write. So a consumer that looks, finds nothing, arms and
-    sleeps, misses no entry, whatever the cycle it comes in.
+    Arming: `consume` with `arm` raises the event at once if there is an entry at `index` already. Otherwise the next
+    entry raises it, once the bus has answered its write. So a consumer that looks, finds nothing, arms and sleeps,
+    misses no entry, whatever the cycle in which it comes.
 
     Throughput: a post every 2 cycles as long as no write is due; the bus's time for a burst or status word
     and 5 cycles more stand between posts otherwise. Reset: no queue is set up, nothing is under way.
 
-    `skippable`: with `rests` (out): no entry waits to be written, and nothing is under way, so that but for `passed`
-    (in, `PASSED_BITS`) cycles beside the present one only the look at the queues would have gone on.
+    With `skippable` there are two members more:
+
+    - `rests` (out): no entry waits to be written, and nothing is under way. Only the look at the queues goes on.
+    - `passed` (in, `PASSED_BITS`): cycles beside the present one that a simulator passes over.
 
     Raises ConfigError for no queues.
     """
@@ -143,7 +150,7 @@ class Completion(wiring.Component):
         self._enabled, self._armed, self._dead = (
             Signal(queues, name=name) for name in ("enabled", "armed", "dead")
         )
-        # What the state machine does in this cycle: collect the post's entry, end a burst of entries.
+        # Steps of the state machine in this cycle: a set-up, the post's entry is collected, a burst of entries ends.
         self._set_up, self._collected, self._ended = Signal(), Signal(), Signal()
         self._end = Signal(self._index_bits)  # of the entries that are being written
         self._passed: Value = self.passed if self.skippable else Const(0)
@@ -163,8 +170,10 @@ class Completion(wiring.Component):
         return (queue < self.config.completion_queues) & self._enabled.bit_select(queue, 1)
 
     def _memories(self, m: Module) -> None:
-        """State of the queues in small memories, each with one writer and a reader for each place that asks:
-        `self._state[place, name]`, `self._writes[name]`."""
+        """State of the queues in small memories: `self._state[place, name]`, `self._writes[name]`.
+
+        Each has one writer and a reader for each place that asks.
+        """
         places = {
             "post": self._post_queue,
             "scan": self._scan,
@@ -172,8 +181,8 @@ class Completion(wiring.Component):
             "setup": self.setup.payload.queue,
         }
         setup = data.StructLayout({name: shape for name, shape in _SETUP.items() if name != "queue"})
-        # Running indices: collected, on the bus (so that the host may see it), answered, consumed; and when
-        # the first entry not yet written was collected.
+        # Running indices: collected, on the bus (so that the host may see it), answered, consumed. Then the time at
+        # which the first entry not yet written was collected.
         contents: dict[str, tuple[Any, tuple[str, ...]]] = {
             "setup": (setup, ("post", "scan", "consume")),
             "produced": (self._index_bits, ("post", "scan", "setup")),
@@ -201,7 +210,7 @@ class Completion(wiring.Component):
         m.d.sync += self._now.eq(self._now + 1 + self._passed)
 
     def _slot(self, queue: Value, index: Value) -> Value:
-        """Where an entry is kept until it has been written."""
+        """The place where an entry is kept until it has been written."""
         return Cat(index[: self.config.completion_batch.bit_length() - 1], queue[: len(self._scan)])
 
     def _write(self, m: Module, name: str, queue: Value, value: Any) -> None:
@@ -216,8 +225,8 @@ class Completion(wiring.Component):
             Signal(self._index_bits, name=name) for name in ("waiting", "used", "entries")
         )
         dead, room, able = Signal(), Signal(), Signal()
-        # A post that has waited since before the set-up goes before it. One that cannot, as its queue is full, is not
-        # of the queue that the set-up makes.
+        # A post that has waited since before the set-up goes before it. A post that cannot, as its queue is full, does
+        # not belong to the queue that the set-up makes.
         early, lost = Signal(), Signal()
         m.d.sync += early.eq(self.post.valid & ~self.post.ready & (early | ~self.setup.valid))
         m.d.comb += [
@@ -287,7 +296,7 @@ class Completion(wiring.Component):
         waiting = self._state["setup", "produced"] != self._state["setup", "written"]
         flushes = self._exists(self.setup.payload.queue) & waiting
         index, second = Signal(self._index_bits), Signal()
-        status = Signal()  # what is being written is a status word
+        status = Signal()  # the word that is being written is a status word
         posts_turn = Signal()
         word = Signal(STATUS_LAYOUT)
         bus_bytes = self.config.bus_bits // 8
@@ -429,7 +438,8 @@ class Completion(wiring.Component):
         queue = consume.queue
         setup, consumed = self._state["consume", "setup"], self._state["consume", "consumed"]
         bits = self._index_bits
-        # How far what the host says, what it may see, and what it does see are ahead of what it said before.
+        # The distances from the index that the host said before: to the one it says now, to the last entry that it may
+        # see, and to the last one that it does see.
         steps, issued, written = (
             Signal(self._index_bits, name=name) for name in ("steps", "issued", "written")
         )
@@ -438,7 +448,7 @@ class Completion(wiring.Component):
             here.eq(self._ended & (queue == scan)),
             steps.eq(consume.index - consumed),
             issued.eq(self._state["consume", "issued"] - consumed),
-            # What a burst that ends in this cycle has written counts.
+            # The entries of a burst that ends in this cycle count.
             written.eq(Mux(here, self._end, self._state["consume", "written"]) - consumed),
             self.consume.ready.eq(~self._set_up),
             self.refused.eq(~self._exists(queue) | (setup.owner != consume.owner) | (steps > issued)),

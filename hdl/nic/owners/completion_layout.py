@@ -1,8 +1,7 @@
-"""What completions look like: requests to the unit, and the words that it writes into host memory.
+"""The layouts of completions: requests to the unit, and the words that it writes into host memory.
 
-Words in host memory are little-endian. Both words of an entry have a phase bit, so that a reader who finds both
-right has a whole entry, in whatever order the memory took the words: a bus word of 32 bits is written at once,
-two of them are not.
+Words in host memory are little-endian. Both words of an entry have a phase bit. So a reader who finds both right has a
+whole entry, in whatever order the memory took the words. A bus word of 32 bits is written at once, two of them are not.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ ENTRY_BYTES = 8
 
 
 class CompletionStatus(IntEnum):
-    """How a request ended."""
+    """The end of a request."""
 
     OK = 0
     BUS_ERROR = 1  # the host's bus answered with an error
@@ -50,8 +49,11 @@ class CompletionStatus(IntEnum):
 
 
 STATUS_LAYOUT = data.StructLayout({"bytes": 16, "status": 5, "reserved": 10, "done": 1})
-"""The status word of a descriptor, and the first word of an entry, where `done` is the phase: 1 in the first
-turn around the ring, 0 in the second, and so on. A ring starts as zeroes."""
+"""The status word of a descriptor, and the first word of an entry.
+
+In an entry `done` is the phase: 1 in the first turn around the ring, 0 in the second, and so on. A ring starts as
+zeroes.
+"""
 
 ENTRY_LAYOUT = data.StructLayout(
     {
@@ -65,7 +67,7 @@ ENTRY_LAYOUT = data.StructLayout(
         "phase_1": 1,
     }
 )
-"""An entry of a completion queue, two words. `descriptor` and `work_queue` say what has ended."""
+"""An entry of a completion queue, two words. `descriptor` and `work_queue` name the request that has ended."""
 
 POST_LAYOUT = data.StructLayout(
     {
@@ -79,8 +81,11 @@ POST_LAYOUT = data.StructLayout(
         "entry": 1,
     }
 )
-"""A completion: `write_back` writes a status word to `status_address` (a multiple of 4) of host memory, `entry` puts
-an entry into completion queue `queue`."""
+"""A completion.
+
+- `write_back`: write a status word to `status_address` (a multiple of 4) of host memory.
+- `entry`: put an entry into completion queue `queue`.
+"""
 
 QUEUE_SETUP_LAYOUT = data.StructLayout(
     {
@@ -93,10 +98,18 @@ QUEUE_SETUP_LAYOUT = data.StructLayout(
         "stall": 1,
     }
 )
-"""A completion queue: its ring of 2^`entries_log2` entries at `base` (a multiple of 64) of host memory, whose pages it
-is that consume it, how many entries (`batch`) or cycles from the first one (`lag_cycles`) are collected before they
-are written, and whether a full ring stalls or is overrun."""
+"""The set-up of completion queue `queue`.
+
+- `owner`: the owner whose page consumes it.
+- `base`, `entries_log2`: its ring of 2^`entries_log2` entries at `base` (a multiple of 64) of host memory.
+- `batch`: entries that are collected before they are written.
+- `lag_cycles`: cycles from the first entry after which they are written, however few.
+- `stall`: a full ring stalls; otherwise it is overrun.
+"""
 
 CONSUME_LAYOUT = data.StructLayout({"queue": QUEUE_BITS, "owner": OWNER_BITS, "index": INDEX_BITS, "arm": 1})
-"""The consumer of `queue`, by a write into page `owner`: all entries before running index `index` are done with;
-`arm`: raise the event when there is one at `index` or after it."""
+"""A word of the consumer of `queue`, by a write into page `owner`.
+
+- `index`: all entries before this running index are done with.
+- `arm`: raise the event when there is an entry at `index` or after it.
+"""

@@ -1,7 +1,7 @@
-"""What an owner's page of the host's window is made of: declared once, for `HostPort`, firmware and host software.
+"""The parts of an owner's page of the host's window, declared once for `HostPort`, firmware and host software.
 
-A page of an owner's is mapped into one process (nagar-thesis-2001 4.2.3). Its parts are of `PART_BYTES`; in the first
-three a word means the same wherever in its part it is written.
+An owner's page is mapped into one process (nagar-thesis-2001 4.2.3). Each part has `PART_BYTES`. In the first three a
+word means the same wherever in its part it is written.
 """
 
 from __future__ import annotations
@@ -30,14 +30,17 @@ class PagePart(IntEnum):
 
     @property
     def offset(self) -> int:
-        """Where in the page it begins, bytes."""
+        """The offset in the page at which it begins, bytes."""
         return int(self) << PART_BITS
 
 
 DOORBELL_WORD = data.StructLayout({"channel": CHANNEL_BITS, "word": 32 - CHANNEL_BITS})
-"""A doorbell: its channel, and what the firmware is told."""
+"""A doorbell: its channel, and the word that the firmware is told."""
 CONSUME_WORD = data.StructLayout(
     {"queue": QUEUE_BITS, "reserved": 15 - QUEUE_BITS, "arm": 1, "index": INDEX_BITS}
 )
-"""A completion queue's consumer: all entries before running index `index` are done with; `arm`: wake me for the
-next."""
+"""A word of a completion queue's consumer.
+
+- `index`: all entries before this running index are done with.
+- `arm`: wake the consumer for the next one.
+"""

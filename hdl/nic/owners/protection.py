@@ -1,4 +1,4 @@
-"""Protection: who may touch which memory. Tags, owners and bounds are checked before anything is touched."""
+"""Protection of memory: tags, owners and bounds are checked before anything is touched."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEY_BITS = 8
 """Width of a region's key: a tag is `key << 8 | region`, and one whose region was made anew has another key."""
 OFFSET_BITS = (PAGE_BYTES - 1).bit_length()
 MOST_PAGES = 32
-"""Pages that an access may touch: 65535 bytes touch 17 at most. A power of two for the memory that holds them."""
+"""Pages that an access may touch: 65535 bytes touch 17 at most. It is a power of two for the memory of the pages."""
 
 REGION_LAYOUT = data.StructLayout(
     {
@@ -31,16 +31,19 @@ REGION_LAYOUT = data.StructLayout(
         "table": 32,
     }
 )
-"""A memory region: `bytes` from virtual address `start`, whose page table is at `table`; entry 0 of the table is the
-page of `start`."""
+"""A memory region: `bytes` from virtual address `start`, whose page table is at `table`.
+
+Entry 0 of the table is the page of `start`.
+"""
 ACCESS_LAYOUT = data.StructLayout(
     {"channel": CHANNEL_BITS, "region": REGION_BITS, "key": KEY_BITS, "address": 32, "bytes": 16, "write": 1}
 )
-"""What the process behind `channel` wants: `bytes` from virtual `address` on, read or written, in the region of the
-tag."""
+"""An access of the process behind `channel`: `bytes` from virtual `address` on, read or written, in a tag's region."""
 SEGMENT_LAYOUT = data.StructLayout({"status": 5, "address": 32, "bytes": 16, "last": 1})
-"""Bytes that lie together in host memory; or, with another `status` (`CompletionStatus`) than OK, that the access may
-not be done: then there is one, of no bytes."""
+"""Bytes that lie together in host memory.
+
+With another `status` (`CompletionStatus`) than OK the access may not be done. Then there is one segment, of no bytes.
+"""
 
 
 class Protection(wiring.Component):
@@ -48,21 +51,25 @@ class Protection(wiring.Component):
 
     Members:
 
-    - `assign` (in, `assign_layout`), `assigns` (in): whose a channel's work queues are, as `Doorbell` has it.
-    - `region` (in, `REGION_LAYOUT`), `regions` (in): what a region is, from the next access on.
-    - `access` (in, stream of `ACCESS_LAYOUT`): one at a time.
-    - `segment` (out, stream of `SEGMENT_LAYOUT`): the access, in pieces that end at pages; the piece with
-      `last` ends it. An access of 0 bytes is one piece of 0 bytes.
-    - `lookup` (out, stream of `LOOKUP_LAYOUT`), `answer` (in, stream of `PAGE_ENTRY_LAYOUT`): to
-      `Translation`.
-    - `violation` (out): in this cycle an access is found forbidden; `violations` (out, 32): how many were,
-      since reset, modulo 2^32.
+    - `assign` (in, `assign_layout`), `assigns` (in): the owner of a channel's work queues, as `Doorbell` has it.
+    - `region` (in, `REGION_LAYOUT`), `regions` (in): a region is set, from the next access on.
+    - `access` (in, stream of `ACCESS_LAYOUT`): an access, one at a time.
+    - `segment` (out, stream of `SEGMENT_LAYOUT`): the access, in pieces that end at pages; the piece with `last` ends
+      it. An access of 0 bytes is one piece of 0 bytes.
+    - `lookup` (out, stream of `LOOKUP_LAYOUT`), `answer` (in, stream of `PAGE_ENTRY_LAYOUT`): to `Translation`.
+    - `violation` (out): in this cycle an access is found forbidden.
+    - `violations` (out, 32): accesses found forbidden since reset, modulo 2^32.
 
-    Checked in this order: the channel is open and the region's key is the tag's (NO_REGION), both are the
-    same owner's (NOT_OWNER), all bytes are in the region (OUTSIDE), which may be written if they are
-    (READ_ONLY), the address is a multiple of `dma_alignment_bytes` (MISALIGNED), and all pages have a translation
-    (NO_PAGE). No segment is given before every check has been passed, so an access is done as a whole or nothing of it
-    is.
+    An access is checked in this order, and ends with the status of the first check that fails:
+
+    1. NO_REGION: the channel is open, and the region's key is the tag's.
+    2. NOT_OWNER: channel and region are the same owner's.
+    3. OUTSIDE: all bytes are in the region.
+    4. READ_ONLY: the region may be written, if the access is a write.
+    5. MISALIGNED: the address is a multiple of `dma_alignment_bytes`.
+    6. NO_PAGE: all pages have a translation.
+
+    No segment is given before every check has been passed. So an access is done as a whole or nothing of it is.
 
     Latency: from `access` to the first segment: 3 cycles, and 4 for each page if it is cached; then a segment a
     cycle. Throughput: one access at a time. Reset: no access is under way; channels and regions stay as they are,
@@ -102,7 +109,7 @@ class Protection(wiring.Component):
             m, "known", self.region, self.regions, "region", self.config.regions, asked.region, asks
         )
 
-        # Offsets in the region: of the first byte, and of the first one after the access. Of an address before the
+        # Offsets in the region: of the first byte, and of the first one after the access. For an address before the
         # region's start the borrow stays, in bit 32: that is beyond any region's end.
         first, after = Signal(33), Signal(34)
         status = Signal(CompletionStatus)
@@ -207,7 +214,10 @@ class Protection(wiring.Component):
 def _table(
     m: Module, name: str, row: data.View, writes: Value, key: str, depth: int, asked: Value, asks: Value
 ) -> data.View:
-    """A table with a row for each `key`, written by `row`: the row of the number `asked` when it last was by `asks`."""
+    """A table with a row for each `key`, written by `row`.
+
+    Returns the row of the number that was `asked` when `asks` was last up.
+    """
     fields = {field: shape.width for field, shape in row.shape() if field != key}
     m.submodules[name] = table = memory.Memory(shape=data.StructLayout(fields), depth=depth, init=[])
     write, read = table.write_port(), table.read_port()

@@ -24,10 +24,13 @@ QUEUED_COMMAND = data.StructLayout(
         "key": KEY_BITS,
     }
 )
-"""A transfer of either kind. Of one that is `checked` `host_address` is a virtual address in the region, on behalf of
-the process behind the channel; of the other it is an address of host memory, and the last three fields say nothing."""
+"""A transfer of either kind.
+
+- If it is `checked`, `host_address` is a virtual address in the region, on behalf of the process behind the channel.
+- If not, `host_address` is an address of host memory, and the last three fields say nothing.
+"""
 QUEUED_RESULT = data.StructLayout({"error": 1, "status": 5})
-"""`status`: how it ended, a `CompletionStatus`; `error`: that is not OK."""
+"""The result of a transfer: its `status`, a `CompletionStatus`, and `error` if that is not OK."""
 
 
 class TransferSplit(wiring.Component):
@@ -36,12 +39,13 @@ class TransferSplit(wiring.Component):
     Members:
 
     - `start` (in, stream of `QUEUED_COMMAND`): taken when its way is free.
-    - `done` (out), `result` (out, `QUEUED_RESULT`): a transfer ends in this cycle, and how. They end in the order in
-      which they were taken, at most 2 at a time.
+    - `done` (out): a transfer ends in this cycle. Transfers end in the order in which they were taken, at most 2 at a
+      time.
+    - `result` (out, `QUEUED_RESULT`): its result.
     - `plain` (out, stream of `HOST_DMA_COMMAND`), `plain_done`, `plain_error` (in): to the gate, which takes nothing
       while a checked transfer is under way.
     - `checked` (out, stream of `CHECKED_COMMAND`), `checked_done`, `checked_status` (in): to `CheckedDma`, which ends
-      nothing while the engine is busy with what was taken before it.
+      nothing while the engine is busy with transfers that were taken before.
 
     Latency: none to either side; the end of a checked transfer shows a cycle later, with its status. Throughput: a
     transfer a cycle, two under way at once. Reset: nothing is under way.

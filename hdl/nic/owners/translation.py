@@ -22,14 +22,14 @@ __all__ = [
 ]
 
 PAGE_BYTES = 4096
-"""Page of host memory, as the host's MMU has them."""
+"""Bytes of a page of host memory, as the host's MMU has them."""
 PAGE_BITS = 32 - (PAGE_BYTES - 1).bit_length()
 """Width of a page's number."""
 REGION_BITS = 8
 """Width of a memory region's number."""
 
 PAGE_ENTRY_LAYOUT = data.StructLayout({"present": 1, "reserved": 11, "frame": PAGE_BITS})
-"""A word of a page table: where a page of a region is in host memory, if it is `present`."""
+"""A word of a page table: the `frame` of host memory in which a page of a region is, if it is `present`."""
 LOOKUP_LAYOUT = data.StructLayout({"region": REGION_BITS, "page": PAGE_BITS, "table": 32})
 """The `page`-th page of `region`, whose page table is at `table` (a multiple of 4) of host memory."""
 INVALIDATE_LAYOUT = data.StructLayout({"scope": 2, "region": REGION_BITS, "page": PAGE_BITS})
@@ -37,7 +37,7 @@ INVALIDATE_LAYOUT = data.StructLayout({"scope": 2, "region": REGION_BITS, "page"
 
 
 class Scope(IntEnum):
-    """What an invalidation forgets."""
+    """The entries that an invalidation forgets."""
 
     PAGE = 0  # one page of a region
     REGION = 1  # all pages of a region
@@ -49,19 +49,18 @@ class Translation(wiring.Component):
 
     Members:
 
-    - `lookup` (in, stream of `LOOKUP_LAYOUT`), `answer` (out, stream of `PAGE_ENTRY_LAYOUT`): a page's entry,
-      answered in order, one at a time. An entry that is not present, or that the bus could not read, is
-      answered as not present, and is not kept.
-    - `invalidate` (in, stream of `INVALIDATE_LAYOUT`): taken when no lookup is under way; a lookup that is
-      taken after it reads host memory anew.
-    - `hits`, `misses` (out, 32): lookups answered from the cache, and from host memory, since reset, modulo
-      2^32.
+    - `lookup` (in, stream of `LOOKUP_LAYOUT`): a page whose entry is asked for.
+    - `answer` (out, stream of `PAGE_ENTRY_LAYOUT`): that entry, answered in order, one at a time. An entry that is not
+      present, or that the bus could not read, is answered as not present, and is not kept.
+    - `invalidate` (in, stream of `INVALIDATE_LAYOUT`): entries to forget, taken when no lookup is under way. A lookup
+      that is taken after it reads host memory anew.
+    - `hits`, `misses` (out, 32): lookups answered from the cache, and from host memory, since reset, modulo 2^32.
     - `axi` (out, `Axi4Signature`): reads of one bus word at a time, ID 0.
     - `rests` (out): nothing is looked up or forgotten.
 
     Latency: from `lookup` to `answer`: 2 cycles for a hit; for a miss 4 and the bus's. Throughput: a lookup every 3
-    cycles. An invalidation of a page, or of all, takes one cycle, of a region `translation_entries` more. Reset:
-    nothing is cached.
+    cycles. An invalidation of a page, or of all, takes one cycle. One of a region takes `translation_entries` more.
+    Reset: nothing is cached.
 
     Raises ConfigError for a configuration without regions.
     """
@@ -168,7 +167,7 @@ class Translation(wiring.Component):
                     m.next = "keep"
             with m.State("keep"):
                 m.d.comb += write.en.eq(entry.present)
-                # The line is the wanted page's, or nobody's: what was there is written over.
+                # The line is the wanted page's, or nobody's: the entry that was there is written over.
                 with m.If(entry.present):
                     m.d.sync += valid.bit_select(at, 1).eq(1)
                 m.next = "answer"

@@ -10,13 +10,14 @@ __all__ = ["InterruptStatus"]
 
 
 class InterruptStatus(wiring.Component):
-    """A status register of `width` event bits with its mask (nagar-thesis-2001 3.2.4.3: the LANai's interrupt
-    status register).
+    """A status register of `width` event bits with its mask.
+
+    Source: nagar-thesis-2001 3.2.4.3, the LANai's interrupt status register.
 
     Members:
 
     - `set` (in, `width`): events of this cycle.
-    - `clear` (in, `width`): bits to clear: a one written to the register. An event of the same cycle wins, so
+    - `clear` (in, `width`): bits to clear, where a one is written to the register. An event of the same cycle wins, so
       none is lost.
     - `mask` (in, `width`): enabled bits.
     - `status` (out, `width`): the register; a bit is up from the cycle after its event.

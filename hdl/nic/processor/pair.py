@@ -1,4 +1,4 @@
-"""What two processors of a card need between them: turns at the registers, locks, and a word for the other one.
+"""Blocks between two processors of a card: turns at the registers, locks, and a word for the other one.
 
 "This can be achieved by providing two processors and two hardware doorbell queues, one each devoted to the send and
 receive pipelines." (nagar-thesis-2001 4.3.10)
@@ -23,14 +23,18 @@ LOCKS = 8
 class BankJoin(wiring.Component):
     """Two processors' accesses to one register bank: one a cycle, and turns when both want one.
 
-    Members: `port_0`, `port_1` (in, `BankSignature`): a processor's; `read` or `write` is up until the access is
-    taken. `ready` (out, 2): it is taken in this cycle. `bank` (out, `BankSignature`): the bank. `who` (out): whose
-    access `bank` has.
+    Members:
 
-    Rule: an access goes through in the cycle in which it is asked for, unless the other processor asks too and has
-    not been the last one served. So it waits for one access of the other at most, and none is lost or done twice.
-    The data of a read are on both ports in the cycle after. Latency: none, or the other one's access. Throughput:
-    an access a cycle. Reset: processor 0 would be first.
+    - `port_0`, `port_1` (in, `BankSignature`): a processor's port. `read` or `write` is up until the access is taken.
+    - `ready` (out, 2): a processor's access is taken in this cycle.
+    - `bank` (out, `BankSignature`): the bank.
+    - `who` (out): the processor whose access `bank` has.
+
+    Rule: an access goes through in the cycle in which it is asked for, unless the other processor asks too and has not
+    been the last one served. So it waits for one access of the other at most, and none is lost or done twice. The data
+    of a read are on both ports in the cycle after.
+
+    Latency: none, or the other one's access. Throughput: an access a cycle. Reset: processor 0 would be first.
     """
 
     def __init__(self) -> None:
@@ -71,12 +75,19 @@ class BankJoin(wiring.Component):
 class PairedLocks(wiring.Component):
     """`LOCKS` locks, each held by one of two processors or by none, and a word from each to the other.
 
-    Members: `who` (in): which processor writes or reads. `write` (in), `take`, `free` (in, 8): at the end of the
-    cycle it has given back the locks of its own that are in `free`, and then got those in `take` that the other
-    does not have. `mine`, `others` (out, 8): what `who` and the other one have. `tell` (in), `word` (in, 32): `who`
-    writes its word; `told` (out, 32): the word that the other of `who` wrote last; `signal` (out, 2): processors to
-    which one is written in this cycle. Latency: none to read, 1 cycle from a write to what it changes. Throughput:
-    a write a cycle. Reset: nobody has a lock, words are 0.
+    Members:
+
+    - `who` (in): the processor that writes or reads.
+    - `write` (in): `who` gives back and takes locks, at the end of the cycle.
+    - `free` (in, 8): locks of its own that it gives back.
+    - `take` (in, 8): locks that it then gets, but for those that the other processor has.
+    - `mine`, `others` (out, 8): locks that `who` has, and that the other one has.
+    - `tell` (in), `word` (in, 32): `who` writes its word.
+    - `told` (out, 32): the word that the other processor wrote last.
+    - `signal` (out, 2): processors to which a word is written in this cycle.
+
+    Latency: none to read, 1 cycle from a write to its effect. Throughput: a write a cycle. Reset: nobody has a lock,
+    words are 0.
     """
 
     def __init__(self) -> None:
@@ -115,13 +126,17 @@ class PairedLocks(wiring.Component):
 class PairedDmaQueue(wiring.Component):
     """A queue of each of two processors in front of one engine: `DmaQueue` twice, with turns at the engine.
 
-    Members as those of `DmaQueue`, each being that of the queue of processor `who` (in), but: `start`, `done`, `result`
-    are the engine's; `protect` (in, an array of 2) and `ended` (out, 2) have one for each processor; there is no
-    `stamp` order between the two.
+    The members are those of `DmaQueue`, each being that of the queue of processor `who` (in), but for these:
 
-    Rule: when both queues have a transfer for the engine they take turns, a transfer each, so a transfer waits for one
-    of the other's at most beside those that are in the engine (`IN_ENGINE` in all). Room, lists, tags and what has
-    ended are each processor's own: neither can fill the other's queue, or take its results.
+    - `start` (out), `done`, `result` (in): the engine's.
+    - `protect` (in, an array of 2): one for each processor.
+    - `ended` (out, 2): one for each processor.
+
+    There is no `stamp` order between the two queues.
+
+    Rule: when both queues have a transfer for the engine they take turns, a transfer each. So a transfer waits for one
+    of the other's at most, beside those that are in the engine (`IN_ENGINE` in all). Room, lists, tags and ended
+    transfers are each processor's own: neither can fill the other's queue, or take its results.
 
     Latency: that of `DmaQueue`, and a transfer of the other queue's at most. Throughput: that of `DmaQueue`.
     """

@@ -21,8 +21,9 @@ def lane_bits(config: NicConfig) -> int:
 
 
 class ProcessorPort(wiring.Component):
-    """Decodes the processor's accesses (`ports.py` has the map). `shared`: another processor has its turns at the
-    registers (`BankJoin`).
+    """Decodes the processor's accesses (`ports.py` has the map).
+
+    With `shared` another processor has its turns at the registers (`BankJoin`).
 
     Members:
 
@@ -32,16 +33,19 @@ class ProcessorPort(wiring.Component):
       address.
     - `event` (in): shown as `response.event`.
     - `taken` (out): an access is taken in this cycle.
-    - only if `shared`: `bank_ready` (in): the access to `registers` is taken in this cycle; it is held until then.
+    - `bank_ready` (in), only if `shared`: the access to `registers` is taken in this cycle; it is held until then.
+    - `held` (in), only with `config.pipelined`: the first cycle of an access to registers must wait.
+    - `acts` (out), only with `config.pipelined`: this is the second cycle of such an access.
 
-    Latency: a register access is taken at once, an SRAM access when the SRAM grants it (at best in the same cycle);
-    read data comes in the cycle after and stands for that cycle only. Addresses with neither register nor SRAM
-    behind them are taken at once, read as zero and write nothing. The low two bits of an address are ignored.
-    Throughput: an access a cycle.
+    Latency: a register access is taken at once, an SRAM access when the SRAM grants it (at best in the same cycle).
+    Read data comes in the cycle after and stands for that cycle only. Throughput: an access a cycle.
 
-    With `config.pipelined` whatever is not of the SRAM is taken in the second cycle of its request, so that such an
-    access takes two. `registers` (and `bank_ready`) have it in the first of them, in which `held` (in) must not be up,
-    and what it does happens in the second: `acts` (out).
+    Addresses with neither register nor SRAM behind them are taken at once, read as zero and write nothing. The low two
+    bits of an address are ignored.
+
+    With `config.pipelined` an access to anything but the SRAM is taken in the second cycle of its request, so that it
+    takes two. `registers` (and `bank_ready`) have it in the first cycle, in which `held` must not be up. It acts in the
+    second (`acts`).
     """
 
     def __init__(self, config: NicConfig, *, shared: bool = False) -> None:
@@ -95,7 +99,7 @@ class ProcessorPort(wiring.Component):
             response.event.eq(self.event),
             self.taken.eq(taken),
         ]
-        # Where the data of the read taken in the cycle before comes from.
+        # The source of the data of the read taken in the cycle before.
         from_registers, from_sram = Signal(), Signal()
         read: Value = bank.read & self.bank_ready if self._shared else bank.read
         if self.config.pipelined:

@@ -1,8 +1,14 @@
 """The card's processors, one or two, joined to registers, SRAM, events and timers.
 
-With two (nagar-thesis-2001 4.3.10: one sends, one receives) each has a port, an interrupt status and mask, a timer, a
-queue before the host DMA engine, and what it has written into registers that describe what comes next. Everything else
-is there once, and both may use it.
+With two processors (nagar-thesis-2001 4.3.10) one sends and one receives. Each has these of its own:
+
+- a port
+- an interrupt status and mask
+- a timer
+- a queue before the host DMA engine
+- its words in the registers that describe the next access
+
+Everything else is there once, and both may use it.
 """
 
 from __future__ import annotations
@@ -24,12 +30,14 @@ from .port import ProcessorPort
 __all__ = ["COMMON", "banked_registers", "join_events", "join_registers", "make_ports", "next_timer"]
 
 COMMON = frozenset({"HOST_INTERRUPT", "RATE_SELECT", "RECEIVE_VLS", "SEND_PROTECT"})
-"""Registers with stored fields of which two processors have one: they set the hardware, and say nothing of the access
-that follows. (RATE_SELECT is one of them as a rate control unit with a tree looks at it all the time.)"""
+"""Registers with stored fields that two processors share: they set the hardware, and say nothing of the next access.
+
+RATE_SELECT is one of them, as a rate control unit with a tree looks at it all the time.
+"""
 
 
 def banked_registers(registers: Mapping[str, Register], config: NicConfig) -> list[str]:
-    """Names of those of `registers` of which each of two processors has its own: [] if there is one."""
+    """Names of those of `registers` of which each of two processors has its own; [] if there is one processor."""
     if config.processors == 1:
         return []
     return [
@@ -50,8 +58,10 @@ def make_ports(m: Module, config: NicConfig) -> list[ProcessorPort]:
 def join_registers(
     m: Module, config: NicConfig, ports: Sequence[ProcessorPort], registers: RegisterBank
 ) -> None:
-    """The ports to the register bank; locks, and words for the other one. In a card that is `pipelined` an access acts
-    in the cycle after the one in which it has its turn."""
+    """Joins the ports to the register bank, and adds locks, and words for the other one.
+
+    In a card that is `pipelined` an access acts in the cycle after the one in which it has its turn.
+    """
     access = ports[0].registers
     if len(ports) == 2:
         m.submodules.bank_join = turns = BankJoin()
@@ -106,8 +116,11 @@ def join_events(
     sources: Mapping[str, Value],
     watch: Callable[[str, Value], None],
 ) -> tuple[list[Rtc | Timer], list[Value]]:
-    """Interrupt status, clock and timers. `sources`: the card's events by their names in ISR; one of two bits is each
-    processor's own, one of a bit is both's. Returns the timers and the event lines, one a processor."""
+    """Adds interrupt status, clock and timers. Returns the timers and the event lines, one a processor.
+
+    `sources`: the card's events by their names in ISR. An event of two bits has one for each processor, an event of one
+    bit is for both.
+    """
     fields = r.registers["ISR"].fields
     width = 1 + max(field.low for field in fields.values())
     levels = sum(field.mask for field in fields.values() if not field.write_one_clears)
@@ -149,7 +162,7 @@ def join_events(
 
 
 def next_timer(m: Module, timers: Sequence[Rtc | Timer]) -> tuple[Value, Value]:
-    """Whether a timer is armed, and when the next one fires."""
+    """Whether a timer is armed, and the time at which the next one fires."""
     first = timers[0]
     if len(timers) == 1:
         return first.armed, first.time

@@ -1,1 +1,1 @@
-"""Queues of descriptors before the engines: in order of arrival, of time stamps, or a lane each."""
+"""Queues of descriptors before the engines, in order of arrival or of time stamps, or with a queue for each lane."""

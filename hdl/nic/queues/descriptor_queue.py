@@ -1,10 +1,10 @@
 """A queue of DMA descriptors in hardware, in order of arrival or of time stamps.
 
-"The newer interface (LANai 7) offers a hardware queuing mechanism for DMA operations as well, wherein the LANai can
-simply insert a DMA request in a queue, and can in its own time come back and check the status for completion"
-(nagar-thesis-2001 5.2.2). For QoS a descriptor "is inserted in the hardware HDMA queue in timestamp order", and
+"The newer interface (LANai 7) offers a hardware queuing mechanism for DMA operations as well" (nagar-thesis-2001
+5.2.2). The LANai "can simply insert a DMA request in a queue, and can in its own time come back and check the status
+for completion". For QoS a descriptor "is inserted in the hardware HDMA queue in timestamp order" (5.3.3). There
 "hardware constraints and the need to avoid race conditions prevent the preemption of a message which is already
-receiving service at the HDMA or even a few that immediately follow it" (5.3.3).
+receiving service at the HDMA". The same holds for "a few that immediately follow it".
 """
 
 from __future__ import annotations
@@ -26,9 +26,13 @@ QueueOrder = Literal["arrival", "timestamp"]
 
 
 def push_layout(shape: Any, stamp_bits: int) -> data.StructLayout:
-    """What is put into a queue: `descriptor` of `shape`; `more`: the next one put in belongs to the same list;
-    `stamp`: a time on a clock of `stamp_bits` bits that wraps (ignored in order of arrival, and in a list after its
-    first)."""
+    """An item that is put into a queue.
+
+    - `descriptor`: of `shape`.
+    - `more`: the next one put in belongs to the same list.
+    - `stamp`: a time on a clock of `stamp_bits` bits that wraps. It is ignored in order of arrival, and in a list after
+      its first descriptor.
+    """
     return data.StructLayout({"descriptor": shape, "more": 1, "stamp": stamp_bits})
 
 
@@ -37,23 +41,25 @@ class DescriptorQueue(wiring.Component):
 
     Members:
 
-    - `push` (in, stream of `push_layout`): ready while there is room: a pop makes room from the next cycle on.
-    - `head` (out, `shape`), `head_more` (out), `head_valid` (out), `pop` (in): the descriptor whose turn it is;
-      `pop` takes it at the end of the cycle (nothing happens without one). What is popped is being served, and
-      nothing goes before it any more. Until then a smaller stamp may take the head's place.
-    - `protect` (in, `range(entries + 1)`), order `timestamp` alone: so many entries from the head on are not gone
-      before, whatever their stamps: those that follow closely on the one being served.
+    - `push` (in, stream of `push_layout`): ready while there is room. A pop makes room from the next cycle on.
+    - `head` (out, `shape`), `head_more` (out), `head_valid` (out): the descriptor whose turn it is. In order
+      `timestamp` a smaller stamp may take its place until it is popped.
+    - `pop` (in): takes it at the end of the cycle; nothing happens without one. A popped descriptor is being served,
+      and nothing goes before it any more.
+    - `protect` (in, `range(entries + 1)`), only in order `timestamp`: so many entries from the head on keep their
+      place, whatever the stamps of new ones. They are those that follow closely on the one being served.
     - `level` (out, `range(entries + 1)`): entries.
 
-    Stamps compare modulo 2^`stamp_bits`: `a` is before `b` if (b - a) is less than half of that, so a VirtualClock may
-    wrap, while all stamps in the queue lie within half its range. Stamps that do not only lose their order.
+    Stamps compare modulo 2^`stamp_bits`: `a` is before `b` if (b - a) is less than half of that. So a VirtualClock may
+    wrap, while all stamps in the queue lie within half its range. Stamps further apart lose their order, and nothing
+    else.
 
-    Lists: descriptors joined by `more` leave one after the other with nothing between. The rest of a list goes
-    directly behind its predecessor, before protected entries too, and if the predecessor has been popped before
-    everything else; `head_valid` waits for it. So a list once begun is to be ended.
+    Lists: descriptors joined by `more` leave one after the other with nothing between. The rest of a list goes directly
+    behind its predecessor, before protected entries too. If the predecessor has been popped, it goes before everything
+    else, and `head_valid` waits for it. So a list once begun is to be ended.
 
-    `registered`, order `arrival` alone: the head stands in a register instead of being read from the memory in the
-    cycle in which it is used. It makes no difference to any cycle.
+    With `registered`, only in order `arrival`, the head stands in a register instead of being read from the memory in
+    the cycle in which it is used. This makes no difference to any cycle.
 
     Latency: 1 cycle from a push to `head_valid`. Throughput: a push and a pop a cycle. Outputs follow from registers
     alone. Descriptors stand in a memory; in order `timestamp` stamps and places stand in shift registers, compared all
@@ -122,8 +128,10 @@ class DescriptorQueue(wiring.Component):
     def _arrival(
         self, m: Module, pushed: Signal, popped: Signal, write_row: Signal, read_row: Signal
     ) -> None:
-        """Two rows that go round; what is read is the row of the head, or, if that stands in a register, the one
-        behind it."""
+        """Two row numbers that go round.
+
+        The row of the head is read or, if the head stands in a register, the one behind it.
+        """
         for moved, row in ((pushed, write_row), (popped, read_row)):
             ahead = self._registered and row is read_row
             at = Signal(range(self.entries), init=min(1, self.entries - 1) if ahead else 0)
@@ -137,8 +145,8 @@ class DescriptorQueue(wiring.Component):
     ) -> None:
         """Places in order, each with its stamp and the row of the memory that its descriptor stands in.
 
-        The rows are always a permutation: those of the free places, from `level` on, are the free ones. A new
-        descriptor takes the row of place `level`; a popped one leaves its row where the last place was.
+        The rows are always a permutation: those of the free places, from `level` on, are the free rows. A new
+        descriptor takes the row of place `level`. A popped one leaves its row where the last place was.
         """
         n, level = self.entries, self.level
         stamps = [Signal(self.stamp_bits, name=f"stamp_{i}") for i in range(n)]
@@ -149,8 +157,8 @@ class DescriptorQueue(wiring.Component):
         is_open = Signal()  # what is popped next is the rest of a list
         stamp = Signal(self.stamp_bits)
 
-        # Who stays before a new one: a vector of ones up to its place. A one with a zero below it says nothing: with
-        # stamps too far apart to compare, order is lost, but no entry.
+        # The entries that stay before a new one: a vector of ones up to its place. A one with a zero below it says
+        # nothing: with stamps too far apart to compare, order is lost, but no entry.
         stays, before = Signal(n), Signal(n)
         no_later = [~(stamp - stamps[i])[self.stamp_bits - 1] for i in range(n)]
         occupied = [level > i for i in range(n)]

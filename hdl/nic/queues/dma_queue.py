@@ -1,7 +1,7 @@
-"""A DMA engine's queue: descriptors in front of it, and what has ended behind it.
+"""A DMA engine's queue: descriptors in front of it, and ended transfers behind it.
 
 With it the firmware "can simply insert a DMA request in a queue, and can in its own time come back and check the
-status for completion" (nagar-thesis-2001 5.2.2; 4.3.7 for all three engines).
+status for completion". Source: nagar-thesis-2001 5.2.2; 4.3.7 for all three engines.
 """
 
 from __future__ import annotations
@@ -21,40 +21,50 @@ __all__ = ["IN_ENGINE", "TAG_BITS", "DmaQueue", "submit_layout"]
 TAG_BITS = 8
 """Width of the number that firmware gives a transfer to know it again."""
 IN_ENGINE = 2
-"""Most transfers that an engine has taken and not ended."""
+"""The most transfers that an engine has taken and not ended."""
 
 
 def submit_layout(command: Any, stamp_bits: int) -> data.StructLayout:
-    """What the firmware asks for: `command`, the engine's; `tag`; `notify`: put the tag and the result into the list
-    of finished transfers; `more`: the next one belongs to the same list; `stamp` for order `timestamp`."""
+    """A transfer that the firmware asks for.
+
+    - `command`: the engine's.
+    - `tag`: a number to know the transfer again.
+    - `notify`: put the tag and the result into the list of finished transfers.
+    - `more`: the next one belongs to the same list.
+    - `stamp`: for order `timestamp`.
+    """
     return data.StructLayout(
         {"command": command, "tag": TAG_BITS, "notify": 1, "more": 1, "stamp": stamp_bits}
     )
 
 
 class DmaQueue(wiring.Component):
-    """`entries` descriptors of the layout `command` in front of an engine whose results have the layout `result`, in
-    `order`, its head `registered` or not (`DescriptorQueue`).
+    """`entries` descriptors of the layout `command` in front of an engine, and its results of the layout `result`.
+
+    `order` and `registered` are those of `DescriptorQueue`.
 
     Members:
 
-    - `submit` (in, stream of `submit_layout`): ready while the queue has room. `refused` (out, 8): how often it was
-      valid without room, modulo 256: registers do not wait, what they ask for then is lost and counted.
-    - `protect` (in), `level` (out), `room` (out, `range(entries + 1)`): as the queue's; room is what is free.
-    - `start` (out, stream of `command`), `done` (in), `result` (in, `result`, of the transfer that ends): the engine,
-      which ends transfers in the order in which it took them, at most `IN_ENGINE` at a time. What it is offered may
-      change until it is taken, in order `timestamp`.
+    - `submit` (in, stream of `submit_layout`): ready while the queue has room.
+    - `refused` (out, 8): times that `submit` was valid without room, modulo 256. Registers do not wait, so their
+      transfer is then lost and counted.
+    - `protect` (in), `level` (out): as in `DescriptorQueue`.
+    - `room` (out, `range(entries + 1)`): free entries.
+    - `start` (out, stream of `command`): to the engine. In order `timestamp` the offer may change until it is taken.
+    - `done` (in), `result` (in, `result`): a transfer ends in the engine, and its result. The engine ends transfers in
+      the order in which it took them, at most `IN_ENGINE` at a time.
     - `busy` (out): a transfer waits or is under way.
-    - `ended` (out): a transfer, or a whole list, ends in this cycle. `ended_count` (out, 8): how many have, modulo
-      256.
-    - `finished` (out, `finished_layout`), `finished_valid` (out), `take` (in): the oldest transfer, or list, that
-      asked for notice and has not been taken; `take` takes it at the end of the cycle (nothing happens without one).
+    - `ended` (out): a transfer, or a whole list, ends in this cycle.
+    - `ended_count` (out, 8): transfers and lists that have ended, modulo 256.
+    - `finished` (out, `finished_layout`), `finished_valid` (out): the oldest transfer, or list, that asked for notice
+      and has not been taken.
+    - `take` (in): takes it at the end of the cycle; nothing happens without one.
 
-    A list ends with its last descriptor, whose tag and `notify` count; its result is the first of its parts' results
-    that is not zero. All parts are served, whatever came of those before them.
+    A list ends with its last descriptor, whose tag and `notify` count. Its result is the first of its parts' results
+    that is not zero. All parts are served, whatever the results of those before them.
 
     The list of the finished holds `entries` + `IN_ENGINE` results. A transfer that asks for notice is not started
-    before there is room for its result, so none is lost, and firmware that does not take them stops the engine.
+    before there is room for its result. So no result is lost, and firmware that does not take them stops the engine.
 
     Latency: 1 cycle from `submit` to `start`, 1 from `done` to `finished` and `ended_count`; `ended` comes with
     `done`. Throughput: a submit, a start and an end a cycle. Reset: empty, counts 0.
@@ -119,7 +129,7 @@ class DmaQueue(wiring.Component):
         return queue
 
     def _room(self, queue: Any) -> Value:
-        """What `room` shows."""
+        """The value of `room`."""
         return self.entries - queue.level
 
     def elaborate(self, platform: object) -> Module:
@@ -140,8 +150,8 @@ class DmaQueue(wiring.Component):
         with m.If(self.submit.valid & ~self.submit.ready):
             m.d.sync += self.refused.eq(self.refused + 1)
 
-        # What is in the engine, oldest first; results that are promised a place: those of what is in the engine, and
-        # those that wait.
+        # The transfers in the engine, oldest first. Then the results that are promised a place: those of transfers in
+        # the engine, and those that wait.
         most = self.entries + IN_ENGINE
         m.submodules.inside = inside = SyncFIFO(width=TAG_BITS + 2, depth=IN_ENGINE)
         m.submodules.results = results = SyncFIFO(width=self.finished_layout.size, depth=most)

@@ -1,4 +1,4 @@
-"""A queue of the send engine for each virtual lane: one whose packets cannot leave holds up no other."""
+"""A queue of the send engine for each virtual lane: a lane whose packets cannot leave holds up no other."""
 
 from __future__ import annotations
 
@@ -18,20 +18,23 @@ __all__ = ["LaneDmaQueue", "LaneQueue"]
 
 
 class LaneQueue(wiring.Component):
-    """`entries` descriptors (2 or more) of `shape` for each of `vls` VLs; `shape` has a field `command` with a field
-    `vl`, and that says whose a descriptor is.
+    """`entries` descriptors (2 or more) of `shape` for each of `vls` VLs.
 
-    Members as those of `DescriptorQueue`, but `protect` (vectors have a bit a VL):
+    `shape` has a field `command` with a field `vl`, the VL of a descriptor.
 
-    - `push` (in, stream of `push_layout`): ready while its VL has room; never for a VL that does not exist.
-      `more` and `stamp` are ignored: the order in a VL is that of arrival.
-    - `head` (out, `shape`), `head_valid` (out), `pop` (in): the oldest of the VL whose turn it is. Another VL's may
-      take its place until it is popped. `head_more` is 0.
-    - `level` (out): entries of all VLs. `full`, `waiting` (out): VLs without room, and with entries.
-    - `allowed` (in): VLs that may have a turn. `hungry` (in): those that go before others.
+    The members are those of `DescriptorQueue` but `protect`, and some more (vectors have a bit a VL):
 
-    Turns go round among the hungry ones that are allowed and have entries or, if there are none, among all that are
-    allowed and have entries. With 16 VLs VL 15 goes first of those (yum-2006 3.3).
+    - `push` (in, stream of `push_layout`): ready while its VL has room; never for a VL that does not exist. `more` and
+      `stamp` are ignored: the order in a VL is that of arrival.
+    - `head` (out, `shape`), `head_valid` (out), `pop` (in): the oldest descriptor of the VL whose turn it is. That of
+      another VL may take its place until it is popped. `head_more` is 0.
+    - `level` (out): entries of all VLs.
+    - `full`, `waiting` (out): VLs without room, and with entries.
+    - `allowed` (in): VLs that may have a turn.
+    - `hungry` (in): VLs that go before others.
+
+    Turns go round among the hungry VLs that are allowed and have entries. If there are none, they go round among all
+    that are allowed and have entries. With 16 VLs VL 15 goes first of those (yum-2006 3.3).
 
     Latency: 1 cycle from a push to `head_valid`. Throughput: a push and a pop a cycle. Reset: empty.
     """
@@ -85,9 +88,12 @@ class LaneQueue(wiring.Component):
 class LaneDmaQueue(DmaQueue):
     """`DmaQueue` of the send engine with `entries` packets for each VL (`LaneQueue`).
 
-    What differs: `submit` is ready while the VL of the packet has room, and packets of several VLs end in any order:
-    their tags tell them apart. `room` is 1 if every VL has room for another packet, else 0. Members `full`, `waiting`
-    (out), `allowed`, `hungry` (in): those of `LaneQueue`.
+    It differs from `DmaQueue` in these:
+
+    - `submit` is ready while the VL of the packet has room.
+    - Packets of several VLs end in any order: their tags tell them apart.
+    - `room` is 1 if every VL has room for another packet, else 0.
+    - `full`, `waiting` (out), `allowed`, `hungry` (in): those of `LaneQueue`.
     """
 
     def __init__(self, *, vls: int, entries: int) -> None:

@@ -15,13 +15,18 @@ __all__ = ["RegisteredFifo"]
 class RegisteredFifo(wiring.Component):
     """A first-in first-out queue of `depth` (2 or more) items of `width` bits.
 
-    Members, named as in `amaranth.lib.fifo`: `w_data` (in, `width`), `w_en` (in), `w_rdy` (out): an item in, if both
-    are up; `r_data` (out, `width`), `r_rdy` (out), `r_en` (in): the oldest one, taken at the end of a cycle in which
-    both are up; `level` (out, `range(depth + 1)`): items.
+    Members, named as in `amaranth.lib.fifo`:
 
-    What a block RAM shows comes late in the cycle (5.7 ns on an ECP5), so the head is copied out of it. Latency: 3
-    cycles from an item in to `r_rdy`. Throughput: an item in and out a cycle from a `depth` of 4 on. `w_rdy` may be
-    low for a cycle before `depth` items are there, while one moves to the head. Reset: empty.
+    - `w_data` (in, `width`), `w_en` (in), `w_rdy` (out): an item in, if both `w_en` and `w_rdy` are up.
+    - `r_data` (out, `width`), `r_rdy` (out), `r_en` (in): the oldest item. It is taken at the end of a cycle in which
+      both `r_rdy` and `r_en` are up.
+    - `level` (out, `range(depth + 1)`): items.
+
+    The data of a block RAM comes late in the cycle (5.7 ns on an ECP5), so the head is copied out of it. `w_rdy` may be
+    low for a cycle before `depth` items are there, while one moves to the head.
+
+    Latency: 3 cycles from an item in to `r_rdy`. Throughput: an item in and out a cycle from a `depth` of 4 on. Reset:
+    empty.
 
     Raises ConfigError for a depth below 2.
     """

@@ -1,4 +1,4 @@
-"""A DMA engine's queue in order of stamps, whose stamps the card makes itself if it is asked to."""
+"""A DMA engine's queue in order of stamps, which the card makes itself if it is asked to."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ __all__ = ["StampedDmaQueue"]
 
 
 class StampedDmaQueue(wiring.Component):
-    """A `DmaQueue` in order `timestamp`, with a `Stamper` of `flows` before it: the queue is a server of its own in the
-    sense of VirtualClock, with an auxVC a flow (nagar-thesis-2001 5.3.3).
+    """A `DmaQueue` in order `timestamp`, with a `Stamper` of `flows` before it.
 
-    Members: those of `DmaQueue`, and
+    The queue is a server of its own in the sense of VirtualClock, with an auxVC a flow (nagar-thesis-2001 5.3.3).
+
+    Members beside those of `DmaQueue`:
 
     - `stamped` (in), `flow` (in, `range(flows)`): a submitted transfer's stamp is the flow's next one, and that of
-      `submit` is ignored. In a list that goes for its first transfer; the others have none.
+      `submit` is ignored. In a list that holds for its first transfer; the others have none.
     - `rtc` (in, `stamp_bits`): the clock.
     - `vtick` (in, `stamp_bits`), `vtick_flow` (in, `range(flows)`), `writes_vtick` (in): sets a flow's Vtick, as
       `Stamper.write`.
 
-    Stamps are made in the order of submitting, by the clock of then, and a transfer joins the queue with its stamp.
-    What waits for one counts as an entry of the queue: `level` and `room` are of both.
+    Stamps are made in the order of submitting, by the clock at that time, and a transfer joins the queue with its
+    stamp. A transfer that waits for its stamp counts as an entry of the queue: `level` and `room` count both.
 
     Latency: from `submit` to `start`: 2 cycles for a transfer that brings its stamp, 6 for one that gets it, 4 more
-    if the stamper's scan is at it. Throughput: a stamp in 4 cycles. Reset: empty, and what `Stamper` says: stamps
-    wait 4 cycles a flow.
+    if the stamper's scan is at it. Throughput: a stamp in 4 cycles. Reset: empty; stamps wait 4 cycles a flow, as
+    `Stamper` has it.
 
     Raises ConfigError as its parts do.
     """

@@ -21,20 +21,22 @@ class Stamper(wiring.Component):
     - `rtc` (in, `bits`): the clock.
     - `request` (in, stream of a channel): the next packet of the channel is to be stamped.
     - `stamp` (out, stream of `channel` and `ticks`): its stamp, which is the channel's auxVC from then on.
-    - `write` (in, stream of `channel` and `ticks`): sets its Vtick; at most a quarter of the clock's range less one, a
-      longer one is written as that (the longest stands for best effort's infinite Vtick).
+    - `write` (in, stream of `channel` and `ticks`): sets a channel's Vtick, at most a quarter of the clock's range less
+      one. A longer one is written as that. The longest stands for best effort's infinite Vtick.
 
     The RTC that counts is that of the cycle in which the request is taken. A stamp is at most that quarter ahead of it.
     Requests for a channel that does not exist are answered with a stamp of no meaning, and writes do nothing.
 
-    An auxVC that the clock has passed is as good as the clock's own value: a scan sets it to that, so that one of any
-    age is never taken for a future one. It visits a channel every `SCAN_CYCLES` (16) cycles, before requests.
+    An auxVC that the clock has passed is as good as the clock's own value. A scan sets it to that, so that an auxVC of
+    any age is never taken for a future one. It visits a channel every `SCAN_CYCLES` (16) cycles, before requests.
 
-    Latency: 3 cycles from `request` to `stamp`, 4 more if the scan is at it. Throughput: a stamp in 4 cycles. A stamp
-    that is not taken holds up the scan too: not for a quarter of the clock's range. Reset: a scan sets
-    every auxVC to the clock, 4 cycles a channel, before it takes a request; Vticks stay as they are (after power-on
-    zero), as a card's channels and regions do. Raises ConfigError for less than 1 channel, and for a clock of too few
-    bits for the scan.
+    Latency: 3 cycles from `request` to `stamp`, 4 more if the scan is at it. Throughput: a stamp in 4 cycles. Reset: a
+    scan sets every auxVC to the clock, 4 cycles a channel, before a request is taken. Vticks stay as they are, as a
+    card's channels and regions do; after power-on they are zero.
+
+    A stamp that is not taken holds up the scan too, so it must be taken within a quarter of the clock's range.
+
+    Raises ConfigError for less than 1 channel, and for a clock of too few bits for the scan.
     """
 
     def __init__(self, *, channels: int, bits: int = 32) -> None:
@@ -72,10 +74,10 @@ class Stamper(wiring.Component):
             vtick_write.en.eq(self.write.valid & (self.write.payload.channel < self.channels)),
         ]
 
-        # 0: idle. 1: auxVC and Vtick are there. 2: by how much it is ahead. 3: the sum, and the stamp, until taken.
+        # 0: idle. 1: auxVC and Vtick are there. 2: the lead over the clock. 3: the sum, and the stamp, until taken.
         stage = Signal(2)
         pace, due, scan = Signal(range(SCAN_CYCLES)), Signal(), Signal(range(self.channels))
-        # Since the reset the scan has not come round once: what stands in the memory is of before it.
+        # Since the reset the scan has not come round once: the values in the memory are from before it.
         fresh, looks_next = Signal(init=1), Signal()
         looks, channel, now = Signal(), Signal(self._width), Signal(bits)
         target = Signal(self._width)

@@ -14,8 +14,10 @@ __all__ = ["StreamRegister"]
 class StreamRegister(wiring.Component):
     """Two places for items of `shape`, so that a stream goes on through registers both ways.
 
-    Members: `i` (in), `o` (out): streams of `shape`. `o.valid`, `o.payload` and `i.ready` are registers: no path
-    leads through. Latency: 1 cycle. Throughput: an item a cycle. Reset: empty.
+    Members: `i` (in), `o` (out): streams of `shape`.
+
+    `o.valid`, `o.payload` and `i.ready` are registers: no path leads through. Latency: 1 cycle. Throughput: an item a
+    cycle. Reset: empty.
     """
 
     def __init__(self, shape: Any) -> None:
@@ -24,7 +26,7 @@ class StreamRegister(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         i, o = self.i, self.o
-        # What came in while `o` was held.
+        # The item that came in while `o` was held.
         waits, kept = Signal(), Signal.like(i.payload)
         m.d.comb += i.ready.eq(~waits)
         with m.If(~waits):

@@ -1,4 +1,4 @@
-"""The rate control unit: which flow may send its next packet, and when (gulati-thesis-2001 3.2.2, 4.2.2)."""
+"""The rate control unit, which decides the next flow and the time of its packet (gulati-thesis-2001 3.2.2, 4.2.2)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ __all__ = ["RateControl", "make_rate_control"]
 
 
 def make_rate_control(config: NicConfig, *, skippable: bool = False) -> RateControl | RateTree | RateFront:
-    """The rate control unit of the structure that `config.rate_structure` asks for; a tree of a card that is
-    `pipelined` behind registers. `skippable`: with the ports for a simulator that passes over cycles."""
+    """The rate control unit of the structure that `config.rate_structure` asks for.
+
+    In a card that is `pipelined` a tree stands behind registers. With `skippable` the unit has the ports for a
+    simulator that passes over cycles.
+    """
     if not config.rate_tree:
         return RateControl(config, skippable=skippable)
     tree = RateTree(config, skippable=skippable)
@@ -26,17 +29,18 @@ def make_rate_control(config: NicConfig, *, skippable: bool = False) -> RateCont
 class RateControl(wiring.Component):
     """Rate control unit of up to 16 flows, which decides in one cycle. `RateTree` is the one for more.
 
-    A flow has an inter-packet dispatch time (IDT), a next dispatch time (NDT) and a valid bit (it has a token
-    that may be sent). Of the valid flows the one with the smallest NDT is offered once NDT <= RTC, ties to
-    the lower flow. (The thesis prints ">=" in 4.2.2; its figure 3.3 and table 3.1 show "<=".)
+    A flow has an inter-packet dispatch time (IDT), a next dispatch time (NDT) and a valid bit. It is valid if it has a
+    token that may be sent. The valid flow with the smallest NDT is offered once NDT <= RTC, ties to the lower flow.
+    (The thesis prints ">=" in 4.2.2; its figure 3.3 and table 3.1 show "<=".)
 
-    Members: `RateControlSignature`. What commands do:
+    Members: `RateControlSignature`. The commands:
 
     - `enqueue`: a flow that is not valid gets NDT = max(NDT, RTC) and becomes valid.
-    - `dispatched`: NDT += IDT; with `last` the flow becomes invalid. An IDT of 0 makes it max(NDT, RTC) instead:
+    - `dispatched`: NDT += IDT; with `last` the flow becomes invalid. An IDT of 0 makes the NDT max(NDT, RTC) instead:
       the flow is not regulated, and those whose time has come go before its next packet.
-    - `idt`, `ndt`, `valid` show the selected flow in the same cycle: `settled` is constantly high. So is `ready`
-      of every stream here, and `write_ready`; users wait for them, so that a unit of many flows can take its time.
+
+    `idt`, `ndt`, `valid` show the selected flow in the same cycle: `settled` is constantly high. So is `ready` of every
+    stream here, and `write_ready`; users wait for them, so that a unit of many flows can take its time.
 
     Latency: one cycle from a command, or from the tick, to the offer that accounts for it: `dispatch` is a function
     of registers and `rtc`, a tree of `flows - 1` comparisons. A user must not rely on one cycle: a unit of more
@@ -49,25 +53,29 @@ class RateControl(wiring.Component):
     with NDT = max(NDT + IDT, RTC). A change of IDT leaves the NDT that stands: it acts from the next
     `dispatched` on. `dispatched` for a flow that was not on offer advances its NDT all the same.
 
-    **Bytes** (`config.rate_charge` bytes). `dispatched` says how many bytes its packet is charged for, at most the
-    MTU: NDT += IDT x bytes / `config.charge_unit_bytes`; 0 is the whole unit. An NDT then has a fraction of a tick,
-    fine enough for every charge: nothing is rounded, and no error adds up. The offer comes with the first tick that
-    is not before the NDT, so less than a tick late. What is shown (`ndt`, `next_ndt`) is that tick.
+    **Bytes** (`config.rate_charge` bytes). `dispatched` says how many bytes its packet is charged for, at most the MTU:
+    NDT += IDT x bytes / `config.charge_unit_bytes`; 0 is the whole unit. An NDT then has a fraction of a tick, fine
+    enough for every charge: nothing is rounded, and no error adds up. The offer comes with the first tick that is not
+    before the NDT, so less than a tick late. `ndt` and `next_ndt` show that tick.
 
-    **VirtualClock** (`config.rate_discipline`; nagar-thesis-2001 5.3.3). The same unit: the NDT is auxVC, the
-    stamp of the flow's first packet, and the IDT is Vtick. The difference: a stamp is the end of a packet's
-    Vtick and not its start, so it says in which order packets go, and nothing waits for it. That is, `enqueue`
-    makes it max(auxVC, RTC) + Vtick; `dispatched` adds a Vtick for the next packet (with `last` there is none), and
-    with a Vtick of 0 makes it max(auxVC, RTC); the smallest is offered at once. Best effort's infinite Vtick is
-    `config.max_idt_ticks`, the longest.
+    **VirtualClock** (`config.rate_discipline`; nagar-thesis-2001 5.3.3). The unit is the same: the NDT is auxVC, the
+    stamp of the flow's first packet, and the IDT is Vtick. But a stamp is the end of a packet's Vtick and not its
+    start. So it says in which order packets go, and nothing waits for it:
+
+    - `enqueue` makes the stamp max(auxVC, RTC) + Vtick.
+    - `dispatched` adds a Vtick for the next packet; with `last` there is none. With a Vtick of 0 it makes the stamp
+      max(auxVC, RTC).
+    - The smallest stamp is offered at once.
+
+    Best effort's infinite Vtick is `config.max_idt_ticks`, the longest.
 
     Range: IDT is at most `config.max_idt_ticks`, a larger one is written as that. An NDT is kept between
-    `config.max_lag_ticks` behind the RTC and `max_idt_ticks` ahead: a scan visits one flow a cycle, valid or
-    not, and moves up an NDT that has fallen further behind, so one of any age is never taken for a future
-    one. For a flow that is not valid this cannot be told from exact arithmetic, as `enqueue` takes the
-    maximum. A valid flow that has waited longer (on `lanai4`, 537 s) forgets the part of its arrears beyond
-    that; a flow of VirtualClock that has been given more than its rate forgets what it is ahead beyond the
-    other end. Someone who moves the clock by hand must not move it by more than `max_idt_ticks` at once.
+    `config.max_lag_ticks` behind the RTC and `max_idt_ticks` ahead. A scan visits one flow a cycle, valid or not, and
+    moves up an NDT that has fallen further behind. So an NDT of any age is never taken for a future one. For a flow
+    that is not valid this cannot be told from exact arithmetic, as `enqueue` takes the maximum. A valid flow that has
+    waited longer (on `lanai4`, 537 s) forgets the part of its arrears beyond that. A flow of VirtualClock that has been
+    given more than its rate forgets the part of its lead beyond the other end. Someone who moves the clock by hand must
+    not move it by more than `max_idt_ticks` at once.
 
     Reset: all flows invalid, NDTs zero. IDTs are zero after power-on and stay over a reset.
     """
@@ -169,7 +177,7 @@ class RateControl(wiring.Component):
         scan = Signal(range(flows))
         m.d.sync += scan.eq(Mux(scan == flows - 1, 0, scan + 1))
         if self.skippable:
-            # What the scan moves later depends on where it stands.
+            # The NDTs that the scan moves later depend on where it stands.
             with m.If(self.passed != 0):
                 m.d.sync += scan.eq((scan + 1 + self.passed) % flows)
             m.d.comb += self.rests.eq(1)
@@ -208,7 +216,7 @@ class RateControl(wiring.Component):
     def _winner(
         self, m: Module, low: tuple[Value, ...], high: tuple[Value, ...], *, name: str
     ) -> tuple[Value, Value, Value]:
-        """Of two (valid, NDT, flow), the one that goes first."""
+        """The one of two (valid, NDT, flow) that goes first."""
         upper = Signal(name=f"{name}_upper")
         time = Signal.like(low[1], name=f"{name}_ndt")
         flow = Signal(flow_bits(self.config), name=f"{name}_flow")

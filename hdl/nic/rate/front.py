@@ -15,12 +15,12 @@ __all__ = ["RateFront"]
 class RateFront(wiring.Component):
     """`unit`, a `RateTree` (submodule `unit`), behind a register for the commands of a cycle.
 
-    Members: `RateControlSignature`. The results are the unit's, a cycle later: a command of each kind may come in a
-    cycle; until all of them have been taken no other one is (`ready` of all streams, `write_ready`), and the state is
-    not `settled`. No path leads from a command to the unit's memories, nor from them to `ready`.
+    Members: `RateControlSignature`. The results are the unit's, a cycle later. A command of each kind may come in a
+    cycle. Until the unit has taken all of them no other one is taken (`ready` of all streams, `write_ready`), and the
+    state is not `settled`. No path leads from a command to the unit's memories, nor from them to `ready`.
 
     Latency: a cycle more than the unit's. Throughput: a command of each kind at once, then as the unit takes them.
-    Reset: as the unit; no command is kept.
+    Reset: that of the unit; no command is kept.
     """
 
     def __init__(self, unit: RateTree) -> None:

@@ -31,8 +31,12 @@ def flow_bits(config: NicConfig) -> int:
 
 
 def dispatched_layout(config: NicConfig) -> data.StructLayout:
-    """A packet of `flow` is dispatched; `last`: the flow has no sendable token left. Only with `rate_charge` bytes:
-    `bytes` that it is charged for, 0: an IDT whatever they are."""
+    """A packet that is dispatched.
+
+    - `flow`: its flow.
+    - `last`: the flow has no sendable token left.
+    - `bytes`, only with `rate_charge` bytes: bytes that it is charged for; 0 for an IDT, whatever its bytes are.
+    """
     charged: dict[str, int] = {"bytes": CHARGE_BITS} if config.rate_charge == "bytes" else {}
     return data.StructLayout({"flow": unsigned(flow_bits(config)), "last": 1, **charged})
 
@@ -49,8 +53,10 @@ def whole(config: NicConfig, time: Value) -> Value:
 
 
 def charged_bytes(m: Module, config: NicConfig, payload: data.View[data.StructLayout]) -> Signal | None:
-    """What a dispatched packet is charged for: its bytes, at most the MTU, or the whole unit if it says 0. None on a
-    card that charges packets."""
+    """The bytes that a dispatched packet is charged for: its own, at most the MTU, or the whole unit if it says 0.
+
+    None on a card that charges packets.
+    """
     if config.rate_charge != "bytes":
         return None
     amount = Signal(config.rate_fraction_bits + 1, name="charged_bytes")
@@ -69,9 +75,12 @@ def charge(config: NicConfig, idt: Value, amount: Value | None) -> Value:
 
 
 class DispatchSignature(wiring.Signature):
-    """The unit's decision. Members: `valid` (out): there is a flow to dispatch; `flow` (out): which.
+    """The unit's decision. Members:
 
-    Like a stream, but an offer may change: a flow with an earlier NDT may come. It is taken by
+    - `valid` (out): there is a flow to dispatch.
+    - `flow` (out): that flow.
+
+    It is like a stream, but an offer may change: a flow with an earlier NDT may come. It is taken by
     `RateControlSignature.dispatched`.
     """
 
@@ -85,19 +94,19 @@ class RateControlSignature(wiring.Signature):
     - `rtc` (in, `rtc_bits`): the clock.
     - `dispatch` (out, `DispatchSignature`): the offer.
     - `dispatched` (in, stream of `dispatched_layout`): a packet of the flow is dispatched.
-    - `enqueue` (in, stream of a flow): a flow that is not valid becomes so, with a token that may be sent;
-      nothing changes for a valid one.
+    - `enqueue` (in, stream of a flow): a flow that is not valid becomes so, with a token that may be sent. Nothing
+      changes for a valid one.
     - `clear` (in, stream of a flow): the flow becomes invalid; its NDT stays.
     - `select` (in, a flow), `idt`, `ndt` (out, `rtc_bits`), `valid` (out): the state of a flow.
-    - `write_idt`, `write_ndt` (in), `write_ticks` (in, `rtc_bits`): set that of the selected flow. Taken as
-      `write_ready` (out) says.
-    - `next_valid` (out), `next_ndt` (out, `rtc_bits`): the valid flow that goes first, dispatched or not yet.
-    - An NDT may have a fraction (`rate_charge` bytes): shown rounded up to a tick, written without one.
+    - `write_idt`, `write_ndt` (in), `write_ticks` (in, `rtc_bits`): set IDT or NDT of the selected flow. The write is
+      taken when `write_ready` (out) is up.
+    - `next_valid` (out), `next_ndt` (out, `rtc_bits`): the valid flow that goes first, whether on offer or not yet.
     - `settled` (out): the state shown is that of `select`, and every command that was taken has acted.
+    - `rests` (out), only if `skippable`: nothing but the clock and the scan goes on by itself.
+    - `passed` (in, `PASSED_BITS`), only if `skippable`: so many cycles more are over with this one. A tree takes a
+      multiple of `rate_scan_cycles`.
 
-    - only if `skippable`: `rests` (out): nothing but the clock and the scan goes on by itself; `passed` (in,
-      `PASSED_BITS`): so many cycles more are over with this one; of a tree, a multiple of `rate_scan_cycles`.
-
+    An NDT may have a fraction (`rate_charge` bytes): it is shown rounded up to a tick, and written without one.
     Commands for a flow that does not exist do nothing.
     """
 

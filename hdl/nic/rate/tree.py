@@ -16,14 +16,14 @@ from .ports import RateControlSignature, charge, charged_bytes, fine, flow_bits,
 __all__ = ["RADIX_BITS", "RateTree", "TreeShape"]
 
 RADIX_BITS = 2
-"""Children of a node, as a power of two (docs/rate-control.md has what each costs)."""
+"""Children of a node, as a power of two (docs/rate-control.md has the cost of each number)."""
 
 
 @dataclass(frozen=True)
 class TreeShape:
-    """Where the nodes of a tree stand in memory; a node, of `1 << radix_bits` children, is a row.
+    """The places of a tree's nodes in memory; a node, of `1 << radix_bits` children, is a row.
 
-    `flow_width`: bits of a flow's number. Level 0 has the flows themselves as children, the last one is the root.
+    `flow_width`: bits of a flow's number. Level 0 has the flows themselves as children, the last level is the root.
     """
 
     flow_width: int
@@ -63,23 +63,24 @@ class TreeShape:
 class RateTree(wiring.Component):
     """Rate control unit of up to 1024 flows: the decisions of `RateControl`, some cycles later, from a memory.
 
-    Members: `RateControlSignature`. The rule is that of `RateControl`, ties and ranges included, and so is the
-    result of every command: by the IDT, and the clock, of the cycle in which it is taken. What is different:
+    Members: `RateControlSignature`. The rule is that of `RateControl`, ties and ranges included. So is the result of
+    every command, by the IDT and the clock of the cycle in which it is taken. The unit differs in these:
 
-    - One command is taken at a time; of several that wait, in the order `dispatched`, `clear`, writes, `enqueue`.
-    - Latency: `decision_cycles` from the cycle in which a command is taken to that of the offer that accounts for
-      it, and of the next command: 5, and one for each level of the tree (1024 flows: 10; 16 flows: 7). Meanwhile
-      `dispatch.valid` is low. A tick shows at once. A write of an IDT alone takes 4 cycles and leaves the offer.
+    - One command is taken at a time. Several that wait are taken in the order `dispatched`, `clear`, writes, `enqueue`.
     - `settled`, and with it `idt`, `ndt` and `valid`, come 2 cycles after `select` changes, or after a command.
-    - The scan that moves up an NDT that has fallen too far behind visits a flow every `rate_scan_cycles`. It takes
-      the place of a command for 4 cycles, or for all if it has something to move; it leaves the offer unless that
-      is a flow that waits.
+    - The scan that moves up an NDT that has fallen too far behind visits a flow every `rate_scan_cycles`. It takes the
+      place of a command for 4 cycles, or for all if it has something to move. It leaves the offer unless it moves a
+      flow that waits.
     - An NDT is kept at most an eighth of the clock's range behind it (`NicConfig.max_lag_ticks`).
 
+    Latency: `decision_cycles` from the cycle in which a command is taken to that of the offer that accounts for it, and
+    to that of the next command. They are 5, and one for each level of the tree (1024 flows: 10; 16 flows: 7). Meanwhile
+    `dispatch.valid` is low. A tick shows at once. A write of an IDT alone takes 4 cycles and leaves the offer.
+
     **Structure.** A node's row holds, for each of its children, the flow that goes first below it (valid bit, NDT,
-    flow). A command reads its flow's NDT and reckons the new one (4 cycles); then it goes up the tree, a level a
-    cycle: what came up from below, against the best of the node's other children. That one has been found
-    meanwhile, since the rows are known from the start. So one set of comparators, one for each child of a node,
+    flow). A command reads its flow's NDT and reckons the new one (4 cycles). Then it goes up the tree, a level a cycle.
+    There the entry that came up from below is compared with the best of the node's other children. That one has been
+    found meanwhile, since the rows are known from the start. So one set of comparators, one for each child of a node,
     serves all levels, and a row is a word of block RAM.
 
     Throughput: a command in `decision_cycles`. Reset: all flows invalid, IDT and NDT zero. It takes a cycle a flow,
@@ -157,7 +158,7 @@ class RateTree(wiring.Component):
         lead_too_low, new = self._reckon(m, old)
         rival, rival_column = self._rival(m, children, masked)
 
-        # Up the tree. Of equal NDTs the lower child goes first, as its flows are the lower ones.
+        # Up the tree. If NDTs are equal the lower child goes first, as its flows are the lower ones.
         first = Signal(self._entry)
         goes_up = rival.valid & (
             ~carried.valid | (difference(Cat(rival_column, rival.time), Cat(column, carried.time)) < 0)
@@ -194,7 +195,7 @@ class RateTree(wiring.Component):
         return m
 
     def _clear_memories(self, m: Module) -> None:
-        """After reset: a row of each a cycle. What is written is zero, as `carried` is."""
+        """Clears the memories after reset: a row of each a cycle. Zero is written, as `carried` is zero."""
         self._clearing, self._clear_row = Signal(init=1), Signal(self.shape.flow_width)
         with m.If(self._clearing):
             m.d.sync += self._clear_row.eq(self._clear_row + 1)
@@ -205,7 +206,7 @@ class RateTree(wiring.Component):
         return flow < self.config.flows
 
     def _take(self, m: Module) -> Signal:
-        """What is done: kept from stage 0 on. Returns the flow, in that stage; in idle cycles it is `select`."""
+        """Keeps the command from stage 0 on. Returns its flow, in that stage; in idle cycles it is `select`."""
         # A look at the next flow, now and then: it settles its NDT.
         pace = Signal(range(self.config.rate_scan_cycles))
         self._look, self._scan = look, scan = Signal(), Signal(range(self.config.flows))
@@ -264,8 +265,11 @@ class RateTree(wiring.Component):
         return target
 
     def _flow_memories(self, m: Module, target: Signal, carried: Any) -> Any:
-        """Each flow's IDT, NDT and valid bit: those of `target` are there from stage 2 on. Returns the two last; sets
-        the outputs. (The tree's lowest rows hold the NDTs too, but one of them would have to be chosen.)"""
+        """Memories of each flow's IDT, NDT and valid bit; those of `target` are there from stage 2 on.
+
+        Sets the outputs. Returns NDT and valid bit. The tree's lowest rows hold the NDTs too, but one of them would
+        have to be chosen.
+        """
         bits, most = self.config.rtc_bits - 2, self.config.max_idt_ticks
         numbers, leaf = 1 << self.shape.flow_width, data.StructLayout({"time": self._time_bits, "valid": 1})
         m.submodules.idts = idts = memory.Memory(shape=unsigned(bits), depth=numbers, init=[])
@@ -305,15 +309,17 @@ class RateTree(wiring.Component):
         return old
 
     def _reckon(self, m: Module, old: Any) -> tuple[Value, Any]:
-        """Stages 2 to 4: what the command makes of the leaf. Returns, in stage 3, whether its NDT was too far
-        behind, and in stage 4 the new leaf."""
+        """Stages 2 to 4: the command's effect on the leaf.
+
+        Returns, in stage 3, whether its NDT was too far behind, and in stage 4 the new leaf.
+        """
         fraction_bits = self.config.rate_fraction_bits
         most, least = self.config.max_idt_ticks << fraction_bits, -self.config.max_lag_ticks << fraction_bits
-        # By how much it is ahead of the clock, moved into the range in which comparisons are right.
+        # The lead over the clock, moved into the range in which comparisons are right.
         lead, total = Signal(signed(self._time_bits)), Signal(signed(self._time_bits))
         base = Signal(signed(self._time_bits - 1))
         enters = self._enqueued & ~old.valid
-        # What the packet is charged with: nothing, ever, if the flow is not regulated.
+        # The charge of the packet: nothing, ever, if the flow is not regulated.
         unregulated = Signal()
         m.d.sync += unregulated.eq(self._dispatched & (self._idt == 0))
         charged = self._idt
@@ -341,7 +347,7 @@ class RateTree(wiring.Component):
         return lead < least, new
 
     def _rival(self, m: Module, children: list[Any], masked: Signal) -> tuple[Any, Value]:
-        """The best of a row's children but `masked`, and which it is: `radix_bits + 1` cycles after the row."""
+        """The best of a row's children but `masked`, and its number: `radix_bits + 1` cycles after the row."""
         row = [Signal(self._entry, name=f"other_{i}") for i in range(len(children))]
         for i, (kept, child) in enumerate(zip(row, children, strict=True)):
             m.d.sync += [kept.eq(child), kept.valid.eq(child.valid & (masked != i))]
