@@ -11,19 +11,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-from lanikai.hdl.config import Config
+from lanikai.hdl.config import Config, NicConfig, preset
 from pydantic import Field
 
 from ..published import source, table
-from ..units import mb_per_s
-from .framework.base import Claim, Experiment, Outcome, Point, Size, within
-from .framework.charts import bandwidth_bars
+from .framework.base import Claim, Outcome, Point, Size, within
+from .measure.flows_experiment import FlowsExperiment, flows_of
 from .measure.gm_flows import SHARE_TOLERANCE, Flow, measure_rounds, shares
-from .measure.gm_hosts import gm_cluster, start_gm
+from .measure.gm_hosts import start_gm
 
 if TYPE_CHECKING:
     from lanikai.firmware.gm import GmProgram
-    from matplotlib.figure import Figure
 
     from ..systems.cluster import Cluster
 
@@ -62,7 +60,7 @@ def uses(discipline: str, message_packets: Sequence[int]) -> list[int]:
     return list(message_packets) if discipline == "message" else [1] * len(message_packets)
 
 
-class FairQueueing(Experiment):
+class FairQueueing(FlowsExperiment):
     """Two flows of one sender, in two disciplines."""
 
     name = "fair-queueing"
@@ -71,49 +69,43 @@ class FairQueueing(Experiment):
     entry = "lanikai.sim.experiments.fair_queueing:measure"
     Parameters = FairQueueingParameters
     by_flow = ("message_packets", "bandwidth_mb_per_s", "share")
+    x_label = "discipline, order of packets"
+    title = "Messages in turn against packets in turn"
+    flow_names = "ABC"
 
     def points(self, parameters: FairQueueingParameters, size: Size) -> list[Point]:
-        """A point a discipline."""
-        packets = parameters.message_packets
+        """A point a discipline: flow f goes from node 0 to node f + 1, and has no IDT."""
+        packets, mtu = parameters.message_packets, preset(NicConfig, "lanai4").mtu_bytes
+        flows = [
+            Flow(source=0, source_port=flow, target=flow + 1, message_bytes=one * mtu, idt_ticks=None)
+            for flow, one in enumerate(packets)
+        ]
         points = []
         for discipline in DISCIPLINES:
             in_round = sum(uses(discipline, packets))
-            # As many packets in every discipline, whole rounds of it.
-            window = -(-ROUNDS[size] * sum(packets) // in_round) * in_round
             published = None
             if packets == PACKETS and discipline in PUBLISHED["uses"]:
                 published = {"share": shares(PUBLISHED["uses"][discipline])}
             points.append(
-                Point(
-                    label=discipline.replace("_", " "),
-                    parameters={"discipline": discipline, "message_packets": packets},
-                    spec={
-                        "discipline": discipline,
-                        "message_packets": packets,
+                self.point(
+                    discipline.replace("_", " "),
+                    {"discipline": discipline, "message_packets": packets},
+                    flows=flows,
+                    window={
                         "warm_up_packets": WARM_UP_ROUNDS * in_round,
-                        "window_packets": window,
+                        # As many packets in every discipline, whole rounds of it.
+                        "window_packets": -(-ROUNDS[size] * sum(packets) // in_round) * in_round,
                     },
                     published=published,
-                    tolerance={"share": SHARE_TOLERANCE} if published else None,
+                    discipline=discipline,
                 )
             )
         return points
 
-    def cluster(self, parameters: FairQueueingParameters) -> Any:
-        """A sender, and a receiver for each flow."""
-        return gm_cluster()
-
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
         """Bandwidth and share of each flow, and the order in which packets were chosen: the first flow is
         A."""
-        delivered = measured["payload_bytes"]
-        return {
-            "bandwidth_mb_per_s": [
-                mb_per_s(flow, measured["window_cycles"], measured["clock_hz"]) for flow in delivered
-            ],
-            "share": shares(delivered),
-            "order": measured["order"],
-        }
+        return super().results(parameters, point, measured) | {"order": measured["order"]}
 
     def claims(self, parameters: FairQueueingParameters, outcomes: Sequence[Outcome]) -> list[Claim]:
         """The section's two claims, for whatever messages were asked for."""
@@ -134,20 +126,13 @@ class FairQueueing(Experiment):
             for outcome in outcomes
         ]
 
-    def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
-        """A group of bars a discipline, and below it the order of packets."""
-        bandwidth_bars(
-            figure,
-            outcomes,
-            [f"{outcome.point.label}\n{outcome.results['order']}" for outcome in outcomes],
-            x_label="discipline, order of packets",
-            title="Messages in turn against packets in turn",
-            flow_names="ABC",
-        )
+    def bar_label(self, outcome: Outcome) -> str:
+        """The discipline, and below it the order of packets."""
+        return f"{outcome.point.label}\n{outcome.results['order']}"
 
 
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one point: flow f goes from node 0 to node f + 1."""
+    """Run one point, with the program that its discipline says; beside the flows, the order of dispatches."""
     from lanikai.firmware.gm import GmConfig
 
     order: list[str] = []
@@ -156,19 +141,7 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
         if program.node == 0:
             program.dispatched = lambda cycle, node, key: order.append("ABC"[node - 1])
 
-    nic = cluster.config.nic
-    gm = GmConfig.for_nic(nic, **DISCIPLINES[spec["discipline"]])
-    hosts = start_gm(cluster, gm, record)
-    flows = [
-        Flow(
-            source=0,
-            source_port=number,
-            target=number + 1,
-            message_bytes=packets * nic.mtu_bytes,
-            idt_ticks=None,
-        )
-        for number, packets in enumerate(spec["message_packets"])
-    ]
-    measured = await measure_rounds(cluster, hosts, flows, spec)
+    gm = GmConfig.for_nic(cluster.config.nic, **DISCIPLINES[spec["discipline"]])
+    measured = await measure_rounds(cluster, start_gm(cluster, gm, record), flows_of(spec), spec)
     first = spec["warm_up_packets"]
     return measured | {"order": "".join(order[first : first + ORDER_PACKETS])}

@@ -14,9 +14,9 @@ from pydantic import Field
 
 from ..published import source, table
 from ..units import KB
-from .framework.base import Claim, Experiment, Outcome, Point, Size, within
+from .framework.base import Claim, Outcome, Point, Size, within
+from .measure.flows_experiment import FlowsExperiment
 from .measure.gm_flows import (
-    BANDWIDTH_TOLERANCE,
     IDT_RANGE,
     MAX_IDT_TICKS,
     MESSAGES_IN_FLIGHT,
@@ -24,14 +24,10 @@ from .measure.gm_flows import (
     Flow,
     bandwidths,
     ideal_mb_per_s,
-    measure_window,
 )
-from .measure.gm_hosts import gm_cluster
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from ..systems.cluster import Cluster
 
 __all__ = ["IdtSweep", "IdtSweepParameters"]
 
@@ -72,41 +68,31 @@ class IdtSweepParameters(Config):
     )
 
 
-class IdtSweep(Experiment):
+class IdtSweep(FlowsExperiment):
     """A lone flow, at one IDT after another."""
 
     name = "idt-sweep"
     asks = "Up to which IDT does a lone flow have all of the bandwidth, and how does it fall above?"
     source = source("idt-sweep")
-    entry = "lanikai.sim.experiments.idt_sweep:measure"
     Parameters = IdtSweepParameters
 
     def points(self, parameters: IdtSweepParameters, size: Size) -> list[Point]:
-        """A point an IDT."""
-        points = []
+        """A point an IDT: the flow goes from node 0 to node 1."""
+        length, points = parameters.message_bytes, []
         for idt in parameters.idt_ticks or IDTS[size]:
             published = None
-            if idt in PUBLISHED_MB_PER_S and parameters.message_bytes == PUBLISHED["message_bytes"]:
+            if idt in PUBLISHED_MB_PER_S and length == PUBLISHED["message_bytes"]:
                 published = {"bandwidth_mb_per_s": PUBLISHED_MB_PER_S[idt]}
             points.append(
-                Point(
-                    label=f"IDT {idt}",
-                    parameters={"idt_ticks": idt, "message_bytes": parameters.message_bytes},
-                    spec={
-                        "idt_ticks": idt,
-                        "message_bytes": parameters.message_bytes,
-                        "warm_up_cycles": WARM_UP_CYCLES,
-                        "window_cycles": WINDOW_CYCLES[size],
-                    },
+                self.point(
+                    f"IDT {idt}",
+                    {"idt_ticks": idt, "message_bytes": length},
+                    flows=[Flow(source=0, target=1, message_bytes=length, idt_ticks=idt)],
+                    window={"warm_up_cycles": WARM_UP_CYCLES, "window_cycles": WINDOW_CYCLES[size]},
                     published=published,
-                    tolerance=published and {"bandwidth_mb_per_s": BANDWIDTH_TOLERANCE},
                 )
             )
         return points
-
-    def cluster(self, parameters: IdtSweepParameters) -> Any:
-        """Two nodes, and two that stay idle."""
-        return gm_cluster()
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
         """Bandwidth of the flow over the window."""
@@ -159,9 +145,3 @@ class IdtSweep(Experiment):
         axes.set_ylim(bottom=0)
         axes.set_title("Bandwidth of a lone flow against its IDT")
         axes.legend()
-
-
-async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one point: a flow from node 0 to node 1."""
-    flow = Flow(source=0, target=1, message_bytes=spec["message_bytes"], idt_ticks=spec["idt_ticks"])
-    return await measure_window(cluster, [flow], spec)

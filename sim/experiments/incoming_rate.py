@@ -36,7 +36,8 @@ from pydantic import Field
 
 from ..published import source, table
 from ..units import KB
-from .framework.base import Claim, Experiment, Outcome, Point, Size, within
+from .framework.base import Claim, Outcome, Point, Size, within
+from .measure.flows_experiment import FlowsExperiment, flows_of
 from .measure.gm_flows import (
     BANDWIDTH_TOLERANCE,
     IDT_RANGE,
@@ -47,7 +48,7 @@ from .measure.gm_flows import (
     bandwidths,
     start_flows,
 )
-from .measure.gm_hosts import gm_cluster, start_gm
+from .measure.gm_hosts import start_gm
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,6 +60,7 @@ __all__ = ["IncomingRate", "IncomingRateParameters", "smallest_harmless"]
 PUBLISHED = table("incoming-rate")
 PUBLISHED_IDT: int = table("share-bidir")["idt_ticks"]["incoming"]
 """The IDT of the published point: its 16.37 MB/s are those of 5.4.3."""
+INCOMING, OUTGOING = "incoming_mb_per_s", "peak_outgoing_mb_per_s"
 A, B, C = 0, 1, 2
 SENDERS = (A, 3)
 """With `senders` = 2 a flow like flow 1 leaves each of these nodes: so a node takes in more than one sender sends."""
@@ -91,7 +93,7 @@ class IncomingRateParameters(Config):
     )
 
 
-class IncomingRate(Experiment):
+class IncomingRate(FlowsExperiment):
     """A flow into a node, and the most that the node sends beside it."""
 
     name = "incoming-rate"
@@ -99,9 +101,10 @@ class IncomingRate(Experiment):
     source = source("incoming-rate")
     entry = "lanikai.sim.experiments.incoming_rate:measure"
     Parameters = IncomingRateParameters
+    tolerances = {INCOMING: BANDWIDTH_TOLERANCE, OUTGOING: BANDWIDTH_TOLERANCE}
 
     def points(self, parameters: IncomingRateParameters, size: Size) -> list[Point]:
-        """A point an IDT of flow 1."""
+        """A point an IDT of flow 1. Flow 2 is the last one of its flows; the search gives it its IDTs."""
         return [self._point(parameters, idt, size) for idt in parameters.idt_ticks or IDTS[size]]
 
     def _point(self, parameters: IncomingRateParameters, idt: int, size: Size) -> Point:
@@ -111,28 +114,23 @@ class IncomingRate(Experiment):
                 INCOMING: PUBLISHED["point"]["incoming_mb_per_s"],
                 OUTGOING: PUBLISHED["point"]["peak_outgoing_mb_per_s"],
             }
-        return Point(
-            label=f"IDT {idt}",
-            parameters={
-                "idt_ticks": idt,
-                "message_bytes": parameters.message_bytes,
-                "senders": parameters.senders,
-            },
-            spec={
-                "idt_ticks": idt,
-                "senders": parameters.senders,
-                "message_bytes": parameters.message_bytes,
-                "warm_up_cycles": WARM_UP_CYCLES,
-                "window_cycles": WINDOW_CYCLES[size],
-                "step_ticks": STEP_TICKS[size],
-            },
+        length, sources = parameters.message_bytes, SENDERS[: parameters.senders]
+        return self.point(
+            f"IDT {idt}",
+            {"idt_ticks": idt, "message_bytes": length, "senders": parameters.senders},
+            # A port of B for each direction, since flow 2's is closed and opened again.
+            flows=[
+                *(
+                    Flow(source=source, target=B, target_port=port, message_bytes=length, idt_ticks=idt)
+                    for port, source in enumerate(sources, 1)
+                ),
+                Flow(source=B, target=C, target_port=0, message_bytes=length),
+            ],
+            window={"warm_up_cycles": WARM_UP_CYCLES, "window_cycles": WINDOW_CYCLES[size]},
             published=published,
-            tolerance=published and {INCOMING: BANDWIDTH_TOLERANCE, OUTGOING: BANDWIDTH_TOLERANCE},
+            idt_ticks=idt,
+            step_ticks=STEP_TICKS[size],
         )
-
-    def cluster(self, parameters: IncomingRateParameters) -> Any:
-        """Three nodes, and one that stays idle."""
-        return gm_cluster()
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
         """Bandwidth of flow 1 (incoming) alone and beside flow 2, and of flow 2 (peak outgoing), its IDT, and
@@ -196,9 +194,6 @@ class IncomingRate(Experiment):
         axes.legend()
 
 
-INCOMING, OUTGOING = "incoming_mb_per_s", "peak_outgoing_mb_per_s"
-
-
 async def smallest_harmless(harmless: Callable[[int], Awaitable[bool]], *, step_ticks: int) -> int:
     """The smallest IDT of flow 2, in ticks and to `step_ticks`, for which `harmless` is true: 0, or T to
     `MAX_IDT_TICKS`. See the search above. Raises ValueError if none is."""
@@ -219,17 +214,8 @@ async def smallest_harmless(harmless: Callable[[int], Awaitable[bool]], *, step_
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point: the whole search, in one simulation."""
     hosts = start_gm(cluster)
-    size = spec["message_bytes"]
-    sources = SENDERS[: spec["senders"]]
-    window = TimeWindow(cluster, flows=len(sources) + 1)
-    # A port of B for each direction, since flow 2's is closed and opened again.
-    flows = [
-        *(
-            Flow(source=source, target=B, target_port=port, message_bytes=size, idt_ticks=spec["idt_ticks"])
-            for port, source in enumerate(sources, 1)
-        ),
-        Flow(source=B, target=C, target_port=0, message_bytes=size),
-    ]
+    flows = flows_of(spec)
+    window = TimeWindow(cluster, flows=len(flows))
     *incoming, flow_2 = await start_flows(cluster, hosts, flows, window.deliver)
     trials: dict[int | None, dict[str, Any]] = {}
 

@@ -14,15 +14,15 @@ own, so that all three meet in its card and nowhere else. Two points:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from lanikai.hdl.config import Config
 from pydantic import Field
 
 from ..published import source, table
 from ..units import KB
-from .framework.base import Claim, Experiment, Outcome, Point, Size, within
-from .framework.charts import bandwidth_bars
+from .framework.base import Claim, Outcome, Point, Size, within
+from .measure.flows_experiment import FlowsExperiment
 from .measure.gm_flows import (
     BANDWIDTH_TOLERANCE,
     MAX_IDT_TICKS,
@@ -30,16 +30,9 @@ from .measure.gm_flows import (
     Flow,
     bandwidths,
     ideal_mb_per_s,
-    measure_window,
     proportions,
     shares,
 )
-from .measure.gm_hosts import gm_cluster
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from ..systems.cluster import Cluster
 
 __all__ = ["ShareBidir", "ShareBidirParameters"]
 
@@ -80,15 +73,22 @@ class ShareBidirParameters(Config):
     message_bytes: int = Field(64 * KB, ge=1, le=256 * KB, description="bytes of a message")
 
 
-class ShareBidir(Experiment):
+class ShareBidir(FlowsExperiment):
     """Two flows out of a node, one into it."""
 
     name = "share-bidir"
     asks = "Do flows share what a node can send, in the inverse ratio of their IDTs, while it receives?"
     source = source("share-bidir")
-    entry = "lanikai.sim.experiments.share_bidir:measure"
     Parameters = ShareBidirParameters
     by_flow = ("bandwidth_mb_per_s",)
+    tolerances = {
+        "bandwidth_mb_per_s": BANDWIDTH_TOLERANCE,
+        OUT_SUM: BANDWIDTH_TOLERANCE,
+        "out_share": SHARE_TOLERANCE,
+    }
+    x_label = "IDT of the incoming and of the outgoing flows (ticks)"
+    title = "Flows share what a node can send while it receives"
+    flow_names = ("in", "out", "out")
 
     def points(self, parameters: ShareBidirParameters, size: Size) -> list[Point]:
         """The point that is asked for; of the published set-up two. Flow 0 is the incoming one, as in the results."""
@@ -110,29 +110,30 @@ class ShareBidir(Experiment):
     def _point(
         self, parameters: ShareBidirParameters, out: list[int], size: Size, published: dict[str, Any] | None
     ) -> Point:
-        incoming = parameters.in_idt_ticks
-        tolerance = {"bandwidth_mb_per_s": BANDWIDTH_TOLERANCE, OUT_SUM: BANDWIDTH_TOLERANCE}
-        return Point(
-            label=f"in {incoming}, out " + " ".join(map(str, out)),
-            parameters={
-                "in_idt_ticks": incoming,
-                "out_idt_ticks": out,
-                "message_bytes": parameters.message_bytes,
-            },
-            spec={
-                "in_idt_ticks": incoming,
-                "out_idt_ticks": out,
-                "message_bytes": parameters.message_bytes,
-                "warm_up_cycles": WARM_UP_CYCLES,
-                "window_cycles": WINDOW_CYCLES[size],
-            },
+        incoming, length = parameters.in_idt_ticks, parameters.message_bytes
+        # The receiving port of the node in the middle is none of its sending ones.
+        ways = [(IN_NODE, 0, MIDDLE, len(OUT_NODES), incoming)]
+        ways += [
+            (MIDDLE, number, node, 0, idt)
+            for number, (node, idt) in enumerate(zip(OUT_NODES, out, strict=False))
+        ]
+        return self.point(
+            f"in {incoming}, out " + " ".join(map(str, out)),
+            {"in_idt_ticks": incoming, "out_idt_ticks": out, "message_bytes": length},
+            flows=[
+                Flow(
+                    source=node,
+                    source_port=port,
+                    target=to,
+                    target_port=to_port,
+                    message_bytes=length,
+                    idt_ticks=idt,
+                )
+                for node, port, to, to_port, idt in ways
+            ],
+            window={"warm_up_cycles": WARM_UP_CYCLES, "window_cycles": WINDOW_CYCLES[size]},
             published=published,
-            tolerance=published and tolerance | {"out_share": SHARE_TOLERANCE},
         )
-
-    def cluster(self, parameters: ShareBidirParameters) -> Any:
-        """The node in the middle, and three others."""
-        return gm_cluster()
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
         """Bandwidth of each flow, the incoming one first; what goes out in all; share of each outgoing one of it."""
@@ -168,33 +169,7 @@ class ShareBidir(Experiment):
             ),
         ]
 
-    def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
-        """A bar a flow, the published bandwidth as a line across it."""
-        bandwidth_bars(
-            figure,
-            outcomes,
-            [
-                f"in {one.point.parameters['in_idt_ticks']}, out "
-                + ", ".join(map(str, one.point.parameters["out_idt_ticks"]))
-                for one in outcomes
-            ],
-            x_label="IDT of the incoming and of the outgoing flows (ticks)",
-            title="Flows share what a node can send while it receives",
-            flow_names=("in", "out", "out"),
-        )
-
-
-async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one point."""
-    size = spec["message_bytes"]
-    # The receiving port of the node in the middle is none of its sending ones.
-    ways = [(IN_NODE, 0, MIDDLE, len(OUT_NODES), spec["in_idt_ticks"])]
-    ways += [
-        (MIDDLE, number, node, 0, idt)
-        for number, (node, idt) in enumerate(zip(OUT_NODES, spec["out_idt_ticks"], strict=False))
-    ]
-    flows = [
-        Flow(source=node, source_port=port, target=to, target_port=to_port, message_bytes=size, idt_ticks=idt)
-        for node, port, to, to_port, idt in ways
-    ]
-    return await measure_window(cluster, flows, spec)
+    def bar_label(self, outcome: Outcome) -> str:
+        """The IDTs of the flows, the incoming one first."""
+        idts = outcome.point.parameters
+        return f"in {idts['in_idt_ticks']}, out " + ", ".join(map(str, idts["out_idt_ticks"]))

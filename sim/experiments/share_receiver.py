@@ -7,35 +7,18 @@ receiver's bandwidth.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Sequence
+from typing import Any, Self
 
 from lanikai.hdl.config import Config
 from pydantic import Field, FiniteFloat, model_validator
 
 from ..published import source, table
 from ..units import KB
-from .framework.base import Claim, Experiment, Outcome, Point, Size
-from .framework.charts import bandwidth_bars
-from .measure.gm_flows import (
-    BANDWIDTH_TOLERANCE,
-    MAX_IDT_TICKS,
-    SHARE_TOLERANCE,
-    T_TICKS,
-    Flow,
-    bandwidths,
-    idt_ticks,
-    inverse_idt_claims,
-    measure_window,
-    proportions,
-    shares,
-)
-from .measure.gm_hosts import NODES, gm_cluster
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from ..systems.cluster import Cluster
+from .framework.base import Claim, Outcome, Point, Size
+from .measure.flows_experiment import FlowsExperiment, published_setting
+from .measure.gm_flows import MAX_IDT_TICKS, T_TICKS, Flow, idt_ticks, inverse_idt_claims
+from .measure.gm_hosts import NODES
 
 __all__ = ["ShareReceiver", "ShareReceiverParameters"]
 
@@ -76,77 +59,34 @@ class ShareReceiverParameters(Config):
         return self
 
 
-class ShareReceiver(Experiment):
+class ShareReceiver(FlowsExperiment):
     """Flows to one receiver, a sender each."""
 
     name = "share-receiver"
     asks = "Do flows of several senders share their one receiver in the inverse ratio of their IDTs?"
     source = source("share-receiver")
-    entry = "lanikai.sim.experiments.share_receiver:measure"
     Parameters = ShareReceiverParameters
     by_flow = ("idt_over_T", "idt_ticks", "bandwidth_mb_per_s", "share")
+    x_label = f"IDT of the flows (T = {T_TICKS} ticks)"
+    title = "Flows to one receiver share in the inverse ratio of their IDTs"
 
     def points(self, parameters: ShareReceiverParameters, size: Size) -> list[Point]:
-        """A point a setting."""
+        """A point a setting: flow f goes from node f + 1 to port f of the receiver."""
         return [self._point(parameters, setting, size) for setting in parameters.idt_over_T]
 
     def _point(self, parameters: ShareReceiverParameters, setting: list[float], size: Size) -> Point:
-        idts = [idt_ticks(idt) for idt in setting]
-        published = None
-        if parameters.message_bytes == 64 * KB and setting in PUBLISHED["idt_over_T"]:
-            achieved = PUBLISHED["achieved_mb_per_s"][PUBLISHED["idt_over_T"].index(setting)]
-            published = {"bandwidth_mb_per_s": achieved, "share": proportions(setting)}
-        return Point(
-            label="IDT " + " ".join(f"{idt:.3g}T" for idt in setting),
-            parameters={
-                "idt_over_T": setting,
-                "idt_ticks": idts,
-                "message_bytes": parameters.message_bytes,
-            },
-            spec={
-                "idt_ticks": idts,
-                "message_bytes": parameters.message_bytes,
-                "warm_up_cycles": WARM_UP_CYCLES,
-                "window_cycles": WINDOW_CYCLES[size],
-            },
-            published=published,
-            tolerance=published and {"bandwidth_mb_per_s": BANDWIDTH_TOLERANCE, "share": SHARE_TOLERANCE},
+        idts, length = [idt_ticks(idt) for idt in setting], parameters.message_bytes
+        return self.point(
+            "IDT " + " ".join(f"{idt:.3g}T" for idt in setting),
+            {"idt_over_T": setting, "idt_ticks": idts, "message_bytes": length},
+            flows=[
+                Flow(source=flow + 1, target=RECEIVER, target_port=flow, message_bytes=length, idt_ticks=idt)
+                for flow, idt in enumerate(idts)
+            ],
+            window={"warm_up_cycles": WARM_UP_CYCLES, "window_cycles": WINDOW_CYCLES[size]},
+            published=published_setting(PUBLISHED, setting) if length == 64 * KB else None,
         )
-
-    def cluster(self, parameters: ShareReceiverParameters) -> Any:
-        """The receiver and as many senders as there can be."""
-        return gm_cluster()
-
-    def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
-        """Bandwidth and share of each flow over the window."""
-        found = bandwidths(measured)
-        return {"bandwidth_mb_per_s": found, "share": shares(found)}
 
     def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
         """The section's claim, on every setting that was run, published or not."""
         return inverse_idt_claims(outcomes)
-
-    def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
-        """A group of bars a setting: each flow's bandwidth, the published one as a line across it."""
-        bandwidth_bars(
-            figure,
-            outcomes,
-            [outcome.point.label.removeprefix("IDT ").replace(" ", ", ") for outcome in outcomes],
-            x_label=f"IDT of the flows (T = {T_TICKS} ticks)",
-            title="Flows to one receiver share in the inverse ratio of their IDTs",
-        )
-
-
-async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one point: flow f goes from node f + 1 to port f of the receiver."""
-    flows = [
-        Flow(
-            source=number + 1,
-            target=RECEIVER,
-            target_port=number,
-            message_bytes=spec["message_bytes"],
-            idt_ticks=idt,
-        )
-        for number, idt in enumerate(spec["idt_ticks"])
-    ]
-    return await measure_window(cluster, flows, spec)

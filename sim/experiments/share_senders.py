@@ -13,32 +13,17 @@ opens: the shares are exact but for the rounding of the ratio itself, held below
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from lanikai.hdl.config import Config, NicConfig, preset
 from pydantic import Field, FiniteFloat, model_validator
 
 from ..published import source, table
-from ..units import KB, mb_per_s
-from .framework.base import Claim, Experiment, Outcome, Point, Size
-from .framework.charts import bandwidth_bars
-from .measure.gm_flows import (
-    BANDWIDTH_TOLERANCE,
-    SHARE_TOLERANCE,
-    T_TICKS,
-    Flow,
-    idt_ticks,
-    inverse_idt_claims,
-    measure_rounds,
-    proportions,
-    shares,
-)
-from .measure.gm_hosts import NODES, patient, start_gm
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from ..systems.cluster import Cluster
+from ..units import KB
+from .framework.base import Claim, Outcome, Point, Size
+from .measure.flows_experiment import FlowsExperiment, published_setting
+from .measure.gm_flows import T_TICKS, Flow, idt_ticks, inverse_idt_claims, proportions
+from .measure.gm_hosts import NODES, patient
 
 __all__ = ["ShareSenders", "ShareSendersParameters", "round_counts"]
 
@@ -117,45 +102,40 @@ class ShareSendersParameters(Config):
         return self
 
 
-class ShareSenders(Experiment):
+class ShareSenders(FlowsExperiment):
     """Flows of one sender, a receiver each."""
 
     name = "share-senders"
     asks = "Do the flows of one sender share its bandwidth in the inverse ratio of their IDTs?"
     source = source("share-senders")
-    entry = "lanikai.sim.experiments.share_senders:measure"
     Parameters = ShareSendersParameters
     by_flow = ("idt_over_T", "idt_ticks", "bandwidth_mb_per_s", "share")
+    x_label = f"IDT of the flows (T = {T_TICKS} ticks)"
+    title = "Flows of one sender share in the inverse ratio of their IDTs"
 
     def points(self, parameters: ShareSendersParameters, size: Size) -> list[Point]:
-        """A point a setting. A setting that was published has its published bandwidths beside it."""
+        """A point a setting: flow f goes from node 0 to node f + 1. A setting that was published has its published
+        bandwidths beside it."""
         return [self._point(parameters, setting, size) for setting in parameters.idt_over_T]
 
     def _point(self, parameters: ShareSendersParameters, setting: list[float], size: Size) -> Point:
-        idts = [idt_ticks(idt) for idt in setting]
-        in_round = sum(round_counts(idts, unequal_packets(parameters.message_bytes)))
-        published = None
-        if parameters.message_bytes == PUBLISHED["message_bytes"] and setting in PUBLISHED["idt_over_T"]:
-            achieved = PUBLISHED["achieved_mb_per_s"][PUBLISHED["idt_over_T"].index(setting)]
-            published = {"bandwidth_mb_per_s": achieved, "share": proportions(setting)}
-        return Point(
-            label="IDT " + " ".join(f"{idt:.3g}T" for idt in setting),
-            parameters={
-                "idt_over_T": setting,
-                "idt_ticks": idts,
-                "message_bytes": parameters.message_bytes,
-                "flows": len(setting),
-            },
-            spec={
-                "idt_ticks": idts,
-                "message_bytes": parameters.message_bytes,
+        from lanikai.firmware.gm.config import GmConfig
+
+        idts, length = [idt_ticks(idt) for idt in setting], parameters.message_bytes
+        in_round = sum(round_counts(idts, unequal_packets(length)))
+        ports = GmConfig.for_nic(preset(NicConfig, "lanai4")).ports
+        return self.point(
+            "IDT " + " ".join(f"{idt:.3g}T" for idt in setting),
+            {"idt_over_T": setting, "idt_ticks": idts, "message_bytes": length, "flows": len(setting)},
+            flows=[
+                Flow(source=0, source_port=flow % ports, target=flow + 1, message_bytes=length, idt_ticks=idt)
+                for flow, idt in enumerate(idts)
+            ],
+            window={
                 "warm_up_packets": -(-WARM_UP_PACKETS // in_round) * in_round,
                 "window_packets": -(-WINDOW_PACKETS[size] // in_round) * in_round,
             },
-            published=published,
-            tolerance={"bandwidth_mb_per_s": BANDWIDTH_TOLERANCE, "share": SHARE_TOLERANCE}
-            if published
-            else None,
+            published=published_setting(PUBLISHED, setting) if length == PUBLISHED["message_bytes"] else None,
         )
 
     def cluster(self, parameters: ShareSendersParameters) -> Any:
@@ -174,13 +154,8 @@ class ShareSenders(Experiment):
         return patient(config.replace(nodes=nodes), longest)
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
-        """Bandwidth and share of each flow over the window."""
-        delivered = measured["payload_bytes"]
-        return {
-            "bandwidth_mb_per_s": [
-                mb_per_s(flow, measured["window_cycles"], measured["clock_hz"]) for flow in delivered
-            ],
-            "share": shares(delivered),
+        """Bandwidth and share of each flow over the window, and how long it was."""
+        return super().results(parameters, point, measured) | {
             "window_cycles": measured["window_cycles"],
             "window_packets": point.spec["window_packets"],
         }
@@ -188,29 +163,3 @@ class ShareSenders(Experiment):
     def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
         """The section's claim, on every setting that was run, published or not."""
         return inverse_idt_claims(outcomes)
-
-    def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
-        """A group of bars a setting: each flow's bandwidth, the published one as a line across it."""
-        bandwidth_bars(
-            figure,
-            outcomes,
-            [outcome.point.label.removeprefix("IDT ").replace(" ", ", ") for outcome in outcomes],
-            x_label=f"IDT of the flows (T = {T_TICKS} ticks)",
-            title="Flows of one sender share in the inverse ratio of their IDTs",
-        )
-
-
-async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one point: flow f goes from node 0 to node f + 1."""
-    hosts = start_gm(cluster)
-    flows = [
-        Flow(
-            source=0,
-            source_port=number % hosts[0].gm.ports,
-            target=number + 1,
-            message_bytes=spec["message_bytes"],
-            idt_ticks=idt,
-        )
-        for number, idt in enumerate(spec["idt_ticks"])
-    ]
-    return await measure_rounds(cluster, hosts, flows, spec)

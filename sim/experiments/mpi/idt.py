@@ -15,17 +15,17 @@ from pydantic import Field
 
 from ...published import source, table
 from ...units import KB
-from ..framework.base import Claim, Experiment, Outcome, Point, Size, within
+from ..framework.base import Claim, Outcome, Point, Size, within
+from ..measure.flows_experiment import FlowsExperiment, flows_of
+from ..measure.flows_experiment import measure as measure_flows
 from ..measure.gm_flows import (
     BANDWIDTH_TOLERANCE,
     IDT_RANGE,
     MAX_IDT_TICKS,
     T_TICKS,
     Flow,
-    TimeWindow,
     bandwidths,
     ideal_mb_per_s,
-    start_flows,
 )
 from ..measure.mpi_flows import MpiFlow, flow_bandwidths, payload_share, run_flows
 
@@ -73,7 +73,7 @@ class MpiIdtParameters(Config):
     )
 
 
-class MpiIdt(Experiment):
+class MpiIdt(FlowsExperiment):
     """A lone flow, of GM messages and of MPI messages, at one IDT after another."""
 
     name = "mpi-idt"
@@ -83,29 +83,21 @@ class MpiIdt(Experiment):
     Parameters = MpiIdtParameters
 
     def points(self, parameters: MpiIdtParameters, size: Size) -> list[Point]:
-        """A point an IDT and layer."""
+        """A point an IDT and layer: the flow goes from node 0 to node 1."""
+        length = parameters.message_bytes
         return [
-            Point(
-                label=f"{layer} IDT {idt}",
-                parameters={"layer": layer, "idt_ticks": idt, "message_bytes": parameters.message_bytes},
-                spec={
-                    "layer": layer,
-                    "idt_ticks": idt,
-                    "message_bytes": parameters.message_bytes,
-                    "warm_up_messages": WARM_UP_MESSAGES[size],
-                    "window_messages": WINDOW_MESSAGES[size],
-                    "window_cycles": GM_WINDOW_CYCLES[size],
-                },
+            self.point(
+                f"{layer} IDT {idt}",
+                {"layer": layer, "idt_ticks": idt, "message_bytes": length},
+                flows=[Flow(source=0, target=1, message_bytes=length, idt_ticks=idt)],
+                window={"warm_up_cycles": GM_WARM_UP_CYCLES, "window_cycles": GM_WINDOW_CYCLES[size]},
+                layer=layer,
+                warm_up_messages=WARM_UP_MESSAGES[size],
+                window_messages=WINDOW_MESSAGES[size],
             )
             for layer in ("GM", "MPI")
             for idt in parameters.idt_ticks or IDTS[size]
         ]
-
-    def cluster(self, parameters: MpiIdtParameters) -> Any:
-        """Two nodes, and two that stay idle."""
-        from ..measure.gm_hosts import gm_cluster
-
-        return gm_cluster()
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
         """Bandwidth of the flow over the window."""
@@ -183,23 +175,24 @@ def _curve(outcomes: Sequence[Outcome], layer: str) -> dict[int, float]:
 
 
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one point: a flow from node 0 to node 1."""
+    """Run one point: its flow, of GM messages or of MPI messages."""
+    if spec["layer"] == "GM":
+        return await measure_flows(cluster, spec)
+    from ...host.mpi.world import start_mpi
     from ..measure.gm_hosts import start_gm
 
-    hosts = start_gm(cluster)
-    size, idt = spec["message_bytes"], spec["idt_ticks"]
-    if spec["layer"] == "GM":
-        window = TimeWindow(cluster, flows=1)
-        flow = Flow(source=0, target=1, message_bytes=size, idt_ticks=idt)
-        await start_flows(cluster, hosts, [flow], window.deliver)
-        return await window.measure(warm_up_cycles=GM_WARM_UP_CYCLES, window_cycles=spec["window_cycles"])
-    from ...host.mpi.world import start_mpi
-
-    sender, receiver = await start_mpi(hosts, [0, 1])
-    flows = [MpiFlow(source=sender, target=receiver, message_bytes=size, idt_ticks=idt)]
+    (flow,) = flows_of(spec)
+    sender, receiver = await start_mpi(start_gm(cluster), [flow.source, flow.target])
     return await run_flows(
         cluster,
-        flows,
+        [
+            MpiFlow(
+                source=sender,
+                target=receiver,
+                message_bytes=flow.message_bytes,
+                idt_ticks=flow.idt_ticks or 0,
+            )
+        ],
         warm_up_messages=spec["warm_up_messages"],
         window_messages=spec["window_messages"],
     )

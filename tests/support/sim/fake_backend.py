@@ -52,7 +52,7 @@ class FakeBackend:
         if self.fault == "sleep":
             (job.folder / "started").touch()
             time.sleep(60)
-        idts = job.spec["idt_ticks"]
+        idts = [flow["idt_ticks"] for flow in job.spec["flows"]]
         time.sleep(dict(self.delays).get(len(idts), 0.0))
         total = sum(1 / idt for idt in idts)
         packets = [job.spec["window_packets"] / idt / total for idt in idts]

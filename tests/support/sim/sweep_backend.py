@@ -37,7 +37,7 @@ class SweepBackend:
         return FakeModel()
 
     def run(self, model: FakeModel, job: Job, progress: Progress) -> Measured:
-        size = job.spec["message_bytes"]
+        size = job.spec["flows"][0]["message_bytes"]
         seen = list(Path(self.runs).glob(f"{size}-*"))
         (Path(self.runs) / f"{size}-{uuid.uuid4()}").touch()
         time.sleep(self.slow)
