@@ -25,7 +25,7 @@ def test_a_board_has_a_device_that_can_be_placed_and_pins_of_their_own(name):
 
 
 def test_the_pins_of_the_ulx3s_are_those_of_its_schematic():
-    """Facts of the board's public documentation: https://github.com/emard/ulx3s, `doc/constraints/ulx3s_v20.lpf`."""
+    """Facts of the board's public documentation: https://github.com/emard/ulx3s, its constraints for v2.0."""
     board = BOARDS["ulx3s-85f"]
     device = device_of(board)
     assert device.part == "LFE5U-85F-6BG381"

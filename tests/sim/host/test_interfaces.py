@@ -1,7 +1,5 @@
 """Hosts are started as the registries and `ClusterConfig.firmware` say, or refused: on plain Python cards."""
 
-from types import SimpleNamespace
-
 import pytest
 from lanikai.firmware import programs
 from lanikai.firmware.gm import GmConfig, GmProgram
@@ -12,26 +10,7 @@ from lanikai.sim.experiments.measure.hosts import open_programs, start_hosts
 from lanikai.sim.experiments.measure.kit_hosts import start_kit
 from lanikai.sim.host.config import HostConfig, KitConfig
 from lanikai.sim.host.interfaces import INTERFACES
-from support.firmware.python_card import Card, Host, Network
-from support.firmware.scheduler import World
-
-
-class Nodes:
-    """The parts of a cluster that starting hosts needs, on Python cards of `firmware`."""
-
-    def __init__(self, firmware, nic):
-        self.world = World()
-        network = Network(self.world)
-        cards = [Card(network, number, nic) for number in range(2)]
-        self.nodes = [
-            SimpleNamespace(number=card.node, processors=card.processors, host=Host(card)) for card in cards
-        ]
-        self.config = SimpleNamespace(firmware=firmware, nic=nic)
-        self.network = SimpleNamespace(source_route=lambda source, target: target)
-        self.watched = []
-
-    def observe(self, part):
-        self.watched.append(part)
+from support.sim.python_nodes import Nodes
 
 
 @pytest.fixture
