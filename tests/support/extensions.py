@@ -44,7 +44,8 @@ class Pulses(Experiment):
     Parameters = Config
 
     def points(self, parameters, size):
-        return [Point(label="one flow", parameters={"flows": 1}, spec={"idt_ticks": [96], "window_packets": 10})]
+        spec = {"flows": [{"idt_ticks": 96}], "window_packets": 10}
+        return [Point(label="one flow", parameters={"flows": 1}, spec=spec)]
 
     def cluster(self, parameters):
         from ..systems.pulse import PulseConfig
