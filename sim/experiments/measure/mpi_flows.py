@@ -101,8 +101,6 @@ async def run_flows(
             begun.append((await world.Irecv(buffer, source=flow.source.rank, tag=TAG), buffer))
 
     for flow in flows:
-        cluster.observe(flow.source.process)
-        cluster.observe(flow.target.process)
         await idt_between(flow.source, flow.target.rank, flow.idt_ticks)
     for number, flow in enumerate(flows):
         content = cluster.random.randbytes(flow.message_bytes)

@@ -27,6 +27,7 @@ from ..measure.gm_flows import (
     bandwidths,
     ideal_mb_per_s,
 )
+from ..measure.hosts import open_programs, start_hosts
 from ..measure.mpi_flows import MpiFlow, flow_bandwidths, payload_share, run_flows
 
 if TYPE_CHECKING:
@@ -178,11 +179,9 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point: its flow, of GM messages or of MPI messages."""
     if spec["layer"] == "GM":
         return await measure_flows(cluster, spec)
-    from ...host.mpi.world import start_mpi
-    from ..measure.gm_hosts import start_gm
-
     (flow,) = flows_of(spec)
-    sender, receiver = await start_mpi(start_gm(cluster), [flow.source, flow.target])
+    hosts = start_hosts(cluster, "mpi")
+    sender, receiver = await open_programs(cluster, "mpi", hosts, [flow.source, flow.target])
     return await run_flows(
         cluster,
         [

@@ -352,20 +352,19 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     from ...host.mpi.gm_transport import GmTransport
     from ...host.mpi.qos import QosRequest, attach_bandwidth
     from ...host.mpi.replay import replay
-    from ...host.mpi.world import run_ranks, start_mpi
+    from ...host.mpi.world import run_ranks
     from ...manager.client import BandwidthClient
     from ...manager.start import start_managers
     from ..measure.gm_flows import Flow, prepare_flows
-    from ..measure.gm_hosts import start_gm
+    from ..measure.hosts import open_programs, start_hosts
 
     traces = _read(spec["traces"], spec["messages"])
     longest = _longest(traces)
     clock = cluster.clock
-    hosts = start_gm(cluster)
+    hosts = start_hosts(cluster, "mpi")
     managers = await start_managers(hosts, cluster.network)
-    worlds = await start_mpi(hosts[: len(traces)])
+    worlds = await open_programs(cluster, "mpi", hosts[: len(traces)])
     for world in worlds:
-        cluster.observe(world.process)
         transport = world.process.transport
         assert isinstance(transport, GmTransport)
         attach_bandwidth(world, BandwidthClient(managers[world.rank], transport.port))

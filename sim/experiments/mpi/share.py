@@ -22,6 +22,7 @@ from ...units import KB
 from ..framework.base import Claim, Experiment, Outcome, Point, Size, within
 from ..framework.charts import bandwidth_bars
 from ..measure.gm_flows import MAX_IDT_TICKS, SHARE_TOLERANCE, ideal_mb_per_s, proportions, shares
+from ..measure.hosts import open_programs, start_hosts
 from ..measure.mpi_flows import MpiFlow, flow_bandwidths, payload_share, run_flows
 from .idt import KNEE_TICKS
 
@@ -170,13 +171,10 @@ class MpiShare(Experiment):
 
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point: each program has a rank on node 0 that sends to one on a node of its own."""
-    from ...host.mpi.world import start_mpi
-    from ..measure.gm_hosts import start_gm
-
-    hosts = start_gm(cluster)
+    hosts = start_hosts(cluster, "mpi")
     flows = []
     for number, idt in enumerate(spec["idt_ticks"]):
-        sender, receiver = await start_mpi(hosts, [0, 1 + number], first_port=number)
+        sender, receiver = await open_programs(cluster, "mpi", hosts, [0, 1 + number], first_port=number)
         flow = MpiFlow(source=sender, target=receiver, message_bytes=spec["message_bytes"], idt_ticks=idt)
         flows.append(flow)
     return await run_flows(
