@@ -338,7 +338,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     keep_caches_together()
-    # Of a design whose making is interrupted: not the user's concern.
+    # A warning about a design whose making is interrupted is not the user's concern.
     warnings.filterwarnings("ignore", message=".* created but never used", category=Warning)
     sys.exit(_status(sys.argv[1:] if arguments is None else list(arguments)))
 

@@ -147,7 +147,7 @@ class RateOverhead(Experiment):
         """The claims: the section's, on the range; one on the sizes beside it; and that the unit itself costs nothing,
         on all sizes. The texts have the measured numbers."""
         latency = relative(outcomes, "round_trips_cycles")
-        # Of the same bytes: a loss of bandwidth is a gain of time, against the longer one.
+        # The bytes are the same: a loss of bandwidth is a gain of time, against the longer one.
         loss = {length: one / (1 + one) for length, one in relative(outcomes, "transfer_cycles").items()}
         beside = {
             one.point.parameters["message_bytes"] for one in outcomes if not one.point.parameters["in_range"]

@@ -130,7 +130,7 @@ class Clock:
             except Exception as error:
                 self._on_failure(error)
 
-        # What a task does to wait for a trigger. cocotb has no public way to have a function called.
+        # A task waits for a trigger in this way. cocotb has no public way to have a function called.
         trigger._register(guarded)
 
     def flag(self) -> EventFlag:

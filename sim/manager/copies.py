@@ -174,7 +174,7 @@ class Copies:
 
             await together(self._scheduler, (ask(node) for node in self._nodes), "master.job")
             if self._most(self._voters):
-                # Of equally new copies one's own, which need not be fetched.
+                # Among equally new copies take one's own, which need not be fetched.
                 version, entries, node = max(found, key=lambda one: (one[0], one[2] == self._node))
                 return await self._adopt(version, entries, node)
             if not beaten:

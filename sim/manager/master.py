@@ -91,7 +91,7 @@ class Master:
         self._calls, self._decide, self._retry_cycles = calls, decide, retry_cycles
         self.ended = False
         self._nodes = range(ledger.capacity.nodes)
-        # What each flow may have at most by what its manager has been told, whether it answered or not.
+        # The most that each flow may have, by all that its manager has been told, whether it answered or not.
         self._possible: Shares = {}
         self._lock = Lock(scheduler.flag)
         self._told: dict[int, Lock] = {node: Lock(scheduler.flag) for node in self._nodes}
@@ -278,14 +278,14 @@ class Master:
         self._check(flow, request.weight)
         if not 1 <= rate <= self._pace.peak:
             raise ValueError(f"{rate} bytes a second: 1 to {self._pace.peak}")
-        # What the flow holds beyond what its node knows of was granted in an answer that never arrived.
+        # Bandwidth that the flow holds and its node does not know of was granted in an answer that never arrived.
         before = self.ledger.copy()
         before.stand(flow, request.weight)
         refusal = before.check(flow, rate)
         if refusal is not None:
             if await self._change(before, force=True) == NO_MAJORITY:
                 return self._lost()
-            # What refuses may be held by a node that is dead.
+            # The bandwidth that is lacking may be held by a node that is dead.
             self._scheduler.spawn(self._look_after(), "master.look_after")
             return Answer(
                 status=Status.REFUSED,

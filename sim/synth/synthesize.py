@@ -165,7 +165,7 @@ def _yosys(folder: Path, block: Block, top: str, synthesis: str, last: str) -> N
                 f"setparam {unset} t:external_{module}",
                 "cd",
             ]
-        # Of the wires none is selected: an output for each would keep Yosys from block RAM, and from much else.
+        # No wire is selected: an output for each would keep Yosys from block RAM, and from much else.
         cells = " ".join(f"t:external_{module}" for module in block.external)
         commands += [f"hierarchy -top {top}", "proc", "flatten", f"expose -evert {cells}"]
     commands += [f"{synthesis} -top {top}", last]

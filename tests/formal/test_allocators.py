@@ -29,7 +29,7 @@ WEIGHED = "fcfs"
 
 COMPONENTS = {"separable": SeparableAllocator, "islip": IslipAllocator, "wavefront": WavefrontAllocator}
 
-# What all share is proved of one in the normal run.
+# The normal run proves the shared part for one of them.
 ALL_IN_FULL = ["separable", *(pytest.param(name, marks=pytest.mark.full) for name in ("islip", "wavefront"))]
 
 
@@ -429,7 +429,7 @@ def test_proof_of_what_is_left_catches_mutant(name, old, new, tmp_path, monkeypa
 
 
 def test_proof_of_first_choices_catches_mutant(tmp_path):
-    # What is given beyond the first choices takes a turn.
+    # A grant beyond the first choices takes a turn.
     turns = on_mutant(
         WavefrontAllocator, "scheduler.advance.eq(won)", "scheduler.advance.eq(self.accepted[i])"
     )
@@ -438,8 +438,8 @@ def test_proof_of_first_choices_catches_mutant(tmp_path):
 
 
 WAITING = [
-    # Outputs that always prefer the first input; inputs that give up a VL that has lost; turns of VLs that those
-    # for another output move; turns that are taken without a match.
+    # Outputs always prefer the first input; inputs give up a VL that has lost. Turns of VLs are moved by those for
+    # another output; turns are taken without a match.
     (on_mutant, "separable", 3, 2, "arbiter.advance.eq(1)", "arbiter.advance.eq(0)"),
     (on_mutant, "separable", 3, 2, "scheduler.advance.eq(won)", "scheduler.advance.eq(1)"),
     (mutate, "islip", 2, 3, "with m.If(match[p]):", "if True:"),

@@ -225,7 +225,7 @@ def subordinate_spec(component):
     answers = counter(m, host.bvalid & host.bready, "answers")
     asked = counter(m, host.arvalid & host.arready, "asked")
     told = counter(m, host.rvalid & host.rready, "told")
-    # What a write does is done once: by the SRAM, by a register or by a doorbell, with both of its halves there.
+    # A write acts once: by the SRAM, by a register or by a doorbell, with both of its halves there.
     acts = (
         (dut.sram.valid & dut.sram.write & dut.sram.ready)
         | dut.registers.write
@@ -244,8 +244,8 @@ def subordinate_spec(component):
         Assert(~acts | (done < complete)),
         Cover((answers == 2) & (told == 2)),
     ]
-    # Where nothing makes it wait, it answers: a write 2 cycles after its later half or the answer before, a read 3
-    # after its address, and one later if a write has the SRAM.
+    # Where nothing makes it wait, it answers. A write is answered 2 cycles after its later half or the answer before,
+    # a read 3 after its address, and one later if a write has the SRAM.
     eager = spec.constant(1, "eager")
     ready = host.bready & host.rready & dut.sram.ready & dut.ring.ready
     m.d.comb += Assume(~eager | ready)

@@ -76,7 +76,7 @@ def doorbell_spec(component):
         Assert(dut.ring.ready | ~mine | (receive != bank) | (level != chosen) | (count >= ENTRIES - 1)),
         Assert(~valid | (head.word[0] == bank)),
         Assert(~leaves | (left != nth) | (head.word == content[:3]) & (head.channel == content[3:])),
-        # What waits is shown, and nothing lower before it.
+        # A doorbell that waits is shown, and nothing lower before it.
         Assert(~(old & (count != 0)) | (valid & (head.word[1] >= chosen))),
         Cover((count == ENTRIES) & leaves),
         Cover((left == 3) & (dut.refusals == 1)),

@@ -209,8 +209,8 @@ def test_credits_are_conserved_and_nothing_is_joined(vls, delay, depth, tmp_path
 
 MUTANTS = [
     # (component, text, mutant, cycles of the wire).
-    # The rest of a packet that was cut is sent on; what comes while the receiver is deaf is taken; the end of a cut
-    # packet does not wait for room; the buffer is not waited for; the transmitter does not wait a round trip.
+    # The rest of a packet that was cut is sent on. Flits that come while the receiver is deaf are taken. The end of a
+    # cut packet does not wait for room; the buffer is not waited for; the transmitter does not wait a round trip.
     (TransmitRestart, "self.cut.eq((self.cut & ~over) | now)", "self.cut.eq(self.cut & ~over)", 0),
     (
         ReceiveRestart,

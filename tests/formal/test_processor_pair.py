@@ -36,7 +36,7 @@ def join_spec(component):
             Assert(~taken | wants[i]),
             Assert(~passed | taken),
             Assert(~wants[i] | taken | other),
-            # What the bank does is what the one whose turn it is asked for, and the data are for all.
+            # The bank does what the one whose turn it is asked for, and the data are for all.
             Assert(~taken | (dut.who == i)),
             *(
                 Assert(~taken | (getattr(dut.bank, name) == getattr(port, name)))

@@ -173,7 +173,7 @@ def translation_spec(component):
         m.d.sync += reading.eq(1)
     with m.If(axi.rvalid):
         m.d.sync += reading.eq(0)
-    # What host memory said of the page since it was forgotten.
+    # The words of host memory on the page since it was forgotten.
     frame, said = Signal(20), Signal()
     with m.If(axi.rvalid & mine):
         m.d.sync += [frame.eq(axi.rdata[12:]), said.eq(axi.rdata[0] & ~axi.rresp[1])]

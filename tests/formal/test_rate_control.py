@@ -94,7 +94,7 @@ def rate_spec(component, discipline, *, anything=True, **changes):
     m.d.comb += Assert(first | (dut._idle == idle))
     asked = [dut.dispatched.valid, dut.clear.valid, dut.write_idt, dut.write_ndt, dut.enqueue.valid]
     ready = [dut.dispatched.ready, dut.clear.ready, dut.write_ready, dut.enqueue.ready]
-    # What is asked for while the unit is busy is not taken; what is asked for later starts from a state in order.
+    # A command while the unit is busy is not taken; a later one starts from a state in order.
     m.d.comb += [Assume(first | ~Cat(asked).any()), Assert(idle | ~Cat(ready).any())]
     if part:
         m.d.comb += Assume(~dut.write_idt | (ticks < 16))
@@ -121,7 +121,7 @@ def rate_spec(component, discipline, *, anything=True, **changes):
             known = ndt, idt, valid
         state.append(known)
 
-        # What the cycle takes, of this flow.
+        # The commands of this flow that the cycle takes.
         goes = dut.dispatched.valid & dut.dispatched.ready & (dut.dispatched.payload.flow == f)
         ends = goes & dut.dispatched.payload.last
         cleared = dut.clear.valid & dut.clear.ready & (dut.clear.payload == f)
@@ -195,7 +195,7 @@ def rate_spec(component, discipline, *, anything=True, **changes):
         Cover(~first & (since == dut.decision_cycles) & dut.dispatch.valid & (offered == 2) & due[0]),
     ]
 
-    # What is shown, once two cycles have gone by in which the unit was seen idle.
+    # The state that is shown, once two cycles have gone by in which the unit was seen idle.
     seen = Signal(range(3))
     m.d.sync += seen.eq(Mux(seen == 2, 2, seen + 1))
     for f, (ndt, idt, valid) in enumerate(state):

@@ -84,7 +84,7 @@ def test_vl_buffer_in_block_ram_keeps_order_and_loses_nothing(in_block_ram, tmp_
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        # The item on its way is not seen; it is not kept; it is kept with the wrong VL; a VL that had arrivals
+        # The item on its way is not seen; it is not kept; it is kept with the wrong VL. A VL that had arrivals
         # goes on with them; a VL's first item is not the one that has just come.
         ("coming & (coming_vl == vl)", "Value.cast(0)"),
         ("moved_write.en.eq(coming)", "moved_write.en.eq(0)"),

@@ -169,7 +169,7 @@ def scheduler(component, **parameters):
         Assert((dut.grant & ~dut.requests) == 0),
         Assert(dut.grant.any() == dut.requests.any()),
     ]
-    # What a frame is accounted in: entries, or VLs. `in_frame`: those that have something left, or a packet to end.
+    # A frame is accounted in entries, or in VLs. `in_frame`: those that have something left, or a packet to end.
     accounts = ENTRIES if slow else VLS
     whole = flits if slow else shares
     left = [[Signal(len(whole[i][a]), name=f"left_{i}_{a}") for a in range(accounts)] for i in range(2)]
@@ -261,7 +261,7 @@ def scheduler(component, **parameters):
         with m.Elif(tables.swap):
             m.d.sync += turn[i].eq(Mux(goes | (begun_level != i) | ~begun.any(), 0, turn[i]))
         for v in range(VLS):
-            # What ties the arbiter's registers to that account.
+            # These ties join the arbiter's registers to that account.
             port = state.left.read_port(domain="comb")
             mine_late = state.served[v] & (state.served_high == i)
             late = state.charge & mine_late & (~state.moved if slow else 1)
@@ -411,7 +411,7 @@ MUTANTS = [
     (FAST, "now_last[i].eq(last_unit[i] | Mux(near, mine, 0))", "now_last[i].eq(last_unit[i])", 12),
     (SLOW, "Mux(near & ~moved, mine, 0)", "Mux(near, mine, 0)", 12),
     (FAST, "(whole[i] & ~late) |", "whole[i] |", 12),
-    # What an idle VL has left is carried over.
+    # The rest of an idle VL is carried over.
     (FAST, "Mux(begins, everyone, (whole[i]", "Mux(0, everyone, (whole[i]", 16),
     # Nobody goes.
     (FAST, "~(low_due & any_low)", "~low_due", 12),

@@ -34,6 +34,6 @@ def test_every_engine_reaches_its_peak_behind_a_queue(tmp_path):
         assert results["of_peak"] < 1 + RESOLUTION, (engine, length, queued)
         if length == 4096 and queued:
             assert results["of_peak"] >= 0.98, (engine, results)
-    # What a queue is for: small transfers.
+    # A queue is for small transfers.
     for engine in ("host read", "host write", "send"):
         assert by_point[engine, 4, True]["of_peak"] > by_point[engine, 4, False]["of_peak"]

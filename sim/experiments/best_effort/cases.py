@@ -80,7 +80,7 @@ CASES = (
             Stage(name="second", ends=(1,)),
             Stage(name="none_again", ends=(2,)),
         ),
-        # Of the flows in their order; 0: not active.
+        # Bandwidths of the flows in their order; 0: not active.
         published={
             "none_mb_per_s": [ALONE, 0.0, 0.0],
             "first_mb_per_s": [BESIDE_ONE, P1, 0.0],

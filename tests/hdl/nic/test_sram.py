@@ -60,7 +60,7 @@ def test_every_port_reads_what_was_written_last(
                     }
                 request = wanted[i]
                 ctx.set(port.valid, request is not None)
-                # What stands there without a request counts for nothing.
+                # Values without a request count for nothing.
                 idle = {"write": 1, "address": rng.choice(places), "data": 0, "mask": -1}
                 for name, value in (request or idle).items():
                     ctx.set(getattr(port, name), value)
@@ -76,7 +76,7 @@ def test_every_port_reads_what_was_written_last(
             for i in granted:
                 request = wanted[i]
                 if request is None:
-                    # What it asked for in the cycle before, it got in that one.
+                    # Its request of the cycle before was granted in that cycle.
                     assert config.pipelined
                     continue
                 word = memory[request["address"]]

@@ -209,7 +209,7 @@ def test_a_vl_between_packets_keeps_its_turn_and_share(traffic, arbiter, heavy):
     order = crossbar_order(
         traffic, config, {"low": ((0, heavy), (1, heavy // 3))}, flits=(40, 40), packets=10
     )[40:440]
-    # Of 42 cycles in its turn it uses 40.
+    # It uses 40 of 42 cycles in its turn.
     assert 0.75 * 40 / 42 - 0.02 <= order.count(0) / len(order) <= 0.76
 
 

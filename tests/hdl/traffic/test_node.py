@@ -290,7 +290,7 @@ def test_overload_is_saturated_and_its_packets_keep_their_times():
         assert left == source["OFFERED_PACKETS"] - sink["LATENCY_PACKETS"]
         # The others were still to be born.
         assert sink["LATENCY_PACKETS"] < 100
-        # With a longer drain all 100 tagged packets arrive, in time order: the i-th is born 3 i cycles after
+        # With a longer drain all 100 tagged packets arrive, in time order. The i-th is born 3 i cycles after
         # the window's start and received 4 (i + 1) later, from what was queued then.
         await s.ctx.tick().repeat(60)
         assert await s.measure(warmup=0, window=300, limit=400) == Verdict.COMPLETE

@@ -73,7 +73,7 @@ def test_events_change_who_sends_or_the_weights_before_the_window():
     assert rewritten.spec["table"] == returns.spec["table"] == [(0, 1), (1, 3), (2, 4), (3, 8)]
     assert rewritten.spec["new_table"] == [(0, 8), (1, 4), (2, 3), (3, 1)]
     measured = {"accepted_flits": {"0": 10, "1": 30, "2": 40, "3": 4}, "window_cycles": 84}
-    # What a VL that has left still gets is missing in the others' shares.
+    # The share that a VL still gets after it has left is missing in the others' shares.
     assert EXPERIMENT.results(parameters, leaves, measured)["largest_error"] > 0.04
     assert EXPERIMENT.results(parameters, rewritten, measured)["bandwidth_share"][0] == 31 / 64
 

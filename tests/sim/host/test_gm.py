@@ -178,7 +178,7 @@ def test_arguments_of_another_type_are_refused_in_one_line() -> None:
         await check("remote: a RemoteBuffer, which expose gives, not Buffer", port.hide(buffer))
         await check("handle: a SendHandle of this port, not int", port.abort(3))
         await refused(cluster, ValueError, "timeout_ticks = -1: 0 or more", port.close(-1))
-        # What stands for a whole number is one.
+        # A value that stands for a whole number is one.
         await port.set_idt(node=np.uint16(1), port=np.int64(0), ticks=np.int32(7))
         assert cluster.cards[0].flows[0].idt == 7
         assert port.is_open and port.send_tokens == 4 and port.receive_tokens == 8

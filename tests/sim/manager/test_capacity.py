@@ -28,7 +28,7 @@ def test_rates_become_idts_as_in_3_3_1():
     assert PACE.peak == 85_333_333
     assert [PACE.premium_idt(rate * 1_000_000) for rate in (85, 40, 20, 1)] == [96, 204, 409, 8192]
     assert PACE.premium_idt(PACE.peak) == 96
-    # What a flow gets is never less than what it asked for, and at most 1% more.
+    # A flow never gets less than it asked for, and at most 1% more.
     for rate in range(1_000_000, PACE.peak, 777_777):
         got = 4096 * 2_000_000 / PACE.premium_idt(rate)
         assert rate <= got < 1.011 * rate

@@ -447,7 +447,7 @@ def test_whatever_the_network_does_nothing_is_given_twice(actions, seed, loss_pe
         model = plain(cluster)
 
         def check():
-            # What the cards are set to (IDTs are whole ticks: 1%).
+            # The rates that the cards are set to (IDTs are whole ticks: 1%).
             going = {flow: rate / 1.011 for flow, rate in cluster.in_force().items() if rate > 100}
             assert model.fits(going)
             newest = cluster.newest()

@@ -382,7 +382,7 @@ def test_the_clock_of_a_small_block_and_the_card_without_its_memory(capsys):
     with pytest.raises(SystemExit) as ended:
         program.main(["synth", "nic", "--set", "preset=tiny", "--area-only", "--json", "-"])
     facts = json.loads(capsys.readouterr().out)
-    # What is left of RAM are small buffers: the SRAM of 8192 bytes would be 4 blocks, or 512 DPR16X4.
+    # Small buffers are the only RAM left: the SRAM of 8192 bytes would be 4 blocks, or 512 DPR16X4.
     assert ended.value.code == 0 and facts["bram"] == 0 and facts["distributed_ram"] < 100
     assert "unit.rate" in facts["modules"]
     # Five ports choose among 32 bits of data and more: all of them reach the memory outside.

@@ -99,7 +99,7 @@ class AxiMemory:
                 address, identity, last, _ = self.reads[0]
                 word = self.memory[address : address + self.bytes]
                 bad = self.fails(address)
-                # What comes with an error is not data.
+                # Words that come with an error are not data.
                 ctx.set(
                     bus.rdata, self.rng.getrandbits(8 * self.bytes) if bad else int.from_bytes(word, "little")
                 )

@@ -82,8 +82,8 @@ class History:
             self._check()
 
     def _check(self) -> None:
-        # What programs hold counts whatever their managers know. Who gives a flow up does so with the call: it counts
-        # no longer, and is not regulated after it.
+        # The flows that programs hold count whatever their managers know. A program gives a flow up with the call: it
+        # counts no longer, and is not regulated after it.
         counted = {*self.cluster.holding(), *self.held} - self.leaving
         going = {flow: self.cluster.card_rate(flow) for flow in counted}
         # IDTs are whole ticks: 1%.

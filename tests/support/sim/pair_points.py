@@ -109,7 +109,7 @@ async def receiver(cpu, dma, count, order):
 
     async with cpu.step("start"):
         await arm(0)
-    # Of the last messages: when each has gone up. The slot of the next one is that of the first of them.
+    # Flags of the last messages: set when each has gone up. The slot of the next one is that of the first of them.
     moved = [cpu.port.flag() for _ in range(SLOTS - 1)]
     for flag in moved:
         flag.set()

@@ -62,7 +62,7 @@ async def workload(cluster, spec):
         random = Random(cluster.random.random())
         cluster.clock.spawn(sender(node, random), f"sender {node}")
     await left.wait()
-    # What is still under way (the last acknowledgements) comes to rest.
+    # The packets still under way (the last acknowledgements) come to rest.
     await cluster.clock.sleep(spec["silence_cycles"])
     registers = [
         [

@@ -196,7 +196,7 @@ async def attack(process, accesses, refused):
         if part == 3 and rng.random() < 0.7:
             offset = 0xC00 | rng.randrange(SHADOW_BYTES) & ~3
         if part == 3 and rng.random() < 0.9:
-            # What the word is in a descriptor: control, tag, address.
+            # The word is one of a descriptor: control, tag, address.
             word = [
                 rng.randrange(LONGEST + 8) & ~3 | rng.getrandbits(1) << 16,
                 rng.choice([KEY[A] << 8 | A, KEY[B] << 8 | B, KEY[A] << 8 | B, KEY[B] << 8 | A]),
@@ -271,7 +271,7 @@ async def isolation(cluster, spec):
     cluster.clock.spawn(process_a(), "A")
     process_b = Process(cluster, B)
     messages = await work(process_b, memory, receiver, lambda: bool(ended))
-    # What is left of A's doorbells is served; then the processor's port is free.
+    # The rest of A's doorbells is served; then the processor's port is free.
     await cluster.clock.sleep(5_000)
     # The SRAM behind A's window is B's, and then nobody's.
     for offset in range(0, STAGING[A] - SHADOWS[B], 4):

@@ -250,7 +250,7 @@ def test_transfers_that_follow_closely_end_in_order_each_with_its_own_error(
                         sram[s : s + count] = host[h : h + count]
                         assert rig.sram.memory[s : s + count] == sram[s : s + count]
                 elif command["to_host"]:
-                    # What part of it was written is the bus's to say.
+                    # The bus alone can say which part of it was written.
                     host[h : h + count] = rig.host.memory[h : h + count]
                 else:
                     sram[s : s + count] = rig.sram.memory[s : s + count]

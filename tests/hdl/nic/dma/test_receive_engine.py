@@ -46,7 +46,7 @@ def make(config: NicConfig, rng: random.Random, size: int, fault: str, spare: in
     header = Header(route=rng.getrandbits(48), sequence=rng.getrandbits(16), length=size)
     payload = rng.randbytes(size)
     flits = packet(header, payload, link, vl=vl)
-    # What routers do to the route does not matter to the CRC.
+    # Changes that routers make to the route do not matter to the CRC.
     changed = replace(header, route=rng.getrandbits(48)).pack()
     for i in range(link.header_flits):
         flits[i] = flits[i]._replace(data=changed >> i * link.flit_bits & (1 << link.flit_bits) - 1)

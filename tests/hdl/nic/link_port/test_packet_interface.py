@@ -112,7 +112,7 @@ def test_packets_pass_whole_and_in_order(
         rig.transmitter.waiting[packet[0].vl].extend(packet)
     rig.run(sent=sum(out), received=sum(into))
     assert rig.receiver.flits == [flit for packet in leaving for flit in packet]
-    # What came is whole packets, one behind the other, those of a VL in their order.
+    # Whole packets came, one behind the other, those of a VL in their order.
     left = {vl: [packet for packet in coming if packet[0].vl == vl] for vl in range(config.link.vls)}
     seen = iter(rig.sink.flits)
     for flit in seen:

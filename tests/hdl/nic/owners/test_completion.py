@@ -347,7 +347,7 @@ def test_a_bus_error_ends_the_queue_and_is_told():
             await ctx.tick()
             ctx.set(dut.post.valid, 0)
             await ctx.tick().repeat(60)
-        # Of queue 0 one entry failed and the next was dropped; a status word that failed ends no queue.
+        # In queue 0 one entry failed and the next was dropped; a status word that failed ends no queue.
         assert sum(failures) == 2 and ctx.get(dut.failed_queue) == 2
         assert ctx.get(dut.dropped) == 1
         assert memory[0x1000:0x1010] == bytes(16)
@@ -497,7 +497,7 @@ def test_a_post_that_a_full_queue_holds_is_not_the_next_owners(entries_log2):
         for _ in range(100):
             await ctx.tick()
         assert int.from_bytes(bench.memory[0x3000:0x3004], "little") == 1 << 31 | 5
-        # Of a queue that is off the next one is lost, too.
+        # In a queue that is off the next one is lost, too.
         assert ctx.get(dut.dropped) == dropped(1 if entries_log2 else 2)
         found = entry_fields(int.from_bytes(bench.memory[0x2000:0x2008], "little"))
         assert (found["descriptor"], found["phases"]) == ((5, (1, 1)) if entries_log2 else (0, (0, 0)))

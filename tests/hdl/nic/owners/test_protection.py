@@ -98,7 +98,7 @@ class Guard:
             await ctx.tick()
         await ctx.tick()
         ctx.set(dut.access.valid, 0)
-        # What stands on the port after the access was taken is nothing to it.
+        # A payload on the port after the access was taken is nothing to it.
         ctx.set(dut.access.payload, {"channel": 1, "region": 1, "key": 99})
         pieces, status = [], CompletionStatus.OK
         while True:

@@ -137,7 +137,7 @@ def test_each_has_its_own_events_mask_and_timer():
         # The other's doorbell is in this status too, and neither clears the other's bits.
         assert (await p.read(ctx, "ISR"))["receive_doorbell"]
         assert not (await p.read(ctx, "DOORBELL_QUEUE"))["valid"]
-        # What both are told, each clears for itself.
+        # Both are told, and each clears it for itself.
         await p.write(ctx, "SEND_ADDRESS", address=0)
         await p.write(ctx, "SEND_CONTROL", bytes=0)
         await p.event(ctx, "send")
@@ -401,7 +401,7 @@ def test_two_queues_in_front_of_an_engine_against_lists():
                 served[owner] += 1
                 passed_over[owner] = 0
                 other = 1 - owner
-                # Of those that wait only one whose result has no place yet may be passed over again.
+                # Among those that wait only one whose result has no place yet may be passed over again.
                 room = len(results[other]) + sum(i == other and n for i, _, n in inside) < 3 + IN_ENGINE
                 passed_over[other] += bool(waiting[other]) and (room or not waiting[other][0][2])
                 assert passed_over[other] <= 1

@@ -59,7 +59,7 @@ def test_queues_of_vls_against_lists(vls: int, entries: int) -> None:
             if results:
                 assert ctx.get(dut.finished).tag == results[0]
             starts = ctx.get(dut.start.valid) and ready
-            # What asks for notice starts only if there is room for its result.
+            # A transfer that asks for notice starts only if there is room for its result.
             promised = len(results) + sum(notified for _, notified in inside)
             if able and len(inside) < IN_ENGINE and promised < entries + IN_ENGINE:
                 assert ctx.get(dut.start.valid)

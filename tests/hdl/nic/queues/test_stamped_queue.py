@@ -239,8 +239,8 @@ def test_stamps_by_the_registers_of_a_card() -> None:
         await until_idle(ctx, c, "HOST_DMA_CONTROL")
         while (entry := await c.read(ctx, "HOST_DMA_FINISHED"))["valid"]:
             order.append(entry["tag"])
-        # What the engine had taken at once is not gone before. Then 4 and 5; 1 at 2000 and what brought 2000 later; the
-        # rest.
+        # Nothing goes before the transfers that the engine had taken at once. Then come 4 and 5; 1 at 2000 and the one
+        # that brought 2000 later; the rest.
         assert taken in (1, 2) and order[:taken] == list(range(taken))
         assert order[taken:] == [i for i in (4, 5, 0, 1, 6, 2, 3) if i >= taken]
 

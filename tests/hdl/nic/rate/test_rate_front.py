@@ -69,7 +69,7 @@ def test_no_command_is_lost_done_twice_or_changed(seed):
             ctx.set(unit.write_ready, takes == "write")
             settled = rng.randrange(2)
             ctx.set(unit.settled, settled)
-            # What has been given and not taken is what waits: nothing else is taken meanwhile.
+            # The commands that were given and not taken wait: nothing else is taken meanwhile.
             assert {name for name, valid, _, _ in commands(unit) if ctx.get(valid)} == waits
             for _, _, ready, _ in commands(dut):
                 assert ctx.get(ready) == (not waits)

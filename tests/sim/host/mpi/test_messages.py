@@ -112,7 +112,7 @@ def test_each_receive_gets_the_oldest_message_that_suits_it(program, hows) -> No
             left = [n for n, one in enumerate(messages) if one.target == rank and one.second == second]
             for (source, tag), status, data in results[rank][second]:
                 assert source in (status.source, ANY_SOURCE) and tag in (status.tag, ANY_TAG)
-                # Of those that the sender sent and nobody has received yet, the oldest that suits.
+                # The oldest that suits, among those that the sender sent and nobody has received yet.
                 suiting = [
                     n
                     for n in left
