@@ -271,9 +271,10 @@ class Network(Config):
         Each link has `payload`, `valid`, `credit_vl` and `credit_valid` as in `LinkSignature`. With
         `LinkConfig.restart` it has `restart` and `credit_restart` too.
         """
-        from .network_verilog import network_verilog
+        from .emit import to_verilog
+        from .network_component import NetworkComponent
 
-        return "\n".join(network_verilog(self, name)) + "\n"
+        return to_verilog(NetworkComponent(self), name=name)
 
 
 def _enough_ports(router: RouterConfig, ports: int, what: str) -> None:

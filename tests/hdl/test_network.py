@@ -154,7 +154,7 @@ def test_verilog_joins_both_ends_of_every_link():
     uses = Counter(wire for pin in pins.values() for wire in pin.values() if "_tx" in wire or "_rx" in wire)
     assert all(count == (1 if wire.startswith("node") else 2) for wire, count in uses.items())
     # Router 0 is the corner with neighbours at +x (port 1) and +y (port 3).
-    assert pins["router0"]["connected"] == f"5'd{0b01011}"
-    assert pins["router0"]["rx__2__valid"] == "1'd0"
-    assert "input [34:0] node0_rx__payload" in text
-    assert "output node3_rx__credit_valid" in text
+    assert pins["router0"]["connected"] == f"5'h{0b01011:02x}"
+    assert pins["router0"]["rx__2__valid"] == "1'h0"
+    assert "input [34:0] node0_rx__payload;" in text
+    assert "output node3_rx__credit_valid;" in text

@@ -193,9 +193,9 @@ def test_a_function_that_loses_packets_is_refused_by_name(monkeypatch, answer, f
 def test_verilog_has_positions_and_agents():
     """There is one block for all: each instance is told its place, and has its agent's port at the top."""
     text = mesh(3, 2, router=SIX.replace(routing="dimension_order")).verilog("net")
-    positions = [int(bits) for bits in re.findall(r"\.position\(20'd(\d+)\)", text)]
+    positions = [int(bits, 16) for bits in re.findall(r"\.position\(20'h([0-9a-f]+)\)", text)]
     assert positions == [x | y << 5 | 2 << 10 | 1 << 15 for y in range(2) for x in range(3)]
     for router in range(6):
-        assert f"input [57:0] router{router}_agent__request" in text
+        assert f"input [57:0] router{router}_agent__request;" in text
         assert f".agent__response(router{router}_agent__response)" in text
     assert "agent" not in mesh(3, 2, router=FIVE).verilog("net")

@@ -59,7 +59,7 @@ network = mesh(3, 3, router=router)
 assert network.path(0, 4) == [(0, 1), (1, 3), (4, 0)]
 assert network.path(0, 4, vl=1) == [(0, 3), (3, 1), (4, 0)]
 assert network.source_route(0, 5) == 2 | 1 << 5
-assert ".position(20'd" in network.verilog("net") and "module router" in network.block_verilog()["router"]
+assert ".position(20'h" in network.verilog("net") and "module router" in network.block_verilog()["router"]
 # Both orders on one VL have a cycle: the check follows the new function.
 decide = function.decide
 function.decide = classmethod(
