@@ -23,6 +23,8 @@ from amaranth.hdl import Fragment, Shape
 from amaranth.lib import wiring
 from lanikai.hdl.arbiter.least_recent import LeastRecentArbiter
 from lanikai.hdl.config import LinkConfig, NicConfig, RouterConfig, preset
+from lanikai.hdl.network import single_router
+from lanikai.hdl.network_component import NetworkComponent
 from lanikai.hdl.nic.nic import Nic
 from lanikai.hdl.router.allocators import ALLOCATORS
 from lanikai.hdl.router.router import Router
@@ -77,6 +79,7 @@ def systems() -> Iterator[wiring.Component]:
     yield Router(router.replace(vl_selection="any"))
     managed = router.replace(link=LinkConfig(flit_bits=64, vls=16), management=True, routing="table")
     yield Router(managed.replace(activity_counters=True))
+    yield NetworkComponent(single_router(2, router=router))
     yield TrafficNode(traffic)
     yield MessageNode(traffic)
     yield Measurement(traffic)
