@@ -40,7 +40,7 @@ Path("found.json").write_text(json.dumps(found))
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory) -> dict[str, str]:
-    """What each extension's check found wrong, all in one copy of the package."""
+    """Faults that each extension's check found, all in one copy of the package."""
     folder = tmp_path_factory.mktemp("extended")
     package = folder / "lanikai"
     for part in ("constraints", "hdl", "firmware", "sim"):

@@ -11,6 +11,6 @@ MAX_SIZE = (1 << 31) - 1
 
 
 def check_size(name: str, size: int | None) -> None:
-    """A size of messages, or none. Raises BadRequestError."""
+    """Check a size of messages, or none. Raises BadRequestError."""
     if size is not None and (type(size) is not int or not 1 <= size <= MAX_SIZE):
         raise BadRequestError(f"{name} = {size!r}: a whole number of bytes, 1 to {MAX_SIZE}")

@@ -82,10 +82,21 @@ class _Traffic:
 
 
 async def hosts_rate(network: MessageNetwork, spec: Any) -> dict[str, Any]:
-    """`spec["runs"]` rounds of three stretches of `spec["cycles"]` cycles at the same load: hosts in Python; the main
-    loop with messages posted beforehand and nobody woken; the model alone, likewise. Ends when every message has
-    arrived. `samples`: cycles a second of the first and the last; `profile`: seconds a stretch by what took them;
-    `wakeups_per_message`; `mean_latency_cycles`. Raises SimulationError if a message is lost or wrong."""
+    """Rounds of three stretches of `spec["cycles"]` cycles at the same load, `spec["runs"]` of them.
+
+    1. Hosts in Python.
+    2. The main loop with messages posted beforehand and nobody woken.
+    3. The model alone, likewise.
+
+    It ends when every message has arrived. Returns:
+
+    - `samples`: cycles a second of the first and the last;
+    - `profile`: seconds a stretch by what took them;
+    - `wakeups_per_message`;
+    - `mean_latency_cycles`.
+
+    Raises SimulationError if a message is lost or wrong.
+    """
     clock, hosts, cycles = network.clock, network.hosts, spec["cycles"]
     await network.start()
     traffic = _Traffic(network, spec)

@@ -50,8 +50,10 @@ async def _samples(
 
 
 async def network_rate(network: TrafficNetwork, spec: Any) -> dict[str, Any]:
-    """A network under the load of `spec["classes"]` (`ClassSetup`), made by RTL sources; beside it a coroutine for
-    each node wakes every `WATCH_CYCLES` and reads a counter of the design."""
+    """A network under the load of `spec["classes"]` (`ClassSetup`), made by RTL sources.
+
+    Beside it a coroutine for each node wakes every `WATCH_CYCLES` and reads a counter of the design.
+    """
     await network.start_nodes()
     await network.set_classes([ClassSetup(**one) for one in spec["classes"]])
     settings = {

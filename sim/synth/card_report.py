@@ -24,8 +24,13 @@ TARGETS = {"nic": Target(lut4=6000, fmax_mhz=100)}
 
 @dataclass(frozen=True, kw_only=True)
 class CardBlock:
-    """A block of a card, to be synthesized alone: `label`, its name in `BLOCKS` (`what`), its `config`, and whether
-    its clock is measured too (`clock`), not area alone."""
+    """A block of a card, to be synthesized alone.
+
+    - `label`: its name in the report.
+    - `what`: its name in `BLOCKS`.
+    - `config`: its configuration.
+    - `clock`: its clock is measured too, not area alone.
+    """
 
     label: str
     what: str

@@ -74,10 +74,17 @@ class Timing:
 
 @dataclass(frozen=True, kw_only=True)
 class SynthesisReport:
-    """Everything found out about the block `what` with `parameters`, on `device`: `area`, the `modules` it is
-    made of (`parse_modules`), a `timing` for each seed, and the `versions` of the tools. `target`: bounds for it,
-    if there are any; `blocks`: reports of its blocks, each alone, by their labels. `board`: its `name`, `clock_mhz`,
-    `clock_pin`, and whether every placement keeps to its clock (`clock_met`); None out of context."""
+    """Everything found out about the block `what` with `parameters`, on `device`.
+
+    - `area`: the cells of the whole.
+    - `modules`: the modules it is made of (`parse_modules`).
+    - `timing`: the timing for each seed.
+    - `versions`: those of the tools.
+    - `target`: bounds for the block, if there are any.
+    - `blocks`: reports of its blocks, each alone, by their labels.
+    - `board`: its `name`, `clock_mhz`, `clock_pin`, and whether every placement keeps to its clock (`clock_met`). It is
+      None out of context.
+    """
 
     what: str
     parameters: Mapping[str, Any]

@@ -61,9 +61,12 @@ def synthesize(
 ) -> SynthesisReport:
     """Synthesize the block `what` (a name in `BLOCKS`) with `config`.
 
-    `seeds`: one placement each, none for area alone. `board`: a name in `BOARDS`; the block is placed for its device
-    and clock, behind its pins (`BoardTop`), and not out of context. The same arguments and versions give the same
-    report. Raises MissingTool and UserError before anything is run, SynthesisError.
+    - `seeds`: one placement each, none for area alone.
+    - `board`: a name in `BOARDS`. The block is placed for its device and clock, behind its pins (`BoardTop`), and not
+      out of context.
+
+    The same arguments and versions give the same report. Raises MissingTool and UserError before anything is run,
+    SynthesisError.
     """
     on = None if board is None else find_board(board)
     device = LARGEST if on is None else device_of(on)

@@ -10,8 +10,13 @@ __all__ = ["EXTENSIONS", "Extension"]
 
 @dataclass(frozen=True, kw_only=True)
 class Extension:
-    """The new `file` with its `text`; in `registry`, `entry` before `before` and, if that file imports what it lists,
-    `imports` before `imports_before`; `check`: code that fails unless the extension is used."""
+    """An extension of the package.
+
+    - `file`, `text`: the new file and its content.
+    - `registry`, `entry`, `before`: in the registry's file the entry goes before that line.
+    - `imports`, `imports_before`: likewise the imports, if that file imports what it lists.
+    - `check`: code that fails unless the extension is used.
+    """
 
     file: str
     text: str

@@ -23,12 +23,14 @@ def start_hosts(
     costs: Config | None = None,
     started: Callable[[Any], None] = lambda program: None,
 ) -> list[Any]:
-    """Start the program `ClusterConfig.firmware` on every card, and the library of `interface` on every host; the
-    libraries, by node.
+    """Start the program `ClusterConfig.firmware` on every card, and the library of `interface` on every host.
 
-    `config`: of the program; None for its own defaults. `costs`: of the library's calls. `started` is called with each
-    node's program. Both are under the watchdog's eyes. Raises ConfigError for a program that the interface cannot
-    speak to, and for a card that lacks something.
+    Returns the libraries, by node. Both are under the watchdog's eyes. Raises ConfigError for a program that the
+    interface cannot speak to, and for a card that lacks something.
+
+    - `config`: that of the program; None for its own defaults.
+    - `costs`: those of the library's calls.
+    - `started`: called with each node's program.
     """
     from ...host.interfaces import find_interface
 
