@@ -12,9 +12,9 @@ __all__ = ["Lock"]
 
 
 class Lock:
-    """One holder at a time, in the order of asking: `async with lock:`, or `acquire` and `release`.
+    """A lock with one holder at a time, in the order of asking: `async with lock:`, or `acquire` and `release`.
 
-    `new_flag`: makes a flag (`Scheduler.flag`). `held`: whether somebody has it; `waiting`: how many wait.
+    `new_flag`: makes a flag (`Scheduler.flag`). `held`: whether somebody has the lock. `waiting`: how many wait.
     """
 
     def __init__(self, new_flag: Callable[[], Flag]) -> None:
@@ -36,7 +36,7 @@ class Lock:
         self.held = True
 
     def release(self) -> None:
-        """Hand the lock to who has waited longest, if anybody waits. Raises RuntimeError if nobody holds it."""
+        """Hand the lock to the one that has waited longest, if any waits. Raises RuntimeError if nobody holds it."""
         if not self.held:
             raise RuntimeError("a lock was released that nobody holds")
         if self._waiting:

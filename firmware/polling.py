@@ -1,8 +1,8 @@
 """Polling of doorbell words, computed and not stepped (nagar-thesis-2001 5.2.1).
 
-A control program without a doorbell queue walks a pointer over the channels' words, one look every
-`period_cycles`. Nothing happens on a look that finds nothing, so the walk need not be simulated: where the
-pointer stands at any cycle, and when it will look at a channel, are arithmetic.
+A control program without a doorbell queue walks a pointer over the channels' words, one look every `period_cycles`.
+Nothing happens on a look that finds nothing, so the walk need not be simulated. The pointer's place at any cycle, and
+the time at which it will look at a channel, are arithmetic.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ __all__ = ["PollPointer"]
 
 @dataclass(frozen=True, kw_only=True)
 class PollPointer:
-    """A pointer that looks at channel 0 in cycle `origin_cycle`, at channel 1 `period_cycles` later, and so
-    on around.
+    """A pointer that looks at channel 0 in cycle `origin_cycle`, at channel 1 `period_cycles` later, and so on around.
 
-    `channels`: how many words; `period_cycles`: cycles from a look to the next, at least 1. A look sees a
-    word that was rung in an earlier cycle or in the very cycle of the look. Raises ValueError for sizes below
-    1.
+    - `channels`: number of words.
+    - `period_cycles`: cycles from a look to the next, at least 1.
+
+    A look sees a word that was rung in an earlier cycle or in the very cycle of the look. Raises ValueError for sizes
+    below 1.
     """
 
     channels: int
@@ -37,16 +38,17 @@ class PollPointer:
         return self.origin_cycle + looks * self.period_cycles, looks % self.channels
 
     def seen(self, channel: int, rung_cycle: int) -> int:
-        """The cycle of the look that sees `channel`'s doorbell, rung in `rung_cycle`. Raises ValueError for a
-        channel that is not there. Latency: up to `channels * period_cycles - 1` cycles."""
+        """The cycle of the look that sees `channel`'s doorbell, rung in `rung_cycle`.
+
+        It is up to `channels * period_cycles - 1` cycles later. Raises ValueError for a channel that is not there.
+        """
         if not 0 <= channel < self.channels:
             raise ValueError(f"channel {channel}: 0 to {self.channels - 1}")
         first, at = self.next_look(rung_cycle)
         return first + (channel - at) % self.channels * self.period_cycles
 
     def moved(self, *, channel: int, cycle: int) -> PollPointer:
-        """The pointer after the processor has been at other work: it looks at `channel` in `cycle` and goes
-        on."""
+        """The pointer after the processor has been at other work: it looks at `channel` in `cycle` and goes on."""
         return PollPointer(
             channels=self.channels,
             period_cycles=self.period_cycles,

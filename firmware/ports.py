@@ -1,4 +1,4 @@
-"""What firmware stands on: the processor port of a NIC and the time of a simulation, as protocols.
+"""The base of firmware: the processor port of a NIC and the time of a simulation, as protocols.
 
 The simulation provides them (`lanikai.sim.models.processor_mailbox`), and so does the plain Python card of the firmware
 tests. Firmware itself knows no simulator: it awaits these and nothing else.
@@ -46,12 +46,14 @@ class Scheduler(Protocol):
 
 
 class ProcessorPort(Scheduler, Protocol):
-    """The register port of one NIC's processor (`lanikai.hdl.nic.ports`). One access at a time; the caller
-    serialises. With two processors on a card each has one: an access of one may wait for one of the other's."""
+    """The register port of one NIC's processor (`lanikai.hdl.nic.ports`).
+
+    It takes one access at a time; the caller serialises. With two processors on a card each has a port: an access of
+    one may wait for one of the other's.
+    """
 
     async def write(self, address: int, data: int) -> None:
-        """Write a 32-bit word at a byte address of the processor's map. Takes 1 cycle, more if the SRAM is
-        busy."""
+        """Write a 32-bit word at a byte address of the processor's map. Takes 1 cycle, more if the SRAM is busy."""
 
     async def read(self, address: int) -> int:
         """Read a 32-bit word. Takes 2 cycles, more if the SRAM is busy."""

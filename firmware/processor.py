@@ -1,9 +1,9 @@
 """The NIC's processor: one thing at a time, every step at its cost, asleep while nothing happens.
 
-The state machines of a control program are coroutines that share one `Processor`. `step` gives one of them
-the processor for as long as its body runs: first the step's cycles of the cost table pass, then the body's
-register and SRAM accesses add their own bus cycles. Nothing preempts a step, as in the LANai's control
-program, whose state machines run to completion (gulati-thesis-2001 4.1).
+The state machines of a control program are coroutines that share one `Processor`. `step` gives one of them the
+processor for as long as its body runs. First the step's cycles of the cost table pass. Then the body's register and
+SRAM accesses add their own bus cycles. Nothing preempts a step, as in the LANai's control program, whose state machines
+run to completion (gulati-thesis-2001 4.1).
 """
 
 from __future__ import annotations
@@ -20,21 +20,25 @@ from .ports import CardPorts, Flag, ProcessorPort
 __all__ = ["EVENT_ORDER", "RECEIVE_EVENTS", "SEND_EVENTS", "Processor", "processors"]
 
 EVENT_ORDER = ("receive", "send", "host_dma", "timer", "doorbell", "dispatch")
-"""Event bits of ISR in the order in which simultaneous ones wake their state machines: what holds the wire
-first."""
+"""Event bits of ISR in the order in which simultaneous ones wake their state machines.
+
+The events that hold the wire come first.
+"""
 
 SEND_EVENTS = ("send", "host_dma", "timer", "peer", "doorbell", "dispatch")
-"""The same for a processor that sends, on a card with two."""
+"""Those events of a processor that sends, on a card with two."""
 RECEIVE_EVENTS = ("receive", "host_dma", "timer", "peer", "receive_doorbell")
-"""And for one that receives."""
+"""Those events of a processor that receives, on a card with two."""
 
 LEVELS = frozenset({"doorbell", "receive_doorbell", "dispatch"})
 """Event bits that stay up, or come back at once, until their cause is served."""
 
 
 def processors(card: CardPorts, *costs: CostTable) -> tuple[Processor, ...]:
-    """The processors of a card: one with all events of `EVENT_ORDER` or, on a card with two, one that sends and one
-    that receives. `costs`: a table for all of them, or one each. Raises ValueError for another number of tables."""
+    """The processors of a card: one with all events of `EVENT_ORDER`, or one that sends and one that receives.
+
+    `costs`: a table for all of them, or one each. Raises ValueError for another number of tables.
+    """
     ports = card.processors
     if len(costs) not in (1, len(ports)):
         raise ValueError(f"{len(costs)} cost tables for {len(ports)} processors: one for all, or one each")
@@ -48,14 +52,16 @@ def processors(card: CardPorts, *costs: CostTable) -> tuple[Processor, ...]:
 class Processor:
     """A processor of one NIC.
 
-    `port`: its port on the NIC; `costs`: cycles of each named step; `sources`: the bits of ISR that it has flags
-    for. Steps are granted in the order of asking; state machines woken by the same interrupt status ask in the
-    order of `sources`, so a run is deterministic. Two processors of a card know nothing of each other but what the
-    card tells them: its registers, which take turns, `take_lock` and `tell`.
+    - `port`: its port on the NIC.
+    - `costs`: cycles of each named step.
+    - `sources`: the bits of ISR for which it has flags.
+    - `events[name]`: a flag a source of ISR, set by the idle loop. The coroutine that waits on it clears it.
+    - `current`: the step that has the processor, None between steps.
+    - `cycles_spent[step]`, `steps_taken[step]`: cycles and steps that were charged, for break-ups.
 
-    `events[name]` is a flag a source of ISR, set by the idle loop; who waits on it clears it.
-    `current`: the step that has the processor, None between steps.
-    `cycles_spent[step]` and `steps_taken[step]` count what was charged, for break-ups.
+    Steps are granted in the order of asking. State machines woken by the same interrupt status ask in the order of
+    `sources`, so a run is deterministic. Two processors of a card know nothing of each other but through the card: its
+    registers, which take turns, `take_lock` and `tell`.
     """
 
     def __init__(
@@ -77,8 +83,10 @@ class Processor:
         return self._lock.waiting
 
     def step(self, name: str, times: int = 1) -> _Step:
-        """`async with processor.step("name"):` takes the processor, spends `times` the step's cycles, runs
-        the body. Raises KeyError for a step that the cost table does not have, before anything waits."""
+        """`async with processor.step("name"):` takes the processor, spends `times` the step's cycles, runs the body.
+
+        Raises KeyError for a step that the cost table does not have, before anything waits.
+        """
         return _Step(self, name, self.costs.cycles(name) * times)
 
     async def spend(self, **steps: int) -> None:
@@ -122,8 +130,11 @@ class Processor:
         await self._set_mask(self._enabled - set(sources))
 
     async def take_lock(self, lock: int) -> None:
-        """Inside a step, on a card with two processors: have lock `lock` (0 to 7) to itself. 3 cycles for each try;
-        the processor does nothing else until then, so the other one should hold it for a few accesses only."""
+        """Inside a step, on a card with two processors: have lock `lock` (0 to 7) to itself.
+
+        Each try takes 3 cycles. The processor does nothing else until then, so the other one should hold the lock for a
+        few accesses only.
+        """
         while True:
             await self.write("LOCKS", mine=1 << lock)
             if (await self.read("LOCKS"))["mine"] >> lock & 1:
@@ -134,15 +145,18 @@ class Processor:
         await self.write("LOCKS", free=1 << lock)
 
     async def tell(self, word: int) -> None:
-        """Inside a step, on a card with two processors: a word for the other one, and its event `peer`; 1 cycle. It
-        finds the last such word in PEER."""
+        """Inside a step, on a card with two processors: a word for the other one, and its event `peer`; 1 cycle.
+
+        The other one finds the last such word in PEER.
+        """
         await self.write("PEER", word=word)
 
     async def idle_loop(self) -> None:
-        """Sleep until an enabled event, read ISR, clear what was read, wake who waits for it. Never returns.
+        """Sleep until an enabled event, read ISR, clear its bits, wake who waits for them. Never returns.
 
-        A level would wake the loop for as long as it lasts, so the bits of `LEVELS` are masked when seen
-        instead; who serves them clears them and enables them again."""
+        A level would wake the loop for as long as it lasts. So the bits of `LEVELS` are masked when seen instead. The
+        coroutine that serves them clears them and enables them again.
+        """
         while True:
             await self.port.event()
             async with self.step("dispatch"):

@@ -1,4 +1,4 @@
-"""A firmware program: the protocol of what runs on a card's processors. `programs` has those that there are."""
+"""The protocol of a firmware program, which runs on a card's processors. `programs` has the programs."""
 
 from __future__ import annotations
 
@@ -19,23 +19,25 @@ Settings = TypeVar("Settings", bound=Config)
 class FirmwareProgram(ABC, Generic[Settings]):
     """The program of the card of one node. A subclass is one file (or folder), and one line in `PROGRAMS`.
 
-    A class says:
+    A class has:
 
     - `Config`: the class of its sizes and choices, a validated model that host software reads too.
     - `default_costs`: the cycles of its steps.
-    - `speaks`: the name of what it and host software agree on (rings, descriptors, doorbells). Programs that speak the
-      same stand in for each other: a host interface runs with every one of them.
+    - `speaks`: the name of the interface on which it and host software agree (rings, descriptors, doorbells). Programs
+      that speak the same stand in for each other: a host interface runs with every one of them.
 
     An object takes these arguments, and spawns nothing before `start`:
 
     - `card`: the ports of the card's processors.
-    - `node`, `nic`: the node's number, and how its card is configured.
+    - `node`, `nic`: the node's number, and the configuration of its card.
     - `routes`: node -> source route, of every node that can be reached.
-    - `config`: None for `default_config`. `costs`: None for `default_costs`.
+    - `config`: None for `default_config`.
+    - `costs`: None for `default_costs`.
 
-    Raises ConfigError for a configuration of another program, and for a card that lacks what it needs.
+    Raises ConfigError for a configuration of another program, and for a card that lacks something that it needs.
 
-    A watchdog asks an object for `advanced_cycle` (when it last moved something on), `pending`, `state` and `waiting`.
+    A watchdog asks an object for `advanced_cycle` (the cycle in which it last moved something on), `pending`, `state`
+    and `waiting`.
     """
 
     Config: ClassVar[type[Config]]
@@ -80,19 +82,21 @@ class FirmwareProgram(ABC, Generic[Settings]):
     @property
     @abstractmethod
     def pending(self) -> int:
-        """How much it has still to do: 0 if it may well rest."""
+        """The number of things that it has still to do: 0 if it may well rest."""
 
     @abstractmethod
     def state(self) -> list[str]:
-        """Its state, a line each: what it holds and what it waits for."""
+        """Its state, a line each: the things that it holds and waits for."""
 
     @abstractmethod
     def waiting(self) -> list[str]:
         """Its waits, a few words each; none if it rests."""
 
     def only_processor(self) -> ProcessorPort:
-        """The port of the card's processor. Raises ConfigError for a card with two, of which each has half of the
-        events."""
+        """The port of the card's processor.
+
+        Raises ConfigError for a card with two processors, as each of them has half of the events.
+        """
         if len(self.card.processors) != 1:
             raise ConfigError(
                 f"{type(self).__name__}: it runs on one processor, the card has {len(self.card.processors)}: set "

@@ -1,5 +1,4 @@
-"""Accessors of the NIC's processor registers, made from `nic.rdl`: no address and no bit is written down
-here."""
+"""Accessors of the NIC's processor registers, made from `nic.rdl`: no address and no bit is written down here."""
 
 from __future__ import annotations
 

@@ -13,12 +13,12 @@ def before(a: int, b: int, bits: int) -> bool:
 class VirtualClock:
     """auxVC and Vtick of `channels` channels, on a clock of `bits` bits that wraps.
 
-    A packet's stamp: auxVC = max(now, auxVC) + Vtick, kept at most a quarter of the clock's range (less one) ahead of
-    the clock, so that stamps compare right. `lanikai.hdl.nic.queues.stamper.Stamper` is the same in RTL.
+    A packet's stamp is auxVC = max(now, auxVC) + Vtick. It is kept at most a quarter of the clock's range (less one)
+    ahead of the clock, so that stamps compare right. `lanikai.hdl.nic.queues.stamper.Stamper` is the same in RTL.
 
-    `set_vtick` says a channel's Vtick, ticks: the time between packets of its size at its rate. Best effort's infinite
-    one is `max_vtick_ticks`, the longest. Raises ValueError for a clock of less than 3 bits, a channel or a Vtick out
-    of range.
+    `set_vtick` sets a channel's Vtick, in ticks: the time between packets of its size at its rate. Best effort's
+    infinite Vtick is `max_vtick_ticks`, the longest. Raises ValueError for a clock of less than 3 bits, a channel or a
+    Vtick out of range.
     """
 
     def __init__(self, *, channels: int, bits: int = 32) -> None:
@@ -32,14 +32,17 @@ class VirtualClock:
         self._now = 0
 
     def set_vtick(self, channel: int, ticks: int) -> None:
-        """From the channel's next packet on."""
+        """Set a channel's Vtick, from its next packet on."""
         self._check(channel)
         if not 0 <= ticks <= self.max_vtick_ticks:
             raise ValueError(f"ticks = {ticks}: 0 to {self.max_vtick_ticks}")
         self._vtick[channel] = ticks
 
     def look(self, now_ticks: int) -> None:
-        """Note the clock's value. `stamp` does; where none is asked for, once in the clock's range keeps it exact."""
+        """Note the clock's value, as `stamp` does.
+
+        Where no stamp is asked for, a look once in the clock's range keeps the clock exact.
+        """
         self._now += (now_ticks - self._now) % (1 << self.bits)
 
     def stamp(self, channel: int, now_ticks: int) -> int:

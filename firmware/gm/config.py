@@ -1,5 +1,4 @@
-"""Sizes and choices of the GM control program: one validated model, read by firmware and host library
-alike."""
+"""Sizes and choices of the GM control program: one validated model, read by firmware and host library alike."""
 
 from __future__ import annotations
 
@@ -85,8 +84,10 @@ class GmConfig(Config):
 
     @classmethod
     def for_nic(cls, nic: NicConfig, **changes: object) -> GmConfig:
-        """The default sizes where the card has room for them; small rings and no spare buffers for `tiny`
-        cards, whose clock also wraps soon. `changes` win. Raises ConfigError."""
+        """The default sizes where the card has room for them. `changes` win. Raises ConfigError.
+
+        `tiny` cards have small rings and no spare buffers; their clock also wraps soon.
+        """
         small = nic.sram_bytes < 65536
         fitted: dict[str, object] = {
             "ports": min(nic.channels, 8),

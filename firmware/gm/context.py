@@ -1,4 +1,4 @@
-"""The control program as its state machines see it: what they share, and the calls that each has for the others.
+"""The control program as its state machines see it: their shared state, and the calls that each has for the others.
 
 `program.GmProgram` is the one `GmContext`. The state machines import this file and not the program, so the program
 knows them and they do not know it.
@@ -29,10 +29,10 @@ class SdmaCalls(Protocol):
     waits_for: str
 
     def look_at(self, flow: Flow) -> None:
-        """Whether the flow may send may have changed."""
+        """A flow may have become ready to send, or no longer ready."""
 
     def look_at_stream(self, stream: SendStream) -> None:
-        """Whether the stream may send may have changed, or it has packets to send again."""
+        """A stream may have become free to send, or blocked, or it has packets to send again."""
 
     def give_back(self, buffer: int) -> None:
         """A transmit buffer is free."""
@@ -53,7 +53,7 @@ class SendCalls(Protocol):
         """A packet is in a transmit buffer."""
 
     def acknowledge(self, connection: Connection, key: FlowKey) -> None:
-        """Say what has been received of a flow."""
+        """Send the answer that is due on a flow."""
 
     def note(self, connection: Connection, key: FlowKey, code: Code) -> None:
         """Send a code to a node."""
@@ -67,7 +67,7 @@ class RecvCalls(Protocol):
 
     @property
     def armed(self) -> int | None:
-        """The receive buffer that the next packet goes to."""
+        """The receive buffer to which the next packet goes."""
 
     async def give_back(self, buffer: int) -> None:
         """A receive buffer is free."""
@@ -113,7 +113,7 @@ class TimerCalls(Protocol):
 
 
 class GmContext(Protocol):
-    """The control program of `node`; `program.GmProgram` says what each attribute and call is."""
+    """The control program of `node`; `program.GmProgram` describes each attribute and call."""
 
     node: int
     incarnation: int
@@ -178,7 +178,7 @@ class GmContext(Protocol):
         """No answer has come."""
 
     def heard(self, connection: Connection, incarnation: int) -> bool:
-        """A packet has come from a node; whether it is one of its present incarnation."""
+        """A packet has come from a node. Returns whether it is one of its present incarnation."""
 
     async def believe(self, connection: Connection, incarnation: int) -> bool:
         """Inside a step: whether another incarnation is the present one."""

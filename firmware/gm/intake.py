@@ -1,5 +1,4 @@
-"""SDMA's other half: takes what ports post (send and receive descriptors, commands) and builds tokens of
-it."""
+"""SDMA's other half: it takes the descriptors and commands that ports post, and builds tokens of them."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ from .wire import FlowKey
 __all__ = ["Intake"]
 
 LOOK_ACCESS_CYCLES = 3
-"""A look at a doorbell word: DOORBELL_SELECT written (1), DOORBELL_WORD read (2)."""
+"""Cycles of a look at a doorbell word: DOORBELL_SELECT written (1), DOORBELL_WORD read (2)."""
 
 
 class Intake:
@@ -61,7 +60,7 @@ class Intake:
             await self._serve(entry["channel"], entry["value"])
 
     async def _serve_words(self) -> None:
-        """Walk the polling pointer from where it stands by now, until a whole turn has found nothing."""
+        """Walk the polling pointer from its present place, until a whole turn has found nothing."""
         scheduler = self._processor.port
         cycle, channel = self._pointer.next_look(scheduler.cycle)
         if cycle > scheduler.cycle:
@@ -73,7 +72,7 @@ class Intake:
                 word = await self._processor.read("DOORBELL_WORD")
                 empty = 0 if word["valid"] else empty + 1
                 if word["valid"]:
-                    # The turn that follows sees all that was rung before this.
+                    # The turn that follows sees all doorbells that were rung before this.
                     await self._processor.write("ISR", doorbell=1)
                 elif empty == self._program.nic.channels:
                     await self._processor.enable("doorbell")
@@ -83,7 +82,7 @@ class Intake:
         self._pointer = self._pointer.moved(channel=channel, cycle=scheduler.cycle)
 
     async def _serve(self, channel: int, word: int) -> None:
-        """Take all that a doorbell word announces: receive tokens first, so that a message finds them."""
+        """Take everything that a doorbell word announces: receive tokens first, so that a message finds them."""
         program = self._program
         if channel >= len(program.ports):
             return
@@ -167,9 +166,11 @@ class Intake:
         self._program.rdma.post(port, event)
 
     def _answer(self, port: Port, command: Command, status: Status) -> None:
-        """Tell how a command ended. Who asked for an OPEN in vain is told in the ring that it named, as its first
-        event: the ring of the port, if there is one, is another process's. There is no place to answer in a ring
-        that is not aligned."""
+        """Tell how a command ended.
+
+        A process that asked for an OPEN in vain is told in the ring that it named, as its first event. The ring of the
+        port, if there is one, is another process's. There is no place to answer in a ring that is not aligned.
+        """
         event = Event(kind=EventKind.COMMAND, status=status)
         if command.operation != Operation.OPEN or status is Status.OK:
             self._program.rdma.post(port, event)
@@ -177,7 +178,7 @@ class Intake:
             self._program.rdma.post(Port(port.number, ring_address=command.first), event)
 
     async def _command(self, port: Port, command: Command) -> Status:
-        """Do what a command asks; its status."""
+        """Carry out a command; return its status."""
         if command.operation in (Operation.OPEN, Operation.REGISTER) and command.first % 4:
             return Status.MISALIGNED
         if command.operation == Operation.OPEN:
@@ -210,10 +211,11 @@ class Intake:
         return Status.BAD_COMMAND
 
     def _deregister(self, port: Port, region: tuple[int, int]) -> Status:
-        """Take a region from a port, unless a message or a receive token still needs it, or it is exposed: who comes
-        to have that memory later has not exposed it.
+        """Take a region from a port, unless a message or a receive token still needs it, or it is exposed.
 
-        Packets that RDMA moves now are safe: it answers this command after them."""
+        A process that has the memory of an exposed region later has not exposed it. Packets that RDMA moves now are
+        safe: it answers this command after them.
+        """
         if region not in port.regions:
             return Status.UNREGISTERED
         port.regions.remove(region)
@@ -247,8 +249,11 @@ class Intake:
 
     @staticmethod
     def _hide(port: Port, region: tuple[int, int]) -> Status:
-        """Nobody may write there any more, or ask for what is there; what is being written fails with its next packet.
-        RDMA answers after what it moves now."""
+        """End the exposure of a region: nobody may write there any more, or ask for its bytes.
+
+        A message that is being written there fails with its next packet. RDMA answers after the packets that it moves
+        now.
+        """
         if region not in port.exposed:
             return Status.NOT_EXPOSED
         port.exposed.remove(region)
@@ -258,7 +263,7 @@ class Intake:
         return Status.OK
 
     def _node_died(self, port: Port, node: int) -> Status:
-        """What a port has under way with a node ends, and no other port's: a process may be wrong."""
+        """End a port's messages with a node, and no other port's: a process may be wrong."""
         program = self._program
         if node not in program.routes:
             return Status.UNKNOWN_NODE

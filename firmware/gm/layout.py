@@ -1,8 +1,12 @@
-"""What firmware and host library share: places in SRAM, descriptors, commands, events, doorbell words.
-Declared once.
+"""Layouts that firmware and host library share: places in SRAM, descriptors, commands, events, doorbell words.
 
-SRAM, from `SRAM_BASE`: transmit buffers, receive buffers (a longest packet each, header first), a header for
-acknowledgements, staging of one event, then for each port its command slot, send ring and receive ring.
+The SRAM has, from `SRAM_BASE` on:
+
+- transmit buffers and receive buffers, a longest packet each, header first
+- a header for acknowledgements
+- staging of one event
+- for each port its command slot, send ring and receive ring
+
 All words are 32 bits, little endian.
 """
 
@@ -42,19 +46,21 @@ DESCRIPTOR_BYTES = 16
 SEND_DESCRIPTOR_BYTES = 32
 OPENING_BYTES = 16
 NO_TOKEN = 255
-"""In place of a token's number where there is none."""
+"""The number that stands where there is no token."""
 HAS_OPENING = 1 << 8
-"""In the last word of a send descriptor: the words of its opening follow."""
+"""A flag in the last word of a send descriptor: the words of its opening follow."""
 COMMAND_BYTES = 32
 EVENT_BYTES = 32
 COUNT_BITS = 7
-"""A doorbell word has room for three of them in the 21 bits of a queue entry; rings have at most 64 entries,
-so the difference of two counts is never ambiguous."""
+"""Width of a count: a doorbell word has room for three of them in the 21 bits of a queue entry.
+
+Rings have at most 64 entries, so the difference of two counts is never ambiguous.
+"""
 COUNT_MASK = (1 << COUNT_BITS) - 1
 
 
 class Status(IntEnum):
-    """How a command or a message ended."""
+    """The end of a command or a message."""
 
     OK = 0
     CLOSED_PORT = 1
@@ -74,14 +80,13 @@ class Status(IntEnum):
     ABORTED = 12
     """Its sender has given it up."""
     NODE_DEAD = 13
-    """The node is silent towards all for longer than `GmConfig` bounds, or has been started again, or was declared
-    dead."""
+    """The node is silent towards all for longer than `GmConfig` bounds, was started again, or was declared dead."""
     NOT_EXPOSED = 14
     """The other port has not exposed the memory that is to be written or read."""
 
 
 class EventKind(IntEnum):
-    """What an event tells."""
+    """The kind of an event."""
 
     COMMAND = 1
     SENT = 2
@@ -89,7 +94,7 @@ class EventKind(IntEnum):
 
 
 class Operation(IntEnum):
-    """What a command asks, and its arguments."""
+    """The operation that a command asks for; below each, its arguments."""
 
     OPEN = 1
     """event ring's host address; a refusal is told in that ring, as its first event"""
@@ -99,34 +104,40 @@ class Operation(IntEnum):
     DEREGISTER = 4
     """host address, bytes"""
     SET_IDT = 5
-    """target (as in a send descriptor), ticks; if bytes are charged, fewest bytes that a packet is charged for"""
+    """target (as in a send descriptor), ticks; if bytes are charged, the fewest that a packet is charged for"""
     ABORT = 6
-    """number of a send token; answered with OK, too, if its message has ended meanwhile"""
+    """number of a send token; the answer is OK, too, if its message has ended meanwhile"""
     NODE_DIED = 7
     """node: this port's messages to it fail, and those of it are forgotten"""
     EXPOSE = 8
     """host address, bytes: other ports may write and read there, by address"""
     HIDE = 9
-    """host address, bytes: that is over"""
+    """host address, bytes: others may do so no longer"""
 
 
 class Purpose(IntEnum):
-    """For what a message with an opening is."""
+    """The purpose of a message with an opening."""
 
     SIZED = 1
-    """For a receive token of a size."""
+    """It is for a receive token of a size."""
     PUT = 2
     """Its bytes go to exposed memory."""
     GET = 3
     """It has none, and asks for those of exposed memory."""
     GOT = 4
-    """They are what a GET asked for."""
+    """Its bytes are those that a GET asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Opening:
-    """What the first packet of such a message says, in place of bytes: `purpose`; `size` of the receive token; `length`
-    in bytes of what is put or got; host `address` at the other side; `serial` of a GET, which its card gives."""
+    """The contents of the first packet of such a message, in place of bytes.
+
+    - `purpose`: its purpose.
+    - `size`: size of the receive token.
+    - `length`: bytes that are put or got.
+    - `address`: host address at the other side.
+    - `serial`: serial number of a GET, which its card gives.
+    """
 
     purpose: Purpose
     size: int = 0
@@ -140,7 +151,7 @@ class Opening:
 
     @classmethod
     def unpack(cls, words: list[int]) -> Opening:
-        """From its four words. Raises ValueError for a purpose that there is not."""
+        """The opening in its four words. Raises ValueError for a purpose that there is not."""
         return cls(
             purpose=Purpose(words[0] & 255),
             size=words[0] >> 8 & 255,
@@ -152,8 +163,11 @@ class Opening:
 
 @dataclass(frozen=True, kw_only=True)
 class SendDescriptor:
-    """A message to send: host `address` (a multiple of 4), `length` in bytes, `token` number, target; its `opening`, if
-    it has one. A GET has the bytes that it gets there."""
+    """A message to send.
+
+    It has a host `address` (a multiple of 4), its `length` in bytes, a `token` number, a target, and its `opening`, if
+    it has one. A GET has the bytes that it gets at `address`.
+    """
 
     address: int
     length: int
@@ -172,7 +186,7 @@ class SendDescriptor:
 
     @classmethod
     def unpack(cls, words: list[int]) -> SendDescriptor:
-        """From its words. Raises ValueError for an opening that there is not."""
+        """The descriptor in its words. Raises ValueError for an opening that there is not."""
         node, port, priority = unpack_target(words[2])
         return cls(
             address=words[0],
@@ -187,8 +201,11 @@ class SendDescriptor:
 
 @dataclass(frozen=True, kw_only=True)
 class ReceiveDescriptor:
-    """A buffer to receive a message: host `address` (a multiple of 4), `length` in bytes, `priority`, `token`
-    number; `size` of the messages that it is for, 0 for those without one."""
+    """A buffer to receive a message.
+
+    It has a host `address` (a multiple of 4), its `length` in bytes, a `priority` and a `token` number. `size` is that
+    of the messages for which it is, 0 for those without one.
+    """
 
     address: int
     length: int
@@ -202,7 +219,7 @@ class ReceiveDescriptor:
 
     @classmethod
     def unpack(cls, words: list[int]) -> ReceiveDescriptor:
-        """From its four words."""
+        """The descriptor in its four words."""
         return cls(
             address=words[0],
             length=words[1],
@@ -214,8 +231,10 @@ class ReceiveDescriptor:
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A rare request of a port to its firmware: `operation` (`Operation`), two arguments, a third where bytes are
-    charged (`GmConfig.charge`). One at a time a port; a `EventKind.COMMAND` event answers."""
+    """A rare request of a port to its firmware, one at a time a port; an `EventKind.COMMAND` event answers.
+
+    It has an `operation` (`Operation`) and two arguments, and a third where bytes are charged (`GmConfig.charge`).
+    """
 
     operation: int
     first: int = 0
@@ -228,17 +247,19 @@ class Command:
 
     @classmethod
     def unpack(cls, words: list[int]) -> Command:
-        """From its words; what is not there is 0."""
+        """The command in its words; an argument that is not there is 0."""
         return cls(operation=words[0], **dict(zip(("first", "second", "third"), words[1:], strict=False)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """An entry of a port's event ring in host memory, 8 words. `count`, from 1, is in the last word, which is
-    written last: an entry is new when it holds the count that the reader expects there next.
+    """An entry of a port's event ring in host memory, 8 words.
 
-    `kind`, `status`, `token` number; of a received message `length` in bytes, `node`, `port` it came from,
-    `priority`.
+    `count`, from 1, is in the last word, which is written last. An entry is new when it holds the count that the reader
+    expects there next.
+
+    An event has a `kind`, a `status` and a `token` number. For a received message it has the `length` in bytes, the
+    `node` and `port` from which it came, and the `priority`.
     """
 
     kind: EventKind
@@ -250,7 +271,7 @@ class Event:
     priority: int = 0
 
     def words(self, count: int) -> dict[int, int]:
-        """Words by index, those that mean something."""
+        """Words by index, only those that mean something."""
         head = self.kind | self.status << 8
         target = pack_target(self.node, self.port, self.priority)
         return {0: head, 1: self.token, 2: self.length, 3: target, 7: count & 0xFFFFFFFF}
@@ -261,7 +282,7 @@ class Event:
 
     @classmethod
     def unpack(cls, words: list[int]) -> Event:
-        """From an entry's words."""
+        """The event in an entry's words."""
         node, port, priority = unpack_target(words[3])
         return cls(
             kind=EventKind(words[0] & 255),
@@ -276,10 +297,10 @@ class Event:
 
 @dataclass(kw_only=True)
 class Counts:
-    """How many send descriptors, receive descriptors and commands a port has posted, or its firmware has
-    taken.
+    """The numbers of send descriptors, receive descriptors and commands that a port has posted, or its firmware taken.
 
-    A doorbell word holds all three, modulo 128: a later word says all that an overwritten one said."""
+    A doorbell word holds all three, modulo 128: a later word says everything that an overwritten one said.
+    """
 
     sends: int = 0
     receives: int = 0
@@ -291,7 +312,7 @@ class Counts:
         return sum((count & COUNT_MASK) << COUNT_BITS * place for place, count in enumerate(parts))
 
     def new(self, word: int) -> Counts:
-        """What a doorbell word announces beyond these counts."""
+        """The counts that a doorbell word announces beyond these."""
         parts = [word >> COUNT_BITS * place & COUNT_MASK for place in range(3)]
         taken = (self.sends, self.receives, self.commands)
         sends, receives, commands = (

@@ -1,9 +1,11 @@
 """The GM control program of one NIC: what its state machines share, and how it starts.
 
-Four state machines as in gulati-thesis-2001 4.1: SDMA (host memory to transmit buffers; `sdma`, with
-`intake`, which takes what the host posts), SEND (transmit buffers to the network; `send`), RECV (network to
-receive buffers; `recv`), RDMA (receive buffers and events to host memory; `rdma`). They are coroutines on one
-`Processor`.
+There are four state machines as in gulati-thesis-2001 4.1. They are coroutines on one `Processor`:
+
+- SDMA (`sdma`): host memory to transmit buffers. Its other half `intake` takes the host's descriptors and commands.
+- SEND (`send`): transmit buffers to the network.
+- RECV (`recv`): network to receive buffers.
+- RDMA (`rdma`): receive buffers and events to host memory.
 """
 
 from __future__ import annotations
@@ -34,14 +36,19 @@ __all__ = ["GmProgram"]
 
 
 class GmProgram(FirmwareProgram[GmConfig]):
-    """The control program of `node`. Arguments as of `FirmwareProgram`.
+    """The control program of `node`. The arguments are those of `FirmwareProgram`.
 
-    `routes`: a message to a node without one fails. `gm`: the configuration. `incarnation`: how often the node has been
-    started before, so that others know it anew; up to three starts may go by between two packets to one of them.
-    `ports`, `connections`, `queue`, `flows` (by number in the rate control unit) are its memory; `dispatched` is called
-    with (cycle, node, flow key) for every new packet that SDMA chooses, for dispatch records as in thesis 5.6.
-    `advanced_cycle`: when a packet's bytes were last taken from the network for a message, or a message sent from here
-    last ended. Raises ConfigError for routes or sizes that do not fit.
+    - `routes`: a message to a node without one fails.
+    - `gm`: the configuration.
+    - `incarnation`: how often the node has been started before, so that others know it anew. Up to three starts may go
+      by between two packets to one of them.
+    - `ports`, `connections`, `queue`, `flows` (by number in the rate control unit): its memory.
+    - `dispatched`: called with (cycle, node, flow key) for every new packet that SDMA chooses, for dispatch records as
+      in thesis 5.6.
+    - `advanced_cycle`: the cycle in which a packet's bytes were last taken from the network for a message, or a message
+      sent from here last ended.
+
+    Raises ConfigError for routes or sizes that do not fit.
     """
 
     Config = GmConfig
@@ -111,8 +118,10 @@ class GmProgram(FirmwareProgram[GmConfig]):
         return self.connections[node]
 
     def flow(self, node: int, key: FlowKey) -> Flow | None:
-        """The flow to a node, made with the lowest free number when first needed; None if the rate control
-        unit has no number left. The unmodified program has as many flows as wanted."""
+        """The flow to a node, made with the lowest free number when first needed.
+
+        None if the rate control unit has no number left. The unmodified program has as many flows as wanted.
+        """
         connection = self.connection(node)
         for flow in connection.flows:
             if flow.key == key:
@@ -135,7 +144,7 @@ class GmProgram(FirmwareProgram[GmConfig]):
         self.advanced_cycle = self.processor.port.cycle
 
     def state(self) -> list[str]:
-        """What it holds and what it waits for, a line each."""
+        """Its state, a line each: the things that it holds and waits for."""
         return describe(self)
 
     def waiting(self) -> list[str]:
@@ -179,8 +188,10 @@ class GmProgram(FirmwareProgram[GmConfig]):
         self.sdma.look_at(flow)
 
     def abort(self, token: SendToken, status: Status) -> None:
-        """End a message that is under way. What has gone out of it may arrive; a packet behind that says that nothing
-        more will come."""
+        """End a message that is under way.
+
+        The packets of it that have gone out may arrive. A packet behind them says that nothing more will come.
+        """
         stream = token.flow.stream
         if token.packets and token in token.flow.sendable:
             packet = stream.append(token, 0)
@@ -189,8 +200,11 @@ class GmProgram(FirmwareProgram[GmConfig]):
         self.sdma.look_at_stream(stream)
 
     def give_up(self, stream: SendStream) -> None:
-        """No answer has come for as long as `GmConfig` bounds: the messages of the stream of which packets are under
-        way fail, as nobody can tell whether they have arrived. If the node was silent towards all, it is dead."""
+        """No answer has come for as long as `GmConfig` bounds.
+
+        The messages of the stream of which packets are under way fail, as nobody can tell whether they have arrived. If
+        the node was silent towards all, it is dead.
+        """
         if stream.connection.silent_looks * self.gm.resend_ticks >= stream.stuck_ticks:
             self.node_died(stream.connection)
             return
@@ -203,7 +217,7 @@ class GmProgram(FirmwareProgram[GmConfig]):
             self.sdma.look_at(flow)
 
     def node_died(self, connection: Connection) -> None:
-        """All messages to a node fail, those that come from it are forgotten: their receive tokens are free."""
+        """All messages to a node fail. Those that come from it are forgotten, and their receive tokens are free."""
         for flow in connection.flows:
             for token in flow.tokens:
                 self.complete(token, Status.NODE_DEAD)
@@ -212,8 +226,10 @@ class GmProgram(FirmwareProgram[GmConfig]):
         self._end_streams(connection)
 
     def heard(self, connection: Connection, incarnation: int) -> bool:
-        """A packet has come from a node; whether it is one of its present incarnation. A node that has been started
-        again knows nothing of what was under way."""
+        """A packet has come from a node. Returns whether it is one of its present incarnation.
+
+        A node that has been started again knows nothing of the messages that were under way.
+        """
         if connection.incarnation is not None and incarnation != connection.incarnation:
             if not newer(incarnation, connection.incarnation):
                 return False
@@ -224,9 +240,12 @@ class GmProgram(FirmwareProgram[GmConfig]):
         return True
 
     async def believe(self, connection: Connection, incarnation: int) -> bool:
-        """Inside a step: a packet is of another incarnation of a node, and not of one of the next three. Whether it is
-        the present one nevertheless: nothing else has come of the node for half of `GmConfig.send_timeout_ticks` since
-        the first such packet, longer than any copy is late, so more starts than three were not seen here."""
+        """Inside a step: a packet is of another incarnation of a node, and not of one of the next three.
+
+        Returns whether it is the present one nevertheless. It is if nothing else has come of the node since the first
+        such packet for half of `GmConfig.send_timeout_ticks`. That is longer than any copy is late, so more starts than
+        three were not seen here.
+        """
         now = await self.timers.now()
         modulus = 1 << self.nic.rtc_bits
         if connection.doubted is None or connection.doubted[0] != incarnation:
@@ -247,8 +266,10 @@ class GmProgram(FirmwareProgram[GmConfig]):
         connection.receive.clear()
 
     def _end_streams(self, connection: Connection) -> None:
-        """Streams to a node begin anew, and what came of it only in part is forgotten. What came whole is not, so that
-        a node that was only out of reach cannot bring it again."""
+        """Streams to a node begin anew, and messages that came of it only in part are forgotten.
+
+        Messages that came whole are not, so that a node that was only out of reach cannot bring them again.
+        """
         for stream in connection.send.values():
             stream.begin_anew()
             stream.forgive()

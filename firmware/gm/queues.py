@@ -1,7 +1,7 @@
-"""The connection queue: which packet goes out next (gulati-thesis-2001 4.1, figure 4.2).
+"""The connection queue, which has the packet that goes out next (gulati-thesis-2001 4.1, figure 4.2).
 
-A circular queue of connections (remote nodes with tokens), each with a circular queue of sub-ports (flows),
-each with a queue of send tokens. After a packet the head connection and its head sub-port go to the end.
+It is a circular queue of connections, which are remote nodes with tokens. Each has a circular queue of sub-ports
+(flows), each with a queue of send tokens. After a packet the head connection and its head sub-port go to the end.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ class ConnectionQueue:
         return connection in self._circle
 
     def add(self, connection: Connection) -> None:
-        """Enter a connection, unless it is in already: its turn comes just before the last served one's
-        next."""
+        """Enter a connection, unless it is in already: its turn comes just before the last served one's next."""
         if connection not in self._circle:
             place = len(self._circle) if self._last is None else self._circle.index(self._last)
             self._circle.insert(place, connection)
@@ -55,17 +54,21 @@ class ConnectionQueue:
         return None
 
     def turn_to(self, connection: Connection) -> int:
-        """Turn the queue until `connection` has been served last; return how many entries came to the head on
-        the way, `connection` among them unless it was the last served one, whose state is still at hand: 0 if
-        the queue has but one entry."""
+        """Turn the queue until `connection` has been served last; return how many entries came to the head on the way.
+
+        `connection` counts among them unless it was the last served one, whose state is still at hand. The number is 0
+        if the queue has but one entry.
+        """
         place = self._circle.index(connection)
         last = place if self._last is None else self._circle.index(self._last)
         self._last = connection
         return (place - last) % len(self._circle) or len(self._circle) - 1
 
     def rotate(self, flow: Flow, message_ended: bool) -> None:
-        """A packet of `flow` has been taken, or its messages begin again (`message_ended` then): its sub-port
-        goes to the end of its connection's queue."""
+        """A packet of `flow` has been taken, or its messages begin again (`message_ended` then).
+
+        Its sub-port goes to the end of its connection's queue.
+        """
         if self._discipline == "message" and not message_ended:
             self._unfinished = flow
             return

@@ -1,5 +1,4 @@
-"""RDMA: receive buffers to host memory, then the event that tells of them: an event never overtakes its
-data."""
+"""RDMA: receive buffers to host memory, then the event that tells of them. An event never overtakes its data."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ class _Job:
 
 
 class Rdma:
-    """The RDMA state machine; jobs in the order of asking. `waits_for`: in words."""
+    """The RDMA state machine, which serves jobs in the order of asking. `waits_for`: its present wait, in words."""
 
     def __init__(self, program: GmContext) -> None:
         self._program = program
@@ -42,8 +41,7 @@ class Rdma:
     def receive(
         self, port: Port, assembly: Assembly, buffer: int, address: int, length: int, event: Event | None
     ) -> None:
-        """Move a packet's payload to host memory, give back its buffer, then tell of the whole message if it
-        is one."""
+        """Move a packet's payload to host memory, give back its buffer, then tell of the message if it is whole."""
         self._put(_Job(port, assembly, buffer, address, length, event))
 
     def _put(self, job: _Job) -> None:
@@ -82,7 +80,7 @@ class Rdma:
         await self._move("rdma_start", staging, address, EVENT_BYTES)
 
     async def _move(self, step: str, sram: int, address: int, length: int) -> bool:
-        """SRAM to host memory; whether the bus took it."""
+        """Move bytes from SRAM to host memory; return whether the bus took them."""
         processor = self._processor
         done = processor.events["host_dma"]
         self.waits_for = "the host DMA engine"

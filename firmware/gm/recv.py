@@ -31,15 +31,19 @@ FAILURES = {
     Code.NOT_EXPOSED: Status.NOT_EXPOSED,
     Code.NO_FLOW: Status.NO_FLOW,
 }
-"""Negative acknowledgements that fail a message, and how it ends."""
+"""Negative acknowledgements that fail a message, and the status with which it ends."""
 
 
 class Recv:
-    """The RECV state machine. The receive engine holds one buffer: it is armed with the next one before the
-    packet is looked at. `free_buffers`: receive buffers that hold nothing; `armed`: the engine's buffer, if
-    it has one;
-    `dropped`: packets from nodes without a route, for another node (the CRC leaves out the way), or of another
-    protocol."""
+    """The RECV state machine.
+
+    The receive engine holds one buffer: it is armed with the next one before the packet is looked at.
+
+    - `free_buffers`: receive buffers that hold nothing.
+    - `armed`: the engine's buffer, if it has one.
+    - `dropped`: number of packets from nodes without a route, for another node (the CRC leaves out the way), or of
+      another protocol.
+    """
 
     def __init__(self, program: GmContext) -> None:
         self._program = program
@@ -78,7 +82,7 @@ class Recv:
                 await self.give_back(buffer)
 
     async def _take(self, bits: int, buffer: int) -> bool:
-        """Serve a packet; whether RDMA has its buffer now."""
+        """Serve a packet; return whether RDMA has its buffer now."""
         program = self._program
         try:
             header = Header.unpack(bits)
@@ -137,7 +141,7 @@ class Recv:
                 self._program.abandon(port, connection.node, key)
 
     async def _opening(self, buffer: int) -> Opening | None:
-        """What an opening packet in a buffer says; None if that makes no sense."""
+        """The opening of an opening packet in a buffer; None if it makes no sense."""
         words = [
             await self._processor.load(buffer + HEADER_BYTES + place) for place in range(0, OPENING_BYTES, 4)
         ]
@@ -156,7 +160,10 @@ class Recv:
         buffer: int,
         opening: Opening | None,
     ) -> bool:
-        """A data packet; whether RDMA has its buffer now. In order and taken, or not taken at all."""
+        """Serve a data packet, which is in order and taken, or not taken at all.
+
+        Returns whether RDMA has its buffer now.
+        """
         stream = connection.receiving(key)
         lag = self._lag(stream, header.sequence, code)
         taken = False
@@ -180,8 +187,10 @@ class Recv:
 
     @staticmethod
     def _lag(stream: ReceiveStream, sequence: int, code: Code) -> int:
-        """How far a packet is behind the expected one, negative if others are missing before it. Before one that
-        begins the stream anew nothing is missing."""
+        """The number of packets by which a packet is behind the expected one, negative if others are missing before it.
+
+        Before one that begins the stream anew nothing is missing.
+        """
         lag = -1 if stream.expected is None else behind(sequence, stream.expected)
         if lag < 0 and code in BEGINNINGS:
             stream.begin(sequence)
@@ -198,7 +207,7 @@ class Recv:
         buffer: int,
         opening: Opening | None,
     ) -> Code | None:
-        """Hand the expected packet's bytes to RDMA, or say why not."""
+        """Hand the expected packet's bytes to RDMA, or return the reason why not."""
         program, ports = self._program, self._program.ports
         if key.target_port >= len(ports):
             return None if code in VOIDS else Code.UNKNOWN_PORT
@@ -233,7 +242,7 @@ class Recv:
         return None
 
     def _begin(self, port: Port, node: int, key: FlowKey, code: Code, opening: Opening | None) -> Code | None:
-        """A message begins: where its bytes go, or why it is refused."""
+        """Begin a message: find the place where its bytes go, or return the reason why it is refused."""
         before = port.assemblies.pop((node, key), None)
         if before is not None and before.token is not None:  # will not be completed any more
             port.receive_tokens[key.priority].appendleft(before.token)
@@ -281,7 +290,10 @@ class Recv:
 
     @staticmethod
     def _ended(port: Port, assembly: Assembly, node: int, key: FlowKey) -> Event | None:
-        """What a port is told when a message has come whole; RDMA leaves out a PUT whose bytes it could write."""
+        """The event that tells a port of a message that has come whole.
+
+        RDMA leaves out the event of a PUT whose bytes it could write.
+        """
         if assembly.get is not None:
             number = assembly.get.descriptor.token
             if port.gets.get(number) is not assembly.get:
@@ -304,10 +316,11 @@ class Recv:
         self._program.sdma.look_at_stream(stream)
 
     async def _refused(self, stream: SendStream, sequence: int, code: Code) -> None:
-        """A negative acknowledgement: what it acknowledges, then what it refuses, if that has had no answer yet.
+        """Serve a negative acknowledgement: first the packets that it acknowledges, then the one that it refuses.
 
-        The refusal is final: no copy of the packet is taken later, none behind it has been. So the message can
-        fail, or all begin again, and nothing is delivered beside."""
+        The refusal counts if that packet has had no answer yet. It is final: no copy of the packet is taken later, and
+        none behind it has been. So the message can fail, or all begin again, and nothing is delivered beside.
+        """
         self._acknowledge(stream, sequence)
         oldest = stream.unacknowledged[0] if stream.unacknowledged else None
         if oldest is None or oldest.sequence != sequence:
@@ -320,7 +333,7 @@ class Recv:
         self._program.sdma.look_at_stream(stream)
 
     async def _begin_again(self, stream: SendStream, oldest: Packet, code: Code) -> None:
-        """What a refusal means for the messages of a flow."""
+        """Begin the messages of a flow again after a refusal; some reasons fail the refused one."""
         program = self._program
         if not oldest.void:
             if code in FAILURES:

@@ -5,8 +5,8 @@ one (4.2.2) asks the rate control unit: RATE_DISPATCH shows the valid flow with 
 RTC. (4.2.2 prints "NDT_min >= RTC"; table 3.1 and figure 3.3 show that the packet goes out once NDT_min <=
 RTC.) All else is shared.
 
-A flow is charged with its IDT a packet, as there, or, with `GmConfig.charge` = bytes, with the part of it that the
-packet's bytes are of an MTU. A packet that goes out again is not charged again.
+A flow is charged with its IDT a packet, as there. With `GmConfig.charge` = bytes it is charged with the part of its IDT
+that the packet's bytes are of an MTU. A packet that goes out again is not charged again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ __all__ = ["Sdma"]
 
 
 class Sdma:
-    """The SDMA state machine. `free_buffers`: transmit buffers that hold nothing; `waits_for`: in words."""
+    """The SDMA state machine.
+
+    `free_buffers`: transmit buffers that hold nothing. `waits_for`: its present wait, in words.
+    """
 
     def __init__(self, program: GmContext) -> None:
         self._program = program
@@ -56,10 +59,10 @@ class Sdma:
     async def set_idt(self, flow: Flow, ticks: int) -> None:
         """Inside a step: the inter-packet dispatch time of a flow, 0 for none. It acts at once.
 
-        A dispatch under the old IDT may have put the NDT further ahead than the new one allows (NDT += IDT,
-        gulati-thesis-2001 3.2.2, which sets an IDT once and says nothing of a change). So a smaller IDT
-        brings the NDT down to min(NDT, RTC + IDT); with 0 a message that comes now goes now. Arrears (an NDT
-        behind the clock) and a larger IDT leave the NDT as it is.
+        A dispatch under the old IDT may have put the NDT further ahead than the new one allows, as NDT += IDT. Its
+        source, gulati-thesis-2001 3.2.2, sets an IDT once and says nothing of a change. So a smaller IDT brings the NDT
+        down to min(NDT, RTC + IDT); with 0 a message that comes now goes now. Arrears (an NDT behind the clock) and a
+        larger IDT leave the NDT as it is.
         """
         smaller = ticks < flow.idt_ticks
         flow.idt_ticks = ticks
@@ -72,8 +75,10 @@ class Sdma:
                 await self._processor.write("RATE_NDT", ticks=self._program.timers.after(now, ticks))
 
     async def forget(self, flow: Flow) -> None:
-        """Inside a step: leave nothing of a flow in the rate control unit. Its number's next flow would wait for
-        its NDT."""
+        """Inside a step: leave nothing of a flow in the rate control unit.
+
+        Otherwise the next flow of its number would wait for its NDT.
+        """
         await self.set_idt(flow, 0)
         now = await self._processor.read("RTC")
         await self._processor.write("RATE_NDT", ticks=now["ticks"])
@@ -99,8 +104,11 @@ class Sdma:
             await processor.port.sleep(1)
 
     async def _fill(self) -> tuple[Packet, int] | None:
-        """The next packet, with its bytes, in a free transmit buffer; None if there is none. Holding the host DMA
-        engine: what is chosen goes at once, and no flow that becomes ready in the meantime is passed over."""
+        """The next packet, with its bytes, in a free transmit buffer; None if there is none.
+
+        The caller holds the host DMA engine. So the chosen packet goes at once, and no flow that becomes ready in the
+        meantime is passed over.
+        """
         async with self._processor.step("sdma_select"):
             packet = await self._select()
             if packet is None:
@@ -112,7 +120,7 @@ class Sdma:
         return packet, buffer
 
     async def _select(self) -> Packet | None:
-        """The packet to send next, or none; inside a step."""
+        """Inside a step: the packet to send next, or None."""
         await self._refresh()
         await self._processor.spend(sdma_choose=1)
         for _ in range(len(self._resending)):
@@ -136,8 +144,7 @@ class Sdma:
         return packet
 
     async def _refresh(self) -> None:
-        """Tell the queues, or the rate control unit, which flows have become ready to send or are so no
-        longer."""
+        """Tell the queues, or the rate control unit, which flows have become ready to send or are so no longer."""
         changed, self._changed = self._changed, {}
         for flow in changed:
             if flow.ready != flow.valid and self._program.flows.get(flow.number) is flow:
@@ -177,13 +184,13 @@ class Sdma:
             bytes=self._charged(flow, packet),
         )
         if flow.valid and unregulated:
-            # Taken out and enqueued, which brings its NDT to RTC. The unit would do that of itself; but a step of
-            # the program is as long with the unit as without it (`costs.py`).
+            # The flow is taken out and enqueued, which brings its NDT to RTC. The unit would do that of itself; but a
+            # step of the program is as long with the unit as without it (`costs.py`).
             await self._command(flow, "enqueue")
         return packet
 
     def _charged(self, flow: Flow, packet: Packet) -> int:
-        """What RATE_DISPATCH says of a packet's bytes: 0 is an IDT."""
+        """The bytes that RATE_DISPATCH charges for a packet; 0 is an IDT."""
         if self._program.gm.charge == "packets":
             return 0
         charged = max(packet.length, flow.least_bytes)
@@ -193,7 +200,7 @@ class Sdma:
         """The next packet of a ready flow's first sendable token; the flow is rotated."""
         program = self._program
         token = flow.sendable[0]
-        # What may be refused again goes out without its bytes: the answer is all that is asked for.
+        # A packet that may be refused again goes out without its bytes: the answer is all that is asked for.
         probe = flow.stream.probing and flow.stream.restart
         alone = probe or (token.opening is not None and not token.packets)
         length = 0 if alone else self._packet_bytes(token.length, token.sent)
@@ -215,7 +222,7 @@ class Sdma:
         return min(most, length - sent)
 
     async def _prepare(self, packet: Packet, buffer: int) -> None:
-        """Turn the connection queue to the packet's connection and build its header; inside a step."""
+        """Inside a step: turn the connection queue to the packet's connection and build its header."""
         program, processor = self._program, self._processor
         stream, connection = packet.stream, packet.stream.connection
         stream.under_way += 1
@@ -228,8 +235,10 @@ class Sdma:
         await program.timers.watch()
 
     async def _fetch(self, packet: Packet, buffer: int) -> None:
-        """The packet's bytes from host memory into the buffer; holding the engine. A bus error fails the
-        message."""
+        """Move the packet's bytes from host memory into the buffer. A bus error fails the message.
+
+        The caller holds the engine.
+        """
         program, processor = self._program, self._processor
         done = processor.events["host_dma"]
         async with processor.step("sdma_start"):

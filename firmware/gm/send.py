@@ -15,9 +15,11 @@ __all__ = ["Send"]
 
 
 class Send:
-    """The SEND state machine. RECV never waits for it: an acknowledgement is a mark on its stream, and a
-    later one takes the earlier one's place, so a link that stands still cannot stop reception. `waits_for`: in
-    words."""
+    """The SEND state machine. `waits_for`: its present wait, in words.
+
+    RECV never waits for it: an acknowledgement is a mark on its stream, and a later one takes the earlier one's place.
+    So a link that stands still cannot stop reception.
+    """
 
     def __init__(self, program: GmContext) -> None:
         self._program = program
@@ -40,7 +42,7 @@ class Send:
         self._wake.set()
 
     def note(self, connection: Connection, key: FlowKey, code: Code) -> None:
-        """Send a packet that has nothing but a code, of or to a flow."""
+        """Send a packet that has nothing but a code, for a flow of the node or a flow to it."""
         if (connection, key, code) not in self._notes:
             self._notes.append((connection, key, code))
         self._wake.set()
@@ -101,7 +103,7 @@ class Send:
         await self._start(address, 0)
 
     async def _send_answer(self, connection: Connection, key: FlowKey) -> None:
-        """What a stream's sender is to hear now: its state, whatever has been said of it before."""
+        """Send a stream's sender its answer: the stream's present state, whatever has been said of it before."""
         stream = connection.receiving(key)
         if not (stream.due or stream.available):
             return  # the node has been started again meanwhile

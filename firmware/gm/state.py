@@ -1,4 +1,4 @@
-"""What the GM control program keeps in its memory: tokens, flows, streams, connections, ports."""
+"""The memory of the GM control program: tokens, flows, streams, connections, ports."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ __all__ = [
 
 @dataclass(eq=False)
 class SendToken:
-    """A message on its way out: `sent` bytes have been made `packets`; `status` is not OK once it has
-    failed. `get`: what it asks for. A message of the card itself, a GOT, has no port that it comes home to."""
+    """A message on its way out.
+
+    `sent` bytes have been made `packets`. `status` is not OK once the message has failed. `get` is the GET whose
+    request it is. A message of the card itself, a GOT, has no port to which it comes home.
+    """
 
     descriptor: SendDescriptor
     flow: Flow
@@ -39,14 +42,17 @@ class SendToken:
 
     @property
     def opening(self) -> Opening | None:
-        """What its first packet says, if it has an opening."""
+        """The opening in its first packet, if it has one."""
         return self.descriptor.opening
 
 
 @dataclass(eq=False)
 class Get:
-    """A GET whose bytes have not come whole: the request's `descriptor`, its `serial` number;
-    `waited_ticks` since the last that came."""
+    """A GET whose bytes have not come whole.
+
+    It has the request's `descriptor`, its `serial` number, and the ticks since the last bytes that came
+    (`waited_ticks`).
+    """
 
     descriptor: SendDescriptor
     serial: int
@@ -57,10 +63,13 @@ class Get:
 class Flow:
     """(source port, target port, priority) to a node, thesis 4.2.1: the sub-port entry of a connection.
 
-    `number`: its place in the rate control unit; `idt_ticks`; `least_bytes`: fewest that a packet is charged for,
-    where bytes are; `sendable`: tokens not completely serviced, in order; `awaiting`: tokens completely serviced that
-    wait for acknowledgement; `valid`: may be chosen, and
-    the unit knows; `paused_until_ticks`: resting after 'no receive token'.
+    - `number`: its place in the rate control unit.
+    - `idt_ticks`: its inter-packet dispatch time.
+    - `least_bytes`: the fewest bytes that a packet is charged for, where bytes are charged.
+    - `sendable`: tokens not completely serviced, in order.
+    - `awaiting`: tokens completely serviced that wait for acknowledgement.
+    - `valid`: it may be chosen, and the unit knows it.
+    - `paused_until_ticks`: the end of its rest after 'no receive token'.
     """
 
     key: FlowKey
@@ -90,11 +99,11 @@ class Flow:
 
     @property
     def begun(self) -> list[SendToken]:
-        """Messages of which packets have been made: what came of them, only the other side can tell."""
+        """Messages of which packets have been made; only the other side can tell which of these have come."""
         return [token for token in self.tokens if token.packets]
 
     def rewind(self) -> None:
-        """None of its messages has been taken: all begin again, in their order, in a stream that begins anew."""
+        """Begin all its messages again, as none has been taken: in their order, in a stream that begins anew."""
         self.stream.begin_anew()
         self.sendable.extendleft(reversed(self.awaiting))
         self.awaiting.clear()
@@ -104,8 +113,10 @@ class Flow:
 
 @dataclass(eq=False)
 class Packet:
-    """A packet of a stream until it is acknowledged. `restart`: the stream begins anew with it; `cancelled`: its
-    stream has begun anew since."""
+    """A packet of a stream until it is acknowledged.
+
+    `restart`: the stream begins anew with it. `cancelled`: its stream has begun anew since.
+    """
 
     stream: SendStream
     sequence: int
@@ -120,7 +131,7 @@ class Packet:
 
     @property
     def void(self) -> bool:
-        """Its message has failed: only its sequence number still has to arrive."""
+        """Whether its message has failed: only its sequence number still has to arrive."""
         return self.token.status is not Status.OK
 
     @property
@@ -133,16 +144,23 @@ class Packet:
 
 @dataclass(eq=False)
 class SendStream:
-    """Packets of a flow, in sequence; go-back-N. It outlives its `flow`: a sequence number is never used for two
-    packets.
+    """Packets of a flow, in sequence; go-back-N.
 
-    `unacknowledged`: packets in order; `resend`: those of them that must go out again; `under_way`: how many
-    are in transmit buffers; `progress` since the last look of the timer. `restart`: the next packet begins the
-    stream anew; `probing`: a packet at a time, until one is taken.
+    It outlives its `flow`: a sequence number is never used for two packets.
 
-    What bounds a message's stay: `tries` in a row that were refused or got no answer, `stuck_ticks` since the last
-    packet that was taken; `silences`: looks of the timer in a row without an answer; `waited`: it waited for one at
-    the last look already.
+    - `unacknowledged`: packets in order.
+    - `resend`: those of them that must go out again.
+    - `under_way`: how many are in transmit buffers.
+    - `progress`: it has made progress since the last look of the timer.
+    - `restart`: the next packet begins the stream anew.
+    - `probing`: one packet at a time goes out, until one is taken.
+
+    These bound a message's stay:
+
+    - `tries`: tries in a row that were refused or got no answer.
+    - `stuck_ticks`: ticks since the last packet that was taken.
+    - `silences`: looks of the timer in a row without an answer.
+    - `waited`: it waited for an answer at the last look already.
     """
 
     connection: Connection
@@ -163,7 +181,7 @@ class SendStream:
 
     @property
     def blocked(self) -> bool:
-        """Whether no new packet may be made: going back, the window is full, or a probe has no answer."""
+        """Whether no new packet may be made: the stream goes back, the window is full, or a probe has no answer."""
         most = 1 if self.probing else self.window
         return bool(self.resend or len(self.unacknowledged) >= most)
 
@@ -182,9 +200,11 @@ class SendStream:
         return packet
 
     def acknowledge(self, expected: int) -> list[SendToken]:
-        """The other side expects `expected`: forget all before it; return the tokens that are thereby
-        complete. A number that does not stand between the oldest packet and the next is stale and does
-        nothing."""
+        """Forget all packets before `expected`, which the other side expects.
+
+        Returns the tokens that are thereby complete. A number that does not stand between the oldest packet and the
+        next is stale and does nothing.
+        """
         complete: list[SendToken] = []
         if not self.unacknowledged:
             return complete
@@ -201,29 +221,31 @@ class SendStream:
             self.progress = True
             self.forgive()
             if self.probing:
-                # What followed the probe before the answers stayed away may not have come.
+                # The packets that followed the probe before the answers stayed away may not have come.
                 self.probing = False
                 self.go_back()
         return complete
 
     def forgive(self) -> None:
-        """A packet was taken, or the next message's turn has come: its bounds begin anew."""
+        """Begin its bounds anew, as a packet was taken, or the next message's turn has come."""
         self.tries = self.stuck_ticks = self.silences = 0
         self.waited = False
 
     def go_back(self) -> None:
-        """All unacknowledged packets go out again, in order."""
+        """Send all unacknowledged packets again, in order."""
         self.resend = deque(self.unacknowledged)
         self.progress = True
 
     def probe(self) -> None:
-        """The oldest unacknowledged packet goes out again, and the others only once it has been answered: so a node
-        that is silent costs little."""
+        """Send the oldest unacknowledged packet again, and the others only once it has been answered.
+
+        So a node that is silent costs little.
+        """
         self.resend = deque([self.unacknowledged[0]])
         self.probing = self.progress = True
 
     def begin_anew(self) -> None:
-        """Forget what is under way: the other side has refused it, or is to forget it, too."""
+        """Forget the packets that are under way: the other side has refused them, or is to forget them, too."""
         for packet in self.unacknowledged:
             packet.cancelled = True
         self.unacknowledged.clear()
@@ -233,12 +255,15 @@ class SendStream:
 
 @dataclass(eq=False)
 class ReceiveStream:
-    """Packets of a flow of another node: `expected` next, None before the first. `refusal`: the packet `expected`
-    has been refused, with this code and for good, so all that is not the beginning of a new stream is dropped.
-    `gap`: the sender was told that packets are missing, so those behind are dropped in silence.
+    """Packets of a flow of another node.
 
-    `due`: an answer waits to be sent, a later one takes its place; `missing`: it says that packets are missing;
-    `available`: a receive token has come for a flow that was refused one, which the sender is to be told.
+    - `expected`: the next packet, None before the first.
+    - `refusal`: the packet `expected` has been refused, with this code and for good. So every packet that does not
+      begin a new stream is dropped.
+    - `gap`: the sender was told that packets are missing, so those behind are dropped in silence.
+    - `due`: an answer waits to be sent; a later one takes its place.
+    - `missing`: the answer says that packets are missing.
+    - `available`: a receive token has come for a flow that was refused one, which the sender is to be told.
     """
 
     expected: int | None = None
@@ -263,17 +288,24 @@ class ReceiveStream:
         self.due = self.gap = self.missing = True
 
     def refuse(self, code: Code) -> None:
-        """The expected packet is not taken, whatever copy of it still comes: the sender hears of it, once or more
-        often, and may rely on it."""
+        """The expected packet is not taken, whatever copy of it still comes.
+
+        The sender hears of it, once or more often, and may rely on it.
+        """
         self.due, self.refusal = True, code
 
 
 @dataclass(eq=False)
 class Connection:
-    """A remote node: streams of its flows, by `FlowKey`; `flows` in the order of the circular sub-port queue;
-    `tokens` of all its flows, not yet complete. `incarnation`: how often the node has been started, modulo 8, None
-    before its first packet; `silent_looks`: looks of the timer since its last one; `doubted`: another incarnation, of
-    which alone packets come since a time (ticks), and which may be over."""
+    """A remote node.
+
+    - `send`, `receive`: streams of its flows, by `FlowKey`.
+    - `flows`: in the order of the circular sub-port queue.
+    - `tokens`: those of all its flows, not yet complete.
+    - `incarnation`: how often the node has been started, modulo 8; None before its first packet.
+    - `silent_looks`: looks of the timer since its last packet.
+    - `doubted`: another incarnation, which may be over, and a time (ticks) since which packets come of it alone.
+    """
 
     node: int
     route: int
@@ -301,9 +333,15 @@ class Connection:
 
 @dataclass(eq=False)
 class Assembly:
-    """A message on its way in: to host `address`, where `room` bytes are; how many have come; `broken` if the bus
-    refused some. It has taken a receive `token`, or is a PUT, or what a `get` asked for. `idle_ticks`: time without a
-    packet of it, while others wait for a token."""
+    """A message on its way in.
+
+    It has taken a receive `token`, or is a PUT, or has the bytes that a `get` asked for.
+
+    - `address`, `room`: the host address to which it goes, and the bytes that are there.
+    - `received`: bytes that have come.
+    - `broken`: the bus refused some of them.
+    - `idle_ticks`: time without a packet of it, while others wait for a token.
+    """
 
     address: int
     room: int
@@ -316,9 +354,18 @@ class Assembly:
 
 @dataclass(eq=False)
 class Port:
-    """A port of this node: `open`; its event ring in host memory; descriptors `taken`; receive tokens by
-    priority; messages being put together by (node, flow); flows that were `refused` a token, with the size of their
-    message, who waits longest first; memory registered as (start, bytes), and what of it is exposed; GETs by token."""
+    """A port of this node.
+
+    It has these, beside `open`:
+
+    - its event ring in host memory
+    - the descriptors `taken`
+    - receive tokens by priority
+    - messages being put together by (node, flow)
+    - flows that were `refused` a token, with the size of their message, the longest wait first
+    - memory registered as (start, bytes), and the exposed part of it
+    - GETs by token
+    """
 
     number: int
     open: bool = False
@@ -344,8 +391,10 @@ class Port:
         return exposed and not address % 4 and self.registered(address, length)
 
     def take_token(self, node: int, key: FlowKey, size: int) -> ReceiveDescriptor | None:
-        """The first receive token of a flow's priority for messages of a size. Without one, the flow is told when it
-        comes."""
+        """The first receive token of a flow's priority for messages of a size.
+
+        Without one, the flow is told when it comes.
+        """
         tokens = self.receive_tokens[key.priority]
         for token in tokens:
             if token.size == size:

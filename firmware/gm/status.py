@@ -1,4 +1,4 @@
-"""The state of a GM control program in words, for a log: what waits, for what, and since when not."""
+"""The state of a GM control program in words, for a log: the things that wait, and their waits."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ PRIORITIES = ("low", "high")
 
 
 def describe(program: GmContext) -> list[str]:
-    """Processor, state machines, streams, flows and ports of a program, a line each; what is at rest and
-    empty is left out."""
+    """Processor, state machines, streams, flows and ports of a program, a line each.
+
+    Those at rest and empty are left out.
+    """
     return [f"gm firmware of node {program.node}:", *(f"  {line}" for line in _lines(program))]
 
 

@@ -10,7 +10,7 @@ from .wire import Code
 __all__ = ["Timers"]
 
 MARGIN_TICKS = 8
-"""TIMER is armed at least this far ahead, so that RTC cannot pass the value before it is written."""
+"""Least lead with which TIMER is armed, so that RTC cannot pass the value before it is written."""
 PAUSE_DOUBLINGS = 4
 """Times that the rest after 'no receive token' is doubled."""
 FIRST_LOOKS = (1, 2, 4, 8)
@@ -18,9 +18,12 @@ FIRST_LOOKS = (1, 2, 4, 8)
 
 
 class Timers:
-    """While any packet waits for its acknowledgement the timer looks at all streams every
-    `GmConfig.resend_ticks`: of one that made no progress since the last look the oldest packet goes out again. So
-    a lost packet is sent again after one to two periods, and no packet pays for a timer of its own."""
+    """The timers of flows that rest and of streams that wait.
+
+    While any packet waits for its acknowledgement the timer looks at all streams every `GmConfig.resend_ticks`. The
+    oldest packet of a stream that made no progress since the last look goes out again. So a lost packet is sent again
+    after one to two periods, and no packet pays for a timer of its own.
+    """
 
     def __init__(self, program: GmContext) -> None:
         self._program = program
@@ -41,8 +44,10 @@ class Timers:
         return stream.tries >= gm.send_tries or stream.stuck_ticks >= gm.send_timeout_ticks
 
     async def pause(self, flow: Flow) -> None:
-        """Inside a step: let a flow rest after 'no receive token', for `GmConfig.pause_ticks` at first, then for
-        twice as long each time, up to 16 times."""
+        """Inside a step: let a flow rest after 'no receive token'.
+
+        It rests for `GmConfig.pause_ticks` at first, then for twice as long each time, up to 16 times.
+        """
         now = await self.now()
         doublings = min(max(flow.stream.tries - 1, 0), PAUSE_DOUBLINGS)
         ticks = min(self._program.gm.pause_ticks << doublings, self._program.nic.max_idt_ticks)
@@ -76,7 +81,7 @@ class Timers:
                 await self._arm(now)
 
     def _look(self, now: int) -> None:
-        """Send again what nobody answers, or give it up; look again later if anything waits."""
+        """Send packets again that nobody answers, or give them up; look again later if anything waits."""
         asked = self._look_at_assemblies()
         waiting = bool(asked)
         for connection in [*self._program.connections.values()]:
@@ -95,8 +100,11 @@ class Timers:
         self._look_ticks = self.after(now, self._program.gm.resend_ticks) if waiting else None
 
     def _look_at_assemblies(self) -> set[int]:
-        """Nodes of half messages whose receive token others wait for. After half of `GmConfig.send_timeout_ticks`
-        without a packet their nodes are asked; if one gives no answer in the other half, the message is forgotten."""
+        """Nodes of half messages whose receive token others wait for.
+
+        After half of `GmConfig.send_timeout_ticks` without a packet their nodes are asked. If one gives no answer in
+        the other half, the message is forgotten.
+        """
         program, nodes = self._program, set()
         bound, period = program.gm.send_timeout_ticks, program.gm.resend_ticks
         for port in program.ports:
@@ -113,8 +121,11 @@ class Timers:
         return nodes
 
     def _look_at(self, stream: SendStream) -> None:
-        """A stream that waits for an answer: its oldest packet goes out again after 1, 2, 4, 8, 16, 24 ... looks
-        in which none came and nothing went out."""
+        """Look at a stream that waits for an answer.
+
+        Its oldest packet goes out again after 1, 2, 4, 8, 16, 24 ... looks in which no answer came and nothing went
+        out.
+        """
         if not stream.unacknowledged:
             return  # given up a moment ago
         if stream.waited:
@@ -139,7 +150,7 @@ class Timers:
         return (now + ticks) % self._modulus
 
     def left(self, deadline: int, now: int) -> int:
-        """Ticks until a deadline, negative once it is past; right across the clock's wrap."""
+        """Ticks until a deadline, negative once it is past. They are right across the clock's wrap."""
         left = (deadline - now) % self._modulus
         return left if left < self._modulus // 2 else left - self._modulus
 

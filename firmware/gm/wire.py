@@ -1,15 +1,16 @@
-"""What GM says in a packet's header.
+"""GM's use of the fields of a packet's header.
 
-`flow` packs the sub-ports. `bandwidth`, which only probes of an admission manager need, carries GM's code: of
-a data packet whether it begins a message, or a stream; of a negative acknowledgement the reason; and the
-incarnation of the node that sends the packet. `sequence` counts the packets of a stream (a flow from one node
-to another); in an acknowledgement of either kind it is the next packet expected, so that all before it are
-acknowledged.
+- `flow` packs the sub-ports.
+- `bandwidth`, which only probes of an admission manager need, carries GM's code, and the incarnation of the node that
+  sends the packet. The code of a data packet says whether it begins a message, or a stream. The code of a negative
+  acknowledgement is the reason.
+- `sequence` counts the packets of a stream (a flow from one node to another). In an acknowledgement of either kind it
+  is the next packet expected, so that all before it are acknowledged.
 
-Each number of a stream has one packet and one fate. A packet that the receiver refuses is refused for good: no
-other copy of it is taken, and none behind it either. Once the sender has heard that, it begins the stream anew,
-with a packet of the code RESTART and a number not used before. It does so, too, when it has given up all that
-was under way. So a message comes at most once, however often packets are repeated, and in whatever order.
+Each number of a stream has one packet and one fate. A packet that the receiver refuses is refused for good: no other
+copy of it is taken, and none behind it either. Once the sender has heard that, it begins the stream anew, with a packet
+of the code RESTART and a number not used before. It does so, too, when it has given up everything that was under way.
+So a message comes at most once, however often packets are repeated, and in whatever order.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ __all__ = [
 ]
 
 SEQUENCE_MODULUS = 1 << 16
-"""A copy of a packet must not come half as many packets of its stream late, 32,768."""
+"""Number of sequence numbers. A copy of a packet must not come half as many packets of its stream late, 32,768."""
 
 
 class Code(IntEnum):
@@ -53,15 +54,15 @@ class Code(IntEnum):
     OPEN = 5
     """Data: begins a message that has an `Opening`, which is what it carries."""
     OPEN_RESTART = 6
-    """Data: the same, and begins its stream anew."""
+    """Data: begins a message that has an `Opening`, and its stream anew."""
     AVAILABLE = 8
     """Positive: a receive token has come, which the flow was refused; it may try again."""
     ASK = 9
-    """Positive: nothing has come of a message for long, whose token others wait for; does it go on?"""
+    """Positive: a question. Nothing has come of a message for long, whose token others wait for. Does it go on?"""
     ALIVE = 10
-    """It does."""
+    """The answer: it does."""
     OVER = 11
-    """It does not: it has failed here."""
+    """The answer: it does not, it has failed here."""
     OUT_OF_SEQUENCE = 16
     """Negative: a packet is missing; go back."""
     NO_TOKEN = 17
@@ -75,13 +76,16 @@ class Code(IntEnum):
     NOT_EXPOSED = 21
     """Negative: the message fails, the port has not exposed that memory."""
     NO_FLOW = 22
-    """Negative: the message fails, the rate control unit has no flow left for what it asks for."""
+    """Negative: the message fails, the rate control unit has no flow left for the answer that it asks for."""
 
 
 CODE_BITS = 5
 INCARNATIONS = 1 << 8 - CODE_BITS
-"""Incarnations of a node are told apart modulo 8: what is neither the known one nor one of the three after it may be
-over. It is believed when nothing else comes of its node for long (`GmProgram.believe`)."""
+"""Number of incarnations of a node that are told apart, as they count modulo 8.
+
+An incarnation that is neither the known one nor one of the three after it may be over. It is believed when nothing else
+comes of its node for long (`GmProgram.believe`).
+"""
 
 
 def pack_code(code: Code, incarnation: int) -> int:
@@ -110,8 +114,7 @@ VOIDS = frozenset({Code.VOID, Code.VOID_RESTART})
 
 
 class FlowKey(NamedTuple):
-    """A flow to a node: source port (5 bits), target port (5 bits), priority (1 bit) (gulati-thesis-2001
-    4.2.1)."""
+    """A flow to a node: source port (5 bits), target port (5 bits), priority (1 bit) (gulati-thesis-2001 4.2.1)."""
 
     source_port: int
     target_port: int
@@ -129,6 +132,6 @@ def unpack_flow(flow: int) -> tuple[FlowKey, bool]:
 
 
 def behind(sequence: int, other: int) -> int:
-    """How many packets `sequence` stands behind `other`, right across the wrap; negative if it is ahead."""
+    """Packets by which `sequence` stands behind `other`, right across the wrap; negative if it is ahead."""
     distance = (other - sequence) % SEQUENCE_MODULUS
     return distance if distance < SEQUENCE_MODULUS // 2 else distance - SEQUENCE_MODULUS

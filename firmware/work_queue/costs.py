@@ -1,4 +1,4 @@
-"""What each step of the work queue program costs, in cycles of the card's processor."""
+"""The cost of each step of the work queue program, in cycles of the card's processor."""
 
 from __future__ import annotations
 
@@ -25,18 +25,25 @@ WORK_QUEUE_COSTS = CostTable(
         "set_up": 6,
     },
 )
-"""Beside the accesses to registers and SRAM, which the program makes and the card counts (1 cycle a write, 2 a read).
+"""The work queue program on the card. Cycles beside those of the accesses to registers and SRAM.
 
-Instruction counts at an instruction a cycle, of what a step does with what it has in its registers; none is fitted to a
-published number. The card does in hardware what the LANai 4 of nagar-thesis-2001 table 5.1 did in its program: check
-and translate an address, poll doorbells, write the status; so these are below that table's.
+The program makes these accesses and the card counts them, 1 cycle a write, 2 a read. The costs are instruction counts,
+at an instruction a cycle, of a step's work with the words in its registers. None is fitted to a published number. Some
+work of the LANai 4's program in nagar-thesis-2001 table 5.1 is in hardware here: check and translate an address, poll
+doorbells, write the status. So these costs are below that table's.
 
-- `dispatch`: decode ISR and jump; `look`: test a bit of it between two messages. As `GM_COSTS` has it.
-- `doorbell`: which queue, how many more descriptors; as `sdma_doorbell` of `GM_COSTS`.
-- `fetch`: the slot's address in host memory and SRAM; `descriptor`: unpack, is it longer than a packet.
-- `data`: the access from the descriptor; `ended`: how it ended.
-- `header`: four words from the channel's record; `send`: start the engine.
-- `packet`: unpack a header, find its channel, is a descriptor posted; `rearm`: arm the buffer again.
-- `complete`: what has ended, and how, to the completion unit; `wait`: a turn of the loop around a unit that is busy.
+- `dispatch`: decode ISR and jump, as in `GM_COSTS`.
+- `look`: test a bit of ISR between two messages.
+- `doorbell`: find the queue, and the number of new descriptors, as `sdma_doorbell` of `GM_COSTS`.
+- `fetch`: make the slot's address in host memory and SRAM.
+- `descriptor`: unpack it, and compare its length with a packet's.
+- `data`: make the access from the descriptor.
+- `ended`: find out how the access ended.
+- `header`: make four words from the channel's record.
+- `send`: start the engine.
+- `packet`: unpack a header, find its channel, ask whether a descriptor is posted.
+- `rearm`: arm the buffer again.
+- `complete`: give the completion unit the descriptor that has ended, and its status.
+- `wait`: a turn of the loop around a unit that is busy.
 - `set_up`: a register write for the driver.
 """

@@ -1,5 +1,7 @@
-"""What firmware, driver and processes share: descriptors, doorbells, channel records, the driver's mailbox, and their
-places in the SRAM. Declared once. All words are 32 bits, little endian."""
+"""Layouts that firmware, driver and processes share, declared once. All words are 32 bits, little endian.
+
+They are descriptors, doorbells, channel records, the driver's mailbox, and the places of these in the SRAM.
+"""
 
 from __future__ import annotations
 
@@ -32,38 +34,52 @@ __all__ = [
 
 HEADER_BYTES = HEADER_BITS // 8
 DESCRIPTOR_BYTES = 16
-"""A descriptor: control, address, status, a word for the process alone."""
+"""Bytes of a descriptor: control, address, status, a word for the process alone."""
 FETCHED_BYTES = 8
-"""What the card reads of a descriptor: control and address."""
+"""Bytes of a descriptor that the card reads: control and address."""
 STATUS_OFFSET = 8
-"""Where in a descriptor its status word is (`STATUS_LAYOUT` of `completion_layout.py`): the process writes 0 as it
-posts, the card writes it when the descriptor is done."""
+"""Offset of the status word in a descriptor (`STATUS_LAYOUT` of `completion_layout.py`).
+
+The process writes 0 there as it posts, the card writes the status when the descriptor is done.
+"""
 COUNT_BITS = 16
-"""A doorbell's word: how many descriptors have been posted to the queue since it was made, modulo 2^16. So a doorbell
-may announce any number of descriptors."""
+"""Width of a doorbell's word: the number of descriptors that have been posted to the queue since it was made.
+
+It counts modulo 2^16, so a doorbell may announce any number of descriptors.
+"""
 RECORD_BYTES = 32
 MOST_WRITES = 15
-"""Register writes that the driver asks for at once."""
+"""Most register writes that the driver asks for at once."""
 MAILBOX_BYTES = 8 + 8 * MOST_WRITES
 BROKEN_WORDS = 2
-"""Words that say which completion queues the bus has broken, a bit each: COMPLETION_BROKEN, COMPLETION_BROKEN_HIGH."""
+"""Number of words with a bit for each completion queue that the bus has broken.
+
+They are COMPLETION_BROKEN and COMPLETION_BROKEN_HIGH.
+"""
 NUMBER_BITS = 15
 SLOT_BITS = 6
-"""Bits of a header's sequence that say which descriptor of its queue a message was (the longest queue has 64); those
-above are the sender's channel."""
+"""Bits of a header's sequence that have the number of a message's descriptor in its queue.
+
+The longest queue has 64 descriptors. The bits above are the sender's channel.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Descriptor:
-    """A message to send, or a buffer for one to come: `bytes` from virtual `address` on, in the region of `tag` (its
-    key and number, 16 bits)."""
+    """A message to send, or a buffer for one to come.
+
+    It has `bytes` from virtual `address` on, in the region of `tag`, which is its key and number in 16 bits.
+    """
 
     address: int
     tag: int
     bytes: int
 
     def words(self) -> tuple[int, int]:
-        """What the card reads: tag and bytes, then the address. Raises ValueError for a field that does not fit."""
+        """The words that the card reads: tag and bytes, then the address.
+
+        Raises ValueError for a field that does not fit.
+        """
         for name, bits in (("address", 32), ("tag", 16), ("bytes", 16)):
             if not 0 <= getattr(self, name) < 1 << bits:
                 raise ValueError(f"descriptor: {name} = {getattr(self, name):#x}: 0 to {(1 << bits) - 1:#x}")
@@ -71,12 +87,12 @@ class Descriptor:
 
     @classmethod
     def unpack(cls, control: int, address: int) -> Descriptor:
-        """From those words."""
+        """The descriptor in those words."""
         return cls(address=address, tag=control >> 16, bytes=control & 0xFFFF)
 
 
 def pack_descriptor_number(index: int, *, receive: bool) -> int:
-    """What a completion calls a descriptor: its running index modulo 2^15, and which queue of the channel it is of."""
+    """The name of a descriptor in a completion: its running index modulo 2^15, and its queue of the channel."""
     return index % (1 << NUMBER_BITS) | receive << NUMBER_BITS
 
 
@@ -86,21 +102,27 @@ def unpack_descriptor_number(number: int) -> tuple[int, bool]:
 
 
 def pack_sequence(channel: int, index: int) -> int:
-    """A message's `Header.sequence`: the channel that it was sent by, and the number of its descriptor modulo 64. Its
-    `flow` is the channel that it is for."""
+    """A message's `Header.sequence`: the channel by which it was sent, and the number of its descriptor modulo 64.
+
+    Its `flow` is the channel that it is for.
+    """
     return channel << SLOT_BITS | index % (1 << SLOT_BITS)
 
 
 def unpack_sequence(sequence: int) -> tuple[int, int]:
-    """The channel that a message was sent by, and its descriptor modulo 64."""
+    """The channel by which a message was sent, and its descriptor modulo 64."""
     return sequence >> SLOT_BITS, sequence % (1 << SLOT_BITS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelRecord:
-    """What the driver tells the firmware of a channel: where its queues are in host memory (multiples of 16), their
-    completion queues, where their shadows are in the SRAM (0: they have none), and whom it sends to and hears:
-    `channel` of `node`, by `route`, and nobody else."""
+    """The driver's record of a channel, for the firmware:
+
+    - the addresses of its queues in host memory (multiples of 16)
+    - their completion queues
+    - the addresses of their shadows in the SRAM (0: they have none)
+    - the other end: it sends to `channel` of `node`, by `route`, and hears that channel, and nobody else
+    """
 
     send_ring: int
     receive_ring: int
@@ -113,7 +135,7 @@ class ChannelRecord:
     channel: int
 
     OPEN_WORD: ClassVar[int] = 2
-    """Which word says that the channel is open."""
+    """Number of the word that says that the channel is open."""
 
     def words(self) -> tuple[int, ...]:
         """The record in the SRAM, 8 words."""
@@ -124,7 +146,7 @@ class ChannelRecord:
 
     @classmethod
     def unpack(cls, words: list[int]) -> ChannelRecord | None:
-        """From those words; None of a channel that is not open."""
+        """The record in those words; None for a channel that is not open."""
         if not words[cls.OPEN_WORD] >> 31:
             return None
         return cls(
@@ -178,13 +200,19 @@ class Layout:
 
     @property
     def mailbox(self) -> int:
-        """The driver's mailbox: number of register writes, host address of the answer's status word (a multiple of 4),
-        then offset and word of each."""
+        """The driver's mailbox.
+
+        It has the number of register writes, the host address of the answer's status word (a multiple of 4), then
+        offset and word of each write.
+        """
         return SRAM_BASE
 
     @property
     def broken(self) -> int:
-        """Which completion queues are broken, `BROKEN_WORDS` words: the firmware writes them, then HOST_INTERRUPT."""
+        """The completion queues that are broken, `BROKEN_WORDS` words.
+
+        The firmware writes them, then HOST_INTERRUPT.
+        """
         return self.mailbox + MAILBOX_BYTES
 
     def record(self, channel: int) -> int:
@@ -192,7 +220,7 @@ class Layout:
         return self.broken + 4 * BROKEN_WORDS + RECORD_BYTES * channel
 
     def staged(self, channel: int, *, receive: bool) -> int:
-        """Where the next descriptor of a queue comes to stand when it is fetched."""
+        """The place of the next descriptor of a queue when it is fetched."""
         return self.record(self.nic.channels) + FETCHED_BYTES * (2 * channel + receive)
 
     @cached_property
@@ -221,7 +249,7 @@ class Layout:
 
     @property
     def shadow_bytes(self) -> int:
-        """Bytes of a queue's part of it: a slot a descriptor."""
+        """Bytes of a queue's part of a shadow window: a slot a descriptor."""
         return FETCHED_BYTES * self.config.queue_entries
 
     @property

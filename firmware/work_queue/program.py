@@ -37,28 +37,39 @@ __all__ = ["DRIVER_CHANNEL", "DRIVER_OWNER", "WorkQueueProgram"]
 DRIVER_CHANNEL = DRIVER_OWNER = 0
 """The driver's channel and page: its doorbell says that there is something in the mailbox."""
 RECEIVE_FLAG = 1 << 20
-"""Of a doorbell's value in the queue: it is a receive doorbell (`receive_doorbells` = merged)."""
+"""Flag in a doorbell's value in the queue: it is a receive doorbell (`receive_doorbells` = merged)."""
 PATIENCE = 16
-"""Looks at a unit that is busy before the firmware takes doorbells and looks again: longer than the bus needs, so the
-unit waits for somebody, and that one may have to ring, or write on the bus behind a doorbell that waits."""
+"""Looks at a unit that is busy before the firmware takes doorbells and looks again.
+
+They take longer than the bus needs, so the unit waits for somebody. That one may have to ring, or to write on the bus
+behind a doorbell that waits.
+"""
 BUSY = {name: reg for name, reg in registers.NIC_REGISTERS.items() if "busy" in reg.fields}
 
 
 class WorkQueueProgram(FirmwareProgram[WorkQueueConfig]):
-    """The control program of `node`; `start` spawns it. Arguments as of `FirmwareProgram`; a message takes the route of
-    its channel's record, which the driver writes, and none of `routes`.
+    """The control program of `node`; `start` spawns it. The arguments are those of `FirmwareProgram`.
 
-    A message that comes in is dropped, and counted in `drops` by the reason, if it is for another node (`misrouted`),
-    is no message (`unknown`), comes for a channel that is not open (`closed`) or from another channel than that which
-    this one is connected to (`stranger`; VIA is connection-oriented, 4.1), or finds no posted descriptor (`no buffer`;
-    unreliable delivery, 4.1.1). A message longer than a packet ends with TOO_LONG, as does one longer than the buffer
-    that waits for it. `sent`, `received`: messages ended, well or not. `operations`: host DMAs that were started and
-    waited for, by what they were: `descriptor`, `data`, `list` (data and the next descriptor).
+    A message takes the route of its channel's record, which the driver writes, and none of `routes`. A message that
+    comes in is dropped, and counted in `drops` by the reason, in these cases:
 
-    Waits: for the host DMA engine as long as the bus takes. For the network, and for a completion queue that stalls,
-    there is no bound, but doorbells are taken meanwhile, and the driver is heard: so no doorbell queue stays full, and
-    no write on the host's bus waits for what only a write behind it can bring. `advanced_cycle`: when it last woke, or
-    ended, took in or dropped a message.
+    - `misrouted`: it is for another node.
+    - `unknown`: it is no message.
+    - `closed`: it comes for a channel that is not open.
+    - `stranger`: it comes from another channel than the one to which this one is connected. VIA is connection-oriented
+      (4.1).
+    - `no buffer`: it finds no posted descriptor. Delivery is unreliable (4.1.1).
+
+    A message longer than a packet ends with TOO_LONG, as does one longer than the buffer that waits for it.
+
+    - `sent`, `received`: messages ended, well or not.
+    - `operations`: host DMAs that were started and waited for, by their kind: `descriptor`, `data`, `list` (data and
+      the next descriptor).
+    - `advanced_cycle`: the cycle in which it last woke, or ended, took in or dropped a message.
+
+    It waits for the host DMA engine as long as the bus takes. Its waits for the network, and for a completion queue
+    that stalls, have no bound. But doorbells are taken meanwhile, and the driver is heard. So no doorbell queue stays
+    full, and no write on the host's bus waits for something that only a write behind it can bring.
 
     Raises ConfigError for a card that lacks something.
     """
@@ -95,16 +106,16 @@ class WorkQueueProgram(FirmwareProgram[WorkQueueConfig]):
 
     @property
     def pending(self) -> int:
-        """Messages to send that it knows of, and what it is at."""
+        """Messages to send that it knows of, and one more for its present step."""
         waiting = sum(queue.waiting for queue in self._queues.values() if not queue.receive)
         return waiting + (self._step != "")
 
     def state(self) -> list[str]:
-        """What it is at, its queues and what it has dropped, a line each."""
+        """Its present step, its queues and its drops, a line each."""
         return describe(self.node, self._step, self._queues.values(), self.drops)
 
     def waiting(self) -> list[str]:
-        """What it is at, in a few words; nothing if it waits for events."""
+        """Its present step, in a few words; nothing if it waits for events."""
         return [f"node {self.node} {self._step}"] if self._step else []
 
     def start(self) -> None:
@@ -127,7 +138,7 @@ class WorkQueueProgram(FirmwareProgram[WorkQueueConfig]):
                 await self._serve(await self._came("receive", "completion"))
 
     async def _serve(self, seen: set[str]) -> None:
-        """What has come in, queues that have failed, doorbells."""
+        """Serve messages that have come in, queues that have failed, doorbells."""
         if "receive" in seen:
             await self._receive()
         if "completion" in seen:
@@ -159,7 +170,7 @@ class WorkQueueProgram(FirmwareProgram[WorkQueueConfig]):
         return seen
 
     async def _came(self, *sources: str) -> set[str]:
-        """Which of these events have come; they are cleared."""
+        """The events of these that have come; they are cleared."""
         processor = self.processor
         async with processor.step("look"):
             status = await processor.read("ISR")
@@ -175,8 +186,10 @@ class WorkQueueProgram(FirmwareProgram[WorkQueueConfig]):
         return self._queues[key]
 
     async def _take_doorbells(self) -> None:
-        """Take all that have been rung, in their order: as many as the card's queue holds, and no more in one go, or a
-        process that never stops ringing would have the firmware for itself."""
+        """Take all doorbells that have been rung, in their order: as many as the card's queue holds.
+
+        It takes no more in one go, or a process that never stops ringing would have the firmware for itself.
+        """
         processor = self.processor
         for _ in range(self.nic.doorbell_queue_entries):
             async with processor.step("look"):
@@ -194,13 +207,15 @@ class WorkQueueProgram(FirmwareProgram[WorkQueueConfig]):
                 await self._set_up()
 
     def _may_send(self, queue: PostedQueue) -> None:
-        """Give a queue that has descriptors to send a turn, behind the others, if it has none yet. (One that is rung
-        while its message is sent has none.)"""
+        """Give a queue that has descriptors to send a turn, behind the others, if it has none yet.
+
+        A queue that is rung while its message is sent has none.
+        """
         if queue.waiting and not queue.receive and queue not in self._ready:
             self._ready.append(queue)
 
     async def _record(self, channel: int) -> ChannelRecord | None:
-        """Inside a step: what the driver has said of a channel."""
+        """Inside a step: the driver's record of a channel."""
         at = self.layout.record(channel)
         return ChannelRecord.unpack([await self.processor.load(at + 4 * i) for i in range(8)])
 
@@ -226,8 +241,10 @@ class WorkQueueProgram(FirmwareProgram[WorkQueueConfig]):
         await self._complete(queue, record, index, descriptor.bytes, status)
 
     async def _send_packet(self, queue: PostedQueue, record: ChannelRecord, index: int, size: int) -> None:
-        """Send what stands in the buffer; take in what comes meanwhile, or two cards that send to each other would wait
-        for ever, and doorbells, or the host's bus would wait for the network."""
+        """Send the packet in the buffer, and meanwhile take in messages and doorbells.
+
+        Otherwise two cards that send to each other would wait for ever, and the host's bus would wait for the network.
+        """
         processor, layout = self.processor, self.layout
         header = Header(
             route=record.route,
@@ -253,7 +270,7 @@ class WorkQueueProgram(FirmwareProgram[WorkQueueConfig]):
                 await self._take_doorbells()
 
     async def _receive(self) -> None:
-        """Take the packet in the buffer to where its channel's next descriptor says."""
+        """Take the packet in the buffer to the place that its channel's next descriptor names."""
         processor, layout = self.processor, self.layout
         # A descriptor that was posted before the message came is not to be missed.
         await self._take_doorbells()
@@ -327,8 +344,9 @@ class WorkQueueProgram(FirmwareProgram[WorkQueueConfig]):
     ) -> CompletionStatus:
         """Move a message's bytes, checked, and with them the next descriptor if it tailgates.
 
-        Only a descriptor whose doorbell has been taken may: it was in memory before its doorbell was rung, so none is
-        read that is half written."""
+        Only a descriptor whose doorbell has been taken may tailgate. It was in memory before its doorbell was rung, so
+        no descriptor is read that is half written.
+        """
         processor = self.processor
         tailgates = self.config.descriptors == "tailgated" and queue.waiting > 0
         async with processor.step("data"):
@@ -345,15 +363,15 @@ class WorkQueueProgram(FirmwareProgram[WorkQueueConfig]):
                 await self._ask_descriptor(queue, record, queue.taken)
         status = await self._ended("list" if tailgates else "data")
         if tailgates and status != CompletionStatus.OK:
-            # Of a list it is the first part's that failed: the message's own, or the descriptor's, which is fetched
-            # again.
+            # A list has the status of its first part that failed: the message's own, or the descriptor's, which is
+            # fetched again.
             queue.staged = None
             async with processor.step("ended"):
                 status = CompletionStatus((await processor.read("ACCESS_STATUS"))["status"])
         return status
 
     async def _ended(self, what: str) -> CompletionStatus:
-        """Wait for the host DMA engine to end what was asked for, and say how it ended."""
+        """Wait for the host DMA engine to end the transfer that was asked for, and return its status."""
         processor = self.processor
         await self._wait("host_dma")
         async with processor.step("ended"):
@@ -391,8 +409,10 @@ class WorkQueueProgram(FirmwareProgram[WorkQueueConfig]):
         self._advance()
 
     async def _until_free(self, name: str) -> None:
-        """Wait until this register, which is busy, is not; take doorbells now and then, and with them what the
-        driver wants: it may be what ends the wait."""
+        """Wait until this register, which is busy, is not.
+
+        Meanwhile take doorbells now and then, and with them the driver's requests: one of them may end the wait.
+        """
         processor, step = self.processor, self._step
         looks = 0
         while True:
@@ -406,8 +426,10 @@ class WorkQueueProgram(FirmwareProgram[WorkQueueConfig]):
         self._step = step
 
     async def _tell_broken(self) -> None:
-        """Completion queues have failed: if the bus was it, say which in the SRAM, and interrupt the driver. An overrun
-        is told in the ring."""
+        """Completion queues have failed: if the bus broke them, name them in the SRAM, and interrupt the driver.
+
+        An overrun is told in the ring.
+        """
         processor = self.processor
         async with processor.step("ended"):
             broken = [
@@ -421,8 +443,10 @@ class WorkQueueProgram(FirmwareProgram[WorkQueueConfig]):
             self._broken = broken
 
     async def _set_up(self) -> None:
-        """Write what the driver asks for into registers, each when the one before is done; then answer. The driver is
-        trusted."""
+        """Write the words that the driver asks for into registers, each when the one before is done; then answer.
+
+        The driver is trusted.
+        """
         processor, at = self.processor, self.layout.mailbox
         async with processor.step("set_up"):
             count, answer = await processor.load(at), await processor.load(at + 4)

@@ -1,4 +1,4 @@
-"""What the work queue program knows of its queues, and what it says of a packet that comes in."""
+"""The work queue program's state of its queues, and its verdict on a packet that comes in."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ __all__ = ["PostedQueue", "describe", "read_header", "refusal"]
 
 
 class PostedQueue:
-    """A work queue as the firmware knows it: descriptors `posted` and `taken`, running counts, and which of them is
-    `staged` in the SRAM, if any is."""
+    """A work queue as the firmware knows it.
+
+    It has running counts of descriptors, `posted` and `taken`, and the one that is `staged` in the SRAM, if any is.
+    """
 
     def __init__(self, channel: int, *, receive: bool) -> None:
         self.channel, self.receive = channel, receive
@@ -27,7 +29,7 @@ class PostedQueue:
 
 
 def read_header(bits: int) -> Header:
-    """A packet's header; one of a kind that there is not is as good as a probe."""
+    """A packet's header. A packet of a kind that there is not is as good as a probe."""
     try:
         return Header.unpack(bits)
     except ValueError:
@@ -35,11 +37,12 @@ def read_header(bits: int) -> Header:
 
 
 def refusal(header: Header, node: int, record: ChannelRecord | None, posted: int) -> str:
-    """Why a packet is dropped at `node`, whose channel has this `record` and `posted` descriptors; an empty text if it
-    is not: `unknown`, `misrouted`, `closed`, `stranger` or `no buffer`.
+    """The reason why a packet is dropped at `node`, whose channel has this `record` and `posted` descriptors.
 
-    The CRC, which is right, says nothing of the way that the packet has come, and the header's flow alone nothing of
-    who has sent it."""
+    It is `unknown`, `misrouted`, `closed`, `stranger` or `no buffer`, or an empty text if the packet is not dropped.
+    The CRC, which is right, says nothing of the way by which the packet has come. The header's flow alone says nothing
+    of its sender.
+    """
     if header.kind is not Kind.DATA:
         return "unknown"
     if header.destination != node:
