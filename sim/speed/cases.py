@@ -46,7 +46,7 @@ class BenchCase:
         return self.model if self.load is None else f"{self.model}@{self.load:g}"
 
     def system(self) -> Any:
-        """The system that it runs on (`experiments.backend.System`)."""
+        """The system that it runs on (`systems.base.SystemConfig`)."""
         if self.load is None:
             from ..experiments.measure.gm_hosts import gm_cluster
 

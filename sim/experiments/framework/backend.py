@@ -34,7 +34,7 @@ class Built(Protocol):
 
 
 class System(Protocol):
-    """A configuration that can be simulated: `ClusterConfig`, `TrafficNetworkConfig`."""
+    """A configuration that can be simulated: a `lanikai.sim.systems.base.SystemConfig`, or what a test has for it."""
 
     def build(self, variant: Variant = "fast", progress: Progress | None = None) -> Any:
         """The system's model (`lanikai.sim.build.model.Model`), from the cache if it was built before."""

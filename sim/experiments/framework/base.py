@@ -1,6 +1,7 @@
 """What an experiment is: a question, parameters, points, a coroutine, results, a plot and published values.
 
-To add one: write a module here with a subclass of `Experiment`, and name it in `registry.py`.
+To add one: write a module in `sim/experiments` with a subclass of `Experiment`, and name it in `registry.py`. One on
+flows of messages is made from `measure/flows_experiment.py`.
 
 An experiment says which system a point runs on and which coroutine runs it; the runner
 (`lanikai.sim.experiments.framework.runner`) builds, runs the points in parallel and compares. Nothing here imports the
