@@ -24,7 +24,7 @@ class Lock:
 
     @property
     def waiting(self) -> int:
-        """How many have asked and not got it yet."""
+        """The number of coroutines that have asked for the lock and not got it yet."""
         return len(self._waiting)
 
     async def acquire(self) -> None:

@@ -28,5 +28,5 @@ until an input changes. A nonblocking assignment comes when all blocks wait, in 
 
 
 def to_rtlil(component: wiring.Component, *, name: str) -> str:
-    """As `to_verilog`, in Yosys's own language, which synthesis reads without a detour."""
+    """The text of `to_verilog` in Yosys's own language, which synthesis reads without a detour."""
     return rtlil.convert(component, name=name, emit_src=False)

@@ -102,7 +102,7 @@ class Network(Config):
 
     @cached_property
     def _distances(self) -> list[dict[int, int]]:
-        """For each node, the links from each router that can reach it to the node's router."""
+        """Numbers of links from each router that can reach a node to the node's router, for each node."""
         adjacent: dict[int, set[int]] = {router: set() for router in range(self.routers)}
         for here, there in self.neighbours.items():
             adjacent[here[0]].add(there[0])
@@ -205,7 +205,7 @@ class Network(Config):
 
     @cached_property
     def credit_flits(self) -> list[tuple[int, ...]]:
-        """For each router, the depth of the buffer that each of its ports sends to, flits a VL."""
+        """The depth of the buffer to which each port of each router sends, flits a VL."""
         nodes = set(self.nodes)
         return [
             tuple(

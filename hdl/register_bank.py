@@ -33,7 +33,7 @@ class Name:
     only: tuple[str, tuple[int, ...]] | None = None
 
     def count(self, config: NicConfig) -> int:
-        """How many of them a card has; 0 if it does not look."""
+        """The number of these things on a card; 0 if the card does not look at the name."""
         return config.link.vls if self.things == "link.vls" else int(getattr(config, self.things))
 
 

@@ -13,7 +13,7 @@ __all__ = ["LaneRoundRobin"]
 
 
 class LaneRoundRobin(wiring.Component):
-    """For each of `lanes` resources, a `RoundRobinArbiter` of `size` requesters; every grant is used.
+    """A `RoundRobinArbiter` of `size` requesters for each of `lanes` resources; every grant is used.
 
     Members, arrays of `size` vectors of `lanes` bits, bit l for lane l:
 

@@ -55,7 +55,7 @@ class FcfsVlArbiter(VlArbiter):
         older = {(u, v): Signal(name=f"older_{u}_{v}", init=1) for v in range(vls) for u in range(v)}
         before = {(u, v): Signal(name=f"before_{u}_{v}") for v in range(vls) for u in range(v)}
         for (u, v), order in before.items():
-            # Who has just come stands behind who was there.
+            # A VL that has just come stands behind those that were there.
             m.d.comb += order.eq((older[u, v] & waiting[u]) | ~waiting[v])
         for v in range(vls):
             ahead = [requests[u] & before[u, v] for u in range(v)]

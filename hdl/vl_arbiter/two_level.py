@@ -178,7 +178,7 @@ class TwoLevelArbiter(VlArbiter):
             table.ready.eq(tables.table.ready),
         ]
 
-        # Who may go, by level: 0 low, 1 high.
+        # The VLs that may go, by level: 0 low, 1 high.
         wants, has_share, last_unit, whole, fresh, turn = (
             [
                 Signal(vls, name=f"{name}_{level}", init=everyone if name == "fresh" else 0)

@@ -26,7 +26,7 @@ CRC_BITS = 32
 
 
 def route_masks(link: LinkConfig) -> list[int]:
-    """For each header flit the bits that count for the CRC: all but the route, which routers consume."""
+    """The bits of each header flit that count for the CRC: all but the route, which routers consume."""
     route = HEADER_LAYOUT["route"]
     counted = (1 << HEADER_BITS) - 1 & ~((1 << route.width) - 1 << route.offset)
     return [counted >> i * link.flit_bits & (1 << link.flit_bits) - 1 for i in range(link.header_flits)]
@@ -34,8 +34,9 @@ def route_masks(link: LinkConfig) -> list[int]:
 
 @cache
 def tables(bits: int) -> list[list[int]]:
-    """For each 4 bits of the input, low ones first, the number that each of their 16 values adds (XOR) to the CRC.
+    """The number that each value of 4 bits of the input adds (XOR) to the CRC.
 
+    The result has a table of 16 for each 4 bits, low bits first.
     The input is `bits` (32 or more) of data with the CRC so far XORed onto its first 32.
     """
     columns = []

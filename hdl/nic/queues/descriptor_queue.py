@@ -113,7 +113,7 @@ class DescriptorQueue(wiring.Component):
         ]
         head = Cat(Value.cast(self.head), self.head_more)
         if self._registered:
-            # What is pushed now is the next head if nothing else is there.
+            # The descriptor that is pushed now is the next head if nothing else is there.
             alone = (self.level == 0) | ((self.level == 1) & popped)
             with m.If(popped | alone):
                 m.d.sync += head.eq(Mux(alone, write.data, read.data))
