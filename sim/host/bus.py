@@ -1,4 +1,4 @@
-"""What host software stands on: one host's memory and its I/O bus to its NIC, as a protocol.
+"""The ground of host software: one host's memory and its I/O bus to its NIC, as a protocol.
 
 `lanikai.sim.systems.cluster` provides it over the simulated PCI bus; host software knows no simulator.
 """
@@ -22,20 +22,19 @@ class Watch(Protocol):
     """Wakes host software when the NIC has written into a range of host memory."""
 
     async def wait(self, look: Callable[[], int | None] | None = None, *, after_cycles: int = 0) -> Any:
-        """Return once a DMA write burst into the range has ended since the last `wait` (or since the watch
-        was made); at once if one has.
+        """Return once a DMA write burst into the range has ended since the last `wait` (or since the watch was made);
+        at once if one has.
 
-        With `look`: so many cycles after that it is called; if it gives None, wait for the next burst, else
-        return the cycles later that it gives. All that is one wake-up.
+        With `look`: it is called so many cycles after that. If it gives None, wait for the next burst; else return the
+        cycles later that it gives. All that is one wake-up.
         """
 
     def touch(self) -> None:
-        """Other software of this host has written into the range: as a burst that has ended."""
+        """Note that other software of this host has written into the range: this is as a burst that has ended."""
 
 
 class HostBus(Scheduler, Protocol):
-    """One host: `memory` (bytes, shared with the simulation), programmed I/O to its NIC, watches on
-    memory."""
+    """One host: `memory` (bytes, shared with the simulation), programmed I/O to its NIC, watches on memory."""
 
     @property
     def node(self) -> int:

@@ -10,8 +10,8 @@ __all__ = ["whole"]
 
 
 def whole(name: str, value: object) -> int:
-    """An argument as a whole number: `int`, or what stands for one, as NumPy's integers do. Raises ArgumentTypeError
-    for anything else, truth values among them, naming the argument."""
+    """An argument as a whole number: `int`, or a type that stands for one, as NumPy's integers do. Raises
+    ArgumentTypeError for anything else, truth values among them, naming the argument."""
     if not isinstance(value, bool):
         try:
             return index(value)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What host software costs: parameters of the machines at both ends."""
+"""The costs of host software: parameters of the machines at both ends."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["HostConfig", "KitConfig", "cycles"]
 class HostConfig(Config):
     """A host with a 300 MHz Pentium II (gulati-thesis-2001 5.1).
 
-    The documents give no break-up of GM's host overhead, only that GM has "low CPU overhead" (4.1). The times
-    are instruction counts at one instruction a cycle: the library's path of a call is of the order of a
-    hundred instructions. Writes into the NIC's window take their time on the simulated bus, beside these.
+    The documents give no break-up of GM's host overhead, only that GM has "low CPU overhead" (4.1). The times are
+    instruction counts at one instruction a cycle. The library's path of a call is of the order of a hundred
+    instructions. Writes into the NIC's window take their time on the simulated bus, beside these.
     """
 
     send_ns: int = Field(
@@ -38,12 +38,17 @@ class HostConfig(Config):
 
 
 class KitConfig(Config):
-    """What the calls of the host kit cost, on the machine of `HostConfig`, a 300 MHz Pentium II.
+    """The costs of the host kit's calls, on the machine of `HostConfig`, a 300 MHz Pentium II.
 
-    No document has these numbers. What runs in the process is counted in instructions, one a cycle, as in `HostConfig`.
-    What enters the kernel is an assumption of the order of what is known of systems of that time: a system call 1 us,
-    an interrupt with its handler 5 us, a switch to another process 5 us. nagar-thesis-2001 only calls registering
-    memory "a costly system call" (4.1.2). Accesses to the card take their time on the simulated bus, beside these.
+    No document has these numbers. Work in the process is counted in instructions, one a cycle, as in `HostConfig`. The
+    costs of entering the kernel are an assumption, of the order of those of systems of that time:
+
+    - a system call: 1 us;
+    - an interrupt with its handler: 5 us;
+    - a switch to another process: 5 us.
+
+    nagar-thesis-2001 only calls registering memory "a costly system call" (4.1.2). Accesses to the card take their time
+    on the simulated bus, beside these.
     """
 
     post_ns: int = Field(

@@ -1,4 +1,5 @@
-"""A host interface: the protocol of what host programs use a card through. `interfaces` has those that there are."""
+"""A host interface: the protocol of the ways in which host programs use a card. `interfaces` has those that there
+are."""
 
 from __future__ import annotations
 
@@ -15,12 +16,13 @@ __all__ = ["HostInterface"]
 
 
 class HostInterface(ABC):
-    """How the library of one kind is started. A subclass is one file, and one line in `INTERFACES`.
+    """The start of the library of one kind. A subclass is one file, and one line in `INTERFACES`.
 
-    - `speaks`: what it and the card's firmware agree on; it runs with every program whose `speaks` is the same.
-    - `Costs`: the class of what the calls of its library cost.
+    - `speaks`: the protocol that it and the card's firmware agree on. It runs with every program whose `speaks` is the
+      same.
+    - `Costs`: the class of the costs of its library's calls.
 
-    What it needs of the card beside that, the library's constructor checks. All methods are of the class.
+    The library's constructor checks its other needs of the card. All methods are of the class.
     """
 
     speaks: ClassVar[str]
@@ -31,7 +33,7 @@ class HostInterface(ABC):
     def on_node(
         cls, bus: HostBus, *, nic: NicConfig, routes: Mapping[int, int], config: Any, costs: Config | None
     ) -> Any:
-        """Start the library on a node, whose firmware has been started with `config`; the library.
+        """Start the library on a node, whose firmware has been started with `config`. Returns the library.
 
         `routes`: node -> source route, of every node that can be reached. `costs`: of class `Costs`, None for its
         defaults. Raises ConfigError for a card that lacks something.
@@ -44,13 +46,13 @@ class HostInterface(ABC):
 
     @classmethod
     async def open(cls, libraries: Sequence[Any], nodes: Sequence[int], **settings: Any) -> list[Any]:
-        """Prepare for a host program on each of `nodes`; what it is given, in their order: by default the node's
-        library. Raises TypeError for settings that it does not have."""
+        """Prepare for a host program on each of `nodes`. Returns the object for each program, in their order: by
+        default the node's library. Raises TypeError for settings that it does not have."""
         if settings:
             raise TypeError(f"{cls.__name__} has no settings: {', '.join(settings)}")
         return [libraries[node] for node in nodes]
 
     @classmethod
     def observed_program(cls, opened: Any) -> Sequence[Observed]:
-        """Parts of one of those that `open` returned that the watchdog looks at, beside the libraries."""
+        """Parts of one of the objects that `open` returned that the watchdog looks at, beside the libraries."""
         return ()

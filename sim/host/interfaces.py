@@ -17,7 +17,7 @@ INTERFACES: Mapping[str, type[HostInterface]] = {
     "kit": KitInterface,
     "mpi": MpiInterface,
 }
-"""Name -> class."""
+"""The classes, by name."""
 
 
 def find_interface(name: str) -> type[HostInterface]:

@@ -1,4 +1,4 @@
-"""DMA-able memory of a host: pages handed out and taken back, and what may be done with them."""
+"""DMA-able memory of a host: pages handed out and taken back, and the uses of them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ PAGE_BYTES = 4096
 
 @dataclass(frozen=True, eq=False)
 class Buffer:
-    """Memory of a host: `start` address, `length` in bytes; `data` are the very bytes that DMA reads and
-    writes."""
+    """Memory of a host: `start` address, `length` in bytes. `data` are the very bytes that DMA reads and writes."""
 
     start: int
     length: int
@@ -58,8 +57,7 @@ class Buffer:
 
 
 class PageAllocator:
-    """Hands out runs of pages of `memory`, first fit. Page 0 stays unused, so that no buffer is at address
-    0."""
+    """Hands out runs of pages of `memory`, first fit. Page 0 stays unused, so that no buffer is at address 0."""
 
     def __init__(self, memory: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
         self._memory = memory

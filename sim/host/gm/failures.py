@@ -1,4 +1,4 @@
-"""Why a message or a command failed, in words: the errors of statuses."""
+"""The reasons why a message or a command failed, in words: the errors of statuses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["failure"]
 
 
 def failure(status: Status, what: str, *, node: int, port: int, nic: NicConfig, gm: GmConfig) -> GmError:
-    """The error of a status: of `what`, for `port` of `node`."""
+    """The error of a status, for `what`, which went to `port` of `node`."""
     kind, reason = {
         Status.CLOSED_PORT: (ClosedPortError, f"port {port} of node {node} is not open"),
         Status.UNKNOWN_PORT: (UnknownPortError, f"node {node} has no port {port}"),

@@ -1,5 +1,4 @@
-"""The GM library of one host: nodes, ports, flows (gulati-thesis-2001 4.1, 4.2.1). `GmPort` has the calls of
-a port."""
+"""The GM library of one host: nodes, ports, flows (gulati-thesis-2001 4.1, 4.2.1). `GmPort` has the calls of a port."""
 
 from __future__ import annotations
 
@@ -31,10 +30,14 @@ FlowName = tuple[int, int, int, int]
 
 
 class Gm:
-    """GM on one host: `bus` to its NIC, `nodes` that can be reached; the configurations that the NIC and its
-    firmware were started with. `host` has the costs of calls. `advanced_cycle`: when the host last took an event
-    (the end of a send, a message, the answer to a command). Raises ConfigError if the card is too small for
-    GM."""
+    """GM on one host. Raises ConfigError if the card is too small for GM.
+
+    - `bus`: the bus to its NIC.
+    - `nodes`: nodes that can be reached.
+    - `nic`, `gm`: the configurations that the NIC and its firmware were started with.
+    - `host`: the costs of calls.
+    - `advanced_cycle`: when the host last took an event (the end of a send, a message, the answer to a command).
+    """
 
     def __init__(
         self,
@@ -58,10 +61,10 @@ class Gm:
         self._died: list[Callable[[int], None]] = []
         self._dead: set[int] = set()
         self.records: dict[str, Any] = {}
-        """What processes of this host leave with the driver, by name: it lives as long as the card's state does, which
-        outlives the processes."""
+        """Records that processes of this host leave with the driver, by name. They live as long as the card's state
+        does, which outlives the processes."""
         self.advanced_cycle = 0
-        # What has been posted to each port since the firmware started: it outlives closing and opening.
+        # Counts of posts to each port since the firmware started: they outlive closing and opening.
         self.counts = [Counts() for _ in range(self.gm.ports)]
 
     @property
@@ -80,7 +83,7 @@ class Gm:
         return [f"gm library of node {self.node}:", *(f"  {line}" for line in lines)]
 
     def waiting(self) -> list[str]:
-        """What its ports wait for, a few words each."""
+        """The things that its ports wait for, a few words each."""
         return [
             f"node {self.node} port {port.number}: {line}"
             for port in self._ports.values()
@@ -88,9 +91,11 @@ class Gm:
         ]
 
     async def open_port(self, number: int) -> GmPort:
-        """Open a port. Raises UnknownPortError, ClosedPortError if it is not free, MemoryUseError if there is no
-        room for its event ring, ArgumentTypeError, GmError if the NIC refuses; the port can be opened again after any
-        of them."""
+        """Open a port. It can be opened again after any error.
+
+        Raises UnknownPortError, ArgumentTypeError, and GmError if the NIC refuses. Raises ClosedPortError if the port
+        is not free, MemoryUseError if there is no room for its event ring.
+        """
         number = whole("number", number)
         if not 0 <= number < self.gm.ports:
             raise UnknownPortError(f"node {self.node} has no port {number}: 0 to {self.gm.ports - 1}")
@@ -113,18 +118,25 @@ class Gm:
         return port
 
     def when_closed(self, callback: Callable[[int], None]) -> None:
-        """Have `callback` called with a port's number whenever a port has been closed: by its program, or by the
-        driver, which closes the ports of a program that has died."""
+        """Have `callback` called with a port's number whenever a port has been closed.
+
+        It is closed by its program, or by the driver, which closes the ports of a program that has died.
+        """
         self._closed.append(callback)
 
     def when_node_died(self, callback: Callable[[int], None]) -> None:
         """Have `callback` called with a node's number when it is found dead: by a message that failed with
-        NodeDeadError, or by `node_died`. Once, until something of it has been heard again."""
+        NodeDeadError, or by `node_died`.
+
+        This happens once, until something of the node has been heard again.
+        """
         self._died.append(callback)
 
     async def node_died(self, node: int) -> None:
-        """Declare a node dead, for who knows it otherwise: messages to it fail with NodeDeadError, and receive tokens
-        that messages of it hold are free. Raises UnknownNodeError, ArgumentTypeError."""
+        """Declare a node dead, for a caller who knows it otherwise. Raises UnknownNodeError, ArgumentTypeError.
+
+        Messages to it fail with NodeDeadError, and receive tokens that messages of it hold are free.
+        """
         node = whole("node", node)
         self._check_node(node)
         self.found_dead(node)
@@ -133,14 +145,14 @@ class Gm:
                 await port.node_died(node)
 
     def found_dead(self, node: int) -> None:
-        """A message failed, as its node is dead."""
+        """Note that a message failed, as its node is dead."""
         if node not in self._dead:
             self._dead.add(node)
             for callback in self._died:
                 callback(node)
 
     def found_alive(self, node: int) -> None:
-        """A node has taken a message, or sent one."""
+        """Note that a node has taken a message, or sent one."""
         self._dead.discard(node)
 
     async def spend(self, nanoseconds: int) -> None:
@@ -179,11 +191,12 @@ class Gm:
         return any(port.provides(buffer) for port in self._ports.values())
 
     def remember(self, port: int, node: int, target: int, priority: int) -> None:
-        """The NIC is about to be told of a flow that `check_target` has let pass: it has a place there now."""
+        """Note that the NIC is about to be told of a flow that `check_target` has let pass: it has a place there
+        now."""
         self._flows.add((port, node, target, priority))
 
     def check_idt(self, ticks: int, least_bytes: int | None = None) -> None:
-        """Raises IdtRangeError."""
+        """Check an IDT. Raises IdtRangeError."""
         if not self.gm.rate_controlled:
             raise IdtRangeError(f"node {self.node} runs the unmodified control program: it has no IDT to set")
         if not 0 <= ticks <= self.nic.max_idt_ticks:
@@ -199,7 +212,7 @@ class Gm:
             raise IdtRangeError(f"least_bytes = {least_bytes}: 1 to {self.nic.mtu_bytes}")
 
     def forget(self, port: int) -> None:
-        """A port is closed: its flows' places are free."""
+        """Free the places of a port's flows: it is closed."""
         del self._ports[port]
         self._flows = {flow for flow in self._flows if flow[0] != port}
         for callback in self._closed:

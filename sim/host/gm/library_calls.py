@@ -44,16 +44,16 @@ class LibraryCalls(Protocol):
         """Refuse an IDT that cannot be."""
 
     def remember(self, port: int, node: int, target: int, priority: int) -> None:
-        """The NIC is about to be told of a flow."""
+        """Note that the NIC is about to be told of a flow."""
 
     def forget(self, port: int) -> None:
-        """A port is closed."""
+        """Note that a port is closed."""
 
     def providing(self, buffer: Buffer) -> bool:
         """Whether some port has been given some of these bytes to receive in."""
 
     def found_dead(self, node: int) -> None:
-        """A message failed, as its node is dead."""
+        """Note that a message failed, as its node is dead."""
 
     def found_alive(self, node: int) -> None:
-        """A node has taken a message, or sent one."""
+        """Note that a node has taken a message, or sent one."""

@@ -1,4 +1,4 @@
-"""The memory of a GM port: what its messages may use, and what others may write and read."""
+"""The memory of a GM port: that which its messages may use, and that which others may write and read."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class PortMemory:
         self._regions.append(buffer)
 
     async def deregister(self, buffer: Buffer) -> None:
-        """Take that back. Raises UnregisteredMemoryError, or MemoryUseError while a message or a token uses
-        it."""
+        """Take a buffer back from this port's messages. Raises UnregisteredMemoryError, or MemoryUseError while a
+        message or a token uses it."""
         self._check_open()
         self._check_buffer(buffer)
         if buffer not in self._regions:
@@ -78,9 +78,11 @@ class PortMemory:
             raise
 
     async def expose(self, buffer: Buffer) -> RemoteBuffer:
-        """Let all ports write a registered buffer by `put` and read it by `get`, which need what this returns; the card
-        holds them to its bounds. Raises ClosedPortError, UnregisteredMemoryError, MemoryUseError (exposed already),
-        ArgumentTypeError."""
+        """Let all ports write a registered buffer by `put` and read it by `get`, which need the value returned.
+
+        The card holds them to its bounds. Raises ClosedPortError, UnregisteredMemoryError, MemoryUseError (exposed
+        already), ArgumentTypeError.
+        """
         self._check_open()
         self._check_buffer(buffer)
         self._check_registered(buffer.start, buffer.length)
@@ -94,8 +96,8 @@ class PortMemory:
         return remote
 
     async def hide(self, remote: RemoteBuffer) -> None:
-        """Take that back: what is being written there fails. Raises ClosedPortError, MemoryUseError if this port has
-        not exposed it, ArgumentTypeError."""
+        """Take exposed memory back: writes there that are under way fail. Raises ClosedPortError, MemoryUseError if
+        this port has not exposed it, ArgumentTypeError."""
         self._check_open()
         self._check_remote(remote)
         if remote not in self._exposed:

@@ -1,4 +1,4 @@
-"""What a GM port gives its caller: messages that arrived, handles of messages on their way."""
+"""The objects that a GM port gives its caller: messages that arrived, handles of messages on their way."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ __all__ = ["Received", "RemoteBuffer", "SendCallback", "SendHandle"]
 
 @dataclass(frozen=True)
 class Received:
-    """A message that has arrived: its first `length` bytes stand in `buffer`; it came from `port` of `node`
-    at `priority`;
-    `cycle`: when the host saw it."""
+    """A message that has arrived: its first `length` bytes stand in `buffer`. It came from `port` of `node` at
+    `priority`. `cycle`: when the host saw it."""
 
     buffer: Buffer
     length: int
@@ -44,8 +43,13 @@ class RemoteBuffer:
 
 
 class SendHandle:
-    """A message on its way: `done` once it is acknowledged or has failed; then `status` says how, and `error` why,
-    None if it arrived. `sent_cycle`, `done_cycle`: when the call began, when the host saw the end."""
+    """A message on its way.
+
+    - `done`: it is acknowledged or has failed.
+    - `status`: then says how it ended.
+    - `error`: then says why it failed, None if it arrived.
+    - `sent_cycle`, `done_cycle`: when the call began, when the host saw the end.
+    """
 
     def __init__(self, description: str, finished: Flag, cycle: int, callback: SendCallback | None) -> None:
         self.description = description
@@ -68,7 +72,7 @@ class SendHandle:
             raise self.error
 
     def finish(self, error: GmError | None, cycle: int, status: Status = Status.OK) -> None:
-        """The event has come."""
+        """Note that the event has come."""
         self.error, self.done_cycle, self.status = error, cycle, status
         self._finished.set()
         if self._callback is not None:
@@ -76,4 +80,4 @@ class SendHandle:
 
 
 SendCallback = Callable[[SendHandle], None]
-"""Called with the handle when a message has ended."""
+"""A function that is called with the handle when a message has ended."""

@@ -30,10 +30,10 @@ __all__ = ["GmPort"]
 
 
 class GmPort(PortSends):
-    """An open port of a host; made by `Gm.open_port`. Calls of one port follow one another, as from one
-    thread: two that are made at once are served in the order of their making.
+    """An open port of a host; made by `Gm.open_port`.
 
-    `send_tokens`, `receive_tokens`: how many are free.
+    Calls of one port follow one another, as from one thread: two that are made at once are served in the order of their
+    making. `send_tokens`, `receive_tokens`: how many are free.
     """
 
     def __init__(self, gm: LibraryCalls, number: int) -> None:
@@ -75,7 +75,7 @@ class GmPort(PortSends):
         ]
 
     def waiting(self) -> list[str]:
-        """What it waits for, a few words each."""
+        """The things that it waits for, a few words each."""
         lines = [
             f"sends {s.handle.description}, since cycle {s.handle.sent_cycle}" for s in self._sends.values()
         ]
@@ -86,7 +86,7 @@ class GmPort(PortSends):
         return lines
 
     async def node_died(self, node: int) -> None:
-        """This port's part of `Gm.node_died`: its own messages end, and nobody is told of the node."""
+        """Do this port's part of `Gm.node_died`: its own messages end, and nobody is told of the node."""
         self._declared.append(node)
         try:
             await self._command(Operation.NODE_DIED, node)
@@ -100,11 +100,14 @@ class GmPort(PortSends):
     async def provide_receive_buffer(
         self, buffer: Buffer, length: int | None = None, priority: int = 0, size: int | None = None
     ) -> None:
-        """Give a registered buffer's first `length` bytes (all, by default) for one message of a priority, and of a
-        `size`, if it is given: 2^size - 8 bytes must fit. Without one, for a message that is sent without one.
-        Buffers are used in the order of giving. Raises ClosedPortError, UnregisteredMemoryError,
-        MemoryUseError (address, longer than the buffer, another host's, or given already), NoTokensError, ValueError,
-        ArgumentTypeError."""
+        """Give a registered buffer's first `length` bytes (all, by default) for one message of a priority.
+
+        The message is of a `size`, if it is given: 2^size - 8 bytes must fit. Otherwise it is one that is sent without
+        a size. Buffers are used in the order of giving.
+
+        Raises ClosedPortError, NoTokensError, ValueError, ArgumentTypeError. Raises MemoryUseError for an address, a
+        length beyond the buffer, another host's buffer, or one given already.
+        """
         self._check_open()
         self._check_buffer(buffer)
         length = buffer.length if length is None else whole("length", length)
@@ -142,7 +145,7 @@ class GmPort(PortSends):
             await self._post(place, descriptor.words(), self._gm.host.receive_buffer_ns)
 
     async def receive(self) -> Received:
-        """The next message; waits for it. Messages of a flow come in the order of their sending. Raises
+        """Wait for the next message, and return it. Messages of a flow come in the order of their sending. Raises
         ClosedPortError if the port is, or gets, closed."""
         while not self._received:
             self._check_open()
@@ -165,13 +168,16 @@ class GmPort(PortSends):
     async def set_idt(
         self, *, node: int, port: int, priority: int = 0, ticks: int, least_bytes: int | None = None
     ) -> None:
-        """Set the inter-packet dispatch time of this port's flow to `port` of `node`, in ticks of the NIC's
-        RTC; 0: not regulated.
+        """Set the inter-packet dispatch time of this port's flow to `port` of `node`, in ticks of the NIC's RTC; 0: not
+        regulated.
 
-        With `GmConfig.charge` = "packets" a packet takes an IDT; with "bytes" it takes the part of it that its bytes
-        are of `NicConfig.charge_unit_bytes`, and as many as `least_bytes` (1 if it is not given) if it has fewer: so
-        many packets of a flow a second there are at most. Raises IdtRangeError, UnknownNodeError, UnknownPortError,
-        TooManyFlowsError, ClosedPortError, ArgumentTypeError."""
+        - `GmConfig.charge` = "packets": a packet takes an IDT.
+        - "bytes": a packet takes as large a part of it as its bytes are of `NicConfig.charge_unit_bytes`. One with
+          fewer bytes than `least_bytes` (1 if it is not given) is charged for so many. This bounds the packets of a
+          flow a second.
+
+        Raises IdtRangeError, UnknownNodeError, UnknownPortError, TooManyFlowsError, ClosedPortError, ArgumentTypeError.
+        """
         self._check_open()
         node, port, priority = whole("node", node), whole("port", port), whole("priority", priority)
         ticks = whole("ticks", ticks)
@@ -183,9 +189,12 @@ class GmPort(PortSends):
         await self._command(Operation.SET_IDT, target, ticks, least_bytes or 0)
 
     async def close(self, timeout_ticks: int | None = None) -> None:
-        """Wait until all sends have ended, but for `timeout_ticks` of the NIC's RTC at most (`GmConfig.close_ticks` by
-        default; 0: not at all), abort those that have not, and close. So it returns that time later, and a command's
-        time for each message aborted. Buffers that were provided and not used are the caller's again."""
+        """Wait until all sends have ended, abort those that have not in time, and close.
+
+        The wait lasts for `timeout_ticks` of the NIC's RTC at most (`GmConfig.close_ticks` by default; 0: not at all).
+        So the call returns that time later, and a command's time for each message aborted. Buffers that were provided
+        and not used are the caller's again.
+        """
         self._check_open()
         ticks = self._gm.gm.close_ticks if timeout_ticks is None else whole("timeout_ticks", timeout_ticks)
         if ticks < 0:
@@ -203,7 +212,7 @@ class GmPort(PortSends):
         self._gm.forget(self.number)
 
     async def _end_wait(self, ticks: int) -> None:
-        """Let `close` wait no longer."""
+        """End the wait of `close`."""
         await self._bus.sleep(max(1, int(ticks * self._gm.nic.tick_cycles)))
         self._idle.set()
 
@@ -241,7 +250,7 @@ class GmPort(PortSends):
         await self._bus.write_all(writes, after_cycles=self._gm.cycles(nanoseconds))
 
     async def _watch_events(self) -> None:
-        """The poll loop over the event ring, asleep while nothing is written there."""
+        """Run the poll loop over the event ring, asleep while nothing is written there."""
         watch = self._bus.watch(self._ring.start, self._ring.length)
         words = self._ring.data.view("<u4").reshape(-1, EVENT_BYTES // 4)
         poll_cycles, event_cycles = (

@@ -31,7 +31,7 @@ class _Send:
 
 
 class PortSends(PortMemory):
-    """What a port sends; the part of `GmPort` that has to do with it. `send_tokens`: how many are free."""
+    """The sends of a port; the part of `GmPort` that has to do with them. `send_tokens`: how many are free."""
 
     def __init__(self, gm: LibraryCalls, number: int) -> None:
         super().__init__(gm, number)
@@ -61,11 +61,13 @@ class PortSends(PortMemory):
         """Send `length` bytes (all, by default) from `offset` of a registered buffer to `port` of `node`: to its
         receive buffers of `size`, or to those without a size.
 
-        Returns when the NIC has been told; the handle tells how it ends, and `callback` is called with it
-        then: once, after `GmConfig.send_tries` or `send_timeout_ticks` at the latest, counted from when it is the
-        first of its flow. The bytes must not change before. Raises, before anything moves: ClosedPortError,
-        UnknownNodeError, UnknownPortError, UnregisteredMemoryError, MemoryUseError (offset, size, another host's
-        buffer), MessageTooLongError (for its size), TooManyFlowsError, NoTokensError, ArgumentTypeError.
+        Returns when the NIC has been told. The handle tells how the message ends, and `callback` is called with it
+        then, once. The end comes after `GmConfig.send_tries` or `send_timeout_ticks` at the latest, counted from when
+        the message is the first of its flow. The bytes must not change before.
+
+        Raises, before anything moves: ClosedPortError, UnknownNodeError, UnknownPortError, UnregisteredMemoryError,
+        MemoryUseError (offset, size, another host's buffer), MessageTooLongError (for its size), TooManyFlowsError,
+        NoTokensError, ArgumentTypeError.
         """
         opening = None
         if size is not None:
@@ -89,9 +91,12 @@ class PortSends(PortMemory):
         callback: SendCallback | None = None,
     ) -> SendHandle:
         """Write `length` bytes (all, by default) from `offset` of a registered buffer to `remote_offset` of exposed
-        memory, without a receive token. Its port is not told; a message that is sent behind it comes after it. Raises
-        as `send` does; MemoryUseError, too, if they do not fit there. The card there has the last word: then the
-        handle has the error."""
+        memory.
+
+        It takes no receive token. The memory's port is not told; a message that is sent behind it comes after it.
+        Raises as `send` does; MemoryUseError, too, if the bytes do not fit there. The card there has the last word:
+        then the handle has the error.
+        """
         part = self._part(buffer, length, offset)
         address = self._place(remote, part.length, remote_offset)
         opening = Opening(purpose=Purpose.PUT, length=part.length, address=address)
@@ -109,9 +114,12 @@ class PortSends(PortMemory):
         priority: int = 0,
         callback: SendCallback | None = None,
     ) -> SendHandle:
-        """Read `length` bytes (as many as fit, by default) from `remote_offset` of exposed memory to `offset` of a
-        registered buffer, without a token there: the handle is done when they have come. They come as a flow of that
-        port to this one, at its IDT. Raises as `put` does."""
+        """Read `length` bytes from `remote_offset` of exposed memory to `offset` of a registered buffer, without a
+        token there.
+
+        `length` is as many as fit, by default. The handle is done when the bytes have come. They come as a flow of that
+        port to this one, at its IDT. Raises as `put` does.
+        """
         part = self._part(buffer, length, offset)
         address = self._place(remote, part.length, remote_offset)
         opening = Opening(purpose=Purpose.GET, length=part.length, address=address)
@@ -189,9 +197,11 @@ class PortSends(PortMemory):
         return handle
 
     async def abort(self, handle: SendHandle) -> None:
-        """Give up a message of this port that has not ended: it fails with AbortedError, though it may arrive. Returns
-        when it has ended, and changes nothing if it has already. Raises ClosedPortError, GmError for a message of
-        another port."""
+        """Give up a message of this port that has not ended: it fails with AbortedError, though it may arrive.
+
+        Returns when it has ended, and changes nothing if it has already. Raises ClosedPortError, and GmError for a
+        message of another port.
+        """
         self._check_open()
         if not isinstance(handle, SendHandle):
             raise ArgumentTypeError(f"handle: a SendHandle of this port, not {type(handle).__name__}")

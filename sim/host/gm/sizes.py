@@ -8,11 +8,11 @@ from ..errors import MemoryUseError
 __all__ = ["SIZES", "length_for_size", "size_for_length"]
 
 SIZES = range(3, 32)
-"""Sizes that there are."""
+"""The sizes that exist."""
 
 
 def length_for_size(size: int) -> int:
-    """The longest message of a size, bytes. Raises MemoryUseError for a size that there is not, ArgumentTypeError."""
+    """The longest message of a size, bytes. Raises MemoryUseError for a size that does not exist, ArgumentTypeError."""
     if whole("size", size) not in SIZES:
         raise MemoryUseError(
             f"size = {size}: {SIZES[0]} to {SIZES[-1]}, for messages of up to 2^size - 8 bytes"

@@ -14,7 +14,8 @@ from ..memory import PAGE_BYTES, Buffer, PageAllocator
 __all__ = ["AddressSpace", "VirtualBuffer"]
 
 BASE = 0x1000_0000
-"""First virtual address that is handed out: far from what host memory has, so that one is not taken for the other."""
+"""First virtual address that is handed out: far from the addresses of host memory, so that one is not taken for the
+other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +51,11 @@ class VirtualBuffer:
 
 
 class AddressSpace:
-    """Hands out virtual memory of one process, page-aligned. Pages that are neighbours there are none in host memory
-    (they lie the other way round), as in a machine that has been up for some time; so who forgets to translate, or
-    translates only the first page, is found out."""
+    """Hands out virtual memory of one process, page-aligned.
+
+    Neighbouring pages are no neighbours in host memory: they lie the other way round, as in a machine that has been up
+    for some time. So a program that forgets to translate, or translates only the first page, is found out.
+    """
 
     def __init__(self, pages: PageAllocator) -> None:
         self._pages, self._next = pages, BASE
@@ -77,6 +80,6 @@ class AddressSpace:
         return VirtualBuffer(start, length, tuple(frames))
 
     def release(self, buffer: VirtualBuffer) -> None:
-        """Give its pages back; it must not be registered any more. Raises MemoryUseError."""
+        """Give the pages of a buffer back; it must not be registered any more. Raises MemoryUseError."""
         for page in buffer.pages:
             self._pages.release(page)

@@ -20,7 +20,7 @@ MODULUS = 1 << INDEX_BITS
 
 @dataclass(frozen=True)
 class Completion:
-    """An entry: which `descriptor` of which `work_queue` has ended, how (`status`), with how many `bytes`; `cycle`:
+    """An entry: which `descriptor` of which `work_queue` has ended, how (`status`), with how many `bytes`. `cycle`:
     when the process had it."""
 
     work_queue: int
@@ -31,14 +31,16 @@ class Completion:
 
 
 class CompletionQueue:
-    """Completion queue `number` of `entries` (a power of two), whose ring is `ring`, consumed by the process of `page`
-    (nagar-thesis-2001 4.1.2: poll or block; 4.2.2). Made by `Process.completion_queue`, which has the other arguments.
+    """Completion queue `number` of `entries` (a power of two), whose ring is `ring`, consumed by the process of `page`.
 
-    Entries are taken in their order, once each. The card is told how far the consumer has come by one write for half a
-    ring, or before it sleeps: reaping many at once costs no more writes than one. `interrupts`: how often it slept and
-    was woken.
+    Sources: nagar-thesis-2001 4.1.2 (poll or block), 4.2.2. `Process.completion_queue`, which has the other arguments,
+    makes it.
 
-    Raises OverrunError when it comes to the place where entries were lost, and DeadQueueError when there is no entry
+    Entries are taken in their order, once each. The consumer tells the card its place by one write for half a ring, or
+    before it sleeps. So reaping many at once costs no more writes than one. `interrupts`: how often it slept and was
+    woken.
+
+    Raises OverrunError when it comes to the place where entries were lost. Raises DeadQueueError when there is no entry
     and the card has said that it could not write the ring; then only `remake` helps.
     """
 
@@ -65,13 +67,13 @@ class CompletionQueue:
         self.restart()
 
     def restart(self) -> None:
-        """It has been made anew: empty, and its ring zeroes."""
+        """Note that it has been made anew: empty, and its ring zeroes."""
         self.ring.data[:] = 0
         self.index = self._told = 0
         self.dead = False
 
     async def poll(self) -> Completion | None:
-        """The next entry, if there is one: one look. Raises OverrunError."""
+        """Look once for the next entry, and return it if there is one. Raises OverrunError."""
         found = await self.reap(1)
         return found[0] if found else None
 
@@ -114,8 +116,10 @@ class CompletionQueue:
         return found
 
     async def spin(self) -> Completion:
-        """The next entry, looked for in a loop that holds the processor. Asleep in the simulation until something is
-        written; what the loop sees then costs what its first look does. Raises OverrunError."""
+        """Look for the next entry in a loop that holds the processor, and return it. Raises OverrunError.
+
+        In the simulation the loop is asleep until something is written. The find then costs what its first look does.
+        """
         while (found := await self.poll()) is None:
             await self._watch.wait()
         return found
@@ -123,8 +127,9 @@ class CompletionQueue:
     async def wait(self) -> Completion:
         """The next entry; the process sleeps in the kernel if there is none. Raises OverrunError.
 
-        Look; say how far and arm; sleep; look again. An entry that came between the look and the arming raises the
-        interrupt at once, a later one when it is there: so none is missed."""
+        The steps are: look; tell the card the place and arm; sleep; look again. An entry that came between the look and
+        the arming raises the interrupt at once, a later one when it is there. So none is missed.
+        """
         while (found := await self.poll()) is None:
             self._woken.clear()
             await self._driver.spend(self._driver.kit.system_call_ns)
@@ -135,20 +140,22 @@ class CompletionQueue:
         return found
 
     async def remake(self) -> None:
-        """Begin anew, empty, after an overrun or at any time: what is told from now on is seen. What came before and
-        has not been reaped is forgotten; what comes while it is made is dropped and counted by the card. A system call,
-        and words with the card."""
+        """Begin anew, empty, after an overrun or at any time: entries that are told from now on are seen.
+
+        Entries that came before and have not been reaped are forgotten. Entries that come while it is made are dropped
+        and counted by the card. It is a system call, and words with the card.
+        """
         await self._driver.spend(self._driver.kit.system_call_ns)
         await self._driver.make_queue(self)
 
     def die(self) -> None:
-        """The card could not write the ring: whoever waits is woken, and told. Called by the driver."""
+        """Wake whoever waits, with an error: the card could not write the ring. The driver calls this."""
         self.dead = True
         self._watch.touch()
         self._woken.set()
 
     def wake(self) -> None:
-        """The card's interrupt was for this queue: called by the driver."""
+        """Wake whoever waits: the card's interrupt was for this queue. The driver calls this."""
         self._woken.set()
 
     def _there(self) -> bool:

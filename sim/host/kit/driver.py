@@ -24,7 +24,7 @@ from .regions import Regions
 __all__ = ["Driver"]
 
 BOOT_TRIES = 100
-"""Times that the driver rings before it gives the firmware up, `BOOT_CYCLES` apart: the largest card, of 1024 channels
+"""Times that the driver rings before it gives the firmware up, `BOOT_CYCLES` apart. The largest card, of 1024 channels
 and 256 regions, boots in less than a quarter of that."""
 BOOT_CYCLES = 512
 
@@ -32,12 +32,15 @@ BOOT_CYCLES = 512
 class Driver:
     """The driver of one host's card, whose firmware is a `WorkQueueProgram` with the same `config`.
 
-    `routes`: node -> source route of every node that can be reached. `kit`: what calls cost. `pages`: host memory that
-    is not in use. `regions`: registered memory. `may_stall`: owners whose completion queues may stall, which can hold
-    up the whole card: none, until whoever runs the host puts one in (`driver.may_stall.add(process.owner)`).
+    - `routes`: node -> source route of every node that can be reached.
+    - `kit`: the costs of calls.
+    - `pages`: host memory that is not in use.
+    - `regions`: registered memory.
+    - `may_stall`: owners whose completion queues may stall, which can hold up the whole card. It is empty until whoever
+      runs the host puts one in (`driver.may_stall.add(process.owner)`).
 
-    What processes do afterwards, they do by their own pages, without the driver: it is called to set up, and by the
-    card's interrupt. `start` spawns the interrupt's handler. Raises ConfigError as `Layout` does.
+    Processes do their later work by their own pages, without the driver. It is called to set up, and by the card's
+    interrupt. `start` spawns the interrupt's handler. Raises ConfigError as `Layout` does.
     """
 
     def __init__(
@@ -116,8 +119,11 @@ class Driver:
         return self._queues.get(queue.number) is queue
 
     async def make_queue(self, queue: CompletionSetup) -> None:
-        """Make a completion queue on the card, or make it anew: empty. One that is there is switched off first: what
-        the card has collected for it is written then, and nothing later, before its ring is cleared."""
+        """Make a completion queue on the card, or make it anew: empty.
+
+        One that is there is switched off first. The entries that the card has collected for it are written then, and
+        nothing later, before its ring is cleared.
+        """
         setup = {
             "queue": queue.number,
             "entries_log2": queue.entries.bit_length() - 1,
@@ -136,8 +142,11 @@ class Driver:
         )
 
     async def connect(self, channel: ChannelSetup, *, node: int, number: int) -> None:
-        """Tell firmware and card of a channel that sends to channel `number` of `node`, and hears it alone; that card
-        has as many as this one. Raises KitError for a node without a route, and a channel that its card has not."""
+        """Tell firmware and card of a channel that sends to channel `number` of `node`, and hears it alone.
+
+        That card has as many channels as this one. Raises KitError for a node without a route, and for a channel that
+        its card does not have.
+        """
         if node not in self.routes:
             known = ", ".join(map(str, self.routes)) or "none"
             raise KitError(f"node {self.bus.node} has no route to node {node}; it reaches {known}")
@@ -158,8 +167,8 @@ class Driver:
             node=node,
             channel=number,
         ).words()
-        # The word that says that the channel is open comes last, and if it was open goes first: the firmware never
-        # sees half of an old peer and half of a new one.
+        # The word that says that the channel is open comes last, and if it was open goes first. So the firmware
+        # never sees half of an old peer and half of a new one.
         at = self.layout.record(channel.number)
         order = sorted(range(len(record)), key=lambda i: i == ChannelRecord.OPEN_WORD)
         closed = (at + 4 * ChannelRecord.OPEN_WORD, 0)
@@ -169,13 +178,15 @@ class Driver:
         )
 
     async def disconnect(self, channel: ChannelSetup) -> None:
-        """The channel hears nobody any more, and nobody it."""
+        """Disconnect a channel: it hears nobody any more, and nobody hears it."""
         await self.set_up(("DOORBELL_CHANNEL", {"channel": channel.number}))
         await self.bus.write(self.layout.record(channel.number) + 4 * ChannelRecord.OPEN_WORD, 0)
 
     async def _interrupts(self) -> None:
-        """The card's interrupt: which completion queues are awaited and have an entry (reading acknowledges); or, if
-        there is none, that the firmware has something to say: queues that are broken."""
+        """Serve the card's interrupt: which completion queues are awaited and have an entry (reading acknowledges).
+
+        If there is none, the firmware has something to say: queues that are broken.
+        """
         status, armed = HOST_REGISTERS["HOST_ISR"], HOST_REGISTERS["HOST_COMPLETION"]
         await self.bus.write(
             REGISTER_BASE + HOST_REGISTERS["HOST_IMR"].offset,
@@ -196,7 +207,7 @@ class Driver:
                 await self._bury()
 
     async def _bury(self) -> None:
-        """Tell who consumes the queues that the firmware says are broken."""
+        """Tell the consumers of the queues that the firmware says are broken."""
         words = [await self.bus.read(self.layout.broken + 4 * word) for word in range(BROKEN_WORDS)]
         broken = sum(queues << 32 * word for word, queues in enumerate(words))
         for number, queue in self._queues.items():

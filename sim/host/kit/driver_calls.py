@@ -31,13 +31,13 @@ class CompletionSetup(Protocol):
     dead: bool
 
     def restart(self) -> None:
-        """It has been made anew."""
+        """Note that it has been made anew."""
 
     def die(self) -> None:
-        """The card could not write the ring."""
+        """Note that the card could not write the ring."""
 
     def wake(self) -> None:
-        """The card's interrupt was for this queue."""
+        """Note that the card's interrupt was for this queue."""
 
 
 class QueueSetup(Protocol):
@@ -63,11 +63,11 @@ class ChannelSetup(Protocol):
 
     @property
     def send_completions(self) -> CompletionSetup:
-        """Where the ends of what is sent are told."""
+        """The queue that tells the ends of sent messages."""
 
     @property
     def receive_completions(self) -> CompletionSetup:
-        """Where the ends of what is received are told."""
+        """The queue that tells the ends of received messages."""
 
 
 class DriverCalls(Protocol):
@@ -91,4 +91,4 @@ class DriverCalls(Protocol):
         """Tell firmware and card of a channel and its peer."""
 
     async def disconnect(self, channel: ChannelSetup) -> None:
-        """The channel hears nobody any more."""
+        """Disconnect a channel: it hears nobody any more."""

@@ -12,11 +12,11 @@ class KitError(UserError):
 
 
 class RefusedError(KitError):
-    """The card refused a write into the process' page: what it speaks of is not the process'."""
+    """The card refused a write into the process' page: its subject is not the process'."""
 
 
 class ResourceError(KitError):
-    """The card or the host has no more of what was asked for."""
+    """The card or the host has no more of the resource that was asked for."""
 
 
 class QueueFullError(KitError):

@@ -18,8 +18,8 @@ class OwnerPage:
     """The page of owner `owner`: all that its process can do to the card (docs/nic.md).
 
     Every call is one or more writes of a word, which take their time on the simulated bus; a doorbell whose queue is
-    full waits there. `writes` counts them. Raises RefusedError for what is not the owner's, ValueError for a word that
-    does not fit.
+    full waits there. `writes` counts them. Raises RefusedError for things that are not the owner's, ValueError for a
+    word that does not fit.
     """
 
     def __init__(self, bus: HostBus, owner: int) -> None:
@@ -27,14 +27,16 @@ class OwnerPage:
         self.writes = 0
 
     async def ring(self, channel: int, word: int, *, receive: bool = False) -> None:
-        """Ring a channel's send doorbell, or its receive doorbell, with `word` (22 bits, of which a queued doorbell
-        keeps 21, and 20 where both kinds share a queue)."""
+        """Ring a channel's send doorbell, or its receive doorbell, with `word`.
+
+        The word has 22 bits, of which a queued doorbell keeps 21, and 20 where both kinds share a queue.
+        """
         part = PagePart.RECEIVE if receive else PagePart.SEND
         what = f"the {'receive' if receive else 'send'} doorbell of channel {channel}"
         await self._write([(part.offset, _DOORBELL.pack(channel=channel, word=word))], what)
 
     async def consume(self, queue: int, index: int, *, arm: bool = False) -> None:
-        """Say that all entries of completion queue `queue` before running `index` (modulo 2^16) are done with; `arm`:
+        """Say that all entries of completion queue `queue` before running `index` (modulo 2^16) are done with. `arm`:
         interrupt when there is another."""
         word = _CONSUME.pack(queue=queue, index=index, arm=arm)
         await self._write([(PagePart.COMPLETION.offset, word)], f"index {index} of completion queue {queue}")

@@ -1,4 +1,4 @@
-"""What a process has of its card: its page, its memory, its queues and channels."""
+"""A process' parts of its card: its page, its memory, its queues and channels."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["Process"]
 
 
 class Process:
-    """A process on a host, with a page of the card's window of its own: owner `owner`. `await Process.open(driver)`
-    makes one. Its calls here go through the driver; `page`, work queues and completion queues are its own.
+    """A process on a host, with a page of the card's window of its own: owner `owner`.
 
-    Host memory it has from `memory` (`AddressSpace`).
+    `await Process.open(driver)` makes one. Its calls here go through the driver; `page`, work queues and completion
+    queues are its own. It has its host memory from `memory` (`AddressSpace`).
     """
 
     def __init__(self, driver: Driver, owner: int) -> None:
@@ -32,7 +32,7 @@ class Process:
 
     @classmethod
     async def open(cls, driver: Driver) -> Process:
-        """A process with a page of its own. A system call, and with shadow queues words with the card. Raises
+        """A process with a page of its own. It takes a system call, and with shadow queues words with the card. Raises
         ResourceError if the card has no owner left."""
         process = cls(driver, driver.take("owner"))
         await driver.spend(driver.kit.system_call_ns)
@@ -63,11 +63,15 @@ class Process:
     async def completion_queue(
         self, entries: int, *, batch: int = 1, lag_cycles: int = 0, stall: bool = False
     ) -> CompletionQueue:
-        """A completion queue of `entries`, a power of two. The card collects entries until there are `batch`, or the
-        oldest is `lag_cycles` old. With `stall` a full queue holds the card up, all of it, so only a process that the
-        driver trusts may have one (`Driver.may_stall`); without it is overrun. A system call, and words with the card.
+        """A completion queue of `entries`, a power of two. It takes a system call, and words with the card.
+
+        The card collects entries until there are `batch`, or the oldest is `lag_cycles` old. With `stall` a full queue
+        holds the card up, all of it, so only a process that the driver trusts may have one (`Driver.may_stall`).
+        Without `stall` it is overrun.
+
         Raises KitError for a size that the card does not have and for a queue that may not stall, ResourceError,
-        MemoryUseError."""
+        MemoryUseError.
+        """
         driver, least = self._driver, max(2, self._driver.nic.completion_batch)
         most = 1 << (INDEX_BITS - 1)
         if entries & (entries - 1) or not least <= entries <= most:
@@ -92,8 +96,11 @@ class Process:
 
     async def channel(self, send: CompletionQueue, receive: CompletionQueue | None = None) -> Channel:
         """A channel, not connected yet, whose descriptors' ends are told in `send` and `receive` (the same one, by
-        default). A system call. Raises KitError for a completion queue that is not this process', ResourceError if the
-        card has no channel left, or the shadow window no room; MemoryUseError."""
+        default).
+
+        It takes a system call. Raises KitError for a completion queue that is not this process', ResourceError if the
+        card has no channel left, or the shadow window no room; MemoryUseError.
+        """
         driver = self._driver
         for queue in (send, send if receive is None else receive):
             if queue.owner != self.owner or not driver.has_made(queue):

@@ -28,7 +28,7 @@ class Region:
 
     @property
     def tag(self) -> int:
-        """What a descriptor says of it."""
+        """The word by which a descriptor names it."""
         return self.key << 8 | self.number
 
 
@@ -36,10 +36,12 @@ class Regions:
     """The driver's share in registered memory (nagar-thesis-2001 4.1.2: `VipRegisterMemory`; 4.2.1).
 
     A region has a page table in host memory, made when it is registered: its pages are pinned, so entries never change.
-    A number that is used again gets another key, and what the card has cached of its pages is forgotten: a tag of
-    before is refused. No process is ever given a tag twice, so an old one is never good again for as long as its owner
-    lives, and for another owner it never was. The bound: a process registers memory `regions` x 2^`KEY_BITS` times at
-    most (64 regions: 16,384 times); who registers for every message is to keep its regions instead.
+    A number that is used again gets another key, and the card forgets its cached entries of the pages: a tag of before
+    is refused. No process is ever given a tag twice. So an old tag is never good again for as long as its owner lives,
+    and for another owner it never was.
+
+    The bound: a process registers memory `regions` x 2^`KEY_BITS` times at most (64 regions: 16,384 times). A program
+    that registers for every message is to keep its regions instead.
     """
 
     def __init__(self, driver: DriverCalls) -> None:
@@ -50,9 +52,12 @@ class Regions:
         self._tables: dict[int, tuple[Region, Buffer]] = {}
 
     async def register(self, owner: int, buffer: VirtualBuffer, *, writable: bool = True) -> Region:
-        """Pin a buffer and tell the card. Costs a system call, `register_ns`, `register_page_ns` a page, and the words
-        with the card. Raises ResourceError if the card has no region left, or this process none whose tag it has never
-        had; MemoryUseError if the host has no memory for the page table."""
+        """Pin a buffer and tell the card. It costs a system call, `register_ns`, `register_page_ns` a page, and the
+        words with the card.
+
+        Raises ResourceError if the card has no region left, or this process none whose tag it has never had. Raises
+        MemoryUseError if the host has no memory for the page table.
+        """
         driver, kit = self._driver, self._driver.kit
         if not self._free:
             raise ResourceError(

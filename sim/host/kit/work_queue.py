@@ -27,8 +27,8 @@ _STATUS = Fields(STATUS_LAYOUT)
 class WorkQueue:
     """Descriptors of a channel in host memory, `ring`, mapped into the process of `page` (nagar-thesis-2001 4.1.1).
 
-    `posted`: how many so far; descriptor i stands in slot i modulo the queue's length, and again when it is done.
-    `shadow`: byte of the owner's shadow window from which on its shadow stands, or None.
+    - `posted`: how many so far. Descriptor i stands in slot i modulo the queue's length, and again when it is done.
+    - `shadow`: byte of the owner's shadow window from which on its shadow stands, or None.
     """
 
     def __init__(
@@ -63,17 +63,19 @@ class WorkQueue:
 
     async def post(self, region: Region, *, offset: int = 0, length: int | None = None) -> int:
         """Post `length` bytes (all, by default) from `offset` of a registered buffer: a message to send, or room for
-        one to come. Returns the descriptor's running number. Raises QueueFullError, ValueError for bytes that are not
-        in the buffer, RefusedError if the channel is not (or not any more) the process'.
+        one to come.
 
-        What the card finds wrong (another's region, a message longer than a packet) ends the descriptor with a status.
+        Returns the descriptor's running number. Raises QueueFullError, ValueError for bytes that are not in the buffer,
+        RefusedError if the channel is not (or not any more) the process'.
+
+        Faults that the card finds (another's region, a message longer than a packet) end the descriptor with a status.
         """
         (number,) = await self.post_all([(region, offset, length)])
         return number
 
     async def post_all(self, buffers: list[tuple[Region, int, int | None]]) -> list[int]:
-        """Post several, (region, offset, length) each as of `post`, with one doorbell; none if one cannot be, or if the
-        card refuses the doorbell."""
+        """Post several, (region, offset, length) each as of `post`, with one doorbell. None is posted if one cannot be,
+        or if the card refuses the doorbell."""
         sizes = [
             region.buffer.length - offset if length is None else length for region, offset, length in buffers
         ]
@@ -111,8 +113,11 @@ class WorkQueue:
         return numbers
 
     async def done(self, number: int) -> tuple[CompletionStatus, int] | None:
-        """How descriptor `number` ended and with how many bytes, by its own status word (`VipSendDone`); None if it has
-        not. Of a slot that was posted again it is not known any more: raises KitError."""
+        """The status with which descriptor `number` ended and its bytes, by its own status word (`VipSendDone`).
+
+        It is None if the descriptor has not ended. For a slot that was posted again it is not known any more: raises
+        KitError.
+        """
         if not self.posted - self.entries <= number < self.posted:
             raise KitError(
                 f"node {self._driver.bus.node}, channel {self.channel}: descriptor {number}: the queue has those from "
@@ -129,8 +134,10 @@ class WorkQueue:
 
 
 class Channel:
-    """A channel of a process, made by `Process.channel`: `number`, `send` and `receive` (`WorkQueue`), and where their
-    descriptors' ends are told. It carries nothing before it is connected."""
+    """A channel of a process, made by `Process.channel`. It carries nothing before it is connected.
+
+    It has `number`, `send` and `receive` (`WorkQueue`), and the queues that tell their descriptors' ends.
+    """
 
     def __init__(
         self,
@@ -145,12 +152,15 @@ class Channel:
         self.number = self.send.channel
 
     async def connect(self, *, node: int, channel: int) -> None:
-        """Let it send to `channel` of `node`, and take what that one sends to it: what anybody else sends is dropped. A
-        system call, and words with the card. Raises KitError for a node without a route."""
+        """Let it send to `channel` of `node`, and take the messages of that one: messages of anybody else are dropped.
+
+        It takes a system call, and words with the card. Raises KitError for a node without a route.
+        """
         await self._driver.spend(self._driver.kit.system_call_ns)
         await self._driver.connect(self, node=node, number=channel)
 
     async def close(self) -> None:
-        """It hears its process no more, and what comes for it is dropped. Its number is not given away again."""
+        """Close it: it hears its process no more, and messages that come for it are dropped. Its number is not given
+        away again."""
         await self._driver.spend(self._driver.kit.system_call_ns)
         await self._driver.disconnect(self)

@@ -1,22 +1,26 @@
-"""What the MPI layer costs its host, and the sizes of its buffers: each in one place, with where it is from.
+"""The costs of the MPI layer for its host, and the sizes of its buffers: each in one place, with its source.
 
-**The fit** (gulati-thesis-2001 5.5.1, figure 5.9). Published is that the MPI level's bandwidth is flat, in the
-range of 50 MB/s, for every IDT below 140, while GM's goes on rising: something in the host takes longer for a
-packet than the card does. GM sends from and receives into DMA-able memory only (4.1), so this layer copies every
-byte into registered memory at the sender and out of it at the receiver; the copies are what takes long.
+**The fit** (gulati-thesis-2001 5.5.1, figure 5.9). It is published that the MPI level's bandwidth is flat, in the range
+of 50 MB/s, for every IDT below 140, while GM's goes on rising. So something in the host takes longer for a packet than
+the card does. GM sends from and receives into DMA-able memory only (4.1). So this layer copies every byte into
+registered memory at the sender and out of it at the receiver. The copies take the time.
 
-`MpiCosts.copy_ns_per_kb` is fitted on the one number 140, the IDT of the knee. A 64 KB message is 18 packets of its
-flow: its announcement, and 65536 + 5 * 32 bytes in five fragments of at most 16384, which are 4 + 4 + 4 + 4 + 1
-packets. At IDT 140 (70 us) it takes 18 * 70 = 1260 us, which are 52.0 MB/s. The host may take 2.5% less, 1229 us:
-so much faster it must be for packets to queue in the card within a few messages, or IDT 140 would not be what limits
-the flow, nor its share beside another one. Its steps are
-(`estimate.host_ns`) the copies of 65536 bytes, and, for each of five fragments and the announcement, a look at the
-message and a buffer given back; what is left for the copies is 19 us for 1024 bytes. That the level of 53.3 MB/s
-is "in the range of 50 MB/s" is a result, and so are the shares of mpi-share.
+`MpiCosts.copy_ns_per_kb` is fitted on the one number 140, the IDT of the knee:
 
-To do the fit again after GM's costs have changed: `lanikai run mpi-idt --set "idt_ticks=[0, 140]"`, and change
-`copy_ns_per_kb` until the MPI level's bandwidth at IDT 0 is 53.3 MB/s, within 0.1; the time of a message is
-proportional to it but for the other steps, about 1% of the whole.
+- A 64 KB message is 18 packets of its flow. These are its announcement, and 65536 + 5 * 32 bytes in five fragments of
+  at most 16384, which are 4 + 4 + 4 + 4 + 1 packets.
+- At IDT 140 (70 us) it takes 18 * 70 = 1260 us, which are 52.0 MB/s.
+- The host may take 2.5% less, 1229 us. It must be so much faster for packets to queue in the card within a few
+  messages. Otherwise IDT 140 would not be what limits the flow, nor its share beside another one.
+- The host's steps are (`estimate.host_ns`) the copies of 65536 bytes; and a look at the message and a buffer given
+  back, for each of five fragments and the announcement.
+- So 19 us are left for the copies of 1024 bytes.
+
+That the level of 53.3 MB/s is "in the range of 50 MB/s" is a result, and so are the shares of mpi-share.
+
+To do the fit again after GM's costs have changed, run `lanikai run mpi-idt --set "idt_ticks=[0, 140]"`. Change
+`copy_ns_per_kb` until the MPI level's bandwidth at IDT 0 is 53.3 MB/s, within 0.1. The time of a message is
+proportional to it except for the other steps, about 1% of the whole.
 """
 
 from __future__ import annotations
@@ -34,9 +38,12 @@ __all__ = ["MpiConfig", "MpiCosts"]
 
 
 class MpiCosts(Config):
-    """The costs of MPI calls on a 300 MHz Pentium II (gulati-thesis-2001 5.1), beside those of the GM calls they
-    make (`HostConfig`). Instruction counts at one instruction a cycle, but for the copy, which is fitted (see
-    above): about 54 MB/s, where the machine's memory bus is shared with the card's DMA."""
+    """The costs of MPI calls on a 300 MHz Pentium II (gulati-thesis-2001 5.1), beside those of the GM calls they make
+    (`HostConfig`).
+
+    They are instruction counts at one instruction a cycle, except for the copy, which is fitted (see above). It is
+    about 54 MB/s, where the machine's memory bus is shared with the card's DMA.
+    """
 
     call_ns: int = Field(400, ge=0, description="an MPI call: checks, request; about 120 instructions")
     match_ns: int = Field(
@@ -67,8 +74,8 @@ class MpiCosts(Config):
 class MpiConfig(Config):
     """Sizes of a rank's buffers and the border between the protocols.
 
-    A message of at most `eager_bytes` is *eager*: it goes at once, behind its header. A longer one is announced
-    and goes when its receive has been found (*rendezvous*), in fragments, so that it may be longer than all
+    A message of at most `eager_bytes` is *eager*: it goes at once, behind its header. A longer one is announced and
+    goes when its receive has been found (*rendezvous*). It goes in fragments, so that it may be longer than all
     buffers.
     """
 
@@ -99,8 +106,10 @@ class MpiConfig(Config):
         return self.fragment_bytes - HEADER_BYTES
 
     def credits(self, ranks: int) -> int:
-        """Fragments that each of a rank's peers may send without hearing from it. With more peers than buffers
-        it is one, and GM holds back what finds no buffer."""
+        """Fragments that each of a rank's peers may send without hearing from it.
+
+        With more peers than buffers it is one, and GM holds back a fragment that finds no buffer.
+        """
         return max(1, self.data_receives // max(1, ranks - 1))
 
     @classmethod

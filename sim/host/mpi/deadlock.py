@@ -1,8 +1,8 @@
 """Ranks that all wait for one another are told so at once, instead of waiting for ever.
 
-A rank is one thread: while it is inside a call it can do nothing but wait for messages. So if every rank of a world
-waits in a call, or has ended, nothing is under way and none has anything left to do, nothing will ever happen. The
-detector looks when a rank begins to wait, and sees all ranks of its world at once, which a real machine could not.
+A rank is one thread: while it is inside a call it can do nothing but wait for messages. Nothing will ever happen if
+every rank of a world waits in a call, or has ended, nothing is under way and none has anything left to do. The detector
+looks when a rank begins to wait, and sees all ranks of its world at once, which a real machine could not.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Detector:
         self.processes: list[Watched] = []
 
     def look(self) -> None:
-        """Raises DeadlockError if nothing can happen any more."""
+        """Raise DeadlockError if nothing can happen any more."""
         waiting = [process for process in self.processes if not process.ended]
         if not waiting or any(not process.pending for process in waiting):
             return

@@ -35,7 +35,7 @@ MAX_TAG = (1 << 31) - 1
 
 
 class Kind(IntEnum):
-    """What a header is."""
+    """Kind of a header."""
 
     EAGER = 1
     ANNOUNCE = 2

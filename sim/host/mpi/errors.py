@@ -73,7 +73,7 @@ class ArgumentError(MpiError):
 
 
 class DatatypeError(MpiError):
-    """An element type that there is not."""
+    """An element type that does not exist."""
 
 
 class OperationError(MpiError):

@@ -30,7 +30,7 @@ LOW, HIGH = 0, 1
 
 @dataclass(frozen=True)
 class Place:
-    """Where a rank runs: its `node`, and its GM `port` there."""
+    """The place of a rank: its `node`, and its GM `port` there."""
 
     node: int
     port: int
@@ -139,7 +139,7 @@ class GmTransport:
             raise TransportError(f"rank {self.rank} of the world: {error}") from error
 
     def hand(self, incoming: Incoming) -> None:
-        """A message of a rank of the same node."""
+        """Take a message of a rank of the same node."""
         self._inbox.append(incoming)
         self._happened.set()
 

@@ -1,9 +1,9 @@
-"""Which message a receive gets: by communicator, source and tag, in order (MPI 1.1, 3.5).
+"""Matching of messages and receives: by communicator, source and tag, in order (MPI 1.1, 3.5).
 
-Two queues, as in MPICH: receives that wait for a message, messages that wait for a receive (*unexpected*). A
-message takes the oldest receive that it suits; a receive takes the oldest message that suits it. Messages of a
-pair of ranks arrive in the order of their sending, so two of them that suit one receive are received in that order:
-they do not overtake.
+There are two queues, as in MPICH: receives that wait for a message, messages that wait for a receive (*unexpected*). A
+message takes the oldest receive that it suits; a receive takes the oldest message that suits it. Messages of a pair of
+ranks arrive in the order of their sending. So two of them that suit one receive are received in that order: they do not
+overtake.
 """
 
 from __future__ import annotations
@@ -27,20 +27,22 @@ M = TypeVar("M")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a receive asks for: `context`; `source`, or ANY_SOURCE; `tag`, or ANY_TAG."""
+    """The request of a receive: `context`; `source`, or ANY_SOURCE; `tag`, or ANY_TAG."""
 
     context: int
     source: int
     tag: int
 
     def suits(self, context: int, source: int, tag: int) -> bool:
-        """Whether a message with these is one of them."""
+        """Whether it asks for a message with these."""
         return self.context == context and self.source in (source, ANY_SOURCE) and self.tag in (tag, ANY_TAG)
 
 
 class Matcher(Generic[R, M]):
-    """The two queues of one rank, of receives R and messages M. `looked`: how many entries the last call has looked
-    at; each costs time."""
+    """The two queues of one rank, of receives R and messages M.
+
+    `looked`: how many entries the last call has looked at; each costs time.
+    """
 
     def __init__(self) -> None:
         self._receives: list[tuple[Wanted, R]] = []
@@ -48,8 +50,8 @@ class Matcher(Generic[R, M]):
         self.looked = 0
 
     def post(self, wanted: Wanted, receive: R) -> M | None:
-        """A receive: the oldest unexpected message that suits it, which is taken out; else None, and the receive
-        waits."""
+        """Post a receive. Returns the oldest unexpected message that suits it, which is taken out; else None, and the
+        receive waits."""
         found = self.find(wanted)
         if found is None:
             self._receives.append((wanted, receive))
@@ -63,7 +65,7 @@ class Matcher(Generic[R, M]):
         del self._messages[place]
 
     def withdraw(self, chosen: Callable[[R], bool]) -> bool:
-        """Take out the oldest receive that waits and is `chosen`; whether there was one."""
+        """Take out the oldest receive that waits and is `chosen`. Returns whether there was one."""
         for place, (_, receive) in enumerate(self._receives):
             if chosen(receive):
                 del self._receives[place]
@@ -71,7 +73,8 @@ class Matcher(Generic[R, M]):
         return False
 
     def arrive(self, context: int, source: int, tag: int, message: M) -> R | None:
-        """A message: the oldest receive that it suits, which is taken out; else None, and the message waits."""
+        """Let a message arrive. Returns the oldest receive that it suits, which is taken out; else None, and the
+        message waits."""
         for place, (wanted, receive) in enumerate(self._receives):
             self.looked = place + 1
             if wanted.suits(context, source, tag):
@@ -92,7 +95,7 @@ class Matcher(Generic[R, M]):
 
     @property
     def waiting(self) -> list[Wanted]:
-        """What the receives that wait ask for, oldest first."""
+        """The requests of the receives that wait, oldest first."""
         return [wanted for wanted, _ in self._receives]
 
     @property

@@ -32,9 +32,12 @@ class Send:
 
 
 class Outgoing:
-    """A rank's messages on their way out, over `transport`. `credits`: fragments that each peer still has a buffer
-    for; `owed`: buffers that are free again and that the peer has not been told of. `counts`: messages sent to each so
-    far."""
+    """A rank's messages on their way out, over `transport`.
+
+    - `credits`: fragments that each peer still has a buffer for.
+    - `owed`: buffers that are free again and that the peer has not been told of.
+    - `counts`: messages sent to each so far.
+    """
 
     def __init__(self, transport: Transport, config: MpiConfig, costs: MpiCosts) -> None:
         self._transport, self._config, self._costs = transport, config, costs
@@ -66,7 +69,7 @@ class Outgoing:
         return not (self._control or self._waiting or any(map(len, (*self._announced, *self._granted))))
 
     async def begin(self, send: Send) -> None:
-        """A message: out at once if it can be."""
+        """Begin a message: it is out at once if it can be."""
         if send.envelope.kind is Kind.ANNOUNCE:
             self._waiting[send.envelope.send] = send
         self._announced[send.peer].append(send)
@@ -74,7 +77,7 @@ class Outgoing:
             await self._send_next(send.peer)
 
     def cancel(self, request: Request) -> bool:
-        """Take back a message of which nothing has gone out; whether it was so."""
+        """Take back a message of which nothing has gone out. Returns whether it was so."""
         for queue in self._announced:
             for send in queue:
                 if send.request is request:
@@ -84,7 +87,7 @@ class Outgoing:
         return False
 
     def grant(self, envelope: Envelope) -> None:
-        """A peer wants a message that was announced."""
+        """Note that a peer wants a message that was announced."""
         send = self._waiting.pop(envelope.send)
         send.end = envelope.length
         if not send.end:
@@ -94,11 +97,11 @@ class Outgoing:
         self._granted[send.peer].append(send)
 
     def control(self, peer: int, envelope: Envelope) -> None:
-        """A grant for a peer."""
+        """Add a grant for a peer."""
         self._control.append((peer, envelope))
 
     def owe(self, peer: int) -> None:
-        """A buffer of a peer's is free again."""
+        """Note that a buffer of a peer's is free again."""
         self.owed[peer] += 1
         if self.owed[peer] == self._owed_most and not self.ending:
             self._control.append((peer, Envelope(kind=Kind.CREDIT)))

@@ -1,16 +1,16 @@
-"""One rank's MPI process: the protocols, eager and rendezvous, and what makes them go on.
+"""One rank's MPI process: the protocols, eager and rendezvous, and their progress.
 
-A process is one thread (gulati-thesis-2001 4.4.1): all that it does, it does inside its own MPI calls, as MPICH
-does. While it computes, what arrives waits in its receive buffers; a call first serves those.
+A process is one thread (gulati-thesis-2001 4.4.1): it does all its work inside its own MPI calls, as MPICH does. While
+it computes, messages that arrive wait in its receive buffers; a call first serves those.
 
 - *Eager*, up to `MpiConfig.eager_bytes`: copied behind its header and sent. At the receiver it is copied to where the
-  receive wants it; if there is no such receive yet, to memory of the MPI layer, and from there later.
-- *Rendezvous*, above: ANNOUNCE goes in the message's place, so that matching is in order; the receiver answers with
-  GRANT when a receive has matched; the sender then copies and sends fragments (DATA), which the receiver copies
-  to their places.
-- *Credits*: every fragment (EAGER, ANNOUNCE, DATA) uses one of the credits that the receiver has given the sender, one
-  for each buffer it keeps for it, so none arrives without a buffer. Freed buffers are told of in the header of
-  anything that goes there, or by a CREDIT once a quarter of them are.
+  receive wants it. If there is no such receive yet, it is copied to memory of the MPI layer, and from there later.
+- *Rendezvous*, above: ANNOUNCE goes in the message's place, so that matching is in order. The receiver answers with
+  GRANT when a receive has matched. The sender then copies and sends fragments (DATA), which the receiver copies to
+  their places.
+- *Credits*: every fragment (EAGER, ANNOUNCE, DATA) uses one of the credits that the receiver has given the sender.
+  There is a credit for each buffer that it keeps for it, so none arrives without a buffer. Freed buffers are told of in
+  the header of anything that goes there, or by a CREDIT once a quarter of them are.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ __all__ = ["Arrived", "Process"]
 
 @dataclass
 class _Receive:
-    """A receive: into `buffer`, or, without one, into memory as long as the message. Once a granted message has
-    matched: its `status`, `left` bytes to come."""
+    """A receive: into `buffer`, or, without one, into memory as long as the message. Once a granted message has matched
+    it has its `status`, and `left` bytes to come."""
 
     request: Request
     buffer: memoryview | None
@@ -47,8 +47,12 @@ class _Receive:
 
 @dataclass(frozen=True)
 class Arrived:
-    """An unexpected message: from rank `peer` of the world; `payload` is None if it has only been announced. `sent`:
-    the request of a synchronous send of this rank to itself."""
+    """An unexpected message.
+
+    - `peer`: the rank of the world that it came from.
+    - `payload`: None if it has only been announced.
+    - `sent`: the request of a synchronous send of this rank to itself.
+    """
 
     peer: int
     envelope: Envelope
@@ -64,9 +68,12 @@ class Arrived:
 class Process:
     """The MPI process of one rank on `transport`. `comm` has the calls of a program.
 
-    `next_context`: the lowest context number that no communicator of this rank has used. `advanced_cycle`: when it
-    last took or sent a message; `pending`: 1 while it waits inside a call; `ended`: its program calls MPI no more;
-    `taken`: messages taken so far. `bandwidth`: the client of the bandwidth manager, for `qos`.
+    - `next_context`: the lowest context number that no communicator of this rank has used.
+    - `advanced_cycle`: when it last took or sent a message.
+    - `pending`: 1 while it waits inside a call.
+    - `ended`: its program calls MPI no more.
+    - `taken`: messages taken so far.
+    - `bandwidth`: the client of the bandwidth manager, for `qos`.
     """
 
     def __init__(
@@ -98,7 +105,7 @@ class Process:
 
     @asynccontextmanager
     async def call(self, name: str) -> AsyncIterator[None]:
-        """The rank is inside the call `name`, which takes time. Raises RankBusyError if it is inside another."""
+        """Be inside the call `name` of the rank, which takes time. Raises RankBusyError if it is inside another."""
         if self._inside is not None:
             raise RankBusyError(
                 f"{name} on rank {self.transport.rank} of the world, which is inside {self._inside}: a rank is one "
@@ -122,7 +129,7 @@ class Process:
         *,
         synchronous: bool = False,
     ) -> Request:
-        """Begin to send `data` to rank `peer` of the world, behind `envelope`, of kind EAGER. A `synchronous` one is
+        """Begin to send `data` to rank `peer` of the world, behind `envelope`, of kind EAGER. A `synchronous` send is
         done when a receive has been found for it."""
         request = Request(self, description)
         if peer == self.transport.rank:
@@ -138,7 +145,7 @@ class Process:
         return request
 
     async def irecv(self, wanted: Wanted, buffer: memoryview | None, description: str) -> Request:
-        """Begin to receive what is `wanted` into `buffer`; without one, into the request's `received`."""
+        """Begin to receive a message that is `wanted` into `buffer`; without one, into the request's `received`."""
         request = Request(self, description)
         receive = _Receive(request, buffer, Status())
         message = self._matcher.post(wanted, receive)
@@ -154,8 +161,8 @@ class Process:
         return request
 
     async def find(self, wanted: Wanted, description: str, *, wait: bool, take: bool) -> Arrived | None:
-        """The oldest message that is `wanted`, once it has arrived or, without `wait`, if it has. With `take` no
-        other receive gets it."""
+        """The oldest message that is `wanted`, once it has arrived or, without `wait`, if it has. With `take` no other
+        receive gets it."""
         ready = lambda: self._matcher.find(wanted) is not None  # noqa: E731
         if wait:
             await self.until(ready, description)
@@ -175,7 +182,7 @@ class Process:
     # -- buffered sends ------------------------------------------------------------------------------------------
 
     def attach(self, size: int) -> None:
-        """Memory for buffered sends. Raises LengthError if there is some already, or for a negative size."""
+        """Add memory for buffered sends. Raises LengthError if there is some already, or for a negative size."""
         if self._attached is not None:
             raise LengthError("Attach_buffer: a buffer is attached already: Detach_buffer first")
         if size < 0:
@@ -183,7 +190,8 @@ class Process:
         self._attached = size
 
     async def detach(self) -> int:
-        """Wait for all buffered sends to be out; the size of the memory. Raises LengthError if there is none."""
+        """Wait for all buffered sends to be out. Returns the size of the memory. Raises LengthError if there is
+        none."""
         if self._attached is None:
             raise LengthError("Detach_buffer: no buffer is attached")
         for request, _ in self._buffered:
@@ -223,7 +231,7 @@ class Process:
         await self.until(lambda: request.over, request.description)
 
     async def test(self, done: Callable[[], bool]) -> bool:
-        """Serve what can be served without waiting; whether it is done."""
+        """Serve everything that can be served without waiting. Returns whether it is done."""
         while not done() and await self._advance():
             pass
         return done()
@@ -246,11 +254,11 @@ class Process:
         return list(self._matcher)
 
     def end_credits(self) -> None:
-        """Return credits no more: what follows is the last barrier, after which nobody may send."""
+        """Return credits no more: the last barrier follows, after which nobody may send."""
         self.out.ending = True
 
     async def until(self, done: Callable[[], bool], what: str) -> None:
-        """Go on until it is `done`; `what` it waits for. Raises DeadlockError if it never will be."""
+        """Go on until it is `done`; `what` says what it waits for. Raises DeadlockError if it never will be."""
         while not done():
             if not await self._advance():
                 self._waits_for = what
@@ -261,7 +269,7 @@ class Process:
                     self._waits_for = ""
 
     async def _advance(self) -> bool:
-        """Take one message and send one, where that can be done now; whether anything was done."""
+        """Take one message and send one, where that can be done now. Returns whether anything was done."""
         incoming = self.transport.poll()
         if incoming is not None:
             await self._take(incoming)
@@ -273,7 +281,7 @@ class Process:
         return True
 
     async def _step(self) -> bool:
-        """Go on with work that can go on; whether there was any."""
+        """Go on with work that can go on. Returns whether there was any."""
         for schedule in [one for one in self._schedules if one.ready]:
             if await schedule.step():
                 self._schedules.remove(schedule)
@@ -312,7 +320,7 @@ class Process:
             await self._give(message, receive, copied=copied)
 
     async def _give(self, message: Arrived, receive: _Receive, *, copied: bool = False) -> None:
-        """A receive has got its message. `copied`: the time of the copy has been spent."""
+        """Give a receive its message. `copied`: the time of the copy has been spent."""
         status, request = message.status, receive.request
         request.told = (message.envelope.signature, message.envelope.elements)
         if receive.buffer is None:

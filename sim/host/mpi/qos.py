@@ -4,9 +4,9 @@
     if not world.Get_attr(QOS).granted: ...
     await world.Delete_attr(QOS)                   # gives the bandwidth back
 
-Setting the attribute QOS asks the bandwidth manager for every dest in turn, and returns when it has answered;
-getting it tells whether all was granted. If one dest is refused, those before it are given back: all or
-nothing. Ranks become GM nodes and ports, and MPI's bandwidth the one that GM's messages take (`estimate`).
+Setting the attribute QOS asks the bandwidth manager for every dest in turn, and returns when it has answered. Getting
+it tells whether all was granted. If one dest is refused, those before it are given back: all or nothing. Ranks become
+GM nodes and ports, and MPI's bandwidth the one that GM's messages take (`estimate`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["QOS", "Bandwidth", "QosAnswer", "QosFlow", "QosRequest", "attach_ban
 
 
 class Bandwidth(Protocol):
-    """What `lanikai.sim.manager.client.BandwidthClient` is to this layer."""
+    """This layer's view of `lanikai.sim.manager.client.BandwidthClient`."""
 
     async def request(
         self,
@@ -44,8 +44,8 @@ class Bandwidth(Protocol):
         message_bytes: int | None = None,
         burst_bytes: int | None = None,
     ) -> Any:
-        """Reserve bandwidth for the flow from the rank's port; what `release` is given. Raises RefusedError, other
-        BandwidthErrors."""
+        """Reserve bandwidth for the flow from the rank's port. Returns the grant, for `release`. Raises RefusedError,
+        other BandwidthErrors."""
 
     async def release(self, grant: Any) -> Any:
         """Give it back."""
@@ -54,12 +54,15 @@ class Bandwidth(Protocol):
 @dataclass(frozen=True, kw_only=True)
 class QosRequest:
     """`mb_per_s` of payload for messages to rank `dest` of the communicator, of `message_bytes` each, or of a list of
-    sizes, as many of each. Shorter ones than these take more packets and headers for their payload, and get less.
+    sizes, as many of each.
 
-    `burst_bytes`, for messages of one size: what the program sends in any time t is at most this and `mb_per_s` t. Then
-    the grant's `latency_us` bounds the time of a message that goes at once (an eager one), from when the sender has
-    copied it to its last byte at the receiver, as long as that gives its buffers back. Any other waits for its receive,
-    and has no bound."""
+    Shorter messages than these take more packets and headers for their payload, and get less.
+
+    `burst_bytes`, for messages of one size: in any time t the program sends at most this and `mb_per_s` t. Then the
+    grant's `latency_us` bounds the time of a message that goes at once (an eager one). The time is from when the sender
+    has copied it to its last byte at the receiver, as long as that gives its buffers back. Any other message waits for
+    its receive, and has no bound.
+    """
 
     dest: int
     mb_per_s: float
@@ -69,8 +72,10 @@ class QosRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class QosFlow:
-    """A granted `request`: the `raw_mb_per_s` that the manager was asked for, and its `grant`. Raw are full packets
-    where packets are charged, and else bytes with their headers."""
+    """A granted `request`: the `raw_mb_per_s` that the manager was asked for, and its `grant`.
+
+    Raw bandwidth is in full packets where packets are charged, and else in bytes with their headers.
+    """
 
     request: QosRequest
     raw_mb_per_s: float
@@ -99,7 +104,7 @@ def _requests(value: Any) -> list[Any]:
 
 
 def _check(communicator: Intracomm, value: Any) -> None:
-    """Raises QosError, RankError for what cannot be asked for."""
+    """Check a request. Raises QosError, RankError for an impossible one."""
     if communicator.process.bandwidth is None:
         raise QosError(
             f"QOS on {communicator.name}: rank {communicator.rank} has no bandwidth manager; attach_bandwidth first"
@@ -141,8 +146,10 @@ async def _delete(communicator: Intracomm, keyval: Keyval, value: QosAnswer) -> 
 
 
 async def _give_back(communicator: Intracomm, flows: Sequence[QosFlow]) -> None:
-    """Release all, also when the manager does not answer one of the releases: it tells the master later. Raises the
-    first error after that; called again, it passes over what has been released."""
+    """Release all, also when the manager does not answer one of the releases: it tells the master later.
+
+    Raises the first error after that. Called again, it passes over the flows that have been released.
+    """
     first: BandwidthError | None = None
     for flow in flows:
         try:

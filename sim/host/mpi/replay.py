@@ -1,7 +1,7 @@
-"""Plays the trace of a rank again: its calls with their lengths, peers and tags, and its computing between them.
+"""The trace of a rank played again: its calls with their lengths, peers and tags, and its computing between them.
 
-The computing between two calls is the time from the one's end to the other's start, times a scale: the trace's
-machine is not the one that is simulated. What is sent are zeroes; what a message holds changes no time.
+The computing between two calls is the time from the one's end to the other's start, times a scale: the trace's machine
+is not the one that is simulated. Messages hold zeroes; their content changes no time.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from .trace import Call, Trace
 __all__ = ["LONGEST_COMPUTING_US", "Replayed", "replay"]
 
 LONGEST_COMPUTING_US = 30_000
-"""More is cut: what the program does between its calls when it starts (reading its input), or where calls of the trace
-have been left out."""
+"""Longest computing. More is cut: the program's work between its calls when it starts (reading its input), or the time
+where calls of the trace have been left out."""
 
 
 @dataclass(frozen=True)

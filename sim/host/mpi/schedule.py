@@ -1,7 +1,7 @@
 """Work of several messages that goes on beside the program: non-blocking collective operations.
 
 The work is a coroutine. Where it needs a request to be done it awaits `wait_for`, which hands the request to the
-`Schedule`; everything else that it awaits (time, the transport) it awaits as part of the call that it goes on in.
+`Schedule`. It awaits everything else (time, the transport) as part of the call that it goes on in.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Schedule", "wait_for"]
 
 
 class _Pause:
-    """Awaitable: the work goes on when `request` is done."""
+    """An awaitable: the work goes on when `request` is done."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -44,7 +44,7 @@ class Schedule:
         return self._paused is None or self._paused.request.done
 
     async def step(self) -> bool:
-        """Go on as far as it goes now; whether that was its end. What it raises is the request's error."""
+        """Go on as far as it goes now. Returns whether that was its end. An error that it raises is the request's."""
         try:
             self._paused = await _Step(self._work)
         except Exception as error:
@@ -57,7 +57,7 @@ class Schedule:
 
 
 class _Step:
-    """Awaitable: runs a coroutine up to its next pause, which it returns; None at its end."""
+    """An awaitable that runs a coroutine up to its next pause, which it returns; None at its end."""
 
     def __init__(self, work: Coroutine[Any, Any, None]) -> None:
         self._work = work

@@ -14,8 +14,8 @@ A line is a call; its fields stand between colons, times are microseconds since 
 COMM is `number,rank,size`; TYPE is `number,bytes,extent` (the extent's upper half is not always set, and is not
 used). Lines that begin with # (the first one does) and empty lines are skipped, and spaces around a line.
 
-An excerpt of a sweep3d run on 2 x 2 ranks comes with the package (`example_traces`): its start, two of the eight
-octants of its first iteration, and the two allreduces that end the iteration.
+An excerpt of a sweep3d run on 2 x 2 ranks comes with the package (`example_traces`). It has the run's start, two of the
+eight octants of its first iteration, and the two allreduces that end the iteration.
 """
 
 from __future__ import annotations
@@ -36,8 +36,14 @@ FIRST_LINE = "# collprof"
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """A call of a rank: its MPI `name`; `start_us` and `end_us` (the same for Init and Finalize, of which one is
-    recorded); `length` in bytes; `peer`, the rank at the other end, or the root; `tag`."""
+    """A call of a rank.
+
+    - `name`: its MPI name.
+    - `start_us`, `end_us`: its times, the same for Init and Finalize, of which one is recorded.
+    - `length`: bytes.
+    - `peer`: the rank at the other end, or the root.
+    - `tag`: its tag.
+    """
 
     name: str
     start_us: float
@@ -63,7 +69,7 @@ def example_traces() -> list[Path]:
 
 
 def read_trace(path: Path) -> Trace:
-    """The trace in one file. Raises TraceError: the file, the line, what is wrong there."""
+    """The trace in one file. Raises TraceError: the file, the line, the fault there."""
     if not read_text(path, "trace", TraceError).lstrip().startswith(FIRST_LINE):
         raise TraceError(f"{path}:1: a trace begins with {FIRST_LINE!r}")
     calls: list[Call] = []
@@ -89,9 +95,15 @@ def read_trace(path: Path) -> Trace:
 
 
 def read_traces(paths: Sequence[Path]) -> list[Trace]:
-    """The traces of all ranks of a program, by rank. Raises TraceError for a bad line, for ranks that are missing or
-    there twice, for messages that are sent and not received or the other way round, or longer than their receives, and
-    for collective calls that do not go together."""
+    """The traces of all ranks of a program, by rank.
+
+    Raises TraceError for:
+
+    - a bad line;
+    - ranks that are missing or there twice;
+    - messages that are sent and not received or the other way round, or longer than their receives;
+    - collective calls that do not go together.
+    """
     traces = sorted((read_trace(path) for path in paths), key=lambda trace: trace.rank)
     if not traces:
         raise TraceError("no trace: give the file of every rank")
@@ -133,8 +145,10 @@ def read_traces(paths: Sequence[Path]) -> list[Trace]:
 
 
 def cut(traces: Sequence[Trace], messages: int) -> list[Trace]:
-    """The traces with the first `messages` messages from each rank to each other, and all collective calls. What is
-    left was possible in the order in which it was recorded, so it is now."""
+    """The traces with the first `messages` messages from each rank to each other, and all collective calls.
+
+    The rest was possible in the order in which it was recorded, so it is now.
+    """
     result = []
     for trace in traces:
         seen: Counter[tuple[str, int]] = Counter()
@@ -150,7 +164,7 @@ def cut(traces: Sequence[Trace], messages: int) -> list[Trace]:
 
 
 PEERS = {"MPI_Send": "destination", "MPI_Recv": "source", "MPI_Bcast": "root"}
-"""Calls with a peer: what it is called there."""
+"""Calls with a peer: its name there."""
 COLLECTIVE = ("MPI_Barrier", "MPI_Bcast", "MPI_Allreduce")
 
 
@@ -166,7 +180,7 @@ def _channels(traces: Sequence[Trace], name: str) -> dict[tuple[int, int, int], 
 
 
 class _Bad(Exception):
-    """What is wrong with a line."""
+    """The fault of a line."""
 
 
 _FORMS = {

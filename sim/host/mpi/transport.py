@@ -1,4 +1,4 @@
-"""What the MPI layer of a rank stands on: messages to the other ranks, and time, as a protocol.
+"""The ground of a rank's MPI layer: messages to the other ranks, and time, as a protocol.
 
 `gm_transport` provides it over GM; the tests have one in plain Python.
 """
@@ -13,8 +13,8 @@ __all__ = ["Incoming", "Transport"]
 
 @dataclass(frozen=True)
 class Incoming:
-    """A message that has arrived from rank `source` of the world: `data`, header first, which stays as it is until it
-    is released; `token` is the transport's own."""
+    """A message that has arrived from rank `source` of the world. `data`, header first, stays as it is until it is
+    released; `token` is the transport's own."""
 
     source: int
     data: memoryview
@@ -22,7 +22,7 @@ class Incoming:
 
 
 class Transport(Protocol):
-    """One rank's messages. Those that are not `control` arrive in the order of their sending from each rank, all of
+    """One rank's messages. Those that are not `control` arrive in the order of their sending from each rank; all of
     them arrive once."""
 
     @property
@@ -59,7 +59,7 @@ class Transport(Protocol):
         """The next message that has arrived. Raises TransportError if one was lost."""
 
     async def release(self, incoming: Incoming) -> None:
-        """Its bytes are not needed any more."""
+        """Give a message's bytes back: they are not needed any more."""
 
     async def wait(self) -> None:
         """Return when something has happened since the last `wait`: an arrival, room."""
@@ -68,4 +68,4 @@ class Transport(Protocol):
         """Let the rank's CPU time pass."""
 
     async def close(self) -> None:
-        """The end: nothing more is sent or received."""
+        """End the transport: nothing more is sent or received."""

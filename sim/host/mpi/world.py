@@ -44,8 +44,11 @@ async def start_mpi(
     config: MpiConfig | None = None,
     costs: MpiCosts | None = None,
 ) -> list[Intracomm]:
-    """Start a rank for every entry of `nodes` (one on each host, by default) on that node, each with a GM port of its
-    own from `first_port`; the communicator `world` of every rank. Raises ConfigError, GmErrors."""
+    """Start a rank for every entry of `nodes` (one on each host, by default) on that node. Returns the communicator
+    `world` of every rank.
+
+    Each rank has a GM port of its own, from `first_port`. Raises ConfigError, GmErrors.
+    """
     nodes = [gm.node for gm in hosts] if nodes is None else list(nodes)
     places = [Place(node, first_port + nodes[:rank].count(node)) for rank, node in enumerate(nodes)]
     config = MpiConfig.for_gm(hosts[0].gm, hosts[0].nic) if config is None else config
@@ -54,8 +57,10 @@ async def start_mpi(
 
 
 async def idt_between(world: Intracomm, rank: int, ticks: int) -> None:
-    """Set the IDT of the fragments from `world`'s rank to another one, ticks, as an experiment does that stands in for
-    the bandwidth manager. Raises as `GmPort.set_idt`."""
+    """Set the IDT of the fragments from `world`'s rank to another one, ticks. Raises as `GmPort.set_idt`.
+
+    An experiment does so that stands in for the bandwidth manager.
+    """
     transport = world.process.transport
     assert isinstance(transport, GmTransport)
     await transport.set_idt(rank, ticks)
@@ -68,10 +73,10 @@ async def run_ranks(
     *,
     ending: bool = True,
 ) -> list[Any]:
-    """Run `main(world)` as every rank side by side; what each returned. `ending`: finalize each rank after it.
+    """Run `main(world)` as every rank side by side. Returns the value of each. `ending`: finalize each rank after it.
 
-    Ends at once, with one line, if a rank raises an exception (RankFailedError, AbortError) or if all wait for one
-    another (DeadlockError); the other ranks then stay where they are.
+    It ends at once, with one line, if a rank raises an exception (RankFailedError, AbortError) or if all wait for one
+    another (DeadlockError). The other ranks then stay where they are.
     """
     results: list[Any] = [None] * len(worlds)
     left = len(worlds)
@@ -119,7 +124,7 @@ async def finalize(world: Intracomm) -> None:
     """End MPI on a rank, as MPI_Finalize; all ranks call it. The rank's port is closed.
 
     After the first barrier every rank has all its messages, after the second nobody sends any more. In the second no
-    credit is returned, or one might find its port closed; there is one for its messages, since before it every buffer
+    credit is returned, or one might find its port closed. There is a credit for its messages: before it every buffer
     was given back but fewer than a quarter of a peer's.
     """
     async with world._call("Finalize"):

@@ -1,8 +1,8 @@
 """Messages of one collective operation.
 
-All ranks call the collective operations of a communicator in the same order, so each is numbered, and the number is
-its messages' tag: operations that go on at once do not get one another's messages. Every message tells which operation
-it is of, with which reduction, and how many elements of which type it holds; a rank that gave something else is named.
+All ranks call the collective operations of a communicator in the same order. So each is numbered, and the number is its
+messages' tag: operations that go on at once do not get one another's messages. Every message tells its operation, its
+reduction, and how many elements of which type it holds. A rank that gave something else is named.
 """
 
 from __future__ import annotations
@@ -58,8 +58,10 @@ USER_OP = 255
 
 
 class Exchange:
-    """One collective operation of a rank: `call`, on `comm`, with the operation `op`. `blocking`: it waits inside its
-    own call, else as the work of a Schedule."""
+    """One collective operation of a rank: `call`, on `comm`, with the operation `op`.
+
+    `blocking`: it waits inside its own call, else as the work of a Schedule.
+    """
 
     def __init__(self, comm: Ranks, call: str, op: Op | None = None, *, blocking: bool = True) -> None:
         self.comm, self.call = comm, call
@@ -74,16 +76,16 @@ class Exchange:
         return f"{self.call} on {self.comm.name}"
 
     async def spend_reduce(self, nbytes: int) -> None:
-        """Time of an operation on two vectors."""
+        """Let the time of an operation on two vectors pass."""
         process = self.comm.process
         await process.transport.spend(process.costs.reduce_ns(nbytes))
 
     async def send(self, data: Data, dest: int) -> None:
-        """Send to a rank; returns when the data are the caller's again."""
+        """Send to a rank. Returns when the data are the caller's again."""
         await self.wait(await self.isend(data, dest))
 
     async def receive(self, into: Data, source: int) -> None:
-        """Receive from a rank what `into` holds. Raises CollectiveError if it sends something else."""
+        """Receive from a rank the elements that `into` holds. Raises CollectiveError if it sends something else."""
         await self.finish(await self.irecv(into, source), into, source)
 
     async def exchange(self, out: Data, dest: int, into: Data, source: int) -> None:
@@ -126,7 +128,7 @@ class Exchange:
             await wait_for(request)
 
     async def finish(self, request: Request, into: Data, source: int) -> None:
-        """Return when a receive is done. Raises CollectiveError if it is not what `into` holds."""
+        """Return when a receive is done. Raises CollectiveError if the elements are not those that `into` holds."""
         await self.wait(request)
         mark, elements = request.told
         self._check(mark, source)
@@ -140,7 +142,7 @@ class Exchange:
             raise request.error
 
     async def finish_bytes(self, request: Request, source: int) -> bytearray:
-        """Return when the receive of a pickle is done: its bytes."""
+        """Return the bytes of a pickle when its receive is done."""
         await self.wait(request)
         self._check(request.told[0], source)
         request.result()
@@ -175,7 +177,7 @@ class Exchange:
 
 
 def check_taken(comm: Ranks) -> None:
-    """Raises CollectiveError if a rank has sent messages of a collective operation that this one did not call."""
+    """Raise CollectiveError if a rank has sent messages of a collective operation that this one did not call."""
     for message in comm.process.untaken():
         if message.envelope.context % 2:
             call = CALLS[(message.envelope.signature >> 24) - 1]

@@ -1,4 +1,4 @@
-"""Collective operations that move data: who sends what to whom, step by step."""
+"""Collective operations that move data: the messages of each step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ __all__ = ["allgather", "alltoall", "barrier", "bcast", "gather", "scatter"]
 
 
 async def barrier(exchange: Exchange) -> None:
-    """Dissemination: in step k a rank tells the one 2^k further and hears the one 2^k before it. log2(size) steps."""
+    """Dissemination: in step k a rank tells the one 2^k further and hears the one 2^k before it. It takes log2(size)
+    steps."""
     rank, size = exchange.comm.rank, exchange.comm.size
     distance = 1
     while distance < size:
@@ -20,7 +21,7 @@ async def barrier(exchange: Exchange) -> None:
 
 
 async def bcast(exchange: Exchange, data: Data, root: int) -> None:
-    """A binomial tree: who has the elements passes them on, the furthest first. log2(size) steps."""
+    """A binomial tree: a rank that has the elements passes them on, the furthest first. It takes log2(size) steps."""
     rank, size = exchange.comm.rank, exchange.comm.size
     place = (rank - root) % size
     step = 1
@@ -70,8 +71,8 @@ async def scatter(exchange: Exchange, parts: Parts | None, mine: Data | None, ro
 
 
 async def allgather(exchange: Exchange, parts: Parts) -> None:
-    """A ring: in every step a rank passes on what it got in the step before. size - 1 steps. A rank's own part is in
-    place."""
+    """A ring: in every step a rank passes on the part that it got in the step before. It takes size - 1 steps. A rank's
+    own part is in place."""
     rank, size = exchange.comm.rank, exchange.comm.size
     right, left = (rank + 1) % size, (rank - 1) % size
     for step in range(size - 1):
@@ -82,7 +83,7 @@ async def allgather(exchange: Exchange, parts: Parts) -> None:
 
 
 async def alltoall(exchange: Exchange, out: Parts, into: Parts) -> None:
-    """In step k a rank sends to the one k further and receives from the one k before it. size - 1 steps."""
+    """In step k a rank sends to the one k further and receives from the one k before it. It takes size - 1 steps."""
     rank, size = exchange.comm.rank, exchange.comm.size
     exchange.copy(out.part(rank), into.part(rank))
     for step in range(1, size):

@@ -1,5 +1,8 @@
-"""Collective operations that combine elements. Of an operation that does not commute the operand of the lower ranks
-always stands on the left; of another one that of the rank that comes first in the tree."""
+"""Collective operations that combine elements.
+
+For an operation that does not commute the operand of the lower ranks always stands on the left. For another one it is
+the operand of the rank that comes first in the tree.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +31,11 @@ async def _combine(exchange: Exchange, op: Op, first: Array, second: Array) -> A
 
 
 async def allreduce(exchange: Exchange, mine: Array, op: Op) -> Array:
-    """Recursive doubling among the largest power of two of ranks; each rank above gives its values to one of these
-    before, and gets the result after. An operation that does not commute is reduced to rank 0 and broadcast."""
+    """Recursive doubling among the largest power of two of ranks.
+
+    Each rank above gives its values to one of these before, and gets the result after. An operation that does not
+    commute is reduced to rank 0 and broadcast.
+    """
     rank, size = exchange.comm.rank, exchange.comm.size
     mine = mine.copy()
     if not op.commutes:
@@ -62,8 +68,8 @@ async def allreduce(exchange: Exchange, mine: Array, op: Op) -> Array:
 
 
 async def reduce(exchange: Exchange, mine: Array, op: Op, root: int) -> Array | None:
-    """The result at the root, None elsewhere. A binomial tree; an operation that does not commute is gathered and
-    combined in the ranks' order."""
+    """The result at the root, None elsewhere. It is a binomial tree; for an operation that does not commute the values
+    are gathered and combined in the ranks' order."""
     rank, size = exchange.comm.rank, exchange.comm.size
     if not op.commutes:
         everybody = np.empty(len(mine) * size, mine.dtype) if rank == root else None
@@ -93,8 +99,10 @@ async def reduce_scatter(exchange: Exchange, mine: Array, op: Op, counts: list[i
 
 
 async def scan(exchange: Exchange, mine: Array, op: Op, *, inclusive: bool) -> Array | None:
-    """Rank r gets the values of ranks 0 to r combined; not `inclusive`: to r - 1, and rank 0 None. In step k a rank
-    passes what it has to the one 2^k further."""
+    """Rank r gets the values of ranks 0 to r combined; not `inclusive`: to r - 1, and rank 0 None.
+
+    In step k a rank passes its values to the one 2^k further.
+    """
     rank, size = exchange.comm.rank, exchange.comm.size
     mine = mine.copy()
     distance = 1

@@ -12,7 +12,7 @@ from .base import Comm
 __all__ = ["NOT_COPIED", "TAG_UB", "Keyval", "finished"]
 
 NOT_COPIED = object()
-"""What a copy function returns for an attribute that the new communicator is not to have."""
+"""Value that a copy function returns for an attribute that the new communicator is not to have."""
 
 
 def _accept(comm: Comm, value: Any) -> None:
@@ -34,12 +34,14 @@ class Keyval:
 
     - `copy(comm, keyval, value)`: at `Dup`, the value for the new communicator, or NOT_COPIED. True: the same value;
       None: not copied.
-    - `delete(comm, keyval, value)`: the attribute is deleted or replaced, or its communicator freed. If it raises, the
-      attribute stays and so does the communicator.
-    - `check(comm, value)`: the attribute is to be set: raises an AttributeKeyError for a value that cannot be, before
-      anything changes.
-    - `store(comm, value)`: the attribute is set: what is kept as its value. MPI has neither of these two; here they
-      are how QoS attributes ask the bandwidth manager (gulati-thesis-2001 4.4.2).
+    - `delete(comm, keyval, value)`: called when the attribute is deleted or replaced, or its communicator freed. If it
+      raises, the attribute stays and so does the communicator.
+    - `check(comm, value)`: called when the attribute is to be set. It raises an AttributeKeyError for an impossible
+      value, before anything changes.
+    - `store(comm, value)`: called when the attribute is set. It gives the value that is kept.
+
+    MPI has neither of the last two. Here they are how QoS attributes ask the bandwidth manager (gulati-thesis-2001
+    4.4.2).
     """
 
     name: str = "keyval"
@@ -61,4 +63,4 @@ class Keyval:
 
 
 TAG_UB = Keyval("TAG_UB")
-"""Set on every communicator: its largest tag."""
+"""Attribute of every communicator: its largest tag."""

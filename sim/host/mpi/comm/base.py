@@ -20,12 +20,17 @@ __all__ = ["Comm", "with_finish"]
 
 
 class Comm:
-    """`world_ranks`: the ranks of the world that are its ranks 0, 1, ...; `rank`: this one's; `process`: what it runs
-    in; `context` and `context + 1`: the numbers of its messages and of its collective operations.
+    """A communicator.
 
-    All calls that send, receive or wait are coroutines of the rank's one thread. All raise RankBusyError,
-    CommunicatorError once it is freed, and, before anything is sent, RankError, TagError, LengthError, BufferKindError,
-    DatatypeError for arguments that cannot be; TransportError if a message is lost; DeadlockError.
+    - `world_ranks`: the ranks of the world that are its ranks 0, 1, ...
+    - `rank`: this one's.
+    - `process`: the process that it runs in.
+    - `context`: the number of its messages; `context + 1` is that of its collective operations.
+
+    All calls that send, receive or wait are coroutines of the rank's one thread. All raise RankBusyError, and
+    CommunicatorError once it is freed. Before anything is sent they raise RankError, TagError, LengthError,
+    BufferKindError, DatatypeError for impossible arguments. They raise TransportError if a message is lost;
+    DeadlockError.
     """
 
     def __init__(self, process: Process, world_ranks: Sequence[int], context: int, name: str) -> None:
@@ -71,7 +76,7 @@ class Comm:
         return Group(self.world_ranks, self.process.transport.rank)
 
     def Wtime(self) -> float:
-        """Seconds of simulated time since reset: of all ranks the same clock."""
+        """Seconds of simulated time since reset: all ranks have the same clock."""
         return self.process.transport.cycle / self.process.transport.clock_hz
 
     def Wtick(self) -> float:
@@ -141,7 +146,7 @@ class Comm:
         return with_finish(request, data)
 
     async def _finished(self, request: Request, status: Status | None) -> Any:
-        """Wait for a request inside a call: its value."""
+        """Wait for a request inside a call. Returns its value."""
         await self.process.wait_done(request)
         return request.take(status)
 

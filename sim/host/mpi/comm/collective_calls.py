@@ -1,6 +1,6 @@
 """Collective operations on buffers, under mpi4py's names and arguments; each also as a request.
 
-Every rank's elements must be of the same type and number where MPI says so; a rank that gives others gets a
+Every rank's elements must be of the same type and number where MPI says so. A rank that gives others gets a
 CollectiveError, and with it the program of all.
 """
 
@@ -34,7 +34,7 @@ class Collectives(Comm):
         return await self._start("Ibarrier", lambda what: movement.barrier)
 
     async def Bcast(self, buf: Any, root: int = 0) -> None:
-        """The elements of rank `root`'s buffer go into everybody's."""
+        """Copy the elements of rank `root`'s buffer into everybody's."""
         await self._run("Bcast", lambda what: self._bcast(what, buf, root))
 
     async def Ibcast(self, buf: Any, root: int = 0) -> Request:
@@ -253,7 +253,7 @@ class Collectives(Comm):
         op: Any,
         reduce: Callable[[Exchange, Any], Coroutine[Any, Any, Any]],
     ) -> Work:
-        """Work whose result, if there is one, is as long as what every rank gives."""
+        """Work whose result, if there is one, is as long as the elements that every rank gives."""
         what = f"{call} on {self.name}"
         into = data_of(recvbuf, what, writable=True)
         mine = self._own(call, "sendbuf", sendbuf, True) or into

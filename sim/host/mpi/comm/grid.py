@@ -30,7 +30,7 @@ def checked_grid(dims: Any, periods: Any, size: int, what: str) -> tuple[list[in
 
 
 def Compute_dims(nnodes: int, dims: int | Sequence[int]) -> list[int]:
-    """Sizes of directions, as even as can be and falling, for a grid of `nnodes`; those of `dims` that are not 0 stay.
+    """Sizes of directions, as even as can be and falling, for a grid of `nnodes`. Sizes in `dims` that are not 0 stay.
     Raises CommunicatorError if they do not divide it."""
     count = whole(nnodes, "Compute_dims: nnodes", CommunicatorError)
     numbers = several(dims, "Compute_dims: dims", CommunicatorError)

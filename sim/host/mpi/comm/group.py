@@ -17,7 +17,7 @@ IDENT, CONGRUENT, SIMILAR, UNEQUAL = range(4)
 
 
 class Group:
-    """`world_ranks`: the ranks of the world that are its ranks 0, 1, ..., seen from rank `me` of the world."""
+    """A group. `world_ranks`: the ranks of the world that are its ranks 0, 1, ..., seen from rank `me` of the world."""
 
     def __init__(self, world_ranks: Sequence[int], me: int) -> None:
         self.world_ranks, self._me = tuple(world_ranks), me
@@ -61,7 +61,7 @@ class Group:
         return self.Excl(self._ranges(ranks, "Range_excl"))
 
     def Union(self, other: Group) -> Group:
-        """Its ranks, then those of the other one that it has not."""
+        """Its ranks, then those of the other one that are not in it."""
         return self._made((*self.world_ranks, *(r for r in other.world_ranks if r not in self.world_ranks)))
 
     def Intersection(self, other: Group) -> Group:
@@ -69,12 +69,14 @@ class Group:
         return self._made(r for r in self.world_ranks if r in other.world_ranks)
 
     def Difference(self, other: Group) -> Group:
-        """Ranks that the other one has not."""
+        """Ranks that are not in the other one."""
         return self._made(r for r in self.world_ranks if r not in other.world_ranks)
 
     def Translate_ranks(self, ranks: Sequence[int] | None = None, group: Group | None = None) -> list[int]:
-        """The ranks in `group` of its own `ranks` (all, by default): UNDEFINED for one that is not there. Without a
-        group: in the world. PROC_NULL stays what it is. Raises RankError."""
+        """The ranks in `group` of its own `ranks` (all, by default): UNDEFINED for one that is not there.
+
+        Without a group they are the ranks in the world. PROC_NULL stays what it is. Raises RankError.
+        """
         asked = range(self.size) if ranks is None else ranks
         found = []
         for rank in asked:
@@ -102,7 +104,7 @@ class Group:
         return hash(self.world_ranks)
 
     def Free(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held."""
 
     def _made(self, world_ranks: Any) -> Group:
         return Group(tuple(world_ranks), self._me)

@@ -93,9 +93,12 @@ class Intracomm(Objects, ObjectCollectives):
     async def Create_cart(
         self, dims: Sequence[int], periods: Sequence[bool] | bool | None = None, reorder: bool = False
     ) -> Cartcomm | None:
-        """A communicator whose ranks are a grid of `dims`, the last direction running fastest; `periods`: in which
-        directions it is a ring. Ranks that the grid has no place for get None. `reorder` lets ranks be numbered anew,
-        which this layer has no reason to do."""
+        """A communicator whose ranks are a grid of `dims`, the last direction running fastest. `periods`: in which
+        directions it is a ring.
+
+        Ranks that the grid has no place for get None. `reorder` lets ranks be numbered anew, which this layer has no
+        reason to do.
+        """
         sizes, rings = checked_grid(dims, periods, self.size, f"Create_cart of {self.name}")
         places = int(np.prod(sizes, dtype=np.int64))
         made = await self._split("Create_cart", 0 if self.rank < places else UNDEFINED, self.rank)
@@ -105,8 +108,10 @@ class Intracomm(Objects, ObjectCollectives):
         return Cartcomm(self.process, world_ranks, context, f"{self.name}.Create_cart", sizes, rings)
 
     async def Free(self) -> None:
-        """Delete its attributes; it cannot be used any more. Raises CommunicatorError for the world, and whatever a
-        delete function raises: then the communicator, and the attribute, stay."""
+        """Delete its attributes; it cannot be used any more. Raises CommunicatorError for the world.
+
+        It raises any error of a delete function: then the communicator, and the attribute, stay.
+        """
         async with self._call("Free"):
             if self.context == 0:
                 raise CommunicatorError(
@@ -150,7 +155,7 @@ class Intracomm(Objects, ObjectCollectives):
         delete_fn: Callable[[Any, Any, Any], Any] | None = None,
     ) -> Keyval:
         """A key for attributes; the functions may be coroutines. `copy_fn` True: `Dup` copies the value. Raises
-        ArgumentError for what is no function."""
+        ArgumentError for an argument that is no function."""
         for name, function in (("copy_fn", copy_fn), ("delete_fn", delete_fn)):
             if (
                 not callable(function)
@@ -173,13 +178,16 @@ class Intracomm(Objects, ObjectCollectives):
         self._attributes[keyval] = await finished(keyval.store(self, attrval))
 
     def Get_attr(self, keyval: Keyval) -> Any:
-        """Its value, None if it is not set. Of a QoS key: whether the request was granted (`qos.QosAnswer`)."""
+        """The value of an attribute, None if it is not set. For a QoS key it says whether the request was granted
+        (`qos.QosAnswer`)."""
         self._check_keyval("Get_attr", keyval)
         return self._attributes.get(keyval)
 
     async def Delete_attr(self, keyval: Keyval) -> None:
-        """Delete an attribute. With a QoS key its bandwidth goes back. Raises AttributeKeyError if it is not set, and
-        whatever its delete function raises: then it stays."""
+        """Delete an attribute. With a QoS key its bandwidth goes back. Raises AttributeKeyError if it is not set.
+
+        It raises any error of its delete function: then the attribute stays.
+        """
         self._check_keyval("Delete_attr", keyval)
         if keyval is TAG_UB:
             raise AttributeKeyError(f"Delete_attr on {self.name}: TAG_UB is not to be deleted")
@@ -225,7 +233,7 @@ class Cartcomm(Intracomm):
 
     @property
     def coords(self) -> list[int]:
-        """Where this rank is."""
+        """The place of this rank."""
         return self.Get_coords(self.rank)
 
     def Get_dim(self) -> int:
@@ -233,16 +241,16 @@ class Cartcomm(Intracomm):
         return len(self.dims)
 
     def Get_topo(self) -> tuple[list[int], list[bool], list[int]]:
-        """Its dims and periods, and where this rank is."""
+        """Its dims and periods, and the place of this rank."""
         return list(self.dims), list(self.periods), self.coords
 
     def Get_coords(self, rank: int) -> list[int]:
-        """Where a rank is. Raises RankError."""
+        """The place of a rank. Raises RankError."""
         number = self._check_rank(rank, "Get_coords", "rank")
         return [int(one) for one in np.unravel_index(number, self.dims)] if self.dims else []
 
     def Get_cart_rank(self, coords: Sequence[int]) -> int:
-        """Who is at a place; in a ring it may be outside. Raises RankError."""
+        """The rank at a place; in a ring the place may be outside. Raises RankError."""
         what = f"Get_cart_rank on {self.name}: coords"
         places = several(coords, what, RankError)
         if len(places) != self.dim:

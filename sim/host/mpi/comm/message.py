@@ -16,7 +16,7 @@ __all__ = ["Message"]
 
 
 class Message:
-    """A message that `Mprobe` has taken, to be received once. One of PROC_NULL is empty."""
+    """A message that `Mprobe` has taken, to be received once. A message from PROC_NULL is empty."""
 
     def __init__(self, comm: Comm, arrived: Arrived | None) -> None:
         self._comm, self._arrived = comm, arrived

@@ -52,8 +52,8 @@ class Objects(PointToPoint):
         tag: int = ANY_TAG,
         status: Status | None = None,
     ) -> Any:
-        """Receive an object: what was sent; None from PROC_NULL. `buf`: memory for its pickle; as much as it needs, by
-        default."""
+        """Receive an object. Returns the one that was sent; None from PROC_NULL. `buf`: memory for its pickle; as much
+        as it needs, by default."""
         async with self._call("recv"):
             self._check_status(status, "recv")
             return await self._finished(await self._start_object_recv("recv", buf, source, tag), status)

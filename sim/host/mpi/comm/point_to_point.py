@@ -67,7 +67,8 @@ class PointToPoint(Comm):
             self.process.attach(size)
 
     async def Detach_buffer(self) -> int:
-        """Wait until all buffered sends are out; the size of the memory that was attached. Raises LengthError."""
+        """Wait until all buffered sends are out. Returns the size of the memory that was attached. Raises
+        LengthError."""
         async with self._call("Detach_buffer"):
             return await self.process.detach()
 
@@ -129,7 +130,7 @@ class PointToPoint(Comm):
     # -- probes ----------------------------------------------------------------------------------------------------
 
     async def Probe(self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None) -> bool:
-        """Wait for a message and leave it; True. Of PROC_NULL, at once."""
+        """Wait for a message and leave it. Returns True. For PROC_NULL it returns at once."""
         return await self._probe("Probe", source, tag, status, wait=True, take=False) is not None
 
     async def Iprobe(

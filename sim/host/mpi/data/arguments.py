@@ -11,8 +11,8 @@ __all__ = ["several", "whole"]
 
 
 def whole(given: Any, what: str, kind: type[MpiError]) -> int:
-    """`given` as an int: an int, or what has `__index__`, as numpy's integers. Raises `kind` with a line that begins
-    with `what`."""
+    """`given` as an int: an int, or a value that has `__index__`, as numpy's integers. Raises `kind` with a line that
+    begins with `what`."""
     try:
         return operator.index(given)
     except TypeError:

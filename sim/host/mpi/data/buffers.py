@@ -1,10 +1,11 @@
 """Buffers as MPI calls are given them, as contiguous bytes.
 
-A buffer is a numpy array, bytes, a bytearray, an array.array, or whatever else has Python's buffer protocol; or a list
-of it and how many elements of which type: `[data, count, datatype]`, `[data, datatype]`, `[data, count]`. Calls with a
-part for every rank take `[data, counts, displacements, datatype]`, all but the data optional.
+A buffer is a numpy array, bytes, a bytearray, an array.array, or any other object that has Python's buffer protocol. It
+may also be a list that adds how many elements there are, and of which type: `[data, count, datatype]`, `[data,
+datatype]`, `[data, count]`. Calls with a part for every rank take `[data, counts, displacements, datatype]`, all but
+the data optional.
 
-Strided arrays and those of Fortran's order are sent element by element in the order of their indices: what was at
+Strided arrays and those of Fortran's order are sent element by element in the order of their indices. The element at
 [i, j] arrives at [i, j] of whatever array receives it.
 """
 
@@ -54,7 +55,7 @@ class Data:
         self.finish()
 
     def finish(self) -> None:
-        """The bytes have been received: put them where they belong."""
+        """Put the bytes where they belong: they have been received."""
         if self.target is not None:
             self.target[...] = self.array.reshape(self.target.shape)
 

@@ -85,7 +85,7 @@ _PAIRS = {
     "FLOAT_INT": "f4",
     "DOUBLE_INT": "f8",
 }
-"""A value and an index, for MINLOC and MAXLOC."""
+"""Types of a value and an index, for MINLOC and MAXLOC."""
 
 
 def _pair(value: str) -> np.dtype[Any]:
@@ -95,7 +95,7 @@ def _pair(value: str) -> np.dtype[Any]:
 DATATYPES = {name: Datatype(name, np.dtype(text)) for name, text in _PLAIN.items()} | {
     name: Datatype(name, _pair(value)) for name, value in _PAIRS.items()
 }
-"""All of them, by name."""
+"""All types, by name."""
 
 
 def dtype_of(given: Any, what: str) -> np.dtype[Any]:
@@ -115,7 +115,7 @@ def dtype_of(given: Any, what: str) -> np.dtype[Any]:
 
 
 def signature(dtype: np.dtype[Any]) -> int:
-    """16 bits for a type: equal for equal types, byte order and fields included."""
+    """A type in 16 bits: equal for equal types, byte order and fields included."""
     return zlib.crc32(repr(dtype.descr).encode()) & 0xFFFF
 
 

@@ -32,8 +32,14 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Op:
-    """An operation, associative: its `name`; `function` of two arrays; `scalar`, of two Python objects; the kinds of
-    numpy types that it takes (None: all; "pair": a value and an index); whether it commutes."""
+    """An operation, associative.
+
+    - `name`: its name.
+    - `function`: the operation on two arrays.
+    - `scalar`: the operation on two Python objects.
+    - `kinds`: the kinds of numpy types that it takes (None: all; "pair": a value and an index).
+    - `commutes`: whether it commutes.
+    """
 
     name: str
     function: Callable[[Array, Array], Array]
@@ -44,7 +50,10 @@ class Op:
     @classmethod
     def Create(cls, function: Callable[[Any, Any, Any], None], commute: bool = False) -> Op:
         """An operation of the user's: `function(a, b, datatype)` combines `a`, of the lower ranks, into `b`, both numpy
-        arrays of one dimension. Called for objects, it gets two of them and None, and returns the result."""
+        arrays of one dimension.
+
+        Called for objects, it gets two of them and None, and returns the result.
+        """
         if not callable(function):
             raise OperationError(f"Op.Create: {function!r} is no function of (a, b, datatype)")
 
@@ -68,7 +77,7 @@ class Op:
         return self.scalar(one, other)
 
     def check(self, dtype: np.dtype[Any], what: str) -> None:
-        """Raises OperationError, beginning with `what`, for a type that it has no meaning for."""
+        """Check a type. Raises OperationError, beginning with `what`, for a type that it has no meaning for."""
         kind = "pair" if dtype.fields is not None and len(dtype.fields) == 2 else dtype.kind
         good = kind == "pair" if self.kinds == "pair" else self.kinds is None or kind in self.kinds
         if not good:
@@ -82,7 +91,7 @@ class Op:
             raise OperationError(f"{what}: {self.name} of {dtype.name}: it takes {takes}")
 
     def apply(self, first: Array, second: Array) -> Array:
-        """The result, in the type of `first`, which is of the lower ranks."""
+        """The result, in the type of `first`, which is from the lower ranks."""
         return np.asarray(self.function(first, second)).astype(first.dtype, copy=False)
 
 
@@ -126,4 +135,4 @@ BXOR = Op("BXOR", np.bitwise_xor, lambda a, b: a ^ b, "biu")
 MINLOC = Op("MINLOC", _location(np.less), _location_of_pairs(lambda a, b: a < b), "pair")
 MAXLOC = Op("MAXLOC", _location(np.greater), _location_of_pairs(lambda a, b: a > b), "pair")
 OPS = {op.name: op for op in (SUM, PROD, MIN, MAX, LAND, LOR, LXOR, BAND, BOR, BXOR, MINLOC, MAXLOC)}
-"""MPI's own, by name."""
+"""MPI's own operations, by name."""

@@ -34,7 +34,8 @@ def unpacked(content: Any, what: str) -> Any:
 
 
 def as_object(request: Request, buffer: Data | None = None) -> Request:
-    """Let `wait` return the object that the receive gets: into `buffer`, or memory of its own. None of PROC_NULL."""
+    """Let `wait` return the object that the receive gets: into `buffer`, or memory of its own. It is None for
+    PROC_NULL."""
 
     def get() -> Any:
         content = request.received if buffer is None else buffer.view

@@ -23,7 +23,7 @@ class Progress(Protocol):
     transport: Transport
 
     def call(self, name: str) -> AbstractAsyncContextManager[None]:
-        """The rank is inside a call."""
+        """Be inside a call of the rank."""
 
     def cancel(self, request: Request) -> None:
         """End a request for which nothing has happened yet."""
@@ -32,19 +32,27 @@ class Progress(Protocol):
         """Go on until a request is done."""
 
     async def test(self, done: Callable[[], bool]) -> bool:
-        """Serve what can be served without waiting; whether it is done."""
+        """Serve everything that can be served without waiting. Returns whether it is done."""
 
     async def until(self, done: Callable[[], bool], what: str) -> None:
         """Go on until it is done."""
 
 
 class Request:
-    """Communication that has begun: `done` once its buffer is the caller's again; then `status` is what it was, or
-    `error` what it failed with. `process`: the rank that it belongs to; `description`: its call, peer and tag.
+    """Communication that has begun.
 
-    For the modules of this package: `finish` is called when it is done; `value` gives what `wait` returns; `received`
-    is the memory of a receive without a buffer; `told` is the signature and the number of elements that the message
-    came with.
+    - `done`: its buffer is the caller's again.
+    - `status`: then the status of the message.
+    - `error`: the error that it failed with, instead.
+    - `process`: the rank that it belongs to.
+    - `description`: its call, peer and tag.
+
+    For the modules of this package:
+
+    - `finish`: called when it is done.
+    - `value`: gives the value that `wait` returns.
+    - `received`: the memory of a receive without a buffer.
+    - `told`: the signature and the number of elements that the message came with.
     """
 
     def __init__(self, process: Progress, description: str) -> None:
@@ -60,7 +68,7 @@ class Request:
         self.is_null = False
 
     def complete(self, status: Status, error: Exception | None = None) -> None:
-        """It has ended."""
+        """Note that it has ended."""
         self.status, self.error, self.done = status, error, True
         if self.finish is not None:
             self.finish()
@@ -72,8 +80,8 @@ class Request:
         return self.status
 
     def take(self, status: Status | None = None) -> Any:
-        """A request that is done: fill `status` in, and what `wait` returns. It is null afterwards. Raises the error
-        that it failed with."""
+        """Take a request that is done: fill `status` in, and return the value of `wait`. It is null afterwards. Raises
+        the error that it failed with."""
         if self.is_null:
             if status is not None:
                 status.fill(Status())
@@ -98,20 +106,21 @@ class Request:
     # -- one request -----------------------------------------------------------------------------------------------
 
     async def Wait(self, status: Status | None = None) -> bool:
-        """Return True when it is done. Raises what it failed with."""
+        """Return True when it is done. Raises the error that it failed with."""
         await self._wait("Wait", status)
         return True
 
     async def Test(self, status: Status | None = None) -> bool:
-        """Whether it is done; does not wait. Raises what it failed with."""
+        """Whether it is done; does not wait. Raises the error that it failed with."""
         return (await self._test("Test", status))[0]
 
     async def wait(self, status: Status | None = None) -> Any:
-        """Return when it is done: the object that was received, None of any other. Raises what it failed with."""
+        """Return when it is done: the object that was received, None for any other. Raises the error that it failed
+        with."""
         return await self._wait("wait", status)
 
     async def test(self, status: Status | None = None) -> tuple[bool, Any]:
-        """Whether it is done, and what `wait` returns."""
+        """Whether it is done, and the value that `wait` returns."""
         return await self._test("test", status)
 
     async def Get_status(self, status: Status | None = None) -> bool:
@@ -124,14 +133,16 @@ class Request:
             return done
 
     async def Cancel(self) -> None:
-        """Cancel it if no message has been found for it or, of a send, if nothing has left yet. It is done then, its
-        status `Is_cancelled`; else it goes on."""
+        """Cancel it if no message has been found for it or, for a send, if nothing has left yet.
+
+        It is done then, its status `Is_cancelled`; else it goes on.
+        """
         async with self.process.call("Cancel"):
             if not self.done:
                 self.process.cancel(self)
 
     async def Free(self) -> None:
-        """Forget it; what has begun goes on."""
+        """Forget it. Communication that has begun goes on."""
         async with self.process.call("Free"):
             self._retire()
 
@@ -151,7 +162,7 @@ class Request:
 
     @classmethod
     async def Waitall(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> bool:
-        """Return True when all are done. Raises what the first of those that failed failed with."""
+        """Return True when all are done. Raises the error of the first of those that failed."""
         await _all("Waitall", requests, statuses, wait=True)
         return True
 
@@ -187,7 +198,7 @@ class Request:
 
     @classmethod
     async def waitall(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> list[Any]:
-        """Return when all are done: what `wait` returns of each."""
+        """Return when all are done: the value that `wait` returns for each."""
         found = await _all("waitall", requests, statuses, wait=True)
         assert found is not None
         return found
@@ -196,13 +207,13 @@ class Request:
     async def testall(
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> tuple[bool, list[Any] | None]:
-        """Whether all are done, and then what `wait` returns of each."""
+        """Whether all are done, and then the value that `wait` returns for each."""
         found = await _all("testall", requests, statuses, wait=False)
         return found is not None, found
 
     @classmethod
     async def waitany(cls, requests: Sequence[Request], status: Status | None = None) -> tuple[int, Any]:
-        """Return when one is done: its place, and what `wait` returns."""
+        """Return when one is done: its place, and the value that `wait` returns."""
         place, _, value = await _any("waitany", requests, status, wait=True)
         return place, value
 
@@ -210,21 +221,21 @@ class Request:
     async def testany(
         cls, requests: Sequence[Request], status: Status | None = None
     ) -> tuple[int, bool, Any]:
-        """`Testany`, and what `wait` returns."""
+        """Do as `Testany`. Returns also the value that `wait` returns."""
         return await _any("testany", requests, status, wait=False)
 
     @classmethod
     async def waitsome(
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> tuple[list[int] | None, list[Any] | None]:
-        """`Waitsome`, and what `wait` returns of each."""
+        """Do as `Waitsome`. Returns also the value that `wait` returns for each."""
         return await _some("waitsome", requests, statuses, wait=True)
 
     @classmethod
     async def testsome(
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> tuple[list[int] | None, list[Any] | None]:
-        """`Testsome`, and what `wait` returns of each."""
+        """Do as `Testsome`. Returns also the value that `wait` returns for each."""
         return await _some("testsome", requests, statuses, wait=False)
 
 
@@ -280,7 +291,7 @@ class Prequest(Request):
         self.complete(inner.status, inner.error)
 
     async def Cancel(self) -> None:
-        """`Request.Cancel` of what has begun."""
+        """Do as `Request.Cancel` for communication that has begun."""
         async with self.process.call("Cancel"):
             if self._active is not None and not self._active.done:
                 self.process.cancel(self._active)
@@ -305,7 +316,7 @@ def _process(call: str, requests: Sequence[Request]) -> Progress | None:
 
 
 def _statuses(statuses: list[Status] | None, count: int) -> list[Status]:
-    """`count` statuses, the first of which are the caller's list's, which is made as long."""
+    """`count` statuses. The first of them are those of the caller's list, which is made as long."""
     found = [] if statuses is None else statuses
     if not isinstance(found, list) or not all(isinstance(one, Status) for one in found):
         raise ArgumentError(f"statuses = {statuses!r}: a list of Status, or None")

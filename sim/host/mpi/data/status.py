@@ -17,9 +17,15 @@ UNDEFINED = -32766
 
 @dataclass
 class Status:
-    """A message that has been received: its `source` in the communicator, its `tag`, its `length` in bytes; whether its
-    request was `cancelled`. A send's, and a new one, has ANY_SOURCE and ANY_TAG. Calls with an argument `status` fill
-    it in."""
+    """A message that has been received.
+
+    - `source`: the sender's rank in the communicator.
+    - `tag`: its tag.
+    - `length`: its bytes.
+    - `cancelled`: whether its request was cancelled.
+
+    The status of a send, and a new one, has ANY_SOURCE and ANY_TAG. Calls with an argument `status` fill it in.
+    """
 
     source: int = ANY_SOURCE
     tag: int = ANY_TAG
@@ -59,6 +65,6 @@ class Status:
 
 
 def check_status(status: Any, what: str) -> None:
-    """Raises ArgumentError, beginning with `what`, if `status` is neither a Status nor None."""
+    """Raise ArgumentError, beginning with `what`, if `status` is neither a Status nor None."""
     if status is not None and not isinstance(status, Status):
         raise ArgumentError(f"{what}: status = {status!r}: a Status, or None")
