@@ -22,7 +22,7 @@ def exchange(tmp_path):
         job = CONFIG.job("support.system.vl_cards:exchange", {"held": None, "until": 0, **spec})
         found = run(CONFIG.build(), *job, out_dir=tmp_path, seed=1).value
         # Whole, in order in each VL, all of them, and all credits are home.
-        for vl, wanted in enumerate(spec["spec"]["packets"]):
+        for vl, wanted in enumerate(spec["packets"]):
             assert [number for v, number in found["came"] if v == vl] == list(range(wanted))
         assert found["equal"] and found["dropped"] == 0 and found["credits_out"] == [0, 0]
         assert found["waiting"] == {"room": 0b1111, "waiting": 0}
