@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import lanikai.hdl.registers
+from lanikai.hdl.nic.blocks import HOST_REGISTERS, NIC_REGISTERS
+from lanikai.hdl.registers import Register
 from lanikai.sim.experiments.framework.parameters import ranges
 from lanikai.sim.experiments.registry import EXPERIMENTS, listing
 from lanikai.sim.fitted import page as fitted_table
@@ -51,26 +53,26 @@ def registers_page() -> str:
         "*Made by `docs/generate.py` from `hdl/nic/*.rdl`, `hdl/router/router.rdl` and `hdl/traffic/*.rdl`.*",
         "",
     ]
-    folder = Path(lanikai.hdl.registers.__file__).parent
-    for title, name in (
-        ("The NIC processor's", "nic/nic.rdl"),
-        ("The host's", "nic/host.rdl"),
-        ("A router's", "router/router.rdl"),
-        ("A traffic node's", "traffic/node.rdl"),
-        ("A traffic class'", "traffic/class.rdl"),
-        ("The statistics'", "traffic/statistics.rdl"),
-        ("The measurement's", "traffic/measurement.rdl"),
+    for title, name, registers in (
+        ("The NIC processor's", "nic/nic.rdl", NIC_REGISTERS),
+        ("The host's", "nic/host.rdl", HOST_REGISTERS),
+        ("A router's", "router/router.rdl", None),
+        ("A traffic node's", "traffic/node.rdl", None),
+        ("A traffic class'", "traffic/class.rdl", None),
+        ("The statistics'", "traffic/statistics.rdl", None),
+        ("The measurement's", "traffic/measurement.rdl", None),
     ):
         lines += [f"## {title} registers (`hdl/{name}`)", ""]
         lines += ["| offset | register | bits | field | access | what it does |", "|---|---|---|---|---|---|"]
-        lines += register_rows(folder / name)
+        folder = Path(lanikai.hdl.registers.__file__).parent
+        lines += register_rows(lanikai.hdl.registers.load(folder / name) if registers is None else registers)
         lines.append("")
     return "\n".join(lines)
 
 
-def register_rows(path: Path) -> Iterator[str]:
+def register_rows(registers: Mapping[str, Register]) -> Iterator[str]:
     """A row for each register, then one for each of its fields."""
-    for register in lanikai.hdl.registers.load(path).values():
+    for register in registers.values():
         yield f"| `{register.offset:#05x}` | **{register.name}** | | | | {register.doc} |"
         for field in register.fields.values():
             high = field.low + field.width - 1

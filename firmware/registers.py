@@ -1,17 +1,13 @@
-"""Accessors of the NIC's processor registers, made from `nic.rdl`: no address and no bit is written down here."""
+"""Accessors of the NIC's processor registers, made from their declarations. No address and no bit is written down
+here."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
 import lanikai.hdl.nic.ports as ports
-from lanikai.hdl.registers import Register, load
+from lanikai.hdl.nic.blocks import NIC_REGISTERS
+from lanikai.hdl.registers import Register
 
 __all__ = ["NIC_REGISTERS", "address", "pack", "register", "unpack"]
-
-NIC_REGISTERS: Mapping[str, Register] = load(Path(ports.__file__).with_name("nic.rdl"))
-"""The registers of the processor's map by name."""
 
 
 def register(name: str) -> Register:

@@ -1,4 +1,4 @@
-"""Registers from SystemRDL: one `.rdl` a block is the only declaration; RTL, accessors and docs read it.
+"""Registers from SystemRDL: each is declared once, in an `.rdl` file; RTL, accessors and docs read it.
 
 The compiler's result for a file is kept beside Python's own compiled modules (`__pycache__`). Its name holds the hash
 of the file and of this module. The compiler's import alone takes a quarter of a second, and a run starts three
@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
+import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 
-__all__ = ["Field", "Register", "load"]
+__all__ = ["Field", "Register", "declare", "load", "merge"]
+
+_DEFAULTS = "default regwidth = 32; default sw = rw; default hw = r;"
 
 
 @dataclass(frozen=True)
@@ -80,13 +84,15 @@ class Register:
 
 
 @cache
-def load(path: Path) -> Mapping[str, Register]:
-    """The registers of an `.rdl` file by name, in address order. Raises systemrdl's RDLCompileError."""
+def load(path: Path, addrmap: str | None = None) -> Mapping[str, Register]:
+    """The registers of an `.rdl` file by name, in address order: those of its address map `addrmap`, by default of the
+    last one. Raises systemrdl's RDLCompileError."""
     content = hashlib.sha256(path.read_bytes() + Path(__file__).read_bytes()).hexdigest()
-    kept = path.parent / "__pycache__" / f"{path.name}.{content[:32]}.json"
+    which = f"{path.name}.{addrmap}" if addrmap else path.name
+    kept = path.parent / "__pycache__" / f"{which}.{content[:32]}.json"
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
         return _from_json(kept.read_text())
-    registers = _compile(path)
+    registers = _compile(path, addrmap)
     # As with Python's own compiled modules, a result that cannot be kept is made anew every time.
     with contextlib.suppress(OSError):
         kept.parent.mkdir(exist_ok=True)
@@ -94,6 +100,43 @@ def load(path: Path) -> Mapping[str, Register]:
         partial.write_text(json.dumps([asdict(register) for register in registers.values()]))
         partial.replace(kept)
     return registers
+
+
+def declare(text: str) -> Mapping[str, Register]:
+    """The registers that `text` declares in SystemRDL (`reg { ... } NAME @ 0x3a0;`), by name, in address order: for a
+    block of a few registers, which needs no file beside it. Software reads and writes, hardware reads, as long as the
+    text says nothing else. Compiled at each import, in about half a second. Raises systemrdl's RDLCompileError."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "declared.rdl"
+        path.write_text(f"addrmap declared {{ {_DEFAULTS}\n{text}\n}};\n")
+        return _compile(path, None)
+
+
+def merge(*declarations: Mapping[str, Register]) -> dict[str, Register]:
+    """One map of several, by name, in address order. A register that more than one declares has the fields of all, and
+    the text of the first that has one. Raises ValueError where two declarations differ on a register's offset, or want
+    the same offset, field or bit."""
+    found: dict[str, Register] = {}
+    for name, register in (item for declaration in declarations for item in declaration.items()):
+        first = found.get(name)
+        if first is None:
+            found[name] = register
+            continue
+        if first.offset != register.offset:
+            raise ValueError(f"register {name}: at {first.offset:#05x} and at {register.offset:#05x}")
+        for field in register.fields.values():
+            for other in first.fields.values():
+                if field.name == other.name or field.mask & other.mask:
+                    raise ValueError(f"register {name}: field {field.name!r} is where {other.name!r} is")
+        fields = sorted((*first.fields.values(), *register.fields.values()), key=lambda field: field.low)
+        found[name] = replace(
+            first, doc=first.doc or register.doc, fields={field.name: field for field in fields}
+        )
+    ordered = sorted(found.values(), key=lambda register: register.offset)
+    for one, following in itertools.pairwise(ordered):
+        if one.offset == following.offset:
+            raise ValueError(f"registers {one.name} and {following.name}: both at {one.offset:#05x}")
+    return {register.name: register for register in ordered}
 
 
 def _from_json(text: str) -> dict[str, Register]:
@@ -105,14 +148,14 @@ def _from_json(text: str) -> dict[str, Register]:
     return found
 
 
-def _compile(path: Path) -> dict[str, Register]:
+def _compile(path: Path, addrmap: str | None) -> dict[str, Register]:
     from systemrdl import RDLCompiler
     from systemrdl.node import RegNode
 
     compiler = RDLCompiler()
     compiler.compile_file(str(path))
     registers = {}
-    for node in compiler.elaborate().top.children(unroll=True):
+    for node in compiler.elaborate(top_def_name=addrmap).top.children(unroll=True):
         assert isinstance(node, RegNode)
         fields = {
             f.inst_name: Field(

@@ -165,6 +165,10 @@ class NicConfig(Config):
     rtc_cycles_den: int = Field(2, ge=1, le=65535, description="NIC cycles of an RTC tick: denominator")
     mtu_bytes: int = Field(4096, ge=8, le=16384, description="longest payload of a packet, bytes")
     input_buffer_flits: int = Field(10, ge=2, le=1024, description="receive buffer of each VL, flits")
+    blocks: tuple[str, ...] = Field(
+        (),
+        description="further blocks, which no other field asks for; names in `lanikai.hdl.nic.blocks.NIC_BLOCKS`",
+    )
 
     @field_validator("link")
     @classmethod

@@ -12,51 +12,24 @@ from ..config import NicConfig
 from ..register_bank import Name
 from ..registers import Register
 
-__all__ = ["NAMES", "active_names"]
+__all__ = ["CARD_NAMES", "active_names"]
 
 
-def _selected(*commands: str) -> dict[str, tuple[Name, ...]]:
-    return {command: (Name(field="RATE_SELECT.flow", things="flows"),) for command in commands}
+_SELECTED = (Name(field="RATE_SELECT.flow", things="flows"),)
 
-
-def _stamped(register: str) -> Name:
-    return Name(field=f"{register}.flow", things="stamp_flows", only=(f"{register}.stamped", (1,)))
-
-
-_OWNER = Name(field="owner", things="owners")
-
-NAMES: Mapping[str, tuple[Name, ...]] = {
-    **_selected("RATE_IDT", "RATE_NDT", "RATE_COMMAND"),
+CARD_NAMES: Mapping[str, tuple[Name, ...]] = {
+    **dict.fromkeys(("RATE_IDT", "RATE_NDT", "RATE_COMMAND"), _SELECTED),
     "RATE_DISPATCH": (Name(field="flow", things="flows"),),
-    "SEND_CONTROL": (Name(field="vl", things="link.vls"), _stamped("SEND_FLOW")),
-    "SEND_VTICK": (Name(field="SEND_FLOW.flow", things="stamp_flows"),),
-    "HOST_DMA_CONTROL": (_stamped("HOST_DMA_FLOW"),),
-    "ACCESS_CONTROL": (_stamped("HOST_DMA_FLOW"),),
-    "HOST_DMA_VTICK": (Name(field="HOST_DMA_FLOW.flow", things="stamp_flows"),),
-    "DOORBELL_CHANNEL": (
-        Name(field="channel", things="channels"),
-        Name(field="rank", things="doorbell_classes"),
-        _OWNER,
-    ),
-    "SHADOW_WINDOW": (_OWNER,),
-    "COMPLETION_SETUP": (Name(field="queue", things="completion_queues"), _OWNER),
-    "REGION": (Name(field="region", things="regions"), _OWNER),
-    "TRANSLATION_INVALIDATE": (Name(field="region", things="regions", only=("scope", (0, 1))),),
-    "VL_TABLE_ENTRY": (
-        Name(field="vl", things="link.vls"),
-        Name(field="entry", things="vl_table_entries"),
-    ),
+    "SEND_CONTROL": (Name(field="vl", things="link.vls"),),
 }
-"""The names in each command. These commands are not here:
-
-- ACCESS_TAG: an access of a region that is not there ends with a status of its own (`CompletionStatus.NO_REGION`).
-- COMPLETION_POST: a post to a queue that is not there is counted as an entry lost (COMPLETION_DROPPED).
-- DOORBELL_SELECT: it starts nothing, and a word that is not there is shown as not valid.
-"""
+"""The names in each command that every card has; those of blocks are `NicBlock.names`. DOORBELL_SELECT starts nothing:
+a word that is not there is shown as not valid."""
 
 
-def active_names(registers: Mapping[str, Register], config: NicConfig) -> dict[str, list[tuple[Name, int]]]:
-    """The names that a card with these `registers` must look at, by command, and how many things there are of each.
+def active_names(
+    registers: Mapping[str, Register], config: NicConfig, commands: Mapping[str, tuple[Name, ...]]
+) -> dict[str, list[tuple[Name, int]]]:
+    """The names in `commands` that a card with these `registers` must look at, and how many things there are of each.
 
     A name whose every number names something is left out.
     """
@@ -71,7 +44,7 @@ def active_names(registers: Mapping[str, Register], config: NicConfig) -> dict[s
         return registers[register or command].fields[name].width
 
     found: dict[str, list[tuple[Name, int]]] = {}
-    for command, names in NAMES.items():
+    for command, names in commands.items():
         for name in names if command in registers else ():
             count = name.count(config)
             if not has(name.field, command) or not 0 < count < 1 << width(name.field, command):

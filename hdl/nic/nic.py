@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal, Value
@@ -13,19 +12,24 @@ from amaranth.lib.wiring import connect, flipped
 from ..config import ConfigError, NicConfig
 from ..link import FlitLayout
 from ..register_bank import RegisterBank
-from ..registers import Register, load
+from .block import EngineFront, HostEngine, Joined, Kind, NicBlock
+from .blocks import (
+    HOST_REGISTERS,
+    NIC_REGISTERS,
+    common_registers,
+    host_registers,
+    nic_names,
+    nic_registers,
+    wanted_blocks,
+)
+from .dma.axi_join import join_managers
 from .dma.host_dma import HostDma
 from .dma.receive_engine import ReceiveEngine
 from .dma.send_engine import SendEngine
 from .doorbell import Doorbell
-from .engine_queues import HostEngine, host_dma_front, receive_front, send_front
 from .host_port import HostPort
 from .link_port.packet_interface import PacketInterface
 from .link_port.vl_port import VlPort
-from .names import active_names
-from .optional import active_registers
-from .owner_blocks import join_completion, join_doorbell_owners, join_managers, join_protection
-from .owners.completion import Completion
 from .ports import REGISTER_BASE, NicSignature
 from .processor.interrupt import InterruptStatus
 from .processor.port import ProcessorPort
@@ -37,10 +41,6 @@ from .sram import Sram
 
 __all__ = ["HOST_REGISTERS", "NIC_REGISTERS", "WATCHED", "Nic", "public_signals"]
 
-NIC_REGISTERS: Mapping[str, Register] = load(Path(__file__).parent / "nic.rdl")
-"""Registers of the processor's map, by name; offsets from `REGISTER_BASE`."""
-HOST_REGISTERS: Mapping[str, Register] = load(Path(__file__).parent / "host.rdl")
-"""Registers of the host's map, by name; offsets from `REGISTER_BASE`."""
 ID_MAGIC = 0x4C4E
 ID_VERSION = 1
 
@@ -103,11 +103,12 @@ class Nic(wiring.Component):
     docstring. Throughput: that of its engines (`HostDma`, `SendEngine`, `ReceiveEngine`). Reset: everything idle,
     no buffer armed, nothing enabled.
 
-    Where the configuration asks for it there are also, for owners of doorbell pages (`HostPort`): `Completion`,
-    on the host's bus beside the DMA engine (`AxiJoin`); `Protection`, `Translation` and `CheckedDma`, before the
-    engine (`DmaGate`). With `vl_packets` the packet interface has packet buffers for each VL and the router's VL
-    arbiter (`VlPort`), and the send engine a queue for each VL (`LaneDmaQueue`). With two processors steps 2 and
-    3 to 5 are one's, 7 and 8 the other's, at the same time (`processors.py`).
+    Where the configuration asks for it there are also blocks of `NIC_BLOCKS` (`blocks.py`): each is one file, and
+    joins itself (`NicBlock`). `block(kind)` is the card's. With `vl_packets` the packet interface has packet buffers
+    for each VL and the router's VL arbiter (`VlPort`). With two processors steps 2 and 3 to 5 are one's, 7 and 8 the
+    other's, at the same time (`processors.py`).
+
+    Public attributes: the parts that `Card` lists, which are there before the card is elaborated.
 
     Raises ConfigError if `downstream_flits` is less than 2.
     """
@@ -121,37 +122,68 @@ class Nic(wiring.Component):
         if self.downstream_flits < 2:
             raise ConfigError(f"Nic: downstream_flits = {downstream_flits}: at least 2")
         super().__init__(NicSignature(config, skippable=skippable))
+        self.sram = Sram(config, ports=4 + config.processors)
+        self.host_port = HostPort(config)
+        self.processor_ports = make_ports(config)
+        self.host_dma = HostDma(config)
+        self.send = SendEngine(config)
+        self.receive = ReceiveEngine(config)
+        port = VlPort if config.vl_packets else PacketInterface
+        self.packets = port(config, downstream_flits=self.downstream_flits)
+        self.doorbell = Doorbell(config)
+        self.rtc = Rtc(config, settable=skippable)
+        self.rate = make_rate_control(config, skippable=skippable)
+        active = nic_registers(config)
+        self.registers = RegisterBank(
+            active,
+            banked=banked_registers(active, config, common_registers()),
+            ahead=config.pipelined,
+            names=nic_names(config),
+        )
+        self.host_registers = RegisterBank(host_registers(config))
+        self.credits_out = Signal(range(config.link.vls * self.downstream_flits + 1), name="out")
+        self.blocks: dict[type[NicBlock], NicBlock] = {
+            kind: kind(config, skippable=skippable) for kind in wanted_blocks(config)
+        }
+        engines = [block.host_engine for block in self.blocks.values() if block.host_engine]
+        self.host_engine = engines[0] if engines else HostEngine(self.host_dma)
+
+    def block(self, kind: type[Kind]) -> Kind:
+        """The card's block of this class. Raises KeyError if it has none."""
+        found = self.blocks[kind]
+        assert isinstance(found, kind)
+        return found
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self.config
-        m.submodules.sram = sram = Sram(config, ports=4 + config.processors)
-        m.submodules.host_port = host = HostPort(config)
-        ports = make_ports(m, config)
-        m.submodules.host_dma = self._dma = dma = HostDma(config)
-        m.submodules.send = self._send = send = SendEngine(config)
-        m.submodules.receive = self._receive = receive = ReceiveEngine(config)
-        port = VlPort if config.vl_packets else PacketInterface
-        m.submodules.packets = self._packets = packets = port(config, downstream_flits=self.downstream_flits)
-        m.submodules.doorbell = self._doorbell = doorbell = Doorbell(config)
-        m.submodules.rtc = self._rtc = rtc = Rtc(config, settable=self.skippable)
-        m.submodules.rate = self._rate = make_rate_control(config, skippable=self.skippable)
-        active = active_registers(NIC_REGISTERS, config)
-        m.submodules.registers = self._registers = registers = RegisterBank(
-            active,
-            banked=banked_registers(active, config),
-            ahead=config.pipelined,
-            names=active_names(active, config),
-        )
-        m.submodules.host_registers = self._host_registers = host_registers = RegisterBank(
-            active_registers(HOST_REGISTERS, config)
-        )
+        host, ports, packets = self.host_port, self.processor_ports, self.packets
+        dma, send, receive, sram = self.host_dma, self.send, self.receive, self.sram
+        doorbell, rtc = self.doorbell, self.rtc
+        m.submodules.sram = sram
+        m.submodules.host_port = host
+        for i, port in enumerate(ports):
+            m.submodules[f"processor_port_{i}" if i else "processor_port"] = port
+        m.submodules.host_dma = dma
+        m.submodules.send = send
+        m.submodules.receive = receive
+        m.submodules.packets = packets
+        m.submodules.doorbell = doorbell
+        m.submodules.rtc = rtc
+        m.submodules.rate = self.rate
+        m.submodules.registers = self.registers
+        m.submodules.host_registers = self.host_registers
 
         connect(m, flipped(self.host), host.host)
         for i, port in enumerate(ports):
             outside = getattr(self, f"processor_{i}" if i else "processor")
             self._join_processor(m, outside, port, [other for other in ports if other is not port])
-        self._join_owners(m, host)
+        joined = [self._connect(m, block) for block in self.blocks.values()]
+        managers = [dma.axi, *(manager for one in joined for manager in one.managers)]
+        if len(managers) > 1:
+            join_managers(m, self.dma, managers)
+        else:
+            connect(m, flipped(self.dma), dma.axi)
         connect(m, flipped(self.tx), packets.tx)
         connect(m, flipped(self.rx), packets.rx)
         connect(m, host.sram, sram.port_0)
@@ -169,22 +201,42 @@ class Nic(wiring.Component):
         else:
             connect(m, packets.receive, receive.flits)
         connect(m, host.ring, doorbell.ring)
-        connect(m, host.registers, host_registers.bus)
-        join_registers(m, config, ports, registers)
+        connect(m, host.registers, self.host_registers.bus)
+        join_registers(m, config, ports, self.registers)
         m.d.comb += [
             host.refused.eq(doorbell.refused),
             self.activity.eq(
-                Cat(packets.moved, dma.moved, *(port.taken for port in ports), host.moved).any()
+                Cat(
+                    packets.moved,
+                    dma.moved,
+                    *(port.taken for port in ports),
+                    host.moved,
+                    *(moved for one in joined for moved in one.moved),
+                ).any()
             ),
-            self._rate.rtc.eq(rtc.ticks),
+            self.rate.rtc.eq(rtc.ticks),
         ]
-        self._join_engines(m)
-        self._watch_link(m, packets)
+        fronts = self._join_engines(m)
+        self._watch_link(m, packets, joined)
         self._join_doorbell(m)
         self._join_rate_control(m)
-        self._join_events(m, ports)
-        self._join_host(m)
+        self._join_events(m, ports, fronts, joined)
+        self._join_host(m, joined)
         return m
+
+    def _connect(self, m: Module, block: NicBlock) -> Joined:
+        """Connect a block. Raises ValueError for events that are not those of its registers."""
+        joined = block.connect(m, self)
+        for status, declared, given in (
+            ("ISR", block.registers, joined.events),
+            ("HOST_ISR", block.host_registers, joined.host_events),
+        ):
+            bits = list(declared[status].fields) if status in declared else []
+            if sorted(bits) != sorted(given):
+                raise ValueError(
+                    f"block {block.name}: events {sorted(given)}, where its registers declare {status} {sorted(bits)}"
+                )
+        return joined
 
     def _join_processor(
         self, m: Module, outside: Any, port: ProcessorPort, others: list[ProcessorPort]
@@ -201,7 +253,7 @@ class Nic(wiring.Component):
         of_rate, held = Signal(), Signal()
         m.d.comb += [
             of_rate.eq(Cat(outside.request.address[2:] == address >> 2 for address in registers).any()),
-            held.eq(of_rate & ~(self._rate.settled & self._rate.dispatched.ready)),
+            held.eq(of_rate & ~(self.rate.settled & self.rate.dispatched.ready)),
         ]
         if self.config.pipelined:
             # What another processor does in this cycle the unit shows in the next one.
@@ -215,40 +267,20 @@ class Nic(wiring.Component):
             outside.response.ready.eq(inside.response.ready & ~held),
         ]
 
-    def _join_owners(self, m: Module, host: HostPort) -> None:
-        """What cards with owners have, where the configuration asks for it; and the host's bus, which is the DMA
-        engine's alone in cards that have not."""
-        r, config, dma = self._registers, self.config, self._dma
-        self._more_events = join_doorbell_owners(m, config, r, self._doorbell, host)
-        self._host_engine = HostEngine(dma)
-        self._completion: Completion | None = None
-        self._rests: list[Value] = []
-        managers = [dma.axi]
-        if config.completion_queues:
-            self._completion, events = join_completion(
-                m, config, r, self._host_registers, host, dma, skippable=self.skippable
-            )
-            self._more_events |= events
-            managers.append(self._completion.axi)
-            if self.skippable:
-                self._rests.append(self._completion.rests)
-                m.d.comb += self._completion.passed.eq(self.passed)
-        if config.regions:
-            self._host_engine, translation, events = join_protection(m, config, r, dma)
-            self._more_events |= events
-            managers.append(translation.axi)
-            assert self._host_engine.checked is not None
-            self._rests += [translation.rests, ~self._host_engine.checked.busy]
-        if len(managers) > 1:
-            join_managers(m, self.dma, managers)
-        else:
-            connect(m, flipped(self.dma), dma.axi)
+    def _front(self, m: Module, engine: str, plain: Any, busy: Value) -> EngineFront:
+        """The engine called `engine` as its registers see it: `plain`, busy as long as `busy`, or the block before."""
+        for block in self.blocks.values():
+            if block.before == engine:
+                return block.front(m, self)
+        return EngineFront(valid=plain.start.valid, command=plain.start.payload, busy=busy, ended=plain.done)
 
-    def _join_engines(self, m: Module) -> None:
-        r, dma, send, receive = self._registers, self._dma, self._send, self._receive
-        self._dma_front = move = host_dma_front(m, self.config, r, self._host_engine, self._rtc.ticks)
-        self._send_front = out = send_front(m, self.config, r, send, self._packets, self._rtc.ticks)
-        self._receive_front = room = receive_front(m, self.config, r, receive)
+    def _join_engines(self, m: Module) -> dict[str, EngineFront]:
+        """The engines to their registers. Returns them as those see them, by name."""
+        r, dma, send, receive = self.registers, self.host_dma, self.send, self.receive
+        own = self.host_engine.own
+        move = self._front(m, "host_dma", own, own.busy)
+        out = self._front(m, "send", send, send.busy)
+        room = self._front(m, "receive", receive, receive.armed)
         m.d.comb += [
             move.valid.eq(r.HOST_DMA_CONTROL.w_stb),
             move.command.host_address.eq(r.HOST_DMA_HOST.value.address),
@@ -273,16 +305,14 @@ class Nic(wiring.Component):
             r.REFUSED.r_data.commands.eq(r.refusals),
             r.REFUSED.r_data.offset.eq(r.refused_offset),
         ]
-        if self.config.receive_wait_cycles:
-            m.d.comb += r.DISCARDED.r_data.packets.eq(receive.discarded)
-            self._rests.append(receive.rests)
         self._watch(m, "watch_host_dma_busy", dma.busy)
         self._watch(m, "watch_send_busy", send.busy)
         self._watch(m, "watch_receive_armed", receive.armed)
         self._watch(m, "watch_crc_errors", receive.crc_errors)
         self._watch(m, "watch_length_errors", receive.length_errors)
+        return {"host_dma": move, "send": out, "receive": room}
 
-    def _watch_link(self, m: Module, packets: PacketInterface) -> None:
+    def _watch_link(self, m: Module, packets: PacketInterface, joined: Sequence[Joined]) -> None:
         """What waits where, and whether all credits are home."""
         for name, flits in (("send", packets.send), ("receive", packets.receive)):
             held = flits.valid & ~flits.ready
@@ -290,24 +320,14 @@ class Nic(wiring.Component):
             if name == "send" and isinstance(packets, VlPort):
                 vls = vls | packets.blocked
             self._watch(m, f"watch_{name}_held", vls)
-        out = Signal(range(self.config.link.vls * self.downstream_flits + 1))
-        m.d.sync += out.eq(out + self.tx.valid - self.tx.credit_valid)
-        if self.config.link.restart:
-            r = self._registers
-            self._lost_out = lost = Signal(16, name="lost_out")
-            with m.If(packets.restarting):
-                m.d.sync += [out.eq(0), lost.eq(lost + out + self.tx.valid)]
-            m.d.comb += [
-                r.LINK.r_data.cut_out.eq(packets.cuts_out),
-                r.LINK.r_data.cut_in.eq(packets.cuts_in),
-                r.LINK.r_data.down.eq(packets.down),
-                r.LINK_LOST.r_data.out_flits.eq(lost),
-                r.LINK_LOST.r_data.in_flits.eq(packets.lost_in),
-            ]
-        self._watch(m, "watch_credits_out", out)
+        m.d.sync += self.credits_out.eq(self.credits_out + self.tx.valid - self.tx.credit_valid)
+        for home in (home for one in joined for home in one.credits_home):
+            with m.If(home):
+                m.d.sync += self.credits_out.eq(0)
+        self._watch(m, "watch_credits_out", self.credits_out)
 
     def _join_doorbell(self, m: Module) -> None:
-        r, doorbell = self._registers, self._doorbell
+        r, doorbell = self.registers, self.doorbell
         m.d.comb += [
             r.DOORBELL_QUEUE.r_data.channel.eq(Mux(doorbell.head_valid, doorbell.head.channel, 0)),
             r.DOORBELL_QUEUE.r_data.value.eq(Mux(doorbell.head_valid, doorbell.head.word, 0)),
@@ -318,12 +338,10 @@ class Nic(wiring.Component):
             r.DOORBELL_WORD.r_data.valid.eq(doorbell.word_valid),
             doorbell.take.eq(r.DOORBELL_WORD.r_stb),
         ]
-        if doorbell.words == 2 and not doorbell.separate:
-            m.d.comb += doorbell.select[-1].eq(r.DOORBELL_SELECT.value.receive)
         self._watch(m, "watch_doorbells", doorbell.waiting)
 
     def _join_rate_control(self, m: Module) -> None:
-        r, rate, flows = self._registers, self._rate, self.config.flows
+        r, rate, flows = self.registers, self.rate, self.config.flows
         flow = r.RATE_SELECT.value.flow
         exists = Signal()
         m.d.comb += [
@@ -360,19 +378,24 @@ class Nic(wiring.Component):
             m.d.comb += rate.write_ticks.eq(self.config.max_idt_ticks)
         self._watch(m, "watch_dispatch", Cat(rate.dispatch.valid, rate.dispatch.flow))
 
-    def _join_events(self, m: Module, ports: list[ProcessorPort]) -> None:
+    def _join_events(
+        self,
+        m: Module,
+        ports: list[ProcessorPort],
+        fronts: Mapping[str, EngineFront],
+        joined: Sequence[Joined],
+    ) -> None:
         """Interrupt status, clock and timers."""
-        rtc = self._rtc
+        rtc = self.rtc
         sources = {
-            "host_dma": self._dma_front.ended,
-            "send": self._send_front.ended,
-            "receive": self._receive_front.ended,
-            "doorbell": self._doorbell.pending,
-            "dispatch": self._rate.dispatch.valid,
+            **{name: front.ended for name, front in fronts.items()},
+            "doorbell": self.doorbell.pending,
+            "dispatch": self.rate.dispatch.valid,
             "timer": rtc.fired,
-        } | self._more_events
+            **{name: value for one in joined for name, value in one.events.items()},
+        }
         timers, events = join_events(
-            m, self.config, self._registers, ports, rtc, sources, lambda *what: self._watch(m, *what)
+            m, self.config, self.registers, ports, rtc, sources, lambda *what: self._watch(m, *what)
         )
         if self.skippable:
             armed, time = next_timer(m, timers)
@@ -382,35 +405,37 @@ class Nic(wiring.Component):
                 rtc.set_state.eq(self.clock_set),
                 self.timer_due.valid.eq(armed),
                 self.timer_due.ticks.eq(time),
-                self.flow_due.valid.eq(self._rate.next_valid),
-                self.flow_due.ticks.eq(self._rate.next_ndt),
+                self.flow_due.valid.eq(self.rate.next_valid),
+                self.flow_due.ticks.eq(self.rate.next_ndt),
             ]
-            self._rests.append(self._rate.rests)
-            m.d.comb += [self._rate.passed.eq(self.passed), self.rests.eq(Cat(*self._rests).all())]
+            rests = [*(value for one in joined for value in one.rests), self.rate.rests]
+            m.d.comb += [self.rate.passed.eq(self.passed), self.rests.eq(Cat(*rests).all())]
         m.d.comb += [port.event.eq(event) for port, event in zip(ports, events, strict=True)]
 
-    def _join_host(self, m: Module) -> None:
-        r = self._host_registers
-        completion = self._completion
+    def _join_host(self, m: Module, joined: Sequence[Joined]) -> None:
+        """The host's registers, and its interrupt line."""
+        r = self.host_registers
+        fields = r.registers["HOST_ISR"].fields
         m.submodules.host_status = status = InterruptStatus(
-            width=1 if completion is None else 2, levels=0 if completion is None else 0b10
+            width=1 + max(field.low for field in fields.values()),
+            levels=sum(field.mask for field in fields.values() if not field.write_one_clears),
         )
         m.d.comb += [
             r.ID.r_data.magic.eq(ID_MAGIC),
             r.ID.r_data.version.eq(ID_VERSION),
-            status.set[0].eq(self._registers.HOST_INTERRUPT.w_stb),
+            status.set[0].eq(self.registers.HOST_INTERRUPT.w_stb),
             status.clear.eq(r.HOST_ISR.w_stb & r.HOST_ISR.w_data.firmware),
             status.mask.eq(r.HOST_IMR.value.mask),
             r.HOST_ISR.r_data.firmware.eq(status.status[0]),
-            r.HOST_VECTOR.r_data.vector.eq(self._registers.HOST_INTERRUPT.value.vector),
-            r.DOORBELLS_REFUSED.r_data.writes.eq(self._doorbell.refusals),
+            r.HOST_VECTOR.r_data.vector.eq(self.registers.HOST_INTERRUPT.value.vector),
+            r.DOORBELLS_REFUSED.r_data.writes.eq(self.doorbell.refusals),
             self.interrupt.eq(status.event),
         ]
-        if completion is not None:
-            m.d.comb += [
-                status.set[1].eq(completion.event),
-                r.HOST_ISR.r_data.completion.eq(status.status[1]),
-            ]
+        for name, value in ((name, value) for one in joined for name, value in one.host_events.items()):
+            bit = fields[name].low
+            m.d.comb += [status.set[bit].eq(value), r.HOST_ISR.r_data[name].eq(status.status[bit])]
+            if fields[name].write_one_clears:
+                m.d.comb += status.clear[bit].eq(r.HOST_ISR.w_stb & r.HOST_ISR.w_data[name])
 
     def _watch(self, m: Module, name: str, value: Value) -> None:
         assert name in WATCHED

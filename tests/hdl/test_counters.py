@@ -125,7 +125,7 @@ TAKEN = {
     ("register_bank.py", "self.refusals + 1"): (
         "nic/test_names.py",
         "test_a_name_of_nothing_is_refused_and_counted",
-        "Nearly(ctx, c.nic._registers.refusals)",
+        "Nearly(ctx, c.nic.registers.refusals)",
     ),
     ("router/router.py", "self.dropped +"): (
         "router/test_router.py",
@@ -147,10 +147,10 @@ TAKEN = {
         "test_the_order_is_that_of_virtual_clock",
         "Nearly(b.ctx, b.dut.refused)",
     ),
-    ("nic/nic.py", "lost + out"): (
+    ("nic/link_port/link_blocks.py", "lost + out"): (
         "nic/link_port/test_link_reset.py",
         "test_packets_go_on_when_one_of_two_cards_is_reset_under_traffic",
-        "Nearly(ctx, pair.cards[SENDER]._lost_out)",
+        "Nearly(ctx, pair.cards[SENDER].block(LinkRestart).lost_out)",
     ),
     ("link_restart.py", "self.cuts + sum("): (
         "test_link_restart.py",
@@ -328,7 +328,7 @@ GUARDED = {
     ),
     ("nic/dma/host_dma.py", "word + 1"): ("words_left - 1", "an address, modulo the SRAM"),
     ("nic/queues/lane_queue.py", "self.level + pushed"): ("(~lanes.full >> vl)[0]", "as many as fit"),
-    ("nic/nic.py", "out + self.tx.valid - "): (
+    ("nic/nic.py", "self.credits_out + self.tx.valid - "): (
         "self.config.link.vls * self.downstream_flits + 1",
         "all credits",
     ),

@@ -1,16 +1,13 @@
 """The register bank against a plain model of its declaration, for both of the card's maps."""
 
-from pathlib import Path
-
-import lanikai.hdl.nic
 import pytest
 from amaranth.sim import Simulator
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lanikai.hdl.nic.blocks import HOST_REGISTERS, NIC_REGISTERS
 from lanikai.hdl.register_bank import RegisterBank
-from lanikai.hdl.registers import load
 
-MAPS = {name: load(Path(lanikai.hdl.nic.__file__).parent / f"{name}.rdl") for name in ("nic", "host")}
+MAPS = {"nic": NIC_REGISTERS, "host": HOST_REGISTERS}
 # Read, write or nothing: which register (the last choices are none), and the word.
 ACCESSES = st.lists(
     st.tuples(st.none() | st.integers(0, 99), st.none() | st.integers(0, 99), st.integers(0, 0xFFFFFFFF)),

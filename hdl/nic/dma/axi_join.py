@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth import Cat, Module, Signal
 from amaranth.lib import fifo, wiring
 from amaranth.lib.wiring import In, Out
@@ -10,7 +12,7 @@ from ...arbiter.round_robin import RoundRobinArbiter
 from ...axi import Axi4Signature
 from ...config import ConfigError
 
-__all__ = ["AxiJoin", "joined_id_bits"]
+__all__ = ["AxiJoin", "join_managers", "joined_id_bits"]
 
 WRITES = 16
 """Write bursts whose data may be outstanding before the next address waits."""
@@ -97,3 +99,19 @@ class AxiJoin(wiring.Component):
                 with m.If(mine):
                     m.d.comb += getattr(axi, f"{channel}ready").eq(getattr(port, f"{channel}ready"))
         return m
+
+
+def join_managers(m: Module, port: Any, managers: list[Any]) -> None:
+    """Put several managers onto the card's port `port` (an `Axi4Signature` interface). Each has one ID on it, its
+    place in the list: none needs its answers out of order."""
+    m.submodules.bus = join = AxiJoin(managers=len(managers), data_bits=len(port.wdata), id_bits=0)
+    for i, manager in enumerate(managers):
+        inside = getattr(join, f"port_{i}")
+        for name, member in inside.signature.members.items():
+            # Seen from the join, what the manager says comes in.
+            said = member.flow is wiring.In
+            target, source = (inside, manager) if said else (manager, inside)
+            m.d.comb += getattr(target, name).eq(getattr(source, name))
+    for name, member in join.axi.signature.members.items():
+        target, source = (port, join.axi) if member.flow is wiring.Out else (join.axi, port)
+        m.d.comb += getattr(target, name).eq(getattr(source, name))

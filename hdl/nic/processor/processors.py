@@ -13,7 +13,7 @@ Everything else is there once, and both may use it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal, Value
@@ -24,41 +24,46 @@ from ...register_bank import RegisterBank
 from ...registers import Register
 from ..rtc import Rtc, Timer, difference
 from .interrupt import InterruptStatus
-from .pair import BankJoin, PairedLocks
+from .pair import BankJoin
 from .port import ProcessorPort
 
 __all__ = ["COMMON", "banked_registers", "join_events", "join_registers", "make_ports", "next_timer"]
 
-COMMON = frozenset({"HOST_INTERRUPT", "RATE_SELECT", "RECEIVE_VLS", "SEND_PROTECT"})
-"""Registers with stored fields that two processors share: they set the hardware, and say nothing of the next access.
+COMMON = frozenset({"HOST_INTERRUPT", "RATE_SELECT"})
+"""Registers of every card with stored fields that two processors share: they set the hardware, and say nothing of the
+next access. Those of blocks are `NicBlock.common`.
 
 RATE_SELECT is one of them, as a rate control unit with a tree looks at it all the time.
 """
 
 
-def banked_registers(registers: Mapping[str, Register], config: NicConfig) -> list[str]:
-    """Names of those of `registers` of which each of two processors has its own; [] if there is one processor."""
+def banked_registers(
+    registers: Mapping[str, Register], config: NicConfig, common: Collection[str]
+) -> list[str]:
+    """Names of those of `registers` of which each of two processors has its own; [] if there is one processor.
+
+    `common`: registers of blocks that both share, as those of `COMMON`.
+    """
     if config.processors == 1:
         return []
     return [
         name
         for name, register in registers.items()
-        if name not in COMMON and any(field.stored for field in register.fields.values())
+        if name not in COMMON
+        and name not in common
+        and any(field.stored for field in register.fields.values())
     ]
 
 
-def make_ports(m: Module, config: NicConfig) -> list[ProcessorPort]:
-    """The ports, as submodules."""
-    ports = [ProcessorPort(config, shared=config.processors == 2) for _ in range(config.processors)]
-    for i, port in enumerate(ports):
-        m.submodules[f"processor_port_{i}" if i else "processor_port"] = port
-    return ports
+def make_ports(config: NicConfig) -> list[ProcessorPort]:
+    """The ports."""
+    return [ProcessorPort(config, shared=config.processors == 2) for _ in range(config.processors)]
 
 
 def join_registers(
     m: Module, config: NicConfig, ports: Sequence[ProcessorPort], registers: RegisterBank
 ) -> None:
-    """Joins the ports to the register bank, and adds locks, and words for the other one.
+    """Joins the ports to the register bank.
 
     In a card that is `pipelined` an access acts in the cycle after the one in which it has its turn.
     """
@@ -90,23 +95,6 @@ def join_registers(
     ]
 
 
-def _locks(m: Module, r: RegisterBank) -> PairedLocks:
-    m.submodules.locks = locks = PairedLocks()
-    m.d.comb += [
-        locks.who.eq(r.who),
-        locks.write.eq(r.LOCKS.w_stb),
-        locks.take.eq(r.LOCKS.w_data.mine),
-        locks.free.eq(r.LOCKS.w_data.free),
-        r.LOCKS.r_data.mine.eq(locks.mine),
-        r.LOCKS.r_data.taken.eq(locks.others),
-        r.LOCKS.r_data.processor.eq(r.who),
-        locks.tell.eq(r.PEER.w_stb),
-        locks.word.eq(r.PEER.w_data.word),
-        r.PEER.r_data.word.eq(locks.told),
-    ]
-    return locks
-
-
 def join_events(
     m: Module,
     config: NicConfig,
@@ -131,10 +119,8 @@ def join_events(
         m.submodules.timer_1 = timer = Timer(config)
         m.d.comb += timer.ticks.eq(rtc.ticks)
         timers.append(timer)
-        signal = _locks(m, r).signal
         all_sources = [
             {name: source[i] if len(source) == 2 else source for name, source in sources.items()}
-            | {"peer": signal[i]}
             for i in range(2)
         ]
     for i, (timer, mine) in enumerate(zip(timers, all_sources, strict=True)):

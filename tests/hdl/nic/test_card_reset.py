@@ -15,8 +15,9 @@ from amaranth import Module, ResetInserter, Signal
 from amaranth.lib.wiring import connect
 from amaranth.sim import Simulator
 from lanikai.hdl.config import LinkConfig, NicConfig, preset
+from lanikai.hdl.nic.blocks import nic_registers
 from lanikai.hdl.nic.nic import HOST_REGISTERS, NIC_REGISTERS, Nic
-from lanikai.hdl.nic.optional import active_registers
+from lanikai.hdl.nic.owners.completion_block import CompletionBlock
 from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
 from lanikai.hdl.nic.owners.owner_page import CONSUME_WORD, DOORBELL_WORD, PagePart
 from lanikai.hdl.nic.ports import DOORBELL_BASE, REGISTER_BASE, SRAM_BASE
@@ -45,7 +46,7 @@ CONFIG = preset(
     regions=2,
     translation_entries=4,
 )
-REGISTERS = active_registers(NIC_REGISTERS, CONFIG)
+REGISTERS = nic_registers(CONFIG)
 CLOCK = {"RTC", "TIMER"}
 """Registers that go on by themselves."""
 ROOM = {"HOST_DMA_QUEUE": 3, "SEND_QUEUE": 2, "RECEIVE_QUEUE": 2}
@@ -104,21 +105,21 @@ class Bench:
     def targets(self) -> dict[str, Callable[[Any], bool]]:
         """Moments that a random cycle seldom meets."""
         nic = self.nic
-        completion, engine = nic._completion, nic._host_engine
+        completion, engine = nic.block(CompletionBlock).completion, nic.host_engine
         return {
             "an event that nobody has acknowledged": lambda ctx: ctx.get(completion.event),
             "a completion that waits for its data": lambda ctx: not ctx.get(completion._fence.clear),
             "an entry on its way": lambda ctx: (
                 ctx.get(completion.axi.wvalid) and not ctx.get(completion.axi.wready)
             ),
-            "a checked transfer": lambda ctx: ctx.get(engine.checked.busy) and ctx.get(nic._dma.busy),
+            "a checked transfer": lambda ctx: ctx.get(engine.checked.busy) and ctx.get(nic.host_dma.busy),
             "a check beside a transfer": lambda ctx: (
-                ctx.get(nic._dma.busy) and ctx.get(engine.checked.access.valid)
+                ctx.get(nic.host_dma.busy) and ctx.get(engine.checked.access.valid)
             ),
             "a post that is held": lambda ctx: (
                 ctx.get(completion.post.valid) and not ctx.get(completion.post.ready)
             ),
-            "doorbells that wait": lambda ctx: ctx.get(nic._doorbell.waiting) > 3,
+            "doorbells that wait": lambda ctx: ctx.get(nic.doorbell.waiting) > 3,
             "a write of the host's that waits": lambda ctx: (
                 ctx.get(nic.host.wvalid) and not ctx.get(nic.host.wready)
             ),

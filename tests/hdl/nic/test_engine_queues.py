@@ -5,8 +5,7 @@ Transfers come in order of arrival and of stamps, and in lists. Tested, too, are
 
 import pytest
 from lanikai.hdl.config import ConfigError, LinkConfig, NicConfig, preset
-from lanikai.hdl.nic.nic import NIC_REGISTERS
-from lanikai.hdl.nic.optional import active_registers
+from lanikai.hdl.nic.blocks import nic_registers
 from lanikai.hdl.nic.ports import SRAM_BASE
 from lanikai.hdl.packet import Header, packet_flits
 
@@ -200,15 +199,15 @@ def test_packets_by_a_queue_into_queued_buffers(config):
 
 
 def test_a_card_without_queues_has_none_of_their_registers():
-    names = set(active_registers(NIC_REGISTERS, preset(NicConfig, "tiny")))
+    names = set(nic_registers(preset(NicConfig, "tiny")))
     assert (
         not {f"{name}_{part}" for name in NEW for part in ("TAG", "QUEUE", "FINISHED", "STAMP", "PROTECT")}
         & names
     )
-    names = set(active_registers(NIC_REGISTERS, ARRIVAL))
+    names = set(nic_registers(ARRIVAL))
     assert {f"{name}_{part}" for name in NEW for part in ("TAG", "QUEUE", "FINISHED")} <= names
     assert not {"HOST_DMA_STAMP", "SEND_PROTECT"} & names
-    names = set(active_registers(NIC_REGISTERS, STAMPS))
+    names = set(nic_registers(STAMPS))
     assert {"HOST_DMA_STAMP", "HOST_DMA_PROTECT", "SEND_STAMP", "SEND_PROTECT"} <= names
 
 

@@ -2,9 +2,8 @@
 
 import pytest
 from lanikai.hdl.config import LinkConfig, NicConfig, preset
-from lanikai.hdl.nic.names import NAMES, active_names
+from lanikai.hdl.nic.blocks import command_names, nic_names, nic_registers
 from lanikai.hdl.nic.nic import NIC_REGISTERS
-from lanikai.hdl.nic.optional import active_registers
 from lanikai.hdl.nic.ports import SRAM_BASE
 from lanikai.hdl.packet import Header
 from support.hdl.counting import Nearly
@@ -49,7 +48,7 @@ CARDS = {
 
 def wrong_names(config):
     """Every name of every command, with the first number that names nothing, and the last."""
-    for command, names in active_names(active_registers(NIC_REGISTERS, config), config).items():
+    for command, names in nic_names(config).items():
         for name, count in names:
             register, _, field = name.field.rpartition(".")
             most = (1 << NIC_REGISTERS[register or command].fields[field].width) - 1
@@ -76,7 +75,7 @@ def test_a_name_of_nothing_is_refused_and_counted(config):
     card = Card(config)
     shown = [
         name
-        for name in active_registers(NIC_REGISTERS, config)
+        for name in nic_registers(config)
         if name not in ("RTC", "REFUSED") and not name.endswith("FINISHED")
     ]
     names = list(wrong_names(config))
@@ -86,7 +85,7 @@ def test_a_name_of_nothing_is_refused_and_counted(config):
         for _ in range(200):  # the card gets ready: tables are wiped
             await ctx.tick()
         before = {n: await c.read(ctx, n) for n in shown}
-        counted = Nearly(ctx, c.nic._registers.refusals)
+        counted = Nearly(ctx, c.nic.registers.refusals)
         for refused, (command, name, wrong) in enumerate(names):
             what = f"{command}, {name.field} = {wrong}"
             fields = {}
@@ -155,7 +154,7 @@ def test_every_field_that_names_a_thing_is_looked_at():
     }
     own = {
         f"{command}.{name.field}"
-        for command, names in NAMES.items()
+        for command, names in command_names().items()
         for name in names
         if "." not in name.field
     }
@@ -164,4 +163,4 @@ def test_every_field_that_names_a_thing_is_looked_at():
 
 def test_cards_whose_numbers_all_name_something_have_nothing_to_look_at():
     config = preset(NicConfig, "tiny", link=LinkConfig(vls=16), flows=1024, channels=1024, rtc_bits=32)
-    assert active_names(active_registers(NIC_REGISTERS, config), config) == {}
+    assert nic_names(config) == {}

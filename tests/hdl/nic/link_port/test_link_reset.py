@@ -5,6 +5,7 @@ from amaranth import Module, ResetInserter, Signal
 from amaranth.lib.wiring import connect
 from amaranth.sim import Simulator
 from lanikai.hdl.config import LinkConfig, NicConfig, preset
+from lanikai.hdl.nic.link_port.link_blocks import LinkRestart
 from lanikai.hdl.nic.nic import NIC_REGISTERS, Nic
 from lanikai.hdl.nic.ports import REGISTER_BASE, SRAM_BASE
 from lanikai.hdl.packet import Header
@@ -87,7 +88,7 @@ def test_packets_go_on_when_one_of_two_cards_is_reset_under_traffic(config, who)
         async def script(ctx, pair=pair, after=after):
             await pair.arm(ctx)
             await pair.send(ctx, 1)
-            lost = Nearly(ctx, pair.cards[SENDER]._lost_out)
+            lost = Nearly(ctx, pair.cards[SENDER].block(LinkRestart).lost_out)
             for _ in range(after):
                 await ctx.tick()
             ctx.set(pair.resets[who], 1)

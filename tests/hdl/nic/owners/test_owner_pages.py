@@ -2,8 +2,8 @@
 
 import pytest
 from lanikai.hdl.config import ConfigError, NicConfig, preset
-from lanikai.hdl.nic.nic import HOST_REGISTERS, NIC_REGISTERS
-from lanikai.hdl.nic.optional import active_registers
+from lanikai.hdl.nic.blocks import nic_registers
+from lanikai.hdl.nic.nic import HOST_REGISTERS
 from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
 from lanikai.hdl.nic.ports import DOORBELL_BASE, REGISTER_BASE
 from support.hdl.completion_queue import Consumer
@@ -282,10 +282,10 @@ def test_who_sees_a_completion_sees_its_data_and_may_use_its_buffer(seed, monkey
 
 def test_cards_that_do_not_ask_have_none_of_it():
     plain = preset(NicConfig, "lanai4")
-    names = active_registers(NIC_REGISTERS, plain)
+    names = nic_registers(plain)
     assert not [name for name in names if name.startswith(("COMPLETION", "REGION", "ACCESS", "SHADOW"))]
     assert names["IMR"].fields["mask"].width == 6
-    full = active_registers(NIC_REGISTERS, CONFIG)
+    full = nic_registers(CONFIG)
     assert full["IMR"].fields["mask"].width == 20 and "REGION_TABLE" in full
 
 

@@ -8,8 +8,8 @@ import pytest
 from amaranth.lib import data
 from amaranth.sim import Simulator
 from lanikai.hdl.config import ConfigError, NicConfig, preset
+from lanikai.hdl.nic.blocks import nic_registers
 from lanikai.hdl.nic.nic import NIC_REGISTERS, Nic
-from lanikai.hdl.nic.optional import active_registers
 from lanikai.hdl.nic.ports import DOORBELL_BASE, DOORBELL_PAGE_BYTES, REGISTER_BASE
 from lanikai.hdl.nic.processor.pair import PairedDmaQueue
 from lanikai.hdl.nic.queues.dma_queue import IN_ENGINE
@@ -73,7 +73,7 @@ def test_accesses_of_both_agree_with_one_map():
         for name in ("HOST_DMA_HOST", "IMR", "HOST_INTERRUPT")
     }
     masks = {offsets["HOST_DMA_HOST"]: 0xFFFFFFFF, offsets["HOST_INTERRUPT"]: 0xFFFFFFFF}
-    masks[offsets["IMR"]] = active_registers(NIC_REGISTERS, CONFIG)["IMR"].fields["mask"].mask
+    masks[offsets["IMR"]] = nic_registers(CONFIG)["IMR"].fields["mask"].mask
     own = {offsets["HOST_DMA_HOST"], offsets["IMR"]}
     places = [*offsets.values(), 0x40, 0x44, 0x48, 0x100000 - 4, 0x200000]
     taken, waits = [0, 0], [0, 0]
@@ -421,7 +421,7 @@ def test_two_queues_in_front_of_an_engine_against_lists():
 def test_one_processor_has_nothing_of_a_second():
     nic = Nic(preset(NicConfig, "tiny"))
     assert "processor_1" not in nic.signature.members
-    assert not {"LOCKS", "PEER"} & set(active_registers(NIC_REGISTERS, preset(NicConfig, "tiny")))
+    assert not {"LOCKS", "PEER"} & set(nic_registers(preset(NicConfig, "tiny")))
     with pytest.raises(ConfigError) as caught:
         preset(NicConfig, "lanai4", processors=2)
     assert str(caught.value) == (

@@ -1,22 +1,20 @@
 """The processor's port against a plain model of its map: lanes of wide SRAM words, waiting for a grant."""
 
 import random
-from pathlib import Path
 
-import lanikai.hdl.nic
 import pytest
 from amaranth import Module
 from amaranth.lib.wiring import connect
 from amaranth.sim import Simulator
 from lanikai.hdl.config import LinkConfig, NicConfig, preset
+from lanikai.hdl.nic.blocks import NIC_REGISTERS
 from lanikai.hdl.nic.ports import REGISTER_BASE
 from lanikai.hdl.nic.processor.port import ProcessorPort
 from lanikai.hdl.nic.processor.processors import join_registers
 from lanikai.hdl.nic.sram import Sram
 from lanikai.hdl.register_bank import RegisterBank
-from lanikai.hdl.registers import load
 
-NIC = load(Path(lanikai.hdl.nic.__file__).parent / "nic.rdl")
+NIC = NIC_REGISTERS
 IMR = REGISTER_BASE + NIC["IMR"].offset
 
 

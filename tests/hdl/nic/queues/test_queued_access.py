@@ -5,8 +5,7 @@ They end in their order, in lists and by themselves, whatever is forbidden betwe
 
 import pytest
 from lanikai.hdl.config import LinkConfig, NicConfig, preset
-from lanikai.hdl.nic.nic import NIC_REGISTERS
-from lanikai.hdl.nic.optional import active_registers
+from lanikai.hdl.nic.blocks import nic_registers
 from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
 from lanikai.hdl.nic.ports import SRAM_BASE
 
@@ -205,6 +204,6 @@ def test_an_access_that_finds_no_room_is_counted_and_does_nothing():
 
 def test_only_cards_with_both_tell_a_status():
     def fields(config):
-        return active_registers(NIC_REGISTERS, config)["HOST_DMA_FINISHED"].fields
+        return nic_registers(config)["HOST_DMA_FINISHED"].fields
 
     assert "status" in fields(CONFIG) and "status" not in fields(CONFIG.replace(regions=0))

@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lanikai.firmware.virtual_clock import VirtualClock, before
 from lanikai.hdl.config import ConfigError, NicConfig, preset
-from lanikai.hdl.nic.nic import NIC_REGISTERS
-from lanikai.hdl.nic.optional import active_registers
+from lanikai.hdl.nic.blocks import nic_registers
 from lanikai.hdl.nic.queues.stamped_queue import StampedDmaQueue
 from support.hdl.counting import Nearly
 
@@ -259,5 +258,5 @@ def test_what_does_not_go_together_is_refused() -> None:
         "NicConfig: rtc_bits = 16: at least 17 for stamps of 1024 flows (the scan comes to each in time)"
     )
     names = {"HOST_DMA_FLOW", "HOST_DMA_VTICK", "SEND_FLOW", "SEND_VTICK"}
-    assert not names & set(active_registers(NIC_REGISTERS, STAMPS))
-    assert names <= set(active_registers(NIC_REGISTERS, STAMPS.replace(stamp_flows=4)))
+    assert not names & set(nic_registers(STAMPS))
+    assert names <= set(nic_registers(STAMPS.replace(stamp_flows=4)))
