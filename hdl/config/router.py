@@ -116,17 +116,6 @@ class RouterConfig(Config):
         return 15 if self.link.vls == 16 else None
 
     @cached_property
-    def looks_ahead(self) -> bool:
-        """Whether headers are looked at before the packet ahead of them has left.
-
-        It is `header_lookahead`, or what None stands for: where weights share out a link, a VL that is not there
-        between two packets has no share.
-        """
-        if self.header_lookahead is not None:
-            return self.header_lookahead
-        return self.vl_selection == "same" and self.vl_arbiter != "round_robin"
-
-    @cached_property
     def maps_service_levels(self) -> bool:
         """Whether `service_level_map` has a say in the output VL."""
         return self.vl_selection in ("service_level", "any")

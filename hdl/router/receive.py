@@ -10,6 +10,7 @@ from ..config import RouterConfig
 from ..link import FlitLayout, LinkSignature
 from ..link_restart import receive_register
 from .flit import BufferedFlitLayout, RouteLayout
+from .scheduler import looks_ahead
 from .vl_buffer import VlBuffer
 
 __all__ = ["ReceiveStage"]
@@ -25,7 +26,7 @@ class ReceiveStage(wiring.Component):
     - `non_empty`, `read_select`, `read_vl`, `flit`, `pop`: the buffer's read side (`VlBuffer`).
     - `header_select` (in, `vls`): the VL whose header stage 2 sees.
     - `header` (out, `RouteLayout`): that header. It is at the front of the VL's buffer, or with
-      `RouterConfig.looks_ahead` the oldest one that was not yet taken.
+      `looks_ahead` the oldest one that was not yet taken.
     - `restarting` (out), only with `LinkConfig.restart`: the link does not work yet, as an end was reset.
     - `headers` (out), only with `looks_ahead`: VLs that have a header which was not yet taken.
     - `header_take` (in), only with `looks_ahead`: the header that is seen is taken.
@@ -42,7 +43,7 @@ class ReceiveStage(wiring.Component):
         self._config = config
         vls = config.link.vls
         more = {"restarting": Out(1)} if config.link.restart else {}
-        ahead = {"headers": Out(vls), "header_take": In(1)} if config.looks_ahead else {}
+        ahead = {"headers": Out(vls), "header_take": In(1)} if looks_ahead(config) else {}
         super().__init__(
             {
                 "rx": In(LinkSignature(config.link)),
@@ -63,7 +64,7 @@ class ReceiveStage(wiring.Component):
         m = Module()
         link, depth = self._config.link, self._config.input_buffer_flits
         layout, route = BufferedFlitLayout(link), RouteLayout(self._config)
-        ahead = self._config.looks_ahead
+        ahead = looks_ahead(self._config)
         memory = self._config.buffer_memory
         m.submodules.buffer = buffer = VlBuffer(
             shape=layout,

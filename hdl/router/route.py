@@ -15,6 +15,7 @@ from ..config import RouterConfig
 from ..packet import HEADER_LAYOUT, Kind
 from .flit import RouteLayout
 from .routing import TableWriteSignature, routing_class
+from .scheduler import looks_ahead
 from .vl_buffer import encode
 
 __all__ = ["RouteStage"]
@@ -23,7 +24,7 @@ __all__ = ["RouteStage"]
 class RouteStage(wiring.Component):
     """Route registers of one input: for each VL, where the packet at the front of its buffer wants to go.
 
-    With `RouterConfig.looks_ahead` it is the packet behind, if the one at the front is on its way. The routing function
+    With `looks_ahead` it is the packet behind, if the one at the front is on its way. The routing function
     gives the output port (`RouterConfig.routing`). A packet is marked to be dropped whole in these cases:
 
     - It does not begin with a head flit.
@@ -99,7 +100,7 @@ class RouteStage(wiring.Component):
             wiring.connect(m, wiring.flipped(self.table), routing.table)
         routed, asking, chosen = Signal(vls), Signal(vls), Signal(vls)
         doomed: Value = self.drop
-        if config.looks_ahead:
+        if looks_ahead(config):
             # A packet behind one that still crosses is thrown away only then.
             doomed = Signal(vls, name="doomed")
             m.d.comb += [self.drop.eq(doomed & ~self.held), routed.eq(reduce(or_, self.want) | doomed)]
@@ -152,5 +153,7 @@ class RouteStage(wiring.Component):
         lost = Signal(vls)
         with m.If(~known):
             m.d.comb += lost.eq(chosen)
-        m.d.sync += doomed.eq((doomed & ~(self.done & self.drop if config.looks_ahead else self.done)) | lost)
+        m.d.sync += doomed.eq(
+            (doomed & ~(self.done & self.drop if looks_ahead(config) else self.done)) | lost
+        )
         return m

@@ -22,7 +22,7 @@ from .management import MANAGEMENT_BUFFER_FLITS, ManagementPort
 from .receive import ReceiveStage
 from .route import RouteStage
 from .routing import routing_class
-from .scheduler import has_tables, share_table, weighs_outputs
+from .scheduler import has_tables, looks_ahead, share_table, weighs_outputs
 from .transmit import TransmitStage
 from .vl_allocation import VlAllocationStage
 from .vl_selection import VlSelectionStage
@@ -77,7 +77,7 @@ class Router(wiring.Component):
     Between two packets on one VL of one input the crossbar is free for 2 cycles, for other VLs to use. They are the
     route and the output VL of the second packet. An output VL is free for 1 cycle from input to input.
 
-    With `RouterConfig.looks_ahead` stages 2 and 3 of a header overlap with the rest of the packet before it. So an
+    With `looks_ahead` stages 2 and 3 of a header overlap with the rest of the packet before it. So an
     output VL goes from a tail to the next header without a gap, whichever input it comes from. A gap of 1 cycle is left
     where a VL of an input goes on to another output, or with packets of one flit.
 
@@ -159,7 +159,7 @@ class Router(wiring.Component):
             m.d.comb += [
                 # Stage 1 to 2.
                 route.connected.eq(connected),
-                route.non_empty.eq(receive.headers if config.looks_ahead else receive.non_empty),
+                route.non_empty.eq(receive.headers if looks_ahead(config) else receive.non_empty),
                 receive.header_select.eq(route.header_select),
                 route.header.eq(receive.header),
                 # Stage 2 to 3.
@@ -211,7 +211,7 @@ class Router(wiring.Component):
                 ]
                 if weighs_outputs(config):
                     m.d.comb += crossbar.offer_vl[i].eq(crossbar.offer[i])
-            if config.looks_ahead:
+            if looks_ahead(config):
                 m.d.comb += receive.header_take.eq(route.header_select.any())
             if self._routing.position_layout is not None:
                 m.d.comb += route.position.eq(self.position)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from amaranth import Cat, Module
@@ -12,7 +11,15 @@ from ..config import ConfigError, RouterConfig
 from ..vl_arbiter.base import TableSignature, VlArbiter
 from ..vl_arbiter.registry import VL_ARBITERS, make_vl_arbiter
 
-__all__ = ["has_tables", "share_table", "table_members", "vl_scheduler", "weighs_outputs"]
+__all__ = [
+    "arbiter_kind",
+    "has_tables",
+    "looks_ahead",
+    "share_table",
+    "table_members",
+    "vl_scheduler",
+    "weighs_outputs",
+]
 
 
 def vl_scheduler(config: RouterConfig) -> VlArbiter:
@@ -26,22 +33,37 @@ def vl_scheduler(config: RouterConfig) -> VlArbiter:
     )
 
 
-def has_tables(config: RouterConfig) -> bool:
-    """Whether the arbiter of `vl_scheduler` has tables that can be written. Raises ConfigError for an unknown name."""
+def arbiter_kind(config: RouterConfig) -> type[VlArbiter]:
+    """The class of the arbiter of `vl_scheduler`, which says what it can do. Raises ConfigError for an unknown name."""
     name = config.vl_arbiter
     if name not in VL_ARBITERS:
         raise ConfigError(f"RouterConfig.vl_arbiter = {name!r}: one of {', '.join(sorted(VL_ARBITERS))}")
-    factory = VL_ARBITERS[name]
-    return bool(getattr(factory.func if isinstance(factory, partial) else factory, "has_tables", False))
+    return VL_ARBITERS[name]
+
+
+def has_tables(config: RouterConfig) -> bool:
+    """Whether the arbiter of `vl_scheduler` has tables that can be written. Raises ConfigError for an unknown name."""
+    return arbiter_kind(config).has_tables
 
 
 def weighs_outputs(config: RouterConfig) -> bool:
-    """Whether crossbar outputs choose by VL, with a VL arbiter each.
+    """Whether crossbar outputs choose by VL, with a VL arbiter each. Raises ConfigError for an unknown name.
 
-    They choose before the inputs do if packets keep their VL (`Allocator`). With plain round robin they go round the
-    inputs: a VL arbiter would cost area and change nothing that anybody has asked for.
+    They choose before the inputs do if packets keep their VL (`Allocator`). With an arbiter that does not weigh they go
+    round the inputs: a VL arbiter would cost area and change nothing that anybody has asked for.
     """
-    return config.vl_arbiter != "round_robin"
+    return arbiter_kind(config).weighs
+
+
+def looks_ahead(config: RouterConfig) -> bool:
+    """Whether headers are looked at before the packet ahead of them has left.
+
+    It is `RouterConfig.header_lookahead`, or what None stands for: where weights share out a link, a VL that is not
+    there between two packets has no share. Raises ConfigError for an unknown VL arbiter.
+    """
+    if config.header_lookahead is not None:
+        return config.header_lookahead
+    return config.vl_selection == "same" and weighs_outputs(config)
 
 
 def share_table(m: Module, source: Any, *tables: Any) -> None:

@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..arbiter.lane_round_robin import LaneRoundRobin
 from ..config import RouterConfig
+from .scheduler import looks_ahead
 
 __all__ = ["VlAllocationStage"]
 
@@ -25,7 +26,7 @@ class VlAllocationStage(wiring.Component):
     - `holds` (out, P x P): `holds[i][p]`, VLs of input i that own that VL of output p; registers.
     - `held` (out, P): VLs of input i that own an output VL anywhere.
     - `done` (in, P): VLs of input i whose tail crosses in this cycle. The output VL is free in the next cycle; with
-      `RouterConfig.looks_ahead` it already has its next owner then.
+      `looks_ahead` it already has its next owner then.
 
     An output VL that is free goes in turn, packet by packet, to the inputs that wait for it. So a packet waits for at
     most one packet of each other input. The turns are those of `LaneRoundRobin`, whatever `RouterConfig.arbiter` says,
@@ -61,7 +62,7 @@ class VlAllocationStage(wiring.Component):
         vls, ports = self._config.link.vls, range(self._config.ports)
         given: list[list[Value]] = [[] for _ in ports]
         for p in ports:
-            ahead = self._config.looks_ahead
+            ahead = looks_ahead(self._config)
             turns = LaneRoundRobin(size=self._config.ports, lanes=vls, gated=ahead)
             m.submodules[f"turns_{p}"] = turns
             busy = Signal(vls, name=f"busy_{p}")

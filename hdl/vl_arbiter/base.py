@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from amaranth import Mux, Signal, Value
 from amaranth.hdl import Module
@@ -113,8 +113,16 @@ class VlArbiter(wiring.Component):
 
     Raises ConfigError for a value out of range.
 
-    A derived class sets `has_tables`, and gives `pick(m, requests, tails, grant, advance)`: the arbitration among the
-    data VLs. There:
+    A derived class says what it can do by class attributes, which routers, cards and experiments ask for:
+
+    - `weighs`: some VLs may get more than others, or go before them. Then a router's outputs choose by VL, with an
+      arbiter each, and headers are looked at ahead of time.
+    - `has_tables`: it has the member `table`.
+    - `sparse_tables`: a row of a table is a VL's own, and VLs that are not written keep theirs.
+    - `whole_packets`: a turn ends with a packet, whatever is left of its weight.
+    - `weight_bytes`: bytes of a unit of weight, where it is not a flit.
+
+    It gives `pick(m, requests, tails, grant, advance)`: the arbitration among the data VLs. There:
 
     - `requests` never has the control VL.
     - `advance` is low while the control VL sends.
@@ -127,7 +135,11 @@ class VlArbiter(wiring.Component):
     cycle.
     """
 
-    has_tables = False
+    weighs: ClassVar[bool] = True
+    has_tables: ClassVar[bool] = False
+    sparse_tables: ClassVar[bool] = False
+    whole_packets: ClassVar[bool] = False
+    weight_bytes: ClassVar[int | None] = None
 
     def __init__(
         self, *, vls: int, control_vl: int | None = None, flit_bytes: int = 16, entries: int = 64

@@ -33,7 +33,7 @@ class DeficitRoundRobinVlArbiter(VlArbiter):
     Memory: quantum and debt of each VL in small memories, one counter, and two bits a VL. Longest wait: `wait_bound`.
     """
 
-    has_tables = True
+    has_tables = sparse_tables = whole_packets = True
 
     @staticmethod
     def wait_bound(vl: int, *, quanta: list[int], packet_flits: int) -> int:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from amaranth import Cat, Module, Signal
 
 from ..config import ConfigError
 from .base import VlArbiter
 
-__all__ = ["FcfsVlArbiter"]
+__all__ = ["FcfsVlArbiter", "PacketFcfsVlArbiter"]
 
 
 class FcfsVlArbiter(VlArbiter):
@@ -67,3 +67,12 @@ class FcfsVlArbiter(VlArbiter):
             m.d.comb += leaves.eq(~requests | (grant & tails if self.unit == "packet" else grant))
         m.d.sync += waiting.eq(~leaves)
         m.d.sync += [older[pair].eq(order) for pair, order in before.items()]
+
+
+class PacketFcfsVlArbiter(FcfsVlArbiter):
+    """`FcfsVlArbiter` with packets in the line."""
+
+    whole_packets = True
+
+    def __init__(self, **parameters: Any) -> None:
+        super().__init__(unit="packet", **parameters)

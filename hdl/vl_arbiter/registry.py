@@ -5,37 +5,26 @@ A new one is a file with a subclass of `VlArbiter`, and a line in `VL_ARBITERS`.
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Protocol
-
 from ..config import ConfigError
 from .base import VlArbiter
 from .deficit_round_robin import DeficitRoundRobinVlArbiter
-from .fcfs import FcfsVlArbiter
+from .fcfs import FcfsVlArbiter, PacketFcfsVlArbiter
 from .fixed_priority import FixedPriorityVlArbiter
 from .round_robin import RoundRobinVlArbiter
-from .two_level import TwoLevelArbiter
+from .two_level import FastTableArbiter, IbaTableArbiter, SlowTableArbiter
 
-__all__ = ["VL_ARBITERS", "VlArbiterFactory", "make_vl_arbiter"]
-
-
-class VlArbiterFactory(Protocol):
-    """Makes an arbiter from the parameters that all have in common (see `VlArbiter`)."""
-
-    def __call__(
-        self, *, vls: int, control_vl: int | None = None, flit_bytes: int = 16, entries: int = 64
-    ) -> VlArbiter: ...
+__all__ = ["VL_ARBITERS", "make_vl_arbiter"]
 
 
-VL_ARBITERS: dict[str, VlArbiterFactory] = {
+VL_ARBITERS: dict[str, type[VlArbiter]] = {
     "round_robin": RoundRobinVlArbiter,
     "fixed_priority": FixedPriorityVlArbiter,
     "fcfs": FcfsVlArbiter,
-    "fcfs_packet": partial(FcfsVlArbiter, unit="packet"),
+    "fcfs_packet": PacketFcfsVlArbiter,
     "deficit": DeficitRoundRobinVlArbiter,
-    "table_fast": partial(TwoLevelArbiter, pointer="fast"),
-    "table_slow": partial(TwoLevelArbiter, pointer="slow"),
-    "table_iba": partial(TwoLevelArbiter, pointer="slow", units="iba"),
+    "table_fast": FastTableArbiter,
+    "table_slow": SlowTableArbiter,
+    "table_iba": IbaTableArbiter,
 }
 """The arbiters that a configuration can name."""
 

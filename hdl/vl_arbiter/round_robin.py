@@ -16,6 +16,8 @@ class RoundRobinVlArbiter(VlArbiter):
     Memory: a bit a VL. Longest wait: `wait_bound`, each of the other data VLs once. Reset: VL 0 is the first.
     """
 
+    weighs = False
+
     @staticmethod
     def wait_bound(data_vls: int) -> int:
         """The most flits of others between two flits of a VL that keeps asking."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 from types import SimpleNamespace
-from typing import Literal
+from typing import Any, Literal
 
 from amaranth import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.hdl import Value
@@ -16,7 +16,7 @@ from ..config import ConfigError
 from .base import NO_LIMIT, VlArbiter, rotating_pick
 from .tables import VlTables
 
-__all__ = ["TwoLevelArbiter"]
+__all__ = ["FastTableArbiter", "IbaTableArbiter", "SlowTableArbiter", "TwoLevelArbiter"]
 
 LIMIT_BYTES = 4096
 """Unit of the limit of high priority in the InfiniBand specification."""
@@ -435,3 +435,27 @@ def _earliest(m: Module, candidates: Signal, places: Sequence[Signal]) -> Value:
             winners.append((asks, place, hot))
         contest = winners + contest[len(winners) * 2 :]
     return contest[0][2]
+
+
+class FastTableArbiter(TwoLevelArbiter):
+    """`TwoLevelArbiter` with the fast pointer."""
+
+    def __init__(self, **parameters: Any) -> None:
+        super().__init__(pointer="fast", **parameters)
+
+
+class SlowTableArbiter(TwoLevelArbiter):
+    """`TwoLevelArbiter` with the slow pointer."""
+
+    def __init__(self, **parameters: Any) -> None:
+        super().__init__(pointer="slow", **parameters)
+
+
+class IbaTableArbiter(TwoLevelArbiter):
+    """`TwoLevelArbiter` with the slow pointer, charged by the packet in units of 64 bytes."""
+
+    whole_packets = True
+    weight_bytes = WEIGHT_BYTES
+
+    def __init__(self, **parameters: Any) -> None:
+        super().__init__(pointer="slow", units="iba", **parameters)

@@ -15,6 +15,7 @@ link VLs pile up behind it, and the shares are those of the link's arbiter.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
@@ -23,7 +24,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from lanikai.hdl.config import Config, ConfigError, LinkConfig, RouterConfig
 from lanikai.hdl.traffic.setup import ClassSetup
-from lanikai.hdl.vl_arbiter.two_level import WEIGHT_BYTES
+from lanikai.hdl.vl_arbiter.base import VlArbiter
+from lanikai.hdl.vl_arbiter.registry import VL_ARBITERS
 from lanikai.hdl.weights import LARGE_FRAME, MAX_WEIGHT, TABLE_ENTRIES, small_frame, table_entries, vl_weights
 from pydantic import Field, model_validator
 
@@ -38,17 +40,30 @@ if TYPE_CHECKING:
 
 __all__ = ["VARIANTS", "WrrShares", "WrrSharesParameters", "measure"]
 
+
+@dataclass(frozen=True)
+class Variant:
+    """A VL arbiter by name (`arbiter`), with the weights of the `large` frame or of the small one. Arbiters whose turns
+    end with packets take weights in units of their own, or as quanta of so many packets."""
+
+    arbiter: str
+    large: bool = False
+
+    @property
+    def kind(self) -> type[VlArbiter]:
+        """The arbiter's class."""
+        return VL_ARBITERS[self.arbiter]
+
+
 VARIANTS = {
-    "small_fast": "table_fast",
-    "small_slow": "table_slow",
-    "large_fast": "table_fast",
-    "large_slow": "table_slow",
-    "iba": "table_iba",
-    "deficit": "deficit",
+    "small_fast": Variant("table_fast"),
+    "small_slow": Variant("table_slow"),
+    "large_fast": Variant("table_fast", large=True),
+    "large_slow": Variant("table_slow", large=True),
+    "iba": Variant("table_iba"),
+    "deficit": Variant("deficit"),
 }
-"""Arbiter of each variant. `iba` takes the small frame's weights in 64-byte units, `deficit` as quanta in packets."""
-BY_PACKET = ("iba", "deficit")
-"""Variants whose turns end with packets."""
+"""The variants by name."""
 QUICK_LARGE_FRAME = 640
 """The large frame of the quick size, flits."""
 WITHIN = 0.01
@@ -121,11 +136,12 @@ class WrrSharesParameters(Config):
             raise ValueError(f"variants = {self.variants!r}: one is named twice")
         if self.large_frame_flits:
             table_entries(self.weights("large_fast", "full"))
-        if "deficit" in self.names and max(self.frame("deficit", "full")) > MAX_WEIGHT:
-            raise ValueError(
-                f"packet_flits = {self.packet_flits}: quanta of {self.frame('deficit', 'full')} flits; at most "
-                f"{MAX_WEIGHT}"
-            )
+        for name in self.names:
+            if VARIANTS[name].kind.sparse_tables and max(self.frame(name, "full")) > MAX_WEIGHT:
+                raise ValueError(
+                    f"packet_flits = {self.packet_flits}: quanta of {self.frame(name, 'full')} flits; at most "
+                    f"{MAX_WEIGHT}"
+                )
         return self
 
     @cached_property
@@ -155,14 +171,14 @@ class WrrSharesParameters(Config):
             ),
             input_buffer_flits=self.buffer_flits,
             output_buffer_flits=self.buffer_flits,
-            vl_arbiter=VARIANTS[variant],
+            vl_arbiter=VARIANTS[variant].arbiter,
         )
         network = named_network(f"router{self.inputs + 1}", router)
         return TrafficNetworkConfig(network=network, classes=vls, queue_packets=8, agents=True)
 
     def weights(self, variant: str, size: Size) -> list[int]:
         """The weight of each VL: in flits, for `iba` in 64 bytes, for `deficit` in packets."""
-        if not variant.startswith("large"):
+        if not VARIANTS[variant].large:
             return vl_weights(self.bandwidths, small_frame(self.k, len(self.bandwidths)))
         if self.large_frame_flits or size == "quick":
             return vl_weights(self.bandwidths, self.large_frame_flits or QUICK_LARGE_FRAME)
@@ -174,19 +190,19 @@ class WrrSharesParameters(Config):
 
     def frame(self, variant: str, size: Size) -> list[int]:
         """Flits that each VL may send in a frame."""
-        weights = self.weights(variant, size)
-        if variant == "deficit":
+        weights, kind = self.weights(variant, size), VARIANTS[variant].kind
+        if kind.sparse_tables:
             return [weight * self.packet_flits for weight in weights]
-        if variant == "iba":
+        if kind.weight_bytes:
             # A packet is charged in whole units, and finished once it is begun.
-            units = ceil(self.packet_flits * FLIT_BITS // 8 / WEIGHT_BYTES)
+            units = ceil(self.packet_flits * FLIT_BITS // 8 / kind.weight_bytes)
             return [ceil(weight / units) * self.packet_flits for weight in weights]
         return weights
 
     def table(self, variant: str, size: Size, *, backwards: bool = False) -> list[tuple[int, int]]:
         """Rows (VL, weight) to write. With `backwards` they have the weights of the VLs in reverse order."""
         order = -1 if backwards else 1
-        if variant == "deficit":
+        if VARIANTS[variant].kind.sparse_tables:
             return list(enumerate(self.frame(variant, size)[::order]))
         return table_entries(self.weights(variant, size)[::order])
 
@@ -245,7 +261,11 @@ class WrrShares(Experiment):
             "returns": 2 * settled + RETURN_CYCLES,
             "rewritten": 2 * settled + REWRITE_CYCLES,
         }[event]
-        least = COUNTED_PACKETS * parameters.packet_flits if variant in BY_PACKET else COUNTED_FLITS
+        least = (
+            COUNTED_PACKETS * parameters.packet_flits
+            if VARIANTS[variant].kind.whole_packets
+            else COUNTED_FLITS
+        )
         frames = max(parameters.frames, ceil(least / min(flits for flits in frame if flits)))
         classes = [
             ClassSetup(

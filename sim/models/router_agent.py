@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from lanikai.hdl.config import ConfigError, RouterConfig
 from lanikai.hdl.register_port import PROCESSOR_REQUEST, PROCESSOR_RESPONSE
 from lanikai.hdl.router.agent import RECEIVE_BASE, ROUTER_REGISTERS, SEND_BASE
+from lanikai.hdl.router.scheduler import arbiter_kind
 from lanikai.hdl.vl_arbiter.base import WEIGHT_BITS
 
 from ..errors import SimulationError
@@ -138,7 +139,7 @@ class RouterAgent:
         is written.
         """
         check_tables(self._config, high=high, low=low, limit=limit, port=port)
-        rest = 0 if self._config.vl_arbiter == "deficit" else self._config.vl_table_entries
+        rest = 0 if arbiter_kind(self._config).sparse_tables else self._config.vl_table_entries
         await self.write("SELECT", port=port or 0, crossbar=crossbar, everywhere=port is None)
         for is_high, rows in ((1, high), (0, low)):
             for entry in range(max(len(rows), rest)):

@@ -11,6 +11,7 @@ from amaranth.hdl import Assert, Assume, Cover
 from lanikai.hdl.arbiter.lane_round_robin import LaneRoundRobin
 from lanikai.hdl.config import LinkConfig, RouterConfig
 from lanikai.hdl.router import vl_allocation
+from lanikai.hdl.router.scheduler import looks_ahead
 from lanikai.hdl.router.vl_allocation import VlAllocationStage
 from support.formal.harness import Spec, mutate, prove
 
@@ -30,7 +31,7 @@ def ownership(component, *, waits=False, config=CONFIG):
     m, ports = spec.m, range(PORTS)
     m.submodules.dut = dut = component(config)
     waiting, owning = ([Signal(VLS, name=f"{name}_{i}") for i in ports] for name in ("waiting", "owning"))
-    ahead = Const(config.looks_ahead)
+    ahead = Const(looks_ahead(config))
     owned = [[Signal(range(PORTS), name=f"owned_{i}_{v}") for v in range(VLS)] for i in ports]
     outputs = [[Signal(range(PORTS), name=f"output_{i}_{v}") for v in range(VLS)] for i in ports]
     for i in ports:

@@ -13,7 +13,7 @@ from amaranth.lib.wiring import In, Out
 from ...arbiter import arbiter_class
 from ...config import RouterConfig
 from ...vl_arbiter.base import VlArbiter, rotating_pick
-from ..scheduler import table_members, vl_scheduler, weighs_outputs
+from ..scheduler import looks_ahead, table_members, vl_scheduler, weighs_outputs
 
 __all__ = ["Allocator", "patience_cycles"]
 
@@ -64,6 +64,12 @@ class Allocator(wiring.Component):
 
     Latency: none from `request` to `grant`. Throughput: a matching a cycle.
     """
+
+    @staticmethod
+    def turns_bound(*, ports: int, vls: int) -> int:
+        """Most cycles, its own included, in which a VL asks for an output until its flit crosses, where outputs go
+        round the inputs. `wait_bound` says under what conditions."""
+        return vls * ports + (vls - 1) * (ports - 1)
 
     def __init__(self, config: RouterConfig) -> None:
         self._config, self._arbiter = config, arbiter_class(config.arbiter)
@@ -333,7 +339,7 @@ class Allocator(wiring.Component):
             wiring.connect(m, wiring.flipped(self.output_table[p]), arbiter.table)
         goes, ends = Signal(name=f"goes_{p}"), Signal(name=f"ends_{p}")
         m.d.comb += arbiter.tails.eq(ends.replicate(vls))
-        if self._config.looks_ahead:
+        if looks_ahead(self._config):
             m.d.comb += [arbiter.requests.eq(ready), arbiter.advance.eq(goes)]
             return arbiter.grant, goes, ends
         chosen, above, ended, pausing = (

@@ -45,6 +45,11 @@ class IslipAllocator(Allocator):
       2 P^2 `vls` cycles.
     """
 
+    @staticmethod
+    def turns_bound(*, ports: int, vls: int) -> int:
+        """As `Allocator.turns_bound`: the docstring of the class has the reason."""
+        return 2 * ports * ports * vls
+
     def elaborate(self, platform: object) -> Module:
         m = Module()
         size, ports, control_vl = self._ports, range(self._ports), self._config.control_vl

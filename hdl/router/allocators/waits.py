@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ...config import RouterConfig
-from ..scheduler import weighs_outputs
+from ..scheduler import looks_ahead, weighs_outputs
+from . import allocator_class
 from .allocator import PAUSE_CYCLES, patience_cycles
 
 __all__ = ["wait_bound"]
@@ -60,9 +61,7 @@ def wait_bound(
     """
     ports, vls = config.ports, config.link.vls
     if not weighs_outputs(config):
-        if config.allocator == "islip":
-            return 2 * ports * ports * vls
-        return vls * ports + (vls - 1) * (ports - 1)
+        return allocator_class(config).turns_bound(ports=ports, vls=vls)
     patience = patience_cycles(ports)
     if config.vl_selection != "same":
         if at_input is None:
@@ -75,7 +74,7 @@ def wait_bound(
         return (at_input + 1) * (patience + 1) + parked
     if at_output is None:
         return None
-    pauses = 1 if config.looks_ahead else 1 + PAUSE_CYCLES
+    pauses = 1 if looks_ahead(config) else 1 + PAUSE_CYCLES
     if slowest is not None and slowest < patience:
         return pauses * (at_output + 1) * (slowest + 1)
 
