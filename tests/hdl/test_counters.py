@@ -329,7 +329,7 @@ GUARDED = {
     ("nic/dma/host_dma.py", "word + 1"): ("words_left - 1", "an address, modulo the SRAM"),
     ("nic/queues/lane_queue.py", "self.level + pushed"): ("(~lanes.full >> vl)[0]", "as many as fit"),
     ("nic/nic.py", "self.credits_out + self.tx.valid - "): (
-        "self.config.link.vls * self.downstream_flits + 1",
+        "config.link.vls * self.downstream_flits + 1",
         "all credits",
     ),
     ("nic/owners/protection.py", "page + 1"): ("m.Elif(page == last)", "turns at the last page of an access"),
