@@ -111,15 +111,15 @@ class System(Generic[C]):
         return ()
 
     def state(self) -> list[str]:
-        """What the probes show now, a line each, for a log."""
+        """The values that the probes show now, a line each, for a log."""
         return report(self._top, self.probes())
 
     def stuck(self) -> str:
-        """What is not at rest, in a few words; "" if all is."""
+        """The probes that are not at rest, in a few words; "" if all are."""
         return summary(self._top, self.probes())
 
     def waiting(self) -> str:
-        """What the simulation waits for, in a few words, for the error that ends it."""
+        """The things that the simulation waits for, in a few words, for the error that ends it."""
         stuck = self.stuck()
         return f"waiting: {stuck}" if stuck else "no flit waits in the network"
 
@@ -149,7 +149,7 @@ class System(Generic[C]):
 
 async def run_point(session: Session) -> Any:
     """Make the system of a session whose spec is `SystemConfig.job`'s. Run the coroutine named there with it and its
-    spec; return what that returns."""
+    spec. Returns the coroutine's value."""
     job = session.spec
     config = _named(job["system"])(**job["config"])
     system = _named(config.inside)(config, session)
@@ -159,6 +159,6 @@ async def run_point(session: Session) -> Any:
 
 
 def _named(place: str) -> Any:
-    """What `place`, "module:name", names. Raises ImportError, AttributeError."""
+    """The object that `place`, "module:name", names. Raises ImportError, AttributeError."""
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)

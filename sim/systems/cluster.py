@@ -26,8 +26,8 @@ __all__ = ["Cluster", "ClusterConfig", "Node", "cluster_preset", "cluster_preset
 
 
 class ClusterConfig(SystemConfig):
-    """Nodes on one router or a chain of routers, each with a host, a NIC and its firmware's processor. Default:
-    profile `lanai4`."""
+    """Nodes on one router or a chain of routers, each with a host, a NIC and its firmware's processor. Default: profile
+    `lanai4`."""
 
     title = "cluster"
     inside = "lanikai.sim.systems.cluster:Cluster"
@@ -90,7 +90,7 @@ class ClusterConfig(SystemConfig):
     @field_validator("router")
     @classmethod
     def _may_be_reset_alone(cls, router: RouterConfig) -> RouterConfig:
-        """Of a router at cards, as of the cards."""
+        """Let the links of a router at cards be reset alone, as those of the cards."""
         return (
             router.replace(link=router.link.replace(restart=True)) if router.link.restart is None else router
         )
@@ -162,17 +162,25 @@ def cluster_preset(name: str, **changes: Any) -> ClusterConfig:
 
 
 def settle_cycles(config: ClusterConfig) -> int:
-    """Cycles without movement after which no block of a cluster has a pause of its own left: a retried access of
-    the host's bus (`retry_idle_cycles`), the next slot of a link, a decision of the rate control unit (64
-    cycles cover the tree of 1024 flows), each counted twice."""
+    """Cycles without movement after which no block of a cluster has a pause of its own left. They are the sum of three,
+    each counted twice:
+
+    - a retried access of the host's bus (`retry_idle_cycles`);
+    - the next slot of a link;
+    - a decision of the rate control unit (64 cycles cover the tree of 1024 flows).
+    """
     link = config.nic.link
     return 2 * (config.pci.retry_idle_cycles + -(-link.rate_den // link.rate_num) + 64 + link.delay_cycles)
 
 
 @dataclass(frozen=True)
 class Node:
-    """One node: `number`; `processors`, the ports of its card's processors, one or two
-    (`lanikai.firmware.ports.ProcessorPort`); `host` (`lanikai.sim.host.bus.HostBus`)."""
+    """One node.
+
+    - `number`: its number.
+    - `processors`: the ports of its card's processors, one or two (`lanikai.firmware.ports.ProcessorPort`).
+    - `host`: its host (`lanikai.sim.host.bus.HostBus`).
+    """
 
     number: int
     processors: tuple[SimulatedProcessor, ...]
@@ -185,13 +193,18 @@ class Node:
 
 
 class Cluster(System[ClusterConfig]):
-    """The cluster inside its simulation: `network` (routes: `network.source_route(source, destination)`), `nodes`, and
-    what every `System` has.
+    """The cluster inside its simulation.
 
-    A watchdog ends the simulation with SimulationError when nothing has moved for `config.watchdog_cycles`;
-    when messages wait and no part given to `observe` has delivered anything for `config.delivery_cycles`; or
-    after `config.limit_cycles`. Before, it writes queues, credits and VL state, and the state of the parts,
-    into the log.
+    - `network`: its network (routes: `network.source_route(source, destination)`).
+    - `nodes`: its nodes.
+
+    It has the members of every `System`, too. A watchdog ends the simulation with SimulationError in three cases:
+
+    - nothing has moved for `config.watchdog_cycles`;
+    - messages wait and no part given to `observe` has delivered anything for `config.delivery_cycles`;
+    - `config.limit_cycles` are over.
+
+    Before, it writes queues, credits and VL state, and the state of the parts, into the log.
     """
 
     def __init__(self, config: ClusterConfig, session: Session) -> None:
@@ -199,7 +212,7 @@ class Cluster(System[ClusterConfig]):
         self.network = config.network
         self.nodes = [self._node(i) for i in range(config.nodes)]
         self.limit_watchdog(config.watchdog_cycles)
-        # What no port of the card shows: VL tables that are taken up, the scan of stamps.
+        # No port of the card shows these: VL tables that are taken up, the scan of stamps.
         hidden = config.nic.vl_packets or config.nic.stamp_flows
         if config.skip_quiet and not hidden:
             self._skip_quiet()
@@ -268,11 +281,11 @@ class Cluster(System[ClusterConfig]):
         return probes(self.network, self.config.nic)
 
     def state(self) -> list[str]:
-        """What the probes show, then the state of observed software, a line each, for a log."""
+        """The values that the probes show, then the state of observed software, a line each, for a log."""
         return super().state() + deliveries.describe(self._observed)
 
     def waiting(self) -> str:
-        """The flits that wait, then the software that does."""
+        """The flits that wait, then the software that waits."""
         flits = self.stuck() or "no flit waits in the network"
         software = deliveries.summary(self._observed)
         return f"waiting: {flits}" + (f"; {software}" if software else "")
@@ -295,7 +308,7 @@ class Cluster(System[ClusterConfig]):
 
 
 def _signal_of_waves(name: str) -> native_api.Signal | None:
-    """A signal that builds with waves alone have."""
+    """A signal of builds with waves alone; None in other builds."""
     try:
         return native_api.signal(name)
     except KeyError:

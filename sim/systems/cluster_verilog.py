@@ -67,14 +67,22 @@ def cluster_design(network: Network, *, nic: NicConfig, pci: PciTiming, memory_b
     """The design of a cluster: at every place of the `network` a card `nic`, and a host with a bus `pci` and
     `memory_bytes` of memory.
 
-    The top module's ports, besides `clk`: for every node i `nic{i}_command`, `nic{i}_answer`, `nic{i}_event`
-    (`processor.py`; with `_1` behind those of a second processor), `nic{i}_interrupt`, `host{i}_command`,
-    `host{i}_response`, `host{i}_done` (the response's toggle), `host{i}_write_event` (`pci_host.py`);
-    `network_dropped`; `watchdog_limit`, `watchdog_fired`. For the main loop, which passes over cycles in which
-    nothing happens (`native/main.cpp`):
-    `quiet`, `watchdog_left`, `skip`, `skipped`, `nic{i}_clock`, `nic{i}_clock_set`, `nic{i}_timer_due`,
-    `nic{i}_flow_due` (`hdl/nic/ports.py`). Instances: `nic{i}`, `mailbox{i}`, `host{i}`, `memory{i}`, `network`,
-    `watchdog`. There is no reset: registers start with their initial values.
+    The top module's ports, besides `clk`, are for every node i:
+
+    - `nic{i}_command`, `nic{i}_answer`, `nic{i}_event`: see `processor.py`; with `_1` behind those of a second
+      processor.
+    - `nic{i}_interrupt`.
+    - `host{i}_command`, `host{i}_response`, `host{i}_write_event`: see `pci_host.py`.
+    - `host{i}_done`: the response's toggle.
+
+    There are `network_dropped`, `watchdog_limit` and `watchdog_fired`, too. The main loop, which passes over cycles in
+    which nothing happens (`native/main.cpp`), has these ports:
+
+    - `quiet`, `watchdog_left`, `skip`, `skipped`.
+    - `nic{i}_clock`, `nic{i}_clock_set`, `nic{i}_timer_due`, `nic{i}_flow_due`: see `hdl/nic/ports.py`.
+
+    Instances: `nic{i}`, `mailbox{i}`, `host{i}`, `memory{i}`, `network`, `watchdog`. There is no reset: registers start
+    with their initial values.
     """
     parts = _Parts(network, nic)
     blocks = network.block_verilog()
@@ -110,7 +118,7 @@ def cluster_design(network: Network, *, nic: NicConfig, pci: PciTiming, memory_b
 
 
 def probes(network: Network, nic: NicConfig) -> list[Probe]:
-    """What the watchdog shows of a cluster."""
+    """The probes that the watchdog shows of a cluster."""
     link = network.router.link
     lanes = tuple(f"port {port} VL {vl}" for port in range(network.router.ports) for vl in range(link.vls))
     found = []
@@ -124,7 +132,7 @@ def probes(network: Network, nic: NicConfig) -> list[Probe]:
 
 
 def _ports(parts: _Parts) -> Iterator[tuple[str, str, int]]:
-    """Direction, name and width of the top module's ports but the clock."""
+    """Direction, name and width of the top module's ports except the clock."""
     for node in range(parts.nodes):
         for end in processor_ends(parts.nic):
             yield "input", f"nic{node}_command{end}", PROCESSOR_COMMAND.size
@@ -261,7 +269,7 @@ def _node(parts: _Parts, node: int, clock: Mapping[str, str]) -> Iterator[str]:
 
 
 def _link_views(parts: _Parts, nic: str) -> Iterator[str]:
-    """Wires for the eye alone: what passes on a NIC's link. A build without waves drops them."""
+    """Wires for the eye alone: the packets that pass on a NIC's link. A build without waves drops them."""
     for link in ("tx", "rx"):
         yield from view(f"{nic}_{link}_packet", f"{nic}_{link}__valid", f"{nic}_{link}__payload")
     layout = FlitLayout(parts.nic.link)
@@ -278,7 +286,7 @@ def _held(name: str, bits: int) -> Iterator[str]:
     """The command at the input `name`, as `name_held`, which changes with the command's toggle.
 
     Verilator evaluates all that follows from an input in every evaluation, changed or not: a third of the time of a
-    cluster. What follows from a register with a trigger of its own is evaluated when that fires.
+    cluster. All that follows from a register with a trigger of its own is evaluated when that fires.
     """
     yield f"  reg {width(bits)}{name}_held = {bits}'d0;"
     yield f"  always @(posedge {name}[0] or negedge {name}[0]) {name}_held <= {name};"

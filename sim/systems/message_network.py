@@ -1,7 +1,7 @@
 """The message network inside its simulation: hosts, coroutines in Python, post messages and receive them.
 
-Commands and events pass through rings in memory that Python shares with the simulation (`native/messages.cpp`): a host
-posts by writing 16 bytes, and all that reaches it from the simulator is one wake-up for all events of a cycle.
+Commands and events pass through rings in memory that Python shares with the simulation (`native/messages.cpp`). A host
+posts by writing 16 bytes. One wake-up for all events of a cycle is all that reaches it from the simulator.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ from .network_blocks import network_probes
 __all__ = ["Message", "MessageHost", "MessageNetwork"]
 
 EVENT_SLOTS = 1 << 14
-"""Events that wait at most: more than arrive while Python stands still in a stretch of the model alone (`bare`)."""
+"""Most events that wait: more than arrive while Python stands still in a stretch of the model alone (`bare`)."""
 _POST_CYCLES = 1
-"""A node has a command in the cycle after its post. What is posted beforehand waits so long, too."""
+"""Cycles from a post until the node has the command: it has it in the next one. A message posted beforehand waits so
+long, too."""
 _NOW = (1 << NOW_BITS) - 1
 _WORD = (1 << 32) - 1
 _REQUEST = Fields(REQUEST)
@@ -43,8 +44,12 @@ _EVENT = [(field.offset, (1 << field.width) - 1) for _, field in EVENT]
 
 
 class Message(NamedTuple):
-    """A message as it was received: `source` and `vl` it was sent from and on, its `flits` and `tag`, and the
-    `cycle` in which its last flit was on the receiver's link."""
+    """A message as it was received.
+
+    - `source`, `vl`: the host that it was sent from, and the VL that it was sent on.
+    - `flits`, `tag`: its length and tag.
+    - `cycle`: the cycle in which its last flit was on the receiver's link.
+    """
 
     source: int
     vl: int
@@ -82,9 +87,11 @@ class MessageHost(Clocked):
         service_level: int = 0,
         not_before: int | None = None,
     ) -> int:
-        """Post a message; returns the cycle (`MessageNetwork.now`) of the post, or `not_before`: a cycle until which
-        the node keeps it back (less than 2^31 ahead; later posts wait behind it). Waits while the ring is full. Raises
-        ValueError for what the network cannot carry."""
+        """Post a message. Returns the cycle (`MessageNetwork.now`) of the post, or `not_before`.
+
+        `not_before`: a cycle until which the node keeps the message back (less than 2^31 ahead; later posts wait behind
+        it). Waits while the ring is full. Raises ValueError for a message that the network cannot carry.
+        """
         if not (0 <= destination < self._nodes and destination != self.node):
             raise ValueError(f"destination = {destination}: another of the nodes 0 to {self._nodes - 1}")
         if not self._link.header_flits <= flits <= self._longest:
@@ -119,14 +126,14 @@ class MessageHost(Clocked):
         return when
 
     def make_room(self) -> bool:
-        """Wake the coroutines that wait for room in the ring; whether there is any."""
+        """Wake the coroutines that wait for room in the ring. Returns whether there is any."""
         if self._state[_WAITS]:
             return False
         self._room.set()
         return True
 
     async def receive(self) -> Message:
-        """The next message; waits for it. Every bit of it was as it should be."""
+        """Wait for the next message, and return it. Every bit of it was as it should be."""
         while not self.inbox:
             self.arrived.clear()
             await self.arrived.wait()
@@ -134,12 +141,18 @@ class MessageHost(Clocked):
 
 
 class MessageNetwork(System[MessageNetworkConfig]):
-    """The message network inside its simulation: `hosts`, and what every `System` has.
+    """The message network inside its simulation. It has the members of every `System`, too.
 
-    Ends the simulation with SimulationError when a node receives what is not its own, not whole, not what was sent
-    or not in order, when an event is lost, and when nothing has moved for `config.watchdog_cycles` though messages
-    are under way. `cramped`: the hosts that wait for room in their rings; `deliveries`: cycles so far
-    whose events were handed out; `delivery_seconds`: wall-clock time that that took.
+    - `hosts`: its hosts.
+    - `cramped`: the hosts that wait for room in their rings.
+    - `deliveries`: cycles so far whose events were handed out.
+    - `delivery_seconds`: wall-clock time that that took.
+
+    It ends the simulation with SimulationError in three cases:
+
+    - a node receives a message that is not its own, not whole, not as it was sent or not in order;
+    - an event is lost;
+    - nothing has moved for `config.watchdog_cycles` though messages are under way.
     """
 
     def __init__(self, config: MessageNetworkConfig, session: Session) -> None:
@@ -161,7 +174,7 @@ class MessageNetwork(System[MessageNetworkConfig]):
         return network_probes(self.config.network)
 
     async def start(self) -> None:
-        """Give every node its routes. To be called once, before any message is sent."""
+        """Give every node its routes. It is to be called once, before any message is sent."""
         network, nodes = self.config.network, range(self.config.traffic.nodes)
         request = native_api.signal("request")
         for node in nodes:
@@ -178,8 +191,10 @@ class MessageNetwork(System[MessageNetworkConfig]):
         self.limit_watchdog(self.config.watchdog_cycles)
 
     async def settle(self, *, poll_cycles: int = 100, limit_cycles: int = 1_000_000) -> None:
-        """Return when every message posted has been delivered and all credits are home, within `poll_cycles`. Raises
-        SimulationError after `limit_cycles`, or if a router dropped a packet or holds something."""
+        """Return when every message posted has been delivered and all credits are home, within `poll_cycles`.
+
+        Raises SimulationError after `limit_cycles`, or if a router dropped a packet or holds something.
+        """
         settled = native_api.signal("settled")
         until = self.clock.cycle + limit_cycles
         while not (settled.get() and self.sent == self.received):
@@ -207,12 +222,12 @@ class MessageNetwork(System[MessageNetworkConfig]):
 
     @property
     def now(self) -> int:
-        """Cycles that the design has run: simulated time, and what `bare` ran besides."""
+        """Cycles that the design has run: simulated time, and the cycles that `bare` ran besides."""
         return self.clock.cycle + self._ahead
 
     def bare(self, cycles: int) -> float:
-        """Run `cycles` of the design without Python or VPI, messages posted for these cycles included; the wall-clock
-        seconds it took. Simulated time stands still, `now` does not."""
+        """Run `cycles` of the design without Python or VPI, messages posted for these cycles included. Returns the
+        wall-clock seconds it took. Simulated time stands still, `now` does not."""
         took = native_api.bare_seconds(cycles)
         self._ahead += cycles
         self._deliver()
@@ -232,7 +247,7 @@ class MessageNetwork(System[MessageNetworkConfig]):
         self.clock.call_on_change(self._dut.wake, self._serve)
 
     def _serve(self) -> None:
-        """Some ring has something for Python: serve them all."""
+        """Serve all rings: some ring has something for Python."""
         if self._deaf:
             return
         self._listen()

@@ -38,14 +38,19 @@ _PORTS = {
 
 
 def message_design(network: Network, traffic: TrafficConfig, *, composed: bool = False) -> Design:
-    """The design of a message network: `network`, with a message node `traffic` at each of its places; `composed`: of
-    blocks that are compiled once each (`composition.py`).
+    """The design of a message network: `network`, with a message node `traffic` at each of its places.
 
-    The top module's ports, besides `clk`: `request`: sets the nodes' routes (`hdl/traffic/ports.py`), with a register
-    of its own before it; `wake` changes when a ring of `native/messages.cpp` has something for Python; `now`: cycles
-    since the start; `settled`: all nodes are; `dropped`: packets that routers threw away; `watchdog_limit`,
-    `watchdog_fired`: nothing has moved for so long, though not all nodes are settled. Instances: `network`, `node{i}`,
-    `messages{i}`, `watchdog`. There is no reset.
+    `composed`: it is made of blocks that are compiled once each (`composition.py`). The top module's ports, besides
+    `clk`:
+
+    - `request`: sets the nodes' routes (`hdl/traffic/ports.py`), with a register of its own before it.
+    - `wake`: changes when a ring of `native/messages.cpp` has something for Python.
+    - `now`: cycles since the start.
+    - `settled`: all nodes are settled.
+    - `dropped`: packets that routers threw away.
+    - `watchdog_limit`, `watchdog_fired`: nothing has moved for so long, though not all nodes are settled.
+
+    Instances: `network`, `node{i}`, `messages{i}`, `watchdog`. There is no reset.
     """
     ordered = network.router.vl_selection != "any"
     public = tuple(Public(TOP, name, writable=kind == "input") for name, (kind, _) in _PORTS.items())
@@ -154,7 +159,8 @@ def _head(*more: str) -> Iterator[str]:
 
 
 def _tail(*, told: str, settled: str, moving: str) -> Iterator[str]:
-    """Its end: what wakes Python, and the watchdog. `told`: a ring has something for Python; `moving`: a flit moves."""
+    """The end of the top module: the wake-up of Python, and the watchdog. `told`: a ring has something for Python;
+    `moving`: a flit moves."""
     yield "  initial wake = 1'b0;"
     yield f"  always @(posedge clk) if ({told}) wake <= ~wake;"
     yield f"  assign settled = {settled};"

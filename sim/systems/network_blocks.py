@@ -1,4 +1,4 @@
-"""Networks of blocks that are compiled once each: what is outside of their top modules (`composition.py`)."""
+"""Networks of blocks that are compiled once each: the parts outside of their top modules (`composition.py`)."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ __all__ = [
 ]
 
 NATIVE = Path(__file__).parents[1] / "native"
-"""Where the simulation's native part is."""
+"""Folder of the simulation's native part."""
 
 
 def traffic_composition(network: Network, traffic: TrafficConfig, top: str) -> Composition:
-    """The routers and traffic nodes of a network whose top module is `top`, routers first; their buffers in memories
-    that simulate fast."""
+    """The routers and traffic nodes of a network whose top module is `top`, routers first. Their buffers are in
+    memories that simulate fast."""
     network = network.replace(router=network.router.replace(buffer_memory="distributed"))
     traffic = traffic.replace(queue_memory="distributed")
     nodes = traffic.nodes
@@ -116,8 +116,11 @@ def message_composition(network: Network, traffic: TrafficConfig, top: str, *, o
 
 
 def router_blocks(network: Network) -> tuple[Block, ...]:
-    """The network's kinds of routers. Their counts of dropped packets are added up in the top module's input
-    `dropped_sum`, and that one moved shows in its input `moving`."""
+    """The network's kinds of routers.
+
+    Their counts of dropped packets are added up in the top module's input `dropped_sum`. Its input `moving` shows that
+    one moved.
+    """
     ports = range(network.router.ports)
     # Agents are not reached: the registers keep what reset gave them.
     tied = {}
@@ -160,7 +163,7 @@ def router_instances(network: Network, path: str) -> tuple[Instance, ...]:
 
 
 def network_probes(network: Network) -> list[Probe]:
-    """What the watchdog shows of a network's routers, below the instance `network`."""
+    """The probes that the watchdog shows of a network's routers, below the instance `network`."""
     router = network.router
     lanes = tuple(f"port {port} VL {vl}" for port in range(router.ports) for vl in range(router.link.vls))
     return [

@@ -1,6 +1,6 @@
 """A rate control unit alone in a simulation, with flows that always have a packet (`lanikai.hdl.traffic.rate_server`).
 
-Python gives the flows their rates and reads what they got; in between it sleeps.
+Python gives the flows their rates and reads their counts; in between it sleeps.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ __all__ = ["FlowCounts", "RateUnit", "RateUnitConfig"]
 
 TOP = "rate_server"
 SETUP_CYCLES = 64
-"""Longer than a flow's three commands take (a decision each, and a look of the scan)."""
+"""Cycles of a flow's set-up: longer than its three commands take (a decision each, and a look of the scan)."""
 MOST_CYCLES = 1 << 33
 """Longest run: the packets of a flow, 4 cycles each at least, are counted in 32 bits, and cycles in 40."""
 SETUP_TRIES = 20
-"""So many of them: longer than a tree of 1024 flows takes to clear its memories."""
+"""Times of `SETUP_CYCLES` until a set-up fails: longer than a tree of 1024 flows takes to clear its memories."""
 
 
 class RateUnitConfig(SystemConfig):
@@ -49,7 +49,7 @@ class RateUnitConfig(SystemConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class FlowCounts:
-    """What a flow got: `packets` dispatched, and the cycles of the `first` and of the `last` of them."""
+    """Counts of a flow: `packets` dispatched, and the cycles of the `first` and of the `last` of them."""
 
     packets: int
     first: int
@@ -69,7 +69,7 @@ class RateUnit(System[RateUnitConfig]):
         self._toggle = 0
 
     async def set_flow(self, flow: int, *, idt_ticks: int, ndt_ticks: int) -> None:
-        """Give a flow its IDT and first NDT, and packets for ever. Before `measure`."""
+        """Give a flow its IDT and first NDT, and packets for ever. It is to be called before `measure`."""
         from ..inside import native_api
 
         self._toggle ^= 1
@@ -84,9 +84,11 @@ class RateUnit(System[RateUnitConfig]):
     async def measure(
         self, flows: Sequence[int], *, service_cycles: int, warmup_cycles: int, window_cycles: int
     ) -> tuple[list[FlowCounts], int]:
-        """Run for `warmup_cycles`, then count for `window_cycles`; a packet takes the link for `service_cycles`.
-        Returns what each of `flows` got, and the cycles in which the link was taken. Raises ConfigError for more
-        cycles than the counters of the design hold."""
+        """Run for `warmup_cycles`, then count for `window_cycles`. A packet takes the link for `service_cycles`.
+
+        Returns the counts of each of `flows`, and the cycles in which the link was taken. Raises ConfigError for more
+        cycles than the counters of the design hold.
+        """
         from ..inside import native_api
 
         if warmup_cycles + window_cycles > MOST_CYCLES:

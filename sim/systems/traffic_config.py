@@ -20,7 +20,7 @@ __all__ = ["TrafficNetworkConfig"]
 
 
 class TrafficNetworkConfig(SystemConfig):
-    """The network, and what the traffic nodes at its places hold."""
+    """The network, and the contents of the traffic nodes at its places."""
 
     title = "traffic network"
     inside = "lanikai.sim.systems.traffic_network:TrafficNetwork"

@@ -54,11 +54,19 @@ _WORD = (1 << 32) - 1
 
 @dataclass(frozen=True, kw_only=True)
 class ClassCounts:
-    """What one node counted for one class (`hdl/traffic/statistics.rdl`). As a source: `offered_packets`,
-    `offered_flits` (born in the window), `injected_flits` (sent in it), `deferred_cycles` (a birth waited for
-    a full queue). As a sink: `accepted_flits` (received in the window); of the packets born in the window
-    `latency_packets`, `latency_sum_cycles`, `latency_min_cycles` and `latency_max_cycles` (None without a
-    packet), and `histogram`: (last latency of a bin, packets in it), bins without packets left out."""
+    """Counts of one node for one class (`hdl/traffic/statistics.rdl`). As a source:
+
+    - `offered_packets`, `offered_flits`: born in the window.
+    - `injected_flits`: sent in it.
+    - `deferred_cycles`: a birth waited for a full queue.
+
+    As a sink:
+
+    - `accepted_flits`: received in the window.
+    - `latency_packets`, `latency_sum_cycles`, `latency_min_cycles`, `latency_max_cycles`: of the packets born in the
+      window (None without a packet).
+    - `histogram`: of these packets, (last latency of a bin, packets in it), bins without packets left out.
+    """
 
     offered_packets: int
     offered_flits: int
@@ -74,8 +82,13 @@ class ClassCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """A measurement: `saturated`: the drain's limit came before the last packet of the window; `window_cycles`;
-    `drain_cycles`: how long the drain took; `counts[node][class]`."""
+    """A measurement.
+
+    - `saturated`: the drain's limit came before the last packet of the window.
+    - `window_cycles`: its window.
+    - `drain_cycles`: how long the drain took.
+    - `counts[node][class]`: the counts.
+    """
 
     saturated: bool
     window_cycles: int
@@ -83,7 +96,7 @@ class Measured:
     counts: tuple[tuple[ClassCounts, ...], ...]
 
     def as_json(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """The measurement as plain JSON."""
         return asdict(self)
 
 
@@ -107,7 +120,7 @@ def check_measurement(*, warmup_cycles: int, window_cycles: int, limit_cycles: i
 
 class TrafficNetwork(System[TrafficNetworkConfig]):
     """The traffic network inside its simulation. A watchdog ends the simulation with SimulationError when nothing has
-    moved for `config.watchdog_cycles` of a measurement, after writing the VL state of all routers into the log."""
+    moved for `config.watchdog_cycles` of a measurement. Before, it writes the VL state of all routers into the log."""
 
     def __init__(self, config: TrafficNetworkConfig, session: Session) -> None:
         super().__init__(config, session)
@@ -153,8 +166,10 @@ class TrafficNetwork(System[TrafficNetworkConfig]):
         return words
 
     async def start_nodes(self) -> None:
-        """Give every node its random numbers and its routes. Where packets may change to any VL of their class,
-        sinks do not look at the order."""
+        """Give every node its random numbers and its routes.
+
+        Where packets may change to any VL of their class, sinks do not look at the order.
+        """
         network = self.config.network
         unordered = NODE["SINK"].pack(unordered=int(network.router.vl_selection == "any"))
         nodes, traffic = range(len(network.nodes)), self.config.traffic

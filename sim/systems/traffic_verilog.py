@@ -56,11 +56,16 @@ def traffic_design(
     - `agents`: the routers' agent ports are ports of the top module.
     - `composed`: of blocks that are compiled once each (`composition.py`), without agents' ports.
 
-    The top module's ports, besides `clk`: `request`, `response`: the traffic system's set-up port
-    (`hdl/traffic/ports.py`), with a register of its own before it; `phase`, and `phase_event`, which changes
-    with it; `dropped`: packets that routers threw away; `watchdog_limit`, `watchdog_fired`; with
-    `agents` each router's `router{r}_agent__request` and `__response`. Instances:
-    `network`, `node{i}`, `measurement`, `watchdog`. There is no reset: registers start with their initial
+    The top module's ports, besides `clk`:
+
+    - `request`, `response`: the traffic system's set-up port (`hdl/traffic/ports.py`), with a register of its own
+      before it.
+    - `phase`, and `phase_event`, which changes with it.
+    - `dropped`: packets that routers threw away.
+    - `watchdog_limit`, `watchdog_fired`: those of the watchdog.
+    - with `agents` each router's `router{r}_agent__request` and `__response`.
+
+    Instances: `network`, `node{i}`, `measurement`, `watchdog`. There is no reset: registers start with their initial
     values.
     """
     if composed:
@@ -169,7 +174,7 @@ def _top(network: Network, traffic: TrafficConfig, agents: bool) -> Iterator[str
 
 
 def _composed_top(traffic: TrafficConfig) -> Iterator[str]:
-    """The top module of a network whose routers and nodes are outside: their outputs come in as they are after the
+    """The top module of a network whose routers and nodes are outside. Their outputs come in as they are after the
     edge, joined (`parts.Output`)."""
     nodes = traffic.nodes
     outside = {name: nodes for name in ("born", "done", "behind")}
