@@ -1,9 +1,9 @@
 """fair-queueing: messages in turn against packets in turn.
 
-gulati-thesis-2001 2.2, figure 2.3: flow A has messages of three packets, flow B of one, and both always have
-the next one ready. Served message by message A gets three times of what B gets; served packet by packet, both
-get the same. Both disciplines are those of the unmodified GM control program's connection queue; the
-rate-controlled program with no flow regulated stands beside them.
+gulati-thesis-2001 2.2, figure 2.3: flow A has messages of three packets, flow B of one, and both always have the next
+one ready. Served message by message A gets three times as much as B; served packet by packet, both get the same. Both
+disciplines are those of the unmodified GM control program's connection queue. The rate-controlled program with no flow
+regulated stands beside them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DISCIPLINES: Mapping[str, Mapping[str, Any]] = {
     "packet": {"rate_controlled": False, "discipline": "packet"},
     "rate_controlled": {"rate_controlled": True},
 }
-"""By name: changes of `GmConfig`."""
+"""Changes of `GmConfig`, by name of the discipline."""
 ROUNDS = {"quick": 30, "full": 300}
 """Rounds of messages (of the flow with the most packets, one) in the window."""
 WARM_UP_ROUNDS = 8
@@ -103,12 +103,11 @@ class FairQueueing(FlowsExperiment):
         return points
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
-        """Bandwidth and share of each flow, and the order in which packets were chosen: the first flow is
-        A."""
+        """Bandwidth and share of each flow, and the order in which packets were chosen: the first flow is A."""
         return super().results(parameters, point, measured) | {"order": measured["order"]}
 
     def claims(self, parameters: FairQueueingParameters, outcomes: Sequence[Outcome]) -> list[Claim]:
-        """The section's two claims, for whatever messages were asked for."""
+        """The section's two claims, for any messages that were asked for."""
         texts = {
             "message": "message by message, flows get what their messages' lengths are (shares within 1%)",
             "packet": "packet by packet, all flows get the same (shares within 1%)",

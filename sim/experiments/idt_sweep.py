@@ -36,7 +36,7 @@ PUBLISHED_MB_PER_S = {
     0: ideal_mb_per_s(T_TICKS),
     table("share-bidir")["idt_ticks"]["incoming"]: table("incoming-rate")["point"]["incoming_mb_per_s"],
 }
-"""By IDT: Bmax, which is an MTU every T; and what 5.4.3 gives for IDT 500."""
+"""Published bandwidth by IDT: Bmax, which is an MTU every T; and the one that 5.4.3 gives for IDT 500."""
 IDTS = {
     "quick": [0, 48, 90, 96, 106, 144, 250, 500],
     "full": [*range(0, 96, 8), 92, 95, 96, 97, 100, *range(104, 200, 8), *range(200, 501, 25)],
@@ -46,7 +46,7 @@ SAME = 0.005
 """Relative: bandwidths that are equal, or as 1/IDT says."""
 WARM_UP_CYCLES = 40_000
 WINDOW_CYCLES = {"quick": 100_000, "full": 300_000}
-"""A lone flow is periodic: its packets' intervals differ by a tick, 16.5 cycles."""
+"""The window. A lone flow is periodic: its packets' intervals differ by a tick, 16.5 cycles."""
 Idt = Annotated[int, Field(ge=0, le=MAX_IDT_TICKS)]
 
 
@@ -100,8 +100,8 @@ class IdtSweep(FlowsExperiment):
         return {"bandwidth_mb_per_s": found}
 
     def claims(self, parameters: IdtSweepParameters, outcomes: Sequence[Outcome]) -> list[Claim]:
-        """The section's claims, for messages that keep the card busy: the second where a flow without regulation is
-        among the points."""
+        """The section's claims, for messages that keep the card busy. The second is judged where a flow without
+        regulation is among the points."""
         found = {one.point.parameters["idt_ticks"]: one.results["bandwidth_mb_per_s"] for one in outcomes}
         free = found.get(0)
         length = parameters.message_bytes
@@ -126,7 +126,7 @@ class IdtSweep(FlowsExperiment):
         ]
 
     def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
-        """Bandwidth against IDT, the published values, T."""
+        """Draw bandwidth against IDT, the published values, T."""
         axes = figure.add_subplot()
         found = sorted(
             (one.point.parameters["idt_ticks"], one.results["bandwidth_mb_per_s"]) for one in outcomes

@@ -1,28 +1,28 @@
 """incoming-rate: how much a node can send while it receives.
 
-gulati-thesis-2001 5.3, figure 5.4: flow 1 goes from A to B and has an IDT; flow 2 goes from B to C. For each
-IDT of flow 1: the largest bandwidth of flow 2 "that *does not* affect the first flow", which "achieves almost
-the same bandwidth for a given IDT as it would have, had flow 2 not existed".
+gulati-thesis-2001 5.3, figure 5.4: flow 1 goes from A to B and has an IDT; flow 2 goes from B to C. Sought is, for each
+IDT of flow 1, the largest bandwidth of flow 2 "that *does not* affect the first flow". Flow 1 then "achieves almost the
+same bandwidth for a given IDT as it would have, had flow 2 not existed".
 
-**The search.** One point is one IDT of flow 1. Flow 1 is measured alone; then in trials with flow 2, each of
-an IDT of flow 2. A trial *leaves flow 1 alone* if flow 1 has at least 1 - `SLOWER` of what it has alone. The
-answer is the bandwidth of flow 2 in the trial with its smallest IDT that leaves flow 1 alone:
+**The search.** One point is one IDT of flow 1. Flow 1 is measured alone; then in trials with flow 2, each of an IDT of
+flow 2. A trial *leaves flow 1 alone* if flow 1 has at least 1 - `SLOWER` of its bandwidth alone. The answer is the
+bandwidth of flow 2 in the trial with its smallest IDT that leaves flow 1 alone:
 
 1. flow 2 is not regulated; if that leaves flow 1 alone, it is the answer;
-2. else bisection between T (regulation begins to matter) and `MAX_IDT_TICKS` (taken to leave flow 1 alone,
-   and tried if nothing shorter does), down to `step_ticks`. It takes for granted that a longer IDT of flow 2
-   never hurts flow 1 more.
+2. else bisection between T (regulation begins to matter) and `MAX_IDT_TICKS` (taken to leave flow 1 alone, and tried if
+   nothing shorter does), down to `step_ticks`. It takes for granted that a longer IDT of flow 2 never hurts flow 1
+   more.
 
 If even that harms flow 1, nothing can go out.
 
-Every trial starts both flows afresh: a flow that was held up keeps its arrears, and would go faster than its
-IDT in the next trial.
+Every trial starts both flows afresh: a flow that was held up keeps its arrears, and would go faster than its IDT in the
+next trial.
 
-**What the point says.** Beside 16.37 MB/s the thesis' card sends 65.0: that leaves 8250 - 65.0 / 85.33 * 8250 = 1966
-cycles for a received packet, more than the 1584 of a sent one, though a receive is less work. So a change between
-sending and receiving costs something: `packet_turn` of `firmware/costs.py`. It is fitted to this point, so that it is
-met says nothing. 5.4.3 reads the same 65.0 off figure 5.4 and shares it in two: share-bidir has no second number. What
-is left to be judged are the shape of the curve, and that flow 1 is left alone.
+**The meaning of the point.** Beside 16.37 MB/s the thesis' card sends 65.0. That leaves 8250 - 65.0 / 85.33 * 8250 =
+1966 cycles for a received packet. They are more than the 1584 of a sent one, though a receive is less work. So a change
+between sending and receiving costs something: `packet_turn` of `firmware/costs.py`. It is fitted to this point, so that
+its being met says nothing. Section 5.4.3 reads the same 65.0 off figure 5.4 and shares it in two: share-bidir has no
+second number. The shape of the curve is left to be judged, and that flow 1 is left alone.
 """
 
 from __future__ import annotations
@@ -65,15 +65,15 @@ A, B, C = 0, 1, 2
 SENDERS = (A, 3)
 """With `senders` = 2 a flow like flow 1 leaves each of these nodes: so a node takes in more than one sender sends."""
 SLOWER = 0.01
-"""Relative: by how much flow 1 may be slower with flow 2 than without, "almost the same bandwidth"."""
+"""Relative: the most that flow 1 may be slower with flow 2 than without, "almost the same bandwidth"."""
 IDTS = {"quick": [96, 250, 500], "full": [96, 104, 116, 132, 152, 180, 220, 280, 360, 500, 750, 1000]}
 """IDTs of flow 1, ticks."""
 STEP_TICKS = {"quick": 96, "full": 16}
-"""Where bisection stops."""
+"""The step at which bisection stops, ticks."""
 WARM_UP_CYCLES = 60_000
 """A receiver that falls behind holds flow 1 when its queue is full, which takes some packets."""
 WINDOW_CYCLES = {"quick": 150_000, "full": 300_000}
-"""Packets of IDT 500 come every 8250 cycles, early or late by the place of a packet of flow 2, up to 1600
+"""The window. Packets of IDT 500 come every 8250 cycles, early or late by the place of a packet of flow 2, up to 1600
 cycles: 1% of the shorter window."""
 Idt = Annotated[int, Field(ge=0, le=MAX_IDT_TICKS)]
 
@@ -147,7 +147,7 @@ class IncomingRate(FlowsExperiment):
         }
 
     def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
-        """What the section says of flow 1; of the curve, where two points or more make one."""
+        """The claims: the section's on flow 1; one on the curve, where two points or more make one."""
         found = sorted((one.results for one in outcomes), key=lambda one: float(one[INCOMING]))
         sums = [one["sum_mb_per_s"] for one in found]
         curve = "" if len(found) > 1 else "a curve takes two points"

@@ -1,14 +1,14 @@
 """share-bidir: flows that leave a node, while one comes in, share what the node can still send.
 
-gulati-thesis-2001 5.4.3, figure 5.8: node 0 receives a flow and sends two, each from and to a node of its
-own, so that all three meet in its card and nowhere else. Two points:
+gulati-thesis-2001 5.4.3, figure 5.8: node 0 receives a flow and sends two, each from and to a node of its own. So all
+three meet in its card and nowhere else. There are two points:
 
-- *As published*: IDTs of 250 ask for 65.5 MB/s, which is what the node can send beside the incoming flow, to within a
-  percent. So it tells little of the card: the IDTs alone would give nearly the same.
+- *As published*: IDTs of 250 ask for 65.5 MB/s. To within a percent the node can send so much beside the incoming flow.
+  So it tells little of the card: the IDTs alone would give nearly the same.
 - *More is asked for*: IDTs of 100 and 200, 122.9 MB/s. Then the card is the limit. 5.4.3 says of it that "the maximum
-  bandwidth achievable by an outgoing flow", 65.0 MB/s, is shared in the inverse ratio of the IDTs. This point sees what
-  the card's steps cost (`packet_turn` of `firmware/costs.py`), which is fitted to that 65.0 in incoming-rate: it is no
-  prediction either.
+  bandwidth achievable by an outgoing flow", 65.0 MB/s, is shared in the inverse ratio of the IDTs. This point sees the
+  cost of the card's steps (`packet_turn` of `firmware/costs.py`). It is fitted to that 65.0 in incoming-rate, so this
+  point is no prediction either.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ __all__ = ["ShareBidir", "ShareBidirParameters"]
 PUBLISHED = table("share-bidir")
 MIDDLE, OUT_NODES, IN_NODE = 0, (1, 2), 3
 WARM_UP_CYCLES = 60_000
-"""Two messages of the published outgoing flows are 130 000 cycles; the pattern of packets is steady after a
+"""Warm-up. Two messages of the published outgoing flows are 130 000 cycles; the pattern of packets is steady after a
 few of them."""
 WINDOW_CYCLES = {"quick": 1_100_000, "full": 3_000_000}
 """The shorter one holds 133 packets of the published incoming flow. A delivery waits for at most one other packet, 1600
 cycles: 0.15% of it at each end."""
 PACED = 0.003
-"""Relative: a flow with a packet every IDT. 2 ticks of 500 are 0.4%."""
+"""Relative: the error of a flow with a packet every IDT. 2 ticks of 500 are 0.4%."""
 MORE_OUT_TICKS = [100, 200]
 """IDTs that ask for more than the node can send."""
 MOST_OUT_MB_PER_S: float = table("incoming-rate")["point"]["peak_outgoing_mb_per_s"]
@@ -91,7 +91,8 @@ class ShareBidir(FlowsExperiment):
     flow_names = ("in", "out", "out")
 
     def points(self, parameters: ShareBidirParameters, size: Size) -> list[Point]:
-        """The point that is asked for; of the published set-up two. Flow 0 is the incoming one, as in the results."""
+        """The point that is asked for; for the published set-up there are two. Flow 0 is the incoming one, as in the
+        results."""
         out = parameters.out_idt_ticks
         if parameters != ShareBidirParameters():
             return [self._point(parameters, out, size, None)]
@@ -136,7 +137,7 @@ class ShareBidir(FlowsExperiment):
         )
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
-        """Bandwidth of each flow, the incoming one first; what goes out in all; share of each outgoing one of it."""
+        """Bandwidth of each flow, the incoming one first; the outgoing sum; each outgoing flow's share of it."""
         found = bandwidths(measured)
         return {"bandwidth_mb_per_s": found, OUT_SUM: sum(found[1:]), "out_share": shares(found[1:])}
 

@@ -1,8 +1,8 @@
 """share-receiver: flows of several senders to one receiver get the bandwidths that their IDTs say.
 
-gulati-thesis-2001 5.4.2, figure 5.7: two flows leave a node each for the same node. They meet at the router's
-output port and in the receiver's card; both senders pace themselves, and nothing but the pacing divides the
-receiver's bandwidth.
+gulati-thesis-2001 5.4.2, figure 5.7: two flows leave a node each for the same node. They meet at the router's output
+port and in the receiver's card. Both senders pace themselves, and nothing but the pacing divides the receiver's
+bandwidth.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ RECEIVER = 0
 WARM_UP_CYCLES = 60_000
 """Nearly two messages of a lone flow."""
 WINDOW_CYCLES = {"quick": 500_000, "full": 3_000_000}
-"""The shorter one holds 31 packets of the published slow flow. A delivery waits for at most one other packet,
-1600 cycles: 0.3% of it."""
+"""The window. The shorter one holds 31 packets of the published slow flow. A delivery waits for at most one other
+packet, 1600 cycles: 0.3% of it."""
 
 
 class ShareReceiverParameters(Config):

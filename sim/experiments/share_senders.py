@@ -1,13 +1,13 @@
 """share-senders: flows of one sender share its bandwidth in the inverse ratio of their IDTs.
 
-gulati-thesis-2001 5.4.1, figures 5.5 and 5.6: two or three flows leave one node for a node each, 64 KB
-messages, so that they meet in the sender's card and nowhere else. Each setting is one point.
+gulati-thesis-2001 5.4.1, figures 5.5 and 5.6: two or three flows leave one node for a node each, with 64 KB messages.
+So they meet in the sender's card and nowhere else. Each setting is one point.
 
-**The window.** Deliveries are counted packet by packet, all flows together. The dispatch pattern of flows
-that share in the ratio of whole numbers repeats after a *round* of as many packets as the numbers add up to
-(2T, 4T, 4T: 2 + 1 + 1 = 4 packets). The window opens after a warm-up of whole rounds and is a whole number of
-rounds long, from one delivery to another, so every flow has the same count in it wherever in the round it
-opens: the shares are exact but for the rounding of the ratio itself, held below `ROUND_ERROR`.
+**The window.** Deliveries are counted packet by packet, all flows together. The dispatch pattern of flows that share in
+the ratio of whole numbers repeats after a *round*. It has as many packets as the numbers add up to (2T, 4T, 4T: 2 + 1 +
+1 = 4 packets). The window opens after a warm-up of whole rounds and is a whole number of rounds long, from one delivery
+to another. So every flow has the same count in it wherever in the round it opens. The shares are exact except for the
+rounding of the ratio itself, held below `ROUND_ERROR`.
 """
 
 from __future__ import annotations
@@ -29,20 +29,22 @@ __all__ = ["ShareSenders", "ShareSendersParameters", "round_counts"]
 
 PUBLISHED = table("share-senders")
 ROUND_ERROR = 0.002
-"""Relative: how far a flow's whole number of packets in a round may be from its exact proportion."""
+"""Relative: the most that a flow's whole number of packets in a round may be from its exact proportion."""
 ROUND_PACKETS_MAX = 2000
 """Longest round that is run: 0.1 s of simulated time."""
 WINDOW_PACKETS = {"quick": 120, "full": 1000}
 """Least number of packets in the window, all flows together."""
 WARM_UP_PACKETS = 32
-"""Least number of packets before the window: the connection queue, the staging buffers and both DMA engines
-of sender and receivers have all turned over several times by then."""
+"""Least number of packets before the window. The connection queue, the staging buffers and both DMA engines of sender
+and receivers have all turned over several times by then."""
 
 
 def round_counts(idts_ticks: Sequence[int], message_packets: int = 1) -> list[int]:
-    """Packets of each flow in the shortest round in which every flow's count is within `ROUND_ERROR` of its
-    1/IDT proportion and a multiple of `message_packets`. `idts_ticks` are positive. Raises ValueError if it
-    is longer than `ROUND_PACKETS_MAX`."""
+    """Packets of each flow in the shortest round that fits. `idts_ticks` are positive.
+
+    Every flow's count in it is within `ROUND_ERROR` of its 1/IDT proportion and a multiple of `message_packets`. Raises
+    ValueError if the round is longer than `ROUND_PACKETS_MAX`.
+    """
     shares = proportions(idts_ticks)
     for packets in range(1, ROUND_PACKETS_MAX // message_packets + 1):
         counts = [round(packets * share) for share in shares]
@@ -154,7 +156,7 @@ class ShareSenders(FlowsExperiment):
         return patient(config.replace(nodes=nodes), longest)
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
-        """Bandwidth and share of each flow over the window, and how long it was."""
+        """Bandwidth and share of each flow over the window, and the window's length."""
         return super().results(parameters, point, measured) | {
             "window_cycles": measured["window_cycles"],
             "window_packets": point.spec["window_packets"],

@@ -1,9 +1,9 @@
-"""What an experiment is: a question, parameters, points, a coroutine, results, a plot and published values.
+"""The parts of an experiment: a question, parameters, points, a coroutine, results, a plot and published values.
 
 To add one: write a module in `sim/experiments` with a subclass of `Experiment`, and name it in `registry.py`. One on
 flows of messages is made from `measure/flows_experiment.py`.
 
-An experiment says which system a point runs on and which coroutine runs it; the runner
+An experiment says which system a point runs on and which coroutine runs it. The runner
 (`lanikai.sim.experiments.framework.runner`) builds, runs the points in parallel and compares. Nothing here imports the
 simulator, so that listing experiments and checking parameters is quick.
 """
@@ -32,11 +32,11 @@ class Point:
 
     - `label`: a few words that tell it from the others, for tables and progress.
     - `parameters`: its set-up, as the results record it; a value for each flow is a list in the flows' order.
-    - `spec`: what the coroutine inside the simulation is given; plain JSON.
+    - `spec`: the spec that the coroutine inside the simulation is given; plain JSON.
     - `published`: results as published, by result name, or None.
     - `tolerance`: the relative error allowed for each published result, or None.
-    - `workload`: points with the same one have the same seed, since they differ in the design alone; "": a seed of
-      its own.
+    - `workload`: points with the same one have the same seed, since they differ in the design alone; "": a seed of its
+      own.
     """
 
     label: str
@@ -49,13 +49,18 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """A point that has run: its `results` by name, its `seed`, the NIC clock `cycles` simulated, the
-    `wall_seconds` that took, and `within`: whether every published result is within its tolerance (None if
-    the point has none). `log` and `waves` are files, where there are any. `series`: lists by name that the
-    plot is drawn from and that are too long to be results.
+    """A point that has run.
 
-    Of a point that has run with several seeds `results` are means, `intervals` half the length of each mean's 95%
-    interval (None where there is none), and `repetitions` has `seed`, `cycles` and `results` of each run."""
+    - `results`: by name. They are means if it has run with several seeds.
+    - `seed`: its seed.
+    - `cycles`: the NIC clock cycles simulated.
+    - `wall_seconds`: the time that took.
+    - `within`: whether every published result is within its tolerance (None if the point has none).
+    - `log`, `waves`: files, where there are any.
+    - `series`: lists by name that the plot is drawn from and that are too long to be results.
+    - `intervals`: with several seeds, half the length of each mean's 95% interval (None where there is none).
+    - `repetitions`: with several seeds, `seed`, `cycles` and `results` of each run.
+    """
 
     point: Point
     results: Mapping[str, Any]
@@ -82,7 +87,7 @@ class Outcome:
 
 
 def within(achieved: Any, published: Any, tolerance: float) -> bool:
-    """Whether `achieved` is within the relative `tolerance` of `published`; of lists, every element of both.
+    """Whether `achieved` is within the relative `tolerance` of `published`; for lists, every element of both.
 
     A published zero allows `tolerance` itself; anything that is not a number must be equal.
     """
@@ -105,8 +110,8 @@ def within(achieved: Any, published: Any, tolerance: float) -> bool:
 class Claim:
     """A statement of the source, or of the experiment, checked in code: its `text`, and whether it `holds`.
 
-    A claim is meant for the set-up that its source has. Elsewhere, and where nothing was measured that it could be
-    judged by, `holds` is None and `not_judged` says why. Raises ValueError for one without the other.
+    A claim is meant for the set-up of its source. Elsewhere, and where nothing was measured that it could be judged by,
+    `holds` is None and `not_judged` says why. Raises ValueError for one without the other.
     """
 
     text: str
@@ -114,7 +119,7 @@ class Claim:
     not_judged: str = ""
 
     def __post_init__(self) -> None:
-        """A verdict or a reason, and not both."""
+        """Check that there is a verdict or a reason, and not both."""
         if (self.holds is None) != bool(self.not_judged):
             raise ValueError(f"claim {self.text!r} is judged, or says why it is not")
 
@@ -122,8 +127,8 @@ class Claim:
     def every(
         cls, text: str, verdicts: Iterable[bool], *, nothing: str = "there is no point that it is about"
     ) -> Claim:
-        """A claim on each of several things: it holds if all `verdicts` are true. On no verdict it is not judged, for
-        the reason `nothing`."""
+        """A claim on each of several things: it holds if all `verdicts` are true. Without a verdict it is not judged,
+        for the reason `nothing`."""
         found = list(verdicts)
         return cls(text=text, holds=all(found)) if found else cls.unjudged(text, nothing)
 
@@ -143,11 +148,12 @@ class Experiment(ABC):
     - `name`: as in `published.toml`, where it stands there.
     - `asks`: the question, in a sentence.
     - `source`: the document and place it is from.
-    - `entry`: `module:coroutine` that runs one point inside the simulation. It is given the cluster (or what
-      the system has in its place) and the point's `spec`, and returns what it measured as plain JSON.
+    - `entry`: `module:coroutine` that runs one point inside the simulation. It is given the cluster (or the system in
+      its place) and the point's `spec`, and returns its measurement as plain JSON.
     - `Parameters`: a `Config` whose defaults are the published set-up.
     - `by_flow`: names of the points' parameters and results that are lists with a value for each flow (or rank, VL,
-      class, slot), `*` standing for any letters: they are dealt out to the rows of `results.csv`. No other list is.
+      class, slot). `*` stands for any letters. These lists are dealt out to the rows of `results.csv`. No other list
+      is.
     - `element`: the thing that has one value in such a list: the heading of its number in tables.
     """
 
@@ -164,23 +170,23 @@ class Experiment(ABC):
         """The points to run, in order. Raises UserError for parameters that cannot be run."""
 
     def cluster(self, parameters: Any) -> Any:
-        """The `ClusterConfig` that all points run on: one build for the whole experiment. Either this or
-        `system` is given by the subclass."""
+        """The `ClusterConfig` that all points run on: one build for the whole experiment. The subclass gives either
+        this or `system`."""
         raise NotImplementedError(f"{self.name} has neither cluster() nor system()")
 
     def system(self, parameters: Any, point: Point) -> Any:
-        """What a point runs on, a `backend.System`: `cluster`, or a configuration of the point's own. Points
+        """The system that a point runs on, a `backend.System`: `cluster`, or a configuration of the point's own. Points
         with equal ones share a build."""
         return self.cluster(parameters)
 
     @abstractmethod
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What the point's coroutine measured, as results under the project's names and units."""
+        """The measurement of the point's coroutine, as results under the project's names and units."""
 
     @abstractmethod
     def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> Sequence[Claim]:
-        """The claims that this experiment checks, judged on all outcomes: each where the run has what it is about, the
-        others with the reason why they are not judged."""
+        """The claims that this experiment checks, judged on all outcomes. A claim is judged where the run has its
+        subject. Else it has the reason why it is not judged."""
 
     @abstractmethod
     def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
@@ -189,8 +195,8 @@ class Experiment(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Listed:
-    """A line of `lanikai list`: `name`, `state` (`built` or `not built yet`), `source`, and what it `asks` where it is
-    built."""
+    """A line of `lanikai list`: `name`, `state` (`built` or `not built yet`), `source`, and the question that it `asks`
+    where it is built."""
 
     name: str
     state: str

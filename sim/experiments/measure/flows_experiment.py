@@ -1,7 +1,7 @@
 """The base of experiments on flows: messages between the nodes of a GM cluster, measured over one window.
 
 A subclass holds its question, parameters, points, published values and claims. Its points are made by `point`, of
-`Flow`s and a window; the base runs them, and makes bandwidths and shares of what is measured. A subclass that measures
+`Flow`s and a window. The base runs them, and makes bandwidths and shares of the measurement. A subclass that measures
 otherwise names an `entry` of its own, which finds the flows of its point with `flows_of`.
 """
 
@@ -59,9 +59,11 @@ class FlowsExperiment(Experiment):
         published: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> Point:
-        """A point with these `flows`. `window` is either `warm_up_cycles` and `window_cycles`, or `warm_up_packets` and
-        `window_packets`; `more` is for an entry of its own. Raises ValueError for a published result that has no
-        tolerance."""
+        """A point with these `flows`. Raises ValueError for a published result that has no tolerance.
+
+        `window` is either `warm_up_cycles` and `window_cycles`, or `warm_up_packets` and `window_packets`. `more` is
+        for an entry of its own.
+        """
         if missing := set(published or ()) - set(self.tolerances):
             raise ValueError(f"{self.name}: no tolerance for the published {', '.join(sorted(missing))}")
         return Point(
@@ -84,11 +86,11 @@ class FlowsExperiment(Experiment):
         return {"bandwidth_mb_per_s": found, "share": shares(shared)}
 
     def bar_label(self, outcome: Outcome) -> str:
-        """What stands below the bars of a point: its IDTs."""
+        """The label below the bars of a point: its IDTs."""
         return outcome.point.label.removeprefix("IDT ").replace(" ", ", ")
 
     def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
-        """A group of bars a point: each flow's bandwidth, the published one as a line across it."""
+        """Draw a group of bars for each point: each flow's bandwidth, the published one as a line across it."""
         bandwidth_bars(
             figure,
             outcomes,
@@ -100,8 +102,10 @@ class FlowsExperiment(Experiment):
 
 
 def published_setting(published: Mapping[str, Any], setting: Sequence[float]) -> dict[str, Any] | None:
-    """What a table of `idt_over_T` and `achieved_mb_per_s` says of one setting of IDTs: bandwidths, and the shares that
-    the IDTs ask for. None if the setting is not in it."""
+    """The published values for one setting of IDTs, from a table of `idt_over_T` and `achieved_mb_per_s`.
+
+    They are bandwidths, and the shares that the IDTs ask for; None if the setting is not in the table.
+    """
     if setting not in published["idt_over_T"]:
         return None
     achieved = published["achieved_mb_per_s"][published["idt_over_T"].index(setting)]

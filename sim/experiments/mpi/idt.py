@@ -44,17 +44,20 @@ MESSAGE_BYTES = 64 * KB
 """Bytes of the thesis' messages (5.3)."""
 LEVEL_MB_PER_S = 50.0
 ABOUT = 0.1
-"""Relative: "in the range of 50 MB/s" (5.5.1) is what rounds to 50 in tens, 45 to 55. The level here follows from the
-knee, 53.3 MB/s: at IDT 140 a message already moves at 52.0."""
+"""Relative: "in the range of 50 MB/s" (5.5.1) are the values that round to 50 in tens, 45 to 55.
+
+The level here follows from the knee, 53.3 MB/s: at IDT 140 a message already moves at 52.0.
+"""
 IDTS = {
     "quick": [0, 96, 120, 140, 160, 250],
     "full": [0, 48, *range(96, 193, 8), 200, 250, 300, 350, 400, 500],
 }
 """IDTs, ticks."""
 WARM_UP_MESSAGES = {"quick": 3, "full": 6}
-"""At the knee the host is but 2.5% faster than the flow: its packets take some messages to queue in the card."""
+"""Warm-up. At the knee the host is only 2.5% faster than the flow: its packets take some messages to queue in the
+card."""
 WINDOW_MESSAGES = {"quick": 4, "full": 8}
-"""A flow is periodic, with the message as its period."""
+"""The window. A flow is periodic, with the message as its period."""
 GM_WARM_UP_CYCLES = 40_000
 GM_WINDOW_CYCLES = {"quick": 100_000, "full": 200_000}
 Idt = Annotated[int, Field(ge=0, le=MAX_IDT_TICKS)]
@@ -108,7 +111,10 @@ class MpiIdt(FlowsExperiment):
 
     def claims(self, parameters: MpiIdtParameters, outcomes: Sequence[Outcome]) -> list[Claim]:
         """The section's claims, each where there are points to judge it by, for messages of 64 KB: the knee at IDT 140
-        is theirs. Other lengths have more or less than 18 packets for their copies, and another knee."""
+        is theirs.
+
+        Other lengths have more or less than 18 packets for their copies, and another knee.
+        """
         gm, mpi = _curve(outcomes, "GM"), _curve(outcomes, "MPI")
         flat = {idt: one for idt, one in mpi.items() if idt < KNEE_TICKS}
         share = payload_share(parameters.message_bytes)
@@ -151,7 +157,7 @@ class MpiIdt(FlowsExperiment):
         ]
 
     def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
-        """Both bandwidths against the IDT, the knee, the published level."""
+        """Draw both bandwidths against the IDT, the knee, the published level."""
         axes = figure.add_subplot()
         for layer in ("GM", "MPI"):
             curve = sorted(_curve(outcomes, layer).items())
