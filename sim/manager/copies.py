@@ -141,7 +141,7 @@ class Copies:
 
     @property
     def voters(self) -> set[int]:
-        """Who has promised to obey, or obeyed."""
+        """The nodes that have promised to obey, or obeyed."""
         return self._voters | {node for node, its in self._having.items() if its.ballot == self.ballot}
 
     def depose(self) -> None:

@@ -1,4 +1,4 @@
-"""Who holds what, and the three admission criteria (gulati-thesis-2001 3.3.1). Pure: no simulation, no messages."""
+"""Holdings of flows, and the three admission criteria (gulati-thesis-2001 3.3.1). Pure: no simulation, no messages."""
 
 from __future__ import annotations
 

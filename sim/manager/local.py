@@ -43,8 +43,8 @@ class NodeManager:
     - `record`: its own record, or the one that it takes over.
     - `voter`: its part in elections and copies.
 
-    Its record of what its flows hold decides what a program may release. What the master could not be told stays noted,
-    and is told as soon as a master answers.
+    Its record of what its flows hold decides what a program may release. News that no master
+    could be told stays noted, and is told as soon as a master answers.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """The host behind a NIC: its memory and its processor's programmed I/O, on one PCI bus.
 
 The order of phases is that of the PCI Local Bus Specification, revision 2.1 (1995), and so are the least clocks of
-those that have a least. What a host bridge, an arbiter and a memory add to them is an assumption about machines of that
-time, measured on none. Each parameter says which it is, with the section of the specification.
+those that have a least. The clocks that a host bridge, an arbiter and a memory add are an assumption about machines of
+that time, measured on none. Each parameter says which it is, with the section of the specification.
 
 Clock for clock, a transaction is:
 

@@ -1,7 +1,7 @@
 """A GTKWave save file for a run's waves: the signals that tell what a component does, enumerations by name.
 
-Of the thousands of variables of a cluster or a network those of `NODE`, `TRAFFIC_NODE` and `ROUTER` are shown; the
-others are in GTKWave's own tree of instances.
+A cluster or a network has thousands of variables. Those of `NODE`, `TRAFFIC_NODE` and `ROUTER` are shown; the others
+are in GTKWave's own tree of instances.
 """
 
 from __future__ import annotations

@@ -101,7 +101,8 @@ def test_a_shadow_window_cannot_be_left():
 def test_a_shadow_window_has_no_byte_more_than_was_said(address, size):
     """Sizes and addresses are no multiples of 4, writes have any address and strobes.
 
-    Only whole words that are in the window change. Of 5 bytes 8 could once be written, of 8 bytes from 0x203 on 12.
+    Only whole words that are in the window change. A window of 5 bytes once let 8 be written, one
+    of 8 bytes from 0x203 on 12.
     """
 
     async def script(ctx, c):
