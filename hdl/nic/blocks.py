@@ -14,13 +14,13 @@ from ..config import ConfigError, NicConfig
 from ..register_bank import Name
 from ..registers import Register, load, merge
 from .block import NicBlock
-from .link_port.link_blocks import LinkRestart, ReceiveWait, VlPortBlock, VlTables
 from .names import CARD_NAMES, active_names
-from .owners.completion_block import CompletionBlock
-from .owners.doorbell_blocks import ChannelOwners, MergedDoorbells, ReceiveDoorbells, ShadowWindows
-from .owners.protection_block import ProtectionBlock, QueuedAccess
-from .processor.pair_block import ProcessorPair
-from .queues.queue_blocks import (
+from .optional.completion_block import CompletionBlock
+from .optional.doorbell_blocks import ChannelOwners, MergedDoorbells, ReceiveDoorbells, ShadowWindows
+from .optional.link_blocks import LinkRestart, ReceiveWait, VlPortBlock, VlTables
+from .optional.pair_block import ProcessorPair
+from .optional.protection_block import ProtectionBlock, QueuedAccess
+from .optional.queue_blocks import (
     HostDmaOrder,
     HostDmaQueue,
     HostDmaStamper,

@@ -147,7 +147,7 @@ TAKEN = {
         "test_the_order_is_that_of_virtual_clock",
         "Nearly(b.ctx, b.dut.refused)",
     ),
-    ("nic/link_port/link_blocks.py", "lost + out"): (
+    ("nic/optional/link_blocks.py", "lost + out"): (
         "nic/link_port/test_link_reset.py",
         "test_packets_go_on_when_one_of_two_cards_is_reset_under_traffic",
         "Nearly(ctx, pair.cards[SENDER].block(LinkRestart).lost_out)",

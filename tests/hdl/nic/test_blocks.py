@@ -101,7 +101,7 @@ def test_a_new_block_is_one_file_and_one_line(tmp_path):
     (folder / "packets_sent.py").write_text(MODULE)
     registry = folder / "blocks.py"
     text = registry.read_text()
-    imports, entry = "from .processor.pair_block import", "    ProcessorPair,\n)"
+    imports, entry = "from .optional.pair_block import", "    ProcessorPair,\n)"
     assert text.count(imports) == text.count(entry) == 1
     text = text.replace(imports, "from .packets_sent import PacketsSent\n" + imports)
     registry.write_text(text.replace(entry, "    PacketsSent,\n" + entry))

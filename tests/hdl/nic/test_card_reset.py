@@ -17,7 +17,7 @@ from amaranth.sim import Simulator
 from lanikai.hdl.config import LinkConfig, NicConfig, preset
 from lanikai.hdl.nic.blocks import nic_registers
 from lanikai.hdl.nic.nic import HOST_REGISTERS, NIC_REGISTERS, Nic
-from lanikai.hdl.nic.owners.completion_block import CompletionBlock
+from lanikai.hdl.nic.optional.completion_block import CompletionBlock
 from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
 from lanikai.hdl.nic.owners.owner_page import CONSUME_WORD, DOORBELL_WORD, PagePart
 from lanikai.hdl.nic.ports import DOORBELL_BASE, REGISTER_BASE, SRAM_BASE

@@ -5,8 +5,8 @@ from amaranth import Module, ResetInserter, Signal
 from amaranth.lib.wiring import connect
 from amaranth.sim import Simulator
 from lanikai.hdl.config import LinkConfig, NicConfig, preset
-from lanikai.hdl.nic.link_port.link_blocks import LinkRestart
 from lanikai.hdl.nic.nic import NIC_REGISTERS, Nic
+from lanikai.hdl.nic.optional.link_blocks import LinkRestart
 from lanikai.hdl.nic.ports import REGISTER_BASE, SRAM_BASE
 from lanikai.hdl.packet import Header
 from support.hdl.counting import Nearly

@@ -12,7 +12,7 @@ from ...register_bank import Name
 from ...registers import load
 from ..block import Card, Joined, NicBlock, hold
 from ..dma.bus_fence import watch
-from .completion import Completion
+from ..owners.completion import Completion
 from .doorbell_blocks import OWNER
 
 __all__ = ["CompletionBlock"]

@@ -13,11 +13,11 @@ from ...register_bank import Name, RegisterBank
 from ...registers import load
 from ..block import Card, HostEngine, Joined, NicBlock, hold
 from ..dma.dma_gate import DmaGate
-from ..queues.queue_blocks import HostDmaQueue
-from .checked_dma import CheckedDma
+from ..owners.checked_dma import CheckedDma
+from ..owners.protection import Protection
+from ..owners.translation import Translation
 from .doorbell_blocks import OWNER
-from .protection import Protection
-from .translation import Translation
+from .queue_blocks import HostDmaQueue
 
 __all__ = ["ProtectionBlock", "QueuedAccess"]
 

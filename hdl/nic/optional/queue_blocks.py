@@ -18,9 +18,9 @@ from ..dma.receive_engine import RECEIVE_COMMAND
 from ..dma.send_engine import SEND_COMMAND
 from ..owners.transfer_split import QUEUED_COMMAND, QUEUED_RESULT, TransferSplit
 from ..processor.pair import PairedDmaQueue
-from .dma_queue import DmaQueue
-from .lane_queue import LaneDmaQueue
-from .stamped_queue import StampedDmaQueue
+from ..queues.dma_queue import DmaQueue
+from ..queues.lane_queue import LaneDmaQueue
+from ..queues.stamped_queue import StampedDmaQueue
 
 __all__ = [
     "HostDmaOrder",

@@ -11,8 +11,8 @@ from ...register_bank import Name
 from ...registers import load
 from ...router.scheduler import has_tables
 from ..block import Card, Joined, NicBlock
-from ..queues.queue_blocks import SendQueue
-from .vl_port import port_config
+from ..link_port.vl_port import port_config
+from .queue_blocks import SendQueue
 
 __all__ = ["LinkRestart", "ReceiveWait", "VlPortBlock", "VlTables"]
 

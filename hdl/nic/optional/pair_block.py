@@ -9,7 +9,7 @@ from amaranth import Module
 from ...config import NicConfig
 from ...registers import load
 from ..block import Card, Joined, NicBlock
-from .pair import PairedLocks
+from ..processor.pair import PairedLocks
 
 __all__ = ["ProcessorPair"]
 
