@@ -85,8 +85,10 @@ class Register:
 
 @cache
 def load(path: Path, addrmap: str | None = None) -> Mapping[str, Register]:
-    """The registers of an `.rdl` file by name, in address order: those of its address map `addrmap`, by default of the
-    last one. Raises systemrdl's RDLCompileError."""
+    """The registers of an `.rdl` file by name, in address order. Raises systemrdl's RDLCompileError.
+
+    They are those of its address map `addrmap`, by default of the last one.
+    """
     content = hashlib.sha256(path.read_bytes() + Path(__file__).read_bytes()).hexdigest()
     which = f"{path.name}.{addrmap}" if addrmap else path.name
     kept = path.parent / "__pycache__" / f"{which}.{content[:32]}.json"
@@ -103,9 +105,12 @@ def load(path: Path, addrmap: str | None = None) -> Mapping[str, Register]:
 
 
 def declare(text: str) -> Mapping[str, Register]:
-    """The registers that `text` declares in SystemRDL (`reg { ... } NAME @ 0x3a0;`), by name, in address order: for a
-    block of a few registers, which needs no file beside it. Software reads and writes, hardware reads, as long as the
-    text says nothing else. Compiled at each import, in about half a second. Raises systemrdl's RDLCompileError."""
+    """The registers that `text` declares in SystemRDL (`reg { ... } NAME @ 0x3a0;`), by name, in address order.
+
+    They are for a block of a few registers, which needs no file beside it. Software reads and writes, hardware reads,
+    as long as the text says nothing else. The text is compiled at each import, in about half a second. Raises
+    systemrdl's RDLCompileError.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "declared.rdl"
         path.write_text(f"addrmap declared {{ {_DEFAULTS}\n{text}\n}};\n")
@@ -113,9 +118,11 @@ def declare(text: str) -> Mapping[str, Register]:
 
 
 def merge(*declarations: Mapping[str, Register]) -> dict[str, Register]:
-    """One map of several, by name, in address order. A register that more than one declares has the fields of all, and
-    the text of the first that has one. Raises ValueError where two declarations differ on a register's offset, or want
-    the same offset, field or bit."""
+    """One map of several, by name, in address order.
+
+    A register that more than one declares has the fields of all, and the text of the first that has one. Raises
+    ValueError where two declarations differ on a register's offset, or want the same offset, field or bit.
+    """
     found: dict[str, Register] = {}
     for name, register in (item for declaration in declarations for item in declaration.items()):
         first = found.get(name)

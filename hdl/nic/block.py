@@ -1,6 +1,6 @@
 """A block that a card has only where its configuration asks for it: the protocol.
 
-Each is one file: what it needs, its registers, its events, how it is joined. `blocks.py` lists them.
+Each is one file, with its needs, its registers, its events, and the way in which it is joined. `blocks.py` lists them.
 """
 
 from __future__ import annotations
@@ -47,8 +47,11 @@ class EngineFront:
 
 @dataclass(frozen=True)
 class HostEngine:
-    """The host DMA engine as the firmware has it: `own`, for its own transfers; `checked`, for those that are checked,
-    if the card has regions."""
+    """The host DMA engine as the firmware has it.
+
+    - `own`: for its own transfers.
+    - `checked`, if the card has regions: for those that are checked.
+    """
 
     own: HostDma | DmaGate
     checked: CheckedDma | None = None
@@ -94,9 +97,9 @@ class Joined:
       two bits has one for each of two processors.
     - `host_events`: the same for HOST_ISR and `host_registers`.
     - `managers`: `Axi4Signature` interfaces onto host memory, beside the DMA engine's.
-    - `rests`: high as long as the block counts no cycles and walks through no table: then a simulator may pass over
+    - `rests`: high as long as the block counts no cycles and walks through no table. A simulator may then pass over
       cycles, whatever `moved` says.
-    - `moved`: something moved in this cycle: for the card's `activity`, and so for the watchdog.
+    - `moved`: something moved in this cycle, for the card's `activity`, and so for the watchdog.
     - `credits_home`: from the next cycle on no credit is out, as the link begins anew.
     """
 
@@ -113,18 +116,19 @@ class NicBlock:
 
     A block is a file with a subclass, and a line in `NIC_BLOCKS` of `blocks.py`. The subclass sets:
 
-    - `name`: of the block, as errors call it.
-    - `registers`: what it adds to the processor's map, from an `.rdl` file beside it (`load`) or declared in place
-      (`declare`). A register that others declare too (ISR, say) has only the block's own fields there.
+    - `name`: the block's name, as errors call it.
+    - `registers`: the registers that it adds to the processor's map, from an `.rdl` file beside it (`load`) or declared
+      in place (`declare`). A register that others declare too (ISR, say) has only the block's own fields there.
     - `host_registers`: the same for the host's map.
-    - `common`: its registers with stored fields of which two processors share one, as they set the hardware and say
-      nothing of the access that follows. Of every other one each processor has its own.
-    - `names`: the things that its commands name (`names.py`). A command of another's may name the block's things, too.
+    - `common`: its registers with stored fields that two processors share, as they set the hardware and say nothing of
+      the next access. Each processor has its own of all other registers.
+    - `names`: the things that its commands name (`names.py`). A command of another block may name the block's things,
+      too.
     - `before`: "host_dma", "send" or "receive", if the block stands between that engine and its registers (`front`).
 
-    and gives `connect`, and `wanted` if other fields than `NicConfig.blocks` ask for it. The components of the block
-    are made in `__init__`, and are public attributes.
-    `host_engine` is set there by a block that stands before the host DMA engine itself.
+    It gives `connect`, and `wanted` if other fields than `NicConfig.blocks` ask for it. The components of the block are
+    made in `__init__`, and are public attributes. A block that stands before the host DMA engine itself sets
+    `host_engine` there.
 
     A card without the block has none of its registers, event bits and logic: registers read as zero.
     """
@@ -142,8 +146,10 @@ class NicBlock:
 
     @classmethod
     def wanted(cls, config: NicConfig) -> bool:
-        """Whether the card of this configuration has the block: if `NicConfig.blocks` names it, or as a subclass says
-        from other fields."""
+        """Whether the card of this configuration has the block.
+
+        It has if `NicConfig.blocks` names it, or as a subclass says from other fields.
+        """
         return cls.name in config.blocks
 
     def connect(self, m: Module, card: Card) -> Joined:
@@ -158,8 +164,11 @@ class NicBlock:
 def hold(
     m: Module, name: str, r: RegisterBank, register: Any, stream: Any, fields: Mapping[str, Value]
 ) -> Value:
-    """A write of `register` is given to `stream`, with `fields` as they are then, and held until it is taken: as long
-    as the value returned is up. A write before that does nothing. Two processors hold one each, and take turns."""
+    """Gives a write of `register` to `stream`, with `fields` as they are then, and holds it until it is taken.
+
+    It is held as long as the value returned is up. A write before that does nothing. Two processors hold one each, and
+    take turns.
+    """
     if not hasattr(r, "who"):
         held = Signal(name=f"{name}_held")
         kept = Signal(stream.payload.shape(), name=f"{name}_kept")
@@ -177,7 +186,7 @@ def hold(
         stream.valid.eq(Mux(turn, both[1], both[0])),
         stream.payload.eq(Mux(turn, kepts[1].as_value(), kepts[0].as_value())),
     ]
-    # The turn stays with one that is on offer.
+    # The turn stays with a write that is on offer.
     with m.If(~stream.valid | stream.ready):
         m.d.sync += turn.eq(~turn)
     for i in range(2):

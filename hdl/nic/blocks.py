@@ -1,4 +1,4 @@
-"""The blocks that a card may have, in order, and what follows from them: registers, and names in commands.
+"""The blocks that a card may have, in order, and the registers and names in commands that follow from them.
 
 A new one is a file with a subclass of `NicBlock`, and a line in `NIC_BLOCKS`.
 """

@@ -64,7 +64,7 @@ class HostPort(wiring.Component):
 
     - 0: send doorbell. Bits 9:0 are the channel, 31:10 the doorbell's word.
     - 1: receive doorbell, in cards that have them, with the same bits.
-    - 2: completion queue. Bits 5:0 are the queue, bit 15 arms, 31:16 is the index before which all is consumed. The
+    - 2: completion queue. Bits 5:0 are the queue, bit 15 arms, 31:16 are the index before which all is consumed. The
       write goes to `consume`, and is refused if `consume_refused` is up.
     - 3: shadow window: the bytes that `shadow` has given to the owner, and which the write cannot leave. After power-up
       no owner has any.

@@ -22,8 +22,10 @@ CARD_NAMES: Mapping[str, tuple[Name, ...]] = {
     "RATE_DISPATCH": (Name(field="flow", things="flows"),),
     "SEND_CONTROL": (Name(field="vl", things="link.vls"),),
 }
-"""The names in each command that every card has; those of blocks are `NicBlock.names`. DOORBELL_SELECT starts nothing:
-a word that is not there is shown as not valid."""
+"""The names in each command that every card has; those of blocks are `NicBlock.names`.
+
+DOORBELL_SELECT is not here. It starts nothing, and a word that is not there is shown as not valid.
+"""
 
 
 def active_names(

@@ -59,8 +59,10 @@ WATCHED: Mapping[str, str] = {
     "watch_crc_errors": "packets dropped for a bad CRC",
     "watch_length_errors": "packets dropped for their length",
 }
-"""Internal registers that a watchdog should show, by the name of their variable. They stay in the Verilog
-though nothing there reads them."""
+"""Internal registers that a watchdog should show, by the name of their variable.
+
+They stay in the Verilog though nothing there reads them.
+"""
 
 
 def public_signals(config: NicConfig, *, name: str = "nic") -> list[tuple[str, str]]:
@@ -71,42 +73,42 @@ def public_signals(config: NicConfig, *, name: str = "nic") -> list[tuple[str, s
 class Nic(wiring.Component):
     """The card (gulati-thesis-2001 4.1, nagar-thesis-2001 3.1, 4.2.4, 5.2). Members: `ports.NicSignature`.
 
-    `downstream_flits`: buffer of each VL at the other end of `tx`, where the credits start (a router's
-    `input_buffer_flits`); by default that of a card like this one. `skippable`: with the ports for a simulator
-    that passes over cycles in which nothing happens.
+    - `downstream_flits`: buffer of each VL at the other end of `tx`, where the credits start (a router's
+      `input_buffer_flits`). By default it is that of a card like this one.
+    - `skippable`: the card has the ports for a simulator that passes over cycles in which nothing happens.
 
     The life of a packet through it, with the block that does each step:
 
-    1. A host process writes its channel's page: `HostPort` takes the write and `Doorbell` keeps it, or holds
-       the bus while its queue is full. ISR.doorbell comes up (`InterruptStatus`), and with it
-       `processor.response.event`.
+    1. A host process writes its channel's page. `HostPort` takes the write and `Doorbell` keeps it, or holds the bus
+       while its queue is full. ISR.doorbell comes up (`InterruptStatus`), and with it `processor.response.event`.
     2. The processor reads the doorbell (`ProcessorPort`, `RegisterBank`) and finds descriptor or token.
-    3. RATE_COMMAND.enqueue makes the flow valid in `RateControl`, at NDT = max(NDT, RTC); once NDT <= RTC of
-       `Rtc` and no other flow is before it, ISR.dispatch comes up and RATE_DISPATCH shows the flow.
-    4. HOST_DMA_CONTROL starts `HostDma`: the payload comes over `dma` into the `Sram`; then ISR.host_dma.
-    5. The processor writes the header before the payload; SEND_CONTROL starts `SendEngine`: it reads header
-       and payload from the SRAM, appends the CRC and gives the flits to `PacketInterface`, which puts them on
-       `tx` while it has credits, at the link's rate. Writing RATE_DISPATCH says NDT += IDT. ISR.send: the
-       SRAM may be used again.
-    6. At the other card `PacketInterface` keeps the flits of each VL in a buffer and gives credits back as
-       they leave it.
-    7. RECEIVE_CONTROL has armed `ReceiveEngine`: it writes the packet into the SRAM, checks CRC and length,
-       drops a bad one and says ISR.receive for a good one.
-    8. The processor reads the header in the SRAM and has `HostDma` take the payload to the receiver's memory;
-       then it writes status the same way, and HOST_INTERRUPT if the host sleeps: HOST_ISR raises `interrupt`
-       if HOST_IMR lets it.
+    3. RATE_COMMAND.enqueue makes the flow valid in `RateControl`, at NDT = max(NDT, RTC). Once NDT <= RTC of `Rtc` and
+       no other flow is before it, ISR.dispatch comes up. RATE_DISPATCH shows the flow.
+    4. HOST_DMA_CONTROL starts `HostDma`: the payload comes over `dma` into the `Sram`. ISR.host_dma comes up.
+    5. The processor writes the header before the payload. SEND_CONTROL starts `SendEngine`: it reads header and payload
+       from the SRAM, appends the CRC and gives the flits to `PacketInterface`. That puts them on `tx` while it has
+       credits, at the link's rate. Writing RATE_DISPATCH makes NDT += IDT. ISR.send says that the SRAM may be used
+       again.
+    6. At the other card `PacketInterface` keeps the flits of each VL in a buffer and gives credits back as they leave
+       it.
+    7. RECEIVE_CONTROL has armed `ReceiveEngine`. It writes the packet into the SRAM, and checks CRC and length. It
+       drops a bad packet and raises ISR.receive for a good one.
+    8. The processor reads the header in the SRAM and has `HostDma` take the payload to the receiver's memory. Then it
+       writes status the same way, and HOST_INTERRUPT if the host sleeps. HOST_ISR raises `interrupt` if HOST_IMR lets
+       it.
 
-    SRAM ports, by round robin: host, processor, host DMA, send, receive, second processor. Starting an engine that
-    is busy (or armed) does nothing; before an engine with a queue (`DmaQueue`) a start is put into the queue, and
-    does nothing but be counted if that is full. Commands that name a thing which does not exist (`names.py`) are
-    refused and counted in REFUSED, and its registers read as zero. Latency: that of each step is in its block's
-    docstring. Throughput: that of its engines (`HostDma`, `SendEngine`, `ReceiveEngine`). Reset: everything idle,
-    no buffer armed, nothing enabled.
+    The SRAM's ports have turns by round robin: host, processor, host DMA, send, receive, second processor. Starting an
+    engine that is busy (or armed) does nothing. Before an engine with a queue (`DmaQueue`) a start is put into the
+    queue; if that is full the start is only counted. Commands that name a thing which does not exist (`names.py`) are
+    refused and counted in REFUSED. The registers of such a thing read as zero.
+
+    Latency: that of each step is in its block's docstring. Throughput: that of its engines (`HostDma`, `SendEngine`,
+    `ReceiveEngine`). Reset: everything idle, no buffer armed, nothing enabled.
 
     Where the configuration asks for it there are also blocks of `NIC_BLOCKS` (`blocks.py`): each is one file, and
     joins itself (`NicBlock`). `block(kind)` is the card's. With `vl_packets` the packet interface has packet buffers
-    for each VL and the router's VL arbiter (`VlPort`). With two processors steps 2 and 3 to 5 are one's, 7 and 8 the
-    other's, at the same time (`processors.py`).
+    for each VL and the router's VL arbiter (`VlPort`). With two processors one does steps 2 and 3 to 5, and the other 7
+    and 8 at the same time (`processors.py`).
 
     Public attributes: the parts that `Card` lists, which are there before the card is elaborated.
 
@@ -241,8 +243,11 @@ class Nic(wiring.Component):
     def _join_processor(
         self, m: Module, outside: Any, port: ProcessorPort, others: list[ProcessorPort]
     ) -> None:
-        """A rate control unit that takes its time holds accesses to its registers until it has acted on those before,
-        so that the processor sees no difference but time."""
+        """Joins a processor's port, and makes accesses wait for a rate control unit that takes its time.
+
+        The unit holds accesses to its registers until it has acted on those before. So the processor sees no difference
+        but time.
+        """
         inside = port.processor
         if not self.config.rate_tree:
             connect(m, flipped(outside), inside)
@@ -256,7 +261,7 @@ class Nic(wiring.Component):
             held.eq(of_rate & ~(self.rate.settled & self.rate.dispatched.ready)),
         ]
         if self.config.pipelined:
-            # What another processor does in this cycle the unit shows in the next one.
+            # The unit shows another processor's access of this cycle in the next one.
             connect(m, flipped(outside), inside)
             m.d.comb += port.held.eq(held | (of_rate & Cat(other.acts for other in others).any()))
             return
@@ -275,7 +280,7 @@ class Nic(wiring.Component):
         return EngineFront(valid=plain.start.valid, command=plain.start.payload, busy=busy, ended=plain.done)
 
     def _join_engines(self, m: Module) -> dict[str, EngineFront]:
-        """The engines to their registers. Returns them as those see them, by name."""
+        """Joins the engines to their registers. Returns them as the registers see them, by name."""
         r, dma, send, receive = self.registers, self.host_dma, self.send, self.receive
         own = self.host_engine.own
         move = self._front(m, "host_dma", own, own.busy)
@@ -313,7 +318,7 @@ class Nic(wiring.Component):
         return {"host_dma": move, "send": out, "receive": room}
 
     def _watch_link(self, m: Module, packets: PacketInterface, joined: Sequence[Joined]) -> None:
-        """What waits where, and whether all credits are home."""
+        """Adds the watchdog's view of the link: the VLs that wait, and whether all credits are home."""
         for name, flits in (("send", packets.send), ("receive", packets.receive)):
             held = flits.valid & ~flits.ready
             vls = (held << flits.payload.vl)[: self.config.link.vls]
@@ -368,7 +373,7 @@ class Nic(wiring.Component):
         if self.config.rate_charge == "bytes":
             m.d.comb += rate.dispatched.payload.bytes.eq(r.RATE_DISPATCH.w_data.bytes)
         if self.config.rate_tree:
-            # Of a write that says both, `clear` is taken first.
+            # If a write says both, `clear` is taken first.
             again = Signal(name="enqueue_again")
             with m.If(rate.enqueue.valid):
                 m.d.sync += again.eq(~rate.enqueue.ready)
@@ -385,7 +390,7 @@ class Nic(wiring.Component):
         fronts: Mapping[str, EngineFront],
         joined: Sequence[Joined],
     ) -> None:
-        """Interrupt status, clock and timers."""
+        """Adds interrupt status, clock and timers."""
         rtc = self.rtc
         sources = {
             **{name: front.ended for name, front in fronts.items()},
@@ -413,7 +418,7 @@ class Nic(wiring.Component):
         m.d.comb += [port.event.eq(event) for port, event in zip(ports, events, strict=True)]
 
     def _join_host(self, m: Module, joined: Sequence[Joined]) -> None:
-        """The host's registers, and its interrupt line."""
+        """Joins the host's registers, and its interrupt line."""
         r = self.host_registers
         fields = r.registers["HOST_ISR"].fields
         m.submodules.host_status = status = InterruptStatus(

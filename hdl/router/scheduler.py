@@ -34,7 +34,7 @@ def vl_scheduler(config: RouterConfig) -> VlArbiter:
 
 
 def arbiter_kind(config: RouterConfig) -> type[VlArbiter]:
-    """The class of the arbiter of `vl_scheduler`, which says what it can do. Raises ConfigError for an unknown name."""
+    """The class of the arbiter of `vl_scheduler`, with its abilities. Raises ConfigError for an unknown name."""
     name = config.vl_arbiter
     if name not in VL_ARBITERS:
         raise ConfigError(f"RouterConfig.vl_arbiter = {name!r}: one of {', '.join(sorted(VL_ARBITERS))}")

@@ -113,13 +113,13 @@ class VlArbiter(wiring.Component):
 
     Raises ConfigError for a value out of range.
 
-    A derived class says what it can do by class attributes, which routers, cards and experiments ask for:
+    A derived class gives its abilities by class attributes, which routers, cards and experiments ask for:
 
     - `weighs`: some VLs may get more than others, or go before them. Then a router's outputs choose by VL, with an
       arbiter each, and headers are looked at ahead of time.
     - `has_tables`: it has the member `table`.
     - `sparse_tables`: a row of a table is a VL's own, and VLs that are not written keep theirs.
-    - `whole_packets`: a turn ends with a packet, whatever is left of its weight.
+    - `whole_packets`: a turn ends with a packet, however much is left of its weight.
     - `weight_bytes`: bytes of a unit of weight, where it is not a flit.
 
     It gives `pick(m, requests, tails, grant, advance)`: the arbitration among the data VLs. There:

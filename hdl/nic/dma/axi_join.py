@@ -102,13 +102,15 @@ class AxiJoin(wiring.Component):
 
 
 def join_managers(m: Module, port: Any, managers: list[Any]) -> None:
-    """Put several managers onto the card's port `port` (an `Axi4Signature` interface). Each has one ID on it, its
-    place in the list: none needs its answers out of order."""
+    """Puts several managers onto the card's port `port` (an `Axi4Signature` interface).
+
+    Each has one ID on it, its place in the list: none needs its answers out of order.
+    """
     m.submodules.bus = join = AxiJoin(managers=len(managers), data_bits=len(port.wdata), id_bits=0)
     for i, manager in enumerate(managers):
         inside = getattr(join, f"port_{i}")
         for name, member in inside.signature.members.items():
-            # Seen from the join, what the manager says comes in.
+            # Seen from the join, the signals of the manager come in.
             said = member.flow is wiring.In
             target, source = (inside, manager) if said else (manager, inside)
             m.d.comb += getattr(target, name).eq(getattr(source, name))

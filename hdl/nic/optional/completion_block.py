@@ -23,7 +23,8 @@ RDL = Path(__file__).with_suffix(".rdl")
 class CompletionBlock(NicBlock):
     """Completion queues in host memory. Its component is `completion`.
 
-    What COMPLETION_POST names wrongly is counted as an entry lost (COMPLETION_DROPPED), not refused."""
+    A COMPLETION_POST to a queue that is not there is counted as an entry lost (COMPLETION_DROPPED), not refused.
+    """
 
     name = "completion"
     registers = load(RDL, name)

@@ -1,4 +1,4 @@
-"""Owners of doorbell pages, joined: whose a channel is, shadow windows, receive doorbells."""
+"""Owners of doorbell pages, joined: owners of channels, shadow windows, receive doorbells."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OWNER = Name(field="owner", things="owners")
 
 
 class ChannelOwners(NicBlock):
-    """DOORBELL_CHANNEL: whose a channel is, and of which priority class."""
+    """DOORBELL_CHANNEL: the owner of a channel, and its priority class."""
 
     name = "channel_owners"
     registers = load(RDL, name)
@@ -75,7 +75,7 @@ class ShadowWindows(NicBlock):
 
 
 class ReceiveDoorbells(NicBlock):
-    """The queue of its own of the receive doorbells."""
+    """The receive doorbells' own queue."""
 
     name = "receive_doorbells"
     registers = load(RDL, name)
@@ -114,6 +114,6 @@ class MergedDoorbells(NicBlock):
         return config.receive_doorbells == "merged"
 
     def connect(self, m: Module, card: Card) -> Joined:
-        """To the doorbells. The top bit of `select` says which word, where there are two a channel."""
+        """To the doorbells. The top bit of `select` chooses the word, where there are two a channel."""
         m.d.comb += card.doorbell.select[-1].eq(card.registers.DOORBELL_SELECT.value.receive)
         return Joined()

@@ -20,7 +20,7 @@ RDL = Path(__file__).with_suffix(".rdl")
 
 
 class LinkRestart(NicBlock):
-    """A reset of either end of the link: what it has cost. `lost_out`: flits sent whose credit was not back."""
+    """The counters of a reset of either end of the link. `lost_out`: flits sent whose credit was not back."""
 
     name = "link_restart"
     registers = load(RDL, name)

@@ -25,11 +25,12 @@ RDL = Path(__file__).with_suffix(".rdl")
 
 
 class ProtectionBlock(NicBlock):
-    """Regions whose tags and owners the card checks. Its components are `protection`, `translation`, `checked_dma`, and
-    `gate` before the host DMA engine.
+    """Regions whose tags and owners the card checks.
 
-    With a queue before the engine ACCESS_CONTROL is joined by the queue's block. What ACCESS_TAG names wrongly ends
-    with a status of its own (`CompletionStatus.NO_REGION`), and is not refused."""
+    Its components are `protection`, `translation`, `checked_dma`, and `gate` before the host DMA engine. With a queue
+    before the engine the queue's block joins ACCESS_CONTROL. An access of a region that is not there (ACCESS_TAG) ends
+    with a status of its own (`CompletionStatus.NO_REGION`), and is not refused.
+    """
 
     name = "protection"
     registers = load(RDL, name)
@@ -65,8 +66,8 @@ class ProtectionBlock(NicBlock):
         connect(m, checked.access, protection.access)
         connect(m, checked.command, gate.checked)
         connect(m, gate.engine, dma.start)
-        # What is checked while the firmware's own transfer is under way (from a queue) ends after that, also if it is
-        # forbidden. Between its own pieces the engine is idle.
+        # An access that is checked while the firmware's own transfer is under way (from a queue) ends after that, also
+        # if it is forbidden. Between its own pieces the engine is idle.
         segment, free = protection.segment, ~dma.busy
         m.d.comb += [
             checked.segment.payload.eq(segment.payload),
@@ -119,7 +120,7 @@ class ProtectionBlock(NicBlock):
 
 
 class QueuedAccess(NicBlock):
-    """HOST_DMA_FINISHED also says how a checked transfer ended, where such transfers stand in the engine's queue."""
+    """The status of a checked transfer in HOST_DMA_FINISHED, where such transfers stand in the engine's queue."""
 
     name = "queued_access"
     registers = load(RDL, name)

@@ -37,9 +37,11 @@ _RECEIVED = data.StructLayout({"bytes": 16, "vl": 4})
 
 
 class HostDmaQueue(NicBlock):
-    """The queue before the host DMA engine, `queue`; each of two processors has one. A transfer's result is its error
-    flag, in a card with regions its status too: then ACCESS_CONTROL puts its transfers into the same queue, and `split`
-    tells them apart."""
+    """The queue before the host DMA engine, `queue`; each of two processors has one.
+
+    A transfer's result is its error flag, in a card with regions its status too. There ACCESS_CONTROL puts its
+    transfers into the same queue, and `split` tells them apart.
+    """
 
     name = "host_dma_queue"
     registers = load(RDL, name)
@@ -92,7 +94,7 @@ class HostDmaQueue(NicBlock):
             finished.error.eq(queue.finished_valid & queue.finished.result.error),
         ]
         front = _join(m, r, "HOST_DMA", queue, split.start, split.done)
-        # Two registers start a transfer: `own` is what the firmware's own one writes.
+        # Two registers start a transfer: `own` is the command that the firmware's own one writes.
         own, starts = Signal(HOST_DMA_COMMAND), Signal(name="host_dma_starts")
         command = queue.submit.payload.command
         m.d.comb += [
@@ -113,8 +115,10 @@ class HostDmaQueue(NicBlock):
 
 
 class SendQueue(NicBlock):
-    """The queue before the send engine, `queue`; with packet buffers of VLs it is one a VL, whose packets start when
-    there is room in the buffer. A packet has no result."""
+    """The queue before the send engine, `queue`. A packet has no result.
+
+    With packet buffers of VLs it is one a VL, whose packets start when there is room in the buffer.
+    """
 
     name = "send_queue"
     registers = load(RDL, name)
@@ -147,8 +151,10 @@ class SendQueue(NicBlock):
 
 
 class ReceiveQueue(NicBlock):
-    """The queue of buffers before the receive engine, `queue`. A buffer's result is the packet in it: payload bytes and
-    virtual lane."""
+    """The queue of buffers before the receive engine, `queue`.
+
+    A buffer's result is the packet in it: payload bytes and virtual lane.
+    """
 
     name = "receive_queue"
     registers = load(RDL, name)
@@ -179,7 +185,7 @@ class ReceiveQueue(NicBlock):
 
 
 class _Order(NicBlock):
-    """A queue in order of time stamps: the stamp of what comes next, and how far the order is kept."""
+    """A queue in order of time stamps: the stamp of the next descriptor, and the protected entries."""
 
     engine: ClassVar[str]
     queue: ClassVar[type[HostDmaQueue] | type[SendQueue]]
@@ -220,7 +226,7 @@ class SendOrder(_Order):
 
 
 class _Stamper(NicBlock):
-    """The card's own stamps (VirtualClock): the flow of what comes next, and Vticks."""
+    """The card's own stamps (VirtualClock): the flow of the next descriptor, and Vticks."""
 
     engine: ClassVar[str]
     queue: ClassVar[type[HostDmaQueue] | type[SendQueue]]
@@ -281,8 +287,11 @@ class SendStamper(_Stamper):
 
 
 def _told(m: Module, config: NicConfig, done: Signal) -> Value:
-    """`done` of an engine as its queue sees it: of a card that is `pipelined`, a cycle later. The result still stands
-    then, as no two transfers of an engine end in cycles that follow each other."""
+    """`done` of an engine as its queue sees it.
+
+    In a card that is `pipelined` it is a cycle later. The result still stands then, as no two transfers of an engine
+    end in cycles that follow each other.
+    """
     if not config.pipelined:
         return done
     told = Signal(name="done_told")
@@ -297,7 +306,7 @@ def _at_most(value: Value, most: int) -> Value:
 def _join(
     m: Module, r: RegisterBank, name: str, queue: Any, start: wiring.PureInterface, done: Value
 ) -> EngineFront:
-    """A queue between its registers, whose names begin with `name`, and its engine's `start` and `done`."""
+    """Joins a queue to its registers, whose names begin with `name`, and to its engine's `start` and `done`."""
     tag, status = getattr(r, f"{name}_TAG"), getattr(r, f"{name}_QUEUE").r_data
     finished = getattr(r, f"{name}_FINISHED")
     wiring.connect(m, queue.start, start)

@@ -1,4 +1,4 @@
-"""A flag for each of many sources, and which of those that are up to serve next."""
+"""A flag for each of many sources, and the next one of those that are up to serve."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ class EventFlags(wiring.Component):
 
     - `set` (in, `size`): flags to set; they are up from the next cycle on.
     - `clear` (in, `size`): flags to drop, whatever else happens.
-    - `any` (out): a flag is up. `index` (out): the first one that is up after the last acknowledged, in the
-      order of numbers and around; 0 if none is.
-    - `acknowledge` (in): drop flag `index`, unless it is set in this cycle; nothing if none is up.
+    - `any` (out): a flag is up.
+    - `index` (out): the first one that is up after the last acknowledged, in the order of numbers and around; 0 if none
+      is up.
+    - `acknowledge` (in): drop flag `index`, unless it is set in this cycle; nothing happens if none is up.
 
     A source that is set again and again is served once a turn and keeps no other from its turn. Latency: 1 cycle
     from `set` to `any` and `index`. Throughput: every event of a cycle, an acknowledgement a cycle. Reset: all are

@@ -30,10 +30,10 @@ from .port import ProcessorPort
 __all__ = ["COMMON", "banked_registers", "join_events", "join_registers", "make_ports", "next_timer"]
 
 COMMON = frozenset({"HOST_INTERRUPT", "RATE_SELECT"})
-"""Registers of every card with stored fields that two processors share: they set the hardware, and say nothing of the
-next access. Those of blocks are `NicBlock.common`.
+"""Registers of every card with stored fields that two processors share; those of blocks are `NicBlock.common`.
 
-RATE_SELECT is one of them, as a rate control unit with a tree looks at it all the time.
+They set the hardware, and say nothing of the next access. RATE_SELECT is one of them, as a rate control unit with a
+tree looks at it all the time.
 """
 
 

@@ -67,8 +67,10 @@ class Allocator(wiring.Component):
 
     @staticmethod
     def turns_bound(*, ports: int, vls: int) -> int:
-        """Most cycles, its own included, in which a VL asks for an output until its flit crosses, where outputs go
-        round the inputs. `wait_bound` says under what conditions."""
+        """The most cycles, its own included, in which a VL asks for an output until its flit crosses.
+
+        It is for outputs that go round the inputs. `wait_bound` has the conditions.
+        """
         return vls * ports + (vls - 1) * (ports - 1)
 
     def __init__(self, config: RouterConfig) -> None:

@@ -47,7 +47,7 @@ class IslipAllocator(Allocator):
 
     @staticmethod
     def turns_bound(*, ports: int, vls: int) -> int:
-        """As `Allocator.turns_bound`: the docstring of the class has the reason."""
+        """The bound of `Allocator.turns_bound`; the docstring of the class has the reason."""
         return 2 * ports * ports * vls
 
     def elaborate(self, platform: object) -> Module:
