@@ -14,26 +14,11 @@ FILES = [
     for name in product_files()
     if name == "README.md" or (name.startswith(FOLDERS) and name.endswith((".md", ".py")))
 ]
-NOT_YET: set[str] = {
-    "hdl/nic/nic.py",
-}
-"""Files that still have findings. The set may only shrink: a file that is clean has to go."""
 
 
-@pytest.fixture(scope="module")
-def found() -> dict[str, list[str]]:
-    """The findings of each file that has any."""
-    every = {name: list(findings(ROOT / name)) for name in FILES}
-    return {name: lines for name, lines in every.items() if lines}
-
-
-def test_sentences_are_short_and_docstrings_have_a_subject(found):
-    wrong = [line for name, lines in found.items() if name not in NOT_YET for line in lines]
+def test_sentences_are_short_and_docstrings_have_a_subject():
+    wrong = [finding for name in FILES for finding in findings(ROOT / name)]
     assert not wrong, "\n".join(wrong)
-
-
-def test_the_list_of_files_to_do_only_shrinks(found):
-    assert not NOT_YET - found.keys(), "clean by now: take them out of NOT_YET"
 
 
 def words(count: int) -> str:
