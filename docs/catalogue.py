@@ -35,9 +35,10 @@ from lanikai.hdl.traffic.message_node import MessageNode
 from lanikai.hdl.traffic.node import TrafficNode
 from lanikai.hdl.traffic.rate_server import RateServer
 from lanikai.hdl.vl_arbiter.registry import VL_ARBITERS, make_vl_arbiter
+from lanikai.hdl.vl_arbiter.two_level import TwoLevelArbiter
 from lanikai.sim.synth.registered_ports import Registered
 
-__all__ = ["blocks", "field", "first_sentence", "instances", "page", "proofs"]
+__all__ = ["blocks", "field", "first_sentence", "instances", "page", "proofs", "proofs_of"]
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -73,6 +74,7 @@ def systems() -> Iterator[wiring.Component]:
     yield Router(router)
     yield from (Router(router.replace(allocator=name)) for name in ALLOCATORS)
     yield from (make_vl_arbiter(name, vls=2, entries=4) for name in VL_ARBITERS)
+    yield TwoLevelArbiter(pointer="slow", vls=2, entries=4)
     for name, function in ROUTING.items():
         selection = "routing" if function.changes_vl else "same"
         yield Router(router.replace(routing=name, ports=5, vl_selection=selection))
@@ -193,6 +195,12 @@ def proofs() -> dict[str, list[str]]:
     return found
 
 
+def proofs_of(block: type) -> list[str]:
+    """The files of proofs of a block, or of a class of its module of which it is a variant."""
+    variants = [one.__name__ for one in block.__mro__ if one.__module__ == block.__module__]
+    return sorted({path for name in variants for path in proofs().get(name, [])})
+
+
 def measured(name: str) -> list[dict[str, Any]]:
     """The measurements of the class `name`: rows of `synthesis.json`."""
     return [row for row in json.loads((HERE / "synthesis.json").read_text())["rows"] if row["class"] == name]
@@ -221,8 +229,8 @@ def entry(block: type[wiring.Component]) -> Iterator[str]:
     for title in FIELDS:
         yield f"- {title}: {field(block, title) or 'not said.'}"
     yield from (f"- Area: {area}" for area in areas(name))
-    if name in proofs():
-        yield "- Proof: " + ", ".join(f"`{path}`" for path in proofs()[name])
+    if proofs_of(block):
+        yield "- Proof: " + ", ".join(f"`{path}`" for path in proofs_of(block))
     yield ""
 
 
@@ -247,7 +255,7 @@ def page() -> str:
         for block in inside:
             name = block.__name__
             area = next((f"{row['lut4']:,} LUT4" for row in measured(name)), "")
-            proof = "yes" if name in proofs() else ""
+            proof = "yes" if proofs_of(block) else ""
             lines.append(f"| [{name}](#{name.lower()}) | {first_sentence(block)} | {area} | {proof} |")
         lines.append("")
         for block in inside:
