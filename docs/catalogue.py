@@ -65,7 +65,7 @@ def systems() -> Iterator[wiring.Component]:
         completion_queues=2,
         regions=2,
         receive_doorbells="separate",
-        doorbell_classes=2,
+        doorbell_priorities=2,
         shadow_windows=True,
         pipelined=True,
         rate_structure="tree",
@@ -87,7 +87,7 @@ def systems() -> Iterator[wiring.Component]:
     yield Measurement(traffic)
     yield RateServer(nic)
     yield Nic(owners)
-    yield Nic(owners.replace(processors=2, receive_doorbells="none", link=plain, doorbell_classes=1))
+    yield Nic(owners.replace(processors=2, receive_doorbells="none", link=plain, doorbell_priorities=1))
     yield Nic(owners.replace(host_dma_queue_order="timestamp", stamp_flows=2))
     yield Nic(owners.replace(vl_packets=2, input_buffer_flits=32, link=plain))
     yield LeastRecentArbiter(size=3)

@@ -94,8 +94,8 @@ class NicConfig(Config):
     doorbell_queue_entries: int = Field(
         16, ge=2, le=4096, description="entries of the hardware doorbell queue"
     )
-    doorbell_classes: int = Field(
-        1, ge=1, le=8, description="priority classes of the hardware doorbell queue: a queue each"
+    doorbell_priorities: int = Field(
+        1, ge=1, le=8, description="priorities of the hardware doorbell queue: a queue each"
     )
     receive_doorbells: Literal["none", "merged", "separate"] = Field(
         "none",
@@ -193,7 +193,7 @@ class NicConfig(Config):
                 raise ValueError(f"{name} = {getattr(self, name)}: needs owners, 1 at least")
         if self.doorbell == "polled":
             for name, value, only in (
-                ("doorbell_classes", self.doorbell_classes, 1),
+                ("doorbell_priorities", self.doorbell_priorities, 1),
                 ("receive_doorbells", self.receive_doorbells, "merged"),
             ):
                 if value not in (only, "none"):

@@ -11,8 +11,8 @@ from .queues.registered_fifo import RegisteredFifo
 
 __all__ = [
     "CHANNEL_BITS",
-    "CLASS_BITS",
     "OWNER_BITS",
+    "PRIORITY_BITS",
     "Doorbell",
     "assign_layout",
     "queue_layout",
@@ -23,8 +23,8 @@ CHANNEL_BITS = 10
 """Width of a channel number, whatever the channels: as in `nic.rdl`, and the pages of the host's window."""
 OWNER_BITS = 10
 """Width of an owner's number: that of the page which its process has been given."""
-CLASS_BITS = 3
-"""Width of a priority class."""
+PRIORITY_BITS = 3
+"""Width of a priority."""
 WORD_BITS = 31
 """Bits of the host's word that a polled doorbell keeps: DOORBELL_WORD of `nic.rdl` needs one for `valid`."""
 QUEUE_WORD_BITS = 21
@@ -50,8 +50,10 @@ def queue_layout() -> data.StructLayout:
 
 
 def assign_layout() -> data.StructLayout:
-    """The assignment of a channel: whether it is `open`, to the writes of which `owner`, and its priority `level`."""
-    return data.StructLayout({"channel": CHANNEL_BITS, "owner": OWNER_BITS, "level": CLASS_BITS, "open": 1})
+    """The assignment of a channel: whether it is `open`, to the writes of which `owner`, and its `priority`."""
+    return data.StructLayout(
+        {"channel": CHANNEL_BITS, "owner": OWNER_BITS, "priority": PRIORITY_BITS, "open": 1}
+    )
 
 
 class Doorbell(wiring.Component):
@@ -73,10 +75,10 @@ class Doorbell(wiring.Component):
     - `word_valid` (out): that word came since the last `take`; never valid if doorbells are queued.
     - `take` (in): takes the word. A write in the cycle of a `take` stays valid: the taker got the word before it.
 
-    With `owners` or more than one of `doorbell_classes`:
+    With `owners` or more than one of `doorbell_priorities`:
 
     - `assign` (in, `assign_layout`), `assigns` (in): from the next cycle on a channel is as `assign` says. After
-      power-up no channel is open and all are of level 0; a reset leaves this as it is.
+      power-up no channel is open and all are of priority 0; a reset leaves this as it is.
 
     With `receive_doorbells` each channel has two doorbells:
 
@@ -86,9 +88,9 @@ class Doorbell(wiring.Component):
       `receive_head_valid`, `receive_pop` and `receive_pending` are those of the receive queue. `head`, `head_valid`,
       `pop` and `pending` are those of the send queue.
 
-    Priority classes (yum-2006 3.2, "a queue for each traffic class"): each level has a queue of
-    `doorbell_queue_entries`. The head is that of the highest level that has one. Within a level the order is that of
-    arrival. A bus is in order too: a write that waits for its level's queue holds those behind it.
+    Priorities (yum-2006 3.2, "a queue for each traffic class"): each priority has a queue of
+    `doorbell_queue_entries`. The head is that of the highest priority that has one. Within a priority the order is
+    that of arrival. A bus is in order too: a write that waits for its priority's queue holds those behind it.
 
     Latency: `ring` to `pending`, `word_valid` one cycle; to `head_valid` two (the queue's memory is read
     synchronously), three with `config.pipelined` (`RegisteredFifo`). Throughput: a write and a pop a cycle. After a pop
@@ -100,7 +102,7 @@ class Doorbell(wiring.Component):
         self.config = config
         self.separate = config.receive_doorbells == "separate"
         self.words = 1 if config.receive_doorbells == "none" else 2
-        queues = config.doorbell_classes * (1 + self.separate)
+        queues = config.doorbell_priorities * (1 + self.separate)
         members = {
             "ring": In(stream.Signature(ring_layout(config))),
             "refused": Out(1),
@@ -115,7 +117,7 @@ class Doorbell(wiring.Component):
             "word_valid": Out(1),
             "take": In(1),
         }
-        if config.owners or config.doorbell_classes > 1:
+        if config.owners or config.doorbell_priorities > 1:
             members |= {"assign": In(assign_layout()), "assigns": In(1)}
         if self.separate:
             members |= {
@@ -130,10 +132,10 @@ class Doorbell(wiring.Component):
         m = Module()
         accepted = Signal()
         refused: Value = self.ring.payload.channel >= self.config.channels
-        level: Value | int = 0
+        priority: Value | int = 0
         if hasattr(self, "assign"):
             known = self._table(m)
-            level = known.level
+            priority = known.priority
             if self.config.owners:
                 refused = refused | ~known.open | (known.owner != self.ring.payload.owner)
         m.d.comb += [
@@ -143,7 +145,7 @@ class Doorbell(wiring.Component):
         with m.If(self.ring.valid & self.refused):
             m.d.sync += self.refusals.eq(self.refusals + 1)
         if self.config.doorbell == "queue":
-            self._queues(m, accepted, level)
+            self._queues(m, accepted, priority)
         else:
             self._words(m, accepted)
         return m
@@ -162,7 +164,7 @@ class Doorbell(wiring.Component):
         m.d.comb += [write.data[name].eq(self.assign[name]) for name in fields]
         return read.data
 
-    def _queues(self, m: Module, accepted: Signal, level: Value | int) -> None:
+    def _queues(self, m: Module, accepted: Signal, priority: Value | int) -> None:
         config, ring = self.config, self.ring.payload
         entry = Signal(queue_layout())
         m.d.comb += [entry.channel.eq(ring.channel), entry.word.eq(ring.word)]
@@ -172,20 +174,20 @@ class Doorbell(wiring.Component):
         if self.separate:
             receive = (self.receive_head, self.receive_head_valid, self.receive_pop, self.receive_pending)
             heads.append(receive)
-        levels = config.doorbell_classes
+        priorities = config.doorbell_priorities
         waiting: list[Value] = []
         room: Value | int = 0
         for bank, (head, head_valid, pop, pending) in enumerate(heads):
             queues: list[fifo.SyncFIFOBuffered | RegisteredFifo] = []
-            higher: Value | int = 0  # a queue of a higher level has an entry
-            for i in reversed(range(levels)):
+            higher: Value | int = 0  # a queue of a higher priority has an entry
+            for i in reversed(range(priorities)):
                 kind = RegisteredFifo if config.pipelined else fifo.SyncFIFOBuffered
                 queue = kind(width=queue_layout().size, depth=config.doorbell_queue_entries)
-                m.submodules["queue" if len(heads) * levels == 1 else f"queue_{bank}_{i}"] = queue
+                m.submodules["queue" if len(heads) * priorities == 1 else f"queue_{bank}_{i}"] = queue
                 mine: Value | int = 1
-                if levels > 1:
-                    # A level that no queue has is the highest.
-                    mine = level >= i if i == levels - 1 else level == i
+                if priorities > 1:
+                    # A priority that no queue has is the highest.
+                    mine = priority >= i if i == priorities - 1 else priority == i
                 if self.separate:
                     mine = mine & (ring.receive == bank)
                 room = room | (mine & queue.w_rdy)

@@ -13,7 +13,7 @@ CARDS = {
         "tiny",
         owners=4,
         receive_doorbells="merged",
-        doorbell_classes=2,
+        doorbell_priorities=2,
         shadow_windows=True,
         completion_queues=4,
         completion_batch=2,

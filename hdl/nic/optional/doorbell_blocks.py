@@ -19,22 +19,22 @@ OWNER = Name(field="owner", things="owners")
 
 
 class ChannelOwners(NicBlock):
-    """DOORBELL_CHANNEL: the owner of a channel, and its priority class."""
+    """DOORBELL_CHANNEL: the owner of a channel, and its priority."""
 
     name = "channel_owners"
     registers = load(RDL, name)
     names = {
         "DOORBELL_CHANNEL": (
             Name(field="channel", things="channels"),
-            Name(field="rank", things="doorbell_classes"),
+            Name(field="priority", things="doorbell_priorities"),
             OWNER,
         )
     }
 
     @classmethod
     def wanted(cls, config: NicConfig) -> bool:
-        """With owners, or more than one priority class."""
-        return bool(config.owners) or config.doorbell_classes > 1
+        """With owners, or more than one priority."""
+        return bool(config.owners) or config.doorbell_priorities > 1
 
     def connect(self, m: Module, card: Card) -> Joined:
         """To the doorbells."""
@@ -43,7 +43,7 @@ class ChannelOwners(NicBlock):
         m.d.comb += [
             doorbell.assign.channel.eq(row.channel),
             doorbell.assign.owner.eq(row.owner),
-            doorbell.assign.level.eq(row.rank),
+            doorbell.assign.priority.eq(row.priority),
             doorbell.assign.open.eq(row.open),
             doorbell.assigns.eq(r.DOORBELL_CHANNEL.w_stb),
         ]

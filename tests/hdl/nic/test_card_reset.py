@@ -39,7 +39,7 @@ CONFIG = preset(
     receive_queue_entries=2,
     owners=2,
     receive_doorbells="separate",
-    doorbell_classes=2,
+    doorbell_priorities=2,
     shadow_windows=True,
     completion_queues=2,
     completion_batch=4,
@@ -192,7 +192,7 @@ class Bench:
             for number, frame in enumerate(FRAMES):
                 at = TABLE + 16 * i + 4 * number
                 self.memory[at : at + 4] = (frame << 12 | 1).to_bytes(4, "little")
-            await self.write(ctx, "DOORBELL_CHANNEL", channel=i, owner=i, open=1, rank=i)
+            await self.write(ctx, "DOORBELL_CHANNEL", channel=i, owner=i, open=1, priority=i)
             await self.write(ctx, "REGION_START", address=VIRTUAL)
             await self.write(ctx, "REGION_BYTES", bytes=0x2000)
             await self.write(ctx, "REGION_TABLE", address=TABLE + 16 * i)

@@ -1,4 +1,4 @@
-"""Doorbells with owners, priority classes and receive doorbells, against a plain model of queues."""
+"""Doorbells with owners, priorities and receive doorbells, against a plain model of queues."""
 
 from collections import defaultdict, deque
 
@@ -13,14 +13,14 @@ from support.hdl.counting import Nearly
 OWNERS, CHANNELS = 3, 4
 
 
-def configuration(entries=2, levels=1, receive="none", owners=OWNERS, doorbell="queue"):
+def configuration(entries=2, priorities=1, receive="none", owners=OWNERS, doorbell="queue"):
     return preset(
         NicConfig,
         "tiny",
         doorbell=doorbell,
         doorbell_queue_entries=entries,
         channels=CHANNELS,
-        doorbell_classes=levels,
+        doorbell_priorities=priorities,
         receive_doorbells=receive,
         owners=owners,
     )
@@ -39,8 +39,8 @@ def simulate(config, script):
 
 
 async def assign(ctx, dut, table):
-    for channel, (owner, level, open_) in table.items():
-        ctx.set(dut.assign, {"channel": channel, "owner": owner, "level": level, "open": open_})
+    for channel, (owner, priority, open_) in table.items():
+        ctx.set(dut.assign, {"channel": channel, "owner": owner, "priority": priority, "open": open_})
         ctx.set(dut.assigns, 1)
         await ctx.tick()
     ctx.set(dut.assigns, 0)
@@ -64,7 +64,7 @@ ASSIGNMENT = st.tuples(st.integers(0, OWNERS - 1), st.integers(0, 3), st.boolean
 @settings(max_examples=20, deadline=None)
 @given(
     entries=st.integers(2, 5),
-    levels=st.sampled_from([1, 2, 4]),
+    priorities=st.sampled_from([1, 2, 4]),
     receive=st.sampled_from(["none", "merged", "separate"]),
     table=st.fixed_dictionaries(dict.fromkeys(range(CHANNELS), ASSIGNMENT)),
     owners=st.sampled_from([0, OWNERS]),
@@ -76,30 +76,32 @@ ASSIGNMENT = st.tuples(st.integers(0, OWNERS - 1), st.integers(0, 3), st.boolean
         max_size=80,
     ),
 )
-def test_each_level_is_in_order_and_no_stranger_is_heard(entries, levels, receive, table, owners, rhythm):
-    config = configuration(entries, levels, receive, owners)
+def test_each_priority_is_in_order_and_no_stranger_is_heard(
+    entries, priorities, receive, table, owners, rhythm
+):
+    config = configuration(entries, priorities, receive, owners)
     separate, merged = receive == "separate", receive == "merged"
 
     async def script(ctx, dut):
-        if owners or levels > 1:
+        if owners or priorities > 1:
             await assign(ctx, dut, table)
-        queues = defaultdict(deque)  # bank, level: (cycle of the write, channel, word)
+        queues = defaultdict(deque)  # bank, priority: (cycle of the write, channel, word)
         refused, current, cycle = 0, None, 0
         counted = Nearly(ctx, dut.refusals)
 
         def look(bank, pop):
             """Check one head against the model; take it if it is popped."""
             valid = ctx.get(dut.receive_head_valid if bank else dut.head_valid)
-            mine = {level: queue for (at, level), queue in queues.items() if at == bank and queue}
+            mine = {priority: queue for (at, priority), queue in queues.items() if at == bank and queue}
             assert ctx.get(dut.receive_pending if bank else dut.pending) == bool(mine)
-            seen = [level for level, queue in mine.items() if queue[0][0] + 2 <= cycle]
+            seen = [priority for priority, queue in mine.items() if queue[0][0] + 2 <= cycle]
             assert valid or not seen
             if valid:
                 head = ctx.get(dut.receive_head if bank else dut.head)
-                level = max(seen)
-                assert (head.channel, head.word) == queues[bank, level][0][1:]
+                priority = max(seen)
+                assert (head.channel, head.word) == queues[bank, priority][0][1:]
                 if pop:
-                    queues[bank, level].popleft()
+                    queues[bank, priority].popleft()
 
         for may_ring, pop, receive_pop, channel, is_receive, owner in rhythm + [(0, 1, 1, 0, 0, 0)] * 60:
             if current is None and may_ring:
@@ -117,9 +119,9 @@ def test_each_level_is_in_order_and_no_stranger_is_heard(entries, levels, receiv
                 stranger = channel >= CHANNELS or (owners and (not known[2] or known[0] != owner))
                 assert ctx.get(dut.refused) == stranger
                 ready = ctx.get(dut.ring.ready)
-                level = min(known[1], levels - 1)
+                priority = min(known[1], priorities - 1)
                 bank = int(separate and is_receive)
-                room = entries - len(queues[bank, level])
+                room = entries - len(queues[bank, priority])
                 if stranger or room > 1:
                     assert ready
                 elif room == 0:
@@ -128,7 +130,7 @@ def test_each_level_is_in_order_and_no_stranger_is_heard(entries, levels, receiv
                     refused += stranger
                     if not stranger:
                         word = word & 0xFFFFF | is_receive << 20 if merged else word & 0x1FFFFF
-                        taken = (bank, level), (cycle, channel, word)
+                        taken = (bank, priority), (cycle, channel, word)
                     current = None
             look(0, pop)
             if separate:
@@ -175,7 +177,7 @@ def test_a_channel_that_changes_hands_hears_its_new_owner_from_the_next_cycle_on
         for owner, new, heard in ((1, 2, True), (1, 2, False), (2, 0, True), (2, 0, False)):
             ring(ctx, dut, (2, 7, 0, owner))
             ctx.set(dut.pop, 1)
-            ctx.set(dut.assign, {"channel": 2, "owner": new, "level": 0, "open": 1})
+            ctx.set(dut.assign, {"channel": 2, "owner": new, "priority": 0, "open": 1})
             ctx.set(dut.assigns, 1)
             assert ctx.get(dut.refused) == (not heard)
             await ctx.tick()
@@ -191,8 +193,8 @@ def test_a_channel_that_changes_hands_hears_its_new_owner_from_the_next_cycle_on
     ("changes", "message"),
     [
         (
-            {"doorbell_classes": 2},
-            "doorbell_classes = 2: needs doorbell = queue; with polled words it is 1 at most",
+            {"doorbell_priorities": 2},
+            "doorbell_priorities = 2: needs doorbell = queue; with polled words it is 1 at most",
         ),
         (
             {"receive_doorbells": "separate"},

@@ -16,7 +16,7 @@ OWNED = PLAIN.replace(
     channels=5,
     owners=3,
     doorbell="queue",
-    doorbell_classes=3,
+    doorbell_priorities=3,
     shadow_windows=True,
     completion_queues=3,
     regions=3,
@@ -134,7 +134,7 @@ def test_a_vl_that_the_link_has_not_neither_hangs_the_engine_nor_is_another_one(
 
 def test_every_field_that_names_a_thing_is_looked_at():
     """A register with a field that names a thing is either here, or its block answers for it."""
-    things = {"flow", "vl", "channel", "owner", "rank", "queue", "region", "entry", "work_queue"}
+    things = {"flow", "vl", "channel", "owner", "priority", "queue", "region", "entry", "work_queue"}
     elsewhere = {
         "RATE_SELECT.flow",  # with the commands that act on it
         "HOST_DMA_FLOW.flow",

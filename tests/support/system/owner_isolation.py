@@ -74,7 +74,7 @@ class Firmware(Card):
 
     async def start(self):
         for channel, owner in CHANNELS.items():
-            await self.put("DOORBELL_CHANNEL", channel=channel, owner=owner, open=1, rank=channel == 2)
+            await self.put("DOORBELL_CHANNEL", channel=channel, owner=owner, open=1, priority=channel == 2)
         for process in (A, B):
             await self.put("SHADOW_ADDRESS", address=SHADOWS[process])
             await self.put("SHADOW_WINDOW", owner=process, bytes=SHADOW_BYTES)

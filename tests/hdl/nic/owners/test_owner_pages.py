@@ -17,7 +17,7 @@ CONFIG = preset(
     "tiny",
     owners=4,
     receive_doorbells="separate",
-    doorbell_classes=2,
+    doorbell_priorities=2,
     shadow_windows=True,
     completion_queues=2,
     completion_batch=2,
@@ -43,7 +43,7 @@ async def channels(ctx, c, **more):
     """Channels 0 and 2 are A's, 1 is B's."""
     for channel, owner in ((0, A), (1, B), (2, A)):
         await c.write(
-            ctx, "DOORBELL_CHANNEL", channel=channel, owner=owner, open=1, rank=channel == 2, **more
+            ctx, "DOORBELL_CHANNEL", channel=channel, owner=owner, open=1, priority=channel == 2, **more
         )
 
 
