@@ -50,12 +50,13 @@ def registers_page() -> str:
     lines = [
         "# Registers",
         "",
-        "*Made by `docs/generate.py` from `hdl/nic/*.rdl`, `hdl/router/router.rdl` and `hdl/traffic/*.rdl`.*",
+        "*Made by `docs/generate.py` from `hdl/nic/*.rdl`, `hdl/nic/optional/*.rdl`, `hdl/router/router.rdl` and "
+        "`hdl/traffic/*.rdl`.*",
         "",
     ]
     for title, name, registers in (
-        ("The NIC processor's", "nic/nic.rdl", NIC_REGISTERS),
-        ("The host's", "nic/host.rdl", HOST_REGISTERS),
+        ("The NIC processor's", "nic/nic.rdl`, `hdl/nic/optional/", NIC_REGISTERS),
+        ("The host's", "nic/host.rdl`, `hdl/nic/optional/", HOST_REGISTERS),
         ("A router's", "router/router.rdl", None),
         ("A traffic node's", "traffic/node.rdl", None),
         ("A traffic class'", "traffic/class.rdl", None),
