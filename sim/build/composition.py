@@ -115,6 +115,11 @@ class Block:
         return "\n".join(lines) + "\n"
 
     def _wrapper(self) -> Iterator[str]:
+        """The module around the block, in Verilog's text.
+
+        Amaranth has no register whose initial value is that of an input. That is what has one compiled block serve all
+        instances as fast as if the value were a constant in each.
+        """
         pins = {"clk": "clk", "rst": "1'd0"}
         ports, held = ["input clk", *self.ports], []
         for path, member, _value in self.component.signature.flatten(self.component):

@@ -6,7 +6,7 @@ header's fields, each from the flit on that holds it. In cycles without a flit e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from lanikai.hdl.config import LinkConfig
@@ -18,7 +18,7 @@ from .instances import instance, width
 if TYPE_CHECKING:
     from lanikai.hdl.network import Network
 
-__all__ = ["FIELDS", "PARTS", "WAVES_MACRO", "packet_view", "router_views", "view"]
+__all__ = ["FIELDS", "PARTS", "WAVES_MACRO", "packet_view", "router_views", "view", "with_views"]
 
 WAVES_MACRO = "LANIKAI_WAVES"
 """Verilog macro of a build with waves."""
@@ -82,3 +82,10 @@ def router_views(network: Network) -> Iterator[str]:
             for end in ("rx", "tx"):
                 wire = f"network.router{router}.{end}__{port}__"
                 yield from view(f"router{router}_port{port}_{end}", f"{wire}valid", f"{wire}payload")
+
+
+def with_views(text: str, lines: Iterable[str]) -> str:
+    """`text`, the Verilog of one module that was converted, with `lines` (of `view`) before its end. They name wires
+    within its instances, which no component can."""
+    body, end, rest = text.rpartition("endmodule\n")
+    return "".join([body, *(f"{line}\n" for line in lines), end, rest])

@@ -1,0 +1,174 @@
+"""A traffic network's top modules: network, traffic nodes, measurement and watchdog, joined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from amaranth import Cat, Const, Instance, Module, Signal, Value
+from amaranth.lib.wiring import In, Member, Out
+from lanikai.hdl.link import LinkSignature
+from lanikai.hdl.network import Network
+from lanikai.hdl.register_port import PROCESSOR_REQUEST, PROCESSOR_RESPONSE
+from lanikai.hdl.router.router import DROPPED_BITS
+from lanikai.hdl.traffic.config import TrafficConfig
+from lanikai.hdl.traffic.ports import CONTROL, REQUEST, RESPONSE
+
+from ..inside.watchdog import WATCHDOG_BITS
+from .top import CLOCK, Top, agent_pins, link_pins
+
+__all__ = ["PORTS", "ComposedTrafficTop", "TrafficTop"]
+
+PORTS: Mapping[str, Member] = {
+    "request": In(REQUEST.size),
+    "response": Out(RESPONSE.size),
+    "phase_event": Out(1),
+    "phase": Out(3),
+    "dropped": Out(DROPPED_BITS),
+    "watchdog_limit": In(WATCHDOG_BITS),
+    "watchdog_fired": Out(1),
+}
+"""The members that Python touches.
+
+- `request`, `response`: the traffic system's set-up port (`hdl/traffic/ports.py`), with a register of its own before
+  it.
+- `phase`, and `phase_event`, which changes with it.
+- `dropped`: packets that routers threw away.
+- `watchdog_limit`, `watchdog_fired`: those of the watchdog.
+"""
+
+
+class _MeasuredTop(Top):
+    """The base of both tops: the instances `measurement` and `watchdog`."""
+
+    def _measure(
+        self, m: Module, request: Value, control: Value, *, born: Value, done: Value, behind: Value
+    ) -> Signal:
+        """Adds the instance `measurement`. Returns its response."""
+        response = Signal(RESPONSE.size, name="measurement_response")
+        m.submodules.measurement = Instance(
+            "measurement",
+            **CLOCK,
+            i_request=request,
+            i_born=born,
+            i_done=done,
+            i_behind=behind,
+            o_control=control,
+            o_phase=self.phase,
+            o_event=self.phase_event,
+            o_response=response,
+        )
+        return response
+
+
+class TrafficTop(_MeasuredTop):
+    """`network`, with a traffic node of `traffic` at each of its places.
+
+    Members: `clk`, `PORTS`; with `agents` each router's `router{r}_agent__request` (in, `PROCESSOR_REQUEST`) and
+    `router{r}_agent__response` (out, `PROCESSOR_RESPONSE`).
+
+    Instances: `network`, `node{i}` (module `traffic_node`), `measurement`, `watchdog`.
+
+    Latency: `request` is a cycle later at the nodes. There is no reset.
+    """
+
+    def __init__(self, network: Network, traffic: TrafficConfig, *, agents: bool = False) -> None:
+        self._network, self._traffic, self._agents = network, traffic, agents
+        members: dict[str, Any] = dict(PORTS)
+        for router in range(network.routers) if agents else ():
+            members |= {
+                f"router{router}_agent__request": In(PROCESSOR_REQUEST.size),
+                f"router{router}_agent__response": Out(PROCESSOR_RESPONSE.size),
+            }
+        super().__init__(members)
+
+    def elaborate(self, platform: object) -> Module:
+        m = self._module()
+        traffic, link = self._traffic, LinkSignature(self._traffic.link)
+        request, control = self._held(m), Signal(CONTROL.size)
+        network_activity = Signal()
+        pins = {**CLOCK, "o_dropped": self.dropped, "o_activity": network_activity}
+        told: dict[str, list[Value]] = {name: [] for name in ("born", "done", "behind", "activity")}
+        responses: list[Value] = []
+        for i in range(traffic.nodes):
+            tx, rx = (link.create(path=(f"node{i}_{end}",)) for end in ("tx", "rx"))
+            pins |= link_pins(f"node{i}_rx", tx, transmits=False)
+            pins |= link_pins(f"node{i}_tx", rx, transmits=True)
+            for name, wires in told.items():
+                wires.append(Signal(name=f"node{i}_{name}"))
+            responses.append(Signal(RESPONSE.size, name=f"node{i}_response"))
+            m.submodules[f"node{i}"] = Instance(
+                "traffic_node",
+                **CLOCK,
+                i_request=request,
+                i_control=control,
+                i_node=Const(i, traffic.node_bits),
+                **link_pins("tx", tx, transmits=True),
+                **link_pins("rx", rx, transmits=False),
+                o_response=responses[-1],
+                **{f"o_{name}": wires[-1] for name, wires in told.items()},
+            )
+        pins |= agent_pins(self._network, self if self._agents else None)
+        m.submodules.network = Instance("network", **pins)
+        # The number of the present cycle, for the eye alone.
+        cycle = Signal(40)
+        m.d.sync += cycle.eq(cycle + 1)
+        born, done, behind = (Cat(*told[name]) for name in ("born", "done", "behind"))
+        responses.append(self._measure(m, request, control, born=born, done=done, behind=behind))
+        m.d.comb += self.response.eq(reduce(or_, responses))
+        self._watch(m, reduce(or_, told["activity"], network_activity))
+        return m
+
+
+class ComposedTrafficTop(_MeasuredTop):
+    """The top of a network whose routers and nodes are outside (`build/composition.py`). Their outputs come in as they
+    are after the edge, joined (`Output`).
+
+    Members: `clk`, `PORTS`, and for what is outside:
+
+    - `born`, `done`, `behind` (in, a bit a node): from the nodes, for the measurement.
+    - `node_response` (in, `RESPONSE`): their responses, ORed.
+    - `moving` (in): a flit moves anywhere.
+    - `dropped_sum` (in, 32): packets that all routers threw away.
+    - `request_held` (out, `REQUEST`), `control` (out, `CONTROL`): to the nodes.
+    - `now` (out, 32): that of `control`.
+    - `attention` (out): a request, or a change of `control` other than `now`.
+
+    Instances: `measurement`, `watchdog`. Latency: as `TrafficTop`. There is no reset.
+    """
+
+    def __init__(self, traffic: TrafficConfig) -> None:
+        super().__init__(
+            {
+                **PORTS,
+                **{name: In(traffic.nodes) for name in ("born", "done", "behind")},
+                "node_response": In(RESPONSE.size),
+                "moving": In(1),
+                "dropped_sum": In(DROPPED_BITS),
+                "request_held": Out(REQUEST.size),
+                "control": Out(CONTROL.size),
+                "now": Out(CONTROL["now"].width),
+                "attention": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = self._module()
+        valid, now = REQUEST["valid"].offset, CONTROL["now"]
+        assert now.offset == 0
+        others = self.control[now.width :]
+        last_control = Signal(len(others))
+        response = self._measure(
+            m, self.request_held, self.control, born=self.born, done=self.done, behind=self.behind
+        )
+        m.d.sync += [self.request_held.eq(self.request), last_control.eq(others)]
+        m.d.comb += [
+            self.attention.eq(self.request_held[valid] | (last_control != others)),
+            self.now.eq(self.control[: now.width]),
+            self.dropped.eq(self.dropped_sum),
+            self.response.eq(response | self.node_response),
+        ]
+        self._watch(m, self.moving)
+        return m
