@@ -22,7 +22,7 @@ PARAMETERS = NetworkLoadParameters(**SETTINGS, class_shares=[0.25, 0.75])
 
 @pytest.fixture(scope="module")
 def model():
-    return PARAMETERS.bench("wavefront").build()
+    return PARAMETERS.system("wavefront").build()
 
 
 def at_full_load(network, allocator, folder):
@@ -33,9 +33,9 @@ def at_full_load(network, allocator, folder):
         "window_cycles": 10_000,
         "limit_cycles": 1,
     }
-    bench = parameters.bench(allocator)
-    entry, whole = bench.job(MEASURE, spec)
-    return traffic_results(run(bench.build(), entry, whole, out_dir=folder, seed=1).value)
+    system = parameters.system(allocator)
+    entry, whole = system.job(MEASURE, spec)
+    return traffic_results(run(system.build(), entry, whole, out_dir=folder, seed=1).value)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def point(
         "window_cycles": 8000,
         "limit_cycles": 600,
     }
-    entry, whole = PARAMETERS.bench("wavefront").job(entry, spec | changes)
+    entry, whole = PARAMETERS.system("wavefront").job(entry, spec | changes)
     return run(model, entry, whole, out_dir=folder, seed=seed).value
 
 
