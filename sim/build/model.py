@@ -68,13 +68,11 @@ _VARIANT_FLAGS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Public:
-    """A signal that Python touches: variable `var` of module `module`. It is `writable` or only read. `waves`: it is
-    there in builds with waves alone."""
+    """A signal that Python touches: variable `var` of module `module`. It is `writable` or only read."""
 
     module: str
     var: str
     writable: bool = False
-    waves: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,8 +100,6 @@ class Design:
         lines = ["`verilator_config"]
         if variant != "debug":
             for signal in self.public:
-                if signal.waves and variant != "waves":
-                    continue
                 access = "public_flat_rw" if signal.writable else "public_flat_rd"
                 lines.append(f'{access} -module "{signal.module}" -var "{signal.var}"')
         lines += [f'no_inline -module "{module}"' for module in self.no_inline]

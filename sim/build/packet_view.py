@@ -1,4 +1,8 @@
-"""Verilog for the eye alone: the packet that a flit on a link belongs to, in a build with waves.
+"""The Verilog that is written as text, as Amaranth cannot say it.
+
+- The packet that a flit on a link belongs to, for the eye alone, in a build with waves. It looks at wires inside of
+  instances by their hierarchical names, so that no block has outputs which only waves need.
+- The module `held`: a register whose trigger is both edges of a bit of its own input. It is for Verilator alone.
 
 A module `packet_view` follows the packets of all VLs of one link. While a flit of a packet passes, it shows the
 header's fields, each from the flit on that holds it. In cycles without a flit every field has all its bits set.
@@ -18,7 +22,16 @@ from .instances import instance, width
 if TYPE_CHECKING:
     from lanikai.hdl.network import Network
 
-__all__ = ["FIELDS", "PARTS", "WAVES_MACRO", "packet_view", "router_views", "view", "with_views"]
+__all__ = [
+    "FIELDS",
+    "PARTS",
+    "WAVES_MACRO",
+    "held",
+    "packet_view",
+    "router_views",
+    "view",
+    "with_views",
+]
 
 WAVES_MACRO = "LANIKAI_WAVES"
 """Verilog macro of a build with waves."""
@@ -32,6 +45,20 @@ FIELDS: Mapping[str, str] = {
 """The wires that are shown: the header's fields. (`sequence` is a keyword of SystemVerilog.)"""
 PARTS: Mapping[int, str] = {0: "head", 1: "body", 2: "tail", 3: "-"}
 """Values of `part`: a packet of one flit shows its tail."""
+
+
+def held() -> str:
+    """The module `held`: a command of `BITS`, kept in a register that takes it when its bit 0, the toggle, changes.
+
+    Verilator evaluates all that follows from an input in every evaluation, changed or not: a third of the time of a
+    cluster. All that follows from a register with a trigger of its own is evaluated when that fires.
+    """
+    return """\
+module held #(parameter BITS = 1) (input [BITS-1:0] command, output reg [BITS-1:0] held);
+  initial held = {BITS{1'b0}};
+  always @(posedge command[0] or negedge command[0]) held <= command;
+endmodule
+"""
 
 
 def packet_view(link: LinkConfig) -> str:

@@ -105,10 +105,12 @@ class ClusterConfig(SystemConfig):
         return self
 
     def design(self, variant: Variant = "fast") -> Design:
-        """The design of the whole cluster, the same for every variant."""
+        """The design of the whole cluster. For waves it has ports and views besides, for the eye alone."""
         from .cluster_verilog import cluster_design
 
-        return cluster_design(self.network, nic=self.nic, pci=self.pci, memory_bytes=self.memory_bytes)
+        return cluster_design(
+            self.network, nic=self.nic, pci=self.pci, memory_bytes=self.memory_bytes, variant=variant
+        )
 
     @cached_property
     def network(self) -> Network:

@@ -212,7 +212,7 @@ def group_variables(variables: Sequence[Variable]) -> Groups:
 def _system_groups(variables: Sequence[Variable], system: str) -> Groups:
     """The groups of a cluster or a network under load.
 
-    `sim/systems/cluster_verilog.py` and `sim/systems/traffic_top.py` name the instances and the wires.
+    `sim/systems/cluster_top.py` and `sim/systems/traffic_top.py` name the instances and the wires.
     """
     at = {".".join((*v.scope[1:], _plain(v))): v for v in variables if v.scope[0] == system}
 
