@@ -7,7 +7,7 @@ from functools import reduce
 from operator import and_, or_
 from typing import Any
 
-from amaranth import ClockDomain, ClockSignal, Const, Instance, Module, Mux, Shape, Signal, Value
+from amaranth import Const, Instance, Module, Mux, Shape, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from lanikai.hdl.config import NicConfig
@@ -32,6 +32,7 @@ from ..models.processor_mailbox import (
     processor_ends,
 )
 from ..waves.save_file import KIND_IDLE
+from .top import CLOCK, Top
 
 __all__ = ["ClusterTop"]
 
@@ -39,7 +40,7 @@ Wires = dict[str, Value]
 """Wires by the names of an interface's members, as Verilog has them (`payload`, `request`)."""
 
 
-class ClusterTop(wiring.Component):
+class ClusterTop(Top):
     """A cluster: at every place of the `network` a card `nic`, and a host with a bus `pci` and `memory_bytes`
     of memory.
 
@@ -85,7 +86,7 @@ class ClusterTop(wiring.Component):
             "watchdog": Watchdog(),
         }
         clock, due = clock_layout(nic).size, due_layout(nic).size
-        members: dict[str, Any] = {"clk": In(1)}
+        members: dict[str, Any] = {}
         for node in self._nodes:
             for end in self._ends:
                 members[f"nic{node}_command{end}"] = In(PROCESSOR_COMMAND.size)
@@ -116,9 +117,7 @@ class ClusterTop(wiring.Component):
         super().__init__(members)
 
     def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.domains.sync = sync = ClockDomain(reset_less=True)
-        sync.clk = self.clk
+        m = self._module()
         # The number of the present cycle, for the eye alone: the time axis of a wave file counts steps.
         cycle = Signal(40)
         m.d.sync += cycle.eq(cycle + 1 + self.skipped)
@@ -169,14 +168,14 @@ class ClusterTop(wiring.Component):
             port = _wires(self._mailbox.processor.signature, f"{nic}_processor{end}")
             card |= _member(f"processor{end}", port)
             pins = {
-                "command": self._held(m, f"{nic}_command{end}"),
+                "command": self._hold(m, f"{nic}_command{end}"),
                 "pending": getattr(self, f"{nic}_event{end}"),
             }
             pins |= {"answer": getattr(self, f"{nic}_answer{end}")} | _member("processor", port)
             m.submodules[f"mailbox{node}{end}"] = self._instance("mailbox", pins)
         m.submodules[nic] = self._instance("nic", card)
         response = getattr(self, f"{host}_response")
-        pins = {"command": self._held(m, f"{host}_command"), "response": response, "activity": host_moving}
+        pins = {"command": self._hold(m, f"{host}_command"), "response": response, "activity": host_moving}
         pins |= {"write_event": getattr(self, f"{host}_write_event")}
         pins |= _member("dma", dma) | _member("nic", window) | _member("memory", memory)
         m.submodules[host] = self._instance("pci_host", pins)
@@ -184,7 +183,7 @@ class ClusterTop(wiring.Component):
         m.submodules[f"memory{node}"] = Instance(
             "hostmem",
             p_BYTES=len(memory["strobe"]),
-            i_clk=ClockSignal(),
+            i_clk=CLOCK["i_clk"],
             i_node=Const(node, 16),
             # The memory's ports are those of its user, seen from the other side.
             **{
@@ -198,7 +197,7 @@ class ClusterTop(wiring.Component):
 
         Raises KeyError for an input without a wire, and for a wire at no pin.
         """
-        left, pins = dict(wires), {"i_clk": ClockSignal(), "i_rst": Const(0)}
+        left, pins = dict(wires), dict(CLOCK)
         block = self.blocks[module]
         for path, member, _ in block.signature.flatten(block):
             pin = "__".join(str(step) for step in path)
@@ -210,7 +209,7 @@ class ClusterTop(wiring.Component):
             raise KeyError(f"{module} has no pin {', '.join(left)}")
         return Instance(module, **pins)
 
-    def _held(self, m: Module, name: str) -> Signal:
+    def _hold(self, m: Module, name: str) -> Signal:
         """The command at the input `name`, as `name_held`, which changes with the command's toggle (see
         `packet_view.held`)."""
         command: Signal = getattr(self, name)

@@ -1,4 +1,4 @@
-"""The base of the top modules of networks under load: their clock, the links between instances, the watchdog."""
+"""The base of all top modules: their clock; for networks under load the links between instances and the watchdog."""
 
 from __future__ import annotations
 
