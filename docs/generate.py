@@ -1,4 +1,8 @@
-"""Writes the pages that come from the code (`make docs`). A test fails when they are out of date."""
+"""Writes the pages that come from the code (`make docs`). A test fails when they are out of date.
+
+The picture `share-senders.png` is not made here, since it takes a run. It is `plot.png` of `lanikai run share-senders`
+in its quick size, copied.
+"""
 
 from __future__ import annotations
 

@@ -75,7 +75,12 @@ def list_experiments() -> None:
 def run(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Experiment, as `lanikai list` shows it.")],
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A parameter; may be given again.")
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A parameter of the experiment (docs/experiments.md lists them); may be given again.",
+        ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Seconds: a first look (the default).")] = False,
     full: Annotated[bool, typer.Option("--full", help="The published size.")] = False,

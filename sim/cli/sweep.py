@@ -36,7 +36,9 @@ def sweep(
     settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="KEY=VALUE", help="A parameter of all combinations; may be given again."
+            "--set",
+            metavar="KEY=VALUE",
+            help="A parameter of all combinations (docs/experiments.md lists them); may be given again.",
         ),
     ] = None,
     quick: Annotated[

@@ -27,6 +27,17 @@ MODELS = {
     "fcfs_packet": lambda vls: FcfsModel(vls, by_packet=True),
     "deficit": DeficitModel,
 }
+"""A model of each arbiter whose tables, if any, do not order entries. The others have theirs in other files."""
+BOUNDS = {
+    "round_robin": lambda vls, patient, packet: RoundRobinVlArbiter.wait_bound(vls),
+    "fixed_priority": lambda vls, patient, packet: FixedPriorityVlArbiter.wait_bound(patient),
+    "fcfs": lambda vls, patient, packet: FcfsVlArbiter.wait_bound(vls),
+    "fcfs_packet": lambda vls, patient, packet: FcfsVlArbiter.wait_bound(vls, packet_flits=packet),
+    "deficit": lambda vls, patient, packet: DeficitRoundRobinVlArbiter.wait_bound(
+        patient, quanta=[1] * vls, packet_flits=packet
+    ),
+}
+"""The longest wait of VL `patient` among `vls`, in flits of others, with packets of `packet` flits; or None."""
 
 
 @st.composite
@@ -59,6 +70,29 @@ def test_one_grant_only_to_a_requester_and_control_first(name, data):
             assert grant == 1 << control
 
     play(make_vl_arbiter(name, vls=vls, control_vl=control, entries=4), stimulus, check)
+
+
+def without(lines):
+    """The registered arbiters that need a line in `lines` and have none."""
+    return sorted(
+        name
+        for name, one in VL_ARBITERS.items()
+        if name not in lines and (one.sparse_tables or not one.has_tables)
+    )
+
+
+def test_every_arbiter_has_a_model_and_a_bound():
+    assert without(MODELS) == without(BOUNDS) == []
+    for name, one in VL_ARBITERS.items():
+        assert callable(getattr(one, "wait_bound", None)), f"{name} has no wait_bound"
+
+
+def test_an_arbiter_without_a_model_is_found(monkeypatch):
+    class Other(RoundRobinVlArbiter):
+        """Round robin by another name."""
+
+    monkeypatch.setitem(VL_ARBITERS, "other", Other)
+    assert without(MODELS) == without(BOUNDS) == ["other"]
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))
@@ -130,26 +164,14 @@ def test_deficit_round_robin_shares_follow_quanta_whatever_the_packets(data):
         assert abs(counts[v] - rounds * quanta[v]) <= 0.01 * rounds * quanta[v]
 
 
-def bound_of(name, vls, patient, packet):
-    return {
-        "round_robin": lambda: RoundRobinVlArbiter.wait_bound(vls),
-        "fixed_priority": lambda: FixedPriorityVlArbiter.wait_bound(patient),
-        "fcfs": lambda: FcfsVlArbiter.wait_bound(vls),
-        "fcfs_packet": lambda: FcfsVlArbiter.wait_bound(vls, packet_flits=packet),
-        "deficit": lambda: DeficitRoundRobinVlArbiter.wait_bound(
-            patient, quanta=[1] * vls, packet_flits=packet
-        ),
-    }[name]()
-
-
-@pytest.mark.parametrize("name", sorted(MODELS))
+@pytest.mark.parametrize("name", sorted(BOUNDS))
 @settings(max_examples=8, deadline=None, derandomize=True)
 @given(st.data())
 def test_wait_is_never_longer_than_the_bound(name, data):
     """Packets of 3 flits; others come and go, one VL keeps asking."""
     vls, packet = 4, 3
     patient = data.draw(st.integers(0, vls - 1))
-    bound = bound_of(name, vls, patient, packet)
+    bound = BOUNDS[name](vls, patient, packet)
     if bound is None:
         return
     base = data.draw(traffic(vls))
