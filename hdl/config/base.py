@@ -39,4 +39,17 @@ def one_line(error: ValidationError, part: type[BaseModel]) -> str:
     message = fault["msg"].removeprefix("Value error, ")
     if not key:
         return f"{part.__name__}: {message}"
-    return f"{part.__name__}.{key} = {fault.get('input')!r}: {message}"
+    return f"{part.__name__}.{key} = {fault.get('input')!r}: {_must_be(fault['type'], message, key, part)}"
+
+
+def _must_be(kind: str, message: str, key: str, part: type[BaseModel]) -> str:
+    """What a value must be: both bounds where one is broken, else pydantic's own words."""
+    if key in part.model_fields and kind in ("greater_than", "greater_than_equal", "less_than_equal"):
+        bounds: dict[str, Any] = {}
+        for item in part.model_fields[key].metadata:
+            bounds |= {name: getattr(item, name) for name in ("gt", "ge", "le") if hasattr(item, name)}
+        if {"ge", "le"} <= bounds.keys():
+            return f"must be {bounds['ge']} to {bounds['le']}"
+        if {"gt", "le"} <= bounds.keys():
+            return f"must be above {bounds['gt']} and at most {bounds['le']}"
+    return message.replace("Input should be ", "must be ", 1)

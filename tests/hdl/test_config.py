@@ -14,8 +14,8 @@ from lanikai.hdl.config import ConfigError, LinkConfig, NicConfig, RouterConfig,
             "LinkConfig: unknown key 'width'; valid keys: "
             "flit_bits, vls, rate_num, rate_den, delay_cycles, restart, hop_bits",
         ),
-        (lambda: LinkConfig(flit_bits=48), "LinkConfig.flit_bits = 48: Input should be 32, 64 or 128"),
-        (lambda: LinkConfig(vls=17), "LinkConfig.vls = 17: Input should be less than or equal to 16"),
+        (lambda: LinkConfig(flit_bits=48), "LinkConfig.flit_bits = 48: must be 32, 64 or 128"),
+        (lambda: LinkConfig(vls=17), "LinkConfig.vls = 17: must be 1 to 16"),
         (
             lambda: LinkConfig(rate_num=3, rate_den=2),
             "LinkConfig: rate_num/rate_den = 3/2: a link carries at most one flit a cycle",
@@ -26,7 +26,7 @@ from lanikai.hdl.config import ConfigError, LinkConfig, NicConfig, RouterConfig,
         ),
         (
             lambda: RouterConfig(input_buffer_flits=1),
-            "RouterConfig.input_buffer_flits = 1: Input should be greater than or equal to 2",
+            "RouterConfig.input_buffer_flits = 1: must be 2 to 1024",
         ),
         (lambda: NicConfig(sram_bytes=3000), "NicConfig: sram_bytes = 3000: a power of two"),
         (

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 import types
 import typing
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from pydantic.fields import FieldInfo
 from ...errors import UserError
 from .base import Experiment
 
-__all__ = ["describe", "parse", "ranges", "shortened"]
+__all__ = ["parse", "ranges", "shortened"]
 
 ECHO_CHARACTERS = 80
 """Most characters of a wrong value that a message repeats."""
@@ -32,9 +33,11 @@ def parse(experiment: Experiment, settings: Iterable[str], grid: Iterable[str] =
     """The experiment's parameters with `settings` and one combination of a sweep's `grid`.
 
     Each setting is `key=value`; the value is in JSON, or plain text for a string. Messages name the option that was
-    used. Raises UserError: what is wrong, and every valid name with its range.
+    used. Raises UserError: what is wrong, and what would be right. That is the range of a parameter whose value is
+    wrong, and the names of all where a name is.
     """
-    valid = describe(experiment.Parameters)
+    valid = ", ".join(experiment.Parameters.model_fields)
+    right = ranges(experiment.Parameters)
     fields = experiment.Parameters.model_fields
     values: dict[str, Any] = {}
     listed = [*(("--set", setting) for setting in settings), *(("--grid", setting) for setting in grid)]
@@ -45,8 +48,10 @@ def parse(experiment: Experiment, settings: Iterable[str], grid: Iterable[str] =
         if not equals or not key:
             raise UserError(f"{option} {setting!r}: not of the form key=value; valid: {valid}")
         if key not in fields:
+            close = difflib.get_close_matches(key, fields, n=1)
+            hint = f" (did you mean {close[0]!r}?)" if close else ""
             raise UserError(
-                f"{option} {setting!r}: unknown parameter {shortened(key)!r} of {experiment.name}; valid: {valid}"
+                f"{option} {setting!r}: unknown parameter {shortened(key)!r} of {experiment.name}{hint}; valid: {valid}"
             )
         if key in values:
             before = options[key]
@@ -56,20 +61,24 @@ def parse(experiment: Experiment, settings: Iterable[str], grid: Iterable[str] =
         try:
             values[key] = _value(fields[key], text)
         except ValidationError as error:
-            raise UserError(f"{experiment.name}: {_fault(key, error)}; valid: {valid}") from None
+            raise UserError(f"{experiment.name}: {_fault(error, right, key)}") from None
     missing = [name for name, info in fields.items() if info.is_required() and name not in values]
     if missing:
-        raise UserError(f"{experiment.name} needs --set {missing[0]}=VALUE; valid: {valid}")
+        raise UserError(f"{experiment.name} needs --set {missing[0]}=VALUE: {_words(right[missing[0]])}")
     try:
         return experiment.Parameters(**values)
     except ConfigError as error:
+        if isinstance(error.__context__, ValidationError) and _of_a_field(error.__context__):
+            raise UserError(f"{experiment.name}: {_fault(error.__context__, right)}") from None
+        # A check of the parameters together says itself what would be right.
         name = experiment.Parameters.__name__
         text = str(error).removeprefix(f"{name}.").removeprefix(f"{name}: ")
-        raise UserError(f"{experiment.name}: {_LONG.sub(_cut, text)}; valid: {valid}") from None
+        raise UserError(f"{experiment.name}: {_LONG.sub(_cut, text)}") from None
     except ArithmeticError:
         # The checks of a module need not think of numbers that overflow when they are multiplied.
         given = ", ".join(f"{key} = {shortened(repr(value))}" for key, value in values.items())
-        raise UserError(f"{experiment.name}: {given}: a number is too large; valid: {valid}") from None
+        wanted = "; ".join(f"{key} must be {_words(right[key])}" for key in values)
+        raise UserError(f"{experiment.name}: {given}: a number is too large; {wanted}") from None
 
 
 _LONG = re.compile(
@@ -82,11 +91,24 @@ def _cut(found: re.Match[str]) -> str:
     return shortened(found[0])
 
 
-def _fault(key: str, error: ValidationError) -> str:
-    """The first fault of a value, as `ConfigError` words it."""
+def _of_a_field(error: ValidationError) -> bool:
+    """Whether the first fault is a value that its field does not take (and not one that a module's check refused)."""
     fault = error.errors()[0]
-    where = ".".join(map(str, (key, *fault["loc"])))
-    return f"{where} = {shortened(repr(fault.get('input')))}: {fault['msg']}"
+    return bool(fault["loc"]) and fault["type"] not in ("value_error", "assertion_error")
+
+
+def _fault(error: ValidationError, right: Mapping[str, str], *key: str) -> str:
+    """The first fault of a value, and what the parameter must be. `key` is its name, unless the fault has it."""
+    fault = error.errors()[0]
+    place = (*key, *fault["loc"])
+    where, name = ".".join(map(str, place)), str(place[0])
+    what = f"{name} must be" if len(place) > 1 else "must be"
+    return f"{where} = {shortened(repr(fault.get('input')))}: {what} {_words(right[name])}"
+
+
+def _words(values: str) -> str:
+    """A range as it stands in a sentence."""
+    return f"a {values}" if values.startswith("list of ") else values
 
 
 def _value(info: FieldInfo, text: str) -> Any:
@@ -111,11 +133,6 @@ def _value(info: FieldInfo, text: str) -> Any:
     return value
 
 
-def describe(parameters: type[BaseModel]) -> str:
-    """Every parameter with its range, in one line: `name (range)`, separated by commas."""
-    return ", ".join(f"{name} ({text})" for name, text in ranges(parameters).items())
-
-
 def ranges(parameters: type[BaseModel]) -> dict[str, str]:
     """The values that each parameter takes, in words, by its name."""
     return {name: _range(info) for name, info in parameters.model_fields.items()}
@@ -133,7 +150,7 @@ def _range(info: FieldInfo) -> str:
     if low is not None and high is not None:
         return f"{low} to {high}"
     if typing.get_origin(info.annotation) is typing.Literal:
-        return ", ".join(str(choice) for choice in typing.get_args(info.annotation))
+        return "one of " + ", ".join(str(choice) for choice in typing.get_args(info.annotation))
     return _type_name(info.annotation)
 
 

@@ -101,13 +101,13 @@ def test_patterns_become_destinations():
         ),
         (
             {"mode": "trace", "interval_cycles": 1 << 31},
-            r"ClassSetup.interval_cycles = 2147483648: Input should be less than or equal to 2147483647$",
+            r"ClassSetup.interval_cycles = 2147483648: must be 1 to 2147483647$",
         ),
         (
             {"phase_cycles": 1 << 31},
-            r"ClassSetup.phase_cycles = 2147483648: Input should be less than or equal to 2147483647$",
+            r"ClassSetup.phase_cycles = 2147483648: must be 0 to 2147483647$",
         ),
-        ({"load": 1.5}, r"ClassSetup.load = 1.5: Input should be less than or equal to 1$"),
+        ({"load": 1.5}, r"ClassSetup.load = 1.5: must be above 0 and at most 1$"),
     ],
 )
 def test_what_cannot_be_is_one_line(chosen, message):

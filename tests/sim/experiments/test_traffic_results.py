@@ -273,7 +273,7 @@ def test_a_file_that_is_none(tmp_path):
         ("pattern=table", "ClassSetup.table has 0 destinations: one for each of 16 nodes"),
         ("loads=[0.5,1.5]", "loads: 1.5: above 0 and at most 1"),
         ("class_shares=[0.5,0.4]", "each above 0, their sum 1"),
-        ("flit_bits=12", "LinkConfig.flit_bits = 12: Input should be 32, 64 or 128"),
+        ("flit_bits=12", "LinkConfig.flit_bits = 12: must be 32, 64 or 128"),
     ],
 )
 def test_bad_parameters_are_named(setting, text):
