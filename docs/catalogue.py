@@ -14,6 +14,7 @@ import pkgutil
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -44,6 +45,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 FIELDS = ("Latency", "Throughput")
 """Fields of a block's docstring that the catalogue shows: a sentence or more that begins with the name and a colon."""
+MOST_NAMES = 6
+"""Most names of interfaces that share their rows; of more, the first and the last one stand there."""
 END = r"(?=\s(?:Latency|Throughput|Reset|Source|Longest wait|Memory|Cost):|\n\s*\n|\n- |\Z)"
 """Where a field ends: at the next one, or with its paragraph."""
 
@@ -160,22 +163,41 @@ def ports(signature: wiring.Signature) -> Iterator[tuple[str, str, int, str]]:
 
 
 def port_rows(component: wiring.Component) -> Iterator[str]:
-    """A row of the table for each member of a component's signature."""
-    for name, member in component.signature.members.items():
-        inside = list(ports(wiring.Signature({name: member})))
-        if member.is_port:
-            _, way, width, times = inside[0]
-            yield f"| `{name}` | {way} | {width}{times} |"
-            continue
-        whole = member.signature if member.flow == wiring.Out else member.signature.flip()
-        kind = type(whole).__name__
-        label = "" if kind == "Signature" else f" `{kind}`"
-        for way in ("in", "out"):
-            row = ", ".join(
-                f"`{path.partition('.')[2]}` {width}{times}" for path, w, width, times in inside if w == way
-            )
-            if row:
-                yield f"| `{name}`{label} | {way} | {row} |"
+    """The rows of the table of a component's ports. Neighbouring interfaces of one kind and size share their rows."""
+
+    def alike(named: tuple[str, wiring.Member]) -> object:
+        name, member = named
+        return name if member.is_port else member_rows(*named)
+
+    for _, group in groupby(component.signature.members.items(), key=alike):
+        same = list(group)
+        names = [f"`{name}`" for name, _ in same]
+        label = (
+            ", ".join(names)
+            if len(names) <= MOST_NAMES
+            else f"{names[0]} to {names[-1]} ({len(names)} of them)"
+        )
+        kind, rows = member_rows(*same[0])
+        for way, bits in rows:
+            yield f"| {label}{kind} | {way} | {bits} |"
+
+
+def member_rows(name: str, member: wiring.Member) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """The kind of an interface (empty for a port), and direction and bits of each row of a member."""
+    inside = list(ports(wiring.Signature({name: member})))
+    if member.is_port:
+        _, way, width, times = inside[0]
+        return "", ((way, f"{width}{times}"),)
+    whole = member.signature if member.flow == wiring.Out else member.signature.flip()
+    kind = type(whole).__name__
+    rows = []
+    for way in ("in", "out"):
+        row = ", ".join(
+            f"`{path.partition('.')[2]}` {width}{times}" for path, w, width, times in inside if w == way
+        )
+        if row:
+            rows.append((way, row))
+    return "" if kind == "Signature" else f" `{kind}`", tuple(rows)
 
 
 @cache

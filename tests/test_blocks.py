@@ -71,3 +71,25 @@ def test_fields_and_ports_are_read():
         "| `pair` | out | `b` 2 |",
         "| `many` | out | 4 x 2 |",
     ]
+
+
+class Twins(wiring.Component):
+    """Interfaces of one kind and size, and ports of one width."""
+
+    def __init__(self, size: int) -> None:
+        pairs = {f"p{number}": In(wiring.Signature({"a": Out(3)})) for number in range(size)}
+        super().__init__({**pairs, "x": In(1), "y": In(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        return Module()
+
+
+def test_interfaces_of_one_kind_share_rows_and_ports_do_not():
+    ports = ["| `x` | in | 1 |", "| `y` | in | 1 |"]
+    few, many = [], []
+    for size, rows in ((2, few), (27, many)):
+        twins = Twins(size)
+        rows += catalogue.port_rows(twins)
+        assert Fragment.get(twins, None)
+    assert few == ["| `p0`, `p1` | in | `a` 3 |", *ports]
+    assert many == ["| `p0` to `p26` (27 of them) | in | `a` 3 |", *ports]

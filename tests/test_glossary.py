@@ -29,6 +29,8 @@ MUST = {
     "composed",
 }
 MUST |= {"doorbell", "flit", "credit", "phit", "work queue", "completion queue"}
+MUST |= {"arbiter", "vl arbiter", "allocator", "pick", "offer", "overdue", "parked", "charged", "look-ahead"}
+MUST |= {"probe", "release", "management port", "pacing", "tailgated"}
 
 
 def test_the_terms_are_in_order_and_none_is_missing():

@@ -43,7 +43,7 @@ def one_line(error: ValidationError, part: type[BaseModel]) -> str:
 
 
 def _must_be(kind: str, message: str, key: str, part: type[BaseModel]) -> str:
-    """What a value must be: both bounds where one is broken, else pydantic's own words."""
+    """Say what a value must be: both bounds where one is broken, else pydantic's own words."""
     if key in part.model_fields and kind in ("greater_than", "greater_than_equal", "less_than_equal"):
         bounds: dict[str, Any] = {}
         for item in part.model_fields[key].metadata:

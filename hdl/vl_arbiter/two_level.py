@@ -438,21 +438,21 @@ def _earliest(m: Module, candidates: Signal, places: Sequence[Signal]) -> Value:
 
 
 class FastTableArbiter(TwoLevelArbiter):
-    """`TwoLevelArbiter` with the fast pointer."""
+    """Two tables of (VL, weight): an entry's turn is one flit, and comes again until its VL's weights are used up."""
 
     def __init__(self, **parameters: Any) -> None:
         super().__init__(pointer="fast", **parameters)
 
 
 class SlowTableArbiter(TwoLevelArbiter):
-    """`TwoLevelArbiter` with the slow pointer."""
+    """Two tables of (VL, weight): an entry's turn is as many flits as its weight."""
 
     def __init__(self, **parameters: Any) -> None:
         super().__init__(pointer="slow", **parameters)
 
 
 class IbaTableArbiter(TwoLevelArbiter):
-    """`TwoLevelArbiter` with the slow pointer, charged by the packet in units of 64 bytes."""
+    """Two tables of (VL, weight): an entry's turn is whole packets, charged to its weight in units of 64 bytes."""
 
     whole_packets = True
     weight_bytes = WEIGHT_BYTES
