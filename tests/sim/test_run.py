@@ -105,7 +105,7 @@ import sys
 from pathlib import Path
 from lanikai.sim.build.model import build
 from lanikai.sim.run import run
-from counter import counter_design
+from support.sim.counter import counter_design
 run(build(counter_design()), "support.sim.counter_points:forever", {}, out_dir=Path(sys.argv[1]),
     progress=lambda fraction, text: print(text, flush=True))
 """

@@ -68,7 +68,7 @@ def test_a_claim_does_not_hold_when_its_mechanism_is_broken(broken: Broken, muta
 
 def claims_in_code() -> Iterator[tuple[str, str]]:
     """Module and text, with gaps for what is put in, of every claim that the experiments make."""
-    for path in sorted(ROOT.glob("*.py")):
+    for path in sorted(ROOT.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.Call) or path.name == "base.py":
                 continue

@@ -30,6 +30,6 @@ class Counter(wiring.Component):
         return m
 
 
-def counter_design(name: str = "support.sim.counter") -> Design:
+def counter_design(name: str = "counter") -> Design:
     """The counter alone."""
     return block_design(Counter(), name=name)
