@@ -29,7 +29,8 @@ class End:
     def __init__(self, port: PacketInterface, number: int, rng: random.Random, *, hops: bool = False) -> None:
         self.port, self.number, self.rng, self.hops = port, number, rng, hops
         self.reset = Signal(name=f"reset_{number}")
-        self.vls = port.config.link.vls
+        # A router with 16 VLs takes what comes on VL 15 for control packets, which these are not.
+        self.vls = min(port.config.link.vls, 15) if hops else port.config.link.vls
         self.sequence = 0
         self.paused = False
         self.sent: dict[int, list[tuple[int, int]]] = {}  # all that was begun: sequence -> its data and VL
