@@ -219,7 +219,12 @@ def _build_design(
     design: Design, variant: Variant, tell: Progress, store: Cache, tools: Mapping[str, str], started: float
 ) -> Model:
     composition = design.composition
-    headers = ["skip.h", *(["blocks.h"] if composition else []), *(["trace.h"] if variant == "waves" else [])]
+    headers = [
+        "skip.h",
+        "wakes.h",
+        *(["blocks.h"] if composition else []),
+        *(["trace.h"] if variant == "waves" else []),
+    ]
     native = {name: (_NATIVE / name).read_text() for name in ("main.cpp", *headers)}
     if composition:
         native["composition.h"] = composition.header()

@@ -7,7 +7,7 @@ returns in a defined phase of a cycle:
 - *sample phase*, just before the edge that ends the cycle: a read here gives what that edge sees.
 
 A register that no write of the same cycle can change reads the same in both phases. So a mailbox made of registers is
-served with one wake-up. Nothing else in the project touches cocotb's triggers.
+served with one wake-up. Nothing else in the project but `wakes.py` touches cocotb's triggers.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ import cocotb
 from cocotb.simtime import get_sim_time
 from cocotb.task import Task
 from cocotb.triggers import Event, Timer, ValueChange
+
+from .wakes import NativeEvent
 
 __all__ = ["DRIVE_STEPS", "PERIOD_STEPS", "SAMPLE_STEPS", "Clock", "Clocked", "EventFlag"]
 
@@ -103,9 +105,14 @@ class Clock:
     async def change(self, handle: Any) -> None:
         """Return in the drive phase of the first cycle in which the signal differs from now.
 
-        `handle`: a cocotb handle of a public signal that rarely changes (an event made in RTL). No wake-ups
-        meanwhile.
+        `handle`: a cocotb handle of a public signal that rarely changes (an event made in RTL), or its `Wakes.change`,
+        which costs less. No wake-ups meanwhile.
         """
+        if isinstance(handle, NativeEvent):
+            happened = EventFlag()
+            handle.call(happened.set)
+            await happened.wait()
+            return
         await ValueChange(handle)
         await self.drive_phase()
 
@@ -121,17 +128,25 @@ class Clock:
 
         The signal is written by registers only. Otherwise as `change` and `call_later`.
         """
-        self._call(ValueChange(handle), function)
+        if isinstance(handle, NativeEvent):
+            handle.call(self._guard(function))
+        else:
+            self._call(ValueChange(handle), function)
 
     def _call(self, trigger: Any, function: Callable[[], None]) -> None:
+        # A task waits for a trigger in this way. cocotb has no public way to have a function called.
+        trigger._register(self._guard(function))
+
+    def _guard(self, function: Callable[[], None]) -> Callable[[], None]:
+        """The function, whose exception ends the simulation."""
+
         def guarded() -> None:
             try:
                 function()
             except Exception as error:
                 self._on_failure(error)
 
-        # A task waits for a trigger in this way. cocotb has no public way to have a function called.
-        trigger._register(guarded)
+        return guarded
 
     def flag(self) -> EventFlag:
         """A new flag, not set."""

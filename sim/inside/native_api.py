@@ -19,6 +19,7 @@ __all__ = [
     "attach_commands",
     "attach_events",
     "attach_memory",
+    "attach_wakes",
     "bare_seconds",
     "check_quiet",
     "cycle",
@@ -27,6 +28,7 @@ __all__ = [
     "signal",
     "skip",
     "skipped",
+    "watch",
 ]
 
 LOG_RANGES = 256
@@ -124,10 +126,11 @@ def peak_memory_bytes() -> int:
 
 
 class Signal:
-    """A public variable of the design, `bits` wide. Read before the edge, write after it (`sim/inside/clock.py`)."""
+    """A public variable of the design, `bits` wide, at `address`. Read before the edge, write after it
+    (`sim/inside/clock.py`)."""
 
     def __init__(self, address: int, bits: int, size: int) -> None:
-        self.bits = bits
+        self.address, self.bits = address, bits
         self._mask = (1 << bits) - 1
         self._size = size
         self._narrow: Any = _TYPES[size].from_address(address) if bits <= 64 else None
@@ -167,6 +170,27 @@ def signal(name: str, scope: str = "TOP") -> Signal:
     if not address:
         raise KeyError(f"no public signal {scope}.{name}")
     return Signal(address, bits.value, size.value)
+
+
+def attach_wakes(bit: Signal, entries: np.ndarray, armed: np.ndarray, told: np.ndarray) -> None:
+    """Give the simulation its ring of events (`native/wakes.h`). The caller keeps the arrays alive.
+
+    - `bit`: a one-bit input of the top module that nothing reads: its change wakes Python.
+    - `entries`: a 32-bit word for each number of an event.
+    - `armed`: a 64-bit word for each: 0, or the place in the order of arming.
+    - `told`: a 32-bit word, the number of entries in the ring.
+    """
+    pointer = ctypes.c_void_p
+    attach = _function("lanikai_wakes", None, *[pointer] * 4, ctypes.c_uint32)
+    attach(bit.address, entries.ctypes.data, armed.ctypes.data, told.ctypes.data, len(entries))
+
+
+def watch(one: Signal, number: int) -> None:
+    """Raise event `number` (`native/wakes.h`) whenever the one-bit register `one` changes. Raises ValueError for a
+    wider signal."""
+    if one.bits != 1:
+        raise ValueError(f"a signal of {one.bits} bits: only one-bit registers are watched")
+    _function("lanikai_watch", None, ctypes.c_void_p, ctypes.c_uint32)(one.address, number)
 
 
 def attach_memory(node: int, memory: np.ndarray, watched: np.ndarray, log: np.ndarray) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from ..host.bus import BusError
 from ..inside.clock import Clock, Clocked, EventFlag
 from ..inside.native_api import LOG_RANGES, Signal, attach_memory
+from ..inside.wakes import NativeEvent
 from ..inside.words import Fields
 from .pci_host import HOST_COMMAND, HOST_RESPONSE
 
@@ -93,9 +94,9 @@ class SimulatedHost(Clocked):
     """`HostBus` of node `node`.
 
     - `command`, `response`: the host's mailbox (`HOST_COMMAND`, `HOST_RESPONSE`).
-    - `done`, `write_event`: cocotb handles of the one-bit signals that change when programmed I/O or a watched DMA
-      write has ended.
-    - `interrupt`: the NIC's interrupt line; `interrupt_handle` is its cocotb handle.
+    - `done`, `write_event`: the changes (`Wakes.change`) of the one-bit signals that change when programmed I/O or a
+      watched DMA write has ended.
+    - `interrupt`: the NIC's interrupt line; `interrupt_change` is its change.
     """
 
     def __init__(
@@ -106,16 +107,16 @@ class SimulatedHost(Clocked):
         memory_bytes: int,
         command: Signal,
         response: Signal,
-        done: Any,
-        write_event: Any,
+        done: NativeEvent,
+        write_event: NativeEvent,
         interrupt: Signal,
-        interrupt_handle: Any,
+        interrupt_change: NativeEvent,
     ) -> None:
         self._node = node
         super().__init__(clock)
         self._command, self._response, self._done = command, response, done
         self._write_event = write_event
-        self._interrupt, self._interrupt_handle = interrupt, interrupt_handle
+        self._interrupt, self._interrupt_change = interrupt, interrupt_change
         self._memory = np.zeros(memory_bytes, np.uint8)
         self._watched = np.zeros(memory_bytes // 4, np.uint8)
         self._log = np.zeros(1 + 2 * LOG_RANGES, np.uint32)
@@ -231,7 +232,7 @@ class SimulatedHost(Clocked):
     async def interrupt(self) -> None:
         """Return in the first cycle in which the NIC's interrupt line is up; at once if it is."""
         while not self._interrupt.get():
-            await self._clock.change(self._interrupt_handle)
+            await self._clock.change(self._interrupt_change)
 
     def watch(self, start: int, length: int) -> SimulatedWatch:
         """A watch on `length` bytes of memory from `start`. Raises ValueError if they are not memory."""

@@ -6,8 +6,6 @@ NIC takes it, drops it by itself, and keeps the data that was read.
 
 from __future__ import annotations
 
-from typing import Any
-
 from amaranth import Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -16,6 +14,7 @@ from lanikai.hdl.register_port import ProcessorSignature
 
 from ..inside import native_api
 from ..inside.clock import Clock, Clocked
+from ..inside.wakes import NativeEvent
 from ..inside.words import Fields
 
 __all__ = [
@@ -90,8 +89,7 @@ class ProcessorMailbox(wiring.Component):
 class SimulatedProcessor(Clocked):
     """`ProcessorPort` of one NIC.
 
-    - `command`, `answer`, `event`: the mailbox's ports. `handle` is a cocotb handle of the last, to wait for its
-      change.
+    - `command`, `answer`, `event`: the mailbox's ports. `change` is the change of the last (`Wakes.change`).
     - `step`: where a build with waves shows the firmware's step, in letters.
     """
 
@@ -102,11 +100,11 @@ class SimulatedProcessor(Clocked):
         command: native_api.Signal,
         answer: native_api.Signal,
         event: native_api.Signal,
-        handle: Any,
+        change: NativeEvent,
         step: native_api.Signal | None = None,
     ) -> None:
         super().__init__(clock)
-        self._command, self._answer, self._event, self._handle = command, answer, event, handle
+        self._command, self._answer, self._event, self._change = command, answer, event, change
         self._step = step
         self._toggle = 0
 
@@ -137,4 +135,4 @@ class SimulatedProcessor(Clocked):
     async def event(self) -> None:
         """Return in the first cycle in which the event is high; at once if it is."""
         while not self._event.get():
-            await self._clock.change(self._handle)
+            await self._clock.change(self._change)

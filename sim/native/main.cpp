@@ -22,6 +22,7 @@
 
 #include "Vtop.h"
 #include "skip.h"
+#include "wakes.h"
 #if __has_include("composition.h")
 #include "composition.h"
 #define LANIKAI_PARTS 1
@@ -47,6 +48,8 @@ bool edges = false;
 bool poked = false;  // Python wrote a signal through its address
 uint64_t cycle = 0;
 Skipper skipper;
+Wakes wakes;
+Watched watched;  // signals of the whole design: looked at after every edge
 #if LANIKAI_PARTS
 System blocks_system;
 VerilatedContext* blocks_context = nullptr;
@@ -121,6 +124,8 @@ bool toggle(uint64_t time, bool rising) {
     if (ran) settle(false);
     if (!rising) return ran;
     advance(time + kDrive);
+    watched.look(wakes);
+    wakes.tell();
     if (value_callbacks()) {
         settle(false);
         ran = true;
@@ -188,6 +193,16 @@ void* lanikai_signal(const char* scope, const char* name, uint32_t* bits, uint32
     *bits = static_cast<uint32_t>(var->entBits());
     *bytes = static_cast<uint32_t>(var->entSize());
     return var->datap();
+}
+
+// Python's arrays for its one wake-up a cycle (wakes.h); `signal` is the address of the bit that wakes it.
+void lanikai_wakes(void* signal, uint32_t* entries, uint64_t* armed, uint32_t* told, uint32_t count) {
+    wakes.attach(static_cast<uint8_t*>(signal), entries, armed, told, count);
+}
+
+// Raise event `number` whenever the one-bit register at this address (`lanikai_signal`) changes.
+void lanikai_watch(const void* signal, uint32_t number) {
+    watched.add(static_cast<const uint8_t*>(signal), number);
 }
 
 // Let time pass over cycles in which nothing happens (skip.h). Returns 0 if the design has no ports for it.

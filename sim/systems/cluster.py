@@ -16,6 +16,7 @@ from ..build.model import Design, Variant
 from ..inside import deliveries, native_api
 from ..inside.deliveries import Observed
 from ..inside.session import Session
+from ..inside.wakes import NativeEvent, Wakes
 from ..inside.watchdog import WATCHDOG_BITS, Probe
 from ..models.host_bus import SimulatedHost
 from ..models.pci_host import PciTiming
@@ -212,6 +213,7 @@ class Cluster(System[ClusterConfig]):
     def __init__(self, config: ClusterConfig, session: Session) -> None:
         super().__init__(config, session)
         self.network = config.network
+        self._wakes = Wakes(self._dut.native_wake, native_api.signal("native_wake"))
         self.nodes = [self._node(i) for i in range(config.nodes)]
         self.limit_watchdog(config.watchdog_cycles)
         # No port of the card shows these: VL tables that are taken up, the scan of stamps.
@@ -226,14 +228,13 @@ class Cluster(System[ClusterConfig]):
             self.clock.spawn(self._watch_limit(), "watchdog.limit")
 
     def _node(self, i: int) -> Node:
-        dut = self._dut
         processors = tuple(
             SimulatedProcessor(
                 self.clock,
                 command=native_api.signal(f"nic{i}_command{end}"),
                 answer=native_api.signal(f"nic{i}_answer{end}"),
                 event=native_api.signal(f"nic{i}_event{end}"),
-                handle=getattr(dut, f"nic{i}_event{end}"),
+                change=self._change(f"nic{i}_event{end}"),
                 step=_signal_of_waves(f"nic{i}_step{end}"),
             )
             for end in processor_ends(self.config.nic)
@@ -244,12 +245,15 @@ class Cluster(System[ClusterConfig]):
             memory_bytes=self.config.memory_bytes,
             command=native_api.signal(f"host{i}_command"),
             response=native_api.signal(f"host{i}_response"),
-            done=getattr(dut, f"host{i}_done"),
-            write_event=getattr(dut, f"host{i}_write_event"),
+            done=self._change(f"host{i}_done"),
+            write_event=self._change(f"host{i}_write_event"),
             interrupt=native_api.signal(f"nic{i}_interrupt"),
-            interrupt_handle=getattr(dut, f"nic{i}_interrupt"),
+            interrupt_change=self._change(f"nic{i}_interrupt"),
         )
         return Node(i, processors, host)
+
+    def _change(self, name: str) -> NativeEvent:
+        return self._wakes.change(native_api.signal(name))
 
     def _skip_quiet(self) -> None:
         config, nic = self.config, self.config.nic

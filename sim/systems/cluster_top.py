@@ -60,6 +60,7 @@ class ClusterTop(Top):
     And once:
 
     - `clk` (in).
+    - `native_wake` (in): the main loop changes it to wake Python (`native/wakes.h`).
     - `network_dropped` (out, packets): packets that routers threw away.
     - `watchdog_limit` (in), `watchdog_fired`, `watchdog_left` (out), `skipped` (in): see `Watchdog`.
     - `skip` (in): all cards' clocks are set at the end of this cycle.
@@ -106,6 +107,7 @@ class ClusterTop(Top):
                 f"nic{node}_flow_due": Out(due),
             }
         members |= {
+            "native_wake": In(1),
             "network_dropped": Out(DROPPED_BITS),
             "watchdog_limit": In(WATCHDOG_BITS),
             "watchdog_fired": Out(1),

@@ -7,11 +7,12 @@ from lanikai.sim.build.model import Design, block_design
 
 
 class Counter(wiring.Component):
-    """Counts enabled cycles; `carry` toggles at every multiple of 256; a wide adder beside it."""
+    """Counts enabled cycles; `carry` toggles at every multiple of 256; a wide adder and a wake-up bit beside it."""
 
     def __init__(self):
         super().__init__(
             {
+                "native_wake": In(1),
                 "enable": In(1),
                 "value": Out(16),
                 "carry": Out(1),

@@ -1,0 +1,74 @@
+// One wake-up of Python for all native events of a cycle. Whoever has an event calls `raise`, with the number under
+// which Python waits for it. After the edge the main loop calls `tell`: it puts the numbers into a ring that Python
+// owns and changes one bit, the only signal that the VPI layer looks at (sim/inside/wakes.py).
+//
+// An event is told only if Python has armed it, and is unarmed then. So a number stands in the ring at most once, and
+// a ring with a place for every number loses none. Those of a cycle are in the order in which they were armed, whatever
+// the order in which they were raised.
+//
+// One thread at a time.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+class Wakes {
+public:
+    // The ring `entries`, with places for `count` numbers; `armed` has an entry for each number: 0, or when it was
+    // armed; `told` is how many stand in the ring. `bit` is the signal that is changed.
+    void attach(uint8_t* bit, uint32_t* entries, uint64_t* armed, uint32_t* told, uint32_t count) {
+        m_bit = bit, m_entries = entries, m_armed = armed, m_told = told, m_count = count;
+    }
+
+    // Whether Python waits for an event.
+    bool armed(uint32_t number) const { return number < m_count && m_armed[number]; }
+
+    // An event has happened in this cycle.
+    void raise(uint32_t number) {
+        if (!armed(number)) return;
+        m_raised.emplace_back(m_armed[number], number);
+        m_armed[number] = 0;
+    }
+
+    // Tell Python what was raised. Returns whether there is anything.
+    bool tell() {
+        if (m_raised.empty()) return false;
+        std::sort(m_raised.begin(), m_raised.end());
+        for (const auto& one : m_raised) m_entries[(*m_told)++] = one.second;
+        m_raised.clear();
+        *m_bit ^= 1;
+        return true;
+    }
+
+private:
+    uint8_t* m_bit = nullptr;
+    uint32_t* m_entries = nullptr;
+    uint64_t* m_armed = nullptr;
+    uint32_t* m_told = nullptr;
+    uint32_t m_count = 0;
+    std::vector<std::pair<uint64_t, uint32_t>> m_raised;
+};
+
+// One-bit registers whose changes are events: `look` after they may have changed.
+class Watched {
+public:
+    void add(const uint8_t* from, uint32_t number) { m_ones.push_back({from, *from, number}); }
+
+    void look(Wakes& wakes) {
+        for (One& one : m_ones) {
+            if (*one.from == one.last) continue;
+            one.last = *one.from;
+            wakes.raise(one.number);
+        }
+    }
+
+private:
+    struct One {
+        const uint8_t* from;
+        uint8_t last;
+        uint32_t number;
+    };
+    std::vector<One> m_ones;
+};
