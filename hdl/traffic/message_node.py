@@ -11,7 +11,7 @@ from .checker import Checker
 from .config import TrafficConfig
 from .credit_return import CreditReturn
 from .message import COMMAND, EVENT, NOW_BITS
-from .ports import ACCESS, REQUEST
+from .ports import ACCESS, ALL_NODES, REQUEST
 from .sender import Sender
 
 __all__ = ["MessageNode"]
@@ -69,7 +69,8 @@ class MessageNode(wiring.Component):
         m.submodules.sender = sender = Sender(config)
         wiring.connect(m, sender.tx, wiring.flipped(self.tx))
         access: data.View = Signal(ACCESS)
-        mine = self.request.valid & (self.request.node == self.node)
+        node = self.request.node
+        mine = self.request.valid & ((node == self.node) | (node == ALL_NODES))
         m.d.sync += access.write.eq(mine & self.request.write)
         with m.If(mine):
             m.d.sync += [access.address.eq(self.request.address), access.data.eq(self.request.data)]

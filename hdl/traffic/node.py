@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..link import LinkSignature
 from .config import TrafficConfig
-from .ports import ACCESS, CONTROL, NODE, REQUEST, RESPONSE
+from .ports import ACCESS, ALL_NODES, CONTROL, NODE, REQUEST, RESPONSE
 from .sink import Sink
 from .source import Source
 
@@ -74,7 +74,8 @@ class TrafficNode(wiring.Component):
         # Held in a register, so that the logic behind it stands still unless the node is spoken to.
         access: data.View = Signal(ACCESS)
         mine = Signal()
-        m.d.comb += mine.eq(self.request.valid & (self.request.node == self.node))
+        node, write = self.request.node, self.request.write
+        m.d.comb += mine.eq(self.request.valid & ((node == self.node) | (write & (node == ALL_NODES))))
         m.d.sync += [access.read.eq(mine & ~self.request.write), access.write.eq(mine & self.request.write)]
         with m.If(mine):
             m.d.sync += [access.address.eq(self.request.address), access.data.eq(self.request.data)]

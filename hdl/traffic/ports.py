@@ -13,6 +13,7 @@ from .packet import BORN_BITS
 
 __all__ = [
     "ACCESS",
+    "ALL_NODES",
     "CLASS",
     "CONTROL",
     "HISTOGRAM_BASE",
@@ -53,13 +54,14 @@ REQUEST = data.StructLayout(
 )
 """An access of the set-up port, one a cycle, broadcast to all nodes and the measurement. It is always taken.
 
-- `node`: a node's number or `MEASUREMENT_NODE`.
+- `node`: a node's number, `MEASUREMENT_NODE`, or `ALL_NODES` to write to all nodes at once.
 - `address`: in bytes, a multiple of 4.
 """
 RESPONSE = data.StructLayout({"valid": 1, "data": 32})
 """The answer to a read, `READ_CYCLES` after it; zeros in every other cycle, so that answers can be ORed."""
 READ_CYCLES = 3
 MEASUREMENT_NODE = 1024
+ALL_NODES = (1 << 11) - 1
 
 ACCESS = data.StructLayout({"read": 1, "write": 1, "address": unsigned(ADDRESS_BITS), "data": 32})
 """A node's own access, one cycle after the request; its blocks' answers come in the cycle after that."""

@@ -6,7 +6,9 @@ top module. Its instances are not in the top module's Verilog. The top has inste
 - an input for everything that it takes from them;
 - an output for everything that it gives to all;
 - the output `attention`: in this cycle nobody may be left out;
-- the output `now` (32 bits).
+- the output `now` (32 bits);
+- if there are `addressed` blocks, the output `addressed` (9 to 16 bits): the number, plus 1, of an instance of them that
+  may not be left out in this cycle; others stay at rest. 0 and numbers that none has name nobody.
 """
 
 from __future__ import annotations
@@ -27,6 +29,10 @@ _LINK = ("payload", "valid", "credit_vl", "credit_valid")
 _RESTARTS = ("__restart", "__credit_restart")
 """Wires that a link may have besides (`LinkConfig.restart`). No instance of a composition is reset alone, so both stay
 low."""
+
+
+_KINDS = {"bit": "kBit", "or": "kOr", "sum": "kSum"}
+"""The names of an output's kinds in `native/instance.h`."""
 
 
 def _port(pin: str) -> str:
@@ -68,6 +74,7 @@ class Block:
     - `settle_cycles`: quiet cycles after which nothing changes (its output `quiet`).
     - `due`: the number of its outputs `due__0`, ... Each is a time of `now` at which it is to be woken if the bit of
       `waiting` is set.
+    - `addressed`: the top module's `addressed` names its instances, by their numbers.
     - `public`: variables that Python reads.
     - `glue`: lines of Verilog with declarations around the block in its instance, with `clk` and all ports in reach.
       They are for pins that no other instance and not the top module sees.
@@ -86,6 +93,7 @@ class Block:
     outputs: Mapping[str, Output] = field(default_factory=dict)
     settle_cycles: int
     due: int = 0
+    addressed: bool = False
     public: tuple[str, ...] = ()
     glue: tuple[str, ...] = ()
     inner: Mapping[str, str] = field(default_factory=dict)
@@ -210,9 +218,8 @@ class Composition:
         yield "inline void compose(Vtop* top, VerilatedContext* context, System& system) {"
         yield "  Inputs inputs;"
         for name, output in inputs.items():
-            yield f"  inputs.{name} = system.input(&top->{name}, sizeof(top->{name}));"
-            if output.kind == "or":
-                yield f"  system.merge(inputs.{name});"
+            kind = f"blocks::Kind::{_KINDS[output.kind]}"
+            yield f"  inputs.{name} = system.input(&top->{name}, sizeof(top->{name}), {kind});"
         yield "  for (const Row& row : kInstances) {"
         yield "    switch (row.block) {"
         for number, block in enumerate(self.blocks):
@@ -220,7 +227,8 @@ class Composition:
         yield "    }"
         yield "  }"
         yield "  for (const auto& link : kLinks) system.link(link[0], link[1], link[2], link[3]);"
-        yield "  system.start(&top->attention, &top->now);"
+        addressed = "&top->addressed" if any(block.addressed for block in self.blocks) else "nullptr"
+        yield f"  system.start(&top->attention, &top->now, {addressed});"
         yield "}"
 
     def _tables(self) -> Iterator[str]:
@@ -258,17 +266,17 @@ class Composition:
         yield f"  instance.settle_inputs = blocks::settle_inputs<{block.prefix}>;"
         yield "  instance.quiet = &m->quiet;"
         yield f"  instance.settle = {block.settle_cycles};"
+        yield f"  instance.address = {'row.number' if block.addressed else '-1'};"
         yield "  instance.state = m->rootp;"
         yield "  instance.state_bytes = sizeof(*m->rootp);"
         for name, ends in (("transmit", block.transmit), ("receive", block.receive)):
             for end in ends:
                 pins = ", ".join(f"&m->{_port(end)}_{member}" for member in _LINK)
                 yield f"  instance.{name}.push_back({{{pins}}});"
-        kinds = {"bit": "kBit", "or": "kOr", "sum": "kSum"}
         for pin, output in block.outputs.items():
             yield (
-                f"  instance.outputs.push_back({{blocks::Kind::{kinds[output.kind]}, &m->{pin}, sizeof(m->{pin}), "
-                f"inputs.{output.input}, row.number, 0}});"
+                f"  instance.outputs.push_back({{blocks::Kind::{_KINDS[output.kind]}, &m->{pin}, "
+                f"sizeof(m->{pin}), inputs.{output.input}, row.number}});"
             )
         for pin, name in block.broadcast.items():
             yield f"  instance.broadcasts.push_back({{&top->{name}, &m->{pin}, sizeof(m->{pin})}});"

@@ -49,6 +49,8 @@ ENUMS_FILE = "enums.json"
 """File of a model that holds the design's `enums`."""
 _SIM = Path(__file__).parents[1]
 _NATIVE = _SIM / "native"
+_BLOCKS = ("blocks.h", "crew.h", "cut.h", "instance.h", "part.h")
+"""Headers of the native part that a composition needs."""
 _SOURCES = frozenset({".py", ".rdl", ".toml", ".cpp", ".h"})
 WRITERS: tuple[Path, ...] = (
     Path(lanikai.hdl.emit.__file__).parent,
@@ -220,9 +222,8 @@ def _build_design(
 ) -> Model:
     composition = design.composition
     headers = [
-        "skip.h",
-        "wakes.h",
-        *(["blocks.h"] if composition else []),
+        *("skip.h", "turns.h", "wakes.h"),
+        *(_BLOCKS if composition else ()),
         *(["trace.h"] if variant == "waves" else []),
     ]
     native = {name: (_NATIVE / name).read_text() for name in ("main.cpp", *headers)}

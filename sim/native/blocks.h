@@ -1,6 +1,6 @@
 // A system of blocks that are compiled once each: every instance is an object of its block's model, and the wires
 // between them are copies in memory. So the code of all instances is the same and stays in the processor's caches,
-// and an instance in which nothing happens is not evaluated (`System::step`).
+// and an instance in which nothing happens is not evaluated (`part.h`).
 //
 // What it rests on (sim/build/composition.py): outputs of an instance depend on its registers, not on its inputs of the same
 // cycle, but for those that go to the top module; and an instance that has been quiet for its settling time changes
@@ -8,164 +8,109 @@
 // all its registers over cycles that would have been left out.
 //
 // Blocks have `edge clk` where their Verilog said `posedge clk`, so that a cycle is one evaluation.
+//
+// A system may be cut at its links into parts, one a thread. What happens does not depend on the cut: see `part.h`.
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <functional>
+#include <list>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
-class VerilatedContext;
+#include "crew.h"
+#include "cut.h"
+#include "instance.h"
+#include "part.h"
+#include "turns.h"
 
 namespace blocks {
-
-// One end of a link: the flit's wires and those of its credits, as the model has them.
-struct End {
-    void* payload;
-    uint8_t* valid;
-    uint8_t* credit_vl;
-    uint8_t* credit_valid;
-};
-
-enum class Kind { kBit, kOr, kSum };
-
-// An output that goes to an input of the top module: as bit `bit` of it, ORed or added to those of other instances.
-struct Output {
-    Kind kind;
-    const void* from;
-    uint32_t bytes;
-    uint32_t input;
-    uint32_t bit;
-    uint64_t last;
-};
-
-// An output of the top module that an instance has as an input.
-struct Broadcast {
-    const void* from;
-    void* to;
-    uint32_t bytes;
-};
-
-struct Instance {
-    std::string path, module;
-    void* model;
-    void (*step)(void*);
-    void (*settle_inputs)(void*);
-    const uint8_t* quiet;
-    uint32_t settle;
-    std::vector<End> transmit, receive;
-    std::vector<Output> outputs;
-    std::vector<Broadcast> broadcasts;
-    const uint8_t* waiting;                // a bit for each of `due`, or null
-    std::vector<const uint32_t*> due;
-    void* state;
-    size_t state_bytes;
-};
-
-// A wire with its valid bit.
-struct Wire {
-    const uint8_t* valid;
-    uint8_t* to_valid;
-    const void* data;
-    void* to_data;
-    uint32_t to;
-};
-
-inline uint64_t read(const void* from, uint32_t bytes) {
-    switch (bytes) {
-        case 1: return *static_cast<const uint8_t*>(from);
-        case 2: return *static_cast<const uint16_t*>(from);
-        case 4: return *static_cast<const uint32_t*>(from);
-        default: return *static_cast<const uint64_t*>(from);
-    }
-}
-
-// The next edge: a cycle.
-template <class Model>
-void step(void* model) {
-    Model* const m = static_cast<Model*>(model);
-    m->clk = !m->clk;
-    m->eval();
-}
-
-// No edge: what follows from inputs.
-template <class Model>
-void settle_inputs(void* model) {
-    static_cast<Model*>(model)->eval();
-}
 
 // `kFlitBytes`: of a payload.
 template <size_t kFlitBytes>
 class System {
 public:
-    // Set up: instances, then links, inputs of the top module, and `start`.
+    // Set up: threads, instances, then links, inputs of the top module, and `start`.
+
+    // At most `count` threads: as many where the system is `worth` it, or so many if `worth` is false.
+    void threads(unsigned count, bool worth, std::function<void()> prepare) {
+        most_threads_ = count;
+        if_worth_ = worth;
+        prepare_ = std::move(prepare);
+    }
     uint32_t add(Instance instance) {
+        numbers_.emplace(instance.path, static_cast<uint32_t>(instances_.size()));
         instances_.push_back(std::move(instance));
         return static_cast<uint32_t>(instances_.size() - 1);
     }
-    uint32_t input(void* to, uint32_t bytes) {
-        inputs_.push_back({to, bytes, std::vector<uint8_t>(bytes < 8 ? 8 : bytes)});
+    uint32_t input(void* to, uint32_t bytes, Kind kind) {
+        inputs_.push_back({to, bytes, kind, std::vector<uint64_t>((bytes + 7) / 8)});
         return static_cast<uint32_t>(inputs_.size() - 1);
     }
     void link(uint32_t from, uint32_t transmit, uint32_t to, uint32_t receive) {
-        const End &a = instances_[from].transmit[transmit], &b = instances_[to].receive[receive];
-        all_flits_.push_back({from, {a.valid, b.valid, a.payload, b.payload, to}});
-        all_credits_.push_back({to, {b.credit_valid, a.credit_valid, b.credit_vl, a.credit_vl, from}});
+        links_.push_back({from, transmit, to, receive});
     }
-    void start(const uint8_t* attention, const uint32_t* now) {
+    // `addressed`: the number, plus 1, of the one instance that must not be left out; null if there is no such output.
+    void start(const uint8_t* attention, const uint32_t* now, const uint16_t* addressed) {
         attention_ = attention;
         now_ = now;
-        const size_t count = instances_.size();
-        gather(all_flits_, flits_, flits_from_);
-        gather(all_credits_, credits_, credits_from_);
-        awake_.assign(count, 1);
-        quiet_cycles_.assign(count, 0);
-        due_.assign(count, 0);
-        timed_.assign(count, 0);
+        addressed_ = addressed;
+        split();
+        if (parts_.size() > 1) {
+            crew_.start(static_cast<unsigned>(parts_.size() - 1), [this](unsigned i) { parts_[i].step(cycle_); },
+                        prepare_);
+        }
     }
 
-    // A cycle of all instances that are awake, with the top module's outputs as they are before its edge.
-    void step() {
+    // A cycle of all instances that are awake, with the top module's outputs as they are now. The top module may have
+    // its edge between `begin` and `end`.
+    void begin() {
+        for (const Copied& one : copied_) std::memcpy(copies_.data() + one.at, one.from, one.bytes);
         const uint32_t now = *now_;
-        const uint32_t count = static_cast<uint32_t>(instances_.size());
-        const bool all = *attention_;
-        running_.clear();
-        for (uint32_t i = 0; i < count; ++i) {
-            const bool is_due = !awake_[i] && timed_[i] && static_cast<int32_t>(now - due_[i]) >= 0;
-            if (all || is_due) {
-                awake_[i] = 1;
-                quiet_cycles_[i] = 0;
-            }
-            if (awake_[i]) {
-                running_.push_back(i);
-            } else if (checked_) {
-                check(i);
-            }
+        cycle_.now += static_cast<uint32_t>(now - static_cast<uint32_t>(cycle_.now));
+        cycle_.parity ^= 1;
+        cycle_.all = *attention_;
+        cycle_.checked = checked_;
+        cycle_.outputs = copies_.data();
+        if (addressed_ && *addressed_ && *addressed_ <= addresses_.size()) {
+            const Place& place = addresses_[*addressed_ - 1];
+            parts_[place.part].wake(place.instance);
         }
-        for (const uint32_t i : running_) {
-            Instance& instance = instances_[i];
-            for (const Broadcast& one : instance.broadcasts) std::memcpy(one.to, one.from, one.bytes);
-            instance.step(instance.model);
+        // Little to do is done sooner by one thread alone.
+        together_ = parts_.size() > 1 && !checked_ && (cycle_.all || ran_ >= kFew);
+        if (together_) crew_.release();
+    }
+    void end() {
+        parts_[0].step(cycle_);
+        if (together_) {
+            crew_.wait();
+        } else {
+            for (size_t i = 1; i < parts_.size(); ++i) parts_[i].step(cycle_);
         }
-        for (Input& input : inputs_) {
-            if (input.merged) std::memset(input.value.data(), 0, input.value.size());
-        }
-        for (const uint32_t i : running_) {
-            pass<kFlitBytes>(flits_, flits_from_, i);
-            pass<1>(credits_, credits_from_, i);
-        }
-        for (const uint32_t i : running_) finish(i, now);
-        evaluated_ += running_.size();
+        ran_ = 0;
+        for (const Part<kFlitBytes>& part : parts_) ran_ += part.ran;
         cycles_ += 1;
+        for (size_t i = 0; i < inputs_.size(); ++i) join(i);
+        if (parts_.size() == 1) return;
+        for (Part<kFlitBytes>& part : parts_) {
+            calls_.insert(calls_.end(), part.calls.begin(), part.calls.end());
+            part.calls.clear();
+        }
+        make_calls(calls_);
     }
 
     // What the instances' outputs are now, to the top module. Returns whether it has to be evaluated.
     bool deliver() {
         bool changed = false;
-        for (Input& input : inputs_) {
+        for (const Input& input : inputs_) {
             if (std::memcmp(input.to, input.value.data(), input.bytes) == 0) continue;
             std::memcpy(input.to, input.value.data(), input.bytes);
             changed = true;
@@ -173,125 +118,173 @@ public:
         return changed;
     }
 
-    // Mark an input of the top module whose value is made anew every cycle.
-    void merge(uint32_t input) { inputs_[input].merged = true; }
-
     // Have every instance that is left out evaluated all the same, and end the program if a register changes.
     void check_all() { checked_ = true; }
 
-    const Instance* find(const std::string& path) const {
-        for (const Instance& instance : instances_) {
-            if (instance.path == path) return &instance;
-        }
-        return nullptr;
+    // Whether no instance is awake, nor anything on its way to one: none is evaluated in the next cycle unless `now`
+    // has come to `next_due`, or the top module says so.
+    bool idle() const {
+        return std::all_of(parts_.begin(), parts_.end(),
+                           [this](const Part<kFlitBytes>& part) { return part.idle(cycle_.parity ^ 1); });
     }
-    uint64_t evaluated() const { return evaluated_; }
+    // The least time of `now`, counted on beyond its 32 bits, at which an instance is due; kNever if none is.
+    uint64_t next_due() const {
+        uint64_t least = kNever;
+        for (const Part<kFlitBytes>& part : parts_) least = std::min(least, part.next_due());
+        return least;
+    }
+
+    const Instance* find(const std::string& path) const {
+        const auto found = numbers_.find(path);
+        return found == numbers_.end() ? nullptr : &instances_[found->second];
+    }
+    uint64_t evaluated() const {
+        uint64_t sum = 0;
+        for (const Part<kFlitBytes>& part : parts_) sum += part.evaluated;
+        return sum;
+    }
     uint64_t total() const { return cycles_ * instances_.size(); }
+    unsigned threads() const { return static_cast<unsigned>(parts_.size()); }
 
 private:
+    // Instances a thread from which on it pays by itself, and instances awake from which on all threads are called.
+    static constexpr size_t kWorth = 64, kFew = 32;
+
     struct Input {
         void* to;
         uint32_t bytes;
-        std::vector<uint8_t> value;
-        bool merged = false;
+        Kind kind;
+        std::vector<uint64_t> value;
     };
-    struct Owned {
-        uint32_t from;
-        Wire wire;
+    struct Link {
+        uint32_t from, transmit, to, receive;
+    };
+    struct Place {
+        uint16_t part;
+        uint32_t instance;
+    };
+    struct Copied {
+        const void* from;
+        uint32_t at, bytes;
     };
 
-    void gather(const std::vector<Owned>& all, std::vector<Wire>& wires, std::vector<uint32_t>& begins) {
-        for (uint32_t i = 0; i < instances_.size(); ++i) {
-            begins.push_back(static_cast<uint32_t>(wires.size()));
-            for (const Owned& one : all) {
-                if (one.from == i) wires.push_back(one.wire);
+    void split() {
+        const size_t count = instances_.size();
+        size_t threads = std::min<size_t>(if_worth_ ? count / kWorth : count, most_threads_);
+        threads = std::max<size_t>(1, std::min<size_t>(threads, 1024));
+        std::vector<uint16_t> part_of(count);
+        if (threads > 1) {
+            std::vector<uint64_t> weights;
+            std::vector<std::pair<uint32_t, uint32_t>> pairs;
+            for (const Instance& one : instances_) weights.push_back(1 + one.transmit.size());
+            for (const Link& one : links_) pairs.emplace_back(one.from, one.to);
+            part_of = Cut(std::move(weights), pairs).parts(static_cast<uint16_t>(threads));
+        }
+        for (size_t i = 0; i < threads; ++i) parts_.emplace_back();
+        places_.resize(count);
+        for (uint32_t i = 0; i < count; ++i) {
+            const uint16_t part = part_of[i];
+            const Instance& instance = instances_[i];
+            places_[i] = {part, parts_[part].add(instance, layout(instance), i)};
+            if (instance.address < 0) continue;
+            const size_t address = static_cast<size_t>(instance.address);
+            if (addresses_.size() <= address) addresses_.resize(address + 1);
+            addresses_[address] = places_[i];
+        }
+        for (const Link& one : links_) {
+            const Place &a = places_[one.from], &b = places_[one.to];
+            parts_[a.part].link(a.instance, one.transmit, parts_[b.part], b.part, b.instance, one.receive, a.part);
+        }
+        std::vector<Joined> joined;
+        for (const Input& input : inputs_) joined.push_back({input.kind, std::vector<uint64_t>(input.value.size())});
+        for (size_t i = 0; i < threads; ++i) parts_[i].start(parts_, static_cast<uint16_t>(i), joined);
+    }
+
+    // The value of an input: what all parts have for it.
+    void join(size_t i) {
+        Input& input = inputs_[i];
+        std::fill(input.value.begin(), input.value.end(), 0);
+        for (const Part<kFlitBytes>& part : parts_) {
+            const std::vector<uint64_t>& words = part.joined()[i].words;
+            if (input.kind == Kind::kSum) {
+                input.value[0] = static_cast<uint32_t>(input.value[0] + words[0]);
+            } else {
+                for (size_t word = 0; word < words.size(); ++word) input.value[word] |= words[word];
             }
         }
-        begins.push_back(static_cast<uint32_t>(wires.size()));
     }
 
-    template <size_t kBytes>
-    void pass(const std::vector<Wire>& wires, const std::vector<uint32_t>& begins, uint32_t instance) {
-        const Wire* const end = wires.data() + begins[instance + 1];
-        for (const Wire* wire = wires.data() + begins[instance]; wire != end; ++wire) {
-            const uint8_t valid = *wire->valid;
-            *wire->to_valid = valid;
-            if (!valid) continue;
-            std::memcpy(wire->to_data, wire->data, kBytes);
-            awake_[wire->to] = 1;
-            quiet_cycles_[wire->to] = 0;
-        }
-    }
-
-    void finish(uint32_t i, uint32_t now) {
-        Instance& instance = instances_[i];
-        for (Output& output : instance.outputs) {
-            const uint64_t value = read(output.from, output.bytes);
-            Input& input = inputs_[output.input];
-            if (output.kind == Kind::kOr) {
-                if (value) {
-                    uint64_t sum;
-                    std::memcpy(&sum, input.value.data(), 8);
-                    sum |= value;
-                    std::memcpy(input.value.data(), &sum, 8);
-                }
-            } else if (value != output.last) {
-                if (output.kind == Kind::kBit) {
-                    input.value[output.bit / 8] ^= 1 << output.bit % 8;
-                } else {
-                    uint32_t sum;
-                    std::memcpy(&sum, input.value.data(), 4);
-                    sum += static_cast<uint32_t>(value - output.last);
-                    std::memcpy(input.value.data(), &sum, 4);
-                }
-                output.last = value;
-            }
-        }
-        if (!*instance.quiet) {
-            quiet_cycles_[i] = 0;
-            return;
-        }
-        if (++quiet_cycles_[i] <= instance.settle) return;
-        awake_[i] = 0;
-        timed_[i] = 0;
-        int32_t least = INT32_MAX;
-        for (size_t c = 0; c < instance.due.size(); ++c) {
-            if (!(*instance.waiting >> c & 1)) continue;
-            const int32_t left = static_cast<int32_t>(*instance.due[c] - now);
-            if (!timed_[i] || left < least) least = left;
-            timed_[i] = 1;
-        }
-        due_[i] = now + static_cast<uint32_t>(least);
-    }
-
-    void check(uint32_t i) {
-        Instance& instance = instances_[i];
-        for (const Broadcast& one : instance.broadcasts) std::memcpy(one.to, one.from, one.bytes);
-        instance.settle_inputs(instance.model);
+    // What all instances of its block share.
+    const Layout* layout(const Instance& instance) {
         const uint8_t* const state = static_cast<const uint8_t*>(instance.state);
-        before_.assign(state, state + instance.state_bytes);
-        instance.step(instance.model);
-        instance.step(instance.model);  // twice, for the clock to be as it was
-        if (std::memcmp(before_.data(), state, instance.state_bytes) == 0) return;
-        size_t at = 0;
-        while (before_[at] == state[at]) ++at;
-        std::fprintf(stderr, "%s changed at byte %zu of %zu though it was quiet\n", instance.path.c_str(), at,
-                     instance.state_bytes);
-        std::exit(3);
+        const auto at = [&](const void* place) {
+            const uint8_t* const byte = static_cast<const uint8_t*>(place);
+            if (byte < state || byte >= state + instance.state_bytes) {
+                std::fprintf(stderr, "%s: a port is outside of its model's state\n", instance.path.c_str());
+                std::exit(3);
+            }
+            return static_cast<uint32_t>(byte - state);
+        };
+        const auto ends = [&](const std::vector<End>& from) {
+            std::vector<Layout::Ends> found;
+            for (const End& one : from) {
+                found.push_back({at(one.payload), at(one.valid), at(one.credit_vl), at(one.credit_valid)});
+            }
+            return found;
+        };
+        Layout made{};
+        made.step = instance.step;
+        made.settle_inputs = instance.settle_inputs;
+        made.quiet = at(instance.quiet);
+        made.settle = instance.settle;
+        made.waiting = instance.due.empty() ? 0 : at(instance.waiting);
+        made.transmit = ends(instance.transmit);
+        made.receive = ends(instance.receive);
+        for (const Output& one : instance.outputs) {
+            made.outputs.push_back({static_cast<uint32_t>(one.kind), at(one.from), one.bytes, one.input});
+        }
+        for (const Broadcast& one : instance.broadcasts) {
+            made.broadcasts.push_back({copied(one), at(one.to), one.bytes});
+        }
+        for (const uint32_t* one : instance.due) made.due.push_back(at(one));
+        made.state_bytes = instance.state_bytes;
+        for (const Layout& one : layouts_) {
+            if (one == made) return &one;
+        }
+        layouts_.push_back(std::move(made));
+        return &layouts_.back();
+    }
+
+    // Where the copy of an output of the top module is.
+    uint32_t copied(const Broadcast& broadcast) {
+        for (const Copied& one : copied_) {
+            if (one.from == broadcast.from && one.bytes == broadcast.bytes) return one.at;
+        }
+        const uint32_t at = static_cast<uint32_t>(copies_.size());
+        copied_.push_back({broadcast.from, at, broadcast.bytes});
+        copies_.resize(at + (broadcast.bytes + 7) / 8 * 8);
+        return at;
     }
 
     std::vector<Instance> instances_;
+    std::unordered_map<std::string, uint32_t> numbers_;
     std::vector<Input> inputs_;
-    std::vector<Owned> all_flits_, all_credits_;
-    std::vector<Wire> flits_, credits_;
-    std::vector<uint32_t> flits_from_, credits_from_;
-    std::vector<uint8_t> awake_, timed_;
-    std::vector<uint32_t> quiet_cycles_, due_, running_;
-    std::vector<uint8_t> before_;
+    std::vector<Link> links_;
+    std::vector<Place> places_, addresses_;
+    std::list<Layout> layouts_;
+    std::vector<Copied> copied_;
+    std::vector<uint8_t> copies_;
+    std::deque<Part<kFlitBytes>> parts_;
+    std::vector<Call> calls_;
     const uint8_t* attention_ = nullptr;
     const uint32_t* now_ = nullptr;
-    bool checked_ = false;
-    uint64_t evaluated_ = 0, cycles_ = 0;
+    const uint16_t* addressed_ = nullptr;
+    Cycle cycle_{};
+    bool checked_ = false, together_ = false, if_worth_ = true;
+    unsigned most_threads_ = 1;
+    std::function<void()> prepare_ = [] {};
+    uint64_t ran_ = 0, cycles_ = 0;
+    Crew crew_;  // last: its threads end before what they work on
 };
 
 }  // namespace blocks

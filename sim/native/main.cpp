@@ -9,6 +9,7 @@
 //
 // Options: --edges calls value-change callbacks at the clock's own edges, before registers move (what
 // RisingEdge(clk) of third-party bus models needs; costs speed). --trace FILE writes an FST in a traced build.
+// --threads N evaluates instances outside of the top module on N threads, --threads-if-worth N on as many of N as pay.
 
 #include <sys/prctl.h>
 #include <signal.h>
@@ -16,6 +17,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -53,12 +55,16 @@ Watched watched;  // signals of the whole design: looked at after every edge
 #if LANIKAI_PARTS
 System blocks_system;
 VerilatedContext* blocks_context = nullptr;
-// The instances outside of the top module: their cycle, before the top's edge, and what they tell it after it.
-void step_blocks() { blocks_system.step(); }
-void deliver_blocks() { if (blocks_system.deliver()) top->eval(); }
+// The instances outside of the top module: their cycle, which goes by the top's outputs before its edge, and what they
+// tell it after it. Other threads may be at work between the two.
+void begin_blocks() { blocks_system.begin(); }
+void end_blocks() {
+    blocks_system.end();
+    if (blocks_system.deliver()) top->eval();
+}
 #else
-void step_blocks() {}
-void deliver_blocks() {}
+void begin_blocks() {}
+void end_blocks() {}
 #endif
 #if VM_TRACE
 Trace tracer;
@@ -115,10 +121,10 @@ bool toggle(uint64_t time, bool rising) {
         VerilatedVpi::callCbs(cbNextSimTime);
         ran = value_callbacks();
     }
-    if (rising) step_blocks();
+    if (rising) begin_blocks();
     top->eval();
     if (rising) {
-        deliver_blocks();
+        end_blocks();
         ++cycle;
     }
     if (ran) settle(false);
@@ -234,16 +240,25 @@ uint64_t lanikai_evaluated(uint64_t* total) {
 #endif
 }
 
+// Threads that evaluate instances outside of the top module.
+unsigned lanikai_threads() {
+#if LANIKAI_PARTS
+    return blocks_system.threads();
+#else
+    return 1;
+#endif
+}
+
 // Run so many cycles with no thought of Python, and return the nanoseconds of processor time that took: what the model
 // alone costs. Time stands still meanwhile for whoever waits for it.
 uint64_t lanikai_bare(uint64_t cycles) {
     timespec begin, end;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
     for (uint64_t i = 0; i < cycles; ++i) {
-        step_blocks();
+        begin_blocks();
         top->clk = 1;
         top->eval();
-        deliver_blocks();
+        end_blocks();
         top->clk = 0;
         top->eval();
     }
@@ -265,9 +280,15 @@ int main(int argc, char** argv) {
     Verilated::threadContextp(context);
     context->commandArgs(argc, argv);
     const char* trace_file = nullptr;
+    unsigned threads = 1;
+    bool if_worth = true;
     for (int i = 1; i < argc; ++i) {
         if (!std::strcmp(argv[i], "--edges")) edges = true;
-        if (!std::strcmp(argv[i], "--trace") && i + 1 < argc) trace_file = argv[++i];
+        const bool given = !std::strcmp(argv[i], "--threads");
+        if ((given || !std::strcmp(argv[i], "--threads-if-worth")) && i + 1 < argc) {
+            threads = static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10));
+            if_worth = !given;
+        } else if (!std::strcmp(argv[i], "--trace") && i + 1 < argc) trace_file = argv[++i];
 #if VM_TRACE
         else if (i + 1 < argc && tracer.option(argv[i], argv[i + 1])) ++i;
 #endif
@@ -277,6 +298,7 @@ int main(int argc, char** argv) {
 #if LANIKAI_PARTS
     const auto owned_blocks_context = std::make_unique<VerilatedContext>();
     blocks_context = owned_blocks_context.get();
+    blocks_system.threads(threads, if_worth, [] { Verilated::threadContextp(blocks_context); });
     compose(top, blocks_context, blocks_system);
     Verilated::threadContextp(context);  // whose time the VPI layer goes by: the newest context's otherwise
     top->eval();

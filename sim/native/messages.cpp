@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "turns.h"
+
 namespace {
 struct Ring {
     uint64_t* entries = nullptr;
@@ -18,6 +20,16 @@ constexpr unsigned char kCommand = 1, kRoom = 2;
 
 std::vector<Ring> commands;
 Ring events;
+
+void tell(uint64_t low, uint64_t high) {
+    if (!events.slots) return;
+    if (events.control[kPut] - events.control[kTaken] == events.slots) {
+        ++events.control[kLost];
+        return;
+    }
+    uint64_t* const entry = events.entries + 2 * (events.control[kPut]++ % events.slots);
+    entry[0] = low, entry[1] = high;
+}
 }  // namespace
 
 extern "C" {
@@ -42,12 +54,6 @@ unsigned char lanikai_messages_take(unsigned int node, unsigned long long* low, 
 }
 
 void lanikai_messages_tell(unsigned long long low, unsigned long long high) {
-    if (!events.slots) return;
-    if (events.control[kPut] - events.control[kTaken] == events.slots) {
-        ++events.control[kLost];
-        return;
-    }
-    uint64_t* const entry = events.entries + 2 * (events.control[kPut]++ % events.slots);
-    entry[0] = low, entry[1] = high;
+    blocks::in_turn(tell, low, high);
 }
 }

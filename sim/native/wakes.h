@@ -6,7 +6,7 @@
 // a ring with a place for every number loses none. Those of a cycle are in the order in which they were armed, whatever
 // the order in which they were raised.
 //
-// One thread at a time.
+// One thread at a time: a function that an instance of a composition calls raises by `blocks::in_turn` (turns.h).
 #pragma once
 
 #include <algorithm>

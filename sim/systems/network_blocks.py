@@ -56,6 +56,7 @@ def traffic_composition(network: Network, traffic: TrafficConfig, top: str) -> C
         },
         settle_cycles=node_settle_cycles(traffic),
         due=traffic.classes,
+        addressed=True,
     )
     instances = [
         Instance(block="traffic_node", path=f"{top}.node{i}", fixed=(i,), number=i) for i in range(nodes)

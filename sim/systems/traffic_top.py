@@ -7,14 +7,15 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from amaranth import Cat, Const, Instance, Module, Signal, Value
+from amaranth import Cat, Const, Instance, Module, Mux, Signal, Value
+from amaranth.lib import data
 from amaranth.lib.wiring import In, Member, Out
 from lanikai.hdl.link import LinkSignature
 from lanikai.hdl.network import Network
 from lanikai.hdl.register_port import PROCESSOR_REQUEST, PROCESSOR_RESPONSE
 from lanikai.hdl.router.router import DROPPED_BITS
 from lanikai.hdl.traffic.config import TrafficConfig
-from lanikai.hdl.traffic.ports import CONTROL, REQUEST, RESPONSE
+from lanikai.hdl.traffic.ports import ALL_NODES, CONTROL, REQUEST, RESPONSE
 
 from ..inside.watchdog import WATCHDOG_BITS
 from .top import CLOCK, Top, agent_pins, link_pins
@@ -134,7 +135,8 @@ class ComposedTrafficTop(_MeasuredTop):
     - `dropped_sum` (in, 32): packets that all routers threw away.
     - `request_held` (out, `REQUEST`), `control` (out, `CONTROL`): to the nodes.
     - `now` (out, 32): that of `control`.
-    - `attention` (out): a request, or a change of `control` other than `now`.
+    - `attention` (out): a change of `control` other than `now`, or a request to all nodes.
+    - `addressed` (out, 12): the node that a request is to, plus 1; 0 without one.
 
     Instances: `measurement`, `watchdog`. Latency: as `TrafficTop`. There is no reset.
     """
@@ -151,12 +153,13 @@ class ComposedTrafficTop(_MeasuredTop):
                 "control": Out(CONTROL.size),
                 "now": Out(CONTROL["now"].width),
                 "attention": Out(1),
+                "addressed": Out(REQUEST["node"].width + 1),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = self._module()
-        valid, now = REQUEST["valid"].offset, CONTROL["now"]
+        request, now = data.View(REQUEST, self.request_held), CONTROL["now"]
         assert now.offset == 0
         others = self.control[now.width :]
         last_control = Signal(len(others))
@@ -165,7 +168,8 @@ class ComposedTrafficTop(_MeasuredTop):
         )
         m.d.sync += [self.request_held.eq(self.request), last_control.eq(others)]
         m.d.comb += [
-            self.attention.eq(self.request_held[valid] | (last_control != others)),
+            self.attention.eq((request.valid & (request.node == ALL_NODES)) | (last_control != others)),
+            self.addressed.eq(Mux(request.valid, request.node + 1, 0)),
             self.now.eq(self.control[: now.width]),
             self.dropped.eq(self.dropped_sum),
             self.response.eq(response | self.node_response),

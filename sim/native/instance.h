@@ -1,0 +1,114 @@
+// What a system of blocks is put together from: instances, as the text of a composition (sim/build/composition.py) has
+// them, and what all instances of a block share (`Kind`).
+
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace blocks {
+
+// One end of a link: the flit's wires and those of its credits, as the model has them.
+struct End {
+    void* payload;
+    uint8_t* valid;
+    uint8_t* credit_vl;
+    uint8_t* credit_valid;
+};
+
+enum class Kind : uint8_t { kBit, kOr, kSum };
+
+// An output that goes to an input of the top module: as bit `bit` of it, ORed or added to those of other instances.
+struct Output {
+    Kind kind;
+    const void* from;
+    uint32_t bytes;
+    uint32_t input;
+    uint32_t bit;
+};
+
+// An output of the top module that an instance has as an input.
+struct Broadcast {
+    const void* from;
+    void* to;
+    uint32_t bytes;
+};
+
+// An instance of a block. Its pointers lie in its `state`, but for `from` of broadcasts.
+struct Instance {
+    std::string path, module;
+    void* model;
+    void (*step)(void*);
+    void (*settle_inputs)(void*);
+    const uint8_t* quiet;
+    uint32_t settle;
+    std::vector<End> transmit, receive;
+    std::vector<Output> outputs;
+    std::vector<Broadcast> broadcasts;
+    const uint8_t* waiting;                // a bit for each of `due`, or null
+    std::vector<const uint32_t*> due;
+    int64_t address;                       // its number for the top module's `addressed`, -1 if it has none
+    void* state;
+    size_t state_bytes;
+};
+
+// The next edge: a cycle.
+template <class Model>
+void step(void* model) {
+    Model* const m = static_cast<Model*>(model);
+    m->clk = !m->clk;
+    m->eval();
+}
+
+// No edge: what follows from inputs.
+template <class Model>
+void settle_inputs(void* model) {
+    static_cast<Model*>(model)->eval();
+}
+
+inline uint64_t read(const uint8_t* from, uint32_t bytes) {
+    uint64_t value = 0;
+    switch (bytes) {
+        case 1: return *from;
+        case 2: std::memcpy(&value, from, 2); return value;
+        case 4: std::memcpy(&value, from, 4); return value;
+        default: std::memcpy(&value, from, 8); return value;
+    }
+}
+
+// What the instances of a block share: places are offsets into an instance's state. An instance itself keeps so little
+// that a thousand of them leave the processor's caches to the models.
+struct Layout {
+    struct Ends {
+        uint32_t payload, valid, credit_vl, credit_valid;
+        bool operator==(const Ends& other) const { return !std::memcmp(this, &other, sizeof(Ends)); }
+    };
+    struct Place {
+        uint32_t kind, at, bytes, input;
+        bool operator==(const Place& other) const { return !std::memcmp(this, &other, sizeof(Place)); }
+    };
+    struct Copy {
+        uint32_t from, to, bytes;
+        bool operator==(const Copy& other) const { return !std::memcmp(this, &other, sizeof(Copy)); }
+    };
+
+    void (*step)(void*);
+    void (*settle_inputs)(void*);
+    uint32_t quiet, settle, waiting;
+    std::vector<Ends> transmit, receive;
+    std::vector<Place> outputs;
+    std::vector<Copy> broadcasts;  // from an offset into the copies of the top module's outputs
+    std::vector<uint32_t> due;
+    size_t state_bytes;
+
+    bool operator==(const Layout& other) const {
+        return step == other.step && settle_inputs == other.settle_inputs && quiet == other.quiet
+               && settle == other.settle && waiting == other.waiting && transmit == other.transmit
+               && receive == other.receive && outputs == other.outputs && broadcasts == other.broadcasts
+               && due == other.due && state_bytes == other.state_bytes;
+    }
+};
+
+}  // namespace blocks
