@@ -5,15 +5,15 @@ Any graph can be described; `single_router`, `mesh`, `torus`, `chain` and `tree`
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, model_validator
 
 from .config import Config, ConfigError, RouterConfig
 from .network_checks import Channel, dependency_cycle, next_channel
+from .network_paths import NO_WAY, given_ports, link_ends, shortest_distances
 from .packet import HEADER_LAYOUT
 from .router.routing import Place, routing_class
 
@@ -73,11 +73,10 @@ class Network(Config):
             if port == 0 and self.router.management:
                 raise ValueError(f"{name}: port 0 of router {router} is its management port")
             used[place] = name
-        for router in range(self.routers):
-            if not any(place[0] == router for place in used):
-                raise ValueError(f"router {router}: no port of it is connected")
-        for node in range(1, len(self.nodes)):
-            if self.nodes[0][0] not in self._distances[node]:
+        for router in sorted(set(range(self.routers)) - {router for router, _ in used}):
+            raise ValueError(f"router {router}: no port of it is connected")
+        for node, distance in enumerate(self._distances[self.nodes[0][0]]):
+            if distance == NO_WAY:
                 raise ValueError(f"node {node} cannot be reached from node 0: a link is missing")
         function = routing_class(self.router)
         function.check_config(self.router)
@@ -101,21 +100,19 @@ class Network(Config):
         return pairs | {b: a for a, b in self.links}
 
     @cached_property
-    def _distances(self) -> list[dict[int, int]]:
-        """Numbers of links from each router that can reach a node to the node's router, for each node."""
-        adjacent: dict[int, set[int]] = {router: set() for router in range(self.routers)}
-        for here, there in self.neighbours.items():
-            adjacent[here[0]].add(there[0])
-        found: dict[int, dict[int, int]] = {}
-        for root in {router for router, _ in self.nodes}:
-            distance, queue = {root: 0}, deque([root])
-            while queue:
-                router = queue.popleft()
-                for other in adjacent[router] - distance.keys():
-                    distance[other] = distance[router] + 1
-                    queue.append(other)
-            found[root] = distance
-        return [found[router] for router, _ in self.nodes]
+    def _there(self) -> tuple[Any, Any]:
+        """Router and port at the other end of each router's ports (`link_ends`)."""
+        return link_ends(self.neighbours, self.routers, self.router.ports)
+
+    @cached_property
+    def _distances(self) -> Any:
+        """Links from each router to each node's router, -1 without a way: an array of routers x nodes."""
+        return shortest_distances(self._there[0], [router for router, _ in self.nodes])
+
+    @cached_property
+    def given_ports(self) -> Any:
+        """`given_port` of each router for each node: an array of routers x nodes."""
+        return given_ports(self._there[0], self.nodes, self._distances, self.tables)
 
     @cached_property
     def last(self) -> tuple[int, int]:
@@ -128,18 +125,7 @@ class Network(Config):
         It is the port of `tables`, or of a shortest path if there are none. `path_from` gives the path that routing
         functions make of it.
         """
-        if self.tables:
-            return self.tables[router][destination]
-        home, port = self.nodes[destination]
-        if router == home:
-            return port
-        distance = self._distances[destination]
-        return next(
-            port
-            for port in range(self.router.ports)
-            if (router, port) in self.neighbours
-            and distance[self.neighbours[router, port][0]] < distance[router]
-        )
+        return int(self.given_ports[router, destination])
 
     def path(self, source: int, destination: int, *, vl: int = 0) -> list[Place]:
         """Each router on the way from node `source` to node `destination`, with the port that it sends to.
@@ -201,7 +187,7 @@ class Network(Config):
 
     def forwarding_table(self, router: int) -> list[int]:
         """The port for each node at `router`, -1 for none, as its forwarding table must be given it at run time."""
-        return [self.given_port(router, node) for node in range(len(self.nodes))]
+        return [int(port) for port in self.given_ports[router]]
 
     @cached_property
     def credit_flits(self) -> list[tuple[int, ...]]:
@@ -243,8 +229,14 @@ class Network(Config):
 
     def connected(self, router: int) -> int:
         """The ports of `router` that lead somewhere, as its input of that name."""
-        places = [*self.neighbours, *self.nodes]
-        return sum(1 << port for there, port in places if there == router)
+        return self._connected[router]
+
+    @cached_property
+    def _connected(self) -> list[int]:
+        found = [0] * self.routers
+        for router, port in [*self.neighbours, *self.nodes]:
+            found[router] |= 1 << port
+        return found
 
     def position(self, router: int) -> int:
         """The router's position as a number, if the routing function has a `position_layout`."""

@@ -1,10 +1,14 @@
 """Networks that route by destination: the ways of packets, the refused networks, and their Verilog."""
 
 import re
+from random import Random
+from time import process_time
 
+import numpy as np
 import pytest
 from lanikai.hdl.config import ConfigError, LinkConfig, RouterConfig
-from lanikai.hdl.network import Network, chain, mesh, single_router, tree
+from lanikai.hdl.network import Network, chain, mesh, single_router, torus, tree
+from lanikai.hdl.router.routing import ROUTING
 from lanikai.hdl.router.routing.dimension_order import DimensionOrderRouting
 
 LINK = LinkConfig(flit_bits=64, vls=16, hop_bits=3)
@@ -184,10 +188,52 @@ def test_too_many_nodes_for_a_table_are_refused():
 )
 def test_a_function_that_loses_packets_is_refused_by_name(monkeypatch, answer, fault):
     """All answers of a routing function are checked, for every way of every packet."""
-    monkeypatch.setattr(DimensionOrderRouting, "decide", lambda config, arrival: answer)
+    wrong = type("Wrong", (DimensionOrderRouting,), {"decide": staticmethod(lambda config, arrival: answer)})
+    monkeypatch.setitem(ROUTING, "dimension_order", wrong)
     with pytest.raises(ConfigError) as error:
         mesh(2, 2, router=FIVE.replace(routing="dimension_order"))
     assert str(error.value) == f"Network: routing 'dimension_order': {fault}"
+
+
+@pytest.mark.parametrize("routing", ["dimension_order", "torus"])
+def test_the_step_of_many_packets_is_that_of_each(routing):
+    """What follows packets to all nodes at once decides as the twin of the hardware does."""
+    random = Random(4)
+    for width, height in ((5, 4), (1, 7), (8, 3), (2, 2)):
+        link = LINK.replace(vls=6)
+        if routing == "torus":
+            router = FIVE.replace(routing=routing, vl_selection="routing", link=link)
+            network = torus(width, height, router=router)
+        else:
+            network = mesh(width, height, router=FIVE.replace(routing=routing, link=link))
+        function, size = ROUTING[routing], width * height
+        assert function.steps() == function.next_ports
+        cases = [
+            [random.randrange(most) for _ in range(400)]
+            for most in (size, network.router.ports, network.router.data_vls, size)
+        ]
+        ports, vls = function.next_ports(network, *(np.array(case, np.int32) for case in cases))
+        assert list(zip(ports.tolist(), vls.tolist(), strict=True)) == [
+            function.next_port(network, *case) for case in zip(*cases, strict=True)
+        ]
+
+
+def test_a_class_that_decides_anew_is_followed_packet_by_packet():
+    """A step in numpy that a class inherits says nothing of what the class decides."""
+    other = type("Other", (DimensionOrderRouting,), {"decide": DimensionOrderRouting.decide})
+    assert other.steps() != other.next_ports
+    same = type("Same", (DimensionOrderRouting,), {})
+    assert same.steps() == same.next_ports
+
+
+def test_networks_of_1024_nodes_are_checked_within_seconds():
+    """The check for deadlock follows packets to all nodes at once."""
+    began = process_time()
+    router = FIVE.replace(link=LINK.replace(vls=2))
+    mesh(32, 32, router=router.replace(routing="dimension_order"))
+    torus(32, 32, router=router.replace(routing="torus", vl_selection="routing"))
+    tree(2, 10, router=router.replace(routing="table", forwarding_entries=1024))
+    assert process_time() - began < 20
 
 
 def test_verilog_has_positions_and_agents():

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 from amaranth import Cat, Module
 
 from ...config import RouterConfig
 from .function import Arrival
 from .grid import COORDINATE_BITS, GridRouting
+from .topology import Topology
 
 __all__ = ["DimensionOrderRouting"]
 
@@ -31,6 +35,15 @@ class DimensionOrderRouting(GridRouting):
         if y != here["y"]:
             return base + (3 if y > here["y"] else 4), arrival.vl
         return base, arrival.vl
+
+    @classmethod
+    def next_ports(
+        cls, network: Topology, routers: Any, in_ports: Any, vls: Any, destinations: Any
+    ) -> tuple[Any, Any]:
+        """As `decide`."""
+        (x, y), (to_x, to_y) = cls.coordinates_of(network, routers, destinations)
+        along_y = np.where(to_y == y, 0, np.where(to_y > y, 3, 4))
+        return cls.first_port(network.router) + np.where(to_x == x, along_y, np.where(to_x > x, 1, 2)), vls
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
 from amaranth import Module
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -167,6 +169,36 @@ class RoutingFunction(wiring.Component):
         """
         route = cls.route_field(network, router, in_port, destination)
         return cls.decide(network.router, Arrival(in_port, vl, route, cls.position_of(network, router)))
+
+    @classmethod
+    def next_ports(
+        cls, network: Topology, routers: Any, in_ports: Any, vls: Any, destinations: Any
+    ) -> tuple[Any, Any]:
+        """`next_port` of many packets at once: arrays of numbers, -1 for no port.
+
+        This is a loop. A derived class for large networks may give the same in numpy (`steps`).
+        """
+        found = [
+            cls.next_port(network, *one)
+            for one in zip(*(each.tolist() for each in (routers, in_ports, vls, destinations)), strict=True)
+        ]
+        ports = np.array([-1 if port is None else port for port, _ in found], np.int32)
+        return ports, np.array([vl for _, vl in found], np.int32)
+
+    @classmethod
+    def steps(cls) -> Callable[..., tuple[Any, Any]]:
+        """The function `next_ports` to go by: this class's, or the loop if a more derived class decides anew."""
+        order = cls.__mro__
+
+        def depth(name: str) -> int:
+            return next(number for number, one in enumerate(order) if name in vars(one))
+
+        follows = ["next_port"]
+        if cls.next_port.__func__ is RoutingFunction.next_port.__func__:  # type: ignore[attr-defined]
+            follows += ["decide", "route_field", "position_of"]
+        if all(depth("next_ports") <= depth(name) for name in follows):
+            return cls.next_ports
+        return partial(RoutingFunction.next_ports.__func__, cls)  # type: ignore[attr-defined]
 
     def elaborate(self, platform: object) -> Module:
         raise NotImplementedError(f"{type(self).__name__} has no elaborate()")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .function import RoutingFunction
 from .topology import Topology
 
@@ -51,3 +53,10 @@ class GivenRouting(RoutingFunction):
         """The given port, and the VL as it is."""
         port = network.given_port(router, destination)
         return (None if port < 0 else port), vl
+
+    @classmethod
+    def next_ports(
+        cls, network: Topology, routers: Any, in_ports: Any, vls: Any, destinations: Any
+    ) -> tuple[Any, Any]:
+        """As `next_port`."""
+        return network.given_ports[routers, destinations], vls

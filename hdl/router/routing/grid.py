@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+import numpy as np
 from amaranth import unsigned
 from amaranth.lib import data
 
@@ -65,6 +67,13 @@ class GridRouting(RoutingFunction):
         """The coordinates of the destination's router."""
         x, y = network.coordinates[network.nodes[destination][0]]
         return x | y << COORDINATE_BITS
+
+    @staticmethod
+    def coordinates_of(network: Topology, routers: Any, destinations: Any) -> tuple[Any, Any]:
+        """Arrays x and y of routers, and of the routers of nodes."""
+        at = np.array(network.coordinates, np.int32)
+        homes = np.array([router for router, _ in network.nodes])
+        return at[routers].T, at[homes[destinations]].T
 
     @classmethod
     def check(cls, network: Topology) -> None:

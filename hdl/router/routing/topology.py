@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from ...config import RouterConfig
 
@@ -22,6 +22,7 @@ class Topology(Protocol):
     - `neighbours`: for each place of a link, the place at its other end.
     - `coordinates`: x and y of each router; empty if the network has none.
     - `last`: the largest x and y.
+    - `given_ports`: `given_port` of all routers (rows) and nodes, an array.
     - `tables`: for each router its port for each node, -1 for none; empty if the user gave none.
     """
 
@@ -41,6 +42,8 @@ class Topology(Protocol):
     def last(self) -> tuple[int, int]: ...
     @property
     def tables(self) -> tuple[tuple[int, ...], ...]: ...
+    @property
+    def given_ports(self) -> Any: ...
 
     def given_port(self, router: int, destination: int) -> int:
         """The port that `tables` have at `router` for node `destination`, -1 for none.

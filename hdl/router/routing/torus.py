@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 from amaranth import Cat, Module, Mux, Signal, Value
 
 from ...config import ConfigError, RouterConfig
 from .function import Arrival
 from .grid import COORDINATE_BITS, GridRouting
+from .topology import Topology
 
 __all__ = ["TorusRouting"]
 
@@ -62,6 +66,26 @@ class TorusRouting(GridRouting):
                 crossed = upper and arrival.in_port in ports
                 return ports[0 if up else 1], first | (1 if crosses or crossed else 0)
         return base, first
+
+    @classmethod
+    def next_ports(
+        cls, network: Topology, routers: Any, in_ports: Any, vls: Any, destinations: Any
+    ) -> tuple[Any, Any]:
+        """As `decide`."""
+        here, to = cls.coordinates_of(network, routers, destinations)
+        base, first, upper = cls.first_port(network.router), vls & ~1, vls & 1
+        port, vl = np.full_like(vls, base), first
+        # y before x, as the later one counts.
+        for axis in (1, 0):
+            last = network.last[axis]
+            up = 2 * ((to[axis] - here[axis]) % (last + 1)) <= last + 1
+            crosses = here[axis] == np.where(up, last, 0)
+            ports = (base + 1 + 2 * axis, base + 2 + 2 * axis)
+            crossed = (upper == 1) & ((in_ports == ports[0]) | (in_ports == ports[1]))
+            apart = to[axis] != here[axis]
+            port = np.where(apart, np.where(up, *ports), port)
+            vl = np.where(apart, first | (crosses | crossed), vl)
+        return port, vl
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
