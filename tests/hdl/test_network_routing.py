@@ -197,7 +197,7 @@ def test_a_function_that_loses_packets_is_refused_by_name(monkeypatch, answer, f
 
 @pytest.mark.parametrize("routing", ["dimension_order", "torus"])
 def test_the_step_of_many_packets_is_that_of_each(routing):
-    """What follows packets to all nodes at once decides as the twin of the hardware does."""
+    """The numpy step decides as the twin of the hardware does, packet by packet."""
     random = Random(4)
     for width, height in ((5, 4), (1, 7), (8, 3), (2, 2)):
         link = LINK.replace(vls=6)

@@ -37,7 +37,7 @@ def compiled(folder, *, mutate=None):
 
 
 def play(model, threads, *, width=5, height=4, cycles=4000, seed=1, mean=20):
-    """What the model printed: hashes of all that could be seen, and the share of evaluations saved (percent)."""
+    """The model's output: hashes of all that could be seen, and the share of evaluations saved (percent)."""
     arguments = [str(value) for value in (threads, width, height, cycles, seed, mean)]
     done = subprocess.run([str(model), *arguments], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
