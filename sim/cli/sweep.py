@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +16,7 @@ from ..errors import LanikaiError, UserError
 from ..machine import cores
 from . import backend
 from .screen import screen
+from .sweep_display import SweepProgress, show_sweep
 
 __all__ = ["sweep"]
 
@@ -116,13 +116,13 @@ def sweep(
         else Path("results") / f"sweep-{name}-{size}-{time.strftime('%Y%m%d-%H%M%S')}"
     )
     with contextlib.ExitStack() as stack:
-        executor = _executor(stack, cluster, jobs, path)
+        executor = _executor(stack, cluster, jobs, console)
         definition = {
             "experiment": name, "size": size, "seed": seed, "grid": grid, "settings": settings or [],
         }  # fmt: skip
         folder = stack.enter_context(SweepFolder(path, definition, new=out is None))
         path = folder.path
-        bars = stack.enter_context(_Bars(console, len(listed), path))
+        bars = stack.enter_context(SweepProgress(console, len(listed), path))
         report = run_sweep(
             experiment,
             found,
@@ -134,7 +134,7 @@ def sweep(
             progress=bars.report,
             failed=bars.failed,
         )
-    _show(console, report)
+    show_sweep(console, report)
     text = json.dumps(report.as_json(), indent=2, ensure_ascii=False) + "\n"
     if json_file == "-":
         sys.stdout.write(text)
@@ -144,78 +144,15 @@ def sweep(
         raise LanikaiError(f"{name}: {len(report.failures)} of {report.points} points have no result")
 
 
-def _executor(stack: contextlib.ExitStack, cluster: str | None, jobs: int | None, path: Path) -> Any:
+def _executor(stack: contextlib.ExitStack, cluster: str | None, jobs: int | None, console: Console) -> Any:
     """The executor of the points; `stack` ends it."""
     if cluster is not None:
         from ..sweeps.dask_cluster import connect
 
-        return stack.enter_context(connect(cluster))
+        def say(text: str) -> None:
+            console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+        return stack.enter_context(connect(cluster, say))
     from ..sweeps.work import LocalExecutor
 
-    scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="lanikai-sweep-"))
-    return LocalExecutor(workers=jobs or cores(), scratch=Path(scratch))
-
-
-class _Bars:
-    """One bar for all points with the time left; where no bar can be drawn, a line for each point."""
-
-    def __init__(self, console: Console, points: int, path: Path) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        self._console = console
-        self._points = points
-        self._bars = Progress(
-            TextColumn("points"),
-            BarColumn(bar_width=40),
-            MofNCompleteColumn(),
-            TextColumn("left:"),
-            TimeRemainingColumn(elapsed_when_finished=True),
-            TextColumn("{task.fields[text]}"),
-            console=console,
-        )
-        self._task = self._bars.add_task("", total=points, text="")
-        self._told = -1
-        console.print(f"{points} points into {path}", highlight=False, markup=False, soft_wrap=True)
-
-    def report(self, done: float, text: str) -> None:
-        """Show that so many points are done, and that `text` goes on."""
-        self._bars.update(self._task, completed=done, text=text)
-        if not self._console.is_terminal and int(done) != self._told:
-            self._told = int(done)
-            self._console.print(
-                f"{self._told} of {self._points} points  {text}", highlight=False, markup=False
-            )
-
-    def failed(self, label: str, why: str, again: bool) -> None:
-        """Show that a point has failed."""
-        after = "it is run once more" if again else "it stays without a result"
-        self._bars.console.print(
-            f"{label} failed: {why}; {after}", highlight=False, markup=False, soft_wrap=True
-        )
-
-    def __enter__(self) -> _Bars:
-        if self._console.is_terminal:
-            self._bars.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._console.is_terminal:
-            self._bars.stop()
-
-
-def _show(console: Console, report: Any) -> None:
-    """Show the end of a sweep."""
-
-    def say(text: str) -> None:
-        console.print(text, highlight=False, markup=False, soft_wrap=True)
-
-    results = report.points - len(report.failures)
-    say(f"{results} of {report.points} points have results, {report.reused} of them from before")
-    for label, why in report.failures:
-        say(f"no result: {label}: {why}")
-    if report.outside:
-        say(f"{report.outside} points are not within the tolerance of a published value")
-    for label, text in report.broken_claims:
-        say(f"does not hold: {text}  ({label})")
-    for path in report.files.values():
-        say(path)
+    return LocalExecutor(workers=jobs or cores())

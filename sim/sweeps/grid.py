@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from lanikai.hdl.config import Config
+from pydantic import BaseModel
 
 from ..errors import UserError
 from ..experiments.framework.base import Experiment, Point, Size
 from ..experiments.framework.parameters import parse, shortened
 from ..experiments.framework.runner import point_seed
+from .code import code_here
+from .inputs import InputFile, input_files, marked
 
 __all__ = ["SEED", "Case", "Task", "cases", "tasks"]
 
@@ -33,11 +36,13 @@ class Case:
     - `parameters`: the experiment's.
     - `seed`: the run's.
     - `points`: the points that `lanikai run` with the same settings would run.
+    - `inputs`: the files that the parameters name, as they were when the points were made.
     """
 
     parameters: Config
     seed: int
     points: Sequence[Point]
+    inputs: Sequence[InputFile] = ()
 
     def settings(self) -> dict[str, Any]:
         """Every parameter by name, and the seed, as JSON values."""
@@ -48,8 +53,11 @@ class Case:
 class Task:
     """One point of one case.
 
-    - `key`: the same for the same work, whatever else the grid holds.
+    - `key`: the same for the same work, whatever else the grid holds. It follows from the system, the spec, the seed,
+      the content of every input file and the code.
     - `seed`: the seed that `lanikai run` gives the point.
+    - `system`: the system that it runs on. Points with equal ones have the same object.
+    - `spec`: its spec, with marks in place of the paths of input files.
     """
 
     key: str
@@ -57,6 +65,8 @@ class Task:
     index: int
     seed: int
     label: str
+    system: Any
+    spec: Mapping[str, Any]
 
 
 def cases(
@@ -92,8 +102,10 @@ def cases(
     for choice in itertools.product(*axes.values()):
         chosen = [f"{key}={value}" for key, value in zip(axes, choice, strict=True)]
         parameters = parse(experiment, settings, chosen)
+        # Before the points, which may hold what stands in the files.
+        inputs = input_files(parameters)
         points = experiment.points(parameters, size)
-        found += [Case(parameters=parameters, seed=number, points=points) for number in seeds]
+        found += [Case(parameters=parameters, seed=number, points=points, inputs=inputs) for number in seeds]
     return found
 
 
@@ -127,16 +139,41 @@ def tasks(experiment: Experiment, size: Size, found: Sequence[Case]) -> list[Tas
     """The points of all cases, in the grid's order. Raises UserError if two are the same work."""
     settings = [case.settings() for case in found]
     varied = [key for key in settings[0] if any(one[key] != settings[0][key] for one in settings)]
+    code = code_here()
     listed: dict[str, Task] = {}
+    # Cases that differ in the seed alone share their points: those are looked at once.
+    known: dict[tuple[int, int], tuple[Any, Mapping[str, Any], str]] = {}
+    systems: dict[str, Any] = {}
     for number, case in enumerate(found):
         for index, point in enumerate(case.points):
+            place = id(case.parameters), index
+            if place not in known:
+                system = experiment.system(case.parameters, point)
+                text = _text(system)
+                spec = marked(dict(point.spec), case.inputs)
+                work = _digest(
+                    [
+                        experiment.name,
+                        size,
+                        case.parameters.model_dump(mode="json"),
+                        spec,
+                        index,
+                        text,
+                        [file.mark for file in case.inputs],
+                        [code.digest, dict(code.versions)],
+                    ]
+                )
+                known[place] = systems.setdefault(text, system), spec, work
+            system, spec, work = known[place]
             seed = point_seed(case.seed, experiment.name, index, point.workload)
             task = Task(
-                key=_key(experiment.name, size, case.parameters, point.spec, index, seed),
+                key=_digest([work, seed]),
                 case=number,
                 index=index,
                 seed=seed,
                 label=" ".join([*(f"{key}={settings[number][key]}" for key in varied), point.label]),
+                system=system,
+                spec=spec,
             )
             if task.key in listed:
                 raise UserError(f"--grid: two combinations are the same: {task.label}")
@@ -144,7 +181,13 @@ def tasks(experiment: Experiment, size: Size, found: Sequence[Case]) -> list[Tas
     return list(listed.values())
 
 
-def _key(name: str, size: Size, parameters: Config, spec: Mapping[str, Any], index: int, seed: int) -> str:
-    """A name for the work, of 16 hexadecimal digits; it is also the name of its files."""
-    what = [name, size, parameters.model_dump(mode="json"), dict(spec), index, seed]
+def _text(system: Any) -> str:
+    """A system as text, every field of it."""
+    kind = f"{type(system).__module__}:{type(system).__qualname__}"
+    fields = system.model_dump_json() if isinstance(system, BaseModel) else repr(system)
+    return f"{kind} {fields}"
+
+
+def _digest(what: Any) -> str:
+    """A name for JSON values, of 16 hexadecimal digits; a point's is also the name of its files."""
     return hashlib.blake2b(json.dumps(what, sort_keys=True).encode(), digest_size=8).hexdigest()

@@ -5,10 +5,10 @@ A point is written when it ends, so a sweep that is interrupted goes on where it
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,24 +16,13 @@ from typing import Any
 from filelock import FileLock
 
 from ..errors import UserError
-from ..experiments.framework.results import versions
 from ..folder_lock import LOCK, lock_folder
 from ..user_files import read_json
+from .code import code_here
+from .inputs import InputFile, InputFolder
 from .work import Done, Failure
 
-__all__ = ["SweepFolder", "sources_digest"]
-
-
-def sources_digest() -> str:
-    """A name for the code that results follow from: RTL, firmware and simulation, by content."""
-    digest = hashlib.blake2b(digest_size=16)
-    package = Path(__file__).resolve().parents[1]
-    for folder in (package, package.parent / "firmware", package.parent / "hdl"):
-        for path in sorted(folder.rglob("*")):
-            if path.suffix in (".py", ".rdl", ".cpp", ".h", ".toml") and path.is_file():
-                digest.update(f"{path.relative_to(package.parent)}\0".encode())
-                digest.update(path.read_bytes())
-    return digest.hexdigest()
+__all__ = ["SweepFolder"]
 
 
 class SweepFolder:
@@ -41,6 +30,8 @@ class SweepFolder:
 
     - `sweep.json`: the definition.
     - `points/KEY.json`, `points/KEY.log`: a point that has ended well.
+    - `inputs/DIGEST/NAME`: input files as the points have them.
+    - `running/`: files of the points that run, on this machine.
     - `table.csv`, `table.parquet`, `claims.csv`, `failures.csv`.
 
     It is a context manager: the folder is this sweep's until the block ends. `new`: a number is added to the name of a
@@ -55,7 +46,8 @@ class SweepFolder:
     def __init__(self, path: Path, definition: Mapping[str, Any], *, new: bool = False) -> None:
         self.path = path
         self._lock: FileLock | None = None
-        wanted = dict(definition) | {"versions": versions(), "sources": sources_digest()}
+        code = code_here()
+        wanted = dict(definition) | {"versions": dict(code.versions), "sources": code.digest}
         try:
             if new:
                 self._make_new()
@@ -65,6 +57,7 @@ class SweepFolder:
             # Again, since another sweep may have begun it in between.
             self._check_content(wanted)
             self.points.mkdir(exist_ok=True)
+            self._sweep()
             self._write(self.path / self.NAME, json.dumps(wanted, indent=2) + "\n")
         except OSError as error:
             self.__exit__()
@@ -79,6 +72,7 @@ class SweepFolder:
     def __exit__(self, *_: object) -> None:
         """Free the folder for another sweep."""
         if self._lock is not None:
+            shutil.rmtree(self.running, ignore_errors=True)
             self._lock.release()
             self._lock = None
 
@@ -127,6 +121,36 @@ class SweepFolder:
     def points(self) -> Path:
         """The folder of the points that have ended."""
         return self.path / "points"
+
+    @property
+    def running(self) -> Path:
+        """The folder of points that run. Nothing of it is of any use to a later process."""
+        return self.path / "running"
+
+    @property
+    def inputs(self) -> InputFolder:
+        """The input files of the points."""
+        return InputFolder(self.path / "inputs")
+
+    def keep_inputs(self, files: Iterable[InputFile]) -> None:
+        """Keep input files as they were when the points were made. Raises UserError if one has been edited since."""
+        for file in {file.digest: file for file in files}.values():
+            try:
+                self.inputs.copy(file)
+            except OSError as error:
+                raise UserError(
+                    f"sweep folder {str(self.path)!r} cannot be written: {error.strerror}"
+                ) from None
+
+    def _sweep(self) -> None:
+        """Remove what a process that was killed has left: half-written files, and those of points that ran."""
+        shutil.rmtree(self.running, ignore_errors=True)
+        for folder in (self.path, self.points, self.inputs.root):
+            for part in folder.glob("*.part"):
+                if part.is_dir():
+                    shutil.rmtree(part, ignore_errors=True)
+                else:
+                    part.unlink(missing_ok=True)
 
     def done(self, key: str) -> Done | None:
         """The measurement of the point, if it has ended well."""

@@ -12,6 +12,7 @@ from ..errors import EXIT_FAILED, EXIT_OK
 from ..experiments.framework.backend import Backend
 from ..experiments.framework.base import Experiment, Outcome
 from ..experiments.framework.results import rows
+from .code import CheckedBackend, code_here
 from .grid import Case, Task
 from .store import SweepFolder
 from .work import Done, Executor, Failure, Work
@@ -85,6 +86,8 @@ def run_sweep(
     `failed` is told of each failure: the point, why, and whether it will be run again. The tables depend on
     neither the executor nor the order in which points end. Raises LanikaiError if nothing can be run.
     """
+    folder.keep_inputs(file for case in found for file in case.inputs)
+    checked = CheckedBackend(backend=backend, code=code_here())
     results = {task.key: done for task in listed if (done := folder.done(task.key))}
     reused = len(results)
     progress(reused, "")
@@ -92,7 +95,17 @@ def run_sweep(
     by_key = {task.key: task for task in listed}
     for attempt in range(ATTEMPTS):
         missing = [
-            _work(experiment, found, task, timeout_seconds) for task in listed if task.key not in results
+            Work(
+                key=task.key,
+                system=task.system,
+                entry=experiment.entry,
+                spec=task.spec,
+                seed=task.seed,
+                timeout_seconds=timeout_seconds,
+                inputs=found[task.case].inputs,
+            )
+            for task in listed
+            if task.key not in results
         ]
         if not missing:
             break
@@ -100,7 +113,8 @@ def run_sweep(
         def tell(fraction: float, text: str) -> None:
             progress(len(results) + fraction, text)
 
-        with contextlib.closing(executor.run(backend, missing, tell)) as ended:
+        running = executor.run(checked, missing, tell, scratch=folder.running, inputs=folder.inputs)
+        with contextlib.closing(running) as ended:
             for work, what in ended:
                 folder.keep(work.key, what)
                 if isinstance(what, Failure):
@@ -111,19 +125,6 @@ def run_sweep(
                     failures.pop(work.key, None)
                 progress(len(results), by_key[work.key].label)
     return _tables(experiment, found, listed, results, failures, folder, reused)
-
-
-def _work(experiment: Experiment, found: Sequence[Case], task: Task, timeout_seconds: float) -> Work:
-    case = found[task.case]
-    point = case.points[task.index]
-    return Work(
-        key=task.key,
-        system=experiment.system(case.parameters, point),
-        entry=experiment.entry,
-        spec=dict(point.spec),
-        seed=task.seed,
-        timeout_seconds=timeout_seconds,
-    )
 
 
 def _tables(
@@ -138,12 +139,16 @@ def _tables(
     """Write the tables of all points that have a result."""
     import polars
 
+    of_case: dict[int, list[Task]] = {}
+    for task in listed:
+        if task.key in results:
+            of_case.setdefault(task.case, []).append(task)
     table: list[dict[str, Any]] = []
     claims: list[dict[str, Any]] = []
     outside = 0
     for number, case in enumerate(found):
         settings = {SETTING + key: _cell(value) for key, value in case.settings().items()}
-        mine = [task for task in listed if task.case == number and task.key in results]
+        mine = of_case.get(number, [])
         outcomes = [_outcome(experiment, case, task, results[task.key]) for task in mine]
         outside += sum(outcome.within is False for outcome in outcomes)
         for row in rows(outcomes, experiment.by_flow, experiment.element):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import LanikaiError
-from ..experiments.framework.backend import Backend, Job
+from ..experiments.framework.backend import Job
 from ..experiments.framework.pool import JobCrash, ended_jobs
+from .code import CheckedBackend, OtherCode
+from .inputs import InputFile, InputFolder, placed
 
 __all__ = ["Done", "Executor", "Failure", "LocalExecutor", "Work"]
 
@@ -20,7 +23,8 @@ LOG_CHARACTERS = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """A point to be run: `system`, `entry` and `spec` as in `backend.Job`, its `seed`, a time limit."""
+    """A point to be run: `system` and `entry` as in `backend.Job`, its `seed`, a time limit; `spec`, with marks in
+    place of the paths of its `inputs`."""
 
     key: str
     system: Any
@@ -28,6 +32,19 @@ class Work:
     spec: Mapping[str, Any]
     seed: int
     timeout_seconds: float
+    inputs: Sequence[InputFile] = ()
+
+    def job(self, folder: Path, places: InputFolder) -> Job:
+        """The point as a job in `folder`, with the input files that `places` holds."""
+        found = {file.mark: path for file in self.inputs if (path := places.place(file)) is not None}
+        return Job(
+            system=self.system,
+            entry=self.entry,
+            spec=placed(self.spec, found),
+            seed=self.seed,
+            folder=folder,
+            timeout_seconds=self.timeout_seconds,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,48 +69,46 @@ class Executor(Protocol):
     """Runs points somewhere."""
 
     def run(
-        self, backend: Backend, work: Sequence[Work], progress: Callable[[float, str], None]
+        self,
+        backend: CheckedBackend,
+        work: Sequence[Work],
+        progress: Callable[[float, str], None],
+        *,
+        scratch: Path,
+        inputs: InputFolder,
     ) -> Generator[tuple[Work, Done | Failure], None, None]:
         """Run all of `work`, each once; give each one's end as it comes, in any order.
 
         `progress` is told how many points' worth has been done beyond those that have ended, and what is going on. When
-        the iterator is closed, nothing of it runs any more. Raises LanikaiError if nothing can be run at all.
+        the iterator is closed, nothing of it runs any more. Points that run on this machine write below `scratch`.
+        `inputs` holds the input files. Raises LanikaiError if nothing can be run at all, OtherCode where the code has
+        been edited.
         """
 
 
 class LocalExecutor:
-    """Runs points in processes of this machine, `workers` at a time, in folders below `scratch`."""
+    """Runs points in processes of this machine, `workers` at a time."""
 
-    def __init__(self, *, workers: int, scratch: Path) -> None:
+    def __init__(self, *, workers: int) -> None:
         self.workers = workers
-        self.scratch = scratch
 
     def run(
-        self, backend: Backend, work: Sequence[Work], progress: Callable[[float, str], None]
+        self,
+        backend: CheckedBackend,
+        work: Sequence[Work],
+        progress: Callable[[float, str], None],
+        *,
+        scratch: Path,
+        inputs: InputFolder,
     ) -> Generator[tuple[Work, Done | Failure], None, None]:
         """Run all of `work`, as `Executor.run`; models are built first, one after the other. Raises LanikaiError if one
         cannot be built."""
-        models = []
-        built: list[tuple[Any, Any]] = []
+        built: dict[int, Any] = {}
         for one in work:
-            model = next((model for system, model in built if system == one.system), None)
-            if model is None:
-                model = backend.build(one.system, "fast", lambda _, text: progress(0.0, text))
-                built.append((one.system, model))
-            models.append(model)
-        jobs = [
-            Job(
-                system=one.system,
-                entry=one.entry,
-                spec=one.spec,
-                seed=one.seed,
-                folder=self.scratch / one.key,
-                timeout_seconds=one.timeout_seconds,
-            )
-            for one in work
-        ]
-        for job in jobs:
-            job.folder.mkdir(parents=True, exist_ok=True)
+            if id(one.system) not in built:
+                built[id(one.system)] = backend.build(one.system, "fast", lambda _, text: progress(0.0, text))
+        models = [built[id(one.system)] for one in work]
+        jobs = [one.job(scratch / one.key, inputs) for one in work]
         under_way: dict[int, float] = {}
 
         def tell(index: int, fraction: float, text: str) -> None:
@@ -105,6 +120,9 @@ class LocalExecutor:
             for index, what in ended:
                 under_way.pop(index, None)
                 log = end_of_log(jobs[index].folder)
+                shutil.rmtree(jobs[index].folder, ignore_errors=True)
+                if isinstance(what, OtherCode):
+                    raise what
                 if isinstance(what, Exception):
                     yield work[index], Failure(why=one_line(what), log=f"{log}{what}\n")
                 else:

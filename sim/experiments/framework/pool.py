@@ -1,14 +1,17 @@
-"""Jobs in processes of their own, at most so many at a time; none is left behind.
+"""Jobs in worker processes, one at a time in each; none is left behind, whoever is killed.
 
-The results are in the order of the jobs, whatever order they ended in.
+A process takes one job after the other, so that a job costs no start of Python. The results are in the order of the
+jobs, whatever order they ended in.
 """
 
 from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import signal
 import sys
+import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
@@ -65,64 +68,101 @@ def ended_jobs(
 
     No process is left when the iterator is closed.
     """
-    context = multiprocessing.get_context("spawn")
     # Started by the first process otherwise, which would unblock the SIGINT that the jobs are to have blocked.
     resource_tracker.ensure_running()
     waiting = deque(range(len(jobs)))
-    running: dict[Connection, tuple[int, SpawnProcess]] = {}
+    idle: list[_Worker] = []
+    running: dict[Connection, tuple[int, _Worker]] = {}
     try:
         while waiting or running:
             while waiting and len(running) < workers:
+                worker = idle.pop() if idle else _Worker(backend)
+                if worker.process.exitcode is not None:  # it has died since its last job
+                    worker.end(0.0)
+                    continue
                 index = waiting.popleft()
-                ours, theirs = context.Pipe(duplex=False)
-                process = context.Process(
-                    target=_work, args=(backend, models[index], jobs[index], theirs), daemon=True
-                )
-                # Ctrl-C goes to the whole terminal group. Jobs inherit the mask: we alone act on it, and end
-                # them. Held back for this moment only, it is not lost here.
-                mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-                try:
-                    process.start()
-                    running[ours] = index, process
-                finally:
-                    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-                theirs.close()
+                running[worker.connection] = index, worker
+                # If it dies now, that is told by its end of the connection.
+                with contextlib.suppress(OSError):
+                    worker.connection.send((models[index], jobs[index]))
             for connection in wait(list(running)):
                 assert isinstance(connection, Connection)
-                index, process = running[connection]
+                index, worker = running[connection]
                 try:
                     kind, content = connection.recv()
-                except EOFError:
-                    process.join()
-                    kind, content = (
-                        "error",
-                        SimulationError(
-                            f"the process of point {index} ended with status {process.exitcode} and no result"
-                        ),
+                except (EOFError, OSError):
+                    worker.process.join()
+                    content = SimulationError(
+                        f"the process of point {index} ended with status {worker.process.exitcode} and no result"
                     )
+                    kind = "died"
                 if kind == "progress":
                     progress(index, *content)
                     continue
-                process.join()
                 del running[connection]
-                connection.close()
+                if kind == "died":
+                    worker.end(0.0)
+                else:
+                    idle.append(worker)
                 yield index, content
     finally:
-        for _, process in running.values():
-            process.terminate()
-        for connection, (_, process) in running.items():
-            process.join(END_SECONDS)
-            if process.is_alive():
-                process.kill()
-                process.join()
-            connection.close()
+        left = [*idle, *(worker for _, worker in running.values())]
+        for worker in left:
+            worker.process.terminate()
+        for worker in left:
+            worker.end(END_SECONDS)
+
+
+class _Worker:
+    """A process that takes jobs from its `connection`, and gives what becomes of them."""
+
+    def __init__(self, backend: Backend) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process: SpawnProcess = context.Process(target=_serve, args=(backend, theirs), daemon=True)
+        # Ctrl-C goes to the whole terminal group. Jobs inherit the mask: we alone act on it, and end them. Held back
+        # for this moment only, it is not lost here.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        theirs.close()
+
+    def end(self, seconds: float) -> None:
+        """Wait so long for its end, kill it then."""
+        self.process.join(seconds)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+        self.connection.close()
+
+
+def _serve(backend: Backend, connection: Connection) -> None:
+    """Run jobs until there are no more, in a process of their own."""
+    # As an exception, so that whoever started the simulator ends it on the way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    while True:
+        try:
+            model, job = connection.recv()
+        except EOFError:
+            return
+        _work(backend, model, job, connection)
+
+
+def _end_with_parent() -> None:
+    """End this process, and its simulator with it, when the one that started it has gone."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _work(backend: Backend, model: Any, job: Job, connection: Connection) -> None:
-    """Run the job in its process and send the outcome."""
-    # As an exception, so that whoever started the simulator ends it on the way out.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    """Run the job and send the outcome."""
     try:
+        job.folder.mkdir(parents=True, exist_ok=True)
         connection.send(
             ("done", backend.run(model, job, lambda f, text: connection.send(("progress", (f, text)))))
         )

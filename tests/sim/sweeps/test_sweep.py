@@ -12,6 +12,7 @@ from lanikai.sim.cli import backend as cli_backend
 from lanikai.sim.cli import program
 from lanikai.sim.errors import UserError
 from lanikai.sim.experiments.registry import find
+from lanikai.sim.sweeps.code import Code, code_here
 from lanikai.sim.sweeps.grid import cases, tasks
 from lanikai.sim.sweeps.store import SweepFolder
 from lanikai.sim.sweeps.sweep import run_sweep
@@ -189,27 +190,23 @@ def whole(tmp_path, name, backend, executor, progress=lambda done, text: None):
     """A sweep of 6 points by the library. Returns the tables."""
     experiment = find("share-senders")
     found = grid(f"message_bytes={SIZES},20480,24576", settings=["idt_over_T=[[2,3]]"])
-    folder = SweepFolder(tmp_path / name, {"experiment": experiment.name, "size": "quick"})
-    report = run_sweep(
-        experiment,
-        found,
-        tasks(experiment, "quick", found),
-        folder=folder,
-        executor=executor,
-        backend=backend,
-        timeout_seconds=60,
-        progress=progress,
-        failed=lambda label, why, again: None,
-    )
+    with SweepFolder(tmp_path / name, {"experiment": experiment.name, "size": "quick"}) as folder:
+        report = run_sweep(
+            experiment,
+            found,
+            tasks(experiment, "quick", found),
+            folder=folder,
+            executor=executor,
+            backend=backend,
+            timeout_seconds=60,
+            progress=progress,
+            failed=lambda label, why, again: None,
+        )
     assert report.exit_status == 0 and report.points == 6
     return {table: (tmp_path / name / table).read_bytes() for table in TABLES}
 
 
-def local(tmp_path, workers):
-    return LocalExecutor(workers=workers, scratch=tmp_path / f"scratch-{workers}")
-
-
-def test_goes_on_where_it_stopped(tmp_path, backend, monkeypatch):
+def test_goes_on_where_it_stopped(tmp_path, backend):
     """An interrupted sweep runs the missing points, and its table is that of one that was never interrupted."""
 
     class Stop(Exception):
@@ -219,19 +216,17 @@ def test_goes_on_where_it_stopped(tmp_path, backend, monkeypatch):
         if done >= 2:
             raise Stop
 
-    # As if nobody edited the code meanwhile.
-    monkeypatch.setattr("lanikai.sim.sweeps.store.sources_digest", lambda: "these")
     with pytest.raises(Stop):
-        whole(tmp_path, "a", backend(), local(tmp_path, 1), stop)
+        whole(tmp_path, "a", backend(), LocalExecutor(workers=1), stop)
     before = runs(tmp_path)
     assert 2 <= before.total() < 6
-    resumed = whole(tmp_path, "a", backend(), local(tmp_path, 1))
+    resumed = whole(tmp_path, "a", backend(), LocalExecutor(workers=1))
     assert runs(tmp_path).total() - before.total() == 6 - 2
-    assert resumed == whole(tmp_path, "b", backend(), local(tmp_path, 3))
+    assert resumed == whole(tmp_path, "b", backend(), LocalExecutor(workers=3))
     # A result that is not whole is no result.
     victim = next((tmp_path / "a" / "points").glob("*.json"))
     victim.write_text(victim.read_text()[:20])
-    assert whole(tmp_path, "a", backend(), local(tmp_path, 1)) == resumed
+    assert whole(tmp_path, "a", backend(), LocalExecutor(workers=1)) == resumed
 
 
 def test_folder_of_something_else(tmp_path, monkeypatch):
@@ -243,7 +238,8 @@ def test_folder_of_something_else(tmp_path, monkeypatch):
     begun.__exit__()
     with pytest.raises(UserError, match="holds a sweep with size 'quick', not 'full': name a new folder"):
         SweepFolder(tmp_path / "s", definition | {"size": "full"})
-    monkeypatch.setattr("lanikai.sim.sweeps.store.sources_digest", lambda: "other")
+    other = Code(digest="0" * 32, versions=code_here().versions)
+    monkeypatch.setattr("lanikai.sim.sweeps.store.code_here", lambda: other)
     with pytest.raises(UserError, match="was begun with other sources"):
         SweepFolder(tmp_path / "s", definition)
     (tmp_path / "mine").mkdir()
@@ -270,7 +266,7 @@ def test_dask_cluster_survives_a_worker(tmp_path, backend):
 
         spread = whole(tmp_path, "dask", backend(slow=0.3), executor, kill)
     assert killed.is_set()
-    assert spread == whole(tmp_path, "here", backend(), local(tmp_path, 2))
+    assert spread == whole(tmp_path, "here", backend(), LocalExecutor(workers=2))
 
 
 @pytest.mark.xdist_group("dask")

@@ -5,6 +5,7 @@ It is in a module of its own, so that processes of the pool and Dask's workers c
 
 from __future__ import annotations
 
+import os
 import time
 import uuid
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from support.sim.fake_backend import FakeBackend, FakeModel
 class SweepBackend:
     """A backend that misbehaves.
 
-    - `runs`: a folder that gets a file for each run of a point, named after its window.
+    - `runs`: a folder that gets a file for each run of a point, named after its window, with the process that ran it.
     - `flaky`, `broken`: windows whose first run, or every run, fails.
     - `crash`: windows that raise an error that nobody expects.
     - `slow`: seconds that each point takes.
@@ -39,7 +40,7 @@ class SweepBackend:
     def run(self, model: FakeModel, job: Job, progress: Progress) -> Measured:
         size = job.spec["flows"][0]["message_bytes"]
         seen = list(Path(self.runs).glob(f"{size}-*"))
-        (Path(self.runs) / f"{size}-{uuid.uuid4()}").touch()
+        (Path(self.runs) / f"{size}-{uuid.uuid4()}").write_text(str(os.getpid()))
         time.sleep(self.slow)
         if size in self.broken or (size in self.flaky and not seen):
             (job.folder / "point.log").write_text("its last words\n")

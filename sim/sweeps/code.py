@@ -1,0 +1,147 @@
+"""The code that a point's result follows from: its name, and whether a process still runs what it started with."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ..errors import SimulationError
+from ..experiments.framework.backend import Backend, Built, Job, Measured, Progress, Variant
+from ..experiments.framework.results import versions
+
+__all__ = ["CheckedBackend", "Code", "OtherCode", "check_code", "code_here"]
+
+_PACKAGE = Path(__file__).resolve().parents[2]
+_ROOTS = tuple(_PACKAGE / name for name in ("sim", "firmware", "hdl"))
+_MADE = (".pyc", ".pyo", ".so", ".swp", "~")
+"""Ends of names of files that come and go without the code's being another."""
+
+
+class OtherCode(SimulationError):
+    """A process has other code than the sweep: its results would not be the sweep's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Code:
+    """The code of a machine: a `digest` of every file of the package (RTL, firmware, simulation, data that comes
+    along), and the `versions` of what it is run with."""
+
+    digest: str
+    versions: Mapping[str, str]
+
+    def difference(self, other: Code) -> str:
+        """What `other` has in another version, in words; empty if the two are the same."""
+        for name, mine in self.versions.items():
+            if other.versions.get(name) != mine:
+                return f"{name} {other.versions.get(name)}, not {mine}"
+        return "" if self.digest == other.digest else f"sources {other.digest[:8]}, not {self.digest[:8]}"
+
+
+class _Files:
+    """Every file of the package with its time and size when it was read."""
+
+    def __init__(self) -> None:
+        self.folders, self.files = _listed()
+        self.digests = {path: _digest(path) for path in self.files}
+        self.stamp = self._stamp()
+
+    def digest(self) -> str:
+        """A name for all files by path and content."""
+        whole = hashlib.blake2b(digest_size=16)
+        for path, digest in sorted(self.digests.items()):
+            whole.update(f"{path.relative_to(_PACKAGE).as_posix()}\0{digest}\0".encode())
+        return whole.hexdigest()
+
+    def _stamp(self) -> list[tuple[int, int] | None]:
+        return [_time_and_size(path) for path in (*self.folders, *self.files)]
+
+    def changed(self) -> Path | None:
+        """A file whose content is not what it was, or that came or went. None if there is none.
+
+        It takes under a millisecond: files are read again only if a time or size differs.
+        """
+        stamp = self._stamp()
+        if stamp == self.stamp:
+            return None
+        _, files = _listed()
+        for path in sorted({*files, *self.files}):
+            if self.digests.get(path) != _digest(path):
+                return path
+        self.stamp = stamp
+        return None
+
+
+def _listed() -> tuple[list[Path], list[Path]]:
+    """Folders and files of the package."""
+    folders, files = [], []
+    for root in _ROOTS:
+        for folder, names, found in os.walk(root):
+            names[:] = [name for name in names if name != "__pycache__" and not name.startswith(".")]
+            folders.append(Path(folder))
+            files += [
+                Path(folder, name) for name in found if not name.startswith(".") and not name.endswith(_MADE)
+            ]
+    return folders, sorted(files)
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+    except OSError:
+        return ""  # it has gone
+
+
+def _time_and_size(path: Path) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+@cache
+def _files() -> _Files:
+    return _Files()
+
+
+@cache
+def code_here() -> Code:
+    """The code of this process, as it was when this was first called."""
+    return Code(digest=_files().digest(), versions=versions())
+
+
+def check_code(wanted: Code) -> None:
+    """Check that this process has `wanted`, and that its files have not been edited since. Raises OtherCode."""
+    if difference := wanted.difference(code_here()):
+        raise OtherCode(f"other code: {difference}")
+    if path := _files().changed():
+        raise OtherCode(f"other code: {path.relative_to(_PACKAGE)} has been edited since the sweep began")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedBackend:
+    """`backend` on the sweep's `code` and no other: each point is checked before it runs and when it has run.
+
+    A simulator reads its Python when it starts. So an edit that is made while a sweep runs would get into its later
+    points.
+    """
+
+    backend: Backend
+    code: Code
+
+    def build(self, system: Any, variant: Variant, progress: Progress) -> Built:
+        """As the backend does. Raises OtherCode."""
+        check_code(self.code)
+        return self.backend.build(system, variant, progress)
+
+    def run(self, model: Any, job: Job, progress: Progress) -> Measured:
+        """As the backend does. Raises OtherCode."""
+        check_code(self.code)
+        done = self.backend.run(model, job, progress)
+        check_code(self.code)
+        return done
