@@ -27,15 +27,21 @@ class Pace:
     `points`: how many there are; `clock`: seconds.
     """
 
-    def __init__(self, points: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._points, self._clock = points, clock
+    def __init__(self, points: int, clock: Callable[[], float] | None = None) -> None:
+        self._points, self._clock = points, clock or time.monotonic
         self._seen: deque[tuple[float, float]] = deque()
 
     def report(self, done: float) -> None:
         """So many points are done now. Those that were done at the first call are from before, and count for no
         rate."""
+        if self._seen and self._seen[-1][1] == done:
+            return
+        self._seen.append((self._clock(), done))
+        self._forget()
+
+    def _forget(self) -> None:
+        """Drop what is older than the time that the rate is taken over; the last two ends stay."""
         now = self._clock()
-        self._seen.append((now, done))
         while len(self._seen) > 2 and now - self._seen[1][0] > PACE_SECONDS:
             self._seen.popleft()
 
@@ -44,6 +50,7 @@ class Pace:
         """Points a second; None before there is one."""
         if len(self._seen) < 2:
             return None
+        self._forget()
         (first, before), (_, done) = self._seen[0], self._seen[-1]
         spent = self._clock() - first
         return (done - before) / spent if done > before and spent > 0 else None

@@ -34,8 +34,14 @@ class Code:
     digest: str
     versions: Mapping[str, str]
 
+    @property
+    def name(self) -> str:
+        """A short name for both."""
+        text = f"{self.digest} {sorted(self.versions.items())}"
+        return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
     def difference(self, other: Code) -> str:
-        """What `other` has in another version, in words; empty if the two are the same."""
+        """The first difference of `other`, in words; empty if the two are the same."""
         for name, mine in self.versions.items():
             if other.versions.get(name) != mine:
                 return f"{name} {other.versions.get(name)}, not {mine}"

@@ -7,7 +7,7 @@ import logging
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -17,6 +17,7 @@ from ..errors import MissingTool, SimulationError, UserError
 from ..paths import cache_dir
 from .code import CheckedBackend, Code, OtherCode, check_code, code_here
 from .inputs import InputFile, InputFolder
+from .slurm import INSTALL, SlurmJobs, slurm_jobs
 from .work import Done, Executor, Failure, Work, end_of_log, one_line
 
 __all__ = ["DaskExecutor", "connect"]
@@ -26,12 +27,11 @@ START_SECONDS = 30
 LOOK_SECONDS = 1.0
 """Seconds between two looks at the scheduler and its workers."""
 PATIENCE_SECONDS = 300.0
-"""Seconds without a worker after which a sweep ends. (A SLURM queue may take any time.)"""
+"""Seconds without a worker, and without a job in a queue, after which a sweep ends."""
 FILL_SECONDS = 30.0
-"""Seconds between two looks whether a SLURM job has to be replaced."""
+"""Seconds between two looks at the jobs of a queue."""
 AHEAD = 3
 """Points that a thread of a worker is given at a time: it is to have the next one when it has ended one."""
-INSTALL = "pip install 'lanikai[cluster]'"
 
 Say = Callable[[str], None]
 
@@ -105,8 +105,8 @@ class DaskExecutor:
     - A worker that has this machine's code is given a resource, and points ask for it. So no other is ever given one.
       `say` is told of a worker that is refused.
     - A worker that is lost costs only time: the scheduler gives its points to others.
-    - `fill` has lost workers replaced.
-    - `patience_seconds` without a worker end the sweep; None: never.
+    - `patience_seconds` without a worker end the sweep. With `jobs` of a queue, lost ones are replaced, and patience
+      begins when no job is left in the queue.
     """
 
     def __init__(
@@ -115,22 +115,26 @@ class DaskExecutor:
         *,
         name: str,
         say: Say = lambda text: None,
-        fill: Callable[[], None] = lambda: None,
-        patience_seconds: float | None = PATIENCE_SECONDS,
+        jobs: SlurmJobs | None = None,
+        patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
         self.client = client
-        self._name, self._say, self._fill, self._patience = name, say, fill, patience_seconds
+        self._name, self._say, self._jobs, self._patience = name, say, jobs, patience_seconds
         self._code = code_here()
-        self._resource = f"lanikai-{self._code.digest[:16]}"
+        self._resource = f"lanikai-{self._code.name}"
         self._known: dict[str, str] = {}
+        self._good: set[str] = set()
         self._threads = 0
         self._filled = self._seen = time.monotonic()
 
-    def look(self) -> None:
+    def look(self) -> bool:
         """Take on workers that are new, refuse those with other code; have lost ones replaced.
 
-        Raises SimulationError if the scheduler has gone, if there are workers and all are refused, or if there has been
-        none for too long.
+        Returns whether no worker is left of those that were there at the last look: then nobody has what they were
+        given. The scheduler gives it to others only as they join, before they are taken on.
+
+        Raises SimulationError if the scheduler has gone, if a queue takes no job, if there are workers and all are
+        refused, or if there has been none for too long.
         """
         now = time.monotonic()
         threads = self._asked(self.client.nthreads)
@@ -147,20 +151,26 @@ class DaskExecutor:
                 self._known[address] = why
                 if why:
                     self._say(f"worker {address} is refused: {why}")
-        good = [address for address in threads if self._known.get(address) == ""]
+        before, good = self._good, {address for address in threads if self._known.get(address) == ""}
+        self._good = good
         self._threads = sum(threads[address] for address in good)
-        if now - self._filled > FILL_SECONDS:
-            self._fill()
-            self._filled = now
+        if self._jobs is not None:
+            self._jobs.check()
+            if now - self._filled > FILL_SECONDS:
+                self._jobs.fill()
+                self._filled = now
+                if self._jobs.waits():
+                    self._seen = now
         if good:
             self._seen = now
         elif threads and all(self._known.get(address) for address in threads):
             raise SimulationError(f"--cluster {self._name!r}: no worker has this machine's code")
-        elif self._patience is not None and now - self._seen > self._patience:
+        elif now - self._seen > self._patience:
             raise SimulationError(
                 f"--cluster {self._name!r}: no worker for {self._patience:g} s; the same command with the same --out "
                 "goes on where this stopped"
             )
+        return not before & good
 
     def _asked(self, question: Callable[[], Any]) -> Any:
         """The scheduler's answer. Raises SimulationError if it has gone."""
@@ -169,7 +179,10 @@ class DaskExecutor:
                 return question()
         except (OSError, TimeoutError, RuntimeError):
             pass
-        raise SimulationError(
+        raise self._gone()
+
+    def _gone(self) -> SimulationError:
+        return SimulationError(
             f"--cluster {self._name!r}: the scheduler has gone; the same command with the same --out goes on where "
             "this stopped"
         )
@@ -191,16 +204,19 @@ class DaskExecutor:
         try:
             while waiting or running:
                 if time.monotonic() - looked >= LOOK_SECONDS:
-                    self.look()
+                    if self.look() and running:
+                        self.client.cancel(list(running), force=True)
+                        waiting.extendleft((one, ()) for one in running.values())
+                        running.clear()
                     looked = time.monotonic()
                     if not self._threads:
                         progress(0.0, "no worker yet")
-                while waiting and len(running) < max(1, self._threads) * AHEAD:
+                while waiting and len(running) < self._threads * AHEAD:
                     one, files = waiting.popleft()
                     future = self._submit(backend, one, {file.digest: inputs.content(file) for file in files})
                     running[future] = one
                     future.add_done_callback(ended.put)
-                for future, what in self._answers(ended):
+                for future, what in self._answers(ended, running):
                     one = running.pop(future)
                     if isinstance(what, Missing):
                         waiting.appendleft((one, what.files))
@@ -217,13 +233,17 @@ class DaskExecutor:
             run_work, backend, work, contents, pure=False, resources={self._resource: 1}
         )
 
-    def _answers(self, ended: SimpleQueue[Any]) -> Iterator[tuple[Any, Any]]:
-        """Every future that has ended, and its answer; after `LOOK_SECONDS` without one, none."""
+    def _answers(self, ended: SimpleQueue[Any], running: Collection[Any]) -> Iterator[tuple[Any, Any]]:
+        """Every future of `running` that has ended, and its answer; after `LOOK_SECONDS` without one, none.
+
+        Raises SimulationError if the scheduler has gone: nobody else forgets a point.
+        """
         futures = []
         with contextlib.suppress(Empty):
             futures.append(ended.get(timeout=LOOK_SECONDS))
             while True:
                 futures.append(ended.get_nowait())
+        futures = [future for future in futures if future in running]
         finished = [future for future in futures if future.status == "finished"]
         answers = dict(zip(finished, self._asked(lambda: self.client.gather(finished)), strict=True))
         for future in futures:
@@ -232,11 +252,7 @@ class DaskExecutor:
             elif future.status == "error":
                 yield future, Failure(why=one_line(future.exception()))
             else:
-                # Cancelled or lost: only a scheduler that has gone forgets a point.
-                self._asked(lambda: self._forgotten())
-
-    def _forgotten(self) -> None:
-        raise RuntimeError
+                raise self._gone()
 
 
 @contextlib.contextmanager
@@ -264,16 +280,15 @@ def connect(address: str, say: Say = lambda text: None) -> Iterator[Executor]:
     for name in ("distributed", "distributed.nanny", "distributed.scheduler", "distributed.core"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     with contextlib.ExitStack() as stack:
-        fill: Callable[[], None] = lambda: None  # noqa: E731
+        jobs: SlurmJobs | None = None
         if kind == "local":
             cluster: Any = distributed.LocalCluster(  # type: ignore[no-untyped-call]
                 n_workers=int(rest), threads_per_worker=1, dashboard_address=None
             )
             stack.enter_context(cluster)
         elif kind == "slurm":
-            jobs = int(rest)
-            cluster = stack.enter_context(_slurm(jobs))
-            fill = lambda: cluster.scale(jobs=jobs)  # noqa: E731
+            jobs = stack.enter_context(slurm_jobs(int(rest)))
+            cluster = jobs.cluster
         else:
             cluster = address
         try:
@@ -282,27 +297,6 @@ def connect(address: str, say: Say = lambda text: None) -> Iterator[Executor]:
             what = str(error).partition("\n")[0] or type(error).__name__
             raise UserError(f"--cluster {address!r}: no Dask scheduler answers there: {what}") from None
         stack.callback(client.close, timeout=2)
-        executor = DaskExecutor(
-            client,
-            name=address,
-            say=say,
-            fill=fill,
-            patience_seconds=None if kind == "slurm" else PATIENCE_SECONDS,
-        )
+        executor = DaskExecutor(client, name=address, say=say, jobs=jobs)
         executor.look()
         yield executor
-
-
-def _slurm(jobs: int) -> Any:
-    """A cluster of SLURM jobs. Raises MissingTool, UserError if dask-jobqueue is not set up."""
-    try:
-        from dask_jobqueue import SLURMCluster
-    except ImportError:
-        raise MissingTool("the Python package dask-jobqueue", INSTALL) from None
-    try:
-        cluster = SLURMCluster()
-        cluster.scale(jobs=jobs)
-    except (TypeError, ValueError) as error:
-        what = " ".join(str(error).split())
-        raise UserError(f"--cluster 'slurm:{jobs}': jobqueue.slurm in jobqueue.yaml: {what}") from None
-    return cluster

@@ -96,7 +96,7 @@ def _replaced(value: Any, texts: Mapping[str, str]) -> Any:
 
 
 class InputFolder:
-    """Copies of input files below `root`, a folder each, named by content: `root/DIGEST/NAME`."""
+    """Copies of input files below `root`, a folder each, named by the digest of their content."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -30,7 +30,7 @@ class SweepFolder:
 
     - `sweep.json`: the definition.
     - `points/KEY.json`, `points/KEY.log`: a point that has ended well.
-    - `inputs/DIGEST/NAME`: input files as the points have them.
+    - `inputs`: a folder for each input file as the points have it.
     - `running/`: files of the points that run, on this machine.
     - `table.csv`, `table.parquet`, `claims.csv`, `failures.csv`.
 

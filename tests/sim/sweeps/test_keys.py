@@ -224,7 +224,7 @@ def copied_package(folder, edit):
 
 @pytest.mark.xdist_group("dask")
 def test_workers_with_other_code_are_refused(tmp_path):
-    """Of two workers of a running cluster one has an edited copy: it is named in a line and given no point, the one
+    """Two workers of a running cluster, one with an edited copy: that one is named in a line and given no point, the one
     with a true copy all. Alone, it ends the sweep. One that comes later is refused, too."""
     from distributed import LocalCluster
     from lanikai.sim.errors import SimulationError

@@ -289,19 +289,3 @@ def test_no_scheduler(sweep, monkeypatch, tmp_path):
         "share-senders", "--grid", "message_bytes=1", "--out", str(out), "--cluster", "tcp://127.0.0.1:9"
     )
     assert status == 2 and "no Dask scheduler answers there" in printed.err and not out.exists()
-
-
-def test_slurm_job(monkeypatch):
-    """The script that dask-jobqueue would submit asks SLURM for a Dask worker, set up by the user's own
-    configuration."""
-    import dask
-    from lanikai.sim.sweeps import dask_cluster
-
-    submitted = []
-    monkeypatch.setattr("dask_jobqueue.SLURMCluster.scale", lambda self, jobs: submitted.append(jobs))
-    here = dask.config.set({"jobqueue.slurm.cores": 4, "jobqueue.slurm.memory": "8GB"})
-    with here, dask_cluster._slurm(3) as cluster:
-        script = cluster.job_script()
-    assert submitted[0] == 3 and "#SBATCH" in script and "distributed.cli.dask_worker" in script
-    with dask.config.set({"jobqueue.slurm.cores": None}), pytest.raises(UserError, match=r"jobqueue\.yaml"):
-        dask_cluster._slurm(1)
