@@ -224,8 +224,8 @@ def copied_package(folder, edit):
 
 @pytest.mark.xdist_group("dask")
 def test_workers_with_other_code_are_refused(tmp_path):
-    """Two workers of a running cluster, one with an edited copy: that one is named in a line and given no point, the one
-    with a true copy all. Alone, it ends the sweep. One that comes later is refused, too."""
+    """Two workers of a running cluster, one with an edited copy: that one is named in a line and given no point, the
+    other one all. Alone, it ends the sweep. One that comes later is refused, too."""
     from distributed import LocalCluster
     from lanikai.sim.errors import SimulationError
     from lanikai.sim.sweeps.dask_cluster import connect
