@@ -6,13 +6,18 @@ import json
 import os
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import UserError
 from ..paths import CACHE_VARIABLE
 from .screen import screen
+
+if TYPE_CHECKING:
+    from ..speed.cases import BenchCase
 
 __all__ = ["bench"]
 
@@ -30,6 +35,14 @@ def bench(
         str | None,
         typer.Option("--json", metavar="FILE", help="Write the report there; `-`: standard output."),
     ] = None,
+    full: Annotated[bool, typer.Option("--full", help="The cases that take minutes, too.")] = False,
+    beside: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PEER[=PROGRAM]",
+            help="Run another simulator in turns with ours: booksim2, found on PATH or named.",
+        ),
+    ] = None,
     compare: Annotated[
         str | None, typer.Option(metavar="FILE", help="Hold the speeds against those of an earlier report.")
     ] = None,
@@ -37,23 +50,33 @@ def bench(
     """Measure how fast simulations are here: medians of several runs, one case at a time.
 
     `model alone` is the same model in the same state, run by a loop in C++ without Python; `ratio` is of
-    neighbouring stretches. With hosts in Python, a second table says where their time goes.
+    neighbouring stretches. With hosts in Python, a second table says where their time goes. With --beside, there is
+    one turn of both for each of --runs seeds, and a table of both.
     """
     from ..build.cache import Cache
     from ..experiments.framework.results import check_file
-    from ..run import run
+    from ..speed.beside import Beside, beside_table
     from ..speed.cases import find_cases
+    from ..speed.peers import find_peer
     from ..speed.report import BenchReport, earlier, result
     from . import doctor
 
-    cases = find_cases(names or [])
+    if names and full:
+        raise UserError("--case and --full: give one of them (a large case is run when it is named)")
+    cases = find_cases(names or [], full=full)
+    pair: Beside | None = None
+    if beside is not None:
+        peer, program = find_peer(beside)
+        if not names:
+            cases = [case for case in cases if not peer.refuses(case)]
+        pair = Beside(peer, program, cases)
     before = None if compare is None else earlier(Path(compare))
     if json_file not in (None, "-"):
         check_file(Path(json_file), "--json")
     Cache().check()
     doctor.require(doctor.RUN)
     console = screen(stderr=json_file == "-")
-    results = []
+    results, sides = [], []
     with tempfile.TemporaryDirectory(prefix="lanikai-bench-") as scratch:
         if build:
             os.environ[CACHE_VARIABLE] = f"{scratch}/cache"
@@ -64,14 +87,24 @@ def bench(
             model = system.build()
             if not model.cached:
                 seconds[case.model] = model.seconds
-            entry, spec = system.job(*case.job(runs))
-            done = run(model, entry, spec, out_dir=Path(scratch) / case.name, seed=1)
-            results.append(result(case, done.value, seconds.get(case.model)))
-    report = BenchReport(results=results, before=before)
+            go = partial(_run, case, system, model, Path(scratch) / case.name)
+            if pair is None:
+                measured = go(runs, 1)
+            else:
+                side, mine = pair.compare(case, range(1, runs + 1), partial(go, 1))
+                sides.append(side)
+                measured = mine[0] | {"samples": [one["samples"][0] for one in mine]}
+            results.append(result(case, measured, seconds.get(case.model)))
+    report = BenchReport(results=results, before=before, beside=None if pair is None else pair.as_json(sides))
     console.print(report.table())
     if profiles := report.profiles():
         console.print()
         console.print(profiles)
+    if pair is not None:
+        console.print()
+        console.print(beside_table(pair.peer.name, sides))
+        for sentence in pair.peer.differences:
+            console.print(sentence, highlight=False, markup=False)
     if before:
         console.print(f"before: {_machine(before)}", highlight=False)
     console.print(f"here: {_machine(report.as_json())}", highlight=False)
@@ -80,6 +113,15 @@ def bench(
         sys.stdout.write(text)
     elif json_file:
         Path(json_file).write_text(text)
+
+
+def _run(case: BenchCase, system: Any, model: Any, folder: Path, runs: int, seed: int) -> dict[str, Any]:
+    """What so many stretches of a case measured."""
+    from ..run import run
+
+    entry, spec = system.job(*case.job(runs))
+    measured: dict[str, Any] = run(model, entry, spec, out_dir=folder, seed=seed).value
+    return measured
 
 
 def _machine(report: Any) -> str:

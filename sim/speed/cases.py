@@ -10,12 +10,18 @@ from lanikai.hdl.traffic.setup import ClassSetup
 
 from ..errors import UserError
 
-__all__ = ["CASES", "BenchCase", "find_cases"]
+__all__ = ["BUFFER_FLITS", "CASES", "PACKET_FLITS", "VLS", "BenchCase", "find_cases"]
 
 LOADS = (0.1, 0.3, 0.5, 0.7)
 PACKET_FLITS = 40
 VLS = 15
 """VLs that packets are spread over; VL 15 is management's."""
+BUFFER_FLITS = 10
+"""Flits of a VL's buffer, at inputs and outputs."""
+CLUSTER = "gm-cluster"
+"""Name of the case of the GM cluster; with a number, of one of so many nodes."""
+CLUSTERS = (16,)
+"""Nodes of larger clusters."""
 HOSTS = "hosts-"
 """Beginning of a case's name before a network's: every message by a host in Python."""
 WARMUP_CYCLES = 5000
@@ -29,11 +35,13 @@ class BenchCase:
       in Python posts, and another receives.
     - `load`: flits a node and cycle; None for a cluster at full rate.
     - `cycles`: length of a stretch.
+    - `large`: it takes minutes, and is run when it is named or with all.
     """
 
     model: str
     load: float | None
     cycles: int
+    large: bool = False
 
     @property
     def hosts(self) -> bool:
@@ -50,7 +58,10 @@ class BenchCase:
         if self.load is None:
             from ..experiments.measure.gm_hosts import gm_cluster
 
-            return gm_cluster().replace(skip_quiet=False)
+            config = gm_cluster()
+            if nodes := self.model.removeprefix(CLUSTER):
+                config = config.replace(nodes=int(nodes))
+            return config.replace(skip_quiet=False)
         from ..experiments.measure.named_networks import named_network
         from ..systems.message_config import MessageNetworkConfig
         from ..systems.traffic_config import TrafficNetworkConfig
@@ -58,7 +69,7 @@ class BenchCase:
         base = preset(RouterConfig, "lanai4")
         # Nodes that make traffic are reset with their routers.
         link = base.link.replace(flit_bits=128, vls=16, rate_num=1, rate_den=1, restart=False)
-        router = base.replace(link=link, input_buffer_flits=10, output_buffer_flits=10)
+        router = base.replace(link=link, input_buffer_flits=BUFFER_FLITS, output_buffer_flits=BUFFER_FLITS)
         network = named_network(self.model.removeprefix(HOSTS), router)
         if self.hosts:
             return MessageNetworkConfig(network=network, ring_slots=1024)
@@ -88,13 +99,16 @@ CASES: tuple[BenchCase, ...] = (
     *_network("mesh8x8", 5_000),
     *_network("router8", 40_000),
     *_network("hosts-mesh4x4", 20_000),
-    BenchCase(model="gm-cluster", load=None, cycles=100_000),
+    BenchCase(model=CLUSTER, load=None, cycles=100_000),
+    BenchCase(model="mesh16x16", load=0.1, cycles=2_000),
+    *(BenchCase(model=f"{CLUSTER}{nodes}", load=None, cycles=20_000, large=nodes > 16) for nodes in CLUSTERS),
 )
-"""All cases; a stretch lasts about half a second."""
+"""All cases; a stretch lasts about half a second, of a large one some seconds."""
 
 
-def find_cases(names: list[str]) -> list[BenchCase]:
-    """The cases that `names` name, each a case or a model; all for no names. Raises UserError."""
+def find_cases(names: list[str], *, full: bool = False) -> list[BenchCase]:
+    """The cases that `names` name, each a case or a model. For no names, those that are not large; all with `full`.
+    Raises UserError."""
     found = []
     for name in names:
         mine = [case for case in CASES if name in (case.name, case.model)]
@@ -102,4 +116,4 @@ def find_cases(names: list[str]) -> list[BenchCase]:
             valid = ", ".join([*dict.fromkeys(case.model for case in CASES), CASES[0].name])
             raise UserError(f"--case {name!r}: one of {valid} (a model, or a model at a load)")
         found += [case for case in mine if case not in found]
-    return found or list(CASES)
+    return found or [case for case in CASES if full or not case.large]

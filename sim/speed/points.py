@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from lanikai.hdl.traffic.ports import MEASUREMENT, MEASUREMENT_NODE
+from lanikai.hdl.traffic.ports import MEASUREMENT, MEASUREMENT_NODE, statistics_address
 from lanikai.hdl.traffic.setup import ClassSetup
 
 from ..errors import SimulationError
@@ -66,6 +66,7 @@ async def network_rate(network: TrafficNetwork, spec: Any) -> dict[str, Any]:
         ((MEASUREMENT_NODE, MEASUREMENT[name].offset), word) for name, word in settings.items()
     )
     await network.clock.sleep(network.config.traffic.clear_cycles + spec["warmup_cycles"])
+    began = network.clock.cycle
     dropped = native_api.signal("dropped")
     seen = [0]
 
@@ -78,7 +79,26 @@ async def network_rate(network: TrafficNetwork, spec: Any) -> dict[str, Any]:
     for node in range(network.config.traffic.nodes):
         network.clock.spawn(host(node), f"host {node}")
     measured = await _samples(network.clock, spec, network.progress)
-    return measured | {"wakeups": seen[0]}
+    # Stretches of the model alone pass no simulated time.
+    began -= spec["runs"] * spec["cycles"]
+    return measured | {"wakeups": seen[0], "traffic": await _arrived(network, began)}
+
+
+async def _arrived(network: TrafficNetwork, began: int) -> dict[str, float]:
+    """What the sinks have counted since the cycle `began`: flits accepted a node and cycle, and the mean latency of the
+    packets that have arrived whole, from birth to tail."""
+    names = ("ACCEPTED_FLITS", "LATENCY_PACKETS", "LATENCY_SUM", "LATENCY_SUM_HIGH")
+    nodes = range(network.config.traffic.nodes)
+    now = network.clock.cycle
+    words = await network.read([(node, statistics_address(0, name)) for node in nodes for name in names])
+    # A word a cycle: a node's words are of neighbouring cycles, later ones of later nodes.
+    rows = [words[place : place + len(names)] for place in range(0, len(words), len(names))]
+    rates = [row[0] / (now + len(names) * node - began) for node, row in enumerate(rows)]
+    packets = sum(row[1] for row in rows)
+    return {
+        "accepted": sum(rates) / len(rates),
+        "latency_cycles": sum(row[2] + (row[3] << 32) for row in rows) / max(1, packets),
+    }
 
 
 async def cluster_rate(cluster: Cluster, spec: Any) -> dict[str, Any]:

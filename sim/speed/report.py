@@ -47,6 +47,8 @@ class BenchResult:
     - `samples`: of each run the two speeds.
     - `profile`: of hosts in Python (else None), the medians of microseconds a cycle by what took them.
     - `hosts`: of hosts in Python (else None), what else was counted.
+    - `traffic`: of a network (else None), `accepted`, flits a node and cycle, and `latency_cycles`, the mean of the
+      packets that arrived.
     """
 
     case: str
@@ -61,6 +63,7 @@ class BenchResult:
     samples: Sequence[Sequence[float]]
     profile: Mapping[str, float] | None = None
     hosts: Mapping[str, float] | None = None
+    traffic: Mapping[str, float] | None = None
 
 
 def result(case: BenchCase, measured: Mapping[str, Any], build_seconds: float | None) -> BenchResult:
@@ -85,6 +88,7 @@ def result(case: BenchCase, measured: Mapping[str, Any], build_seconds: float | 
         samples=samples,
         profile=_profile(case, measured["profile"]) if "profile" in measured else None,
         hosts={name: measured[name] for name in HOST_COUNTS} if "profile" in measured else None,
+        traffic=measured.get("traffic"),
     )
 
 
@@ -108,10 +112,12 @@ def machine() -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchReport:
-    """All results, and those of an earlier report (`before`, as `earlier` gives it)."""
+    """All results; those of an earlier report (`before`, as `earlier` gives it); those with a peer (`beside`, as
+    `Beside.as_json` gives them)."""
 
     results: Sequence[BenchResult]
     before: Mapping[str, Any] | None = None
+    beside: Mapping[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The object that `--json` prints and `--compare` reads."""
@@ -121,6 +127,8 @@ class BenchReport:
             "versions": versions(),
             "rows": [asdict(one) for one in self.results],
         }
+        if self.beside:
+            found["beside"] = dict(self.beside)
         if self.before:
             found["compared"] = {
                 "machine": self.before["machine"],
