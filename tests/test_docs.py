@@ -105,6 +105,7 @@ def check(arguments: list[str], monkeypatch) -> None:
     elif arguments[0] == "bench":
         monkeypatch.setattr("lanikai.sim.speed.report.earlier", lambda path: {})
         monkeypatch.setattr("lanikai.sim.speed.cases.BenchCase.system", stop)
+        monkeypatch.setattr("lanikai.sim.speed.beside.find_program", lambda peer, named: Path(peer.name))
         monkeypatch.setattr("lanikai.sim.experiments.framework.results.check_file", lambda path, what: None)
         with pytest.raises(Reached):
             program.app(arguments, prog_name="lanikai", standalone_mode=False)

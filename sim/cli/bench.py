@@ -116,7 +116,7 @@ def bench(
 
 
 def _run(case: BenchCase, system: Any, model: Any, folder: Path, runs: int, seed: int) -> dict[str, Any]:
-    """What so many stretches of a case measured."""
+    """Run so many stretches of a case; gives what they measured."""
     from ..run import run
 
     entry, spec = system.job(*case.job(runs))

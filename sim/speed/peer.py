@@ -38,7 +38,7 @@ class Stretch:
 
 @dataclass(frozen=True, kw_only=True)
 class PeerRun:
-    """What a peer's run was.
+    """A run of a peer.
 
     - `cycles`: all cycles that it simulated.
     - `latency_cycles`: the mean latency of a packet, from its birth to its last flit.
