@@ -85,8 +85,10 @@ async def network_rate(network: TrafficNetwork, spec: Any) -> dict[str, Any]:
 
 
 async def _arrived(network: TrafficNetwork, began: int) -> dict[str, float]:
-    """Read what the sinks have counted since the cycle `began`: flits accepted a node and cycle, and the mean latency of
-    the packets that have arrived whole, from birth to tail."""
+    """Read what the sinks have counted since the cycle `began`.
+
+    It is the flits accepted a node and cycle, and the mean latency of packets that arrived whole, from birth to tail.
+    """
     names = ("ACCEPTED_FLITS", "LATENCY_PACKETS", "LATENCY_SUM", "LATENCY_SUM_HIGH")
     nodes = range(network.config.traffic.nodes)
     now = network.clock.cycle
