@@ -20,7 +20,7 @@ from .router.routing import Place, routing_class
 if TYPE_CHECKING:
     from .router.router import Router
 
-__all__ = ["Network", "Place", "chain", "mesh", "single_router", "torus", "tree"]
+__all__ = ["MAX_NODES", "Network", "Place", "chain", "mesh", "single_router", "torus", "tree"]
 
 MAX_NODES = 1 << HEADER_LAYOUT["destination"].width
 """Nodes that the header can name."""

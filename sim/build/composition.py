@@ -21,6 +21,7 @@ from amaranth import Shape
 from amaranth.lib import wiring
 from lanikai.hdl.emit import to_verilog
 
+from .card_clock import CardClock
 from .instances import width
 
 __all__ = ["Block", "Composition", "Instance", "Link", "Output"]
@@ -76,6 +77,9 @@ class Block:
       `waiting` is set.
     - `addressed`: the top module's `addressed` names its instances, by their numbers.
     - `public`: variables that Python reads.
+    - `inner_public`: (module, variable) of those in modules of `files`.
+    - `python`: ports that Python reads and writes (`native_api.signal`, by the instance's path).
+    - `clock`: the block's own clock, if it has one.
     - `glue`: lines of Verilog with declarations around the block in its instance, with `clk` and all ports in reach.
       They are for pins that no other instance and not the top module sees.
     - `inner`: the block's pins, and their connections to `glue`.
@@ -95,6 +99,9 @@ class Block:
     due: int = 0
     addressed: bool = False
     public: tuple[str, ...] = ()
+    inner_public: tuple[tuple[str, str], ...] = ()
+    python: tuple[str, ...] = ()
+    clock: CardClock | None = None
     glue: tuple[str, ...] = ()
     inner: Mapping[str, str] = field(default_factory=dict)
     ports: tuple[str, ...] = ()
@@ -119,7 +126,8 @@ class Block:
     def control_file(self) -> str:
         """The Verilator configuration."""
         lines = ["`verilator_config"]
-        lines += [f'public_flat_rd -module "{self.name}" -var "{name}"' for name in self.public]
+        public = [*((self.name, name) for name in self.public), *self.inner_public]
+        lines += [f'public_flat_rd -module "{module}" -var "{name}"' for module, name in public]
         return "\n".join(lines) + "\n"
 
     def _wrapper(self) -> Iterator[str]:
@@ -165,12 +173,14 @@ class Instance:
     - `path`: instance names joined by dots, the top module's first.
     - `fixed`: the values of the block's `fixed` inputs.
     - `number`: its number among the bits of the top module's inputs.
+    - `scopes`: other paths by which Python knows scopes within it, and their names within the block.
     """
 
     block: str
     path: str
     fixed: tuple[int, ...] = ()
     number: int = 0
+    scopes: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -204,6 +214,8 @@ class Composition:
             yield f'#include "{block.prefix}.h"'
             yield f'#include "{block.prefix}___024root.h"'
         yield '#include "blocks.h"'
+        if any(block.clock for block in self.blocks):
+            yield '#include "timekeeper.h"'
         first = self.blocks[0]
         end = f"{first.prefix}::{_port(first.transmit[0])}_payload"
         yield f"constexpr size_t kFlitBytes = sizeof({end});"
@@ -226,6 +238,8 @@ class Composition:
             yield f"      case {number}: add_{block.name}(system, top, context, inputs, row); break;"
         yield "    }"
         yield "  }"
+        if any(one.scopes for one in self.instances):
+            yield "  for (const Scope& scope : kScopes) system.name_scope(scope.instance, scope.path, scope.inner);"
         yield "  for (const auto& link : kLinks) system.link(link[0], link[1], link[2], link[3]);"
         addressed = "&top->addressed" if any(block.addressed for block in self.blocks) else "nullptr"
         yield f"  system.start(&top->attention, &top->now, {addressed});"
@@ -245,6 +259,18 @@ class Composition:
             fixed = ", ".join(f"{value}u" for value in one.fixed)
             yield f'  {{{numbers[one.block]}, "{one.path}", {one.number}, {{{fixed}}}}},'
         yield "};"
+        if any(one.scopes for one in self.instances):
+            yield "struct Scope {"
+            yield "  uint32_t instance;"
+            yield "  const char *path, *inner;"
+            yield "};"
+            yield "inline const Scope kScopes[] = {"
+            yield from (
+                f'  {{{number}, "{path}", "{inner}"}},'
+                for number, one in enumerate(self.instances)
+                for path, inner in one.scopes
+            )
+            yield "};"
         yield "inline const uint32_t kLinks[][4] = {"
         for link in self.links:
             yield f"  {{{link.source}, {link.transmit}, {link.target}, {link.receive}}},"
@@ -283,6 +309,27 @@ class Composition:
         if block.due:
             yield "  instance.waiting = &m->waiting;"
             yield from (f"  instance.due.push_back(&m->due_{i});" for i in range(block.due))
+        bits = self._port_bits(block)
+        yield from (
+            f'  instance.ports.push_back({{"{pin}", &m->{pin}, {bits[pin]}, sizeof(m->{pin})}});'
+            for pin in block.python
+        )
+        if clock := block.clock:
+            rates = (
+                f"{{{clock.num}u, {clock.den}u, {clock.bits}, {clock.reach_ticks}u, {clock.round_cycles}u, "
+                f"{clock.horizon_cycles}u}}"
+            )
+            keeper = f"blocks::Clocked<{block.prefix}>"
+            yield f"  instance.keeper = std::make_shared<{keeper}>(m, blocks::ClockRates{rates});"
         yield "  m->eval();"
+        yield "  blocks::release_zero_pages(instance.state, instance.state_bytes);"
         yield "  system.add(std::move(instance));"
         yield "}"
+
+    @staticmethod
+    def _port_bits(block: Block) -> dict[str, int]:
+        """The widths of a block's ports by their names."""
+        return {
+            _port("__".join(str(step) for step in path)): Shape.cast(member.shape).width
+            for path, member, _value in block.component.signature.flatten(block.component)
+        }

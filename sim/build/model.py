@@ -49,7 +49,7 @@ ENUMS_FILE = "enums.json"
 """File of a model that holds the design's `enums`."""
 _SIM = Path(__file__).parents[1]
 _NATIVE = _SIM / "native"
-_BLOCKS = ("blocks.h", "crew.h", "cut.h", "instance.h", "part.h")
+_BLOCKS = ("blocks.h", "crew.h", "cut.h", "instance.h", "own.h", "part.h", "timekeeper.h")
 """Headers of the native part that a composition needs."""
 _SOURCES = frozenset({".py", ".rdl", ".toml", ".cpp", ".h"})
 WRITERS: tuple[Path, ...] = (

@@ -129,13 +129,14 @@ class Signal:
     """A public variable of the design, `bits` wide, at `address`. Read before the edge, write after it
     (`sim/inside/clock.py`)."""
 
-    def __init__(self, address: int, bits: int, size: int) -> None:
-        self.address, self.bits = address, bits
+    def __init__(self, address: int, bits: int, size: int, owner: int = 0) -> None:
+        self.address, self.bits, self.owner = address, bits, owner
         self._mask = (1 << bits) - 1
         self._size = size
         self._narrow: Any = _TYPES[size].from_address(address) if bits <= 64 else None
         self._wide = (ctypes.c_uint8 * size).from_address(address)
-        self._poke = _function("lanikai_poke", None)
+        self._prepare = _function("lanikai_prepare", None, ctypes.c_uint32) if owner else None
+        self._poke = _function("lanikai_poke", None, ctypes.c_uint32)
 
     def get(self) -> int:
         """The value, unsigned."""
@@ -144,32 +145,38 @@ class Signal:
         return int.from_bytes(self._wide, "little")
 
     def set(self, value: int) -> None:
-        """Write an input of the top module. Raises ValueError if the value does not fit."""
+        """Write an input of the top module, or of an instance outside of it. Raises ValueError if the value does not
+        fit."""
         if not 0 <= value <= self._mask:
             raise ValueError(f"value {value:#x} does not fit {self.bits} bits")
+        if self._prepare is not None:
+            self._prepare(self.owner)
         if self._narrow is not None:
             self._narrow.value = value
         else:
             ctypes.memmove(self._wide, value.to_bytes(self._size, "little"), self._size)
-        self._poke()
+        self._poke(self.owner)
 
 
 def signal(name: str, scope: str = "TOP") -> Signal:
-    """The variable `name` of an instance (`scope`: "TOP" for the top module's ports, else instance names
-    joined by dots, the top module's name first). Raises KeyError if the design does not list it as public."""
+    """The variable `name` of an instance.
+
+    `scope`: "TOP" for the top module's ports, else instance names joined by dots, the top module's name first. The
+    instances of a composed design are scopes, too. What they show is that of the present cycle, until time goes on.
+    Raises KeyError if the design does not list the variable as public.
+    """
     find = _function(
         "lanikai_signal",
         ctypes.c_void_p,
         ctypes.c_char_p,
         ctypes.c_char_p,
-        ctypes.POINTER(ctypes.c_uint32),
-        ctypes.POINTER(ctypes.c_uint32),
+        *[ctypes.POINTER(ctypes.c_uint32)] * 3,
     )
-    bits, size = ctypes.c_uint32(), ctypes.c_uint32()
-    address = find(scope.encode(), name.encode(), ctypes.byref(bits), ctypes.byref(size))
+    bits, size, owner = ctypes.c_uint32(), ctypes.c_uint32(), ctypes.c_uint32()
+    address = find(scope.encode(), name.encode(), ctypes.byref(bits), ctypes.byref(size), ctypes.byref(owner))
     if not address:
         raise KeyError(f"no public signal {scope}.{name}")
-    return Signal(address, bits.value, size.value)
+    return Signal(address, bits.value, size.value, owner.value)
 
 
 def attach_wakes(bit: Signal, entries: np.ndarray, armed: np.ndarray, told: np.ndarray) -> None:
@@ -190,7 +197,8 @@ def watch(one: Signal, number: int) -> None:
     wider signal."""
     if one.bits != 1:
         raise ValueError(f"a signal of {one.bits} bits: only one-bit registers are watched")
-    _function("lanikai_watch", None, ctypes.c_void_p, ctypes.c_uint32)(one.address, number)
+    look = _function("lanikai_watch", None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)
+    look(one.address, one.owner, number)
 
 
 def attach_memory(node: int, memory: np.ndarray, watched: np.ndarray, log: np.ndarray) -> None:

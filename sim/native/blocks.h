@@ -4,8 +4,9 @@
 //
 // What it rests on (sim/build/composition.py): outputs of an instance depend on its registers, not on its inputs of the same
 // cycle, but for those that go to the top module; and an instance that has been quiet for its settling time changes
-// none of its registers until a flit, a credit, the top module's `attention` or its due time comes. `check` compares
-// all its registers over cycles that would have been left out.
+// none of its registers until a flit, a credit, the top module's `attention`, its due time or Python comes. `check`
+// compares all its registers over cycles that would have been left out. An instance with a clock of its own rests too
+// (`own.h`). When all instances rest, time can pass over the cycles (`room`, `jump`).
 //
 // Blocks have `edge clk` where their Verilog said `posedge clk`, so that a cycle is one evaluation.
 //
@@ -55,6 +56,11 @@ public:
         inputs_.push_back({to, bytes, kind, std::vector<uint64_t>((bytes + 7) / 8)});
         return static_cast<uint32_t>(inputs_.size() - 1);
     }
+    // Another path by which Python knows the scope `inner` of an instance.
+    void name_scope(uint32_t i, const std::string& path, const std::string& inner) {
+        numbers_.emplace(path, i);
+        scopes_.emplace(path, inner);
+    }
     void link(uint32_t from, uint32_t transmit, uint32_t to, uint32_t receive) {
         links_.push_back({from, transmit, to, receive});
     }
@@ -74,11 +80,11 @@ public:
     // its edge between `begin` and `end`.
     void begin() {
         for (const Copied& one : copied_) std::memcpy(copies_.data() + one.at, one.from, one.bytes);
-        const uint32_t now = *now_;
-        cycle_.now += static_cast<uint32_t>(now - static_cast<uint32_t>(cycle_.now));
+        cycle_.now = present();
         cycle_.parity ^= 1;
         cycle_.all = *attention_;
         cycle_.checked = checked_;
+        cycle_.clocked_rest = clocked_rest_;
         cycle_.outputs = copies_.data();
         if (addressed_ && *addressed_ && *addressed_ <= addresses_.size()) {
             const Place& place = addresses_[*addressed_ - 1];
@@ -105,6 +111,51 @@ public:
             part.calls.clear();
         }
         make_calls(calls_);
+    }
+
+    // Python is about to write an input of this instance, or to look into it: it is brought to the present cycle.
+    void catch_up(uint32_t i) { part(i).catch_up(places_[i].instance, present()); }
+
+    // Python has written an input of this instance: what follows from it is seen in this cycle, by `settle_poked`.
+    void poke(uint32_t i) {
+        part(i).wake(places_[i].instance);
+        poked_.push_back(i);
+    }
+    void settle_poked() {
+        if (poked_.empty()) return;
+        for (const uint32_t i : poked_) part(i).settle(places_[i].instance);
+        poked_.clear();
+        for (size_t i = 0; i < inputs_.size(); ++i) join(i);
+    }
+
+    // Raise event `number` when the one-bit output `from` of this instance changes.
+    void watch(uint32_t i, const uint8_t* from, uint32_t number) { part(i).watch(places_[i].instance, from, number); }
+
+    // Numbers of the events raised since this was called last.
+    template <class Take>
+    void take_events(Take take) {
+        for (Part<kFlitBytes>& one : parts_) {
+            for (const uint32_t number : one.events) take(number);
+            one.events.clear();
+        }
+    }
+
+    // Let instances with clocks of their own rest.
+    void rest_clocked() { clocked_rest_ = true; }
+
+    // Edges that time can pass over, as all instances rest; 0: none.
+    uint64_t room() const {
+        if (!clocked_rest_ || *attention_ || !idle()) return 0;
+        const uint64_t due = next_due(), now = present();
+        return due > now ? due - now : 0;
+    }
+
+    // Pass over so many edges, less than `room`: the top module's next one makes them good.
+    void jump(uint64_t edges) {
+        for (uint64_t edge = 0; checked_ && edge < edges; ++edge) {
+            for (Part<kFlitBytes>& one : parts_) one.check_rest();
+        }
+        cycles_ += edges;
     }
 
     // What the instances' outputs are now, to the top module. Returns whether it has to be evaluated.
@@ -134,9 +185,22 @@ public:
         return least;
     }
 
-    const Instance* find(const std::string& path) const {
+    // The number of the instance at this path, or in which this scope is; -1 if there is none.
+    int64_t find(const std::string& path) const {
         const auto found = numbers_.find(path);
-        return found == numbers_.end() ? nullptr : &instances_[found->second];
+        return found == numbers_.end() ? -1 : found->second;
+    }
+    // The name that the model of instance `i` has a scope by, of those for which `find` gives it.
+    std::string scope(uint32_t i, const std::string& path) const {
+        const auto found = scopes_.find(path);
+        const std::string name = instances_[i].path + "." + instances_[i].module;
+        return found == scopes_.end() ? name : name + "." + found->second;
+    }
+    const Port* port(uint32_t i, const std::string& name) const {
+        for (const Port& one : instances_[i].ports) {
+            if (one.name == name) return &one;
+        }
+        return nullptr;
     }
     uint64_t evaluated() const {
         uint64_t sum = 0;
@@ -199,6 +263,11 @@ private:
         for (const Input& input : inputs_) joined.push_back({input.kind, std::vector<uint64_t>(input.value.size())});
         for (size_t i = 0; i < threads; ++i) parts_[i].start(parts_, static_cast<uint16_t>(i), joined);
     }
+
+    Part<kFlitBytes>& part(uint32_t i) { return parts_[places_[i].part]; }
+
+    // The top module's `now`, counted on beyond its 32 bits.
+    uint64_t present() const { return cycle_.now + static_cast<uint32_t>(*now_ - static_cast<uint32_t>(cycle_.now)); }
 
     // The value of an input: what all parts have for it.
     void join(size_t i) {
@@ -268,6 +337,7 @@ private:
 
     std::vector<Instance> instances_;
     std::unordered_map<std::string, uint32_t> numbers_;
+    std::unordered_map<std::string, std::string> scopes_;
     std::vector<Input> inputs_;
     std::vector<Link> links_;
     std::vector<Place> places_, addresses_;
@@ -276,11 +346,12 @@ private:
     std::vector<uint8_t> copies_;
     std::deque<Part<kFlitBytes>> parts_;
     std::vector<Call> calls_;
+    std::vector<uint32_t> poked_;
     const uint8_t* attention_ = nullptr;
     const uint32_t* now_ = nullptr;
     const uint16_t* addressed_ = nullptr;
     Cycle cycle_{};
-    bool checked_ = false, together_ = false, if_worth_ = true;
+    bool checked_ = false, clocked_rest_ = false, together_ = false, if_worth_ = true;
     unsigned most_threads_ = 1;
     std::function<void()> prepare_ = [] {};
     uint64_t ran_ = 0, cycles_ = 0;

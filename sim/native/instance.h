@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace blocks {
@@ -36,6 +38,23 @@ struct Broadcast {
     uint32_t bytes;
 };
 
+// A port that Python reads or writes.
+struct Port {
+    std::string name;
+    void* data;
+    uint32_t bits, bytes;
+};
+
+// The clock of an instance that counts cycles while nothing else happens in it.
+class Timekeeper {
+public:
+    virtual ~Timekeeper() = default;
+    // Edges that may go by unseen from the state of cycle `now` on; 0: none.
+    virtual uint64_t room(uint64_t now) const = 0;
+    // Bring the instance to where so many edges, at most `room`, would have brought it with nothing at its inputs.
+    virtual void pass(uint64_t edges) = 0;
+};
+
 // An instance of a block. Its pointers lie in its `state`, but for `from` of broadcasts.
 struct Instance {
     std::string path, module;
@@ -52,6 +71,9 @@ struct Instance {
     int64_t address;                       // its number for the top module's `addressed`, -1 if it has none
     void* state;
     size_t state_bytes;
+    std::shared_ptr<Timekeeper> keeper;    // or null
+    std::vector<Port> ports;
+    std::vector<std::pair<std::string, std::string>> scopes;  // paths that Python knows inner scopes by, and their names
 };
 
 // The next edge: a cycle.

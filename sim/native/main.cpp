@@ -62,9 +62,31 @@ void end_blocks() {
     blocks_system.end();
     if (blocks_system.deliver()) top->eval();
 }
+// What Python has written into instances is seen by them, and by the top.
+void settle_blocks() {
+    blocks_system.settle_poked();
+    blocks_system.deliver();
+}
+// How many of the next `edges` rising edges can be one, in the present `cycle`.
+uint64_t together(uint64_t edges, uint64_t) {
+    return skipper.on() ? skipper.together_composed(edges, blocks_system.room()) : 1;
+}
+// The next edge stands for `count`.
+void begin_together(uint64_t count) {
+    skipper.begin(count);
+    blocks_system.jump(count - 1);
+}
+// The events of instances in this cycle.
+void raise_events() {
+    blocks_system.take_events([](uint32_t number) { wakes.raise(number); });
+}
 #else
 void begin_blocks() {}
 void end_blocks() {}
+void settle_blocks() {}
+uint64_t together(uint64_t edges, uint64_t at) { return skipper.together(edges, at); }
+void begin_together(uint64_t count) { skipper.begin(count); }
+void raise_events() {}
 #endif
 #if VM_TRACE
 Trace tracer;
@@ -91,6 +113,7 @@ void evaluate() {
     do {
         poked = false;
         VerilatedVpi::clearEvalNeeded();
+        settle_blocks();
         top->eval();
         VerilatedVpi::doInertialPuts();
         value_callbacks();
@@ -131,6 +154,7 @@ bool toggle(uint64_t time, bool rising) {
     if (!rising) return ran;
     advance(time + kDrive);
     watched.look(wakes);
+    raise_events();
     wakes.tell();
     if (value_callbacks()) {
         settle(false);
@@ -155,11 +179,11 @@ void run() {
         while (!ran && next < deadline && !context->gotFinish()) {
             const bool rising = next % kPeriod == 0;
             if (rising && deadline != kNever) {
-                const uint64_t together = skipper.together((deadline - 1 - next) / kPeriod + 1, cycle);
-                if (together > 1) {
-                    skipper.begin(together);
-                    next += (together - 1) * kPeriod;
-                    cycle += together - 1;
+                const uint64_t count = together((deadline - 1 - next) / kPeriod + 1, cycle);
+                if (count > 1) {
+                    begin_together(count);
+                    next += (count - 1) * kPeriod;
+                    cycle += count - 1;
                     ran = toggle(next, rising);
                     skipper.end();
                     next += kFall;
@@ -185,12 +209,22 @@ void vlog_startup_routines_bootstrap(void);
 // Rising edges so far: the number of the present cycle.
 uint64_t lanikai_cycle() { return cycle; }
 
-// Address of a public signal, its width in `bits` and its C type's size in `bytes`; null if there is none.
-void* lanikai_signal(const char* scope, const char* name, uint32_t* bits, uint32_t* bytes) {
+// Address of a public signal, its width in `bits` and its C type's size in `bytes`; null if there is none. `owner` is
+// the instance outside of the top module that it is in, counted from 1, or 0. What an instance shows is that of the
+// present cycle; it stays so while Python runs.
+void* lanikai_signal(const char* scope, const char* name, uint32_t* bits, uint32_t* bytes, uint32_t* owner) {
     const VerilatedScope* found = context->scopeFind(scope);
+    *owner = 0;
 #if LANIKAI_PARTS
-    if (const blocks::Instance* const instance = found ? nullptr : blocks_system.find(scope)) {
-        found = blocks_context->scopeFind((instance->path + "." + instance->module).c_str());
+    if (const int64_t instance = found ? -1 : blocks_system.find(scope); instance >= 0) {
+        *owner = static_cast<uint32_t>(instance) + 1;
+        blocks_system.catch_up(*owner - 1);
+        if (const blocks::Port* const port = blocks_system.port(*owner - 1, name)) {
+            *bits = port->bits;
+            *bytes = port->bytes;
+            return port->data;
+        }
+        found = blocks_context->scopeFind(blocks_system.scope(*owner - 1, scope).c_str());
     }
 #endif
     if (!found) return nullptr;
@@ -206,8 +240,12 @@ void lanikai_wakes(void* signal, uint32_t* entries, uint64_t* armed, uint32_t* t
     wakes.attach(static_cast<uint8_t*>(signal), entries, armed, told, count);
 }
 
-// Raise event `number` whenever the one-bit register at this address (`lanikai_signal`) changes.
-void lanikai_watch(const void* signal, uint32_t number) {
+// Raise event `number` whenever the one-bit register of `owner` at this address (`lanikai_signal`) changes.
+void lanikai_watch(const void* signal, uint32_t owner, uint32_t number) {
+#if LANIKAI_PARTS
+    // Where it can have changed is known: only what was evaluated is looked at.
+    if (owner) return blocks_system.watch(owner - 1, static_cast<const uint8_t*>(signal), number);
+#endif
     watched.add(static_cast<const uint8_t*>(signal), number);
 }
 
@@ -215,6 +253,10 @@ void lanikai_watch(const void* signal, uint32_t number) {
 int lanikai_skip(uint32_t nodes, uint64_t settle, uint64_t num, uint64_t den, uint32_t bits, uint64_t reach,
                  uint64_t round, uint64_t horizon) {
     const VerilatedScope* const scope = context->scopeFind("TOP");
+#if LANIKAI_PARTS
+    blocks_system.rest_clocked();
+    return scope && skipper.start_composed(scope);
+#endif
     return scope && skipper.start(scope, nodes, settle, num, den, bits, reach, round, horizon);
 }
 
@@ -266,8 +308,21 @@ uint64_t lanikai_bare(uint64_t cycles) {
     return (end.tv_sec - begin.tv_sec) * uint64_t{1000000000} + end.tv_nsec - begin.tv_nsec;
 }
 
-// Say that a signal was written through its address: the design is evaluated before time goes on.
-void lanikai_poke() { poked = true; }
+// Say that a signal of `owner` (`lanikai_signal`) is to be written through its address: its instance is brought to the
+// present cycle.
+void lanikai_prepare(uint32_t owner) {
+#if LANIKAI_PARTS
+    if (owner) blocks_system.catch_up(owner - 1);
+#endif
+}
+
+// Say that it was written: the design is evaluated before time goes on.
+void lanikai_poke(uint32_t owner) {
+    poked = true;
+#if LANIKAI_PARTS
+    if (owner) blocks_system.poke(owner - 1);
+#endif
+}
 }
 
 double sc_time_stamp() { return 0; }  // not used: the context holds the time

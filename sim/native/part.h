@@ -8,8 +8,6 @@
 
 #include <array>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <string>
@@ -17,6 +15,7 @@
 #include <vector>
 
 #include "instance.h"
+#include "own.h"
 #include "turns.h"
 
 namespace blocks {
@@ -42,6 +41,7 @@ struct Cycle {
     uint32_t parity;
     bool all;                // nobody may be left out
     bool checked;            // evaluate also what is left out, to see that nothing changes there
+    bool clocked_rest;       // instances with clocks of their own may rest, too
 };
 
 // `kFlitBytes`: of a payload.
@@ -73,6 +73,10 @@ public:
         for (int parity = 0; parity < 2; ++parity) {
             flits_[parity].resize(flits_[parity].size() + receive);
             credits_[parity].resize(credits_[parity].size() + transmit);
+        }
+        if (instance.keeper || !instance.ports.empty()) {
+            owns_.emplace_back(instance, layout);
+            one.own = &owns_.back();
         }
         members_.push_back(one);
         paths_.push_back(instance.path);
@@ -109,6 +113,28 @@ public:
     void wake(uint32_t i) {
         awake_[i / 64] |= uint64_t{1} << i % 64;
         members_[i].quiet_cycles = 0;
+    }
+
+    // Python is about to write an input of the instance in cycle `now`, or to look into it.
+    void catch_up(uint32_t i, uint64_t now) {
+        if (members_[i].own) members_[i].own->catch_up(now);
+    }
+
+    // Python has written an input of the instance: what follows from it is seen in this cycle.
+    void settle(uint32_t i) {
+        const Member& one = members_[i];
+        one.layout->settle_inputs(one.model);
+        tell(i, one);
+    }
+
+    // Raise event `number` when the one-bit output `from` of the instance changes.
+    void watch(uint32_t i, const uint8_t* from, uint32_t number) {
+        members_[i].own->events.push_back({from, number, *from});
+    }
+
+    // As `step` has it for cycles that are passed over, with the check on.
+    void check_rest() {
+        for (Own& own : owns_) own.shadow();
     }
 
     // A cycle of all instances here that are awake.
@@ -159,6 +185,7 @@ public:
     const std::vector<Joined>& joined() const { return joined_; }
 
     std::vector<Call> calls;  // kept back in this cycle
+    std::vector<uint32_t> events;  // raised since they were last taken
     uint64_t ran = 0;         // instances evaluated in the last cycle
     uint64_t evaluated = 0;   // and in all
 
@@ -176,6 +203,7 @@ private:
         const Layout* layout;
         uint8_t* state;
         void* model;
+        Own* own;                 // or null
         uint64_t flits, credits;  // the ends whose inputs say `valid`
         uint32_t number, bit, targets, flit_slots, credit_slots, quiet_cycles;
     };
@@ -247,8 +275,10 @@ private:
     void run(uint32_t i, const Cycle& cycle, bool arrived) {
         Member& one = members_[i];
         const Layout& layout = *one.layout;
+        if (one.own) one.own->catch_up(cycle.now);
         receive(one, i, cycle, arrived);
         layout.step(one.model);
+        if (one.own) one.own->stepped(cycle.now);
         const uint8_t* const state = one.state;
         const Target* target = &targets_[one.targets];
         const uint32_t parity = cycle.parity ^ 1;
@@ -269,7 +299,7 @@ private:
             ++target;
         }
         tell(i, one);
-        rest(i, one, cycle.now);
+        rest(i, one, cycle);
     }
 
     Arrivals& post(uint32_t parity, uint16_t from, const Target& target) {
@@ -278,7 +308,7 @@ private:
         return mail.arrivals[parity][target.instance];
     }
 
-    // An instance's outputs to the top module.
+    // An instance's outputs to the top module and to Python.
     void tell(uint32_t i, const Member& one) {
         uint32_t* sum = sums_.data() + sums_at_[i];
         for (const Layout::Place& output : one.layout->outputs) {
@@ -298,18 +328,30 @@ private:
             }
             ++sum;
         }
+        if (!one.own) return;
+        for (Event& event : one.own->events) {
+            if (*event.from == event.last) continue;
+            event.last = *event.from;
+            events.push_back(event.number);
+        }
     }
 
     // Whether an instance is left out from now on, and until when.
-    void rest(uint32_t i, Member& one, uint64_t now) {
+    void rest(uint32_t i, Member& one, const Cycle& cycle) {
         const Layout& layout = *one.layout;
         if (!one.state[layout.quiet]) {
             one.quiet_cycles = 0;
             return;
         }
         if (++one.quiet_cycles <= layout.settle) return;
+        const uint64_t now = cycle.now;
+        uint64_t until = kNever;
+        if (one.own && one.own->clocked()) {
+            until = cycle.clocked_rest ? one.own->rests_until(cycle.checked) : 0;
+            if (!until) return;
+        }
         awake_[i / 64] &= ~(uint64_t{1} << i % 64);
-        due_[i] = kNever;
+        due_[i] = until;
         for (size_t c = 0; c < layout.due.size(); ++c) {
             if (!(one.state[layout.waiting] >> c & 1)) continue;
             const uint32_t due = static_cast<uint32_t>(read(one.state + layout.due[c], 4));
@@ -324,6 +366,7 @@ private:
     void check(uint32_t i, const Cycle& cycle) {
         Member& one = members_[i];
         const Layout& layout = *one.layout;
+        if (one.own && one.own->clocked()) return one.own->shadow();
         receive(one, i, cycle, false);
         layout.settle_inputs(one.model);
         before_.assign(one.state, one.state + layout.state_bytes);
@@ -332,14 +375,13 @@ private:
         if (std::memcmp(before_.data(), one.state, layout.state_bytes) == 0) return;
         size_t at = 0;
         while (before_[at] == one.state[at]) ++at;
-        std::fprintf(stderr, "%s changed at byte %zu of %zu though it was quiet\n", paths_[i].c_str(), at,
-                     layout.state_bytes);
-        std::exit(3);
+        not_quiet(paths_[i], "changed", at, layout.state_bytes);
     }
 
     std::deque<Part>* parts_ = nullptr;
     uint16_t self_ = 0;
     std::vector<Member> members_;
+    std::deque<Own> owns_;
     std::vector<std::string> paths_;
     std::vector<Target> targets_;
     std::vector<Flit> flits_[2];

@@ -39,6 +39,18 @@ public:
         return found;
     }
 
+    // The same where every instance rests by itself (blocks.h): only the top module's watchdog is left to be told.
+    bool start_composed(const VerilatedScope* scope) {
+        return m_on = m_left.find(scope, "watchdog_left") && m_skipped.find(scope, "skipped");
+    }
+    bool on() const { return m_on; }
+
+    // As `together`, where the instances can pass over `room` edges.
+    uint64_t together_composed(uint64_t edges, uint64_t room) const {
+        const uint64_t count = std::min({edges, room, m_left.get(), kReach});
+        return count < kWorth ? 1 : count;
+    }
+
     // How many of the next `edges` rising edges can be one: 1 if there is nothing to pass over. Called before every
     // edge, `cycle` being the number of the present cycle. `begin` must follow if it is more.
     uint64_t together(uint64_t edges, uint64_t cycle) {
@@ -67,22 +79,23 @@ public:
             const uint64_t phase = (clock >> m_bits) + count * m_den;
             node.set.set(((clock + phase / m_num) & mask) | (phase % m_num) << m_bits);
         }
-        m_skip.set(1);
+        if (m_skip.data) m_skip.set(1);
         m_skipped.set(count - 1);
         m_total += count - 1;
     }
 
     // That edge is over.
     void end() {
-        m_skip.set(0);
+        if (m_skip.data) m_skip.set(0);
         m_skipped.set(0);
     }
 
     uint64_t total() const { return m_total; }
 
 private:
-    // Fewer edges than this are not worth the trouble.
-    static constexpr uint64_t kWorth = 8;
+    // Fewer edges than this are not worth the trouble; more are not passed over at once, as the top of a composed design
+    // counts 32 bits of them.
+    static constexpr uint64_t kWorth = 8, kReach = uint64_t{1} << 31;
 
     // A port of the top module, of at most 64 bits.
     struct Port {

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Self
 
 from lanikai.firmware.programs import find_program
 from lanikai.hdl.config import ConfigError, NicConfig, RouterConfig, preset
-from lanikai.hdl.network import Network, chain, single_router
+from lanikai.hdl.network import MAX_NODES, Network, chain, single_router
 from pydantic import Field, field_validator, model_validator
 
+from ..build.card_clock import CardClock
 from ..build.model import Design, Variant
 from ..inside import deliveries, native_api
 from ..inside.deliveries import Observed
 from ..inside.session import Session
-from ..inside.wakes import NativeEvent, Wakes
+from ..inside.wakes import Wakes
 from ..inside.watchdog import WATCHDOG_BITS, Probe
 from ..models.host_bus import SimulatedHost
 from ..models.pci_host import PciTiming
@@ -27,8 +28,8 @@ __all__ = ["Cluster", "ClusterConfig", "Node", "cluster_preset", "cluster_preset
 
 
 class ClusterConfig(SystemConfig):
-    """Nodes on one router or a chain of routers, each with a host, a NIC and its firmware's processor. Default: profile
-    `lanai4`."""
+    """Nodes on one router, a chain of routers or any other network (`on`), each with a host, a NIC and its firmware's
+    processor. Default: profile `lanai4`."""
 
     title = "cluster"
     inside = "lanikai.sim.systems.cluster:Cluster"
@@ -37,12 +38,17 @@ class ClusterConfig(SystemConfig):
         {"firmware", "watchdog_cycles", "delivery_cycles", "limit_cycles", "skip_quiet"}
     )
 
-    nodes: int = Field(3, ge=1, le=64, description="nodes; on one router node i is at port i")
+    nodes: int = Field(3, ge=1, le=MAX_NODES, description="nodes; on one router node i is at port i")
     chain: tuple[int, ...] = Field(
         (),
         max_length=16,
         description="nodes on each router of a chain of routers, numbered router by router; empty: one router "
         "with all of them",
+    )
+    topology: Network | None = Field(
+        None,
+        description="any other network: its places are the nodes', its routers are `router` (`on` sets all three); "
+        "None: one router or a chain",
     )
     router: RouterConfig = Field(
         default_factory=lambda: preset(RouterConfig, "lanai4"),
@@ -74,8 +80,14 @@ class ClusterConfig(SystemConfig):
     )
     skip_quiet: bool = Field(
         True,
-        description="time passes over cycles in which nothing can happen: the same results, sooner (not with "
-        "cards that have packet buffers of VLs or flows that the card stamps: `vl_packets`, `stamp_flows`)",
+        description="nodes in which nothing can happen are not evaluated, and time passes over cycles in which nothing "
+        "can happen at all: the same results, sooner (not with cards that have packet buffers of VLs or flows that "
+        "the card stamps: `vl_packets`, `stamp_flows`)",
+    )
+    composed: bool = Field(
+        True,
+        description="cards and routers are compiled once each, whatever their number: the same results, sooner "
+        "(not in builds with waves or with every signal, `debug`)",
     )
     limit_cycles: int = Field(
         0, ge=0, description="cycles after which the simulation is ended, whatever moves; 0: never"
@@ -102,20 +114,49 @@ class ClusterConfig(SystemConfig):
             raise ValueError("router.link and nic.link differ: both ends of a link are configured alike")
         if self.chain and sum(self.chain) != self.nodes:
             raise ValueError(f"chain = {list(self.chain)}: {sum(self.chain)} nodes, but nodes = {self.nodes}")
+        if self.topology is not None:
+            if self.chain:
+                raise ValueError("chain and topology: at most one of them")
+            if len(self.topology.nodes) != self.nodes:
+                raise ValueError(
+                    f"topology: places for {len(self.topology.nodes)} nodes, but nodes = {self.nodes}"
+                )
+            if self._may_be_reset_alone(self.topology.router) != self.router:
+                raise ValueError(
+                    "topology.router and router differ: ClusterConfig.on takes the network's own"
+                )
         assert self.network
         return self
 
     def design(self, variant: Variant = "fast") -> Design:
         """The design of the whole cluster. For waves it has ports and views besides, for the eye alone."""
-        from .cluster_verilog import cluster_design
+        from .cluster_verilog import cluster_design, composed_design
 
+        if self.composed and variant == "fast":
+            return composed_design(
+                self.network,
+                nic=self.nic,
+                pci=self.pci,
+                memory_bytes=self.memory_bytes,
+                settle_cycles=settle_cycles(self),
+            )
         return cluster_design(
             self.network, nic=self.nic, pci=self.pci, memory_bytes=self.memory_bytes, variant=variant
         )
 
+    def on(self, network: Network) -> Self:
+        """The same nodes, as many as the `network` has places, on that network with its routers: a mesh, a torus, a
+        tree, or one read from a file. The depth of the nodes' buffers is that of the cards, whatever the network says.
+
+        Raises ConfigError, also if the links are not those of the cards.
+        """
+        return self.replace(topology=network, nodes=len(network.nodes), chain=(), router=network.router)
+
     @cached_property
     def network(self) -> Network:
         """Routers and links."""
+        if self.topology is not None:
+            return self.topology.replace(router=self.router, node_buffer_flits=self.nic.input_buffer_flits)
         if self.chain:
             return chain(
                 len(self.chain),
@@ -228,46 +269,44 @@ class Cluster(System[ClusterConfig]):
             self.clock.spawn(self._watch_limit(), "watchdog.limit")
 
     def _node(self, i: int) -> Node:
+        signal, change = self._signal, self._wakes.change
         processors = tuple(
             SimulatedProcessor(
                 self.clock,
-                command=native_api.signal(f"nic{i}_command{end}"),
-                answer=native_api.signal(f"nic{i}_answer{end}"),
-                event=native_api.signal(f"nic{i}_event{end}"),
-                change=self._change(f"nic{i}_event{end}"),
+                command=signal(i, "command", f"nic{i}_command{end}", end),
+                answer=signal(i, "answer", f"nic{i}_answer{end}", end),
+                event=signal(i, "pending", f"nic{i}_event{end}", end),
+                change=change(signal(i, "pending", f"nic{i}_event{end}", end)),
                 step=_signal_of_waves(f"nic{i}_step{end}"),
             )
             for end in processor_ends(self.config.nic)
         )
+        interrupt = signal(i, "host_interrupt", f"nic{i}_interrupt")
         host = SimulatedHost(
             i,
             self.clock,
             memory_bytes=self.config.memory_bytes,
-            command=native_api.signal(f"host{i}_command"),
-            response=native_api.signal(f"host{i}_response"),
-            done=self._change(f"host{i}_done"),
-            write_event=self._change(f"host{i}_write_event"),
-            interrupt=native_api.signal(f"nic{i}_interrupt"),
-            interrupt_change=self._change(f"nic{i}_interrupt"),
+            command=signal(i, "host_command", f"host{i}_command"),
+            response=signal(i, "host_response", f"host{i}_response"),
+            done=change(signal(i, "host_done", f"host{i}_done")),
+            write_event=change(signal(i, "host_write_event", f"host{i}_write_event")),
+            interrupt=interrupt,
+            interrupt_change=change(interrupt),
         )
         return Node(i, processors, host)
 
-    def _change(self, name: str) -> NativeEvent:
-        return self._wakes.change(native_api.signal(name))
+    def _signal(self, node: int, port: str, name: str, end: str = "") -> native_api.Signal:
+        """A node's signal: `port` of its block and the processor's `end`, or `name` if the cluster is one model."""
+        try:
+            return native_api.signal(f"{port}{end}", f"{self._top}.node{node}")
+        except KeyError:
+            return native_api.signal(name)
 
     def _skip_quiet(self) -> None:
-        config, nic = self.config, self.config.nic
         native_api.skip(
-            nodes=config.nodes,
-            settle_cycles=settle_cycles(config),
-            num=nic.rtc_cycles_num,
-            den=nic.rtc_cycles_den,
-            bits=nic.rtc_bits,
-            reach_ticks=nic.max_idt_ticks,
-            # Whole rounds of a tree's scan, so that it stands where it would have.
-            round_cycles=nic.rate_scan_cycles if nic.rate_tree else 1,
-            # Until then no NDT can have fallen so far behind that the rate control unit moves it by itself.
-            horizon_cycles=int(nic.max_lag_ticks * nic.tick_cycles),
+            nodes=self.config.nodes,
+            settle_cycles=settle_cycles(self.config),
+            **asdict(CardClock.of(self.config.nic)),
         )
 
     @property

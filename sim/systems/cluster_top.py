@@ -7,14 +7,13 @@ from functools import reduce
 from operator import and_, or_
 from typing import Any
 
-from amaranth import Const, Instance, Module, Mux, Shape, Signal, Value
+from amaranth import Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from lanikai.hdl.config import NicConfig
-from lanikai.hdl.link import FlitLayout, LinkSignature
+from lanikai.hdl.link import FlitLayout
 from lanikai.hdl.network import Network
 from lanikai.hdl.network_component import NetworkComponent
-from lanikai.hdl.nic.nic import Nic
 from lanikai.hdl.nic.ports import due_layout
 from lanikai.hdl.nic.rtc import clock_layout
 from lanikai.hdl.packet import HEADER_LAYOUT
@@ -23,21 +22,23 @@ from lanikai.hdl.router.agent import has_agent
 from lanikai.hdl.router.router import DROPPED_BITS
 
 from ..inside.watchdog import WATCHDOG_BITS, Watchdog
-from ..models.pci_host import HOST_COMMAND, HOST_RESPONSE, PciHost, PciTiming
-from ..models.processor_mailbox import (
-    PROCESSOR_ANSWER,
-    PROCESSOR_COMMAND,
-    STEP_BITS,
-    ProcessorMailbox,
-    processor_ends,
-)
+from ..models.pci_host import HOST_COMMAND, HOST_RESPONSE, PciTiming
+from ..models.processor_mailbox import PROCESSOR_ANSWER, PROCESSOR_COMMAND, STEP_BITS
 from ..waves.save_file import KIND_IDLE
-from .top import CLOCK, Top
+from .node_parts import NodeParts, Wires, instance_of, link_wires, member
+from .top import Top
 
-__all__ = ["ClusterTop"]
+__all__ = ["ClusterTop", "ComposedClusterTop"]
 
-Wires = dict[str, Value]
-"""Wires by the names of an interface's members, as Verilog has them (`payload`, `request`)."""
+_ONCE: Mapping[str, Any] = {
+    "native_wake": In(1),
+    "network_dropped": Out(DROPPED_BITS),
+    "watchdog_limit": In(WATCHDOG_BITS),
+    "watchdog_fired": Out(1),
+    "watchdog_left": Out(WATCHDOG_BITS),
+    "skipped": In(WATCHDOG_BITS),
+}
+"""The members that Python and the main loop use of both tops, besides those of nodes."""
 
 
 class ClusterTop(Top):
@@ -76,13 +77,12 @@ class ClusterTop(Top):
     ) -> None:
         self._network, self._nic = network, nic
         self._nodes = range(len(network.nodes))
-        self._ends = processor_ends(nic)
-        self._host = PciHost(pci, data_bits=nic.bus_bits, memory_bytes=memory_bytes)
-        self._mailbox = ProcessorMailbox()
+        self._parts = NodeParts(
+            nic, pci=pci, memory_bytes=memory_bytes, downstream_flits=network.router.input_buffer_flits
+        )
+        self._ends = self._parts.ends
         self.blocks: Mapping[str, wiring.Component] = {
-            "nic": Nic(nic, downstream_flits=network.router.input_buffer_flits, skippable=True),
-            "mailbox": self._mailbox,
-            "pci_host": self._host,
+            **self._parts.blocks,
             "network": NetworkComponent(network),
             "watchdog": Watchdog(),
         }
@@ -106,17 +106,7 @@ class ClusterTop(Top):
                 f"nic{node}_timer_due": Out(due),
                 f"nic{node}_flow_due": Out(due),
             }
-        members |= {
-            "native_wake": In(1),
-            "network_dropped": Out(DROPPED_BITS),
-            "watchdog_limit": In(WATCHDOG_BITS),
-            "watchdog_fired": Out(1),
-            "watchdog_left": Out(WATCHDOG_BITS),
-            "quiet": Out(1),
-            "skip": In(1),
-            "skipped": In(WATCHDOG_BITS),
-        }
-        super().__init__(members)
+        super().__init__({**members, **_ONCE, "quiet": Out(1), "skip": In(1)})
 
     def elaborate(self, platform: object) -> Module:
         m = self._module()
@@ -126,23 +116,21 @@ class ClusterTop(Top):
         moving, resting = [Signal(name="network_activity")], []
         network = {"dropped": self.network_dropped, "activity": moving[0]}
         for node in self._nodes:
-            links = {end: _wires(LinkSignature(self._nic.link), f"nic{node}_{end}") for end in ("tx", "rx")}
+            links = {end: link_wires(self._nic, f"nic{node}_{end}") for end in ("tx", "rx")}
             card_moving, host_moving = (Signal(name=f"{kind}{node}_activity") for kind in ("nic", "host"))
             moving += [card_moving, host_moving]
             resting.append(Signal(name=f"nic{node}_rests"))
             self._add_node(m, node, links, card_moving, host_moving, resting[-1])
-            network |= _member(f"node{node}_rx", links["tx"]) | _member(f"node{node}_tx", links["rx"])
+            network |= member(f"node{node}_rx", links["tx"]) | member(f"node{node}_tx", links["rx"])
             for end, wires in links.items():
                 self._add_views(m, f"nic{node}_{end}", wires)
         for router in range(self._network.routers) if has_agent(self._network.router) else ():
             # Agents are not reached: their registers keep what reset gave them.
             network[f"router{router}_agent__request"] = Const(0, PROCESSOR_REQUEST.size)
-        m.submodules.network = self._instance("network", network)
+        m.submodules.network = instance_of("network", self.blocks["network"], network)
         any_moving = Signal(name="moving")
         m.d.comb += [any_moving.eq(reduce(or_, moving)), self.quiet.eq(~any_moving & reduce(and_, resting))]
-        watched = {name: getattr(self, f"watchdog_{name}") for name in ("limit", "fired", "left")}
-        watched |= {"activity": any_moving, "skipped": self.skipped}
-        m.submodules.watchdog = self._instance("watchdog", watched)
+        _watch_skipping(self, m, any_moving)
         return m
 
     def _add_node(
@@ -156,68 +144,34 @@ class ClusterTop(Top):
     ) -> None:
         """One node: NIC, its processors' mailboxes, its host and the host's memory."""
         nic, host = f"nic{node}", f"host{node}"
-        dma = _wires(self._host.dma.signature, f"{nic}_dma")
-        window = _wires(self._host.nic.signature, f"{nic}_host")
-        memory = _wires(self._host.memory.signature, f"{host}_memory")
         card = {
             name: getattr(self, f"{nic}_{name}") for name in ("clock", "clock_set", "timer_due", "flow_due")
         }
         card |= {"interrupt": getattr(self, f"{nic}_interrupt"), "activity": moving, "rests": rests}
         card |= {"set_clock": self.skip, "passed": self.skipped}
-        card |= _member("tx", links["tx"]) | _member("rx", links["rx"])
-        card |= _member("dma", dma) | _member("host", window)
-        for end in self._ends:
-            port = _wires(self._mailbox.processor.signature, f"{nic}_processor{end}")
-            card |= _member(f"processor{end}", port)
-            pins = {
-                "command": self._hold(m, f"{nic}_command{end}"),
-                "pending": getattr(self, f"{nic}_event{end}"),
-            }
-            pins |= {"answer": getattr(self, f"{nic}_answer{end}")} | _member("processor", port)
-            m.submodules[f"mailbox{node}{end}"] = self._instance("mailbox", pins)
-        m.submodules[nic] = self._instance("nic", card)
         response = getattr(self, f"{host}_response")
-        pins = {"command": self._hold(m, f"{host}_command"), "response": response, "activity": host_moving}
-        pins |= {"write_event": getattr(self, f"{host}_write_event")}
-        pins |= _member("dma", dma) | _member("nic", window) | _member("memory", memory)
-        m.submodules[host] = self._instance("pci_host", pins)
-        m.d.comb += getattr(self, f"{host}_done").eq(response[0])
-        m.submodules[f"memory{node}"] = Instance(
-            "hostmem",
-            p_BYTES=len(memory["strobe"]),
-            i_clk=CLOCK["i_clk"],
-            i_node=Const(node, 16),
-            # The memory's ports are those of its user, seen from the other side.
-            **{
-                f"{'i' if member.flow == wiring.Out else 'o'}_{name}": memory[name]
-                for name, member in self._host.memory.signature.members.items()
+        self._parts.join(
+            m,
+            str(node),
+            Const(node, 16),
+            card=card,
+            links=links,
+            processors={
+                end: {
+                    "command": getattr(self, f"{nic}_command{end}"),
+                    "answer": getattr(self, f"{nic}_answer{end}"),
+                    "pending": getattr(self, f"{nic}_event{end}"),
+                }
+                for end in self._ends
+            },
+            host={
+                "command": getattr(self, f"{host}_command"),
+                "response": response,
+                "write_event": getattr(self, f"{host}_write_event"),
+                "activity": host_moving,
             },
         )
-
-    def _instance(self, module: str, wires: Mapping[str, Value]) -> Instance:
-        """An instance of `module`, one of `blocks`, with `wires` by its pins; an output may be left open.
-
-        Raises KeyError for an input without a wire, and for a wire at no pin.
-        """
-        left, pins = dict(wires), dict(CLOCK)
-        block = self.blocks[module]
-        for path, member, _ in block.signature.flatten(block):
-            pin = "__".join(str(step) for step in path)
-            if member.flow == wiring.In:
-                pins[f"i_{pin}"] = left.pop(pin)
-            elif pin in left:
-                pins[f"o_{pin}"] = left.pop(pin)
-        if left:
-            raise KeyError(f"{module} has no pin {', '.join(left)}")
-        return Instance(module, **pins)
-
-    def _hold(self, m: Module, name: str) -> Signal:
-        """The command at the input `name`, as `name_held`, which changes with the command's toggle (see
-        `packet_view.held`)."""
-        command: Signal = getattr(self, name)
-        held = Signal(len(command), name=f"{name}_held")
-        m.submodules[f"{name}_holder"] = Instance("held", p_BITS=len(command), i_command=command, o_held=held)
-        return held
+        m.d.comb += getattr(self, f"{host}_done").eq(response[0])
 
     def _add_views(self, m: Module, link: str, wires: Wires) -> None:
         """Wires for the eye alone: head, tail and kind of the packet on a NIC's link. A build without waves drops
@@ -235,15 +189,38 @@ class ClusterTop(Top):
         ]
 
 
-def _wires(signature: wiring.Signature, name: str) -> Wires:
-    """A wire for each member of `signature`, as Verilog has its members: `name__payload`."""
-    found: Wires = {}
-    for path, member, _ in signature.flatten(signature.create()):
-        pin = "__".join(str(step) for step in path)
-        found[pin] = Signal(Shape.cast(member.shape).width, name=f"{name}__{pin}")
-    return found
+class ComposedClusterTop(Top):
+    """The top where nodes and routers are outside (`build/composition.py`): their outputs come in as they are after the
+    edge.
+
+    Members: `clk`, `native_wake`, `network_dropped`, `watchdog_limit`, `watchdog_fired`, `watchdog_left` and `skipped` as
+    those of `ClusterTop`, and for what is outside:
+
+    - `moving` (in): a flit, a bus or a card moves anywhere.
+    - `dropped_sum` (in, 32): packets that all routers threw away.
+    - `now` (out, 32): cycles since the start.
+    - `attention` (out): never.
+
+    Instance: `watchdog`. There is no reset.
+
+    Public attribute: `blocks`, the component of that instance by the name of its module.
+    """
+
+    def __init__(self) -> None:
+        self.blocks: Mapping[str, wiring.Component] = {"watchdog": Watchdog()}
+        outside = {"moving": In(1), "dropped_sum": In(DROPPED_BITS), "attention": Out(1), "now": Out(32)}
+        super().__init__({**_ONCE, **outside})
+
+    def elaborate(self, platform: object) -> Module:
+        m = self._module()
+        m.d.comb += self.network_dropped.eq(self.dropped_sum)
+        m.d.sync += self.now.eq(self.now + 1 + self.skipped)
+        _watch_skipping(self, m, self.moving)
+        return m
 
 
-def _member(name: str, wires: Wires) -> Wires:
-    """The wires of the interface that is member `name` of a component, by the component's pins."""
-    return {f"{name}__{pin}": wire for pin, wire in wires.items()}
+def _watch_skipping(top: Any, m: Module, activity: Value) -> None:
+    """Add the instance `watchdog` to a top, which is told of the cycles that are passed over."""
+    watched = {name: getattr(top, f"watchdog_{name}") for name in ("limit", "fired", "left")}
+    watched |= {"activity": activity, "skipped": top.skipped}
+    m.submodules.watchdog = instance_of("watchdog", top.blocks["watchdog"], watched)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from amaranth.lib import wiring
 from lanikai.hdl.config import NicConfig
@@ -17,14 +16,14 @@ from ..build.packet_view import held, packet_view, router_views, view, with_view
 from ..inside.watchdog import Probe
 from ..models.pci_host import PciTiming, pci_signals
 from ..waves.state_names import state_names
-from .cluster_top import ClusterTop
+from .cluster_top import ClusterTop, ComposedClusterTop
+from .network_blocks import NATIVE
+from .node_block import cluster_composition
 
-__all__ = ["TOP", "cluster_design", "probes"]
+__all__ = ["TOP", "cluster_design", "composed_design", "probes"]
 
 TOP = "cluster"
 """Name of the top module."""
-
-_NATIVE = Path(__file__).parents[1] / "native"
 
 
 def cluster_design(
@@ -44,14 +43,13 @@ def cluster_design(
     sources |= {f"{name}.v": to_verilog(block, name=name) for name, block in top.blocks.items()}
     sources |= {
         "held.v": held(),
-        "hostmem.sv": (_NATIVE / "hostmem.sv").read_text(),
-        "hostmem.cpp": (_NATIVE / "hostmem.cpp").read_text(),
+        "hostmem.sv": (NATIVE / "hostmem.sv").read_text(),
+        "hostmem.cpp": (NATIVE / "hostmem.cpp").read_text(),
         f"{TOP}.v": with_views(top_text, _views(network)) if waves else top_text,
     }
     if waves:
         sources["packet_view.v"] = packet_view(nic.link)
-    ports = {name: member.flow for name, member in top.signature.members.items() if name != "clk"}
-    public = [Public(TOP, name, writable=flow == wiring.In) for name, flow in ports.items()]
+    public = _ports(top)
     for block in routers:
         public += [
             Public(module, variable) for module, variable in router_signals(network.router, name=block)
@@ -65,6 +63,32 @@ def cluster_design(
         no_inline=(*routers, "nic", "pci_host", "mailbox"),
         enums=state_names(top.blocks["nic"]) | state_names(top.blocks["pci_host"]),
     )
+
+
+def composed_design(
+    network: Network, *, nic: NicConfig, pci: PciTiming, memory_bytes: int, settle_cycles: int
+) -> Design:
+    """The same cluster as `cluster_design`, composed of blocks that are compiled once each (`composition.py`): nodes,
+    which rest after `settle_cycles` without movement, and routers. Its top module is `ComposedClusterTop`."""
+    top = ComposedClusterTop()
+    return Design(
+        top=TOP,
+        sources={
+            **{f"{name}.v": to_verilog(block, name=name) for name, block in top.blocks.items()},
+            "hostmem.cpp": (NATIVE / "hostmem.cpp").read_text(),
+            f"{TOP}.v": to_verilog(top, name=TOP),
+        },
+        public=tuple(_ports(top)),
+        composition=cluster_composition(
+            network, nic=nic, pci=pci, memory_bytes=memory_bytes, settle_cycles=settle_cycles, top=TOP
+        ),
+    )
+
+
+def _ports(top: wiring.Component) -> list[Public]:
+    """All ports of a top but its clock."""
+    members = top.signature.members.items()
+    return [Public(TOP, name, writable=member.flow == wiring.In) for name, member in members if name != "clk"]
 
 
 def _views(network: Network) -> Iterator[str]:

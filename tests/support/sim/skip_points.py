@@ -5,6 +5,7 @@ from random import Random
 from lanikai.hdl.nic.nic import NIC_REGISTERS
 from lanikai.hdl.nic.ports import REGISTER_BASE
 from lanikai.sim.experiments.measure.gm_hosts import start_gm
+from lanikai.sim.inside import native_api
 
 PORT = 2
 READ_WITHOUT_EFFECT = [
@@ -22,6 +23,8 @@ async def workload(cluster, spec):
     Gives every time stamp, and at the end the clock, every register of every card, and how many cycles were passed
     over.
     """
+    if spec.get("check"):
+        native_api.check_quiet()
     libraries = start_gm(cluster)
     stamps = []
     left = cluster.clock.flag()
@@ -76,6 +79,7 @@ async def workload(cluster, spec):
         "end": cluster.clock.cycle,
         "registers": registers,
         "skipped": cluster.skipped_cycles,
+        "evaluated": native_api.evaluated(),
     }
 
 
