@@ -193,8 +193,8 @@ class ComposedClusterTop(Top):
     """The top where nodes and routers are outside (`build/composition.py`): their outputs come in as they are after the
     edge.
 
-    Members: `clk`, `native_wake`, `network_dropped`, `watchdog_limit`, `watchdog_fired`, `watchdog_left` and `skipped` as
-    those of `ClusterTop`, and for what is outside:
+    Members: `clk`, `native_wake`, `network_dropped`, `watchdog_limit`, `watchdog_fired`, `watchdog_left` and `skipped`,
+    as those of `ClusterTop`. For what is outside there are also:
 
     - `moving` (in): a flit, a bus or a card moves anywhere.
     - `dropped_sum` (in, 32): packets that all routers threw away.

@@ -1,0 +1,171 @@
+"""Clusters composed of nodes and routers that are compiled once each: the same results, whatever rests meanwhile."""
+
+from dataclasses import replace
+
+import pytest
+from lanikai.hdl.config import ConfigError, RouterConfig, preset
+from lanikai.hdl.network import Network, chain, mesh, torus, tree
+from lanikai.sim.build.cache import Cache
+from lanikai.sim.build.model import build
+from lanikai.sim.errors import SimulationError
+from lanikai.sim.run import run
+from lanikai.sim.systems.cluster import ClusterConfig, cluster_preset
+
+SPEC = {"messages": 4, "bytes": 6000, "silence_cycles": 40_000, "idt_ticks": 9_000}
+LANAI4 = cluster_preset("lanai4", nodes=4, memory_bytes=1 << 20)
+
+
+def play(tmp_path, config, spec, *, seed=7, model=None, entry="workload"):
+    """The value of one run of `support.sim.skip_points`."""
+    folder = tmp_path / f"{config.composed}-{len(list(tmp_path.iterdir()))}"
+    entry, job = config.job(f"support.sim.skip_points:{entry}", spec)
+    return run(model or config.build(), entry, job, out_dir=folder, seed=seed).value
+
+
+def on_mesh(name, **changes):
+    config = cluster_preset(name, memory_bytes=1 << 20, **changes)
+    return config.on(mesh(2, 2, router=config.router.replace(ports=5)))
+
+
+CASES = {
+    "lanai4": LANAI4,
+    "lanai7": cluster_preset("lanai7", nodes=3, memory_bytes=1 << 20),
+    "iba": cluster_preset("iba", nodes=3, memory_bytes=1 << 20),
+    "mesh": on_mesh("lanai4"),
+    "tree of flows": LANAI4.replace(nic=LANAI4.nic.replace(rate_structure="tree", processors=2)),
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_same_to_the_cycle(tmp_path, case, seed):
+    """Every time stamp and register is that of the cluster as one model. Meanwhile no resting node does anything but
+    count."""
+    config = CASES[case]
+    composed = play(tmp_path, config, SPEC | {"check": True}, seed=seed)
+    plain = play(tmp_path, config.replace(composed=False), SPEC, seed=seed)
+    evaluated, total = composed.pop("evaluated")
+    assert plain.pop("evaluated") == [0, 0]
+    composed.pop("skipped"), plain.pop("skipped")
+    assert composed == plain
+    assert len(plain["stamps"]) == 2 * config.nodes * SPEC["messages"]
+    assert config.nic.vl_packets or evaluated < 0.5 * total
+
+
+@pytest.mark.xdist_group("gm-cluster")
+def test_nodes_that_rest_change_nothing(tmp_path):
+    """A random workload runs with resting nodes and without: the same time stamps and registers. Each node that has
+    rested is byte for byte where evaluating every cycle brought it."""
+    config = LANAI4
+    resting = play(tmp_path, config, SPEC | {"check": True})
+    awake = play(tmp_path, config.replace(skip_quiet=False), SPEC)
+    (few, total), (all_nodes, _) = resting.pop("evaluated"), awake.pop("evaluated")
+    assert resting.pop("skipped") > 0.3 * resting["end"] and awake.pop("skipped") == 0
+    assert resting == awake
+    assert few < 0.2 * total and all_nodes > 0.75 * total
+
+
+def mutant(config, **changes):
+    """The model of a cluster whose node block has `changes`."""
+    design = config.design()
+    composition = design.composition
+    blocks = tuple(
+        replace(block, **changes) if block.name == "cluster_node" else block for block in composition.blocks
+    )
+    return build(replace(design, composition=replace(composition, blocks=blocks)))
+
+
+@pytest.mark.full
+@pytest.mark.xdist_group("gm-cluster")
+def test_a_node_that_rests_too_early_is_found(tmp_path):
+    """Without settling cycles nodes rest in the pauses of their links and buses."""
+    with pytest.raises(SimulationError, match="status 3") as caught:
+        play(tmp_path, LANAI4, SPEC | {"check": True}, model=mutant(LANAI4, settle_cycles=0))
+    assert "status 3" in str(caught.value)
+    log = next(tmp_path.rglob("simulation.log")).read_text()
+    assert "though it was quiet" in log and "cluster.node" in log
+
+
+@pytest.mark.full
+@pytest.mark.xdist_group("gm-cluster")
+def test_a_clock_that_rests_wrongly_is_found(tmp_path):
+    """A node whose clock is set to a wrong time after a rest is told from one that was evaluated."""
+    block = next(block for block in LANAI4.design().composition.blocks if block.clock)
+    clock = replace(block.clock, den=block.clock.den + 1)
+    with pytest.raises(SimulationError, match="status 3"):
+        play(tmp_path, LANAI4, SPEC | {"check": True}, model=mutant(LANAI4, clock=clock))
+    assert "changed at byte" in next(tmp_path.rglob("simulation.log")).read_text()
+
+
+@pytest.mark.full
+def test_a_hang_is_found_and_described_alike(tmp_path):
+    """The watchdog fires in the same cycle as in the cluster as one model, and shows the same state of every node,
+    clocks of resting nodes included."""
+    config = LANAI4.replace(watchdog_cycles=50_000)
+    told = []
+    for one in (config, config.replace(composed=False)):
+        folder = tmp_path / str(one.composed)
+        folder.mkdir()
+        with pytest.raises(SimulationError) as caught:
+            play(folder, one, {}, entry="nothing")
+        log = next(folder.rglob("simulation.log")).read_text()
+        state = log.partition("watchdog: state in cycle")[2].splitlines()
+        told.append((str(caught.value).partition(" (log")[0], state[: 1 + sum(": " in line for line in state)]))
+    assert told[0] == told[1] and "nothing has moved for 50000 cycles" in told[0][0]
+    assert any("watch_rtc" in line for line in told[0][1])
+
+
+@pytest.mark.full
+def test_128_cards_are_built_as_fast_as_four(tmp_path):
+    """From an empty cache a cluster of 128 cards on 40 switches takes at most twice the time of one of 4, and runs in
+    8 GB."""
+    small, large = LANAI4, cluster_preset("lanai4").on(switches_of_128())
+    seconds = [
+        build(config.design(), cache=Cache(tmp_path / str(config.nodes))).seconds for config in (small, large)
+    ]
+    assert seconds[1] < 2 * seconds[0], seconds
+    value = play(tmp_path, large, {"pairs": 2, "messages": 2, "bytes": 4000}, entry="few_of_many")
+    assert value["received"] == 4 and value["memory_bytes"] < 8 << 30
+    assert value["evaluated"][0] < 0.2 * value["evaluated"][1]
+
+
+def switches_of_128():
+    """128 nodes on 32 switches of eight ports, four at each, seven switches above those, and one above all: 40."""
+    router = preset(RouterConfig, "lanai4").replace(ports=8)
+    nodes = tuple((leaf, port) for leaf in range(32) for port in range(4))
+    links = [((leaf, 4), (32 + leaf % 7, leaf // 7)) for leaf in range(32)]
+    links += [((32 + i, 7), (39, i)) for i in range(7)]
+    return Network(router=router, routers=40, nodes=nodes, links=tuple(links))
+
+
+def test_any_network():
+    """A cluster takes the places and routers of a network, and the buffers of its cards."""
+    base = cluster_preset("lanai4")
+    router = base.router.replace(ports=6)
+    for network in (
+        mesh(3, 2, router=router),
+        torus(3, 3, router=router.replace(routing="dimension_order")),
+        tree(2, 2, router=router),
+        chain(2, router=router, node_buffer_flits=3, nodes=[1, 2]),
+        switches_of_128(),
+    ):
+        config = base.on(network)
+        assert config.nodes == len(network.nodes) and config.network.nodes == network.nodes
+        assert config.network.links == network.links
+        assert config.network.node_buffer_flits == base.nic.input_buffer_flits
+        assert config.network.router.link.restart is True
+        assert ClusterConfig(**config.model_dump(mode="json")) == config
+
+
+def test_a_wrong_network_is_one_line():
+    base = cluster_preset("lanai4")
+    network = mesh(2, 2, router=base.router.replace(ports=5))
+    with pytest.raises(ConfigError, match=r"^ClusterConfig: topology: places for 4 nodes, but nodes = 3$"):
+        base.replace(topology=network)
+    with pytest.raises(ConfigError, match=r"^ClusterConfig: topology.router and router differ: ClusterConfig.on takes"):
+        base.replace(topology=network, nodes=4)
+    with pytest.raises(ConfigError, match=r"^ClusterConfig: chain and topology: at most one of them$"):
+        base.on(network).replace(chain=(2, 2))
+    with pytest.raises(ConfigError, match=r"^ClusterConfig: router.link and nic.link differ"):
+        base.on(mesh(2, 2, router=preset(RouterConfig, "tiny").replace(ports=5)))
