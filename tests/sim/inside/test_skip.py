@@ -21,6 +21,7 @@ def play(tmp_path, config, spec, *, skip, seed, entry="support.sim.skip_points:w
         seed=seed,
     )
     assert done.cycles == done.value["end"]
+    done.value.pop("evaluated", None)
     return done.value, done.seconds, time.perf_counter() - began
 
 

@@ -32,7 +32,7 @@ CASES = {
     "lanai7": cluster_preset("lanai7", nodes=3, memory_bytes=1 << 20),
     "iba": cluster_preset("iba", nodes=3, memory_bytes=1 << 20),
     "mesh": on_mesh("lanai4"),
-    "tree of flows": LANAI4.replace(nic=LANAI4.nic.replace(rate_structure="tree", processors=2)),
+    "tree of flows": LANAI4.replace(nic=LANAI4.nic.replace(rate_structure="tree")),
 }
 
 
@@ -145,7 +145,7 @@ def test_any_network():
     router = base.router.replace(ports=6)
     for network in (
         mesh(3, 2, router=router),
-        torus(3, 3, router=router.replace(routing="dimension_order")),
+        torus(3, 3, router=router),
         tree(2, 2, router=router),
         chain(2, router=router, node_buffer_flits=3, nodes=[1, 2]),
         switches_of_128(),

@@ -1,6 +1,7 @@
 """A random workload with long silences, for the test that passing over quiet cycles changes nothing."""
 
 from random import Random
+from time import process_time
 
 from lanikai.hdl.nic.nic import NIC_REGISTERS
 from lanikai.hdl.nic.ports import REGISTER_BASE
@@ -87,3 +88,49 @@ async def nothing(cluster, spec):
     """Wait for ever."""
     while True:
         await cluster.clock.sleep(7_777)
+
+
+async def few_of_many(cluster, spec):
+    """Every card runs its firmware, and the first `spec["pairs"]` nodes send `spec["messages"]` messages each to as
+    many of the last.
+
+    Gives the messages received, the cycle of the end, the processor time of the messages' part, the evaluations of
+    instances in it, and the peak of memory.
+    """
+    libraries = start_gm(cluster)
+    count, pairs = len(libraries), spec["pairs"]
+    nodes = [*range(pairs), *range(count - pairs, count)]
+    ports = {node: await libraries[node].open_port(PORT) for node in nodes}
+    received = [0]
+    over = cluster.clock.flag()
+
+    async def receive(node):
+        port = ports[node]
+        for _ in range(4):
+            await port.provide_receive_buffer(await port.dma_malloc(spec["bytes"]))
+        while True:
+            message = await port.receive()
+            received[0] += 1
+            if received[0] == pairs * spec["messages"]:
+                over.set()
+            await port.provide_receive_buffer(message.buffer)
+
+    async def send(node):
+        buffer = await ports[node].dma_malloc(spec["bytes"])
+        for _ in range(spec["messages"]):
+            handle = await ports[node].send(buffer, spec["bytes"], node=count - pairs + node, port=PORT)
+            await handle.wait()
+
+    before, began, first = native_api.evaluated(), process_time(), cluster.clock.cycle
+    for node in range(pairs):
+        cluster.clock.spawn(receive(count - pairs + node), f"receiver {node}")
+        cluster.clock.spawn(send(node), f"sender {node}")
+    await over.wait()
+    after = native_api.evaluated()
+    return {
+        "received": received[0],
+        "cycles": cluster.clock.cycle - first,
+        "seconds": process_time() - began,
+        "evaluated": [after[i] - before[i] for i in range(2)],
+        "memory_bytes": native_api.peak_memory_bytes(),
+    }
