@@ -7,8 +7,8 @@ top module. Its instances are not in the top module's Verilog. The top has inste
 - an output for everything that it gives to all;
 - the output `attention`: in this cycle nobody may be left out;
 - the output `now` (32 bits);
-- if there are `addressed` blocks, the output `addressed` (9 to 16 bits): the number, plus 1, of the instance of them
-  that may not be left out in this cycle. 0, like a number that none has, names nobody.
+- if there are `addressed` blocks, the output `addressed` (9 to 16 bits). It is the number, plus 1, of the instance of
+  them that may not be left out in this cycle. 0, like a number that none has, names nobody.
 """
 
 from __future__ import annotations

@@ -111,7 +111,9 @@ def test_a_hang_is_found_and_described_alike(tmp_path):
             play(folder, one, {}, entry="nothing")
         log = next(folder.rglob("simulation.log")).read_text()
         state = log.partition("watchdog: state in cycle")[2].splitlines()
-        told.append((str(caught.value).partition(" (log")[0], state[: 1 + sum(": " in line for line in state)]))
+        told.append(
+            (str(caught.value).partition(" (log")[0], state[: 1 + sum(": " in line for line in state)])
+        )
     assert told[0] == told[1] and "nothing has moved for 50000 cycles" in told[0][0]
     assert any("watch_rtc" in line for line in told[0][1])
 
@@ -155,7 +157,7 @@ def test_any_network():
         assert config.network.links == network.links
         assert config.network.node_buffer_flits == base.nic.input_buffer_flits
         assert config.network.router.link.restart is True
-        assert ClusterConfig(**config.model_dump(mode="json")) == config
+        assert ClusterConfig(**config.model_dump(mode="json")).key() == config.key()
 
 
 def test_a_wrong_network_is_one_line():
@@ -163,7 +165,9 @@ def test_a_wrong_network_is_one_line():
     network = mesh(2, 2, router=base.router.replace(ports=5))
     with pytest.raises(ConfigError, match=r"^ClusterConfig: topology: places for 4 nodes, but nodes = 3$"):
         base.replace(topology=network)
-    with pytest.raises(ConfigError, match=r"^ClusterConfig: topology.router and router differ: ClusterConfig.on takes"):
+    with pytest.raises(
+        ConfigError, match=r"^ClusterConfig: topology.router and router differ: ClusterConfig.on takes"
+    ):
         base.replace(topology=network, nodes=4)
     with pytest.raises(ConfigError, match=r"^ClusterConfig: chain and topology: at most one of them$"):
         base.on(network).replace(chain=(2, 2))
