@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import lanikai.hdl.registers
 from lanikai.hdl.nic.blocks import HOST_REGISTERS, NIC_REGISTERS
@@ -124,7 +125,38 @@ def bench_page() -> str:
             number(one["peak_memory_mb"], ".0f"),
         ]
         lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *beside_lines(report.get("beside"))]) + "\n"
+
+
+def beside_lines(beside: Mapping[str, Any] | None) -> list[str]:
+    """The comparison with a peer of the same run, if it has one: `lanikai bench --beside`."""
+    if beside is None:
+        return []
+    peer = beside["peer"]
+    heads = ["case", "under cocotb", peer, "ratio", "spread", "latency", peer, "accepted", peer]
+    lines = [
+        "",
+        f"## Beside {peer}",
+        "",
+        f"In turns, {len(beside['rows'][0]['seeds'])} a case. Speeds are in thousands of cycles a second, latencies in "
+        "cycles, accepted loads in flits a node and cycle.",
+        "",
+        *(f"- {sentence}" for sentence in beside["differences"]),
+        "",
+        f"| {' | '.join(heads)} |",
+        "|---" * len(heads) + "|",
+    ]
+    for one in beside["rows"]:
+        cells = [
+            one["case"],
+            *(f"{one[name] / 1e3:.1f}" for name in ("cycles_per_second", "peer_cycles_per_second")),
+            f"{one['ratio']:.2f}",
+            f"{one['spread']:.0%}",
+            *(f"{one[name]:.1f}" for name in ("latency_cycles", "peer_latency_cycles")),
+            *(f"{one[name]:.3f}" for name in ("accepted", "peer_accepted")),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
 
 
 def filled(page: str, tables: Mapping[str, str], source: str = "") -> str:

@@ -49,11 +49,28 @@ def test_no_page_is_empty(page):
     assert len(page.read_text().split()) > 50
 
 
-def test_pages_made_from_the_code_are_up_to_date():
+def load_generate():
+    """The module `docs/generate.py`."""
     spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
     generate = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generate)
-    for name, page in generate.PAGES.items():
+    return generate
+
+
+def test_page_of_a_bench_beside_a_peer():
+    """A row for each case, ours and the peer's side by side; nothing without a peer."""
+    generate = load_generate()
+    row = {"case": "mesh4x4@0.1", "seeds": [1, 2], "cycles_per_second": 2e5, "peer_cycles_per_second": 1e5}
+    row |= {"ratio": 2.0, "spread": 0.1, "latency_cycles": 70.0, "peer_latency_cycles": 71.5}
+    row |= {"accepted": 0.1, "peer_accepted": 0.0995}
+    lines = generate.beside_lines({"peer": "booksim2", "differences": ["It differs."], "rows": [row]})
+    assert lines[-1] == "| mesh4x4@0.1 | 200.0 | 100.0 | 2.00 | 10% | 70.0 | 71.5 | 0.100 | 0.100 |"
+    assert lines[-3].count("|") == lines[-2].count("|") == lines[-1].count("|") and "- It differs." in lines
+    assert generate.beside_lines(None) == []
+
+
+def test_pages_made_from_the_code_are_up_to_date():
+    for name, page in load_generate().PAGES.items():
         assert (ROOT / "docs" / name).read_text() == page(), f"run: python docs/generate.py ({name})"
 
 

@@ -283,7 +283,7 @@ def connect(address: str, say: Say = lambda text: None) -> Iterator[Executor]:
         jobs: SlurmJobs | None = None
         if kind == "local":
             cluster: Any = distributed.LocalCluster(  # type: ignore[no-untyped-call]
-                n_workers=int(rest), threads_per_worker=1, dashboard_address=None
+                n_workers=int(rest), threads_per_worker=1, dashboard_address=":0"
             )
             stack.enter_context(cluster)
         elif kind == "slurm":
