@@ -53,9 +53,9 @@ class Router(wiring.Component):
       `LinkConfig.restart`) the link's other end was reset while they were sent.
     - `activity` (out): a flit moved in this cycle, for a watchdog.
     - `quiet` (out), only if `skippable`: nothing is under way. No flit is in a buffer or comes in, no credit goes out,
-      and no arbiter is at work on its tables, as all are after reset. After `settle_cycles(config)` such cycles in a
-      row, while nothing comes in, no register changes any more. A simulator may then stop the clock of this router
-      (`sim/native/blocks.h`).
+      no arbiter is at work on its tables, as all are after reset, no control packet moves, and the agent asks for
+      nothing. After `settle_cycles(config)` such cycles in a row, while nothing comes in, no register changes any more.
+      A simulator may then stop the clock of this router (`sim/native/blocks.h`).
     - `agent` (in, `ProcessorSignature`), only if there is anything to set or read (`has_agent`): registers and
       management port (`AgentPort`).
     - `position` (in, its `position_layout`), only if the routing function has one: a constant of the instance.
@@ -215,7 +215,7 @@ class Router(wiring.Component):
                 m.d.comb += receive.header_take.eq(route.header_select.any())
             if self._routing.position_layout is not None:
                 m.d.comb += route.position.eq(self.position)
-        moved = Signal()
+        moved, managing = Signal(), Signal()
         restarting = [part.restarting for part in (*receivers, *transmitters) if hasattr(part, "restarting")]
         cutting = [transmit.cutting for transmit in transmitters if hasattr(transmit, "cutting")]
         cut = sum(bit for vls in cutting for bit in vls)
@@ -235,10 +235,12 @@ class Router(wiring.Component):
                 *(transmit.non_empty for transmit in transmitters),
                 *(~table.ready for table in self._tables(crossbar, transmitters)),
                 *restarting,
+                *([self.agent.request.valid] if has_agent(config) else []),
+                *([managing] if config.management else []),
             )
             m.d.comb += self.quiet.eq(~busy.any())
         if has_agent(config):
-            self._add_agent(m, receivers, routers, allocation, crossbar, transmitters, moved)
+            self._add_agent(m, receivers, routers, allocation, crossbar, transmitters, moved, managing)
         for name, vectors in {
             "input_occupied": [receive.non_empty for receive in receivers],
             "output_vl_held": allocation.held,
@@ -264,8 +266,12 @@ class Router(wiring.Component):
         crossbar: CrossbarStage,
         transmitters: list[TransmitStage],
         moved: Signal,
+        managing: Signal,
     ) -> None:
-        """Adds everything that the agent sets and reads: tables, maps, the management port, counters."""
+        """Adds everything that the agent sets and reads: tables, maps, the management port, counters.
+
+        The management port tells in `moved` that a flit moves, in `managing` that one does or waits to.
+        """
         config = self.config
         m.submodules.agent_port = self._agent_port = agent = AgentPort(config)
         wiring.connect(m, wiring.flipped(self.agent), agent.agent)
@@ -309,6 +315,7 @@ class Router(wiring.Component):
                 management.start_flits.eq(agent.start_flits),
                 agent.busy.eq(management.busy),
                 moved.eq(management.moved),
+                managing.eq(management.moved | management.busy),
                 agent.report.eq(reports.report),
                 agent.report_valid.eq(reports.valid),
                 reports.take.eq(agent.report_take),

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -166,12 +166,25 @@ def make_model(
         _compile(work, "Vtop", arguments, (), log=log, runtime=runtime)
 
 
-def make_library(folder: Path, top: str, prefix: str, sources: Sequence[str], *, log: Path) -> None:
+def make_library(
+    folder: Path,
+    top: str,
+    prefix: str,
+    sources: Sequence[str],
+    *,
+    flags: Sequence[str],
+    change: Callable[[Path], None],
+    log: Path,
+) -> None:
     """Compile the files `sources` in `folder` to a library of the model `prefix` (its class), `folder` / `LIBRARY`,
-    with its headers beside it. Raises BuildError, MissingTool."""
-    arguments = ["--prefix", prefix, "--top-module", top, *sources]
+    with its headers beside it. Raises BuildError, MissingTool.
+
+    - `flags`: Verilator's flags.
+    - `change`: is called with the folder of Verilator's C++, to change it.
+    """
+    arguments = ["--prefix", prefix, "--top-module", top, *flags, *sources]
     with _plain_folder(folder) as work:
-        _compile(work, prefix, arguments, (f"{prefix}__ALL.a",), log=log, runtime=None)
+        _compile(work, prefix, arguments, (f"{prefix}__ALL.a",), change=change, log=log, runtime=None)
         for header in (work / "build").glob("*.h"):
             shutil.copyfile(header, work / header.name)
         shutil.copyfile(work / "build" / f"{prefix}__ALL.a", work / LIBRARY)
@@ -226,10 +239,11 @@ def _compile(
     arguments: Sequence[str],
     targets: Sequence[str],
     *,
+    change: Callable[[Path], None] | None = None,
     log: Path,
     runtime: Path | None,
 ) -> None:
-    """Verilog to C++ to `targets` (default: all) in `folder/build`."""
+    """Verilog to C++ to `targets` (default: all) in `folder/build`. `change` changes the C++ there."""
     cxx, make = compiler(), _require_make()
     # The tools by links, since their own folders may have any name.
     root, libraries, scratch = folder / "verilator", folder / "cocotb", folder / "scratch"
@@ -259,6 +273,8 @@ def _compile(
         with log.open("wb") as out:
             if run_supervised(verilate, cwd=folder, env=environment, log=out):
                 raise BuildError("verilator", log)
+            if change:
+                change(folder / "build")
             if runtime:
                 _reuse(runtime, folder / "build")
             if run_supervised(

@@ -23,8 +23,19 @@ from lanikai.hdl.emit import to_verilog
 
 from .card_clock import CardClock
 from .instances import width
+from .packet_view import with_views
 
-__all__ = ["Block", "Composition", "Instance", "Link", "Output"]
+__all__ = ["LIBRARIES", "Block", "Composition", "Instance", "Library", "Link", "Output"]
+
+Library = Literal["fast", "debug", "waves"]
+"""A library of a block: for speed, with every signal visible, or one whose instances write waves."""
+LIBRARIES: Mapping[str, tuple[Library, ...]] = {
+    "fast": ("fast",),
+    "debug": ("debug",),
+    "waves": ("fast", "waves"),
+}
+"""The libraries of each block in a build, by the build's variant. With waves an instance that writes none is one of
+the fast library."""
 
 _LINK = ("payload", "valid", "credit_vl", "credit_valid")
 _RESTARTS = ("__restart", "__credit_restart")
@@ -78,13 +89,16 @@ class Block:
     - `addressed`: the top module's `addressed` names its instances, by their numbers.
     - `public`: variables that Python reads.
     - `inner_public`: (module, variable) of those in modules of `files`.
-    - `python`: ports that Python reads and writes (`native_api.signal`, by the instance's path).
+    - `python`: ports that Python reads and writes (`native_api.signal`, by the instance's path). A pin
+      `agent__request` is the port `agent_request`.
     - `clock`: the block's own clock, if it has one.
     - `glue`: lines of Verilog with declarations around the block in its instance, with `clk` and all ports in reach.
       They are for pins that no other instance and not the top module sees.
-    - `inner`: the block's pins, and their connections to `glue`.
+    - `glued`: the block's pins, and their connections to `glue`.
     - `ports`: ports of the instance that are not the block's (`output told`).
     - `files`: texts by file name of modules that `glue` needs.
+    - `views`: packet views by name, and the link ends that they look at (`packet_view.with_views`); for waves.
+    - `view_module`: the text of their module.
     """
 
     name: str
@@ -103,34 +117,55 @@ class Block:
     python: tuple[str, ...] = ()
     clock: CardClock | None = None
     glue: tuple[str, ...] = ()
-    inner: Mapping[str, str] = field(default_factory=dict)
+    glued: Mapping[str, str] = field(default_factory=dict)
     ports: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
+    views: Mapping[str, str] = field(default_factory=dict)
+    view_module: str = ""
+
+    def prefix(self, library: Library = "fast") -> str:
+        """Verilator's name of the model's class."""
+        return f"V{self.name}_traced" if library == "waves" else f"V{self.name}"
 
     @property
-    def prefix(self) -> str:
-        """Verilator's name of the model's class."""
-        return f"V{self.name}"
+    def inner(self) -> str:
+        """The block's instance in `module`. No submodule has this name."""
+        return f"{self.name}_block"
 
     @property
     def module(self) -> str:
         """The module around the block that is the model's top: it ties what is constant."""
         return f"{self.name}_instance"
 
-    def sources(self) -> dict[str, str]:
+    def sources(self, library: Library = "fast") -> dict[str, str]:
         """Texts by file name: the block, one evaluation a cycle, and the module around it."""
-        text = _every_edge(to_verilog(self.component, name=self.name))
-        files = {name: _every_edge(more) for name, more in self.files.items()}
-        return {f"{self.name}.v": text, f"{self.module}.sv": "\n".join(self._wrapper()) + "\n"} | files
+        text, files = to_verilog(self.component, name=self.name), dict(self.files)
+        if library == "waves" and self.views:
+            text = with_views(text, self.views)
+            files["packet_view.v"] = self.view_module
+        files = {
+            f"{self.name}.v": text,
+            f"{self.module}.sv": "\n".join(self._wrapper(library)) + "\n",
+        } | files
+        return {name: _every_edge(text) for name, text in files.items()}
 
-    def control_file(self) -> str:
+    def control_file(self, library: Library = "fast") -> str:
         """The Verilator configuration."""
         lines = ["`verilator_config"]
         public = [*((self.name, name) for name in self.public), *self.inner_public]
-        lines += [f'public_flat_rd -module "{module}" -var "{name}"' for module, name in public]
+        if library != "debug":
+            lines += [f'public_flat_rd -module "{module}" -var "{name}"' for module, name in public]
+        if library == "waves":
+            # Waves show the block, not what is around it.
+            around = "\n".join(self._wrapper(library)).partition(self._begin)[0].count("\n")
+            lines.append(f'tracing_off -file "{self.module}.sv" -lines 1-{around}')
         return "\n".join(lines) + "\n"
 
-    def _wrapper(self) -> Iterator[str]:
+    @property
+    def _begin(self) -> str:
+        return f"  {self.name} {self.inner} ("
+
+    def _wrapper(self, library: Library = "fast") -> Iterator[str]:
         """The module around the block, in Verilog's text.
 
         Amaranth has no register whose initial value is that of an input. That is what has one compiled block serve all
@@ -140,8 +175,8 @@ class Block:
         ports, held = ["input clk", *self.ports], []
         for path, member, _value in self.component.signature.flatten(self.component):
             pin = "__".join(str(step) for step in path)
-            if pin in self.tied or pin in self.inner:
-                pins[pin] = self.tied.get(pin) or self.inner.get(pin, "")
+            if pin in self.tied or pin in self.glued:
+                pins[pin] = self.tied.get(pin) or self.glued.get(pin, "")
                 continue
             if pin.endswith(_RESTARTS):
                 pins[pin] = "1'd0" if member.flow == wiring.In else ""
@@ -150,15 +185,19 @@ class Block:
             ports.append(f"{'input' if member.flow == wiring.In else 'output'} {bits}{port}")
             pins[pin] = port
             if pin in self.fixed:
-                # A register with that initial value: what follows from an input is worked out in every evaluation.
-                held += [f"  reg {bits}{port}_held;", f"  initial {port}_held = {port};"]
+                if library == "debug":
+                    # Where every signal is visible the port's value is there only after the initial one.
+                    held.append(f"  wire {bits}{port}_held = {port};")
+                else:
+                    # A register with that initial value: what follows from an input is worked out in every evaluation.
+                    held += [f"  reg {bits}{port}_held;", f"  initial {port}_held = {port};"]
                 pins[pin] = f"{port}_held"
         yield f"module {self.module} ("
         yield ",\n".join(f"  {port}" for port in ports)
         yield ");"
         yield from held
         yield from (f"  {line}" for line in self.glue)
-        yield f"  {self.name} {self.name} ("
+        yield self._begin
         # `event` is a keyword of Verilog, so Amaranth's Verilog has it as an escaped name.
         escaped = {"event": "\\event "}
         yield ",\n".join(f"    .{escaped.get(pin, pin)}({wire})" for pin, wire in pins.items())
@@ -202,22 +241,35 @@ class Composition:
     instances: tuple[Instance, ...]
     links: tuple[Link, ...]
 
-    def header(self) -> str:
-        """The text of `composition.h`, which builds the system in memory."""
-        return "\n".join(self._header()) + "\n"
+    def libraries(self, variant: str) -> dict[str, tuple[Block, Library]]:
+        """The libraries of a build of `variant`, by names for their folders."""
+        return {
+            f"{block.name}_traced" if library == "waves" else block.name: (block, library)
+            for block in self.blocks
+            for library in LIBRARIES[variant]
+        }
 
-    def _header(self) -> Iterator[str]:
+    def header(self, variant: str = "fast") -> str:
+        """The text of `composition.h`, which builds the system in memory."""
+        return "\n".join(self._header(variant)) + "\n"
+
+    def _header(self, variant: str) -> Iterator[str]:
+        kinds = list(self.libraries(variant).values())
         yield "// The system's instances and links (sim/build/composition.py)."
         yield "#pragma once"
         yield "#include <array>"
-        for block in self.blocks:
-            yield f'#include "{block.prefix}.h"'
-            yield f'#include "{block.prefix}___024root.h"'
+        for block, library in kinds:
+            yield f'#include "{block.prefix(library)}.h"'
+            yield f'#include "{block.prefix(library)}___024root.h"'
         yield '#include "blocks.h"'
         if any(block.clock for block in self.blocks):
             yield '#include "timekeeper.h"'
+        yield '#include "scopes.h"'
+        yield '#include "visible.h"'
+        yield "// Whether Python sees every signal of an instance."
+        yield f"#define LANIKAI_VISIBLE {int(variant == 'debug')}"
         first = self.blocks[0]
-        end = f"{first.prefix}::{_port(first.transmit[0])}_payload"
+        end = f"{first.prefix(LIBRARIES[variant][0])}::{_port(first.transmit[0])}_payload"
         yield f"constexpr size_t kFlitBytes = sizeof({end});"
         yield "using System = blocks::System<kFlitBytes>;"
         inputs = {output.input: output for block in self.blocks for output in block.outputs.values()}
@@ -225,17 +277,21 @@ class Composition:
         yield from (f"  uint32_t {name};" for name in inputs)
         yield "};"
         yield from self._tables()
-        for block in self.blocks:
-            yield from self._adder(block)
-        yield "inline void compose(Vtop* top, VerilatedContext* context, System& system) {"
+        for block, library in kinds:
+            yield from self._adder(block, library)
+        yield "// `traced`: whether the instance of a path writes waves."
+        yield "template <class Traced>"
+        yield "void compose(Vtop* top, VerilatedContext* context, System& system, const Traced& traced) {"
         yield "  Inputs inputs;"
         for name, output in inputs.items():
             kind = f"blocks::Kind::{_KINDS[output.kind]}"
             yield f"  inputs.{name} = system.input(&top->{name}, sizeof(top->{name}), {kind});"
         yield "  for (const Row& row : kInstances) {"
-        yield "    switch (row.block) {"
+        yield "    switch (2 * row.block + traced(row.path)) {"
         for number, block in enumerate(self.blocks):
-            yield f"      case {number}: add_{block.name}(system, top, context, inputs, row); break;"
+            for library in LIBRARIES[variant]:
+                case = 2 * number + (library == "waves")
+                yield f"      case {case}: add_{block.prefix(library)}(system, top, context, inputs, row); break;"
         yield "    }"
         yield "  }"
         if any(one.scopes for one in self.instances):
@@ -276,23 +332,26 @@ class Composition:
             yield f"  {{{link.source}, {link.transmit}, {link.target}, {link.receive}}},"
         yield "};"
 
-    def _adder(self, block: Block) -> Iterator[str]:
+    def _adder(self, block: Block, library: Library) -> Iterator[str]:
+        model = block.prefix(library)
         yield (
-            f"inline void add_{block.name}(System& system, Vtop* top, VerilatedContext* context, "
+            f"inline void add_{model}(System& system, Vtop* top, VerilatedContext* context, "
             "const Inputs& inputs, const Row& row) {"
         )
-        yield f"  auto* const m = new {block.prefix}(context, row.path);"
+        yield f"  auto* const m = new {model}(context, row.path);"
         yield "  m->clk = 0;"
         yield from (f"  m->{pin} = row.fixed[{i}];" for i, pin in enumerate(block.fixed))
         yield "  blocks::Instance instance{};"
         yield "  instance.path = row.path;"
-        yield f'  instance.module = "{block.module}.{block.name}";'
         yield "  instance.model = m;"
-        yield f"  instance.step = blocks::step<{block.prefix}>;"
-        yield f"  instance.settle_inputs = blocks::settle_inputs<{block.prefix}>;"
+        yield f"  instance.step = blocks::step<{model}>;"
+        yield f"  instance.settle_inputs = blocks::settle_inputs<{model}>;"
         yield "  instance.quiet = &m->quiet;"
         yield f"  instance.settle = {block.settle_cycles};"
         yield f"  instance.address = {'row.number' if block.addressed else '-1'};"
+        if library == "waves":
+            yield "  instance.clks = {&m->clk};"
+            yield "  instance.trace = [m](VerilatedTraceBaseC* file) { m->trace(file, 99); };"
         yield "  instance.state = m->rootp;"
         yield "  instance.state_bytes = sizeof(*m->rootp);"
         for name, ends in (("transmit", block.transmit), ("receive", block.receive)):
@@ -319,10 +378,13 @@ class Composition:
                 f"{{{clock.num}u, {clock.den}u, {clock.bits}, {clock.reach_ticks}u, {clock.round_cycles}u, "
                 f"{clock.horizon_cycles}u}}"
             )
-            keeper = f"blocks::Clocked<{block.prefix}>"
+            keeper = f"blocks::Clocked<{model}>"
             yield f"  instance.keeper = std::make_shared<{keeper}>(m, blocks::ClockRates{rates});"
         yield "  m->eval();"
         yield "  blocks::release_zero_pages(instance.state, instance.state_bytes);"
+        yield "  blocks::show_scope(context, row.path);"
+        if library == "debug":
+            yield "  instance.clks = blocks::clocks(context, row.path);"
         yield "  system.add(std::move(instance));"
         yield "}"
 

@@ -20,11 +20,13 @@ import lanikai.hdl.emit
 from amaranth.lib import wiring
 from lanikai.hdl.emit import to_verilog
 
+from ..errors import LanikaiError
 from .cache import Cache, content_key
 from .compact_memories import compact_memories
 from .compiler import BuildError, make_library, make_model, require_trace_header, versions
-from .composition import Block, Composition
+from .composition import Block, Composition, Library
 from .packet_view import WAVES_MACRO
+from .scopes import UnexpectedCode, rename_scopes
 
 __all__ = [
     "WRITERS",
@@ -49,7 +51,10 @@ ENUMS_FILE = "enums.json"
 """File of a model that holds the design's `enums`."""
 _SIM = Path(__file__).parents[1]
 _NATIVE = _SIM / "native"
-_BLOCKS = ("blocks.h", "crew.h", "cut.h", "instance.h", "own.h", "part.h", "timekeeper.h")
+_BLOCKS = (
+    *("blocks.h", "crew.h", "cut.h", "instance.h", "own.h", "part.h"),
+    *("scopes.h", "timekeeper.h", "visible.h"),
+)
 """Headers of the native part that a composition needs."""
 _SOURCES = frozenset({".py", ".rdl", ".toml", ".cpp", ".h"})
 WRITERS: tuple[Path, ...] = (
@@ -87,7 +92,7 @@ class Design:
       names in the top module, so they should be ports of the top module.
     - `no_inline`: modules that are instantiated many times and are to be compiled once.
     - `enums`: names of the values of variables, by the end of their paths, for waves.
-    - `composition`: instances that are not in `sources` (`composition.py`); for the variant `fast` only.
+    - `composition`: instances that are not in `sources` (`composition.py`).
     """
 
     top: str
@@ -228,8 +233,9 @@ def _build_design(
     ]
     native = {name: (_NATIVE / name).read_text() for name in ("main.cpp", *headers)}
     if composition:
-        native["composition.h"] = composition.header()
-    blocks = {block.name: _block_text(block) for block in composition.blocks} if composition else {}
+        native["composition.h"] = composition.header(variant)
+    libraries = composition.libraries(variant) if composition else {}
+    blocks = {name: _block_text(block, library) for name, (block, library) in libraries.items()}
     sources = {
         name: compact_memories(text) if name.endswith(".v") else text for name, text in design.sources.items()
     }
@@ -251,16 +257,16 @@ def _build_design(
         # The control file comes first, so that it holds for all that follows.
         given = [name for name in sources if not name.endswith(".h")]
         order = sorted(given, key=lambda name: (not name.endswith(".vlt"), name.endswith(".cpp"), name))
-        libraries = []
-        for block in composition.blocks if composition else ():
-            library = _build_block(block, blocks[block.name], tell, store, tools)
-            shutil.copytree(library, folder / "blocks" / block.name)
-            libraries.append(block.name)
+        for name, (block, library) in libraries.items():
+            made = _build_block(block, library, blocks[name], tell, store, tools)
+            shutil.copytree(made, folder / "blocks" / name)
         runtime = store.find("runtimes", runtime_key)
         tell(0.3, f"{design.top}: compiling")
         log = folder / "build.log"
         try:
-            make_model(folder, design.top, order, flags=flags, log=log, runtime=runtime, libraries=libraries)
+            make_model(
+                folder, design.top, order, flags=flags, log=log, runtime=runtime, libraries=list(libraries)
+            )
         except BuildError as error:
             raise _kept(error, store, key) from None
         if runtime is None:
@@ -279,20 +285,30 @@ def _build_design(
     return _model(folder, design.top, variant, key, cached=cached, started=started)
 
 
-def _block_text(block: Block) -> dict[str, str]:
+def _block_text(block: Block, library: Library) -> dict[str, str]:
     """The texts that a block's library is made of, by file name."""
     texts = {
         name: compact_memories(text) if name.endswith(".v") else text
-        for name, text in block.sources().items()
+        for name, text in block.sources(library).items()
     }
-    return {"control.vlt": block.control_file()} | texts
+    scopes = (_NATIVE / "scopes.h").read_text()
+    return {"control.vlt": block.control_file(library)} | texts | {"scopes.h": scopes}
 
 
 def _build_block(
-    block: Block, texts: Mapping[str, str], tell: Progress, store: Cache, tools: Mapping[str, str]
+    block: Block,
+    library: Library,
+    texts: Mapping[str, str],
+    tell: Progress,
+    store: Cache,
+    tools: Mapping[str, str],
 ) -> Path:
     """The folder with a block's headers and library, shared by all systems that hold the block."""
-    key = content_key({"block": block.name, "sources": texts, "tools": tools})
+    flags, prefix = _VARIANT_FLAGS[library], block.prefix(library)
+    key = content_key({"block": block.name, "sources": texts, "flags": flags, "tools": tools})
+
+    def change(build: Path) -> None:
+        rename_scopes(build, prefix=prefix, module=block.module, block=block.inner)
 
     def fill(folder: Path) -> None:
         tell(0.2, f"{block.name}: compiling")
@@ -300,9 +316,14 @@ def _build_block(
             (folder / name).write_text(text)
         log = folder / "build.log"
         try:
-            make_library(folder, block.module, block.prefix, list(texts), log=log)
+            given = [name for name in texts if not name.endswith(".h")]
+            make_library(folder, block.module, prefix, given, flags=flags, change=change, log=log)
         except BuildError as error:
             raise _kept(error, store, key) from None
+        except UnexpectedCode as error:
+            raise LanikaiError(
+                f"{block.name}: this Verilator writes other C++ than is known: {error}"
+            ) from None
 
     def waiting() -> None:
         tell(0.2, f"{block.name}: waiting for another run that builds the same block")

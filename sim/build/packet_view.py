@@ -1,7 +1,7 @@
 """The Verilog that is written as text, as Amaranth cannot say it.
 
-- The packet that a flit on a link belongs to, for the eye alone, in a build with waves. It looks at wires inside of
-  instances by their hierarchical names, so that no block has outputs which only waves need.
+- The packet that a flit on a link belongs to, for the eye alone, in a build with waves. It stands in the module whose
+  link it is, so that no block has outputs which only waves need.
 - The module `held`: a register whose trigger is both edges of a bit of its own input. It is for Verilator alone.
 
 A module `packet_view` follows the packets of all VLs of one link. While a flit of a packet passes, it shows the
@@ -10,8 +10,7 @@ header's fields, each from the flit on that holds it. In cycles without a flit e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from lanikai.hdl.config import LinkConfig
 from lanikai.hdl.link import FlitLayout
@@ -19,17 +18,14 @@ from lanikai.hdl.packet import HEADER_LAYOUT
 
 from .instances import instance, width
 
-if TYPE_CHECKING:
-    from lanikai.hdl.network import Network
-
 __all__ = [
     "FIELDS",
+    "NODE_ENDS",
     "PARTS",
     "WAVES_MACRO",
     "held",
     "packet_view",
-    "router_views",
-    "view",
+    "router_ends",
     "with_views",
 ]
 
@@ -45,6 +41,8 @@ FIELDS: Mapping[str, str] = {
 """The wires that are shown: the header's fields. (`sequence` is a keyword of SystemVerilog.)"""
 PARTS: Mapping[int, str] = {0: "head", 1: "body", 2: "tail", 3: "-"}
 """Values of `part`: a packet of one flit shows its tail."""
+NODE_ENDS: Mapping[str, str] = {"tx_packet": "tx", "rx_packet": "rx"}
+"""The views of a node's or a card's packets, and the link ends that they look at."""
 
 
 def held() -> str:
@@ -95,24 +93,20 @@ def packet_view(link: LinkConfig) -> str:
     return "\n".join([*lines, "endmodule", ""])
 
 
-def view(name: str, valid: str, flit: str) -> Iterator[str]:
-    """An instance `name` that looks at the wires `valid` and `flit`, in builds with waves."""
-    yield f"`ifdef {WAVES_MACRO}"
-    yield from instance("packet_view", name, {"clk": "clk", "valid": valid, "flit": flit})
-    yield "`endif"
+def router_ends(ports: int) -> dict[str, str]:
+    """The views of a router's packets: `port3_rx`, ..., and the link ends that they look at."""
+    return {f"port{port}_{end}": f"{end}__{port}" for port in range(ports) for end in ("rx", "tx")}
 
 
-def router_views(network: Network) -> Iterator[str]:
-    """The packets on the links of all routers of the instance `network`, in builds with waves."""
-    for router in range(network.routers):
-        for port in range(network.router.ports):
-            for end in ("rx", "tx"):
-                wire = f"network.router{router}.{end}__{port}__"
-                yield from view(f"router{router}_port{port}_{end}", f"{wire}valid", f"{wire}payload")
+def with_views(text: str, ends: Mapping[str, str]) -> str:
+    """`text`, the Verilog of a component, with views in its module, in builds with waves.
 
-
-def with_views(text: str, lines: Iterable[str]) -> str:
-    """`text`, the Verilog of one module that was converted, with `lines` (of `view`) before its end. They name wires
-    within its instances, which no component can."""
-    body, end, rest = text.rpartition("endmodule\n")
-    return "".join([body, *(f"{line}\n" for line in lines), end, rest])
+    `ends`: the link end that each view looks at, by the view's name.
+    """
+    lines = [f"`ifdef {WAVES_MACRO}"]
+    for name, end in ends.items():
+        pins = {"clk": "clk", "valid": f"{end}__valid", "flit": f"{end}__payload"}
+        lines += instance("packet_view", name, pins)
+    # The component's own module comes first, its submodules follow.
+    body, ending, rest = text.partition("endmodule\n")
+    return "\n".join([body.rstrip("\n"), *lines, "`endif", ending + rest])

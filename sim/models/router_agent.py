@@ -81,16 +81,18 @@ def check_control_packet(config: RouterConfig, flits: Sequence[int]) -> None:
 
 
 class RouterAgent:
-    """The agent of router `router` of a network whose ports `router{r}_agent__request` and `__response` are public.
+    """The agent of router `router` of a network.
 
-    `scope`: the instance that has them. One coroutine may use it at a time. An access takes a cycle. An access to VL
-    tables takes as long as the last commit is being taken up (`TableSignature.wait_bound` cycles at most).
+    `instance`: the router's instance in a composed design. Elsewhere the top module has the ports
+    `router{r}_agent__request` and `__response`. One coroutine may use it at a time. An access takes a cycle. An access
+    to VL tables takes as long as the last commit is being taken up (`TableSignature.wait_bound` cycles at most).
     """
 
-    def __init__(self, clock: Clock, config: RouterConfig, router: int, *, scope: str = "TOP") -> None:
+    def __init__(self, clock: Clock, config: RouterConfig, router: int, *, instance: str = "") -> None:
         self._clock, self._config, self._router = clock, config, router
-        self._request = native_api.signal(f"router{router}_agent__request", scope)
-        self._response = native_api.signal(f"router{router}_agent__response", scope)
+        agent, scope = ("agent_", instance) if instance else (f"router{router}_agent__", "TOP")
+        self._request = native_api.signal(f"{agent}request", scope)
+        self._response = native_api.signal(f"{agent}response", scope)
         self._lanes = config.link.flit_bits // 32
 
     @property

@@ -49,6 +49,7 @@ public:
     }
     uint32_t add(Instance instance) {
         numbers_.emplace(instance.path, static_cast<uint32_t>(instances_.size()));
+        if (!instance.clks.empty()) seen_.push_back(static_cast<uint32_t>(instances_.size()));
         instances_.push_back(std::move(instance));
         return static_cast<uint32_t>(instances_.size() - 1);
     }
@@ -63,6 +64,16 @@ public:
     }
     void link(uint32_t from, uint32_t transmit, uint32_t to, uint32_t receive) {
         links_.push_back({from, transmit, to, receive});
+        Instance &a = instances_[from], &b = instances_[to];
+        const End &out = a.transmit[transmit], &in = b.receive[receive];
+        if (!b.clks.empty()) {
+            seen_wires_.push_back({out.payload, in.payload, kFlitBytes});
+            seen_wires_.push_back({out.valid, in.valid, 1});
+        }
+        if (!a.clks.empty()) {
+            seen_wires_.push_back({in.credit_vl, out.credit_vl, 1});
+            seen_wires_.push_back({in.credit_valid, out.credit_valid, 1});
+        }
     }
     // `addressed`: the number, plus 1, of the one instance that must not be left out; null if there is no such output.
     void start(const uint8_t* attention, const uint32_t* now, const uint16_t* addressed) {
@@ -169,6 +180,41 @@ public:
         return changed;
     }
 
+    // Python may have written any signal of any instance.
+    void poke_all() {
+        for (uint32_t i = 0; i < instances_.size(); ++i) {
+            catch_up(i);
+            poke(i);
+        }
+    }
+
+    // Have the instances that are looked into (`Instance::clks`) show what they would in one model, whose clock is at
+    // `level`: all that follows from the outputs of others as they are now, valid or not, and that clock. Their own one
+    // takes turns, an edge a cycle: it is put back by `hide`, before they are evaluated again.
+    void show(uint8_t level) {
+        for (const Broadcast& one : seen_wires_) std::memcpy(one.to, one.from, one.bytes);
+        for (const uint32_t i : seen_) {
+            Instance& instance = instances_[i];
+            for (const Broadcast& one : instance.broadcasts) std::memcpy(one.to, one.from, one.bytes);
+            instance.settle_inputs(instance.model);
+            instance.own_clks.clear();
+            for (uint8_t* const clk : instance.clks) {
+                instance.own_clks.push_back(*clk);
+                *clk = level;
+            }
+        }
+    }
+    void hide() {
+        for (const uint32_t i : seen_) {
+            Instance& instance = instances_[i];
+            for (size_t k = 0; k < instance.own_clks.size(); ++k) *instance.clks[k] = instance.own_clks[k];
+        }
+    }
+    // Add them to a waveform.
+    void trace(VerilatedTraceBaseC* file) {
+        for (const uint32_t i : seen_) instances_[i].trace(file);
+    }
+
     // Have every instance that is left out evaluated all the same, and end the program if a register changes.
     void check_all() { checked_ = true; }
 
@@ -185,18 +231,22 @@ public:
         return least;
     }
 
-    // The number of the instance at this path, or in which this scope is; -1 if there is none.
-    int64_t find(const std::string& path) const {
-        const auto found = numbers_.find(path);
-        return found == numbers_.end() ? -1 : found->second;
+    // The number of the instance that the scope at `path` is, or is in; -1 if there is none.
+    int64_t find(std::string path) const {
+        for (;;) {
+            if (const auto found = numbers_.find(path); found != numbers_.end()) return found->second;
+            const size_t dot = path.rfind('.');
+            if (dot == std::string::npos) return -1;
+            path.resize(dot);
+        }
     }
-    // The name that the model of instance `i` has a scope by, of those for which `find` gives it.
+    // The name of a scope of instance `i` for which Python has another path.
     std::string scope(uint32_t i, const std::string& path) const {
         const auto found = scopes_.find(path);
-        const std::string name = instances_[i].path + "." + instances_[i].module;
-        return found == scopes_.end() ? name : name + "." + found->second;
+        return found == scopes_.end() ? path : instances_[i].path + "." + found->second;
     }
-    const Port* port(uint32_t i, const std::string& name) const {
+    const Port* port(uint32_t i, const std::string& scope, const std::string& name) const {
+        if (instances_[i].path != scope) return nullptr;
         for (const Port& one : instances_[i].ports) {
             if (one.name == name) return &one;
         }
@@ -340,6 +390,8 @@ private:
     std::unordered_map<std::string, std::string> scopes_;
     std::vector<Input> inputs_;
     std::vector<Link> links_;
+    std::vector<uint32_t> seen_;
+    std::vector<Broadcast> seen_wires_;
     std::vector<Place> places_, addresses_;
     std::list<Layout> layouts_;
     std::vector<Copied> copied_;

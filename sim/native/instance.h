@@ -5,10 +5,13 @@
 
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
+
+class VerilatedTraceBaseC;
 
 namespace blocks {
 
@@ -57,7 +60,7 @@ public:
 
 // An instance of a block. Its pointers lie in its `state`, but for `from` of broadcasts.
 struct Instance {
-    std::string path, module;
+    std::string path;
     void* model;
     void (*step)(void*);
     void (*settle_inputs)(void*);
@@ -69,6 +72,9 @@ struct Instance {
     const uint8_t* waiting;                // a bit for each of `due`, or null
     std::vector<const uint32_t*> due;
     int64_t address;                       // its number for the top module's `addressed`, -1 if it has none
+    std::vector<uint8_t*> clks;            // those that waves or Python look at, if any
+    std::vector<uint8_t> own_clks;         // their values for the model meanwhile
+    std::function<void(VerilatedTraceBaseC*)> trace;
     void* state;
     size_t state_bytes;
     std::shared_ptr<Timekeeper> keeper;    // or null

@@ -54,7 +54,6 @@ Wakes wakes;
 Watched watched;  // signals of the whole design: looked at after every edge
 #if LANIKAI_PARTS
 System blocks_system;
-VerilatedContext* blocks_context = nullptr;
 // The instances outside of the top module: their cycle, which goes by the top's outputs before its edge, and what they
 // tell it after it. Other threads may be at work between the two.
 void begin_blocks() { blocks_system.begin(); }
@@ -64,6 +63,7 @@ void end_blocks() {
 }
 // What Python has written into instances is seen by them, and by the top.
 void settle_blocks() {
+    if (LANIKAI_VISIBLE) blocks_system.poke_all();
     blocks_system.settle_poked();
     blocks_system.deliver();
 }
@@ -80,20 +80,38 @@ void begin_together(uint64_t count) {
 void raise_events() {
     blocks_system.take_events([](uint32_t number) { wakes.raise(number); });
 }
+// Between these they show what they would in one model: to Python, where it sees all, or to a waveform.
+void show_blocks() { blocks_system.show(top->clk); }
+void hide_blocks() { blocks_system.hide(); }
 #else
+#define LANIKAI_VISIBLE 0
 void begin_blocks() {}
 void end_blocks() {}
 void settle_blocks() {}
 uint64_t together(uint64_t edges, uint64_t at) { return skipper.together(edges, at); }
 void begin_together(uint64_t count) { skipper.begin(count); }
 void raise_events() {}
+void show_blocks() {}
+void hide_blocks() {}
 #endif
 #if VM_TRACE
+void trace_blocks(VerilatedFstC* file) {
+#if LANIKAI_PARTS
+    blocks_system.trace(file);
+#endif
+}
 Trace tracer;
+bool is_traced(const char* file, const char* path) { return file && tracer.wants(path); }
 // Write the present time step. Once a step, when it has settled: what changes later in it would be lost.
-void dump() { tracer.dump(context->time()); }
+void dump() {
+    if (!tracer.is_open()) return;
+    show_blocks();
+    tracer.dump(context->time());
+    hide_blocks();
+}
 #else
 void dump() {}
+bool is_traced(const char*, const char*) { return false; }
 #endif
 
 // Let time go on to `time`: what happened until now is settled.
@@ -113,8 +131,10 @@ void evaluate() {
     do {
         poked = false;
         VerilatedVpi::clearEvalNeeded();
+        if (LANIKAI_VISIBLE) hide_blocks();
         settle_blocks();
         top->eval();
+        if (LANIKAI_VISIBLE) show_blocks();
         VerilatedVpi::doInertialPuts();
         value_callbacks();
     } while (VerilatedVpi::evalNeeded() || poked);
@@ -144,12 +164,14 @@ bool toggle(uint64_t time, bool rising) {
         VerilatedVpi::callCbs(cbNextSimTime);
         ran = value_callbacks();
     }
+    if (LANIKAI_VISIBLE) hide_blocks();
     if (rising) begin_blocks();
     top->eval();
     if (rising) {
         end_blocks();
         ++cycle;
     }
+    if (LANIKAI_VISIBLE) show_blocks();
     if (ran) settle(false);
     if (!rising) return ran;
     advance(time + kDrive);
@@ -216,15 +238,15 @@ void* lanikai_signal(const char* scope, const char* name, uint32_t* bits, uint32
     const VerilatedScope* found = context->scopeFind(scope);
     *owner = 0;
 #if LANIKAI_PARTS
-    if (const int64_t instance = found ? -1 : blocks_system.find(scope); instance >= 0) {
+    if (const int64_t instance = blocks_system.find(scope); instance >= 0) {
         *owner = static_cast<uint32_t>(instance) + 1;
         blocks_system.catch_up(*owner - 1);
-        if (const blocks::Port* const port = blocks_system.port(*owner - 1, name)) {
+        if (const blocks::Port* const port = blocks_system.port(*owner - 1, scope, name)) {
             *bits = port->bits;
             *bytes = port->bytes;
             return port->data;
         }
-        found = blocks_context->scopeFind(blocks_system.scope(*owner - 1, scope).c_str());
+        if (!found) found = context->scopeFind(blocks_system.scope(*owner - 1, scope).c_str());
     }
 #endif
     if (!found) return nullptr;
@@ -295,6 +317,7 @@ unsigned lanikai_threads() {
 // alone costs. Time stands still meanwhile for whoever waits for it.
 uint64_t lanikai_bare(uint64_t cycles) {
     timespec begin, end;
+    if (LANIKAI_VISIBLE) hide_blocks();
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
     for (uint64_t i = 0; i < cycles; ++i) {
         begin_blocks();
@@ -305,6 +328,7 @@ uint64_t lanikai_bare(uint64_t cycles) {
         top->eval();
     }
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+    if (LANIKAI_VISIBLE) show_blocks();
     return (end.tv_sec - begin.tv_sec) * uint64_t{1000000000} + end.tv_nsec - begin.tv_nsec;
 }
 
@@ -348,20 +372,20 @@ int main(int argc, char** argv) {
         else if (i + 1 < argc && tracer.option(argv[i], argv[i + 1])) ++i;
 #endif
     }
+#if VM_TRACE
+    context->traceEverOn(true);
+#endif
     const auto owned_top = std::make_unique<Vtop>(context, "");
     top = owned_top.get();
 #if LANIKAI_PARTS
-    const auto owned_blocks_context = std::make_unique<VerilatedContext>();
-    blocks_context = owned_blocks_context.get();
-    blocks_system.threads(threads, if_worth, [] { Verilated::threadContextp(blocks_context); });
-    compose(top, blocks_context, blocks_system);
-    Verilated::threadContextp(context);  // whose time the VPI layer goes by: the newest context's otherwise
+    blocks_system.threads(threads, if_worth, [] { Verilated::threadContextp(context); });
+    compose(top, context, blocks_system, [&](const char* path) { return is_traced(trace_file, path); });
     top->eval();
+    if (LANIKAI_VISIBLE) show_blocks();
 #endif
     context->fatalOnVpiError(false);  // the VPI layer probes for functions that Verilator has not
 #if VM_TRACE
-    context->traceEverOn(true);
-    if (trace_file) tracer.open(top, trace_file);
+    if (trace_file) tracer.open(top, trace_file, trace_blocks);
 #else
     if (trace_file) {
         std::fprintf(stderr, "this build has no tracing\n");

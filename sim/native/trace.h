@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "verilated_fst_c.h"
 
@@ -18,6 +19,7 @@ constexpr uint64_t TRACE_FLUSH_STEPS = 500 * TRACE_STEPS_PER_CYCLE;
 class Trace {
     std::unique_ptr<VerilatedFstC> fst_;
     std::string path_;
+    std::vector<std::string> instances_;
     uint64_t from_ = 0, until_ = UINT64_MAX, limit_bytes_ = UINT64_MAX, looked_ = 0;
 
 public:
@@ -31,6 +33,7 @@ public:
         else if (!std::strcmp(name, "--trace-of")) {
             if (!fst_) fst_ = std::make_unique<VerilatedFstC>();
             fst_->dumpvars(99, value);
+            instances_.push_back(value);
         } else if (!std::strcmp(name, "--trace-top")) {
             if (!fst_) fst_ = std::make_unique<VerilatedFstC>();
             fst_->dumpvars(1, value);
@@ -38,12 +41,24 @@ public:
         return true;
     }
 
-    template <class Top> void open(Top* top, const char* path) {
+    // Whether an instance outside of the top module is to be written: it, or one around it.
+    bool wants(const char* path) const {
+        for (const std::string& one : instances_) {
+            if (!std::strncmp(path, one.c_str(), one.size()) && (!path[one.size()] || path[one.size()] == '.')) return true;
+        }
+        return instances_.empty();
+    }
+
+    // `more` adds models besides the top module.
+    template <class Top, class More> void open(Top* top, const char* path, const More& more) {
         if (!fst_) fst_ = std::make_unique<VerilatedFstC>();
         path_ = path;
         top->trace(fst_.get(), 99);
+        more(fst_.get());
         fst_->open(path);
     }
+
+    bool is_open() const { return !path_.empty(); }
 
     void dump(uint64_t time) {
         if (path_.empty() || time < from_) return;

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from amaranth.lib import wiring
 from lanikai.hdl.config import NicConfig
 from lanikai.hdl.emit import to_verilog
@@ -12,7 +10,7 @@ from lanikai.hdl.nic.nic import public_signals as nic_signals
 from lanikai.hdl.router.router import public_signals as router_signals
 
 from ..build.model import Design, Public, Variant
-from ..build.packet_view import held, packet_view, router_views, view, with_views
+from ..build.packet_view import NODE_ENDS, held, packet_view, router_ends, with_views
 from ..inside.watchdog import Probe
 from ..models.pci_host import PciTiming, pci_signals
 from ..waves.state_names import state_names
@@ -33,7 +31,7 @@ def cluster_design(
     `memory_bytes` of memory.
 
     The top module is `ClusterTop`, whose members but `clk` Python and the main loop (`native/main.cpp`) use. For
-    `waves` it has the packets on all links besides.
+    `waves` the blocks have views of the packets on their links besides.
     """
     waves = variant == "waves"
     top = ClusterTop(network, nic=nic, pci=pci, memory_bytes=memory_bytes, waves=waves)
@@ -41,11 +39,14 @@ def cluster_design(
     routers = network.block_verilog()
     sources = {f"{name}.v": text for name, text in routers.items()}
     sources |= {f"{name}.v": to_verilog(block, name=name) for name, block in top.blocks.items()}
+    if waves:
+        views = dict.fromkeys(routers, router_ends(network.router.ports)) | {"nic": NODE_ENDS}
+        sources |= {f"{name}.v": with_views(sources[f"{name}.v"], ends) for name, ends in views.items()}
     sources |= {
         "held.v": held(),
         "hostmem.sv": (NATIVE / "hostmem.sv").read_text(),
         "hostmem.cpp": (NATIVE / "hostmem.cpp").read_text(),
-        f"{TOP}.v": with_views(top_text, _views(network)) if waves else top_text,
+        f"{TOP}.v": top_text,
     }
     if waves:
         sources["packet_view.v"] = packet_view(nic.link)
@@ -89,15 +90,6 @@ def _ports(top: wiring.Component) -> list[Public]:
     """All ports of a top but its clock."""
     members = top.signature.members.items()
     return [Public(TOP, name, writable=member.flow == wiring.In) for name, member in members if name != "clk"]
-
-
-def _views(network: Network) -> Iterator[str]:
-    """The packets on the links of all cards and routers."""
-    for node in range(len(network.nodes)):
-        for end in ("tx", "rx"):
-            link = f"nic{node}_{end}"
-            yield from view(f"{link}_packet", f"{link}__valid", f"{link}__payload")
-    yield from router_views(network)
 
 
 def probes(network: Network, nic: NicConfig) -> list[Probe]:

@@ -32,7 +32,7 @@ class MessageNetworkConfig(SystemConfig):
     composed: bool = Field(
         True,
         description="compile routers and nodes once each, and pass over routers in which nothing happens; the results "
-        "are the same. Not with waves or every signal visible",
+        "are the same",
     )
     watchdog_cycles: int = Field(
         100_000,
@@ -56,7 +56,7 @@ class MessageNetworkConfig(SystemConfig):
         )
 
     def design(self, variant: Variant = "fast") -> Design:
-        """The design; `composed` is of no effect where it cannot be."""
+        """The design."""
         from .message_verilog import message_design
 
-        return message_design(self.network, self.traffic, composed=self.composed and variant == "fast")
+        return message_design(self.network, self.traffic, composed=self.composed)

@@ -20,6 +20,7 @@ from lanikai.hdl.traffic.ports import RESPONSE
 
 from ..build.composition import Block, Composition, Instance, Link, Output
 from ..build.instances import width
+from ..build.packet_view import NODE_ENDS, packet_view, router_ends
 from ..inside.watchdog import Probe
 
 __all__ = [
@@ -36,9 +37,11 @@ NATIVE = Path(__file__).parents[1] / "native"
 """Folder of the simulation's native part."""
 
 
-def traffic_composition(network: Network, traffic: TrafficConfig, top: str) -> Composition:
+def traffic_composition(
+    network: Network, traffic: TrafficConfig, top: str, *, agents: bool = False
+) -> Composition:
     """The routers and traffic nodes of a network whose top module is `top`, routers first. Their buffers are in
-    memories that simulate fast."""
+    memories that simulate fast. `agents`: Python reaches the routers' agents' ports."""
     network = network.replace(router=network.router.replace(buffer_memory="distributed"))
     traffic = traffic.replace(queue_memory="distributed")
     nodes = traffic.nodes
@@ -57,12 +60,14 @@ def traffic_composition(network: Network, traffic: TrafficConfig, top: str) -> C
         settle_cycles=node_settle_cycles(traffic),
         due=traffic.classes,
         addressed=True,
+        views=NODE_ENDS,
+        view_module=packet_view(traffic.link),
     )
     instances = [
         Instance(block="traffic_node", path=f"{top}.node{i}", fixed=(i,), number=i) for i in range(nodes)
     ]
     return Composition(
-        blocks=(*router_blocks(network), node),
+        blocks=(*router_blocks(network, agents=agents), node),
         instances=(*router_instances(network, f"{top}.network"), *instances),
         links=network_links(network),
     )
@@ -73,9 +78,9 @@ def message_composition(network: Network, traffic: TrafficConfig, top: str, *, o
     evaluated: a host may put a command into its ring at any time."""
     network = network.replace(router=network.router.replace(buffer_memory="distributed"))
     traffic = traffic.replace(queue_memory="distributed")
-    inner = {"event": "event_payload", "event_valid": "event_valid", "command__payload": "command"}
-    inner |= {f"command__{name}": f"command_{name}" for name in ("valid", "ready")}
-    inner |= {"settled": "settled"}
+    glued = {"event": "event_payload", "event_valid": "event_valid", "command__payload": "command"}
+    glued |= {f"command__{name}": f"command_{name}" for name in ("valid", "ready")}
+    glued |= {"settled": "settled"}
     ring = ("command_valid", "command_ready", "command", "event_valid", "event_payload", "room")
     node = Block(
         name="message_node",
@@ -90,8 +95,10 @@ def message_composition(network: Network, traffic: TrafficConfig, top: str, *, o
             "activity": Output(input="moving", kind="or", bits=1),
         },
         settle_cycles=0,
+        views=NODE_ENDS,
+        view_module=packet_view(traffic.link),
         ports=("output told", "output unsettled", "output quiet"),
-        inner=inner,
+        glued=glued,
         glue=(
             "wire event_valid, command_valid, command_ready, room, settled;",
             f"wire {width(COMMAND.size)}command;",
@@ -116,16 +123,17 @@ def message_composition(network: Network, traffic: TrafficConfig, top: str, *, o
     )
 
 
-def router_blocks(network: Network) -> tuple[Block, ...]:
+def router_blocks(network: Network, *, agents: bool = False) -> tuple[Block, ...]:
     """The network's kinds of routers.
 
+    With `agents` Python reaches the ports `agent_request` and `agent_response`.
     Their counts of dropped packets are added up in the top module's input `dropped_sum`. Its input `moving` shows that
     one moved.
     """
     ports = range(network.router.ports)
-    # Agents are not reached: the registers keep what reset gave them.
     tied = {}
-    if has_agent(network.router):
+    if has_agent(network.router) and not agents:
+        # Agents are not reached: the registers keep what reset gave them.
         tied = {"agent__request": f"{PROCESSOR_REQUEST.size}'d0", "agent__response": ""}
     layout = routing_class(network.router).position_layout
     if layout is not None and layout.size > 64:
@@ -144,6 +152,9 @@ def router_blocks(network: Network) -> tuple[Block, ...]:
                 "activity": Output(input="moving", kind="or", bits=1),
             },
             settle_cycles=settle_cycles(network.router),
+            python=("agent_request", "agent_response") if agents else (),
+            views=router_ends(network.router.ports),
+            view_module=packet_view(network.router.link),
             public=tuple(variable for _, variable in router_signals(network.router)),
         )
         for name, component in network.block_components(skippable=True).items()

@@ -38,7 +38,7 @@ class TrafficNetworkConfig(SystemConfig):
     composed: bool = Field(
         True,
         description="compile routers and nodes once each, and pass over those in which nothing happens; the results "
-        "are the same. Only without agents, and not with waves or every signal visible",
+        "are the same",
     )
     watchdog_cycles: int = Field(
         100_000,
@@ -68,8 +68,7 @@ class TrafficNetworkConfig(SystemConfig):
         )
 
     def design(self, variant: Variant = "fast") -> Design:
-        """The design; `composed` is of no effect where it cannot be."""
+        """The design."""
         from .traffic_verilog import traffic_design
 
-        composed = self.composed and variant == "fast" and not self.agents
-        return traffic_design(self.network, self.traffic, agents=self.agents, composed=composed)
+        return traffic_design(self.network, self.traffic, agents=self.agents, composed=self.composed)

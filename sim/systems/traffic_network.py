@@ -138,7 +138,8 @@ class TrafficNetwork(System[TrafficNetworkConfig]):
         `config.agents`."""
         if not self.config.agents:
             raise ConfigError("TrafficNetworkConfig.agents = False: the agents' ports are not open")
-        return RouterAgent(self.clock, self.config.network.router, router)
+        instance = f"{self._top}.network.router{router}" if self.config.composed else ""
+        return RouterAgent(self.clock, self.config.network.router, router, instance=instance)
 
     async def write(self, words: Iterable[tuple[Place, int]]) -> None:
         """Write words, one a cycle; the last one has been taken when this returns."""

@@ -47,7 +47,10 @@ class _MeasuredTop(Top):
     def _measure(
         self, m: Module, request: Value, control: Value, *, born: Value, done: Value, behind: Value
     ) -> Signal:
-        """Adds the instance `measurement`. Returns its response."""
+        """Adds the instance `measurement`, and the number of the present cycle, for the eye alone. Returns the
+        instance's response."""
+        cycle = Signal(40, name="cycle")
+        m.d.sync += cycle.eq(cycle + 1)
         response = Signal(RESPONSE.size, name="measurement_response")
         m.submodules.measurement = Instance(
             "measurement",
@@ -113,9 +116,6 @@ class TrafficTop(_MeasuredTop):
             )
         pins |= agent_pins(self._network, self if self._agents else None)
         m.submodules.network = Instance("network", **pins)
-        # The number of the present cycle, for the eye alone.
-        cycle = Signal(40)
-        m.d.sync += cycle.eq(cycle + 1)
         born, done, behind = (Cat(*told[name]) for name in ("born", "done", "behind"))
         responses.append(self._measure(m, request, control, born=born, done=done, behind=behind))
         m.d.comb += self.response.eq(reduce(or_, responses))

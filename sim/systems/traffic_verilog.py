@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from amaranth.lib.wiring import In
 from lanikai.hdl.emit import to_verilog
 from lanikai.hdl.network import Network
@@ -14,7 +12,7 @@ from lanikai.hdl.traffic.node import TrafficNode
 from lanikai.hdl.traffic.ports import Phase
 
 from ..build.model import Design, Public
-from ..build.packet_view import packet_view, router_views, view, with_views
+from ..build.packet_view import NODE_ENDS, packet_view, router_ends, with_views
 from ..inside.watchdog import Watchdog
 from .network_blocks import traffic_composition
 from .traffic_top import PORTS, ComposedTrafficTop, TrafficTop
@@ -30,8 +28,8 @@ def traffic_design(
 ) -> Design:
     """The design of a traffic network: `network`, with a traffic node `traffic` at each of its places.
 
-    - `agents`: the routers' agent ports are ports of the top module.
-    - `composed`: of blocks that are compiled once each (`composition.py`), without agents' ports.
+    - `agents`: Python reaches the routers' agents' ports: of the top module or, `composed`, of the routers.
+    - `composed`: of blocks that are compiled once each (`composition.py`).
 
     The top module is a `TrafficTop` or, `composed`, a `ComposedTrafficTop`.
     """
@@ -45,16 +43,17 @@ def traffic_design(
             sources=shared | {f"{TOP}.v": to_verilog(ComposedTrafficTop(traffic), name=TOP)},
             public=tuple(Public(TOP, name, writable=member.flow == In) for name, member in PORTS.items()),
             no_inline=("measurement",),
-            composition=traffic_composition(network, traffic, TOP),
+            composition=traffic_composition(network, traffic, TOP, agents=agents),
         )
     blocks = network.block_verilog()
     top = TrafficTop(network, traffic, agents=agents)
-    sources = {f"{name}.v": text for name, text in blocks.items()}
+    ends = router_ends(network.router.ports)
+    sources = {f"{name}.v": with_views(text, ends) for name, text in blocks.items()}
     sources |= shared | {
-        "traffic_node.v": to_verilog(TrafficNode(traffic), name="traffic_node"),
+        "traffic_node.v": with_views(to_verilog(TrafficNode(traffic), name="traffic_node"), NODE_ENDS),
         "network.v": network.verilog("network"),
         "packet_view.v": packet_view(traffic.link),
-        f"{TOP}.v": with_views(to_verilog(top, name=TOP), _views(network, traffic)),
+        f"{TOP}.v": to_verilog(top, name=TOP),
     }
     public = [
         Public(TOP, name, writable=member.flow == In)
@@ -72,11 +71,3 @@ def traffic_design(
         no_inline=(*blocks, "traffic_node", "measurement"),
         enums={"phase": {phase.value: phase.name for phase in Phase.__members__.values()}},
     )
-
-
-def _views(network: Network, traffic: TrafficConfig) -> Iterator[str]:
-    """The packets on all links, in builds with waves."""
-    yield from router_views(network)
-    for i in range(traffic.nodes):
-        for end in ("tx", "rx"):
-            yield from view(f"node{i}_{end}_packet", f"node{i}_{end}__valid", f"node{i}_{end}__payload")

@@ -37,10 +37,10 @@ def _names(enum: Any) -> dict[int, str]:
 
 _ENUMS: Mapping[str, tuple[int, Mapping[int, str]]] = {
     r"_kind$": (4, _names(Kind) | {KIND_IDLE: "-"}),
-    r"(_packet|_port\d+_[rt]x)\.kind$": (4, _names(Kind) | {KIND_IDLE: "-"}),
-    r"(_packet|_port\d+_[rt]x)\.part$": (2, PARTS),
+    r"(_packet|port\d+_[rt]x)\.kind$": (4, _names(Kind) | {KIND_IDLE: "-"}),
+    r"(_packet|port\d+_[rt]x)\.part$": (2, PARTS),
     **{
-        rf"(_packet|_port\d+_[rt]x)\.{name}$": (bits, {(1 << bits) - 1: "-"})
+        rf"(_packet|port\d+_[rt]x)\.{name}$": (bits, {(1 << bits) - 1: "-"})
         for name, field in FIELDS.items()
         if name != "kind" and (bits := HEADER_LAYOUT[field].width)
     },
@@ -50,7 +50,7 @@ _ENUMS: Mapping[str, tuple[int, Mapping[int, str]]] = {
 
 NODE: Mapping[str, Sequence[str]] = {
     "link": [
-        *(f"nic#_{end}_packet.{field}" for end in ("tx", "rx") for field in ("part", *FIELDS)),
+        *(f"nic#.{end}_packet.{field}" for end in ("tx", "rx") for field in ("part", *FIELDS)),
         *("nic#_tx__credit_valid", "nic#_rx__credit_valid", "nic#.packets.credits.available"),
     ],
     "firmware": ["nic#_step"],
@@ -79,13 +79,13 @@ ROUTER: Sequence[str] = [
     *(f"port%_tx.{field}" for field in ("part", "lane", *FIELDS)),
     *("transmit_%.blocked", "transmit_%.credits.available", "tx__%__credit_valid", "rx__%__credit_valid"),
 ]
-"""The variables that are shown of port % of a router: the packets at its ends, and variables of its instance."""
+"""The variables that are shown of port % of a router, in its instance: the packets at its ends, and others."""
 TRAFFIC_NODE: Sequence[str] = [
-    *(f"node#_{end}_packet.{field}" for end in ("tx", "rx") for field in ("part", "lane", *FIELDS)),
-    *("node#_tx__credit_valid", "node#_rx__credit_valid", "node#_born", "node#_done", "node#_behind"),
+    *(f"node#.{end}_packet.{field}" for end in ("tx", "rx") for field in ("part", "lane", *FIELDS)),
+    *("node#.tx__credit_valid", "node#.rx__credit_valid", "node#.born", "node#.done", "node#.behind"),
 ]
 """The variables that are shown of node # of a network under synthetic load."""
-MEASUREMENT = ("phase", "phase_event", "dropped", "watchdog_fired", "network_activity")
+MEASUREMENT = ("phase", "phase_event", "dropped", "watchdog_fired", "network_activity", "moving")
 """The variables that are shown of its measurement."""
 SYSTEMS = ("cluster", "network_bench")
 """Top modules whose components are known here."""
@@ -171,7 +171,7 @@ def _alias(variable: Variable) -> str:
     path = ".".join((*variable.scope[1:], _plain(variable)))
     # GTKWave shows a name from its last dot on.
     return re.sub(
-        r"^(nic\d+[._]+|host\d+[._]+|node\d+_|network\.router\d+\.|router\d+_port\d+_)", "", path
+        r"^(nic\d+[._]+|host\d+[._]+|node\d+[._]|network\.router\d+\.(port\d+_)?)", "", path
     ).replace(".", "/")
 
 
@@ -230,16 +230,13 @@ def _system_groups(variables: Sequence[Variable], system: str) -> Groups:
         groups[f"node{node}"] = {name: content for name, content in inner.items() if content}
     if system == "network_bench":
         groups["measurement"] = those(MEASUREMENT)
-        for node in numbers(r"node(\d+)_tx__valid"):
+        for node in numbers(r"node(\d+)\."):
             groups[f"node{node}"] = those([path.replace("#", str(node)) for path in TRAFFIC_NODE])
     for router in numbers(r"network\.router(\d+)\."):
         where = f"network.router{router}."
         ports: Groups = {"state": those([where + name for name in ROUTER_STATE])}
         for port in numbers(re.escape(where) + r"rx__(\d+)__"):
-            names = [name.replace("%", str(port)) for name in ROUTER]
-            ports[f"port{port}"] = those(
-                [f"router{router}_{name}" if name.startswith("port") else where + name for name in names]
-            )
+            ports[f"port{port}"] = those([where + name.replace("%", str(port)) for name in ROUTER])
         groups[f"router{router}"] = ports
     if system == "cluster":
         groups["watchdog"] = those(["watchdog_fired", "network_activity", "network_dropped"])

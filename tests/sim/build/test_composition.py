@@ -99,7 +99,8 @@ def test_the_same_to_the_cycle(tmp_path, case):
     """Every count, latency and histogram is the same, and the cycle of the end. Meanwhile no register changes in a
     resting block."""
     network, classes = CASES[case]
-    config = TrafficNetworkConfig(network=network, classes=len(classes))
+    # With its agents' ports, for the next test to find the models built.
+    config = TrafficNetworkConfig(network=network, classes=len(classes), agents=case == "tables")
     spec = {"classes": classes, "trace": [40, 0, 13], "check": True}
     composed = play(tmp_path, config, "measured", spec)
     plain = play(tmp_path, config.replace(composed=False), "measured", spec | {"check": False})
@@ -108,6 +109,45 @@ def test_the_same_to_the_cycle(tmp_path, case):
     assert composed == plain
     assert sum(one["latency_packets"] for node in plain["measured"][0]["counts"] for one in node) > 50
     assert share < 0.95
+
+
+AGENTS = {
+    "tables": ("tables", {}),
+    "control packets": ("deficit", {}),
+    "control packets, slow links": (
+        "iba",
+        {
+            "management": True,
+            "ports": 6,
+            "routing": "source",
+            "activity_counters": True,
+            "link": link(vls=16, rate_num=2, rate_den=5, delay_cycles=3, flit_bits=32),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "case", [one if one == "tables" else pytest.param(one, marks=pytest.mark.full) for one in AGENTS]
+)
+def test_agents_of_routers_do_the_same_to_the_cycle(tmp_path, case):
+    """Agents write tables and send control packets under load: all that they read, and when, is the same. Meanwhile no
+    register changes in a router that rests."""
+    kind, changes = AGENTS[case]
+    network, classes = CASES[kind]
+    if changes:
+        network = mesh(2, 2, router=network.router.replace(**changes))
+    classes = [one | {"load": 0.1} for one in classes]
+    config = TrafficNetworkConfig(network=network, classes=len(classes), agents=True)
+    spec = {"classes": classes, "check": True}
+    composed = play(tmp_path, config, "agents", spec)
+    plain = play(tmp_path, config.replace(composed=False), "agents", spec | {"check": False})
+    assert plain.pop("share") is None
+    assert composed.pop("share") < 0.95
+    assert composed == plain
+    read = [one for those in plain["seen"].values() for one in those]
+    assert len(read) >= 4 * network.routers
+    assert any(len(one) == 2 for one in read) == network.router.management
 
 
 def test_the_watchdog_fires_in_the_same_cycle(tmp_path):

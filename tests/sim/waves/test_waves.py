@@ -75,12 +75,7 @@ def test_save_file_names_what_is_there(traced):
         assert f"-{group}\n" in text
     # Nothing of the tables is missing for want of the right name.
     paths = [f"cluster.{path.replace('#', '1')}" for paths in NODE.values() for path in paths]
-    for path in ROUTER:
-        name = path.replace("%", "1")
-        paths.append(
-            f"cluster.router0_{name}" if name.startswith("port") else f"cluster.network.router0.{name}"
-        )
-    paths += [f"cluster.network.router0.{name}" for name in ROUTER_STATE]
+    paths += [f"cluster.network.router0.{path.replace('%', '1')}" for path in (*ROUTER, *ROUTER_STATE)]
     assert {*paths, "cluster.clk", "cluster.cycle"} <= {name.partition("[")[0] for name in traces}
     # Few enough to look through.
     assert len(traces) < 200
@@ -123,7 +118,7 @@ def test_each_time_step_is_written_once(traced):
 def test_enums_are_decoded(traced):
     """The kinds of packets go through a filter file that names them all."""
     text = traced.with_suffix(".gtkw").read_text().splitlines()
-    at = next(i for i, line in enumerate(text) if line.endswith("cluster.nic0_tx_packet.kind[3:0]"))
+    at = next(i for i, line in enumerate(text) if line.endswith("cluster.nic0.tx_packet.kind[3:0]"))
     filter_file = traced.with_name("point.packet_kind.filter")
     assert text[at - 1].partition(" ")[2] == filter_file.name
     lines = [f"{kind.value:x} {kind.name}" for kind in Kind] + [f"{KIND_IDLE:x} -"]
@@ -156,7 +151,7 @@ def values_of(waves, end):
 
 
 @pytest.mark.parametrize(
-    "where", ["nic0_tx_packet", "router0_port0_rx", "router0_port1_tx", "nic1_rx_packet"]
+    "where", ["nic0.tx_packet", "router0.port0_rx", "router0.port1_tx", "nic1.rx_packet"]
 )
 def test_a_packet_can_be_followed_from_hop_to_hop(traced, where):
     """Its head, its tail and its header's fields on each link, and nothing between packets."""
@@ -240,15 +235,13 @@ def test_groups_of_a_network_under_load():
             "clk",
             "cycle",
             "phase [2:0]",
-            "node0_tx__valid",
-            "node0_rx__valid",
-            "node0_born",
             "other",
         )
     ]
     variables += [
-        Variable(("network_bench", "node0_tx_packet"), "kind [3:0]", 4),
-        Variable(("network_bench", "router0_port1_rx"), "flow [11:0]", 12),
+        Variable(("network_bench", "node0", "tx_packet"), "kind [3:0]", 4),
+        Variable(("network_bench", "node0"), "born", 1),
+        Variable(("network_bench", "network", "router0", "port1_rx"), "flow [11:0]", 12),
         Variable(("network_bench", "network", "router0"), "rx__1__valid", 1),
         Variable(("network_bench", "network", "router0"), "held__1", 1),
         Variable(("network_bench", "node0"), "inside", 1),
@@ -256,7 +249,7 @@ def test_groups_of_a_network_under_load():
     found = group_variables(variables)
     assert list(found) == ["time", "measurement", "node0", "router0"]
     assert [v.name for v in found["measurement"]] == ["phase [2:0]"]
-    assert [v.name for v in found["node0"]] == ["kind [3:0]", "node0_born"]
+    assert [v.name for v in found["node0"]] == ["kind [3:0]", "born"]
     assert [v.name for v in found["router0"]["port1"]] == ["flow [11:0]", "held__1"]
 
 
