@@ -17,7 +17,7 @@ class CardClock:
 
     - `num`, `den`, `bits`: a tick of its clock, of `bits`, is `num` / `den` cycles.
     - `reach_ticks`: most ticks passed over at once.
-    - `round_cycles`: the cycles that one edge passes over are a multiple of it.
+    - `round_cycles`: cycles from one look of a scan to the next, a power of 2; 1 without a scan that takes its time.
     - `horizon_cycles`: the block does not rest from then on.
     """
 

@@ -54,8 +54,9 @@ public:
     virtual ~Timekeeper() = default;
     // Edges that may go by unseen from the state of cycle `now` on; 0: none.
     virtual uint64_t room(uint64_t now) const = 0;
-    // Bring the instance to where so many edges, at most `room`, would have brought it with nothing at its inputs.
-    virtual void pass(uint64_t edges) = 0;
+    // Bring the instance from cycle `now` to where so many edges, at most `room`, would have brought it with nothing at
+    // its inputs. `alike`: the level of `clk` must be the same, too.
+    virtual void pass(uint64_t now, uint64_t edges, bool alike) = 0;
 };
 
 // An instance of a block. Its pointers lie in its `state`, but for `from` of broadcasts.

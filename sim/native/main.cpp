@@ -166,6 +166,7 @@ bool toggle(uint64_t time, bool rising) {
     }
     if (LANIKAI_VISIBLE) hide_blocks();
     if (rising) begin_blocks();
+    else settle_blocks();  // what the main loop itself has written into instances in this cycle
     top->eval();
     if (rising) {
         end_blocks();

@@ -70,7 +70,7 @@ public:
     void catch_up(uint64_t now) {
         if (!keeper_ || at_ == now) return;
         if (saved_.empty()) {
-            keeper_->pass(now - at_);
+            keeper_->pass(at_, now - at_, false);
         } else {
             compare(now - at_);
         }
@@ -99,11 +99,9 @@ private:
         layout_->settle_inputs(model_);
         const std::vector<uint8_t> stepped(state_, state_ + bytes);
         std::memcpy(state_, saved_.data(), bytes);
-        saved_.clear();
-        // Of the level of `clk` it must be the same too: an even number of edges is one, and one for all others.
-        if (edges % 2 == 0) layout_->step(model_);
-        keeper_->pass(edges - (edges % 2 == 0));
+        keeper_->pass(at_, edges, true);
         layout_->settle_inputs(model_);
+        saved_.clear();
         if (!std::memcmp(stepped.data(), state_, bytes)) return;
         size_t at = 0;
         while (stepped[at] == state_[at]) ++at;

@@ -12,8 +12,9 @@
 
 namespace blocks {
 
-// A prescaler of `num` / `den` cycles a tick and a clock of `bits`; at most `reach` ticks are passed over at once, by
-// multiples of `round` cycles at an edge, and none once `horizon` cycles have gone by.
+// A prescaler of `num` / `den` cycles a tick and a clock of `bits`; at most `reach` ticks are passed over at once, and
+// none once `horizon` cycles have gone by. A scan that begins every `round` cycles, a power of 2, is over, with all that
+// follows from it, within kScan of them; 1: there is none.
 struct ClockRates {
     uint64_t num, den;
     unsigned bits;
@@ -25,8 +26,8 @@ class Clocked : public Timekeeper {
 public:
     Clocked(Model* model, const ClockRates& rates) : m(model), r(rates) {}
 
-    uint64_t room(uint64_t cycle) const override {
-        if (cycle > r.horizon) return 0;
+    uint64_t room(uint64_t now) const override {
+        if (now > r.horizon) return 0;
         const uint64_t mask = (uint64_t{1} << r.bits) - 1;
         const uint64_t clock = m->clock;
         uint64_t ticks = r.reach;
@@ -39,13 +40,29 @@ public:
             ticks = std::min(ticks, ahead - 1);
         }
         // The most edges that make no more than `ticks`: (phase + edges * den) / num < ticks + 1.
-        return ((ticks + 1) * r.num - 1 - (clock >> r.bits)) / r.den;
+        const uint64_t edges = ((ticks + 1) * r.num - 1 - (clock >> r.bits)) / r.den;
+        return r.round > 1 && edges < 4 * kScan ? 0 : edges;
     }
 
-    void pass(uint64_t edges) override {
-        // One edge is evaluated for as many as can be at once; the rest are evaluated.
-        const uint64_t rest = (edges - 1) % r.round;
-        const uint64_t count = edges - rest;
+    void pass(uint64_t now, uint64_t edges, bool alike) override {
+        // What is passed over begins when a scan is over, and so does what is evaluated after it, until all registers
+        // that follow from the clock do.
+        const auto scans = [&](uint64_t at) { return r.round > 1 && at % r.round <= kScan; };
+        uint64_t first = 0;
+        while (first < edges && scans(now + first)) ++first;
+        uint64_t last = r.round > 1 ? std::min(edges - first, kScan) : 0;
+        const auto count = [&] { return edges - first - last; };
+        while (count() && (scans(now + edges - last) || (alike && count() % 2 == 0))) ++last;
+        for (uint64_t i = 0; i < first; ++i) step<Model>(m);
+        if (count()) pass_at_once(count());
+        for (uint64_t i = 0; i < last; ++i) step<Model>(m);
+    }
+
+private:
+    static constexpr uint64_t kScan = 32;
+
+    // One edge is evaluated for all.
+    void pass_at_once(uint64_t count) {
         const uint64_t mask = (uint64_t{1} << r.bits) - 1;
         const uint64_t clock = m->clock;
         const uint64_t phase = (clock >> r.bits) + count * r.den;
@@ -56,10 +73,8 @@ public:
         m->clock_set = 0;
         m->set_clock = 0;
         m->passed = 0;
-        for (uint64_t i = 0; i < rest; ++i) step<Model>(m);
     }
 
-private:
     Model* const m;
     const ClockRates r;
 };

@@ -81,8 +81,7 @@ class ClusterConfig(SystemConfig):
     skip_quiet: bool = Field(
         True,
         description="nodes in which nothing can happen are not evaluated, and time passes over cycles in which nothing "
-        "can happen at all: the same results, sooner (not with cards that have packet buffers of VLs or flows that "
-        "the card stamps: `vl_packets`, `stamp_flows`)",
+        "can happen at all: the same results, sooner (not with flows that the card stamps: `stamp_flows`)",
     )
     composed: bool = Field(
         True,
@@ -257,9 +256,8 @@ class Cluster(System[ClusterConfig]):
         self._wakes = Wakes(self._dut.native_wake, native_api.signal("native_wake"))
         self.nodes = [self._node(i) for i in range(config.nodes)]
         self.limit_watchdog(config.watchdog_cycles)
-        # No port of the card shows these: VL tables that are taken up, the scan of stamps.
-        hidden = config.nic.vl_packets or config.nic.stamp_flows
-        if config.skip_quiet and not hidden:
+        # No port of the card shows the scan of stamps.
+        if config.skip_quiet and not config.nic.stamp_flows:
             self._skip_quiet()
         self._observed: list[Observed] = []
         self.watch()

@@ -93,7 +93,8 @@ class VlPortBlock(NicBlock):
             out.waiting.eq(queue.waiting | packets.leaving),
             back.r_data.waiting.eq(packets.arrived),
         ]
-        return Joined()
+        # The arbiter may go on by itself while flits wait.
+        return Joined(rests=[~packets.leaving.any()])
 
 
 class VlTables(NicBlock):
@@ -127,4 +128,4 @@ class VlTables(NicBlock):
             table.limit.eq(r.VL_TABLE_COMMIT.w_data.limit),
             r.VL_TABLE_COMMIT.r_data.busy.eq(~table.ready),
         ]
-        return Joined()
+        return Joined(rests=[table.ready])

@@ -103,8 +103,8 @@ class RateControlSignature(wiring.Signature):
     - `next_valid` (out), `next_ndt` (out, `rtc_bits`): the valid flow that goes first, whether on offer or not yet.
     - `settled` (out): the state shown is that of `select`, and every command that was taken has acted.
     - `rests` (out), only if `skippable`: nothing but the clock and the scan goes on by itself.
-    - `passed` (in, `PASSED_BITS`), only if `skippable`: so many cycles more are over with this one. A tree takes a
-      multiple of `rate_scan_cycles`.
+    - `passed` (in, `PASSED_BITS`), only if `skippable`: so many cycles more are over with this one. For a tree
+      they are a multiple of `rate_scan_cycles`, or begin and end where its scan looks at no flow.
 
     An NDT may have a fraction (`rate_charge` bytes): it is shown rounded up to a tick, and written without one.
     Commands for a flow that does not exist do nothing.

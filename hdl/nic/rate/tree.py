@@ -217,10 +217,13 @@ class RateTree(wiring.Component):
         with m.Elif(idle & look):
             m.d.sync += [look.eq(0), scan.eq(Mux(scan == self.config.flows - 1, 0, scan + 1))]
         if self.skippable:
-            # Whole rounds of `pace` have been passed over, in each of which there would have been a look.
-            looks = self.passed // self.config.rate_scan_cycles
+            # There would have been a look in each round of `pace` that has begun. The last is over.
+            looks = (pace + self.passed) // self.config.rate_scan_cycles
             with m.If(self.passed != 0):
-                m.d.sync += scan.eq((scan + (idle & look & (pace != 0)) + looks) % self.config.flows)
+                m.d.sync += [
+                    pace.eq(pace + 1 + self.passed),
+                    scan.eq((scan + (idle & look & (pace != 0)) + looks) % self.config.flows),
+                ]
             m.d.comb += self.rests.eq(~self._clearing)
 
         target, exists = Signal(range(1 << self.shape.flow_width)), Signal()
