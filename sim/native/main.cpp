@@ -67,6 +67,11 @@ void settle_blocks() {
     blocks_system.settle_poked();
     blocks_system.deliver();
 }
+// What the main loop itself has written into instances in this cycle.
+void settle_written() {
+    blocks_system.settle_poked();
+    blocks_system.deliver();
+}
 // How many of the next `edges` rising edges can be one, in the present `cycle`.
 uint64_t together(uint64_t edges, uint64_t) {
     return skipper.on() ? skipper.together_composed(edges, blocks_system.room()) : 1;
@@ -88,6 +93,7 @@ void hide_blocks() { blocks_system.hide(); }
 void begin_blocks() {}
 void end_blocks() {}
 void settle_blocks() {}
+void settle_written() {}
 uint64_t together(uint64_t edges, uint64_t at) { return skipper.together(edges, at); }
 void begin_together(uint64_t count) { skipper.begin(count); }
 void raise_events() {}
@@ -166,7 +172,7 @@ bool toggle(uint64_t time, bool rising) {
     }
     if (LANIKAI_VISIBLE) hide_blocks();
     if (rising) begin_blocks();
-    else settle_blocks();  // what the main loop itself has written into instances in this cycle
+    else settle_written();
     top->eval();
     if (rising) {
         end_blocks();
