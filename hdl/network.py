@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import Field, model_validator
 
 from .config import Config, ConfigError, RouterConfig
+from .network_auto import fits_source_routes, why_by_destination, with_routing
 from .network_checks import Channel, dependency_cycle, next_channel
-from .network_paths import NO_WAY, given_ports, link_ends, shortest_distances
+from .network_paths import NO_WAY, Paths
 from .packet import HEADER_LAYOUT
-from .router.routing import Place, routing_class
+from .router.routing import AUTO, Place, routing_class
 
 if TYPE_CHECKING:
     from .router.router import Router
@@ -38,6 +39,9 @@ class Network(Config):
     - a table that leads off the network
     - routes that could deadlock
 
+    With the routing `auto`, a mesh or torus (`coordinates`) whose source routes do not fit is routed by
+    `dimension_order` or `torus`, and any other by `source`: `router` then names that.
+
     Routes depend on the router and the destination alone. With dimension order they are the routers' own; else they
     are those of `tables`. Without tables they are shortest paths: each router takes the lowest of the ports that lead
     nearer. On a mesh that is dimension order, x first.
@@ -57,6 +61,8 @@ class Network(Config):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if "_checked" in self.__dict__:
+            return self  # a network that becomes part of a configuration comes here again
         if not 1 <= len(self.nodes) <= MAX_NODES:
             raise ValueError(f"{len(self.nodes)} nodes: 1 to {MAX_NODES}")
         used: dict[Place, str] = {}
@@ -75,16 +81,29 @@ class Network(Config):
             used[place] = name
         for router in sorted(set(range(self.routers)) - {router for router, _ in used}):
             raise ValueError(f"router {router}: no port of it is connected")
-        for node, distance in enumerate(self._distances[self.nodes[0][0]]):
+        for node, distance in enumerate(self._paths.distances[self.nodes[0][0]]):
             if distance == NO_WAY:
                 raise ValueError(f"node {node} cannot be reached from node 0: a link is missing")
+        if self.router.routing == AUTO:
+            object.__setattr__(self, "router", with_routing(self))
         function = routing_class(self.router)
         function.check_config(self.router)
         function.check(self)
         cycle = dependency_cycle(self)
         if cycle:
             raise ValueError(f"routes can deadlock, each waiting for the next: {cycle}")
+        self.__dict__["_checked"] = True
         return self
+
+    @property
+    def longest_path(self) -> int:
+        """Routers on the longest way from node to node by `tables`, or else by shortest paths."""
+        return self._paths.longest
+
+    @cached_property
+    def by_destination(self) -> str:
+        """One line: routers choose the way by the destination, and why. Empty if source routes could lead it."""
+        return why_by_destination(self)
 
     def _named_places(self) -> Iterator[tuple[str, Place]]:
         for number, place in enumerate(self.nodes):
@@ -100,19 +119,13 @@ class Network(Config):
         return pairs | {b: a for a, b in self.links}
 
     @cached_property
-    def _there(self) -> tuple[Any, Any]:
-        """Router and port at the other end of each router's ports (`link_ends`)."""
-        return link_ends(self.neighbours, self.routers, self.router.ports)
+    def _paths(self) -> Paths:
+        return Paths(self.neighbours, self.routers, self.router.ports, self.nodes, self.tables)
 
-    @cached_property
-    def _distances(self) -> Any:
-        """Links from each router to each node's router, -1 without a way: an array of routers x nodes."""
-        return shortest_distances(self._there[0], [router for router, _ in self.nodes])
-
-    @cached_property
+    @property
     def given_ports(self) -> Any:
         """`given_port` of each router for each node: an array of routers x nodes."""
-        return given_ports(self._there[0], self.nodes, self._distances, self.tables)
+        return self._paths.given_ports
 
     @cached_property
     def last(self) -> tuple[int, int]:
@@ -179,6 +192,14 @@ class Network(Config):
         self._check_node(destination)
         router, port = self.nodes[source]
         return routing_class(self.router).route_field(self, router, port, destination)
+
+    def check_routes(self) -> None:
+        """Raises ConfigError, naming two nodes, if a header does not hold the route from one to the other."""
+        if not routing_class(self.router).strips or fits_source_routes(self):
+            return
+        for source in range(len(self.nodes)):
+            for destination in range(len(self.nodes)):
+                self.source_route(source, destination)
 
     def route_from(self, router: int, destination: int) -> int:
         """The header's `route` field for a packet that the agent of `router` sends, as `source_route`."""
@@ -357,7 +378,8 @@ def mesh(width: int, height: int, *, router: RouterConfig, node_buffer_flits: in
 def torus(width: int, height: int, *, router: RouterConfig, node_buffer_flits: int = 10) -> Network:
     """A 2-D torus: the `mesh` with the last router of each row and column linked to the first one.
 
-    Only `torus` routing keeps packets from waiting for each other round a ring of more than 3 routers.
+    Only `torus` routing, which is what `auto` means there, keeps packets from waiting for each other round a ring of
+    more than 3 routers.
     """
     return _grid("torus", width, height, router, node_buffer_flits)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from operator import add, or_
 from typing import Any, Protocol
 
@@ -10,6 +9,7 @@ from amaranth import ClockSignal, Const, Instance, Module, ResetSignal, Shape, S
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from .balanced import balanced
 from .link import LinkSignature
 from .register_port import PROCESSOR_REQUEST, PROCESSOR_RESPONSE
 from .router.agent import has_agent
@@ -102,5 +102,5 @@ class NetworkComponent(wiring.Component):
                         nothing = Const(0, Shape.cast(link.members[member].shape).width)
                         pins[f"i_{pin}"] = getattr(ends[end], member) if ends else nothing
             m.submodules[f"router{router}"] = Instance(names[network.credit_flits[router]], **pins)
-        m.d.comb += [self.dropped.eq(reduce(add, dropped)), self.activity.eq(reduce(or_, moving))]
+        m.d.comb += [self.dropped.eq(balanced(add, dropped)), self.activity.eq(balanced(or_, moving))]
         return m

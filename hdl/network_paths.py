@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
 from .router.routing import Place
 
-__all__ = ["NO_WAY", "given_ports", "link_ends", "longest_path", "shortest_distances"]
+__all__ = ["NO_WAY", "Paths", "link_ends"]
 
 NO_WAY = -1
 """Distance of a router that cannot reach the node; port of a router that has none for it."""
@@ -25,57 +26,70 @@ def link_ends(neighbours: Mapping[Place, Place], routers: int, ports: int) -> tu
     return there[0], there[1]
 
 
-def shortest_distances(there: Array, homes: Sequence[int]) -> Array:
-    """Links from each router to the router of each node: an array of routers x nodes. `there`: as `link_ends` has it.
+class Paths:
+    """The paths of a network, each array made when it is asked for. Fields and arguments: as `Topology` has them."""
 
-    All searches go on at once, one link further in every turn.
-    """
-    roots, column = np.unique(np.asarray(homes), return_inverse=True)
-    routers, ports = there.shape
-    distance = np.full((routers, len(roots)), NO_WAY, np.int32)
-    front = np.zeros(distance.shape, bool)
-    front[roots, np.arange(len(roots))] = True
-    linked = [np.nonzero(there[:, port] >= 0)[0] for port in range(ports)]
-    steps = 0
-    while front.any():
-        distance[front] = steps
-        following = np.zeros_like(front)
-        for port, here in enumerate(linked):
-            following[here] |= front[there[here, port]]
-        front = following & (distance == NO_WAY)
-        steps += 1
-    return distance[:, column]
+    def __init__(
+        self,
+        neighbours: Mapping[Place, Place],
+        routers: int,
+        ports: int,
+        nodes: Sequence[Place],
+        tables: Sequence[Sequence[int]],
+    ) -> None:
+        self._there = link_ends(neighbours, routers, ports)[0]
+        self._nodes, self._tables = np.array(nodes), tables
 
+    @cached_property
+    def distances(self) -> Array:
+        """Links from each router to the router of each node, -1 without a way: an array of routers x nodes.
 
-def given_ports(
-    there: Array, nodes: Sequence[Place], distance: Array, tables: Sequence[Sequence[int]]
-) -> Array:
-    """The port at each router on the way to each node: an array of routers x nodes, -1 for none.
+        All searches go on at once, one link further in every turn.
+        """
+        there = self._there
+        roots, column = np.unique(self._nodes[:, 0], return_inverse=True)
+        routers, ports = there.shape
+        distance = np.full((routers, len(roots)), NO_WAY, np.int32)
+        front = np.zeros(distance.shape, bool)
+        front[roots, np.arange(len(roots))] = True
+        linked = [np.nonzero(there[:, port] >= 0)[0] for port in range(ports)]
+        steps = 0
+        while front.any():
+            distance[front] = steps
+            following = np.zeros_like(front)
+            for port, here in enumerate(linked):
+                following[here] |= front[there[here, port]]
+            front = following & (distance == NO_WAY)
+            steps += 1
+        return distance[:, column]
 
-    It is that of `tables`, or else the lowest that leads nearer.
-    """
-    if tables:
-        return np.array(tables, np.int32)
-    found = np.full(distance.shape, NO_WAY, np.int32)
-    for port in reversed(range(there.shape[1])):
-        here = np.nonzero(there[:, port] >= 0)[0]
-        nearer = distance[there[here, port]] < distance[here]
-        found[here] = np.where(nearer, port, found[here])
-    places = np.array(nodes)
-    found[places[:, 0], np.arange(len(nodes))] = places[:, 1]
-    return found
+    @cached_property
+    def given_ports(self) -> Array:
+        """The port at each router on the way to each node: an array of routers x nodes, -1 for none.
 
+        It is that of the tables, or else the lowest that leads nearer.
+        """
+        if self._tables:
+            return np.array(self._tables, np.int32)
+        there, distance = self._there, self.distances
+        found = np.full(distance.shape, NO_WAY, np.int32)
+        for port in reversed(range(there.shape[1])):
+            here = np.nonzero(there[:, port] >= 0)[0]
+            nearer = distance[there[here, port]] < distance[here]
+            found[here] = np.where(nearer, port, found[here])
+        found[self._nodes[:, 0], np.arange(len(self._nodes))] = self._nodes[:, 1]
+        return found
 
-def longest_path(there: Array, nodes: Sequence[Place], ports: Array) -> int:
-    """Routers on the longest way from node to node, by `ports` as `given_ports` has them; those without end not
-    counted."""
-    places = np.array(nodes)
-    number = np.arange(len(nodes))
-    at = np.repeat(places[:, :1], len(nodes), axis=1)
-    for length in range(1, len(there) + 2):
-        out = ports[at, number]
-        going = (out != NO_WAY) & ~((at == places[:, 0]) & (out == places[:, 1]))
-        if not going.any():
-            return length
-        at = np.where(going, there[at, out], places[:, 0])
-    return len(there) + 1
+    @cached_property
+    def longest(self) -> int:
+        """Routers on the longest way from node to node by `given_ports`, which must lead there."""
+        home, last = self._nodes.T
+        number = np.arange(len(home))
+        at = np.repeat(self._nodes[:, :1], len(home), axis=1)
+        for length in range(1, len(self._there) + 2):
+            out = self.given_ports[at, number]
+            going = (out != NO_WAY) & ~((at == home) & (out == last))
+            if not going.any():
+                return length
+            at = np.where(going, self._there[at, out], home)
+        return len(self._there) + 1

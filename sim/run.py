@@ -23,7 +23,8 @@ import find_libpython
 from cocotb_tools import config as cocotb_config
 
 from .build.model import Model
-from .errors import MissingTool, SimulationError
+from .errors import MissingTool, SimulationError, UserError
+from .machine import ONE_THREAD, Threads
 from .waves.save_file import write_save_file
 from .waves.window import WaveWindow
 
@@ -66,19 +67,27 @@ def run(
     edges: bool = False,
     timeout_seconds: float | None = None,
     window: WaveWindow | None = None,
+    threads: Threads = ONE_THREAD,
 ) -> RunResult:
     """Run `entry` ("package.module:coroutine", called with a `Session`) in `model`.
 
     `spec` (JSON values) becomes `session.spec`; the coroutine returns JSON values. Files are `out_dir/NAME.log` and,
     for a traced model, `out_dir/NAME.fst` with `window` of the run (default: all). `edges` lets coroutines wait for
-    the clock's own edges, which third-party bus models need. After `timeout_seconds` of wall-clock time the run is
-    ended. Raises SimulationError, MissingTool; interrupted, it leaves no process.
+    the clock's own edges, which third-party bus models need. `threads` evaluate the instances of a composed model;
+    results do not depend on them. After `timeout_seconds` of wall-clock time the run is
+    ended. Raises SimulationError, MissingTool, and UserError if threads were asked for that the model cannot have;
+    interrupted, it leaves no process.
     """
+    if threads.asked and threads.count > 1 and not model.composed:
+        raise UserError(
+            f"--threads {threads.count}: this build of {model.top} is one model, which runs on 1 thread; only systems "
+            "composed of blocks have more (docs/speed.md)"
+        )
     out_dir = out_dir.resolve()
     out_dir.mkdir(parents=True, exist_ok=True)
     log = out_dir / f"{name}.log"
     waves = out_dir / f"{name}.fst" if model.variant == "waves" else None
-    arguments = [str(model.executable)]
+    arguments = [str(model.executable), *threads.arguments()]
     if edges:
         arguments.append("--edges")
     if waves:

@@ -55,7 +55,11 @@ class RouterConfig(Config):
         description="for each of the 16 service levels after reset, its VL (`service_level`) or its class "
         "(`any`); empty: service level modulo the number of VLs or classes",
     )
-    routing: str = Field("source", description="name in `lanikai.hdl.router.routing.ROUTING`")
+    routing: str = Field(
+        "auto",
+        description="name in `lanikai.hdl.router.routing.ROUTING`; auto: source routes, and in a mesh or torus where "
+        "they do not fit, or could deadlock, the routers' coordinates (`Network`)",
+    )
     forwarding_entries: int = Field(
         64, ge=1, le=1024, description="nodes that the forwarding table of `table` routing has a row for"
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from operator import add
 from typing import Any
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from ..balanced import balanced
 from .config import TrafficConfig
 from .packet import BORN_BITS
 from .ports import CONTROL, MEASUREMENT, MEASUREMENT_NODE, REQUEST, RESPONSE, Phase, Verdict
@@ -87,7 +89,7 @@ class Measurement(wiring.Component):
         steady = Signal(range(STEADY_CYCLES + 1))
 
         m.d.sync += [control.now.eq(control.now + 1), left.eq(left - 1)]
-        births, arrivals = sum(self.born), sum(self.done)
+        births, arrivals = balanced(add, self.born), balanced(add, self.done)
         with m.If(self.born.any() | self.done.any()):
             m.d.sync += outstanding.eq(outstanding + births - arrivals)
         with m.If(~outstanding[31] & (outstanding > peak)):

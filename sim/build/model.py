@@ -49,6 +49,8 @@ Progress = Callable[[float, str], None]
 
 ENUMS_FILE = "enums.json"
 """File of a model that holds the design's `enums`."""
+COMPOSED_FILE = "composition.h"
+"""File of a model that is there if it is composed."""
 _SIM = Path(__file__).parents[1]
 _NATIVE = _SIM / "native"
 _BLOCKS = (
@@ -146,6 +148,11 @@ class Model:
     seconds: float
     key: str = field(repr=False)
 
+    @property
+    def composed(self) -> bool:
+        """Whether it is made of instances that can be evaluated on several threads (`composition.py`)."""
+        return (self.executable.parent / COMPOSED_FILE).exists()
+
     def enums(self) -> dict[str, dict[int, str]]:
         """The design's `enums`."""
         found = json.loads((self.executable.parent / ENUMS_FILE).read_text())
@@ -227,13 +234,13 @@ def _build_design(
 ) -> Model:
     composition = design.composition
     headers = [
-        *("skip.h", "turns.h", "wakes.h"),
+        *("player.h", "skip.h", "turns.h", "wakes.h"),
         *(_BLOCKS if composition else ()),
         *(["trace.h"] if variant == "waves" else []),
     ]
     native = {name: (_NATIVE / name).read_text() for name in ("main.cpp", *headers)}
     if composition:
-        native["composition.h"] = composition.header(variant)
+        native[COMPOSED_FILE] = composition.header(variant)
     libraries = composition.libraries(variant) if composition else {}
     blocks = {name: _block_text(block, library) for name, (block, library) in libraries.items()}
     sources = {

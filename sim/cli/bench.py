@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import UserError
+from ..machine import MOST_THREADS
 from ..paths import CACHE_VARIABLE
 from .screen import screen
 
@@ -31,6 +32,15 @@ def bench(
     build: Annotated[
         bool, typer.Option("--build", help="Build every model from an empty cache, to measure that.")
     ] = False,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=2,
+            max=MOST_THREADS,
+            help="Measure networks on N threads and on one in turns, by wall-clock time: on a machine at rest.",
+        ),
+    ] = None,
     json_file: Annotated[
         str | None,
         typer.Option("--json", metavar="FILE", help="Write the report there; `-`: standard output."),
@@ -63,19 +73,24 @@ def bench(
 
     if names and full:
         raise UserError("--case and --full: give one of them (a large case is run when it is named)")
-    cases = find_cases(names or [], full=full)
+    cases = find_cases(names or ([] if threads is None else ["mesh8x8"]), full=full)
     pair: Beside | None = None
     if beside is not None:
         peer, program = find_peer(beside)
         if not names:
             cases = [case for case in cases if not peer.refuses(case)]
         pair = Beside(peer, program, cases)
+    if threads is not None and (build or full or compare is not None or beside is not None):
+        raise UserError("--threads: not with --build, --full, --compare or --beside")
     before = None if compare is None else earlier(Path(compare))
     if json_file not in (None, "-"):
         check_file(Path(json_file), "--json")
     Cache().check()
     doctor.require(doctor.RUN)
     console = screen(stderr=json_file == "-")
+    if threads is not None:
+        _bench_threads(console, cases, threads, runs, json_file)
+        return
     results, sides = [], []
     with tempfile.TemporaryDirectory(prefix="lanikai-bench-") as scratch:
         if build:
@@ -122,6 +137,22 @@ def _run(case: BenchCase, system: Any, model: Any, folder: Path, runs: int, seed
     entry, spec = system.job(*case.job(runs))
     measured: dict[str, Any] = run(model, entry, spec, out_dir=folder, seed=seed).value
     return measured
+
+
+def _bench_threads(console: Any, cases: Any, threads: int, runs: int, json_file: str | None) -> None:
+    from ..speed.threads import measure_threads, threads_json, threads_table
+
+    def tell(name: str) -> None:
+        console.print(f"{name} ...", highlight=False)
+
+    with tempfile.TemporaryDirectory(prefix="lanikai-bench-") as scratch:
+        results = measure_threads(cases, threads, runs, Path(scratch), tell)
+    console.print(threads_table(results))
+    text = json.dumps(threads_json(results), indent=2) + "\n"
+    if json_file == "-":
+        sys.stdout.write(text)
+    elif json_file:
+        Path(json_file).write_text(text)
 
 
 def _machine(report: Any) -> str:

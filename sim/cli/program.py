@@ -31,7 +31,7 @@ from ..errors import (
     MissingTool,
     UserError,
 )
-from ..machine import cores
+from ..machine import MOST_THREADS, Threads, cores
 from ..paths import keep_caches_together
 from . import backend
 from .bench import bench
@@ -122,6 +122,15 @@ def run(
     jobs: Annotated[
         int | None, typer.Option("-j", "--jobs", metavar="N", min=1, max=1024, help="Points run at once.")
     ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=MOST_THREADS,
+            help="Threads of each simulation (by itself: the cores that points leave, if it is large).",
+        ),
+    ] = None,
 ) -> None:
     """Run an experiment and hold its results against the published ones.
 
@@ -169,7 +178,7 @@ def run(
                 size=size,
                 seed=seed,
                 folder=folder,
-                backend=backend.make(),
+                backend=backend.make(Threads.share(threads, len(points) * seeds, jobs or cores())),
                 variant="waves" if waves else "debug" if debug else "fast",
                 workers=jobs or cores(),
                 seeds=seeds,

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from ..errors import LanikaiError, UserError
-from ..machine import cores
+from ..machine import MOST_THREADS, Threads, cores
 from . import backend
 from .screen import screen
 from .sweep_display import SweepProgress, show_sweep
@@ -63,6 +63,15 @@ def sweep(
         int | None,
         typer.Option(
             "-j", "--jobs", metavar="N", min=1, max=1024, help="Points run at once on this machine."
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=MOST_THREADS,
+            help="Threads of each simulation (1: points fill the cores).",
         ),
     ] = None,
     cluster: Annotated[
@@ -129,7 +138,7 @@ def sweep(
             listed,
             folder=folder,
             executor=executor,
-            backend=backend.make(),
+            backend=backend.make(Threads(threads or 1, asked=threads is not None)),
             timeout_seconds=timeout,
             progress=bars.report,
             failed=bars.failed,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from lanikai.hdl.config import Config, ConfigError, RouterConfig, preset
 from lanikai.hdl.router.allocators import ALLOCATORS
-from lanikai.hdl.router.routing import ROUTING
+from lanikai.hdl.router.routing import AUTO, ROUTING
 from lanikai.hdl.traffic.setup import ClassSetup
 from lanikai.hdl.vl_arbiter.registry import VL_ARBITERS
 from pydantic import Field, FiniteFloat, model_validator
@@ -75,7 +75,7 @@ TARGET_SETTINGS = {
     "vl_arbiter": "round_robin",
     "process": "random",
 }
-ROUTINGS = sorted(name for name, function in ROUTING.items() if not function.uses_table)
+ROUTINGS = [AUTO, *sorted(name for name, function in ROUTING.items() if not function.uses_table)]
 """Routing functions that need nobody to write tables at run time."""
 SAME = 0.03
 """Relative: the load that an unsaturated network accepts in the window against the load that was born in it. Packets
@@ -100,8 +100,9 @@ class NetworkLoadParameters(Config):
         json_schema_extra={"range": f"one of {', '.join(sorted(VL_ARBITERS))}"},
     )
     routing: str = Field(
-        "source",
-        description="who knows the way: the source, or on a mesh or torus the routers",
+        AUTO,
+        description="who knows the way: the source, or on a mesh or torus the routers; auto: the routers where "
+        "source routes do not fit or could deadlock, else the source",
         json_schema_extra={"range": f"one of {', '.join(ROUTINGS)}"},
     )
     vls: int = Field(16, ge=1, le=16, description="virtual lanes; of 16 the last one is for control packets")
@@ -181,13 +182,7 @@ class NetworkLoadParameters(Config):
         if len(set(self.allocators)) < len(self.allocators):
             raise ValueError(f"allocator = {self.allocator!r}: one is named twice")
         system = self.system(self.allocators[0])
-        # The longest way of all networks that have names, or any of another, must fit a source route.
-        last = system.traffic.nodes - 1
-        pairs = [(0, last)]
-        if self.network.endswith(".json"):
-            pairs = [(a, b) for a in range(last + 1) for b in range(last + 1)]
-        for source, destination in pairs:
-            system.network.source_route(source, destination)
+        system.network.check_routes()
         if self.hot_node >= system.traffic.nodes:
             raise ValueError(f"hot_node = {self.hot_node}: nodes are 0 to {system.traffic.nodes - 1}")
         for load in self.loads or [self.duty]:

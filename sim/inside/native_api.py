@@ -25,9 +25,11 @@ __all__ = [
     "cycle",
     "evaluated",
     "peak_memory_bytes",
+    "play",
     "signal",
     "skip",
     "skipped",
+    "use_threads",
     "watch",
 ]
 
@@ -118,6 +120,11 @@ def evaluated() -> tuple[int, int]:
     return int(count(ctypes.byref(total))), int(total.value)
 
 
+def use_threads(*, everyone: bool) -> int:
+    """Have all threads evaluate instances from the next cycle on, or the main one alone. Returns how many there are."""
+    return int(_function("lanikai_use_threads", ctypes.c_uint, ctypes.c_int)(everyone))
+
+
 def peak_memory_bytes() -> int:
     """Most memory that this process has had resident. (The figure of `getrusage` begins with the parent's.)"""
     status = Path("/proc/self/status").read_text()
@@ -126,13 +133,12 @@ def peak_memory_bytes() -> int:
 
 
 class Signal:
-    """A public variable of the design, `bits` wide, at `address`. Read before the edge, write after it
+    """A public variable of the design, `bits` wide, in `size` bytes at `address`. Read before the edge, write after it
     (`sim/inside/clock.py`)."""
 
     def __init__(self, address: int, bits: int, size: int, owner: int = 0) -> None:
-        self.address, self.bits, self.owner = address, bits, owner
+        self.address, self.bits, self.size, self.owner = address, bits, size, owner
         self._mask = (1 << bits) - 1
-        self._size = size
         self._narrow: Any = _TYPES[size].from_address(address) if bits <= 64 else None
         self._wide = (ctypes.c_uint8 * size).from_address(address)
         self._prepare = _function("lanikai_prepare", None, ctypes.c_uint32) if owner else None
@@ -154,7 +160,7 @@ class Signal:
         if self._narrow is not None:
             self._narrow.value = value
         else:
-            ctypes.memmove(self._wide, value.to_bytes(self._size, "little"), self._size)
+            ctypes.memmove(self._wide, value.to_bytes(self.size, "little"), self.size)
         self._poke(self.owner)
 
 
@@ -199,6 +205,37 @@ def watch(one: Signal, number: int) -> None:
         raise ValueError(f"a signal of {one.bits} bits: only one-bit registers are watched")
     look = _function("lanikai_watch", None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)
     look(one.address, one.owner, number)
+
+
+def play(
+    request: Signal,
+    response: Signal | None,
+    requests: np.ndarray,
+    *,
+    turns: int,
+    answers: np.ndarray,
+    answered: np.ndarray,
+) -> None:
+    """Make `requests` on a set-up port, one in each cycle from this one on, then zeros (`native/player.h`).
+
+    In `turns` cycles the answers go to `answers`, without their valid bits, and their number to `answered[0]`. Arrays
+    are of 64-bit words; the caller keeps them alive for so long.
+    """
+    pointer, word, size = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32
+    start = _function(
+        "lanikai_play", None, pointer, size, pointer, size, pointer, word, word, pointer, pointer
+    )
+    start(
+        request.address,
+        request.size,
+        response.address if response else None,
+        response.size if response else 0,
+        requests.ctypes.data,
+        len(requests),
+        turns,
+        answers.ctypes.data,
+        answered.ctypes.data,
+    )
 
 
 def attach_memory(node: int, memory: np.ndarray, watched: np.ndarray, log: np.ndarray) -> None:

@@ -102,7 +102,7 @@ public:
             parts_[place.part].wake(place.instance);
         }
         // Little to do is done sooner by one thread alone.
-        together_ = parts_.size() > 1 && !checked_ && (cycle_.all || ran_ >= kFew);
+        together_ = parts_.size() > 1 && allowed_ && !checked_ && (cycle_.all || ran_ >= (if_worth_ ? kFew : parts_.size()));
         if (together_) crew_.release();
     }
     void end() {
@@ -258,10 +258,12 @@ public:
         return sum;
     }
     uint64_t total() const { return cycles_ * instances_.size(); }
+    // Have all threads at work from the next cycle on, or the main one alone.
+    void use_threads(bool all) { allowed_ = all; }
     unsigned threads() const { return static_cast<unsigned>(parts_.size()); }
 
 private:
-    // Instances a thread from which on it pays by itself, and instances awake from which on all threads are called.
+    // Instances a thread from which on it pays by itself, and instances awake from which on all threads are called then.
     static constexpr size_t kWorth = 64, kFew = 32;
 
     struct Input {
@@ -403,7 +405,7 @@ private:
     const uint32_t* now_ = nullptr;
     const uint16_t* addressed_ = nullptr;
     Cycle cycle_{};
-    bool checked_ = false, clocked_rest_ = false, together_ = false, if_worth_ = true;
+    bool checked_ = false, clocked_rest_ = false, together_ = false, allowed_ = true, if_worth_ = true;
     unsigned most_threads_ = 1;
     std::function<void()> prepare_ = [] {};
     uint64_t ran_ = 0, cycles_ = 0;

@@ -1,7 +1,7 @@
 // Where a system is cut for several threads: parts of about the same work, with few links between them.
 //
-// What hangs on one instance alone, as a node on its router, goes where that is. The rest is put in a row in several
-// ways, and the row is cut into stretches of the same weight; the way whose cuts cross the fewest links is taken. A mesh
+// What hangs on one instance alone, as a node on its router, goes where that is, unless together they are more than a
+// part. All is put in a row in several ways, and the row is cut into stretches of the same weight; the way whose cuts cross the fewest links is taken. A mesh
 // is so cut between two of its rows.
 
 #pragma once
@@ -31,8 +31,6 @@ public:
             for (const uint32_t one : near_[i]) alone = alone && one == other;
             if (!alone) continue;
             home_[i] = other;
-            weights_[other] += weights_[i];
-            weights_[i] = 0;
         }
     }
 
@@ -91,16 +89,29 @@ private:
 
     std::vector<uint16_t> stretches(const std::vector<uint32_t>& row, uint16_t parts) const {
         uint64_t whole = 0, passed = 0;
-        for (const uint64_t weight : weights_) whole += weight;
-        std::vector<uint16_t> found(weights_.size());
-        for (const uint32_t one : row) {
-            if (home_[one] != one) continue;
-            // By its middle.
-            const uint64_t part = (2 * passed + weights_[one]) * parts / (2 * whole + 1);
-            found[one] = static_cast<uint16_t>(part < parts ? part : parts - 1);
-            passed += weights_[one];
+        std::vector<uint64_t> weights(weights_.size());
+        for (size_t i = 0; i < weights.size(); ++i) {
+            whole += weights_[i];
+            weights[home_[i]] += weights_[i];
         }
-        for (uint32_t i = 0; i < found.size(); ++i) found[i] = found[home_[i]];
+        std::vector<uint32_t> home = home_;
+        for (uint32_t i = 0; i < home.size(); ++i) {
+            if (home_[i] == i || weights[home_[i]] * parts <= whole) continue;
+            home[i] = i;
+            weights[i] = weights_[i];
+        }
+        for (uint32_t i = 0; i < home.size(); ++i) {
+            if (home_[i] != i && home[i] == i) weights[home_[i]] = weights_[home_[i]];
+        }
+        std::vector<uint16_t> found(home.size());
+        for (const uint32_t one : row) {
+            if (home[one] != one) continue;
+            // By its middle.
+            const uint64_t part = (2 * passed + weights[one]) * parts / (2 * whole + 1);
+            found[one] = static_cast<uint16_t>(part < parts ? part : parts - 1);
+            passed += weights[one];
+        }
+        for (uint32_t i = 0; i < found.size(); ++i) found[i] = found[home[i]];
         return found;
     }
 

@@ -23,6 +23,7 @@
 #include <string>
 
 #include "Vtop.h"
+#include "player.h"
 #include "skip.h"
 #include "wakes.h"
 #if __has_include("composition.h")
@@ -50,6 +51,7 @@ bool edges = false;
 bool poked = false;  // Python wrote a signal through its address
 uint64_t cycle = 0;
 Skipper skipper;
+Player player;
 Wakes wakes;
 Watched watched;  // signals of the whole design: looked at after every edge
 #if LANIKAI_PARTS
@@ -182,6 +184,10 @@ bool toggle(uint64_t time, bool rising) {
     if (ran) settle(false);
     if (!rising) return ran;
     advance(time + kDrive);
+    if (player.active()) {
+        player.turn();
+        top->eval();
+    }
     watched.look(wakes);
     raise_events();
     wakes.tell();
@@ -278,6 +284,13 @@ void lanikai_watch(const void* signal, uint32_t owner, uint32_t number) {
     watched.add(static_cast<const uint8_t*>(signal), number);
 }
 
+// Make accesses of a set-up port, from this cycle on (player.h).
+void lanikai_play(void* request, uint32_t request_bytes, const void* response, uint32_t response_bytes,
+                  const uint64_t* requests, uint64_t count, uint64_t turns, uint64_t* answers, uint64_t* answered) {
+    player.start(request, request_bytes, response, response_bytes, requests, count, turns, answers, answered);
+    poked = true;
+}
+
 // Let time pass over cycles in which nothing happens (skip.h). Returns 0 if the design has no ports for it.
 int lanikai_skip(uint32_t nodes, uint64_t settle, uint64_t num, uint64_t den, uint32_t bits, uint64_t reach,
                  uint64_t round, uint64_t horizon) {
@@ -311,11 +324,13 @@ uint64_t lanikai_evaluated(uint64_t* total) {
 #endif
 }
 
-// Threads that evaluate instances outside of the top module.
-unsigned lanikai_threads() {
+// Threads that evaluate instances outside of the top module. From now on all are at work, or the main one alone.
+unsigned lanikai_use_threads(int all) {
 #if LANIKAI_PARTS
+    blocks_system.use_threads(all);
     return blocks_system.threads();
 #else
+    (void)all;
     return 1;
 #endif
 }
@@ -387,6 +402,10 @@ int main(int argc, char** argv) {
 #if LANIKAI_PARTS
     blocks_system.threads(threads, if_worth, [] { Verilated::threadContextp(context); });
     compose(top, context, blocks_system, [&](const char* path) { return is_traced(trace_file, path); });
+    if (blocks_system.threads() > 1) {
+        std::printf("%u threads evaluate the instances\n", blocks_system.threads());
+        std::fflush(stdout);
+    }
     top->eval();
     if (LANIKAI_VISIBLE) show_blocks();
 #endif

@@ -17,7 +17,7 @@ from ..inside.clock import Clock
 from ..systems.cluster import Cluster
 from ..systems.traffic_network import TrafficNetwork
 
-__all__ = ["cluster_rate", "network_rate"]
+__all__ = ["cluster_rate", "network_rate", "threads_rate"]
 
 WATCH_CYCLES = 1000
 """Period in which a host of a network looks at its counters."""
@@ -54,18 +54,7 @@ async def network_rate(network: TrafficNetwork, spec: Any) -> dict[str, Any]:
 
     Beside it a coroutine for each node wakes every `WATCH_CYCLES` and reads a counter of the design.
     """
-    await network.start_nodes()
-    await network.set_classes([ClassSetup(**one) for one in spec["classes"]])
-    settings = {
-        "WARMUP": spec["warmup_cycles"],
-        "WINDOW": FOREVER,
-        "LIMIT": FOREVER,
-        "CONTROL": MEASUREMENT["CONTROL"].pack(start=1),
-    }
-    await network.write(
-        ((MEASUREMENT_NODE, MEASUREMENT[name].offset), word) for name, word in settings.items()
-    )
-    await network.clock.sleep(network.config.traffic.clear_cycles + spec["warmup_cycles"])
+    await _load(network, spec)
     began = network.clock.cycle
     dropped = native_api.signal("dropped")
     seen = [0]
@@ -101,6 +90,44 @@ async def _arrived(network: TrafficNetwork, began: int) -> dict[str, float]:
         "accepted": sum(rates) / len(rates),
         "latency_cycles": sum(row[2] + (row[3] << 32) for row in rows) / max(1, packets),
     }
+
+
+async def _load(network: TrafficNetwork, spec: Any) -> None:
+    """Set the load of `spec["classes"]` up, and return when the network is warm."""
+    await network.start_nodes()
+    await network.set_classes([ClassSetup(**one) for one in spec["classes"]])
+    settings = {
+        "WARMUP": spec["warmup_cycles"],
+        "WINDOW": FOREVER,
+        "LIMIT": FOREVER,
+        "CONTROL": MEASUREMENT["CONTROL"].pack(start=1),
+    }
+    await network.write(
+        ((MEASUREMENT_NODE, MEASUREMENT[name].offset), word) for name, word in settings.items()
+    )
+    await network.clock.sleep(network.config.traffic.clear_cycles + spec["warmup_cycles"])
+
+
+async def threads_rate(network: TrafficNetwork, spec: Any) -> dict[str, Any]:
+    """The model alone under the load of `spec["classes"]`, on all threads and on one in turns.
+
+    Samples are pairs of cycles a second, of all threads and of one. They are of wall-clock time, since threads share
+    the work of a cycle: other work on the machine spoils them.
+    """
+    await _load(network, spec)
+    cycles = spec["cycles"]
+    samples: list[list[float]] = []
+    threads = 1
+    for run in range(spec["runs"]):
+        network.progress(run / spec["runs"], f"run {run + 1} of {spec['runs']}")
+        pair = []
+        for everyone in (True, False):
+            threads = native_api.use_threads(everyone=everyone)
+            began = time.perf_counter()
+            native_api.bare_seconds(cycles)
+            pair.append(cycles / (time.perf_counter() - began))
+        samples.append(pair)
+    return {"samples": samples, "threads": threads, "memory_bytes": native_api.peak_memory_bytes()}
 
 
 async def cluster_rate(cluster: Cluster, spec: Any) -> dict[str, Any]:

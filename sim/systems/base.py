@@ -106,6 +106,11 @@ class System(Generic[C]):
         self._dut = session.dut
         self._watchdog_cycles = 0
 
+    def say(self, text: str) -> None:
+        """Write a line into the simulation's log, unless it is empty."""
+        if text:
+            print(text, flush=True)
+
     def probes(self) -> Sequence[Probe]:
         """The variables that the watchdog shows: none by default."""
         return ()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from lanikai.hdl.traffic.checker import ERRORS
 from lanikai.hdl.traffic.message import COMMAND, EVENT, NOW_BITS, TAG_BITS
-from lanikai.hdl.traffic.ports import REQUEST, route_address
+from lanikai.hdl.traffic.ports import REQUEST
 
 from ..errors import SimulationError
 from ..inside import native_api
@@ -25,6 +25,7 @@ from ..inside.words import Fields
 from .base import System
 from .message_config import MessageNetworkConfig
 from .network_blocks import network_probes
+from .setup_port import SetupPort, route_words
 
 __all__ = ["Message", "MessageHost", "MessageNetwork"]
 
@@ -34,7 +35,6 @@ _POST_CYCLES = 1
 """Cycles from a post until the node has the command: it has it in the next one. A message posted beforehand waits so
 long, too."""
 _NOW = (1 << NOW_BITS) - 1
-_WORD = (1 << 32) - 1
 _REQUEST = Fields(REQUEST)
 _ENTRY = Struct("<QQ")
 _PUT, _TAKEN, _WAITS = 0, 1, 2
@@ -175,19 +175,13 @@ class MessageNetwork(System[MessageNetworkConfig]):
 
     async def start(self) -> None:
         """Give every node its routes. It is to be called once, before any message is sent."""
-        network, nodes = self.config.network, range(self.config.traffic.nodes)
-        request = native_api.signal("request")
-        for node in nodes:
-            for destination in nodes:
-                route = 0 if destination == node else network.source_route(node, destination)
-                address = route_address(destination)
-                for word, offset in ((route & _WORD, 0), (route >> 32, 4)):
-                    request.set(
-                        _REQUEST.pack(valid=1, write=1, node=node, address=address + offset, data=word)
-                    )
-                    await self.clock.sleep(1)
-        request.set(0)
-        await self.clock.sleep(2)
+        self.say(self.config.network.by_destination)
+        await SetupPort(self.clock, response=False).write(
+            [
+                _REQUEST.pack(valid=1, write=1, node=node, address=address, data=word)
+                for node, address, word in route_words(self.config.network)
+            ]
+        )
         self.limit_watchdog(self.config.watchdog_cycles)
 
     async def settle(self, *, poll_cycles: int = 100, limit_cycles: int = 1_000_000) -> None:

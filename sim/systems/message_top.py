@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import reduce
 from operator import and_, or_
 from typing import Any
 
 from amaranth import Const, Instance, Module, Signal, Value
 from amaranth.lib.wiring import In, Member, Out
+from lanikai.hdl.balanced import balanced
 from lanikai.hdl.link import LinkSignature
 from lanikai.hdl.network import Network
 from lanikai.hdl.router.router import DROPPED_BITS
@@ -107,7 +107,9 @@ class MessageTop(_TimedTop):
                 **{f"o_{name}": wires[name] for name in ("command_valid", "command", "room")},
             )
         m.submodules.network = Instance("network", **pins, **agent_pins(self._network))
-        self._timed(m, told=reduce(or_, told), settled=reduce(and_, settled), moving=reduce(or_, moving))
+        self._timed(
+            m, told=balanced(or_, told), settled=balanced(and_, settled), moving=balanced(or_, moving)
+        )
         return m
 
 

@@ -17,13 +17,11 @@ from lanikai.hdl.traffic.ports import (
     NODE,
     READ_CYCLES,
     REQUEST,
-    RESPONSE,
     STATISTICS,
     Phase,
     Verdict,
     class_address,
     histogram_address,
-    route_address,
     statistics_address,
 )
 from lanikai.hdl.traffic.setup import ClassSetup, class_seeds
@@ -36,6 +34,7 @@ from ..inside.watchdog import Probe
 from ..models.router_agent import RouterAgent
 from .base import System
 from .network_blocks import network_probes
+from .setup_port import SetupPort, route_words
 from .traffic_config import TrafficNetworkConfig
 
 __all__ = ["ClassCounts", "Measured", "TrafficNetwork", "check_measurement"]
@@ -49,7 +48,6 @@ _PHASE_NAMES = {
     Phase.WINDOW: "window",
     Phase.DRAIN: "drain",
 }
-_WORD = (1 << 32) - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,8 +122,7 @@ class TrafficNetwork(System[TrafficNetworkConfig]):
 
     def __init__(self, config: TrafficNetworkConfig, session: Session) -> None:
         super().__init__(config, session)
-        self._request = native_api.signal("request")
-        self._response = native_api.signal("response")
+        self._port = SetupPort(self.clock, response=True)
         self._levels: dict[int, set[int]] = {}
         self.watch()
 
@@ -143,25 +140,15 @@ class TrafficNetwork(System[TrafficNetworkConfig]):
 
     async def write(self, words: Iterable[tuple[Place, int]]) -> None:
         """Write words, one a cycle; the last one has been taken when this returns."""
-        for (node, address), word in words:
-            self._request.set(_pack(node=node, address=address, data=word, write=1))
-            await self.clock.sleep(1)
-        self._request.set(0)
-        await self.clock.sleep(2)
+        await self._port.write(
+            [_pack(node=node, address=address, data=word, write=1) for (node, address), word in words]
+        )
 
     async def read(self, places: Sequence[Place]) -> list[int]:
         """The words at `places`, in their order, one a cycle."""
-        words: list[int] = []
-        valid, data = RESPONSE["valid"], RESPONSE["data"]
+        requests = [_pack(node=node, address=address) for node, address in places]
         # The answer of a request set in cycle t is there in t + 1 + READ_CYCLES, by the top's own register.
-        for turn in range(len(places) + READ_CYCLES + 2):
-            self._request.set(
-                _pack(node=places[turn][0], address=places[turn][1]) if turn < len(places) else 0
-            )
-            answer = self._response.get()
-            if answer >> valid.offset & 1:
-                words.append(answer >> data.offset & _WORD)
-            await self.clock.sleep(1)
+        words = await self._port.read(requests, more_cycles=READ_CYCLES + 2)
         if len(words) != len(places):
             raise SimulationError(f"{len(places)} words were asked for, {len(words)} came")
         return words
@@ -172,6 +159,7 @@ class TrafficNetwork(System[TrafficNetworkConfig]):
         Where packets may change to any VL of their class, sinks do not look at the order.
         """
         network = self.config.network
+        self.say(network.by_destination)
         unordered = NODE["SINK"].pack(unordered=int(network.router.vl_selection == "any"))
         nodes, traffic = range(len(network.nodes)), self.config.traffic
         words: list[tuple[Place, int]] = []
@@ -180,11 +168,7 @@ class TrafficNetwork(System[TrafficNetworkConfig]):
             words += [
                 ((node, NODE[name].offset), word) for name, word in class_seeds(self.seed, node, traffic)
             ]
-            for destination in nodes:
-                if destination != node:
-                    route = network.source_route(node, destination)
-                    address = route_address(destination)
-                    words += [((node, address), route & _WORD), ((node, address + 4), route >> 32)]
+        words += [((node, address), word) for node, address, word in route_words(network)]
         await self.write(words)
 
     async def set_classes(self, classes: Sequence[ClassSetup], nodes: Iterable[int] | None = None) -> None:

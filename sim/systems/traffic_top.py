@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import reduce
 from operator import or_
 from typing import Any
 
 from amaranth import Cat, Const, Instance, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Member, Out
+from lanikai.hdl.balanced import balanced
 from lanikai.hdl.link import LinkSignature
 from lanikai.hdl.network import Network
 from lanikai.hdl.register_port import PROCESSOR_REQUEST, PROCESSOR_RESPONSE
@@ -118,8 +118,8 @@ class TrafficTop(_MeasuredTop):
         m.submodules.network = Instance("network", **pins)
         born, done, behind = (Cat(*told[name]) for name in ("born", "done", "behind"))
         responses.append(self._measure(m, request, control, born=born, done=done, behind=behind))
-        m.d.comb += self.response.eq(reduce(or_, responses))
-        self._watch(m, reduce(or_, told["activity"], network_activity))
+        m.d.comb += self.response.eq(balanced(or_, responses))
+        self._watch(m, balanced(or_, [network_activity, *told["activity"]]))
         return m
 
 

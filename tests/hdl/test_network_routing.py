@@ -6,10 +6,12 @@ from time import process_time
 
 import numpy as np
 import pytest
+from lanikai.hdl import network as network_module
 from lanikai.hdl.config import ConfigError, LinkConfig, RouterConfig
 from lanikai.hdl.network import Network, chain, mesh, single_router, torus, tree
 from lanikai.hdl.router.routing import ROUTING
 from lanikai.hdl.router.routing.dimension_order import DimensionOrderRouting
+from lanikai.sim.systems.traffic_config import TrafficNetworkConfig
 
 LINK = LinkConfig(flit_bits=64, vls=16, hop_bits=3)
 FIVE = RouterConfig(link=LinkConfig(flit_bits=32, hop_bits=3), ports=5)
@@ -234,6 +236,15 @@ def test_networks_of_1024_nodes_are_checked_within_seconds():
     torus(32, 32, router=router.replace(routing="torus", vl_selection="routing"))
     tree(2, 10, router=router.replace(routing="table", forwarding_entries=1024))
     assert process_time() - began < 20
+
+
+def test_a_network_is_checked_once(monkeypatch):
+    """It is not followed through again where it becomes part of a configuration; another one is."""
+    network, calls = mesh(3, 2, router=FIVE), []
+    monkeypatch.setattr(network_module, "dependency_cycle", lambda found: calls.append(found))
+    assert TrafficNetworkConfig(network=network).network == network and not calls
+    network.replace(node_buffer_flits=5)
+    assert len(calls) == 1
 
 
 def test_verilog_has_positions_and_agents():

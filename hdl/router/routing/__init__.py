@@ -14,6 +14,7 @@ from .topology import Place, Topology
 from .torus import TorusRouting
 
 __all__ = [
+    "AUTO",
     "ROUTING",
     "Arrival",
     "Place",
@@ -23,6 +24,8 @@ __all__ = [
     "routing_class",
 ]
 
+AUTO = "auto"
+"""The name for which a network takes the function that it needs."""
 ROUTING: dict[str, type[RoutingFunction]] = {
     "source": SourceRouting,
     "dimension_order": DimensionOrderRouting,
@@ -33,7 +36,9 @@ ROUTING: dict[str, type[RoutingFunction]] = {
 
 
 def routing_class(config: RouterConfig) -> type[RoutingFunction]:
-    """The routing function of a router. Raises ConfigError with the valid names."""
-    if config.routing not in ROUTING:
-        raise ConfigError(f"RouterConfig.routing = {config.routing!r}: one of {', '.join(sorted(ROUTING))}")
-    return ROUTING[config.routing]
+    """The routing function of a router: `source` for `auto`, which a network replaces. Raises ConfigError with the
+    valid names."""
+    name = "source" if config.routing == AUTO else config.routing
+    if name not in ROUTING:
+        raise ConfigError(f"RouterConfig.routing = {name!r}: one of {', '.join([AUTO, *sorted(ROUTING)])}")
+    return ROUTING[name]

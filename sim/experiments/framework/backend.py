@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from ...machine import ONE_THREAD, Threads
 from ...waves.window import WaveWindow
 
 __all__ = ["Backend", "Built", "Job", "Measured", "Progress", "Simulator", "System", "Variant"]
@@ -92,8 +93,14 @@ class Backend(Protocol):
         """Run one point. Raises LanikaiError."""
 
 
+@dataclass(frozen=True)
 class Simulator:
-    """The backend that runs RTL: Verilator, by `lanikai.sim.build.model` and `lanikai.sim.run`."""
+    """The backend that runs RTL: Verilator, by `lanikai.sim.build.model` and `lanikai.sim.run`.
+
+    `threads`: those of each simulation.
+    """
+
+    threads: Threads = ONE_THREAD
 
     def build(self, system: Any, variant: Variant, progress: Progress) -> Built:
         """The system's model, from the cache if it was built before."""
@@ -115,6 +122,7 @@ class Simulator:
             name="point",
             timeout_seconds=job.timeout_seconds,
             window=job.window,
+            threads=self.threads,
         )
         return Measured(
             values=done.value,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,16 @@ from ...user_files import read_json
 __all__ = ["NETWORKS", "named_network"]
 
 NETWORKS = (
-    "router2 to router64, mesh1x2 to mesh16x16, torus1x2 to torus16x16, chain2 to chain16, tree2x2 to tree8x2, or "
-    "FILE.json"
+    "router2 to router64, mesh1x2 to mesh32x32, torus1x2 to torus32x32, chain2 to chain16, tree2x2 to tree16x2 or "
+    "tree2x10, or FILE.json"
 )
-"""The names that a user can give. A tree's numbers are its fan-out and its levels."""
+"""The names that a user can give. A tree's numbers are its fan-out and its levels, up to 1024 nodes."""
 FILE_KEYS = ("routers", "nodes", "links", "tables")
 """The keys that a file may have for a network: these fields of `Network`."""
-MOST_NODES = 256
-"""Most nodes of a mesh, torus or tree: so many can be simulated in reasonable time."""
+MOST_NODES = 1024
+"""Most nodes of a mesh, torus or tree: as many as traffic is made for (`TrafficConfig.nodes`)."""
+MOST_SIDE = 32
+"""Longest side of a mesh or torus: as far as coordinates reach (`hdl/router/routing/grid.py`)."""
 
 
 def named_network(name: str, router: RouterConfig) -> Network:
@@ -38,17 +41,25 @@ def named_network(name: str, router: RouterConfig) -> Network:
 
     Raises ConfigError for an unknown name, a file that cannot be read, and whatever `Network` refuses.
     """
+    if not name.endswith(".json"):
+        return _named(name, router)
+    values = _from_file(name)
+    ports = 1 + max((port for _, port in _places(values)), default=1)
+    return Network(router=_with_ports(router, ports), node_buffer_flits=router.input_buffer_flits, **values)
+
+
+@lru_cache(maxsize=16)
+def _named(name: str, router: RouterConfig) -> Network:
+    """A network that is no file. A large one takes seconds to check, and experiments ask for it again and again."""
     buffer = router.input_buffer_flits
-    if name.endswith(".json"):
-        values = _from_file(name)
-        ports = 1 + max((port for _, port in _places(values)), default=1)
-        return Network(router=_with_ports(router, ports), node_buffer_flits=buffer, **values)
     found = re.fullmatch(r"(router|chain)(\d{1,4})|(mesh|torus|tree)(\d{1,4})x(\d{1,4})", name)
     if not found:
         raise ConfigError(f"network = {name!r}: one of {NETWORKS}")
     kind, (first, second) = found[1] or found[3], (int(found[2] or found[4]), int(found[5] or 0))
     nodes = {"tree": first ** min(second, 16)}.get(kind, first * (second or 1))
-    if not 2 <= nodes <= (MOST_NODES if second else 64) or (kind == "tree" and first > 16):
+    longest = {"tree": 16, "mesh": MOST_SIDE, "torus": MOST_SIDE}.get(kind, 64)
+    wide = first > longest or (kind != "tree" and second > longest)
+    if wide or not 2 <= nodes <= (MOST_NODES if second else 64):
         raise ConfigError(f"network = {name!r}: one of {NETWORKS}")
     ports = {"router": first, "chain": 3, "mesh": 5, "torus": 5, "tree": first + 1}[kind]
     router = _with_ports(router, ports)

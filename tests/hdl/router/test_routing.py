@@ -139,7 +139,9 @@ def test_zero_load_latency_of_destination_routing_is_the_formula(traffic):
 def test_bad_choices_are_refused_by_name():
     with pytest.raises(ConfigError) as error:
         Router(BASE.replace(routing="west_first"))
-    assert str(error.value) == f"RouterConfig.routing = 'west_first': one of {', '.join(sorted(ROUTING))}"
+    assert (
+        str(error.value) == f"RouterConfig.routing = 'west_first': one of auto, {', '.join(sorted(ROUTING))}"
+    )
     with pytest.raises(ConfigError) as error:
         Router(MESH.replace(ports=4))
     assert str(error.value) == "RouterConfig.ports = 4: dimension_order routing needs 5"

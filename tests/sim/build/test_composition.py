@@ -3,12 +3,15 @@
 It does what the same design does as one model.
 """
 
+from random import Random
+
 import pytest
 from lanikai.hdl.config import LinkConfig, RouterConfig
 from lanikai.hdl.network import chain, mesh, single_router
 from lanikai.hdl.router.router import Router
 from lanikai.sim.build.composition import Block
-from lanikai.sim.errors import SimulationError
+from lanikai.sim.errors import SimulationError, UserError
+from lanikai.sim.machine import ONE_THREAD, Threads
 from lanikai.sim.run import run
 from lanikai.sim.systems.traffic_config import TrafficNetworkConfig
 
@@ -87,9 +90,10 @@ QUICK = ("mesh", "tables")
 """Cases of the normal run. The others have routers of other kinds: the same mechanism, 20 s of building each."""
 
 
-def play(tmp_path, config, name, spec, seed=7):
+def play(tmp_path, config, name, spec, seed=7, threads=ONE_THREAD):
     entry, job = config.job(f"support.sim.parts_points:{name}", spec)
-    return run(config.build(), entry, job, out_dir=tmp_path / str(config.composed), seed=seed).value
+    out = tmp_path / f"{config.composed} {threads.count}"
+    return run(config.build(), entry, job, out_dir=out, seed=seed, threads=threads).value
 
 
 @pytest.mark.parametrize(
@@ -148,6 +152,30 @@ def test_agents_of_routers_do_the_same_to_the_cycle(tmp_path, case):
     read = [one for those in plain["seen"].values() for one in those]
     assert len(read) >= 4 * network.routers
     assert any(len(one) == 2 for one in read) == network.router.management
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_the_same_on_threads(tmp_path, threads):
+    """The same measurement as on one thread: every count, latency, histogram and time."""
+    network, classes = CASES["mesh"]
+    config = TrafficNetworkConfig(network=network, classes=len(classes))
+    spec = {"classes": classes, "trace": [40, 0, 13], "check": False}
+    seed = Random(threads).randrange(1 << 31)
+    print("seed", seed)
+    found = play(tmp_path, config, "measured", spec, seed=seed, threads=Threads(threads, asked=True))
+    log = next((tmp_path / f"True {threads}").glob("*.log")).read_text()
+    assert f"{threads} threads evaluate the instances" in log
+    assert found == play(tmp_path, config, "measured", spec, seed=seed)
+
+
+def test_one_model_has_one_thread(tmp_path):
+    """Threads that a build cannot have are refused in a line that says why."""
+    network, classes = CASES["tables"]
+    config = TrafficNetworkConfig(network=network, classes=len(classes), composed=False)
+    with pytest.raises(
+        UserError, match=r"^--threads 2: this build of network_bench is one model, which runs on 1 "
+    ):
+        play(tmp_path, config, "measured", {}, threads=Threads(2, asked=True))
 
 
 def test_the_watchdog_fires_in_the_same_cycle(tmp_path):

@@ -46,7 +46,7 @@ def fake(monkeypatch, tmp_path):
         monkeypatch.setattr(experiment, "cluster", lambda self, parameters: None)
 
     def run(*arguments: str, **behaviour) -> int:
-        monkeypatch.setattr(backend, "make", lambda: fake_backend.FakeBackend(**behaviour))
+        monkeypatch.setattr(backend, "make", lambda threads: fake_backend.FakeBackend(**behaviour))
         with pytest.raises(SystemExit) as caught:
             program.main(arguments)
         return caught.value.code
@@ -68,6 +68,12 @@ BAD_INPUT = [
     ((*SHARE, "--seed", "x"), "Invalid value for '--seed'"),
     ((*SHARE, "--seed", "-1"), "Invalid value for '--seed'"),
     ((*SHARE, "-j", "0"), "Invalid value for '-j'"),
+    ((*SHARE, "--threads", "0"), "Invalid value for '--threads'"),
+    ((*SHARE, "--threads", "65"), "Invalid value for '--threads'"),
+    ((*SHARE, "--threads", "two"), "Invalid value for '--threads'"),
+    (("bench", "--threads", "1"), "Invalid value for '--threads'"),
+    (("bench", "--threads", "2", "--full"), "--threads: not with --build, --full, --compare or --beside"),
+    (("sweep", "share-senders", "--grid", "seed=1", "--threads", "-1"), "Invalid value for '--threads'"),
     (
         (*SHARE, "--set", "size=1"),
         "unknown parameter 'size' of share-senders; valid: idt_over_T, message_bytes\n",
@@ -343,7 +349,7 @@ def start_sleeping(tmp_path: Path) -> subprocess.Popen[str]:
         "from lanikai.sim.cli import backend, program as cli\n"
         "from lanikai.sim.experiments.share_senders import ShareSenders\n"
         "ShareSenders.cluster = lambda self, parameters: None\n"
-        "backend.make = lambda: FakeBackend(fault='sleep')\n"
+        "backend.make = lambda threads: FakeBackend(fault='sleep')\n"
         "if __name__ == '__main__': cli.main(['run', 'share-senders', '-j', '2', '--out', 'r'])\n"
     )
     (tmp_path / "program.py").write_text(code)

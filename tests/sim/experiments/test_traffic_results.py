@@ -187,14 +187,26 @@ def test_named_networks(name, nodes, routers, ports):
 
 @pytest.mark.parametrize(
     "name",
-    ["ring4", "mesh4", "router1", "router65", "mesh1x1", "mesh4x4x4", "tree20x2", "mesh17x16", "torus4", ""],
+    [
+        "ring4",
+        "mesh4",
+        "router1",
+        "router65",
+        "mesh1x1",
+        "mesh4x4x4",
+        "tree20x2",
+        "tree2x11",
+        "mesh33x2",
+        "torus4",
+        "",
+    ],
 )
 def test_networks_without_a_name(name):
     with pytest.raises(ConfigError) as caught:
         named_network(name, RouterConfig())
     assert str(caught.value) == (
-        f"network = {name!r}: one of router2 to router64, mesh1x2 to mesh16x16, torus1x2 to torus16x16, chain2 to "
-        "chain16, tree2x2 to tree8x2, or FILE.json"
+        f"network = {name!r}: one of router2 to router64, mesh1x2 to mesh32x32, torus1x2 to torus32x32, chain2 to "
+        "chain16, tree2x2 to tree16x2 or tree2x10, or FILE.json"
     )
 
 
@@ -256,11 +268,14 @@ def test_a_file_that_is_none(tmp_path):
 @pytest.mark.parametrize(
     ("setting", "text"),
     [
-        ("network=mesh9x9", "17 routers; a route of 128-bit flits with link.hop_bits = 3 holds 16"),
+        (
+            ("network=mesh9x9", "routing=source"),
+            "17 routers; a route of 128-bit flits with link.hop_bits = 3 holds 16",
+        ),
         ("allocator=fast", "allocator = 'fast': some of islip, separable, wavefront"),
         ("allocator=islip,islip", "one is named twice"),
-        ("routing=table", "routing = 'table': one of dimension_order, source, torus"),
-        ("network=torus4x4", "routes can deadlock, each waiting for the next: router "),
+        ("routing=table", "routing = 'table': one of auto, dimension_order, source, torus"),
+        (("network=torus4x4", "routing=source"), "routes can deadlock, each waiting for the next: router "),
         ("routing=torus", "vl_selection = 'same': routing 'torus' chooses the VL: must be 'routing'"),
         (
             "vl_arbiter=fair",
@@ -278,8 +293,27 @@ def test_a_file_that_is_none(tmp_path):
 )
 def test_bad_parameters_are_named(setting, text):
     with pytest.raises(UserError) as caught:
-        parse(NetworkLoad(), [setting])
+        parse(NetworkLoad(), [setting] if isinstance(setting, str) else [*setting])
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "routing"),
+    [
+        (["network=mesh8x8"], "source"),
+        (["network=mesh9x9"], "dimension_order"),
+        (["network=mesh32x32"], "dimension_order"),
+        (["network=mesh8x8", "flit_bits=32"], "dimension_order"),
+        (["network=torus3x3"], "source"),
+        (["network=torus4x4", "vls=4"], "torus"),
+        (["network=tree2x10"], "source"),
+    ],
+)
+def test_routing_is_by_destination_where_source_routes_do_not_fit(settings, routing):
+    """Nobody has to ask for it. The network says why."""
+    system = parse(NetworkLoad(), [*settings, "loads=[0.1]"]).system("separable")
+    assert system.network.router.routing == routing
+    assert bool(system.network.by_destination) == (routing != "source")
 
 
 def test_loads_of_sources_that_pause():
@@ -319,7 +353,9 @@ def test_classes_of_their_own_kind():
 def test_the_architectures_compared_are_the_presets():
     parameters = parse(NetworkLoad(), ["network=mesh2x2"])
     for allocator, name in (("separable", "yum2006"), ("wavefront", "high_throughput")):
-        assert parameters.system(allocator).network.router == preset(RouterConfig, name)
+        assert parameters.system(allocator).network.router == preset(RouterConfig, name).replace(
+            routing="source"
+        )
 
 
 def test_a_point_for_each_allocator_and_load():

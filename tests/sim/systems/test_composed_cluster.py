@@ -1,6 +1,7 @@
 """Clusters composed of nodes and routers that are compiled once each: the same results, whatever rests meanwhile."""
 
 from dataclasses import replace
+from random import Random
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
 import pytest
@@ -9,6 +10,7 @@ from lanikai.hdl.network import Network, chain, mesh, single_router, torus, tree
 from lanikai.sim.build.cache import Cache
 from lanikai.sim.build.model import build
 from lanikai.sim.errors import SimulationError
+from lanikai.sim.machine import ONE_THREAD, Threads
 from lanikai.sim.run import run
 from lanikai.sim.systems.cluster import ClusterConfig, cluster_preset
 
@@ -16,11 +18,11 @@ SPEC = {"messages": 4, "bytes": 6000, "silence_cycles": 40_000, "idt_ticks": 9_0
 LANAI4 = cluster_preset("lanai4", nodes=4, memory_bytes=1 << 20)
 
 
-def play(tmp_path, config, spec, *, seed=7, model=None, entry="workload"):
+def play(tmp_path, config, spec, *, seed=7, model=None, entry="workload", threads=ONE_THREAD):
     """The value of one run of `support.sim.skip_points`."""
     folder = tmp_path / f"{config.composed}-{len(list(tmp_path.iterdir()))}"
     entry, job = config.job(f"support.sim.skip_points:{entry}", spec)
-    return run(model or config.build(), entry, job, out_dir=folder, seed=seed).value
+    return run(model or config.build(), entry, job, out_dir=folder, seed=seed, threads=threads).value
 
 
 def on_mesh(name, **changes):
@@ -75,6 +77,16 @@ def mutant(config, **changes):
         replace(block, **changes) if block.name == "cluster_node" else block for block in composition.blocks
     )
     return build(replace(design, composition=replace(composition, blocks=blocks)))
+
+
+@pytest.mark.xdist_group("gm-cluster")
+def test_the_same_on_threads(tmp_path):
+    """Time stamps, registers and evaluations of a random workload are those of one thread, on 2 and 3."""
+    seed = Random(11).randrange(1 << 31)
+    print("seed", seed)
+    first = play(tmp_path, LANAI4, SPEC, seed=seed)
+    for threads in (2, 3):
+        assert play(tmp_path, LANAI4, SPEC, seed=seed, threads=Threads(threads, asked=True)) == first
 
 
 @pytest.mark.full

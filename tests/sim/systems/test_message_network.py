@@ -4,11 +4,13 @@ Nothing is lost, times do not depend on how long Python takes, credits are home 
 """
 
 from pathlib import Path
+from random import Random
 
 import pytest
 from lanikai.hdl.config import LinkConfig, RouterConfig
 from lanikai.sim.errors import SimulationError
 from lanikai.sim.experiments.measure.named_networks import named_network
+from lanikai.sim.machine import ONE_THREAD, Threads
 from lanikai.sim.run import run
 from lanikai.sim.systems.message_config import MessageNetworkConfig
 
@@ -20,9 +22,9 @@ CONFIG = MessageNetworkConfig(network=named_network("router3", ROUTER), ring_slo
 
 @pytest.fixture
 def play(tmp_path):
-    def played(point, spec=None, *, seed=1, config=CONFIG):
+    def played(point, spec=None, *, seed=1, config=CONFIG, threads=ONE_THREAD):
         entry, job = config.job(f"support.sim.hosts_points:{point}", spec or {})
-        return run(config.build(), entry, job, out_dir=tmp_path, seed=seed).value
+        return run(config.build(), entry, job, out_dir=tmp_path, seed=seed, threads=threads).value
 
     return played
 
@@ -35,6 +37,16 @@ def test_the_same_however_long_python_takes(play):
     assert len(first["found"]) == 180
     assert play("workload", spec | {"disturb": 7})["found"] == first["found"]
     assert play("workload", spec, seed=2)["found"] != first["found"]
+
+
+def test_the_same_on_threads(play):
+    """Events of all nodes come in one order, with router and nodes on 1, 2 and 3 threads."""
+    spec = {"messages": 40, "gap_cycles": 12, "disturb": 0}
+    seed = Random(5).randrange(1 << 31)
+    print("seed", seed)
+    first = play("workload", spec, seed=seed)
+    for threads in (2, 3):
+        assert play("workload", spec, seed=seed, threads=Threads(threads, asked=True)) == first
 
 
 def test_wakeups(play):
