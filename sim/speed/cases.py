@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lanikai.hdl.config import RouterConfig, preset
+from lanikai.hdl.network import mesh
 from lanikai.hdl.traffic.setup import ClassSetup
 
 from ..errors import UserError
@@ -20,8 +21,8 @@ BUFFER_FLITS = 10
 """Flits of a VL's buffer, at inputs and outputs."""
 CLUSTER = "gm-cluster"
 """Name of the case of the GM cluster; with a number, of one of so many nodes."""
-CLUSTERS = (16,)
-"""Nodes of larger clusters."""
+CLUSTERS = {16: (4, 4), 64: (8, 8), 128: (16, 8)}
+"""Nodes of larger clusters, and the columns and rows of the meshes that they are on."""
 HOSTS = "hosts-"
 """Beginning of a case's name before a network's: every message by a host in Python."""
 WARMUP_CYCLES = 5000
@@ -59,9 +60,10 @@ class BenchCase:
             from ..experiments.measure.gm_hosts import gm_cluster
 
             config = gm_cluster()
-            if nodes := self.model.removeprefix(CLUSTER):
-                config = config.replace(nodes=int(nodes))
-            return config.replace(skip_quiet=False)
+            if not (nodes := self.model.removeprefix(CLUSTER)):
+                return config.replace(skip_quiet=False)
+            columns, rows = CLUSTERS[int(nodes)]
+            return config.on(mesh(columns, rows, router=config.router.replace(ports=5)))
         from ..experiments.measure.named_networks import named_network
         from ..systems.message_config import MessageNetworkConfig
         from ..systems.traffic_config import TrafficNetworkConfig
@@ -79,7 +81,8 @@ class BenchCase:
         """Entry and spec of its run."""
         spec: dict[str, Any] = {"runs": runs, "cycles": self.cycles, "warmup_cycles": WARMUP_CYCLES}
         if self.load is None:
-            spec["message_bytes"] = 65536
+            # Of a large one, so that messages arrive in a short stretch.
+            spec["message_bytes"] = 65536 if self.model == CLUSTER else 4096
             return "lanikai.sim.speed.points:cluster_rate", spec
         if self.hosts:
             spec |= {"load": self.load, "packet_flits": PACKET_FLITS, "vls": VLS}
@@ -101,7 +104,10 @@ CASES: tuple[BenchCase, ...] = (
     *_network("hosts-mesh4x4", 20_000),
     BenchCase(model=CLUSTER, load=None, cycles=100_000),
     BenchCase(model="mesh16x16", load=0.1, cycles=2_000),
-    *(BenchCase(model=f"{CLUSTER}{nodes}", load=None, cycles=20_000, large=nodes > 16) for nodes in CLUSTERS),
+    *(
+        BenchCase(model=f"{CLUSTER}{nodes}", load=None, cycles=640_000 // nodes, large=nodes > 16)
+        for nodes in CLUSTERS
+    ),
 )
 """All cases; a stretch lasts about half a second, of a large one some seconds."""
 

@@ -20,7 +20,7 @@ KEPT_KEYS = {
 }
 """Keys of a row that scripts rely on."""
 MODELS = ("mesh4x4", "mesh5x5", "mesh8x8", "router8", "hosts-mesh4x4", "gm-cluster")
-LARGER = ["mesh16x16@0.1", "gm-cluster16"]
+SIZES = ("mesh16x16", "gm-cluster16", "gm-cluster64", "gm-cluster128")
 SMALL = RouterConfig(
     link=LinkConfig(flit_bits=32, vls=2), ports=2, input_buffer_flits=4, output_buffer_flits=4
 )
@@ -55,7 +55,7 @@ def test_comparison(tmp_path):
 def test_cases():
     """Four loads of four networks and of one with hosts, and larger sizes; a name is a model or a model at a load."""
     assert len([case for case in CASES if case.model in MODELS]) == 5 * len(LOADS) + 1
-    assert [case.name for case in CASES if case.model not in MODELS] == LARGER
+    assert [case.model for case in CASES if case.model not in MODELS] == list(SIZES)
     assert find_cases([], full=True) == list(CASES)
     assert [case.name for case in find_cases(["mesh4x4@0.3", "gm-cluster"])] == ["mesh4x4@0.3", "gm-cluster"]
     assert len(find_cases(["mesh4x4", "mesh4x4@0.3"])) == 4
@@ -67,7 +67,7 @@ def test_cases():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--case", "mesh3x3"], f"one of {', '.join(MODELS)}, mesh16x16, gm-cluster16, mesh4x4@0.1"),
+        (["--case", "mesh3x3"], f"one of {', '.join([*MODELS, *SIZES])}, mesh4x4@0.1"),
         (["--compare", "nowhere.json"], "--compare 'nowhere.json' cannot be read: No such file or directory"),
         (["--compare", "list.json"], "--compare 'list.json': no report of a bench"),
         (["--compare", "text.json"], "--compare 'text.json': not JSON"),
