@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lanikai.hdl.config import RouterConfig, preset
-from lanikai.hdl.network import mesh
+from lanikai.hdl.network import Network
 from lanikai.hdl.traffic.setup import ClassSetup
 
 from ..errors import UserError
@@ -19,10 +19,14 @@ VLS = 15
 """VLs that packets are spread over; VL 15 is management's."""
 BUFFER_FLITS = 10
 """Flits of a VL's buffer, at inputs and outputs."""
+BY_DESTINATION = ("mesh16x16", "mesh32x32")
+"""Networks that a source route does not reach across: their routers choose the way."""
 CLUSTER = "gm-cluster"
 """Name of the case of the GM cluster; with a number, of one of so many nodes."""
-CLUSTERS = {16: (4, 4), 64: (8, 8), 128: (16, 8)}
-"""Nodes of larger clusters, and the columns and rows of the meshes that they are on."""
+CLUSTERS = (16, 64, 128)
+"""Nodes of larger clusters."""
+SWITCH_NODES = 8
+"""Nodes on a switch of a larger cluster; one more switch joins all of those."""
 HOSTS = "hosts-"
 """Beginning of a case's name before a network's: every message by a host in Python."""
 WARMUP_CYCLES = 5000
@@ -62,8 +66,7 @@ class BenchCase:
             config = gm_cluster()
             if not (nodes := self.model.removeprefix(CLUSTER)):
                 return config.replace(skip_quiet=False)
-            columns, rows = CLUSTERS[int(nodes)]
-            return config.on(mesh(columns, rows, router=config.router.replace(ports=5)))
+            return config.on(_switches(int(nodes), config.router))
         from ..experiments.measure.named_networks import named_network
         from ..systems.message_config import MessageNetworkConfig
         from ..systems.traffic_config import TrafficNetworkConfig
@@ -72,6 +75,8 @@ class BenchCase:
         # Nodes that make traffic are reset with their routers.
         link = base.link.replace(flit_bits=128, vls=16, rate_num=1, rate_den=1, restart=False)
         router = base.replace(link=link, input_buffer_flits=BUFFER_FLITS, output_buffer_flits=BUFFER_FLITS)
+        if self.model in BY_DESTINATION:
+            router = router.replace(routing="dimension_order")
         network = named_network(self.model.removeprefix(HOSTS), router)
         if self.hosts:
             return MessageNetworkConfig(network=network, ring_slots=1024)
@@ -90,6 +95,18 @@ class BenchCase:
         setup = ClassSetup(load=self.load, packet_flits=PACKET_FLITS, vl_count=VLS)
         spec["classes"] = [setup.model_dump(mode="json")]
         return "lanikai.sim.speed.points:network_rate", spec
+
+
+def _switches(nodes: int, router: RouterConfig) -> Network:
+    """Switches of `SWITCH_NODES` nodes each, all of them on one that has no node."""
+    leaves = nodes // SWITCH_NODES
+    return Network(
+        routers=leaves + 1,
+        nodes=[divmod(node, SWITCH_NODES) for node in range(nodes)],
+        links=[((leaf, SWITCH_NODES), (leaves, leaf)) for leaf in range(leaves)],
+        router=router.replace(ports=max(SWITCH_NODES + 1, leaves)),
+        node_buffer_flits=router.input_buffer_flits,
+    )
 
 
 def _network(model: str, cycles: int) -> list[BenchCase]:

@@ -277,8 +277,8 @@ def connect(address: str, say: Say = lambda text: None) -> Iterator[Executor]:
     except ImportError:
         raise MissingTool("the Python package distributed", INSTALL) from None
     # A worker that goes is told of in the sweep's own words.
-    for name in ("distributed", "distributed.nanny", "distributed.scheduler", "distributed.core"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    for part in ("", ".client", ".core", ".nanny", ".scheduler", ".worker"):
+        logging.getLogger(f"distributed{part}").setLevel(logging.CRITICAL + 1)
     with contextlib.ExitStack() as stack:
         jobs: SlurmJobs | None = None
         if kind == "local":

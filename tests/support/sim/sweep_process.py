@@ -12,6 +12,9 @@ from support.sim.dask_processes import wait_until
 
 __all__ = ["Client", "alive", "processes"]
 
+WAIT_SECONDS = 3600
+"""Longest wait for a sweep, which may have ten thousand points on a busy machine."""
+
 
 class Client:
     """`lanikai sweep` of so many points of share-senders in a process of its own."""
@@ -37,7 +40,7 @@ class Client:
 
     def wait_for(self, points: int) -> None:
         """Wait until so many points stand in the folder."""
-        wait_until(lambda: self.done() >= points or self.process.poll() is not None, 600)
+        wait_until(lambda: self.done() >= points or self.process.poll() is not None, WAIT_SECONDS)
         assert self.process.poll() is None, self.log.read_text()
 
     def done(self) -> int:
@@ -50,7 +53,7 @@ class Client:
     def end(self) -> tuple[int, list[str]]:
         """Its exit status, and the lines that it printed."""
         try:
-            return self.process.wait(1200), self.log.read_text().splitlines()
+            return self.process.wait(WAIT_SECONDS), self.log.read_text().splitlines()
         finally:
             self.process.kill()
 
