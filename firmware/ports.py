@@ -6,8 +6,10 @@ tests. Firmware itself knows no simulator: it awaits these and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
+
+from .accesses import AccessList
 
 __all__ = ["CardPorts", "Flag", "ProcessorPort", "Scheduler"]
 
@@ -60,6 +62,23 @@ class ProcessorPort(Scheduler, Protocol):
 
     async def event(self) -> None:
         """Return in the first cycle in which `event` (ISR & IMR) is high; at once if it is."""
+
+    def start(self, accesses: AccessList, ended: Callable[[], None], *, lead_cycles: int = 0) -> None:
+        """Carry out a list of accesses from the record on that it has reached, `lead_cycles` from now; call `ended`.
+
+        Every access takes place in the cycle in which `carry_out.carry_out` would make it. `ended` is called in the
+        cycle in which the last one has ended, and never before `start` has returned. One list at a time. Raises
+        ValueError for a list that `AccessList.check` refuses.
+        """
+
+    def interrupt(self) -> None:
+        """Have the list under way, if there is one, end at its next mark."""
+
+    def call_on_event(self, function: Callable[[], None]) -> None:
+        """Call `function` once in the first cycle in which `event` is high; at once if it is."""
+
+    def call_soon(self, function: Callable[[], None]) -> None:
+        """Call `function` in this cycle, behind all that has been woken in it until now."""
 
 
 class CardPorts(Protocol):

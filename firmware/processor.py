@@ -9,13 +9,15 @@ run to completion (gulati-thesis-2001 4.1).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from types import TracebackType
+from collections.abc import Callable, Sequence
 
 from . import registers
+from .accesses import AccessList, Reading
 from .costs import CostTable
 from .lock import Lock
-from .ports import CardPorts, Flag, ProcessorPort
+from .notice import Notice, PortEvent
+from .ports import CardPorts, ProcessorPort
+from .step import Accesses, Step, part
 
 __all__ = ["EVENT_ORDER", "RECEIVE_EVENTS", "SEND_EVENTS", "Processor", "processors"]
 
@@ -70,24 +72,81 @@ class Processor:
         self.port = port
         self.costs = costs
         self.sources = tuple(sources)
-        self.events: dict[str, Flag] = {name: port.flag() for name in self.sources}
+        self.events = {name: Notice(port) for name in self.sources}
         self.cycles_spent: Counter[str] = Counter()
         self.steps_taken: Counter[str] = Counter()
         self.current: str | None = None
-        self._lock = Lock(port.flag)
+        self.lock = Lock(port.flag, asked=port.interrupt)
         self._enabled: set[str] = set()
+        self._status = Reading("ISR", 0)
 
     @property
     def waiting(self) -> int:
         """State machines that have asked for the processor and not got it yet."""
-        return self._lock.waiting
+        return self.lock.waiting
 
-    def step(self, name: str, times: int = 1) -> _Step:
+    def step(
+        self,
+        name: str,
+        times: int = 1,
+        *,
+        accesses: Accesses | None = None,
+        ahead: bool = False,
+        after: Notice | PortEvent | None = None,
+        came: Callable[[], None] | None = None,
+        holding: Lock | None = None,
+    ) -> Step:
         """`async with processor.step("name"):` takes the processor, spends `times` the step's cycles, runs the body.
 
-        Raises KeyError for a step that the cost table does not have, before anything waits.
+        - `accesses`: a list that is carried out before the body. A function that returns one is called when the step's
+          cycles are over. With `ahead` it is called when the step has the processor, which saves a wake-up. Nothing
+          that it looks at may change while the step spends its cycles.
+        - `after`: wait for this before all else, and clear it. `came` is called then.
+        - `holding`: take this lock before the processor. Who has called gives it back.
+
+        The coroutine wakes once, when the body can begin. Raises KeyError for a step that the cost table does not have,
+        before anything waits.
         """
-        return _Step(self, name, self.costs.cycles(name) * times)
+        return Step(
+            self,
+            part(
+                self,
+                name,
+                accesses,
+                times=times,
+                ahead=ahead,
+                after=after,
+                came=came,
+                holding=holding,
+            ),
+        )
+
+    async def run(
+        self, name: str, accesses: Accesses, *, after: Notice | None = None, until: Notice | None = None
+    ) -> None:
+        """A step that is nothing but its accesses, which begins `after` that has come, if it is given.
+
+        With `until` it returns when that has come, too. One wake-up. Raises KeyError as `step` does.
+        """
+        step = self.step(name, accesses=accesses, after=after)
+        async with step if until is None else step.until(until):
+            pass
+
+    async def carry_out(self, accesses: AccessList) -> None:
+        """Inside a step: carry out a list of accesses without marks. One wake-up."""
+        self._check_owned()
+        if accesses.has_marks:
+            raise ValueError("a list with marks is one of several steps: `step` carries it out")
+        if accesses.records:
+            ended = self.port.flag()
+            self.port.start(accesses, ended.set)
+            await ended.wait()
+
+    def pay(self, accesses: AccessList, **steps: int) -> None:
+        """Write into a list that further steps of the table are spent, `name=times`. Raises KeyError."""
+        for name, times in steps.items():
+            if times:
+                accesses.pause(self.charge(name, self.costs.cycles(name) * times))
 
     async def spend(self, **steps: int) -> None:
         """Inside a step: spend further steps of the table in one go, `name=times`. Raises KeyError."""
@@ -95,11 +154,11 @@ class Processor:
         total = 0
         for name, times in steps.items():
             if times:
-                total += self._charge(name, self.costs.cycles(name) * times)
+                total += self.charge(name, self.costs.cycles(name) * times)
         if total:
-            self._show(next(name for name, times in reversed(steps.items()) if times))
+            self.show(next(name for name, times in reversed(steps.items()) if times))
             await self.port.sleep(total)
-            self._show(self.current or "")
+            self.show(self.current or "")
 
     async def read(self, name: str) -> dict[str, int]:
         """Inside a step: fields of a register, 2 cycles."""
@@ -157,17 +216,30 @@ class Processor:
         A level would wake the loop for as long as it lasts. So the bits of `LEVELS` are masked when seen instead. The
         coroutine that serves them clears them and enables them again.
         """
+        event = PortEvent(self.port)
         while True:
-            await self.port.event()
-            async with self.step("dispatch"):
-                status = await self.read("ISR")
-                seen = [name for name in self.sources if status[name] and name in self._enabled]
-                clear = {name: 1 for name in seen if name not in LEVELS}
-                if clear:
-                    await self.write("ISR", **clear)
-                await self.disable(*LEVELS.intersection(seen))
+            async with self.step("dispatch", accesses=self._look_at_events, ahead=True, after=event):
+                seen = [name for name in self.sources if self._status[name] and name in self._enabled]
+                self._enabled -= LEVELS.intersection(seen)
             for name in seen:
                 self.events[name].set()
+
+    def _look_at_events(self) -> AccessList:
+        """Read ISR; clear those that have come, and mask the levels among them, if there are any."""
+        accesses = AccessList()
+        self._status = status = accesses.read("ISR")
+        mine = self._enabled.intersection(self.sources)
+        enabled, levels = (
+            registers.pack("ISR", **dict.fromkeys(names, 1)) for names in (mine, mine & LEVELS)
+        )
+        if events := enabled & ~levels:
+            accesses.skip_if(status, mask=events, value=0, records=1)
+            accesses.copy(status, "ISR", mask=events)
+        if levels:
+            everything = registers.pack("ISR", **dict.fromkeys(self._enabled, 1))
+            accesses.skip_if(status, mask=levels, value=0, records=1)
+            accesses.copy(status, "IMR", mask=levels, flip=everything)
+        return accesses
 
     async def _set_mask(self, sources: set[str]) -> None:
         if sources != self._enabled:
@@ -175,40 +247,17 @@ class Processor:
             mask = registers.pack("ISR", **dict.fromkeys(sources, 1))
             await self.write("IMR", mask=mask)
 
-    def _charge(self, name: str, cycles: int) -> int:
+    def charge(self, name: str, cycles: int) -> int:
+        """Count a step of so many cycles, which are returned."""
         self.cycles_spent[name] += cycles
         self.steps_taken[name] += 1
         return cycles
 
-    def _show(self, step: str) -> None:
-        """Tell a port that shows steps in waves."""
+    def show(self, step: str) -> None:
+        """Tell a port that shows steps in waves; an empty name is none."""
         if (show := getattr(self.port, "show_step", None)) is not None:
             show(step)
 
     def _check_owned(self) -> None:
-        if not self._lock.held:
+        if not self.lock.held:
             raise RuntimeError("firmware touched the processor port outside a step")
-
-
-class _Step:
-    """The context manager of `Processor.step`."""
-
-    def __init__(self, processor: Processor, name: str, cycles: int) -> None:
-        self._processor = processor
-        self._name = name
-        self._cycles = cycles
-
-    async def __aenter__(self) -> None:
-        await self._processor._lock.acquire()
-        self._processor.current = self._name
-        self._processor._charge(self._name, self._cycles)
-        self._processor._show(self._name)
-        if self._cycles:
-            await self._processor.port.sleep(self._cycles)
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._processor.current = None
-        self._processor._show("")
-        self._processor._lock.release()

@@ -12,6 +12,7 @@ from typing import Protocol
 from lanikai.hdl.config import NicConfig
 from lanikai.hdl.packet import Header
 
+from ..accesses import AccessList
 from ..processor import Processor
 from .config import GmConfig
 from .engine import HostDma
@@ -58,8 +59,8 @@ class SendCalls(Protocol):
     def note(self, connection: Connection, key: FlowKey, code: Code) -> None:
         """Send a code to a node."""
 
-    async def store_header(self, buffer: int, header: Header) -> None:
-        """Inside a step: write a header to SRAM."""
+    def store_header(self, accesses: AccessList, buffer: int, header: Header) -> None:
+        """Write a header to SRAM."""
 
 
 class RecvCalls(Protocol):
@@ -90,8 +91,8 @@ class RdmaCalls(Protocol):
 class TimerCalls(Protocol):
     """The timers, for the state machines."""
 
-    async def watch(self) -> None:
-        """Inside a step: a packet is on its way out."""
+    async def watch(self, accesses: AccessList) -> None:
+        """Inside a step: carry out `accesses`; a packet is on its way out."""
 
     def expired(self, stream: SendStream) -> bool:
         """Whether a stream's oldest message has come to one of its bounds."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
+from .. import registers
+from ..accesses import LONGEST, AccessList, Reading
 from ..polling import PollPointer
 from .context import GmContext
 from .layout import (
@@ -27,6 +30,9 @@ __all__ = ["Intake"]
 
 LOOK_ACCESS_CYCLES = 3
 """Cycles of a look at a doorbell word: DOORBELL_SELECT written (1), DOORBELL_WORD read (2)."""
+LOOKS = LONGEST // 6
+"""Most looks in a list of accesses, which has six records for each."""
+VALID = registers.pack("DOORBELL_WORD", valid=1)
 
 
 class Intake:
@@ -50,10 +56,11 @@ class Intake:
     async def _serve_queue(self) -> None:
         """Empty the hardware queue."""
         while True:
-            async with self._processor.step("sdma_doorbell"):
-                # Cleared before the look: a doorbell rung after it raises the event again.
-                await self._processor.write("ISR", doorbell=1)
-                entry = await self._processor.read("DOORBELL_QUEUE")
+            accesses = AccessList()
+            # Cleared before the look: a doorbell rung after it raises the event again.
+            accesses.write("ISR", doorbell=1)
+            entry = accesses.read("DOORBELL_QUEUE")
+            async with self._processor.step("sdma_doorbell", accesses=accesses):
                 if not entry["valid"]:
                     await self._processor.enable("doorbell")
                     return
@@ -61,25 +68,36 @@ class Intake:
 
     async def _serve_words(self) -> None:
         """Walk the polling pointer from its present place, until a whole turn has found nothing."""
-        scheduler = self._processor.port
+        scheduler, channels = self._processor.port, self._program.nic.channels
         cycle, channel = self._pointer.next_look(scheduler.cycle)
         if cycle > scheduler.cycle:
             await scheduler.sleep(cycle - scheduler.cycle)
         empty = 0
-        while empty < self._program.nic.channels:
-            async with self._processor.step("poll_look"):
-                await self._processor.write("DOORBELL_SELECT", channel=channel)
-                word = await self._processor.read("DOORBELL_WORD")
-                empty = 0 if word["valid"] else empty + 1
-                if word["valid"]:
-                    # The turn that follows sees all doorbells that were rung before this.
-                    await self._processor.write("ISR", doorbell=1)
-                elif empty == self._program.nic.channels:
+        while empty < channels:
+            accesses, words = self._looks(channel, min(channels - empty, LOOKS))
+            async with self._processor.step("poll_look", accesses=accesses):
+                seen = [word for word in words if word.word is not None]
+                channel, last = (channel + len(seen)) % channels, seen[-1]
+                empty = 0 if last["valid"] else empty + len(seen)
+                if empty == channels:
                     await self._processor.enable("doorbell")
-            if word["valid"]:
-                await self._serve(channel, word["value"])
-            channel = (channel + 1) % self._program.nic.channels
+            if last["valid"]:
+                await self._serve((channel - 1) % channels, last["value"])
         self._pointer = self._pointer.moved(channel=channel, cycle=scheduler.cycle)
+
+    def _looks(self, channel: int, count: int) -> tuple[AccessList, list[Reading]]:
+        """Looks at `count` doorbell words from that of `channel` on, a step each, up to the first that was rung."""
+        accesses, words = AccessList(), []
+        for look in range(count):
+            if look:
+                accesses.mark(self._processor.costs.cycles("poll_look"))
+            accesses.write("DOORBELL_SELECT", channel=(channel + look) % self._program.nic.channels)
+            words.append(accesses.read("DOORBELL_WORD"))
+            accesses.skip_if(words[-1], mask=VALID, value=0, records=2)
+            # The turn that follows sees all doorbells that were rung before this.
+            accesses.write("ISR", doorbell=1)
+            accesses.stop()
+        return accesses, words
 
     async def _serve(self, channel: int, word: int) -> None:
         """Take everything that a doorbell word announces: receive tokens first, so that a message finds them."""
@@ -90,27 +108,29 @@ class Intake:
         new = port.taken.new(word)
         for _ in range(new.commands):
             port.taken.commands += 1
-            async with self._processor.step("sdma_command"):
-                words = await self._load(program.layout.command(channel), program.layout.command_words)
-                command = Command.unpack(words)
+            accesses = AccessList()
+            words = accesses.load(program.layout.command(channel), program.layout.command_words)
+            async with self._processor.step("sdma_command", accesses=accesses):
+                command = Command.unpack(_words(words))
                 status = await self._command(port, command)
                 self._answer(port, command, status)
         for _ in range(new.receives):
-            async with self._processor.step("sdma_receive_token"):
-                words = await self._load(program.layout.receive_descriptor(channel, port.taken.receives), 4)
+            accesses = AccessList()
+            words = accesses.load(program.layout.receive_descriptor(channel, port.taken.receives), 4)
+            async with self._processor.step("sdma_receive_token", accesses=accesses):
                 port.taken.receives += 1
-                self._receive_token(port, ReceiveDescriptor.unpack(words))
+                self._receive_token(port, ReceiveDescriptor.unpack(_words(words)))
         for _ in range(new.sends):
-            async with self._processor.step("sdma_token"):
-                place = program.layout.send_descriptor(channel, port.taken.sends)
-                words = await self._load(place, 4)
-                if words[3] & HAS_OPENING:
-                    words += await self._load(place + DESCRIPTOR_BYTES, 4)
+            accesses = AccessList()
+            place = program.layout.send_descriptor(channel, port.taken.sends)
+            words = accesses.load(place, 4)
+            async with self._processor.step("sdma_token", accesses=accesses):
+                if words[3].get() & HAS_OPENING:
+                    opening = AccessList()
+                    words += opening.load(place + DESCRIPTOR_BYTES, 4)
+                    await self._processor.carry_out(opening)
                 port.taken.sends += 1
-                self._send_token(port, words)
-
-    async def _load(self, address: int, words: int) -> list[int]:
-        return [await self._processor.load(address + 4 * i) for i in range(words)]
+                self._send_token(port, _words(words))
 
     def _send_token(self, port: Port, words: list[int]) -> None:
         """Check a send descriptor and queue its token."""
@@ -319,3 +339,7 @@ class Intake:
         flow.least_bytes = max(1, command.third)
         await program.sdma.set_idt(flow, ticks)
         return Status.OK
+
+
+def _words(readings: Iterable[Reading]) -> list[int]:
+    return [reading.get() for reading in readings]

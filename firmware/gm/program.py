@@ -305,6 +305,6 @@ class GmProgram(FirmwareProgram[GmConfig]):
 
     async def _boot(self) -> None:
         async with self.processor.step("dispatch"):
-            await self.recv.arm()
+            await self.processor.carry_out(self.recv.arm())
             await self.processor.enable("receive", "send", "host_dma", "timer", "doorbell")
         await self.processor.idle_loop()

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
+from ..accesses import AccessList
+from ..step import Step
 from .context import GmContext
 from .layout import EVENT_BYTES, HEADER_BYTES, NO_TOKEN, Event, EventKind, Status
 from .state import Assembly, Port
@@ -58,10 +62,14 @@ class Rdma:
             job = self._jobs.popleft()
             event = job.event
             if job.assembly is not None:
-                if job.length and not await self._move(
-                    "rdma_data", job.buffer + HEADER_BYTES, job.address, job.length
-                ):
-                    job.assembly.broken = True
+                if job.length:
+                    step = self._processor.step(
+                        "rdma_data",
+                        accesses=self._start("in", job.buffer + HEADER_BYTES, job.address, job.length),
+                        ahead=True,
+                        holding=self._program.host_dma,
+                    )
+                    job.assembly.broken |= not await self._end(step)
                 await self._program.recv.give_back(job.buffer)
                 if event is not None and job.assembly.broken:
                     event = event.failed(Status.HOST_BUS)
@@ -71,28 +79,45 @@ class Rdma:
                 await self._tell(job.port, event)
 
     async def _tell(self, port: Port, event: Event) -> None:
+        """Write an event to SRAM, then move it to its ring."""
         staging = self._program.layout.event
         address = port.ring_address + port.events % self._program.gm.event_entries * EVENT_BYTES
         port.events += 1
-        async with self._processor.step("rdma_event"):
-            for place, word in event.words(port.events).items():
-                await self._processor.store(staging + 4 * place, word)
-        await self._move("rdma_start", staging, address, EVENT_BYTES)
+        accesses = AccessList()
+        for place, word in event.words(port.events).items():
+            accesses.store(staging + 4 * place, word)
+        step = self._processor.step("rdma_event", accesses=accesses)
+        step.then(
+            "rdma_start",
+            self._start(None, staging, address, EVENT_BYTES),
+            ahead=True,
+            holding=self._program.host_dma,
+        )
+        await self._end(step)
 
-    async def _move(self, step: str, sram: int, address: int, length: int) -> bool:
-        """Move bytes from SRAM to host memory; return whether the bus took them."""
-        processor = self._processor
-        done = processor.events["host_dma"]
+    def _start(
+        self, way: Literal["in"] | None, sram: int, address: int, length: int
+    ) -> Callable[[], AccessList]:
+        """The accesses that have the host DMA engine move bytes from SRAM to host memory; `way` for a packet's."""
         self.waits_for = "the host DMA engine"
-        async with self._program.host_dma as engine:
-            async with processor.step(step):
-                if step == "rdma_data":
-                    await processor.spend(packet_turn=engine.turns("in"))
-                await processor.write("HOST_DMA_HOST", address=address)
-                await processor.write("HOST_DMA_SRAM", address=sram)
-                await processor.write("HOST_DMA_CONTROL", bytes=length, to_host=1)
+
+        def start() -> AccessList:
             self.waits_for = "the host DMA engine to end"
-            await done.wait()
-            done.clear()
-            async with processor.step("rdma_done"):
-                return not (await processor.read("HOST_DMA_STATUS"))["error"]
+            accesses = AccessList()
+            if way is not None:
+                self._processor.pay(accesses, packet_turn=self._program.host_dma.turns(way))
+            accesses.write("HOST_DMA_HOST", address=address)
+            accesses.write("HOST_DMA_SRAM", address=sram)
+            accesses.write("HOST_DMA_CONTROL", bytes=length, to_host=1)
+            return accesses
+
+        return start
+
+    async def _end(self, step: Step) -> bool:
+        """Take a step that starts the host DMA engine, and wait for its end; return whether the bus took the bytes."""
+        accesses = AccessList()
+        status = accesses.read("HOST_DMA_STATUS")
+        async with step.then("rdma_done", accesses, after=self._processor.events["host_dma"]):
+            pass
+        self._program.host_dma.release()
+        return not status["error"]

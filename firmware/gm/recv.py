@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from lanikai.hdl.packet import Header, Kind
 
+from ..accesses import AccessList, Reading
 from .context import GmContext
 from .layout import (
     HEADER_BYTES,
@@ -51,35 +52,41 @@ class Recv:
         self.free_buffers = deque(program.layout.receive_buffers)
         self.armed: int | None = None
         self.dropped = 0
+        self._buffer = 0
+        self._header: list[Reading] = []
 
-    async def arm(self) -> None:
-        """Inside a step: give the receive engine the next free buffer, if it has none and there is one."""
+    def arm(self) -> AccessList:
+        """The accesses that give the receive engine the next free buffer, if it has none and there is one."""
+        accesses = AccessList()
         if self.armed is None and self.free_buffers:
             self.armed = self.free_buffers.popleft()
-            await self._processor.write("RECEIVE_ADDRESS", address=self.armed)
-            await self._processor.write("RECEIVE_CONTROL", bytes=self._program.nic.mtu_bytes)
+            accesses.write("RECEIVE_ADDRESS", address=self.armed)
+            accesses.write("RECEIVE_CONTROL", bytes=self._program.nic.mtu_bytes)
+        return accesses
 
     async def give_back(self, buffer: int) -> None:
         """A receive buffer is empty again. If the engine waits for one it gets it now."""
         self.free_buffers.append(buffer)
         if self.armed is None:
-            async with self._processor.step("recv_rearm"):
-                await self.arm()
+            await self._processor.run("recv_rearm", self.arm)
 
     async def run(self) -> None:
         """Receive for ever."""
         arrived = self._processor.events["receive"]
         while True:
-            await arrived.wait()
-            arrived.clear()
-            async with self._processor.step("recv_rearm"):
-                assert self.armed is not None
-                buffer, self.armed = self.armed, None
-                await self.arm()
-                words = [await self._processor.load(buffer + place) for place in range(0, HEADER_BYTES, 4)]
-            bits = sum(word << 32 * place for place, word in enumerate(words))
+            await self._processor.run("recv_rearm", self._fetch_header, after=arrived)
+            buffer = self._buffer
+            bits = sum(word.get() << 32 * place for place, word in enumerate(self._header))
             if not await self._take(bits, buffer):
                 await self.give_back(buffer)
+
+    def _fetch_header(self) -> AccessList:
+        """Arm the next buffer, then read the header of the packet that has come."""
+        assert self.armed is not None
+        self._buffer, self.armed = self.armed, None
+        accesses = self.arm()
+        self._header = accesses.load(self._buffer, HEADER_BYTES // 4)
+        return accesses
 
     async def _take(self, bits: int, buffer: int) -> bool:
         """Serve a packet; return whether RDMA has its buffer now."""
@@ -108,7 +115,7 @@ class Recv:
                     opening = await self._opening(buffer)
                 taken = self._data(connection, header, code, key, last, buffer, opening)
                 if connection.receiving(key).refusal is Code.NO_TOKEN:
-                    await program.timers.watch()  # that no token is held for a node that is gone
+                    await program.timers.watch(AccessList())  # that no token is held for a node that is gone
                 return taken
         if code in (Code.ASK, Code.ALIVE, Code.OVER):
             async with self._processor.step("recv_ack"):
@@ -142,11 +149,11 @@ class Recv:
 
     async def _opening(self, buffer: int) -> Opening | None:
         """The opening of an opening packet in a buffer; None if it makes no sense."""
-        words = [
-            await self._processor.load(buffer + HEADER_BYTES + place) for place in range(0, OPENING_BYTES, 4)
-        ]
+        accesses = AccessList()
+        words = accesses.load(buffer + HEADER_BYTES, OPENING_BYTES // 4)
+        await self._processor.carry_out(accesses)
         try:
-            return Opening.unpack(words)
+            return Opening.unpack([word.get() for word in words])
         except ValueError:
             return None
 

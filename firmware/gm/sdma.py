@@ -15,6 +15,8 @@ from collections import deque
 
 from lanikai.hdl.packet import Header, Kind
 
+from ..accesses import AccessList
+from ..notice import Notice
 from .context import GmContext
 from .layout import HEADER_BYTES, Status
 from .state import Flow, Packet, SendStream
@@ -37,6 +39,7 @@ class Sdma:
         self._resending: deque[SendStream] = deque()
         self.waits_for = "a flow that may send"
         self.free_buffers = deque(program.layout.transmit_buffers)
+        self._offer = AccessList().read("RATE_DISPATCH")  # of the last look
 
     def look_at(self, flow: Flow) -> None:
         """Something changed that may make a flow ready to send, or no longer ready."""
@@ -85,44 +88,71 @@ class Sdma:
 
     async def run(self) -> None:
         """Choose and fetch packets for ever."""
-        program, processor = self._program, self._processor
+        program = self._program
+        after: Notice | None = None
         while True:
-            self._wake.clear()
-            if not self.free_buffers:
-                self.waits_for = "a free transmit buffer"
-                await self._wake.wait()
-                continue
-            self.waits_for = "the host DMA engine"
-            async with program.host_dma:
-                packet = await self._fill()
+            if after is None:
+                self._wake.clear()
+                if not self.free_buffers:
+                    self.waits_for = "a free transmit buffer"
+                    await self._wake.wait()
+                    continue
+                self._woken()
+            packet = await self._fill(after)
+            program.host_dma.release()
             if packet is None:
+                # Nobody else takes buffers: there still is one.
                 self.waits_for = "a flow that may send"
-                await self._wake.wait()
+                after = self._wake
                 continue
+            after = None
             program.send.submit(*packet)
             # A turn of the dispatch loop: SEND, woken now, goes before the next choice.
-            await processor.port.sleep(1)
+            await self._processor.port.sleep(1)
 
-    async def _fill(self) -> tuple[Packet, int] | None:
+    def _woken(self) -> None:
+        self.waits_for = "the host DMA engine"
+
+    async def _fill(self, after: Notice | None) -> tuple[Packet, int] | None:
         """The next packet, with its bytes, in a free transmit buffer; None if there is none.
 
-        The caller holds the host DMA engine. So the chosen packet goes at once, and no flow that becomes ready in the
-        meantime is passed over.
+        It begins `after` that has come, and takes the host DMA engine, which the caller gives back. So the chosen
+        packet goes at once, and no flow that becomes ready in the meantime is passed over.
         """
-        async with self._processor.step("sdma_select"):
-            packet = await self._select()
+        async with self._processor.step(
+            "sdma_select",
+            accesses=self._look,
+            after=after,
+            came=self._woken,
+            holding=self._program.host_dma,
+        ):
+            accesses = AccessList()
+            packet = await self._select(accesses)
             if packet is None:
                 return None
             buffer = self.free_buffers.popleft()
-            await self._prepare(packet, buffer)
+            await self._prepare(accesses, packet, buffer)
         if not packet.void and packet.length:
             await self._fetch(packet, buffer)
         return packet, buffer
 
-    async def _select(self) -> Packet | None:
-        """Inside a step: the packet to send next, or None."""
-        await self._refresh()
-        await self._processor.spend(sdma_choose=1)
+    def _look(self) -> AccessList:
+        """Tell the queues, or the rate control unit, what has changed, then ask for the flow whose turn it is.
+
+        A packet that has to go out again goes before.
+        """
+        accesses = AccessList()
+        self._refresh(accesses)
+        self._processor.pay(accesses, sdma_choose=1)
+        if not any(stream.resend for stream in self._resending):
+            if self._program.gm.rate_controlled:
+                self._offer = accesses.read("RATE_DISPATCH")
+            else:
+                self._processor.pay(accesses, sdma_head=1)
+        return accesses
+
+    async def _select(self, accesses: AccessList) -> Packet | None:
+        """Inside a step: the packet to send next, or None. What its choice costs goes into `accesses`."""
         for _ in range(len(self._resending)):
             stream = self._resending.popleft()
             if stream.resend:
@@ -133,51 +163,53 @@ class Sdma:
                     self.look_at_stream(stream)
                 return packet
         if self._program.gm.rate_controlled:
-            return await self._dispatch()
-        await self._processor.spend(sdma_head=1)
+            return await self._dispatch(accesses)
         flow = self._program.queue.head()
         if flow is None:
             return None
         packet = self._cut(flow)
         flow.valid = flow.ready
-        await self._processor.spend(sdma_link=1, sdma_relink=int(flow.valid))
+        self._processor.pay(accesses, sdma_link=1, sdma_relink=int(flow.valid))
         return packet
 
-    async def _refresh(self) -> None:
+    def _refresh(self, accesses: AccessList) -> None:
         """Tell the queues, or the rate control unit, which flows have become ready to send or are so no longer."""
         changed, self._changed = self._changed, {}
         for flow in changed:
             if flow.ready != flow.valid and self._program.flows.get(flow.number) is flow:
                 flow.valid = flow.ready
                 if self._program.gm.rate_controlled:
-                    await self._command(flow, "enqueue" if flow.valid else "clear")
+                    self._command(accesses, flow.number, "enqueue" if flow.valid else "clear")
                 else:
-                    await self._processor.spend(sdma_relink=1)
+                    self._processor.pay(accesses, sdma_relink=1)
 
-    async def _command(self, flow: Flow, command: str) -> None:
-        await self._processor.write("RATE_SELECT", flow=flow.number)
-        await self._processor.write("RATE_COMMAND", **{command: 1})
+    @staticmethod
+    def _command(accesses: AccessList, flow: int, command: str) -> None:
+        accesses.write("RATE_SELECT", flow=flow)
+        accesses.write("RATE_COMMAND", **{command: 1})
 
-    async def _dispatch(self) -> Packet | None:
+    async def _dispatch(self, accesses: AccessList) -> Packet | None:
         """A packet of the flow that the rate control unit shows."""
         while True:
-            answer = await self._processor.read("RATE_DISPATCH")
-            if not answer["valid"]:
+            offer = self._offer
+            if not offer["valid"]:
                 if any(flow.valid for flow in self._program.flows.values()):
                     await self._processor.enable("dispatch")
                 return None
-            flow = self._program.flows.get(answer["flow"])
+            flow = self._program.flows.get(offer["flow"])
             if flow is not None and flow.ready:
                 break
             # Its stream was blocked a moment ago: it comes back when the stream is free.
-            await self._processor.write("RATE_SELECT", flow=answer["flow"])
-            await self._processor.write("RATE_COMMAND", clear=1)
+            again = AccessList()
+            self._command(again, offer["flow"], "clear")
+            self._offer = again.read("RATE_DISPATCH")
             if flow is not None:
                 flow.valid = False
+            await self._processor.carry_out(again)
         packet = self._cut(flow)
         flow.valid = flow.ready
         unregulated = not flow.idt_ticks
-        await self._processor.write(
+        accesses.write(
             "RATE_DISPATCH",
             flow=flow.number,
             last=not flow.valid or unregulated,
@@ -186,7 +218,7 @@ class Sdma:
         if flow.valid and unregulated:
             # The flow is taken out and enqueued, which brings its NDT to RTC. The unit would do that of itself; but a
             # step of the program is as long with the unit as without it (`costs.py`).
-            await self._command(flow, "enqueue")
+            self._command(accesses, flow.number, "enqueue")
         return packet
 
     def _charged(self, flow: Flow, packet: Packet) -> int:
@@ -221,18 +253,18 @@ class Sdma:
             most = -(-length // packets // nic.word_bytes) * nic.word_bytes
         return min(most, length - sent)
 
-    async def _prepare(self, packet: Packet, buffer: int) -> None:
-        """Inside a step: turn the connection queue to the packet's connection and build its header."""
+    async def _prepare(self, accesses: AccessList, packet: Packet, buffer: int) -> None:
+        """Inside a step: after these `accesses` turn the connection queue to the packet's connection, and build its
+        header."""
         program, processor = self._program, self._processor
         stream, connection = packet.stream, packet.stream.connection
         stream.under_way += 1
         turned = program.queue.turn_to(connection) if connection in program.queue else 0
-        await processor.spend(sdma_turn=turned, sdma_packet=1)
-        await program.send.store_header(buffer, self._header(packet))
+        processor.pay(accesses, sdma_turn=turned, sdma_packet=1)
+        program.send.store_header(accesses, buffer, self._header(packet))
         if packet.opening is not None:
-            for place, word in enumerate(packet.opening.words()):
-                await processor.store(buffer + HEADER_BYTES + 4 * place, word)
-        await program.timers.watch()
+            accesses.store(buffer + HEADER_BYTES, *packet.opening.words())
+        await program.timers.watch(accesses)
 
     async def _fetch(self, packet: Packet, buffer: int) -> None:
         """Move the packet's bytes from host memory into the buffer. A bus error fails the message.
@@ -240,23 +272,23 @@ class Sdma:
         The caller holds the engine.
         """
         program, processor = self._program, self._processor
-        done = processor.events["host_dma"]
-        async with processor.step("sdma_start"):
-            await processor.spend(packet_turn=program.host_dma.turns("out"))
-            await processor.write("HOST_DMA_HOST", address=packet.token.descriptor.address + packet.offset)
-            await processor.write("HOST_DMA_SRAM", address=buffer + HEADER_BYTES)
-            await processor.write("HOST_DMA_CONTROL", bytes=packet.length)
+        start, end = AccessList(), AccessList()
+        processor.pay(start, packet_turn=program.host_dma.turns("out"))
+        start.write("HOST_DMA_HOST", address=packet.token.descriptor.address + packet.offset)
+        start.write("HOST_DMA_SRAM", address=buffer + HEADER_BYTES)
+        start.write("HOST_DMA_CONTROL", bytes=packet.length)
+        status = end.read("HOST_DMA_STATUS")
         self.waits_for = "the host DMA engine to end"
-        await done.wait()
-        done.clear()
-        async with processor.step("sdma_done"):
-            status = await processor.read("HOST_DMA_STATUS")
+        step = processor.step("sdma_start", accesses=start)
+        async with step.then("sdma_done", end, after=processor.events["host_dma"]):
             if status["error"] and not (packet.void or packet.cancelled):
                 flow = packet.token.flow
                 program.complete(packet.token, Status.HOST_BUS)
                 self.look_at(flow)
             if packet.void:
-                await program.send.store_header(buffer, self._header(packet))
+                again = AccessList()
+                program.send.store_header(again, buffer, self._header(packet))
+                await processor.carry_out(again)
 
     def _header(self, packet: Packet) -> Header:
         """The header of a packet, as things stand: its message may have failed."""

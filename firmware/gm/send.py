@@ -6,6 +6,8 @@ from collections import deque
 
 from lanikai.hdl.packet import Header, Kind
 
+from ..accesses import AccessList
+from ..step import Accesses
 from .context import GmContext
 from .layout import HEADER_BYTES
 from .state import Connection, Packet
@@ -47,11 +49,10 @@ class Send:
             self._notes.append((connection, key, code))
         self._wake.set()
 
-    async def store_header(self, buffer: int, header: Header) -> None:
-        """Inside a step: write a header to SRAM, 4 words."""
+    def store_header(self, accesses: AccessList, buffer: int, header: Header) -> None:
+        """Write a header to SRAM, 4 words."""
         bits = header.pack()
-        for place in range(0, HEADER_BYTES, 4):
-            await self._processor.store(buffer + place, bits >> 8 * place & 0xFFFFFFFF)
+        accesses.store(buffer, *(bits >> 8 * place & 0xFFFFFFFF for place in range(0, HEADER_BYTES, 4)))
 
     async def run(self) -> None:
         """Send for ever."""
@@ -60,15 +61,11 @@ class Send:
                 await self._send_answer(*self._answers.popleft())
             elif self._notes:
                 connection, key, code = self._notes.popleft()
-                async with self._processor.step("send_ack"):
-                    await self._answer(connection, key, code, 0)
-                await self._sent()
+                await self._run("send_ack", self._answer(connection, key, code, 0))
             elif self._packets:
                 packet, buffer, length = self._packets.popleft()
                 if not packet.cancelled:
-                    async with self._processor.step("send_packet"):
-                        await self._start(buffer, length)
-                    await self._sent()
+                    await self._run("send_packet", self._start(AccessList(), buffer, length))
                     packet.stream.progress = True
                 packet.stream.under_way -= 1
                 self._program.sdma.give_back(buffer)
@@ -77,18 +74,18 @@ class Send:
                 self._wake.clear()
                 await self._wake.wait()
 
-    async def _start(self, address: int, length: int) -> None:
-        await self._processor.write("SEND_ADDRESS", address=address)
-        await self._processor.write("SEND_CONTROL", bytes=length)
+    def _start(self, accesses: AccessList, address: int, length: int) -> AccessList:
+        accesses.write("SEND_ADDRESS", address=address)
+        accesses.write("SEND_CONTROL", bytes=length)
+        return accesses
 
-    async def _sent(self) -> None:
-        done = self._processor.events["send"]
+    async def _run(self, step: str, accesses: Accesses) -> None:
+        """A step that starts the send engine; return when that has ended."""
         self.waits_for = "the send engine to end"
-        await done.wait()
-        done.clear()
+        await self._processor.run(step, accesses, until=self._processor.events["send"])
 
-    async def _answer(self, connection: Connection, key: FlowKey, code: Code, sequence: int) -> None:
-        """Inside a step: start a packet without bytes."""
+    def _answer(self, connection: Connection, key: FlowKey, code: Code, sequence: int) -> AccessList:
+        """Start a packet without bytes."""
         address = self._program.layout.acknowledgement
         header = Header(
             kind=Kind.NACK if code >= Code.OUT_OF_SEQUENCE else Kind.ACK,
@@ -99,15 +96,17 @@ class Send:
             flow=pack_flow(key, False),
             sequence=sequence,
         )
-        await self.store_header(address, header)
-        await self._start(address, 0)
+        accesses = AccessList()
+        self.store_header(accesses, address, header)
+        return self._start(accesses, address, 0)
 
     async def _send_answer(self, connection: Connection, key: FlowKey) -> None:
         """Send a stream's sender its answer: the stream's present state, whatever has been said of it before."""
         stream = connection.receiving(key)
         if not (stream.due or stream.available):
             return  # the node has been started again meanwhile
-        async with self._processor.step("send_ack"):
+
+        def answer() -> AccessList:
             code = Code.NONE
             if not stream.due and stream.available:
                 code, stream.available = Code.AVAILABLE, False
@@ -117,7 +116,8 @@ class Send:
                 code = Code.OUT_OF_SEQUENCE
             if code is not Code.AVAILABLE:
                 stream.due = stream.missing = False
-            await self._answer(connection, key, code, stream.expected or 0)
-        await self._sent()
+            return self._answer(connection, key, code, stream.expected or 0)
+
+        await self._run("send_ack", answer)
         if stream.available:
             self.acknowledge(connection, key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..accesses import AccessList
 from .context import GmContext
 from .layout import Status
 from .state import Flow, SendStream
@@ -31,12 +32,20 @@ class Timers:
         self._look_ticks: int | None = None
         self._modulus = 1 << program.nic.rtc_bits
 
-    async def watch(self) -> None:
-        """Inside a step: a packet is on its way out; look after it."""
-        if self._look_ticks is None:
-            now = await self.now()
-            self._look_ticks = self.after(now, self._program.gm.resend_ticks)
-            await self._arm(now)
+    async def watch(self, accesses: AccessList) -> None:
+        """Inside a step: carry out `accesses`. Then look after a packet that is on its way out."""
+        if self._look_ticks is not None:
+            await self._processor.carry_out(accesses)
+            return
+        ticks = self._program.gm.resend_ticks
+        now = accesses.read("RTC")
+        rests = any(flow.paused_until_ticks is not None for flow in self._program.flows.values())
+        if not rests:
+            accesses.copy(now, "TIMER", add=max(MARGIN_TICKS, ticks), keep=self._modulus - 1)
+        await self._processor.carry_out(accesses)
+        self._look_ticks = self.after(now["ticks"], ticks)
+        if rests:
+            await self._arm(now["ticks"])
 
     def expired(self, stream: SendStream) -> bool:
         """Whether the oldest message of a stream has come to one of its bounds."""

@@ -234,7 +234,7 @@ def _build_design(
 ) -> Model:
     composition = design.composition
     headers = [
-        *("player.h", "skip.h", "turns.h", "wakes.h"),
+        *("agenda.h", "lists.h", "player.h", "skip.h", "turns.h", "wakes.h"),
         *(_BLOCKS if composition else ()),
         *(["trace.h"] if variant == "waves" else []),
     ]

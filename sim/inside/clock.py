@@ -17,6 +17,7 @@ from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
 import cocotb
+import cocotb._event_loop
 from cocotb.simtime import get_sim_time
 from cocotb.task import Task
 from cocotb.triggers import Event, Timer, ValueChange
@@ -129,15 +130,20 @@ class Clock:
         The signal is written by registers only. Otherwise as `change` and `call_later`.
         """
         if isinstance(handle, NativeEvent):
-            handle.call(self._guard(function))
+            handle.call(self.guarded(function))
         else:
             self._call(ValueChange(handle), function)
 
     def _call(self, trigger: Any, function: Callable[[], None]) -> None:
         # A task waits for a trigger in this way. cocotb has no public way to have a function called.
-        trigger._register(self._guard(function))
+        trigger._register(self.guarded(function))
 
-    def _guard(self, function: Callable[[], None]) -> Callable[[], None]:
+    def call_soon(self, function: Callable[[], None]) -> None:
+        """Call `function` in this cycle, behind all that has been woken in it until now. An exception in it ends the
+        simulation with that exception."""
+        cocotb._event_loop._inst.schedule(self.guarded(function))
+
+    def guarded(self, function: Callable[[], None]) -> Callable[[], None]:
         """The function, whose exception ends the simulation."""
 
         def guarded() -> None:

@@ -7,6 +7,7 @@ microseconds, through VPI a few.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,14 @@ __all__ = [
     "Signal",
     "attach_commands",
     "attach_events",
+    "attach_lists",
     "attach_memory",
     "attach_wakes",
     "bare_seconds",
     "check_quiet",
     "cycle",
     "evaluated",
+    "later",
     "peak_memory_bytes",
     "play",
     "signal",
@@ -185,17 +188,47 @@ def signal(name: str, scope: str = "TOP") -> Signal:
     return Signal(address, bits.value, size.value, owner.value)
 
 
-def attach_wakes(bit: Signal, entries: np.ndarray, armed: np.ndarray, told: np.ndarray) -> None:
+def attach_wakes(
+    bit: Signal, entries: np.ndarray, armed: np.ndarray, told: np.ndarray, order: np.ndarray
+) -> None:
     """Give the simulation its ring of events (`native/wakes.h`). The caller keeps the arrays alive.
 
     - `bit`: a one-bit input of the top module that nothing reads: its change wakes Python.
     - `entries`: a 32-bit word for each number of an event.
     - `armed`: a 64-bit word for each: 0, or the place in the order of arming.
     - `told`: a 32-bit word, the number of entries in the ring.
+    - `order`: a 64-bit word, the last place in the order of arming.
     """
     pointer = ctypes.c_void_p
-    attach = _function("lanikai_wakes", None, *[pointer] * 4, ctypes.c_uint32)
-    attach(bit.address, entries.ctypes.data, armed.ctypes.data, told.ctypes.data, len(entries))
+    attach = _function("lanikai_wakes", None, *[pointer] * 4, ctypes.c_uint32, pointer)
+    arrays = (entries, armed, told)
+    attach(bit.address, *(one.ctypes.data for one in arrays), len(entries), order.ctypes.data)
+
+
+def later() -> Callable[[int, int], None]:
+    """The function that raises an event which is armed: `later(cycles, number)`, in the drive phase `cycles` (at least
+    1) from now."""
+    function: Callable[[int, int], None] = _function("lanikai_later", None, ctypes.c_uint64, ctypes.c_uint32)
+    return function
+
+
+def attach_lists(
+    command: Signal, answer: Signal, program: np.ndarray, words: np.ndarray, control: np.ndarray, event: int
+) -> Callable[[int], int]:
+    """A processor's port on which the main loop carries out lists of accesses (`native/lists.h`).
+
+    - `command`, `answer`: the mailbox's ports, of up to 64 bits.
+    - `program`, `words`, `control`: 32-bit words, as there; the caller keeps the arrays alive.
+    - `event`: number of the event that a list has ended.
+
+    Returns the function that begins a list, so many cycles from now; it gives 1 if the list has ended already.
+    """
+    pointer = ctypes.c_void_p
+    attach = _function("lanikai_lists", ctypes.c_uint32, *[pointer] * 5, ctypes.c_uint32, ctypes.c_uint32)
+    arrays = (one.ctypes.data for one in (program, words, control))
+    port = attach(command.address, answer.address, *arrays, command.owner, event)
+    start = _function("lanikai_lists_start", ctypes.c_int, ctypes.c_uint32, ctypes.c_uint64)
+    return lambda lead_cycles: int(start(port, lead_cycles))
 
 
 def watch(one: Signal, number: int) -> None:

@@ -37,6 +37,11 @@ class NativeEvent:
         if len(self._functions) == 1:
             self._wakes.arm(self.number)
 
+    def cancel(self) -> None:
+        """Nobody waits any more."""
+        self._functions.clear()
+        self._wakes.disarm(self.number)
+
     def happened(self) -> None:
         """Call those who wait."""
         functions, self._functions = self._functions, []
@@ -56,7 +61,9 @@ class Wakes:
     def __init__(self, handle: Any, bit: native_api.Signal) -> None:
         self._handle, self._bit = handle, bit
         self._events: list[NativeEvent] = []
-        self._order = 0
+        self._free: list[NativeEvent] = []
+        self._later = native_api.later()
+        self._order = np.zeros(1, np.uint64)
         self._told = np.zeros(1, np.uint32)
         self._armed = np.zeros(0, np.uint64)
         self._entries = np.zeros(0, np.uint32)
@@ -69,7 +76,7 @@ class Wakes:
             # Between two wake-ups the ring is empty: only what is armed has to be kept.
             self._armed = np.concatenate([self._armed, np.zeros(max(64, number), np.uint64)])
             self._entries = np.zeros(len(self._armed), np.uint32)
-            native_api.attach_wakes(self._bit, self._entries, self._armed, self._told)
+            native_api.attach_wakes(self._bit, self._entries, self._armed, self._told, self._order)
         self._events.append(NativeEvent(self, number))
         return self._events[-1]
 
@@ -81,8 +88,26 @@ class Wakes:
 
     def arm(self, number: int) -> None:
         """Have event `number` told when it happens next."""
-        self._order += 1
-        self._armed[number] = self._order
+        self._order[0] += 1
+        self._armed[number] = self._order[0]
+
+    def disarm(self, number: int) -> None:
+        """Have event `number` not told any more."""
+        self._armed[number] = 0
+
+    def call_later(self, cycles: int, function: Function) -> None:
+        """Call `function` in the drive phase `cycles` (at least 1) later, behind all events of that cycle that are
+        none of time. Those of time are called in the order of asking. Raises ValueError for less than 1."""
+        if cycles < 1:
+            raise ValueError(f"cycles = {cycles}: at least 1")
+        event = self._free.pop() if self._free else self.event()
+
+        def over() -> None:
+            self._free.append(event)
+            function()
+
+        event.call(over)
+        self._later(cycles, event.number)
 
     def _wait(self) -> None:
         ValueChange(self._handle)._register(self._serve)

@@ -15,14 +15,18 @@
 #include <signal.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "Vtop.h"
+#include "agenda.h"
+#include "lists.h"
 #include "player.h"
 #include "skip.h"
 #include "wakes.h"
@@ -48,11 +52,14 @@ constexpr uint64_t kNever = ~uint64_t{0};
 VerilatedContext* context = nullptr;
 Vtop* top = nullptr;
 bool edges = false;
+bool list_written = false;  // an access of a list was
 bool poked = false;  // Python wrote a signal through its address
 uint64_t cycle = 0;
 Skipper skipper;
 Player player;
 Wakes wakes;
+Agenda agenda;
+std::vector<ListPort> list_ports;
 Watched watched;  // signals of the whole design: looked at after every edge
 #if LANIKAI_PARTS
 System blocks_system;
@@ -163,6 +170,53 @@ void settle(bool force) {
     VerilatedVpi::callCbs(cbReadOnlySynch);
 }
 
+// Wake Python for what has been raised. Returns whether it ran.
+bool tell() {
+    wakes.tell();
+    if (!value_callbacks()) return false;
+    settle(false);
+    return true;
+}
+
+// Before and after an access is written into a mailbox.
+void prepare_list(uint32_t owner) {
+#if LANIKAI_PARTS
+    if (owner) blocks_system.catch_up(owner - 1);
+#else
+    (void)owner;
+#endif
+}
+void written_list(uint32_t owner) {
+    skipper.disturb();
+    list_written = true;
+#if LANIKAI_PARTS
+    if (owner) blocks_system.poke(owner - 1);
+#else
+    (void)owner;
+#endif
+}
+
+// What is due in this cycle, in its order. Returns whether Python ran.
+bool serve_agenda() {
+    bool ran = false;
+    while (agenda.next() <= cycle) {
+        const Due due = agenda.take();
+        if (!due.list) {
+            wakes.raise(due.number);
+            continue;
+        }
+        ListPort& port = list_ports[due.number];
+        // Python, which is to run before, may want it to stop.
+        if (port.marks() && wakes.raised()) ran |= tell();
+        if (port.go_on(agenda, cycle)) wakes.raise(port.event(), due.order);
+    }
+    // One model sees it with the falling edge; instances have none.
+    if (list_written && (LANIKAI_PARTS || VM_TRACE)) evaluate();
+    list_written = false;
+    if (wakes.raised()) ran |= tell();
+    return ran;
+}
+
 // One edge of the clock. Returns whether Python ran.
 bool toggle(uint64_t time, bool rising) {
     advance(time);
@@ -190,11 +244,8 @@ bool toggle(uint64_t time, bool rising) {
     }
     watched.look(wakes);
     raise_events();
-    wakes.tell();
-    if (value_callbacks()) {
-        settle(false);
-        ran = true;
-    }
+    ran |= tell();
+    ran |= serve_agenda();
     return ran;
 }
 
@@ -213,8 +264,9 @@ void run() {
         bool ran = false;
         while (!ran && next < deadline && !context->gotFinish()) {
             const bool rising = next % kPeriod == 0;
-            if (rising && deadline != kNever) {
-                const uint64_t count = together((deadline - 1 - next) / kPeriod + 1, cycle);
+            if (rising && (deadline != kNever || agenda.next() != kNever)) {
+                const uint64_t edges = std::min((deadline - 1 - next) / kPeriod + 1, agenda.next() - cycle);
+                const uint64_t count = together(edges, cycle);
                 if (count > 1) {
                     begin_together(count);
                     next += (count - 1) * kPeriod;
@@ -270,9 +322,34 @@ void* lanikai_signal(const char* scope, const char* name, uint32_t* bits, uint32
     return var->datap();
 }
 
-// Python's arrays for its one wake-up a cycle (wakes.h); `signal` is the address of the bit that wakes it.
-void lanikai_wakes(void* signal, uint32_t* entries, uint64_t* armed, uint32_t* told, uint32_t count) {
+// Python's arrays for its one wake-up a cycle (wakes.h); `signal` is the address of the bit that wakes it, `order` counts
+// what is armed or entered in the agenda.
+void lanikai_wakes(void* signal, uint32_t* entries, uint64_t* armed, uint32_t* told, uint32_t count, uint64_t* order) {
     wakes.attach(static_cast<uint8_t*>(signal), entries, armed, told, count);
+    agenda.attach(order);
+}
+
+// Raise event `number`, which is armed, in the drive phase `cycles` from now (at least 1).
+void lanikai_later(uint64_t cycles, uint32_t number) {
+    agenda.enter(cycle + cycles, wakes.order(number), number);
+}
+
+// A processor's port for lists of accesses (lists.h); `owner` is the instance of its mailbox (`lanikai_signal`), `event` is
+// raised when a list has ended. Returns its number.
+uint32_t lanikai_lists(void* command, const void* answer, const uint32_t* program, uint32_t* words, uint32_t* control,
+                       uint32_t owner, uint32_t event) {
+    const uint32_t number = static_cast<uint32_t>(list_ports.size());
+    const ListPort::Mailbox mailbox{static_cast<uint64_t*>(command), static_cast<const uint64_t*>(answer), owner,
+                                    prepare_list, written_list};
+    list_ports.emplace_back(number, event, mailbox, program, words, control);
+    return number;
+}
+
+// Begin the list that stands in a port's program, `lead` cycles from now. Returns whether it has ended already.
+int lanikai_lists_start(uint32_t port, uint64_t lead) {
+    const bool ended = list_ports[port].start(agenda, cycle, lead);
+    if (!lead) poked = true;
+    return ended;
 }
 
 // Raise event `number` whenever the one-bit register of `owner` at this address (`lanikai_signal`) changes.

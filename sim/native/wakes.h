@@ -25,12 +25,21 @@ public:
     // Whether Python waits for an event.
     bool armed(uint32_t number) const { return number < m_count && m_armed[number]; }
 
-    // An event has happened in this cycle.
+    // When it was armed.
+    uint64_t order(uint32_t number) const { return m_armed[number]; }
+
+    // An event has happened in this cycle, in the place of `order`, which is that of its arming if nothing else is said.
     void raise(uint32_t number) {
+        if (armed(number)) raise(number, m_armed[number]);
+    }
+    void raise(uint32_t number, uint64_t order) {
         if (!armed(number)) return;
-        m_raised.emplace_back(m_armed[number], number);
+        m_raised.emplace_back(order, number);
         m_armed[number] = 0;
     }
+
+    // Whether there is anything to tell.
+    bool raised() const { return !m_raised.empty(); }
 
     // Tell Python what was raised. Returns whether there is anything.
     bool tell() {

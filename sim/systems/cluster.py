@@ -35,7 +35,7 @@ class ClusterConfig(SystemConfig):
     inside = "lanikai.sim.systems.cluster:Cluster"
     # The watchdog's limit is an input of the design; the other limits and the firmware are none of it.
     not_in_design = frozenset(
-        {"firmware", "watchdog_cycles", "delivery_cycles", "limit_cycles", "skip_quiet"}
+        {"firmware", "watchdog_cycles", "delivery_cycles", "limit_cycles", "skip_quiet", "access_lists"}
     )
 
     nodes: int = Field(3, ge=1, le=MAX_NODES, description="nodes; on one router node i is at port i")
@@ -87,6 +87,11 @@ class ClusterConfig(SystemConfig):
         True,
         description="cards and routers are compiled once each, whatever their number: the same results, sooner "
         "(not in builds with waves or with every signal, `debug`)",
+    )
+    access_lists: bool = Field(
+        True,
+        description="the main loop carries out the firmware's lists of accesses: the same results, sooner than by "
+        "Python, access by access",
     )
     limit_cycles: int = Field(
         0, ge=0, description="cycles after which the simulation is ended, whatever moves; 0: never"
@@ -271,10 +276,11 @@ class Cluster(System[ClusterConfig]):
         processors = tuple(
             SimulatedProcessor(
                 self.clock,
+                self._wakes,
                 command=signal(i, "command", f"nic{i}_command{end}", end),
                 answer=signal(i, "answer", f"nic{i}_answer{end}", end),
                 event=signal(i, "pending", f"nic{i}_event{end}", end),
-                change=change(signal(i, "pending", f"nic{i}_event{end}", end)),
+                lists=self.config.access_lists,
                 step=_signal_of_waves(f"nic{i}_step{end}"),
             )
             for end in processor_ends(self.config.nic)

@@ -117,7 +117,7 @@ def test_every_step_that_gm_takes_is_in_its_table() -> None:
     taken = set()
     for path in Path(program.__file__).parent.glob("*.py"):
         text = path.read_text()
-        taken |= set(re.findall(r'(?:step|_move)\(\s*"(\w+)"', text))
-        for call in re.findall(r"spend\(([^)]*)", text):
+        taken |= set(re.findall(r'(?:step|then|run)\(\s*"(\w+)"', text))
+        for call in re.findall(r"(?:spend|pay)\(([^)]*)", text):
             taken |= set(re.findall(r"(\w+)=", call))
     assert taken | {"dispatch"} == set(GM_COSTS.table)

@@ -14,6 +14,8 @@ from math import ceil
 from typing import Any
 
 import numpy as np
+from lanikai.firmware.accesses import AccessList
+from lanikai.firmware.carry_out import carry_out
 from lanikai.firmware.registers import NIC_REGISTERS, pack, unpack
 from lanikai.hdl.config import NicConfig
 from lanikai.hdl.nic.ports import DOORBELL_BASE, DOORBELL_PAGE_BYTES, REGISTER_BASE, SRAM_BASE
@@ -90,6 +92,7 @@ class Card:
         self.bad_addresses: set[int] = set()
         self.watches: list[CardWatch] = []
         self._event = self.world.flag()
+        self._list: AccessList | None = None
         network.cards[node] = self
 
     @property
@@ -118,6 +121,38 @@ class Card:
         while not self._pending() & self.registers["IMR"]:
             self._event.clear()
             await self._event.wait()
+
+    def call_on_event(self, function: Callable[[], None]) -> None:
+        async def wait() -> None:
+            await self.event()
+            function()
+
+        if self._pending() & self.registers["IMR"]:
+            function()
+        else:
+            self.spawn(wait(), "event")
+
+    def call_soon(self, function: Callable[[], None]) -> None:
+        self.world.ready.append(function)
+
+    def start(self, accesses: AccessList, ended: Callable[[], None], *, lead_cycles: int = 0) -> None:
+        async def work() -> None:
+            await carry_out(self, accesses, lead_cycles)
+            self._list = None
+            if starting:
+                self.call_soon(ended)
+            else:
+                self.world.first(ended)
+
+        assert self._list is None, "one list at a time"
+        accesses.check()
+        self._list, starting = accesses, True
+        self.world.begin(work(), "accesses")
+        starting = False
+
+    def interrupt(self) -> None:
+        if self._list is not None:
+            self._list.interrupted = True
 
     async def write(self, address: int, data: int) -> None:
         assert address % 4 == 0 and 0 <= data < 1 << 32

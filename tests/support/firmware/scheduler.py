@@ -29,8 +29,8 @@ class Event:
         return self._set
 
     async def wait(self) -> None:
-        if not self._set:
-            await _Park(self._waiting.append)
+        # A flag that is set lets the others go first who are ready, as in the simulator.
+        await _Park(self._world.ready.append if self._set else self._waiting.append)
 
 
 class Task:
@@ -58,7 +58,7 @@ class World:
 
     def __init__(self) -> None:
         self.cycle = 0
-        self.ready: deque[Task] = deque()
+        self.ready: deque[Task | Callable[[], None]] = deque()
         self._agenda: list[tuple[int, int, Task | Callable[[], None]]] = []
         self._count = 0
 
@@ -69,6 +69,16 @@ class World:
         task = Task(coroutine, name)
         self.ready.append(task)
         return task
+
+    def begin(self, coroutine: Coroutine[Any, Any, Any], name: str) -> None:
+        """Run a coroutine up to its first wait now, then beside the caller."""
+        self._step(Task(coroutine, name))
+
+    def first(self, function: Callable[[], None]) -> None:
+        """Call a function; what it wakes comes before all that is ready, as if it had not waited."""
+        others, self.ready = self.ready, deque()
+        function()
+        self.ready.extend(others)
 
     def at(self, cycle: int, act: Task | Callable[[], None]) -> None:
         """Run a function, or go on with a task, in a cycle to come."""
@@ -97,7 +107,10 @@ class World:
                 act()
         return task.result
 
-    def _step(self, task: Task) -> None:
+    def _step(self, task: Task | Callable[[], None]) -> None:
+        if not isinstance(task, Task):
+            task()
+            return
         try:
             park = task.coroutine.send(None)
         except StopIteration as stop:

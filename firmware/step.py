@@ -1,0 +1,231 @@
+"""A step of a processor: what it waits for, its own cycles, its accesses, and what its coroutine does at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self
+
+from .accesses import AccessList, Op, Why
+from .costs import CostTable
+from .lock import Lock
+from .notice import Notice, PortEvent
+from .ports import ProcessorPort
+
+__all__ = ["Accesses", "Step"]
+
+Accesses = AccessList | Callable[[], AccessList]
+"""The accesses of a step, or a function that writes them down."""
+
+
+class Owner(Protocol):
+    """The processor whose steps they are: `lanikai.firmware.processor.Processor`."""
+
+    port: ProcessorPort
+    costs: CostTable
+    lock: Lock
+    current: str | None
+
+    @property
+    def waiting(self) -> int:
+        """How many steps wait for it."""
+
+    def charge(self, name: str, cycles: int) -> int:
+        """Count a step of so many cycles."""
+
+    def show(self, step: str) -> None:
+        """Show the present step."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Part:
+    """One step of those that follow one another; the members are the arguments of `Processor.step`."""
+
+    name: str
+    cycles: int
+    accesses: Accesses | None
+    ahead: bool
+    after: Notice | PortEvent | None
+    came: Callable[[], None] | None
+    holding: Lock | None
+
+
+class Step:
+    """The context manager of `Processor.step`, which describes it.
+
+    All until the body is done by functions, each called where a coroutine would go on that waited for the same: so its
+    own coroutine wakes once, and nothing happens in another order or cycle.
+    """
+
+    def __init__(self, processor: Owner, part: _Part) -> None:
+        self._processor, self._port = processor, processor.port
+        self._parts = [part]
+        self._place = 0
+        self._list = AccessList()
+        self._until: Notice | None = None
+        self._owned = self._over = False
+        self._ended = self._port.flag()
+
+    def then(
+        self,
+        name: str,
+        accesses: Accesses | None = None,
+        *,
+        times: int = 1,
+        ahead: bool = False,
+        after: Notice | None = None,
+        came: Callable[[], None] | None = None,
+        holding: Lock | None = None,
+    ) -> Self:
+        """Another step that follows this one, with nothing to decide in between. The body belongs to the last one.
+
+        The arguments are those of `Processor.step`. Raises KeyError as that does.
+        """
+        self._parts.append(
+            part(
+                self._processor,
+                name,
+                accesses,
+                times=times,
+                ahead=ahead,
+                after=after,
+                came=came,
+                holding=holding,
+            )
+        )
+        return self
+
+    def until(self, event: Notice) -> Self:
+        """Give the processor back at the end of the step, and go on when `event` has come, which is cleared."""
+        self._until = event
+        return self
+
+    async def __aenter__(self) -> None:
+        self._begin()
+        if not self._over:
+            await self._ended.wait()
+        if self._until is not None:
+            self._until.clear()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave()
+
+    @property
+    def _part(self) -> _Part:
+        return self._parts[self._place]
+
+    def _begin(self) -> None:
+        if self._part.after is not None:
+            self._part.after.call(self._came)
+        else:
+            self._hold()
+
+    def _came(self) -> None:
+        assert self._part.after is not None
+        self._part.after.clear()
+        if self._part.came is not None:
+            self._part.came()
+        self._hold()
+
+    def _hold(self) -> None:
+        if self._part.holding is not None:
+            self._part.holding.take(self._take, self._port.call_soon)
+        else:
+            self._take()
+
+    def _take(self) -> None:
+        self._processor.lock.take(self._taken, self._port.call_soon)
+
+    def _taken(self) -> None:
+        one = self._part
+        self._processor.charge(one.name, one.cycles)
+        self._own()
+        if isinstance(one.accesses, AccessList):
+            self._start(one.accesses, one.cycles)
+        elif one.accesses is None:
+            self._start(AccessList(), one.cycles)
+        elif one.ahead:
+            self._start(one.accesses(), one.cycles)
+        elif one.cycles:
+            self._port.start(AccessList(), self._write_down, lead_cycles=one.cycles)
+        else:
+            self._write_down()
+
+    def _write_down(self) -> None:
+        assert callable(self._part.accesses)
+        self._start(self._part.accesses(), 0)
+
+    def _start(self, accesses: AccessList, lead_cycles: int) -> None:
+        self._list = accesses
+        if not (lead_cycles or accesses.records):
+            self._carried_out()
+            return
+        self._port.start(accesses, self._carried_out, lead_cycles=lead_cycles)
+        if self._processor.waiting:
+            self._port.interrupt()
+
+    def _carried_out(self) -> None:
+        accesses = self._list
+        if accesses.why is Why.MARKED:
+            # Another step comes in between, then this one goes on behind the mark.
+            self._leave()
+            accesses.reached += 1
+            self._processor.lock.take(self._go_on, self._port.call_soon)
+            return
+        for record in accesses.records[: accesses.reached]:
+            if record[0] == Op.MARK:
+                self._processor.charge(self._part.name, record[1])
+        if self._place + 1 < len(self._parts):
+            self._leave()
+            self._place += 1
+            self._begin()
+        elif self._until is not None:
+            self._leave()
+            self._until.set_too(self._ended)
+        else:
+            self._over = True
+            self._ended.set()
+
+    def _go_on(self) -> None:
+        self._own()
+        accesses = self._list
+        accesses.interrupted = False
+        self._start(accesses, accesses.records[accesses.reached - 1][1])
+
+    def _own(self) -> None:
+        self._owned = True
+        self._processor.current = self._part.name
+        self._processor.show(self._part.name)
+
+    def _leave(self) -> None:
+        if self._owned:
+            self._owned = False
+            self._processor.current = None
+            self._processor.show("")
+            self._processor.lock.release()
+
+
+def part(
+    processor: Owner,
+    name: str,
+    accesses: Accesses | None,
+    *,
+    times: int,
+    ahead: bool,
+    after: Notice | PortEvent | None,
+    came: Callable[[], None] | None,
+    holding: Lock | None,
+) -> _Part:
+    """A step's description. Raises KeyError for a step that the cost table does not have."""
+    return _Part(
+        name=name,
+        cycles=processor.costs.cycles(name) * times,
+        accesses=accesses,
+        ahead=ahead,
+        after=after,
+        came=came,
+        holding=holding,
+    )
