@@ -19,8 +19,6 @@ VLS = 15
 """VLs that packets are spread over; VL 15 is management's."""
 BUFFER_FLITS = 10
 """Flits of a VL's buffer, at inputs and outputs."""
-BY_DESTINATION = ("mesh16x16", "mesh32x32")
-"""Networks that a source route does not reach across: their routers choose the way."""
 CLUSTER = "gm-cluster"
 """Name of the case of the GM cluster; with a number, of one of so many nodes."""
 CLUSTERS = (16, 64, 128)
@@ -75,8 +73,6 @@ class BenchCase:
         # Nodes that make traffic are reset with their routers.
         link = base.link.replace(flit_bits=128, vls=16, rate_num=1, rate_den=1, restart=False)
         router = base.replace(link=link, input_buffer_flits=BUFFER_FLITS, output_buffer_flits=BUFFER_FLITS)
-        if self.model in BY_DESTINATION:
-            router = router.replace(routing="dimension_order")
         network = named_network(self.model.removeprefix(HOSTS), router)
         if self.hosts:
             return MessageNetworkConfig(network=network, ring_slots=1024)
@@ -121,6 +117,7 @@ CASES: tuple[BenchCase, ...] = (
     *_network("hosts-mesh4x4", 20_000),
     BenchCase(model=CLUSTER, load=None, cycles=100_000),
     BenchCase(model="mesh16x16", load=0.1, cycles=2_000),
+    BenchCase(model="mesh32x32", load=0.1, cycles=500, large=True),
     *(
         BenchCase(model=f"{CLUSTER}{nodes}", load=None, cycles=640_000 // nodes, large=nodes > 16)
         for nodes in CLUSTERS

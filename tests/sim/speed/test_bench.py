@@ -20,7 +20,7 @@ KEPT_KEYS = {
 }
 """Keys of a row that scripts rely on."""
 MODELS = ("mesh4x4", "mesh5x5", "mesh8x8", "router8", "hosts-mesh4x4", "gm-cluster")
-SIZES = ("mesh16x16", "gm-cluster16", "gm-cluster64", "gm-cluster128")
+SIZES = ("mesh16x16", "mesh32x32", "gm-cluster16", "gm-cluster64", "gm-cluster128")
 SMALL = RouterConfig(
     link=LinkConfig(flit_bits=32, vls=2), ports=2, input_buffer_flits=4, output_buffer_flits=4
 )
