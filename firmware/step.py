@@ -54,8 +54,8 @@ class _Part:
 class Step:
     """The context manager of `Processor.step`, which describes it.
 
-    All until the body is done by functions, each called where a coroutine would go on that waited for the same: so its
-    own coroutine wakes once, and nothing happens in another order or cycle.
+    Functions do all until the body, each called where a coroutine would go on that waited for the same. So its own
+    coroutine wakes once, and nothing happens in another order or cycle.
     """
 
     def __init__(self, processor: Owner, part: _Part) -> None:
