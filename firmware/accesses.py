@@ -91,6 +91,7 @@ class AccessList:
     - `readings`: its words that are read.
     - `reached`: how many records have been passed.
     - `why`: the reason for which it ended.
+    - `has_marks`: whether it may end at a mark.
     - `interrupted`: whether it is to end at its next mark; whoever carries it out looks there.
 
     Each call raises ValueError for an operand that does not fit, and for a record too many. Names and fields are those
@@ -103,6 +104,8 @@ class AccessList:
         self.reached = 0
         self.why = Why.END
         self.interrupted = False
+        self.has_marks = False
+        self._skips = False
 
     def read(self, name: str) -> Reading:
         """Read a register, 2 cycles."""
@@ -166,6 +169,7 @@ class AccessList:
         """Leave out the next `records` if `word & mask == value`, or if it `differs`. They read nothing."""
         if not 1 <= records <= LONGEST:
             raise ValueError(f"records = {records}: 1 to {LONGEST}")
+        self._skips = True
         self._add(Op.SKIP, reading.place, mask, value, int(differs), records)
 
     def stop_if(self, reading: Reading, *, mask: int, value: int, differs: bool = False) -> None:
@@ -183,6 +187,7 @@ class AccessList:
 
         If another step has asked for the processor, the list ends here with `Why.MARKED`.
         """
+        self.has_marks = True
         self._add(Op.MARK, cycles)
 
     def check(self) -> None:
@@ -190,7 +195,7 @@ class AccessList:
 
         Then the words that are read are the same in number and order whatever is left out.
         """
-        for place, record in enumerate(self.records):
+        for place, record in enumerate(self.records if self._skips else ()):
             if record[0] == Op.SKIP:
                 left_out = self.records[place + 1 : place + 1 + record[5]]
                 if len(left_out) < record[5]:
@@ -199,11 +204,6 @@ class AccessList:
                     )
                 if any(one[0] in (Op.READ, Op.WAIT) for one in left_out):
                     raise ValueError(f"record {place} leaves out a record that reads")
-
-    @property
-    def has_marks(self) -> bool:
-        """Whether it may end at a mark."""
-        return any(record[0] == Op.MARK for record in self.records)
 
     def marks_passed(self) -> int:
         """Marks behind which it has gone on."""

@@ -3,6 +3,8 @@ here."""
 
 from __future__ import annotations
 
+from functools import cache
+
 import lanikai.hdl.nic.ports as ports
 from lanikai.hdl.nic.blocks import NIC_REGISTERS
 from lanikai.hdl.registers import Register
@@ -18,6 +20,7 @@ def register(name: str) -> Register:
         raise KeyError(f"no NIC register {name!r}; there are {', '.join(NIC_REGISTERS)}") from None
 
 
+@cache
 def address(name: str) -> int:
     """Byte address of a register in the processor's map. Raises KeyError."""
     return ports.REGISTER_BASE + register(name).offset

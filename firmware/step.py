@@ -175,7 +175,7 @@ class Step:
             accesses.reached += 1
             self._processor.lock.take(self._go_on, self._port.call_soon)
             return
-        for record in accesses.records[: accesses.reached]:
+        for record in accesses.records[: accesses.reached] if accesses.has_marks else ():
             if record[0] == Op.MARK:
                 self._processor.charge(self._part.name, record[1])
         if self._place + 1 < len(self._parts):
