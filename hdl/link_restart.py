@@ -220,7 +220,9 @@ def receive_register(
     With `LinkConfig.restart` the receiver's half of the handshake stands before the register, and is returned.
     """
     if not config.restart:
-        m.d.sync += [arrival.eq(rx.payload), arrived.eq(rx.valid)]
+        m.d.sync += arrived.eq(rx.valid)
+        with m.If(rx.valid):
+            m.d.sync += arrival.eq(rx.payload)
         return None
     m.submodules.restart_in = half = ReceiveRestart(config)
     m.d.comb += [

@@ -9,6 +9,8 @@ from amaranth import Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from ..working import works_when
+
 __all__ = ["LaneRoundRobin"]
 
 
@@ -44,6 +46,7 @@ class LaneRoundRobin(wiring.Component):
         # `above[i]`: lanes where i comes after the last one served, and so before those up to it.
         above = [Signal(self._lanes, name=f"above_{i}") for i in range(self._size)]
         early = Signal(self._lanes)
+        works_when(m, *self.requests)
         m.d.comb += early.eq(reduce(or_, [r & mask for r, mask in zip(self.requests, above, strict=True)]))
         # The lowest candidate of each lane wins: `taken` holds the lanes that lower requesters have won.
         taken: Value = Signal(self._lanes, name="taken_0")

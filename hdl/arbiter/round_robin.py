@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from amaranth import Module, Mux, Signal
 
+from ..working import works_when
 from .arbiter import Arbiter
 
 __all__ = ["RoundRobinArbiter"]
@@ -28,6 +29,7 @@ class RoundRobinArbiter(Arbiter):
         if self.size == 1:
             m.d.comb += self.grant.eq(self.requests)
             return m
+        works_when(m, self.requests)
         above = Signal(self.size)
         later = Signal(self.size)
         pick = Signal(self.size)

@@ -7,6 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import ConfigError
+from ..working import works_when
 from .vl_pointers import VlPointers
 
 __all__ = ["Credits"]
@@ -52,6 +53,8 @@ class Credits(wiring.Component):
         refunded = VlPointers(vls=self._vls, modulus=self._depth, reads=1)
         resets = ResetInserter(self.stop) if self._restarts else lambda pointers: pointers
         m.submodules.spent, m.submodules.refunded = resets(spent), resets(refunded)
+        if not self._restarts:
+            works_when(m, self.spend, self.refund)
         m.d.comb += [
             spent.step.eq(self.spend),
             spent.step_vl.eq(self.spend_vl),

@@ -11,6 +11,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import RouterConfig
+from ..working import works_when
 from .allocators import allocator_class
 from .flit import BufferedFlitLayout, route_field
 from .routing import routing_class
@@ -118,16 +119,22 @@ class CrossbarStage(wiring.Component):
             ]
             with m.If(self.pop[i] & self.flit[i].tail):
                 m.d.comb += self.done[i].eq(allocator.select[i])
+            m.submodules[f"from_{i}"] = leaving = Module()
             flit: data.View = Signal(layout, name=f"flit_{i}")
-            m.d.comb += flit.eq(self.flit[i])
+            works_when(leaving, self.pop[i])
+            leaving.d.comb += flit.eq(self.flit[i])
             if routing_class(self._config).strips:
                 strip: Value = self.flit[i].head
                 if self._config.management:
                     strip = strip & ~(self.holds[i][0] & allocator.select[i]).any()
-                with m.If(strip):
-                    m.d.comb += Value.cast(flit.data)[route].eq(self.flit[i].data[route] >> link.hop_bits)
+                with leaving.If(strip):
+                    leaving.d.comb += Value.cast(flit.data)[route].eq(
+                        self.flit[i].data[route] >> link.hop_bits
+                    )
             crossing.append(Cat(self.out_vl[i], flit))
         for p in ports:
+            m.submodules[f"to_{p}"] = coming = Module()
+            works_when(coming, self.write_valid[p])
             m.d.comb += self.write_valid[p].eq(allocator.grant[p].any())
             chosen: Value = crossing[0]
             if len(ports) <= CHAIN_PORTS:
@@ -135,5 +142,5 @@ class CrossbarStage(wiring.Component):
                     chosen = Mux(allocator.grant[p][i], crossing[i], chosen)
             else:
                 chosen = reduce(or_, [Mux(allocator.grant[p][i], crossing[i], 0) for i in ports])
-            m.d.comb += Cat(self.write_vl[p], self.write_data[p]).eq(chosen)
+            coming.d.comb += Cat(self.write_vl[p], self.write_data[p]).eq(chosen)
         return m

@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from ..config import RouterConfig
 from ..link import FlitLayout, LinkSignature
 from ..link_restart import receive_register
+from ..working import works_when
 from .flit import BufferedFlitLayout, RouteLayout
 from .scheduler import looks_ahead
 from .vl_buffer import VlBuffer
@@ -66,7 +67,8 @@ class ReceiveStage(wiring.Component):
         layout, route = BufferedFlitLayout(link), RouteLayout(self._config)
         ahead = looks_ahead(self._config)
         memory = self._config.buffer_memory
-        m.submodules.buffer = buffer = VlBuffer(
+        m.submodules.queues = queues = Module()
+        queues.submodules.buffer = buffer = VlBuffer(
             shape=layout,
             vls=link.vls,
             depth=depth,
@@ -74,37 +76,41 @@ class ReceiveStage(wiring.Component):
             memory=memory,
         )
         arrival: data.View = Signal(FlitLayout(link))
+        if buffer.rests:
+            works_when(queues, self.arrived, self.header_select, self.read_select)
         half = receive_register(m, link, self.rx, self.arrived, arrival, buffer)
         if half is not None:
             m.d.comb += self.restarting.eq(half.busy)
-        m.d.comb += [
+        m.d.comb += self.non_empty.eq(buffer.non_empty)
+        queues.d.comb += [
             buffer.write_valid.eq(self.arrived),
             buffer.write_vl.eq(arrival.vl),
             buffer.write_data.data.eq(arrival.data),
             buffer.write_data.head.eq(arrival.head),
             buffer.write_data.tail.eq(arrival.tail),
-            self.non_empty.eq(buffer.non_empty),
             buffer.read_select.eq(self.read_select),
             self.read_vl.eq(buffer.read_vl),
             self.flit.eq(buffer.read_data),
             buffer.pop.eq(self.pop),
         ]
         if ahead:
-            m.submodules.headers = headers = VlBuffer(shape=route, vls=link.vls, depth=depth, memory=memory)
+            queues.submodules.headers = headers = VlBuffer(
+                shape=route, vls=link.vls, depth=depth, memory=memory
+            )
             # VLs whose next flit is the first of a packet, a head or not. Stage 2 throws away a packet without a head.
             between = Signal(link.vls, init=(1 << link.vls) - 1)
-            with m.If(self.arrived):
-                m.d.sync += between.bit_select(arrival.vl, 1).eq(arrival.tail)
-            m.d.comb += [
+            with queues.If(self.arrived):
+                queues.d.sync += between.bit_select(arrival.vl, 1).eq(arrival.tail)
+            m.d.comb += self.headers.eq(headers.non_empty)
+            queues.d.comb += [
                 headers.write_valid.eq(self.arrived & between.bit_select(arrival.vl, 1)),
                 headers.write_vl.eq(arrival.vl),
                 headers.write_data.eq(Value.cast(buffer.write_data)[: route.size]),
-                self.headers.eq(headers.non_empty),
                 headers.read_select.eq(self.header_select),
                 self.header.eq(headers.read_data),
                 headers.pop.eq(self.header_take),
             ]
         else:
-            m.d.comb += [buffer.peek_select.eq(self.header_select), self.header.eq(buffer.peek_data)]
+            queues.d.comb += [buffer.peek_select.eq(self.header_select), self.header.eq(buffer.peek_data)]
         m.d.sync += [self.rx.credit_valid.eq(self.pop), self.rx.credit_vl.eq(buffer.read_vl)]
         return m

@@ -13,6 +13,7 @@ from amaranth.lib.wiring import In, Out
 from ..arbiter import arbiter_class
 from ..config import RouterConfig
 from ..packet import HEADER_LAYOUT, Kind
+from ..working import works_when
 from .flit import RouteLayout
 from .routing import TableWriteSignature, routing_class
 from .scheduler import looks_ahead
@@ -98,7 +99,10 @@ class RouteStage(wiring.Component):
             m.d.comb += routing.position.eq(self.position)
         if self._routing.uses_table:
             wiring.connect(m, wiring.flipped(self.table), routing.table)
-        routed, asking, chosen = Signal(vls), Signal(vls), Signal(vls)
+        # All but the choice follows a header, or changes the registers.
+        m.submodules.decision = decision = Module()
+        routed, asking, chosen, control = Signal(vls), Signal(vls), Signal(vls), Signal()
+        works_when(decision, chosen, self.taken, self.done)
         doomed: Value = self.drop
         if looks_ahead(config):
             # A packet behind one that still crosses is thrown away only then.
@@ -109,8 +113,10 @@ class RouteStage(wiring.Component):
         m.d.comb += [
             asking.eq(self.non_empty & ~routed),
             arbiter.requests.eq(asking),
-            arbiter.advance.eq(1),
-            chosen.eq(arbiter.grant),
+            # The control VL goes first, and the turns of the others stay as they are.
+            control.eq(0 if config.control_vl is None else asking[config.control_vl]),
+            arbiter.advance.eq(~control),
+            chosen.eq(Mux(control, 1 << (config.control_vl or 0), arbiter.grant)),
             self.header_select.eq(chosen),
             routing.route.eq(header.route),
             self.service_level.eq(header.service_level),
@@ -120,40 +126,34 @@ class RouteStage(wiring.Component):
         if self._routing.changes_vl:
             m.d.comb += self.found_vl.eq(routing.out_vl)
         port, allowed = Signal(ports), Signal()
-        m.d.comb += [port.eq(routing.port & self.connected), allowed.eq(header.head & ~self.refused)]
+        decision.d.comb += [port.eq(routing.port & self.connected), allowed.eq(header.head & ~self.refused)]
         if config.control_vl is not None:
-            control, data_kind = Signal(), Signal()
-            m.d.comb += [
-                control.eq(asking[config.control_vl]),
-                chosen.eq(Mux(control, 1 << config.control_vl, arbiter.grant)),
-                # The turns of the others stay as they are.
-                arbiter.advance.eq(~control),
-                data_kind.eq(header.kind == Kind.DATA.value),
-            ]
-            with m.If(control):
-                m.d.comb += allowed.eq(header.head & ~data_kind)
+            data_kind = Signal()
+            decision.d.comb += data_kind.eq(header.kind == Kind.DATA.value)
+            with decision.If(control):
+                decision.d.comb += allowed.eq(header.head & ~data_kind)
             if config.management:
-                with m.If(~control & port[0]):
-                    m.d.comb += allowed.eq(0)
+                with decision.If(~control & port[0]):
+                    decision.d.comb += allowed.eq(0)
                 if self._in_port:
                     for_agent = (header.kind == Kind.PROBE.value) | (header.kind == Kind.RELEASE.value)
-                    with m.If(control & for_agent):
-                        m.d.comb += port.eq(1)
-        with m.If(allowed):
-            m.d.comb += self.found_port.eq(port)
+                    with decision.If(control & for_agent):
+                        decision.d.comb += port.eq(1)
+        with decision.If(allowed):
+            decision.d.comb += self.found_port.eq(port)
         known = Signal()
-        m.d.comb += known.eq(self.found_port.any())
-        with m.If(known):
-            m.d.comb += self.found.eq(chosen)
+        decision.d.comb += known.eq(self.found_port.any())
+        with decision.If(known):
+            decision.d.comb += self.found.eq(chosen)
         for p in range(ports):
             found = Signal(vls, name=f"found_{p}")
-            with m.If(self.found_port[p]):
-                m.d.comb += found.eq(chosen)
-            m.d.sync += self.want[p].eq((self.want[p] & ~self.taken) | found)
+            with decision.If(self.found_port[p]):
+                decision.d.comb += found.eq(chosen)
+            decision.d.sync += self.want[p].eq((self.want[p] & ~self.taken) | found)
         lost = Signal(vls)
-        with m.If(~known):
-            m.d.comb += lost.eq(chosen)
-        m.d.sync += doomed.eq(
+        with decision.If(~known):
+            decision.d.comb += lost.eq(chosen)
+        decision.d.sync += doomed.eq(
             (doomed & ~(self.done & self.drop if looks_ahead(config) else self.done)) | lost
         )
         return m

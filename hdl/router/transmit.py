@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from ..config import RouterConfig
 from ..link import LinkPacer, LinkSignature
 from ..link_restart import TransmitRestart
+from ..working import works_when
 from .credits import Credits
 from .flit import BufferedFlitLayout
 from .scheduler import table_members, vl_scheduler
@@ -72,7 +73,8 @@ class TransmitStage(wiring.Component):
         m = Module()
         link = self._config.link
         layout = BufferedFlitLayout(link)
-        m.submodules.buffer = buffer = VlBuffer(
+        m.submodules.queues = queues = Module()
+        queues.submodules.buffer = buffer = VlBuffer(
             shape=layout,
             vls=link.vls,
             depth=self._config.output_buffer_flits,
@@ -85,6 +87,9 @@ class TransmitStage(wiring.Component):
         m.submodules.arbiter = arbiter = vl_scheduler(self._config)
         if arbiter.has_tables:
             wiring.connect(m, wiring.flipped(self.table), arbiter.table)
+
+        if buffer.rests:
+            works_when(queues, self.write_valid, arbiter.requests)
 
         # Flits and credits on the wire pass `delay_cycles` registers each way.
         sends: Value = self.sent

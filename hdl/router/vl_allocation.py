@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..arbiter.lane_round_robin import LaneRoundRobin
 from ..config import RouterConfig
+from ..working import works_when
 from .scheduler import looks_ahead
 
 __all__ = ["VlAllocationStage"]
@@ -61,26 +62,27 @@ class VlAllocationStage(wiring.Component):
         m = Module()
         vls, ports = self._config.link.vls, range(self._config.ports)
         given: list[list[Value]] = [[] for _ in ports]
+        # The owners change rarely: when a header waits for its output VL, or a tail crosses.
+        m.submodules.owners = owners = Module()
+        works_when(owners, *self.done, *(vls for wants in self.want for vls in wants))
         for p in ports:
             ahead = looks_ahead(self._config)
             turns = LaneRoundRobin(size=self._config.ports, lanes=vls, gated=ahead)
-            m.submodules[f"turns_{p}"] = turns
+            owners.submodules[f"turns_{p}"] = turns
             busy = Signal(vls, name=f"busy_{p}")
-            m.d.comb += busy.eq(reduce(or_, [self.holds[i][p] for i in ports]))
+            owners.d.comb += busy.eq(reduce(or_, [self.holds[i][p] for i in ports]))
             if ahead:
-                m.d.comb += turns.open.eq(
+                owners.d.comb += turns.open.eq(
                     ~busy | reduce(or_, [self.holds[i][p] & self.done[i] for i in ports])
                 )
             for i in ports:
                 asks = self.want[i][p] & ~busy
                 if ahead:
                     asks = self.want[i][p] & (~self.held[i] | self.holds[i][p])
-                m.d.comb += turns.requests[i].eq(asks)
-                m.d.sync += self.holds[i][p].eq((self.holds[i][p] & ~self.done[i]) | turns.grant[i])
+                owners.d.comb += turns.requests[i].eq(asks)
+                owners.d.sync += self.holds[i][p].eq((self.holds[i][p] & ~self.done[i]) | turns.grant[i])
                 given[i].append(turns.grant[i])
         for i in ports:
-            m.d.comb += [
-                self.taken[i].eq(reduce(or_, given[i])),
-                self.held[i].eq(reduce(or_, list(self.holds[i]))),
-            ]
+            owners.d.comb += self.taken[i].eq(reduce(or_, given[i]))
+            m.d.comb += self.held[i].eq(reduce(or_, list(self.holds[i])))
         return m

@@ -63,6 +63,8 @@ class VlBuffer(wiring.Component):
     Latency: 1 cycle from write to read. Throughput: 1 item a cycle, at any depth, also with write and pop of one VL.
     Reset: all VLs are empty; the contents of the memory stay as they are, and cannot be reached.
 
+    `rests` says that nothing in it changes in a cycle without a write and a pop.
+
     Cost: one memory of `vls * 2^ceil(log2 depth)` items, two pointer memories of `vls` rows, 2 flags a VL. With `auto`,
     `BLOCK_RAM_ROWS` rows or more, and more than one VL, the memory is a block RAM, and has two rows a VL beside it
     (`VlStore`). The flags are vectors, for arbiters that take requests as a vector and for the simulator's speed.
@@ -83,6 +85,7 @@ class VlBuffer(wiring.Component):
         self._in_block_ram = (
             memory == "auto" and vls > 1 and vls << (depth - 1).bit_length() >= BLOCK_RAM_ROWS
         )
+        self.rests = not self._in_block_ram
         self._vl_bits = max(1, (vls - 1).bit_length())
         members: dict[str, Any] = {
             "write_valid": In(1),

@@ -58,5 +58,5 @@ class VlPointers(wiring.Component):
         write = rows.write_port()
         m.d.comb += [write.addr.eq(self.step_vl), write.data.eq(self.following), write.en.eq(self.step)]
         with m.If(self.step):
-            m.d.sync += touched.bit_select(self.step_vl, 1).eq(1)
+            m.d.sync += touched.eq(touched | (1 << self.step_vl))
         return m

@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..link import FlitLayout
 from ..packet import HEADER_LAYOUT, Kind
+from ..working import works_when
 from .config import TrafficConfig
 from .packet import CHECK_OFFSET, IDENTITY, SEQUENCE_BITS, body, check_byte
 
@@ -68,6 +69,7 @@ class Checker(wiring.Component):
         m = Module()
         config, link = self._config, self._config.link
         flit, vl = self.flit, self.flit.vl
+        works_when(m, self.valid)
         last = link.header_flits - 1
 
         # State of each VL: in a packet, in a bad one, flits so far, identity.

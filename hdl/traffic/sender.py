@@ -12,6 +12,7 @@ from ..link import FlitLayout, LinkPacer, LinkSignature
 from ..packet import HEADER_LAYOUT
 from ..router.credits import Credits
 from ..router.vl_buffer import VlBuffer
+from ..working import works_when
 from .config import TrafficConfig
 from .packet import IDENTITY, SEQUENCE_BITS, body, check_byte
 from .ports import ACCESS, CONTROL, ROUTE_BASE, Birth
@@ -94,12 +95,17 @@ class Sender(wiring.Component):
             credits.spend_vl.eq(vl),
         ]
 
+        m.submodules.sending = sending = Module()
+        works_when(sending, arbiter.requests, self.access.write)
+
         # The index of the flit of its packet that each VL sends next. The memory has no reset: `inside` says whose
         # row counts.
         inside, index = Signal(link.vls), Signal(config.length_bits)
-        m.submodules.positions = positions = memory.Memory(shape=config.length_bits, depth=link.vls, init=[])
+        sending.submodules.positions = positions = memory.Memory(
+            shape=config.length_bits, depth=link.vls, init=[]
+        )
         here, there = positions.read_port(domain="comb"), positions.write_port()
-        m.d.comb += [
+        sending.d.comb += [
             head.eq(~(inside & arbiter.grant).any()),
             here.addr.eq(vl),
             index.eq(Mux(head, 0, here.data)),
@@ -108,10 +114,10 @@ class Sender(wiring.Component):
             there.data.eq(index + 1),
             there.en.eq(send),
         ]
-        with m.If(send):
-            m.d.sync += inside.eq(Mux(tail, inside & ~arbiter.grant, inside | arbiter.grant))
+        with sending.If(send):
+            sending.d.sync += inside.eq(Mux(tail, inside & ~arbiter.grant, inside | arbiter.grant))
 
-        word = self._flit(m, front, vl, index, tail, send)
+        word = self._flit(sending, front, vl, index, tail, send)
         flit: data.View = Signal(FlitLayout(link))
         valid = Signal()
         m.d.sync += valid.eq(send)

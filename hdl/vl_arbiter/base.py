@@ -10,6 +10,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import ConfigError
+from ..working import works_when
 
 __all__ = [
     "CONTROL_VL",
@@ -117,6 +118,7 @@ class VlArbiter(wiring.Component):
 
     - `weighs`: some VLs may get more than others, or go before them. Then a router's outputs choose by VL, with an
       arbiter each, and headers are looked at ahead of time.
+    - `rests`: none of its registers changes in a cycle in which no VL asks.
     - `has_tables`: it has the member `table`.
     - `sparse_tables`: a row of a table is a VL's own, and VLs that are not written keep theirs.
     - `whole_packets`: a turn ends with a packet, however much is left of its weight.
@@ -136,6 +138,7 @@ class VlArbiter(wiring.Component):
     """
 
     weighs: ClassVar[bool] = True
+    rests: ClassVar[bool] = False
     has_tables: ClassVar[bool] = False
     sparse_tables: ClassVar[bool] = False
     whole_packets: ClassVar[bool] = False
@@ -160,6 +163,8 @@ class VlArbiter(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
+        if self.rests:
+            works_when(m, self.requests)
         if self.control_vl < 0:
             self.pick(m, self.requests, self.tails, self.grant, self.advance)
             return m

@@ -17,6 +17,7 @@ class RoundRobinVlArbiter(VlArbiter):
     """
 
     weighs = False
+    rests = True
 
     @staticmethod
     def wait_bound(data_vls: int) -> int:

@@ -189,8 +189,13 @@ class Block:
                     # Where every signal is visible the port's value is there only after the initial one.
                     held.append(f"  wire {bits}{port}_held = {port};")
                 else:
-                    # A register with that initial value: what follows from an input is worked out in every evaluation.
-                    held += [f"  reg {bits}{port}_held;", f"  initial {port}_held = {port};"]
+                    # A register with that value: what follows from an input is worked out once more in every
+                    # evaluation. One that is set only in the beginning Verilator takes for the input itself.
+                    held += [
+                        f"  reg {bits}{port}_held;",
+                        f"  initial {port}_held = {port};",
+                        f"  always @(edge clk) {port}_held <= {port};",
+                    ]
                 pins[pin] = f"{port}_held"
         yield f"module {self.module} ("
         yield ",\n".join(f"  {port}" for port in ports)

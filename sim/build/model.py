@@ -20,7 +20,11 @@ import lanikai.hdl.emit
 from amaranth.lib import wiring
 from lanikai.hdl.emit import to_verilog
 
+<<<<<<< HEAD
 from ..errors import LanikaiError
+=======
+from .branches import branched
+>>>>>>> d6a4ecc (Pass over idle parts of a router: one branch a module that rests)
 from .cache import Cache, content_key
 from .compact_memories import compact_memories
 from .compiler import BuildError, make_library, make_model, require_trace_header, versions
@@ -294,8 +298,10 @@ def _build_design(
 
 def _block_text(block: Block, library: Library) -> dict[str, str]:
     """The texts that a block's library is made of, by file name."""
+    # Branches leave signals of modules that have nothing to do as they were: nobody is to look at them.
+    form = branched if library == "fast" else str
     texts = {
-        name: compact_memories(text) if name.endswith(".v") else text
+        name: compact_memories(form(text)) if name.endswith(".v") else text
         for name, text in block.sources(library).items()
     }
     scopes = (_NATIVE / "scopes.h").read_text()

@@ -13,6 +13,7 @@ from amaranth.lib.wiring import In, Out
 from ...arbiter import arbiter_class
 from ...config import RouterConfig
 from ...vl_arbiter.base import VlArbiter, rotating_pick
+from ...working import works_when
 from ..scheduler import looks_ahead, table_members, vl_scheduler, weighs_outputs
 
 __all__ = ["Allocator", "patience_cycles"]
@@ -455,14 +456,16 @@ class Allocator(wiring.Component):
         for i in ports:
             candidates = Signal(self._vls, name=f"candidates_{i}")
             above, extra = Signal(self._vls, name=f"above_{i}"), Signal(name=f"extra_{i}")
-            m.d.comb += [
-                candidates.eq(reduce(or_, (Mux(filled[i][p], self.request[i][p], 0) for p in ports))),
-                extra.eq(filled[i].any()),
-            ]
-            pick = rotating_pick(m, candidates, above, f"extra_{i}")
-            with m.If(extra):
+            m.d.comb += extra.eq(filled[i].any())
+            m.submodules[f"extra_{i}"] = turn = Module()
+            works_when(turn, extra)
+            turn.d.comb += candidates.eq(
+                reduce(or_, (Mux(filled[i][p], self.request[i][p], 0) for p in ports))
+            )
+            pick = rotating_pick(turn, candidates, above, f"extra_{i}")
+            with turn.If(extra):
                 # -(2 * pick) has all bits above the picked one; after the last VL, none.
-                m.d.sync += above.eq(~(pick << 1) + 1)
+                turn.d.sync += above.eq(~(pick << 1) + 1)
             m.d.comb += [
                 self.select[i].eq(Mux(extra, pick, firsts[i])),
                 self.accepted[i].eq(goes[i] | extra),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from amaranth import Module
 
+from ...working import works_when
 from .allocator import Allocator
 
 __all__ = ["SeparableAllocator"]
@@ -40,7 +41,12 @@ class SeparableAllocator(Allocator):
         firsts, grants, goes = self._first_choices(m)
         if self._vls > 1:
             asks, free_inputs, free_outputs = self._left(m, grants, goes)
-            filled, *_ = self._sweep(m, asks, free_inputs, free_outputs)
+            m.submodules.sweep = sweep = Module()
+            works_when(
+                sweep,
+                *((ask & free_outputs).any() & free for ask, free in zip(asks, free_inputs, strict=True)),
+            )
+            filled, *_ = self._sweep(sweep, asks, free_inputs, free_outputs)
             self._answer(m, firsts, grants, goes, filled)
             return m
         for i, first in enumerate(firsts):
