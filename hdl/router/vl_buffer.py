@@ -82,6 +82,7 @@ class VlBuffer(wiring.Component):
         if depth < 2:
             raise ConfigError(f"VlBuffer: depth = {depth}: at least 2")
         self._shape, self._vls, self._depth, self._peek = shape, vls, depth, peek
+        self._distributed = memory == "distributed"
         self._in_block_ram = (
             memory == "auto" and vls > 1 and vls << (depth - 1).bit_length() >= BLOCK_RAM_ROWS
         )
@@ -175,7 +176,15 @@ class VlBuffer(wiring.Component):
             read.addr.eq(address(front.here, self.read_vl)),
             self.read_data.eq(read.data),
         ]
-        if self._peek is not None:
+        if self._peek is not None and self._distributed:
+            # No copy to be written with every item: that is what a simulator spends its time on.
+            peek_read = items.read_port(domain="comb")
+            m.d.comb += [
+                front.read_vl[1].eq(peek_vl),
+                peek_read.addr.eq(address(front.read[1], peek_vl)),
+                self.peek_data.eq(Value.cast(peek_read.data)[self._peek]),
+            ]
+        elif self._peek is not None:
             # A narrow copy: a second port on the wide memory would double it on an FPGA.
             bits = Value.cast(self.write_data)[self._peek]
             m.submodules.peeks = copy = memory.Memory(shape=unsigned(len(bits)), depth=rows, init=[])

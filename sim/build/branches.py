@@ -6,7 +6,8 @@ A simulator evaluates all gates of a module in every cycle. A module that says w
 - `always @*`: what its outputs follow from, in `if (working)`; its outputs are 0 otherwise.
 - `always @(edge clk)`: the rest, and then its registers and memories, in `if (working)`.
 
-Both forms are the same design, to the cycle, if the module keeps to what it says.
+Both forms are the same design, to the cycle, if the module keeps to what it says and is never reset. No instance of a
+composition is.
 """
 
 from __future__ import annotations

@@ -20,11 +20,8 @@ import lanikai.hdl.emit
 from amaranth.lib import wiring
 from lanikai.hdl.emit import to_verilog
 
-<<<<<<< HEAD
 from ..errors import LanikaiError
-=======
 from .branches import branched
->>>>>>> d6a4ecc (Pass over idle parts of a router: one branch a module that rests)
 from .cache import Cache, content_key
 from .compact_memories import compact_memories
 from .compiler import BuildError, make_library, make_model, require_trace_header, versions
