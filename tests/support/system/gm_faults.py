@@ -75,7 +75,7 @@ class Nodes:
         """End a node's manager, and stop its card's processor: nothing is taken from the wire."""
         manager = self.managers[node]
         manager.ended = manager._master.ended = True
-        await self.programs[node].processor._lock.acquire()
+        await self.programs[node].processor.lock.acquire()
         self.dead.add(node)
 
     async def idts(self, node):
