@@ -91,6 +91,7 @@ class Block:
     - `inner_public`: (module, variable) of those in modules of `files`.
     - `python`: ports that Python reads and writes (`native_api.signal`, by the instance's path). A pin
       `agent__request` is the port `agent_request`.
+    - `wave_python`: ports that Python writes for the eye alone, of instances that write waves.
     - `clock`: the block's own clock, if it has one.
     - `glue`: lines of Verilog with declarations around the block in its instance, with `clk` and all ports in reach.
       They are for pins that no other instance and not the top module sees.
@@ -115,6 +116,7 @@ class Block:
     public: tuple[str, ...] = ()
     inner_public: tuple[tuple[str, str], ...] = ()
     python: tuple[str, ...] = ()
+    wave_python: tuple[str, ...] = ()
     clock: CardClock | None = None
     glue: tuple[str, ...] = ()
     glued: Mapping[str, str] = field(default_factory=dict)
@@ -376,7 +378,7 @@ class Composition:
         bits = self._port_bits(block)
         yield from (
             f'  instance.ports.push_back({{"{pin}", &m->{pin}, {bits[pin]}, sizeof(m->{pin})}});'
-            for pin in block.python
+            for pin in (*block.python, *(block.wave_python if library == "waves" else ()))
         )
         if clock := block.clock:
             rates = (

@@ -204,6 +204,7 @@ public:
     // `level`: all that follows from the outputs of others as they are now, valid or not, and that clock. Their own one
     // takes turns, an edge a cycle: it is put back by `hide`, before they are evaluated again.
     void show(uint8_t level) {
+        for (const uint32_t i : seen_) catch_up(i);
         for (const Broadcast& one : seen_wires_) std::memcpy(one.to, one.from, one.bytes);
         for (const uint32_t i : seen_) {
             Instance& instance = instances_[i];

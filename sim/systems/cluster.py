@@ -86,7 +86,7 @@ class ClusterConfig(SystemConfig):
     composed: bool = Field(
         True,
         description="cards and routers are compiled once each, whatever their number: the same results, sooner "
-        "(not in builds with waves or with every signal, `debug`)",
+        "(in waves the card of a node is `node0.nic`, not `nic0`; not in builds with every signal, `debug`)",
     )
     access_lists: bool = Field(
         True,
@@ -136,13 +136,14 @@ class ClusterConfig(SystemConfig):
         """The design of the whole cluster. For waves it has ports and views besides, for the eye alone."""
         from .cluster_verilog import cluster_design, composed_design
 
-        if self.composed and variant == "fast":
+        if self.composed and variant != "debug":
             return composed_design(
                 self.network,
                 nic=self.nic,
                 pci=self.pci,
                 memory_bytes=self.memory_bytes,
                 settle_cycles=settle_cycles(self),
+                variant=variant,
             )
         return cluster_design(
             self.network, nic=self.nic, pci=self.pci, memory_bytes=self.memory_bytes, variant=variant
@@ -281,7 +282,7 @@ class Cluster(System[ClusterConfig]):
                 answer=signal(i, "answer", f"nic{i}_answer{end}", end),
                 event=signal(i, "pending", f"nic{i}_event{end}", end),
                 lists=self.config.access_lists,
-                step=_signal_of_waves(f"nic{i}_step{end}"),
+                step=self._step(i, end),
             )
             for end in processor_ends(self.config.nic)
         )
@@ -305,6 +306,13 @@ class Cluster(System[ClusterConfig]):
             return native_api.signal(f"{port}{end}", f"{self._top}.node{node}")
         except KeyError:
             return native_api.signal(name)
+
+    def _step(self, node: int, end: str) -> native_api.Signal | None:
+        """The signal that shows a processor's step in waves; None if none are written of it."""
+        try:
+            return self._signal(node, "step", f"nic{node}_step{end}", end)
+        except KeyError:
+            return None
 
     def _skip_quiet(self) -> None:
         native_api.skip(
@@ -354,11 +362,3 @@ class Cluster(System[ClusterConfig]):
     async def _watch_limit(self) -> None:
         await self.clock.sleep(self.config.limit_cycles)
         self.end(f"the limit of {self.config.limit_cycles} cycles is reached")
-
-
-def _signal_of_waves(name: str) -> native_api.Signal | None:
-    """A signal of builds with waves alone; None in other builds."""
-    try:
-        return native_api.signal(name)
-    except KeyError:
-        return None

@@ -213,8 +213,10 @@ class ComposedClusterTop(Top):
 
     def elaborate(self, platform: object) -> Module:
         m = self._module()
+        # As in `ClusterTop`, for the eye alone.
+        cycle = Signal(40)
         m.d.comb += self.network_dropped.eq(self.dropped_sum)
-        m.d.sync += self.now.eq(self.now + 1 + self.skipped)
+        m.d.sync += [self.now.eq(self.now + 1 + self.skipped), cycle.eq(cycle + 1 + self.skipped)]
         _watch_skipping(self, m, self.moving)
         return m
 

@@ -17,6 +17,7 @@ from ..waves.state_names import state_names
 from .cluster_top import ClusterTop, ComposedClusterTop
 from .network_blocks import NATIVE
 from .node_block import cluster_composition
+from .node_parts import NodeParts
 
 __all__ = ["TOP", "cluster_design", "composed_design", "probes"]
 
@@ -67,11 +68,27 @@ def cluster_design(
 
 
 def composed_design(
-    network: Network, *, nic: NicConfig, pci: PciTiming, memory_bytes: int, settle_cycles: int
+    network: Network,
+    *,
+    nic: NicConfig,
+    pci: PciTiming,
+    memory_bytes: int,
+    settle_cycles: int,
+    variant: Variant = "fast",
 ) -> Design:
     """The same cluster as `cluster_design`, composed of blocks that are compiled once each (`composition.py`): nodes,
     which rest after `settle_cycles` without movement, and routers. Its top module is `ComposedClusterTop`."""
     top = ComposedClusterTop()
+    composition = cluster_composition(
+        network, nic=nic, pci=pci, memory_bytes=memory_bytes, settle_cycles=settle_cycles, top=TOP
+    )
+    enums: dict[str, dict[int, str]] = {}
+    if variant == "waves":
+        parts = NodeParts(
+            nic, pci=pci, memory_bytes=memory_bytes, downstream_flits=network.router.input_buffer_flits
+        )
+        for name in ("nic", "pci_host"):
+            enums |= state_names(parts.blocks[name])
     return Design(
         top=TOP,
         sources={
@@ -80,9 +97,8 @@ def composed_design(
             f"{TOP}.v": to_verilog(top, name=TOP),
         },
         public=tuple(_ports(top)),
-        composition=cluster_composition(
-            network, nic=nic, pci=pci, memory_bytes=memory_bytes, settle_cycles=settle_cycles, top=TOP
-        ),
+        enums=enums,
+        composition=composition,
     )
 
 

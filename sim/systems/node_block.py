@@ -17,9 +17,9 @@ from lanikai.hdl.nic.rtc import PASSED_BITS, clock_layout
 
 from ..build.card_clock import CardClock
 from ..build.composition import Block, Composition, Instance, Output
-from ..build.packet_view import held
+from ..build.packet_view import NODE_ENDS, held, packet_view
 from ..models.pci_host import HOST_COMMAND, HOST_RESPONSE, PciTiming, pci_signals
-from ..models.processor_mailbox import PROCESSOR_ANSWER, PROCESSOR_COMMAND
+from ..models.processor_mailbox import PROCESSOR_ANSWER, PROCESSOR_COMMAND, STEP_BITS
 from .network_blocks import NATIVE, network_links, router_blocks, router_instances
 from .node_parts import NodeParts
 
@@ -39,6 +39,7 @@ class ClusterNode(wiring.Component):
     - `tx` (out, `LinkSignature`), `rx` (in, `LinkSignature`): the card's link.
     - `node` (in, `NODE_BITS`): the node's number.
     - `command` (in), `answer`, `pending` (out): see `ProcessorMailbox`; a second processor's end in `_1`.
+    - `step` (in, letters): the firmware's present step, for the eye alone, in waves; a second processor's ends in `_1`.
     - `host_command` (in), `host_response`, `host_write_event` (out): see `PciHost`.
     - `host_done` (out): the response's toggle.
     - `host_interrupt` (out): the card's `interrupt`. (Verilator keeps that name for itself.)
@@ -59,6 +60,7 @@ class ClusterNode(wiring.Component):
                 f"command{end}": In(PROCESSOR_COMMAND.size),
                 f"answer{end}": Out(PROCESSOR_ANSWER.size),
                 f"pending{end}": Out(1),
+                f"step{end}": In(STEP_BITS),
             }
         super().__init__(
             members
@@ -146,7 +148,10 @@ def cluster_composition(
             *(f"{name}{end}" for end in ends for name in ("command", "answer", "pending")),
             *("host_command", "host_response", "host_done", "host_write_event", "host_interrupt"),
         ),
+        wave_python=tuple(f"step{end}" for end in ends),
         clock=CardClock.of(nic),
+        views=NODE_ENDS,
+        view_module=packet_view(nic.link),
         files=files | {"held.v": held(), "hostmem.sv": (NATIVE / "hostmem.sv").read_text()},
     )
     instances = [

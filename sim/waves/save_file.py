@@ -19,7 +19,7 @@ from ..build.packet_view import FIELDS, PARTS
 from ..models.pci_host import BusUse
 from .fst import Variable, end_time, read_hierarchy
 
-__all__ = ["KIND_IDLE", "group_variables", "write_save_file"]
+__all__ = ["KIND_IDLE", "composed_path", "group_variables", "write_save_file"]
 
 KIND_IDLE = 15
 """Value of the top module's `..._kind` wires while no header passes."""
@@ -71,7 +71,17 @@ NODE: Mapping[str, Sequence[str]] = {
         *("nic#.watch_enabled", "nic#_event", "nic#_interrupt"),
     ],
 }
-"""The variables that are shown of node #: groups, and variables below the top module."""
+"""The variables that are shown of node #: groups, and variables below the top module of a cluster that is one model."""
+_COMPOSED: Mapping[str, str] = {
+    **{f"nic#.{end}_packet": f"node#.{end}_packet" for end in ("tx", "rx")},
+    **{f"nic#_{end}__": f"node#.{end}__" for end in ("tx", "rx")},
+    "nic#_step": "node#.step",
+    "nic#_event": "node#.pending",
+    "nic#_interrupt": "node#.host_interrupt",
+    "nic#.": "node#.nic.",
+    "host#.": "node#.host.",
+}
+"""Beginnings of those variables, and what stands in their place in a composed cluster."""
 
 ROUTER: Sequence[str] = [
     *(f"port%_rx.{field}" for field in ("part", "lane", *FIELDS)),
@@ -150,7 +160,7 @@ def _write(save: GTKWSave, groups: Groups, filters: Mapping[str, str], place: tu
 
 def _format(name: str) -> str:
     """How a variable's values are shown: numbers that count are decimal, a step's name is letters."""
-    if re.fullmatch(r"nic\d+_step(_1)?", name):
+    if re.fullmatch(r"(nic\d+_)?step(_1)?", name):
         return "ascii"
     return "dec" if name in DECIMAL else "hex"
 
@@ -171,13 +181,19 @@ def _alias(variable: Variable) -> str:
     path = ".".join((*variable.scope[1:], _plain(variable)))
     # GTKWave shows a name from its last dot on.
     return re.sub(
-        r"^(nic\d+[._]+|host\d+[._]+|node\d+[._]|network\.router\d+\.(port\d+_)?)", "", path
+        r"^(nic\d+[._]+|host\d+[._]+|node\d+[._](nic\.|host\.)?|network\.router\d+\.(port\d+_)?)", "", path
     ).replace(".", "/")
 
 
 def gtkwave_name(variable: Variable) -> str:
     """The variable as GTKWave names it: the range follows the name without a space."""
     return variable.path.replace(" [", "[")
+
+
+def composed_path(path: str) -> str:
+    """The path in a composed cluster of a variable of `NODE`."""
+    begin = next(begin for begin in _COMPOSED if path.startswith(begin))
+    return _COMPOSED[begin] + path.removeprefix(begin)
 
 
 def _plain(variable: Variable) -> str:
@@ -223,9 +239,13 @@ def _system_groups(variables: Sequence[Variable], system: str) -> Groups:
         return sorted({int(found[1]) for path in at if (found := re.match(pattern, path))})
 
     groups: Groups = {"time": those(["clk", "cycle"])}
-    for node in numbers(r"nic(\d+)\."):
+    nodes = {*numbers(r"nic(\d+)\."), *numbers(r"node(\d+)\.nic\.")}
+    for node in sorted(nodes):
         inner: Groups = {
-            name: those([path.replace("#", str(node)) for path in paths]) for name, paths in NODE.items()
+            name: those(
+                [path.replace("#", str(node)) for plain in paths for path in (plain, composed_path(plain))]
+            )
+            for name, paths in NODE.items()
         }
         groups[f"node{node}"] = {name: content for name, content in inner.items() if content}
     if system == "network_bench":
@@ -239,5 +259,5 @@ def _system_groups(variables: Sequence[Variable], system: str) -> Groups:
             ports[f"port{port}"] = those([where + name.replace("%", str(port)) for name in ROUTER])
         groups[f"router{router}"] = ports
     if system == "cluster":
-        groups["watchdog"] = those(["watchdog_fired", "network_activity", "network_dropped"])
+        groups["watchdog"] = those(["watchdog_fired", "network_activity", "moving", "network_dropped"])
     return groups
