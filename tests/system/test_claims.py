@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from lanikai.sim.experiments.framework import runner
 from lanikai.sim.experiments.framework.parameters import parse
 from lanikai.sim.experiments.framework.results import RunFolder
 from lanikai.sim.experiments.registry import EXPERIMENTS, find
+from support.system import mutants as mutants_module
 from support.system.broken_claims import BROKEN, Broken
 
 CHEAP = {("rate-table", "rate registers take every idt for one slot"), ("share-receiver", "senders die")}
@@ -64,6 +66,34 @@ def test_a_claim_does_not_hold_when_its_mechanism_is_broken(broken: Broken, muta
         assert any(claim.holds is False for claim in found), found
     if broken.outside:
         assert False in [outcome.within for outcome in report.outcomes], report.outcomes
+
+
+def names_in_mutants() -> Iterator[tuple[str, str, str]]:
+    """Function, module and attribute (`Sdma.set_idt`) that each function of the mutants imports or replaces."""
+    for function in ast.parse(Path(mutants_module.__file__).read_text()).body:
+        imported: dict[str, str] = {}
+        for node in ast.walk(function) if isinstance(function, ast.FunctionDef) else ():
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for name in node.names:
+                    imported[name.asname or name.name] = f"{node.module}:{name.name}"
+        for local, origin in imported.items():
+            module, name = origin.split(":")
+            yield function.name, module, name
+            for node in ast.walk(function):
+                targets = node.targets if isinstance(node, ast.Assign) else []
+                for target in map(ast.unparse, targets):
+                    if target.startswith(f"{local}."):
+                        yield function.name, module, name + target.removeprefix(local)
+
+
+@pytest.mark.parametrize(("function", "module", "name"), sorted(set(names_in_mutants())))
+def test_a_mutant_changes_what_there_is(function: str, module: str, name: str) -> None:
+    """Most mutants run for long alone: a name that has moved is found here."""
+    found = import_module(module)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            import_module(f"{found.__name__}.{part}")
+        found = getattr(found, part)
 
 
 def claims_in_code() -> Iterator[tuple[str, str]]:

@@ -416,7 +416,7 @@ def a_program_beside_another_sends_less(spec: Mapping[str, Any]) -> None:
 @mutant
 def a_received_byte_is_wrong(spec: Mapping[str, Any]) -> None:
     """The last byte of a message is read as another one."""
-    from lanikai.sim.host.gm.library import message
+    from lanikai.sim.host.gm import message
 
     right = message.Received.read
 
