@@ -19,8 +19,7 @@
 class Skipper {
 public:
     // A prescaler of `num` / `den` cycles a tick and clocks of `bits`; at most `reach` ticks are passed over at once,
-    // by multiples of `round` cycles, and none once `horizon` cycles have gone by. Returns whether the design has the
-    // ports.
+    // by multiples of `round` cycles, and none beyond cycle `horizon`. Returns whether the design has the ports.
     bool start(const VerilatedScope* scope, unsigned nodes, uint64_t settle, uint64_t num, uint64_t den,
                unsigned bits, uint64_t reach, uint64_t round, uint64_t horizon) {
         m_settle = settle, m_num = num, m_den = den, m_bits = bits, m_reach = reach, m_round = round;
@@ -60,7 +59,7 @@ public:
             return 1;
         }
         if (++m_since < m_settle || edges < kWorth || cycle > m_horizon) return 1;
-        uint64_t count = std::min(edges, m_left.get());
+        uint64_t count = std::min({edges, m_left.get(), m_horizon - cycle});
         for (const Node& node : m_nodes) count = std::min(count, room(node));
         if (count < kWorth) return 1;
         // One edge is evaluated; what is passed over comes on top.

@@ -13,7 +13,7 @@
 namespace blocks {
 
 // A prescaler of `num` / `den` cycles a tick and a clock of `bits`; at most `reach` ticks are passed over at once, and
-// none once `horizon` cycles have gone by. A scan that begins every `round` cycles, a power of 2, is over, with all that
+// none beyond cycle `horizon`. A scan that begins every `round` cycles, a power of 2, is over, with all that
 // follows from it, within kScan of them; 1: there is none.
 struct ClockRates {
     uint64_t num, den;
@@ -40,7 +40,8 @@ public:
             ticks = std::min(ticks, ahead - 1);
         }
         // The most edges that make no more than `ticks`: (phase + edges * den) / num < ticks + 1.
-        const uint64_t edges = ((ticks + 1) * r.num - 1 - (clock >> r.bits)) / r.den;
+        uint64_t edges = ((ticks + 1) * r.num - 1 - (clock >> r.bits)) / r.den;
+        edges = std::min(edges, r.horizon - now);
         return r.round > 1 && edges < 4 * kScan ? 0 : edges;
     }
 

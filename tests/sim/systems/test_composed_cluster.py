@@ -19,9 +19,9 @@ LANAI4 = cluster_preset("lanai4", nodes=4, memory_bytes=1 << 20)
 
 
 def play(tmp_path, config, spec, *, seed=7, model=None, entry="workload", threads=ONE_THREAD):
-    """The value of one run of `support.sim.skip_points`."""
+    """The value of one run of an entry of `support.sim`, of its `skip_points` if only a name is given."""
     folder = tmp_path / f"{config.composed}-{len(list(tmp_path.iterdir()))}"
-    entry, job = config.job(f"support.sim.skip_points:{entry}", spec)
+    entry, job = config.job(f"support.sim.{entry if ':' in entry else f'skip_points:{entry}'}", spec)
     return run(model or config.build(), entry, job, out_dir=folder, seed=seed, threads=threads).value
 
 
@@ -54,6 +54,22 @@ def test_the_same_to_the_cycle(tmp_path, case, seed):
     assert composed == plain
     assert len(plain["stamps"]) == 2 * config.nodes * SPEC["messages"]
     assert config.nic.vl_packets or evaluated < 0.5 * total
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("entry", "steps"), [("mpi", 6), ("managers", 3)])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_mpi_and_managers_are_the_same_to_the_cycle(tmp_path, entry, steps, seed):
+    """Random collective calls, and flows that ask for bandwidth and give it back: as in one model, access by access."""
+    values = []
+    for composed in (True, False):
+        config = LANAI4.replace(composed=composed, access_lists=composed)
+        spec = {"steps": steps, "silence_cycles": 20_000, "check": composed}
+        values.append(play(tmp_path, config, spec, seed=seed, entry=f"library_points:{entry}"))
+    for value in values:
+        value.pop("evaluated"), value.pop("skipped")
+    assert values[0] == values[1]
+    assert len(values[0]["stamps"]) >= config.nodes * steps
 
 
 @pytest.mark.xdist_group("gm-cluster")
