@@ -53,7 +53,7 @@ class Router(wiring.Component):
       `LinkConfig.restart`) the link's other end was reset while they were sent.
     - `activity` (out): a flit moved in this cycle, for a watchdog.
     - `quiet` (out), only if `skippable`: nothing is under way. No flit is in a buffer or comes in, no credit goes out,
-      no arbiter is at work on its tables, as all are after reset, no control packet moves, and the agent asks for
+      and no arbiter is at work on its tables, as all are after reset. No control packet moves, and the agent asks for
       nothing. After `settle_cycles(config)` such cycles in a row, while nothing comes in, no register changes any more.
       A simulator may then stop the clock of this router (`sim/native/blocks.h`).
     - `agent` (in, `ProcessorSignature`), only if there is anything to set or read (`has_agent`): registers and

@@ -94,7 +94,7 @@ def packet_view(link: LinkConfig) -> str:
 
 
 def router_ends(ports: int) -> dict[str, str]:
-    """The views of a router's packets: `port3_rx`, ..., and the link ends that they look at."""
+    """The views of a router's packets, named by port and direction, and the link ends that they look at."""
     return {f"port{port}_{end}": f"{end}__{port}" for port in range(ports) for end in ("rx", "tx")}
 
 

@@ -13,4 +13,4 @@ def make(threads: Threads) -> Any:
     """The simulator, with the threads of each simulation; the tests of the command line put another in its place."""
     from ..experiments.framework.backend import Simulator
 
-    return Simulator(threads)
+    return Simulator(threads=threads)

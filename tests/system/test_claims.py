@@ -54,7 +54,7 @@ def test_a_claim_does_not_hold_when_its_mechanism_is_broken(broken: Broken, muta
             size="quick",
             seed=1,
             folder=RunFolder(tmp_path / "run", experiment=experiment.name, size="quick", seed=1),
-            backend=mutants.MutantSimulator(broken.mutant),
+            backend=mutants.MutantSimulator(name=broken.mutant),
             workers=1,
         )
 

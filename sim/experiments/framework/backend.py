@@ -93,7 +93,7 @@ class Backend(Protocol):
         """Run one point. Raises LanikaiError."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Simulator:
     """The backend that runs RTL: Verilator, by `lanikai.sim.build.model` and `lanikai.sim.run`.
 

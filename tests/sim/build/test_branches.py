@@ -20,8 +20,10 @@ STEPS = 4
 
 
 class Pair(wiring.Component):
-    """A guarded module with a guarded instance, a memory, a register that comes out as it is, and one of its bits set
-    apart; with `forgets`, a register changes in a cycle in which it says that it has nothing to do."""
+    """A guarded module with a guarded instance and a memory. A register comes out as it is, one of its bits set apart.
+
+    With `forgets`, a register changes in a cycle in which the module says that it has nothing to do.
+    """
 
     def __init__(self, *, forgets=False):
         self._forgets = forgets

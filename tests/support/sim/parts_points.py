@@ -97,8 +97,11 @@ async def agents(bench, spec):
 async def looked_into(bench, spec):
     """Look into instances by VPI and by address while traffic flows.
 
-    Returns the values of `spec["signals"]` (scope below the top module, name) in cycles chosen at random, the cycles
-    of the first changes of `spec["events"]`, and what comes of a register that Python writes.
+    Returns three things:
+
+    - the values of `spec["signals"]` (scope below the top module, name) in cycles chosen at random;
+    - the cycles of the first changes of `spec["events"]`;
+    - what comes of a register that Python writes.
     """
     clock, dut = bench.clock, bench._dut
     await bench.start_nodes()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lanikai.firmware.accesses import AccessList
 from lanikai.sim.experiments.framework.backend import Job, Measured, Progress, Simulator
 from lanikai.sim.inside.session import load_coroutine
 
@@ -28,7 +29,7 @@ def mutant(change: Change) -> Change:
     return change
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MutantSimulator(Simulator):
     """The simulator, with the mutant `name` in it; None: as it is."""
 
@@ -159,9 +160,9 @@ def the_unit_is_slow(spec: Mapping[str, Any]) -> None:
 
     right = Sdma._dispatch
 
-    async def dispatch(self: Any) -> Any:
-        await self._processor.spend(sdma_packet=1)
-        return await right(self)
+    async def dispatch(self: Any, accesses: AccessList) -> Any:
+        self._processor.pay(accesses, sdma_packet=1)
+        return await right(self, accesses)
 
     Sdma._dispatch = dispatch
 
@@ -196,11 +197,11 @@ def an_unregulated_flow_comes_late(spec: Mapping[str, Any]) -> None:
 
     right = Sdma._command
 
-    async def command(self: Any, flow: Any, what: str) -> None:
-        await right(self, flow, what)
-        if what == "enqueue" and flow.key.source_port == 0:
-            now = await self._processor.read("RTC")
-            await self._processor.write("RATE_NDT", ticks=now["ticks"] + 250)
+    def command(self: Any, accesses: AccessList, flow: int, what: str) -> None:
+        right(accesses, flow, what)
+        if what == "enqueue" and self._program.flows[flow].key.source_port == 0:
+            ticks = (1 << self._program.nic.rtc_bits) - 1
+            accesses.copy(accesses.read("RTC"), "RATE_NDT", mask=ticks, add=250, keep=ticks)
 
     Sdma._command = command
 
