@@ -51,7 +51,7 @@ public:
         const auto scans = [&](uint64_t at) { return r.round > 1 && at % r.round <= kScan; };
         uint64_t first = 0;
         while (first < edges && scans(now + first)) ++first;
-        uint64_t last = r.round > 1 ? std::min(edges - first, kScan) : 0;
+        uint64_t last = std::min(edges - first, r.round > 1 ? kScan : kFollow);
         const auto count = [&] { return edges - first - last; };
         while (count() && (scans(now + edges - last) || (alike && count() % 2 == 0))) ++last;
         for (uint64_t i = 0; i < first; ++i) step<Model>(m);
@@ -60,7 +60,9 @@ public:
     }
 
 private:
-    static constexpr uint64_t kScan = 32;
+    // Edges until what follows from a scan is over; until registers hold what a memory has at the place that a scan has
+    // come to, where nothing else follows.
+    static constexpr uint64_t kScan = 32, kFollow = 2;
 
     // One edge is evaluated for all.
     void pass_at_once(uint64_t count) {

@@ -14,6 +14,7 @@ from lanikai.sim.host.kit.driver import Driver
 from lanikai.sim.host.kit.errors import DeadQueueError, KitError, OverrunError
 from lanikai.sim.host.kit.process import Process
 from lanikai.sim.host.memory import Buffer
+from lanikai.sim.inside import native_api
 
 
 async def pair(drivers, *, entries=16, stall=False):
@@ -83,6 +84,8 @@ async def silent(cluster, spec):
     Returns, beside its results, the end, every register that can be read without an effect, and the cycles that were
     passed over.
     """
+    if spec.get("check"):
+        native_api.check_quiet()
     found = await messages(cluster, spec)
     await cluster.clock.sleep(spec["silence_cycles"])
     names = [
