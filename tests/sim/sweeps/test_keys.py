@@ -143,7 +143,7 @@ def transfer(tmp_path, monkeypatch, capsys):
 
     runs = tmp_path / "runs"
     runs.mkdir()
-    monkeypatch.setattr(cli_backend, "make", lambda: FileBackend(runs=str(runs)))
+    monkeypatch.setattr(cli_backend, "make", lambda threads: FileBackend(runs=str(runs)))
 
     def run(*arguments):
         for path in runs.iterdir():

@@ -43,7 +43,7 @@ def sweep(tmp_path, backend, monkeypatch, capsys):
     """Runs `lanikai sweep` on the backend; status, standard error, the folder."""
 
     def run(*arguments, **behaviour):
-        monkeypatch.setattr(cli_backend, "make", lambda: backend(**behaviour))
+        monkeypatch.setattr(cli_backend, "make", lambda threads: backend(**behaviour))
         with pytest.raises(SystemExit) as ended:
             program.main(["sweep", *arguments])
         return ended.value.code, capsys.readouterr()

@@ -14,6 +14,6 @@ from support.sim.sweep_backend import SweepBackend
 
 if __name__ == "__main__":
     runs, slow, *arguments = sys.argv[1:]
-    backend.make = lambda: SweepBackend(runs=runs, slow=float(slow))
+    backend.make = lambda threads: SweepBackend(runs=runs, slow=float(slow))
     dask_cluster.FILL_SECONDS = 2.0
     program.main(["sweep", *arguments])
