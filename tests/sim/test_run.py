@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -114,13 +113,15 @@ run(build(counter_design()), "support.sim.counter_points:forever", {}, out_dir=P
 @pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGKILL])
 def test_no_process_is_left(counter, tmp_path, kill):
     """However the program ends that started it, the simulator ends."""
-    scratch = set(Path(tempfile.gettempdir()).glob("lanikai-*"))
+    # A folder of its own for what would be temporary: other programs leave and make files in the system's.
+    scratch = tmp_path / "temporary"
+    scratch.mkdir()
     process = subprocess.Popen(
         [sys.executable, "-c", RUNNER, str(tmp_path)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(scratch)},
     )
     assert process.stdout.readline() == "started\n"
     assert simulators(tmp_path)
@@ -132,7 +133,7 @@ def test_no_process_is_left(counter, tmp_path, kill):
         assert time.monotonic() < deadline, "a simulator is left"
         time.sleep(0.02)
     # Even what nobody could clean up stands in the run's own folder.
-    assert set(Path(tempfile.gettempdir()).glob("lanikai-*")) <= scratch
+    assert not list(scratch.iterdir())
 
 
 def simulators(folder):

@@ -32,7 +32,7 @@ def play(folder, spec, seed, *, threads=ONE_THREAD, **changes):
 
 
 def found(tmp_path, name, seed, *, check=False, **options):
-    """What processors and hosts saw, and evaluations, of random use of two cards with two processors each."""
+    """Random use of two cards with two processors each: all that processors and hosts saw, and evaluations."""
     logging.getLogger(__name__).info("seed %d", seed)
     value = play(tmp_path / name, SPEC | {"check": check}, seed, **options).value
     assert len(value["found"]) > 300
@@ -41,8 +41,11 @@ def found(tmp_path, name, seed, *, check=False, **options):
 
 
 def test_rest_is_not_seen(tmp_path):
-    """Lists of accesses, timers, interrupts, transfers and packets, with pauses about as long as it takes to rest: each
-    card that has rested is byte for byte where it would have been."""
+    """Each card that has rested is byte for byte where it would have been.
+
+    Cards carry out lists of accesses, timers, interrupts, transfers and packets. Pauses are about as long as it takes
+    to rest.
+    """
     resting, (few, total) = found(tmp_path, "resting", 1, check=True)
     awake, (all_nodes, _) = found(tmp_path, "awake", 1, skip_quiet=False, access_lists=False)
     assert resting == awake
