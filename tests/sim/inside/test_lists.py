@@ -4,22 +4,11 @@ import logging
 from collections import Counter
 
 import pytest
-from lanikai.hdl.config import NicConfig, preset
 from lanikai.sim.run import run
 from lanikai.sim.systems.cluster import cluster_preset
+from support.sim.pair import PAIR
 
 pytestmark = pytest.mark.xdist_group("gm-cluster")
-PAIR = cluster_preset(
-    "tiny",
-    nic=preset(
-        NicConfig,
-        "tiny",
-        processors=2,
-        host_dma_queue_entries=4,
-        receive_doorbells="separate",
-        doorbell_queue_entries=8,
-    ),
-)
 
 
 def play(folder, *, lists, seed, late=None):

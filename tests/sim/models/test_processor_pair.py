@@ -3,26 +3,13 @@
 import pytest
 from lanikai.firmware.costs import CostTable
 from lanikai.firmware.processor import processors
-from lanikai.hdl.config import NicConfig, preset
 from lanikai.sim.run import run
-from lanikai.sim.systems.cluster import cluster_preset
-
-CONFIG = cluster_preset(
-    "tiny",
-    nic=preset(
-        NicConfig,
-        "tiny",
-        processors=2,
-        host_dma_queue_entries=4,
-        receive_doorbells="separate",
-        doorbell_queue_entries=8,
-    ),
-)
+from support.sim.pair import PAIR
 
 
 def exchange(folder, processors, *, count=24):
-    job = CONFIG.job("support.sim.pair_points:exchange", {"count": count, "processors": processors})
-    return run(CONFIG.build(), *job, out_dir=folder, seed=1).value
+    job = PAIR.job("support.sim.pair_points:exchange", {"count": count, "processors": processors})
+    return run(PAIR.build(), *job, out_dir=folder, seed=1).value
 
 
 def test_two_processors_send_and_receive_at_once(tmp_path):
@@ -48,8 +35,8 @@ def test_a_lock_keeps_one_processors_accesses_together(tmp_path):
     """Both read and write a word: without the lock additions are lost."""
 
     def total(locked):
-        job = CONFIG.job("support.sim.pair_points:count", {"times": 30, "locked": locked})
-        return run(CONFIG.build(), *job, out_dir=tmp_path, seed=1).value
+        job = PAIR.job("support.sim.pair_points:count", {"times": 30, "locked": locked})
+        return run(PAIR.build(), *job, out_dir=tmp_path, seed=1).value
 
     assert total(True) == {"total": 60, "heard": [41, 42]}
     assert total(False)["total"] < 60
@@ -59,7 +46,7 @@ def test_timers_of_both_fire_in_their_cycle_when_time_is_passed_over(tmp_path):
     """The cycles are the same, with and without passing over those in which nothing happens."""
 
     def woken(skip_quiet):
-        config = CONFIG.replace(skip_quiet=skip_quiet)
+        config = PAIR.replace(skip_quiet=skip_quiet)
         job = config.job("support.sim.pair_points:timers", {"times": 12})
         return run(config.build(), *job, out_dir=tmp_path, seed=5).value
 

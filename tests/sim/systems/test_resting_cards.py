@@ -3,25 +3,13 @@
 import logging
 
 import pytest
-from lanikai.hdl.config import NicConfig, preset
 from lanikai.sim.errors import SimulationError
 from lanikai.sim.machine import ONE_THREAD, Threads
 from lanikai.sim.run import run
-from lanikai.sim.systems.cluster import cluster_preset
+from support.sim.pair import PAIR
 
 pytestmark = pytest.mark.xdist_group("gm-cluster")
-# A clock of 16 bits. The rate control unit holds on to what is a quarter of its range behind from cycle 24_564 on.
-PAIR = cluster_preset(
-    "tiny",
-    nic=preset(
-        NicConfig,
-        "tiny",
-        processors=2,
-        host_dma_queue_entries=4,
-        receive_doorbells="separate",
-        doorbell_queue_entries=8,
-    ),
-)
+# Its clock has 16 bits. The rate control unit holds on to what is a quarter of its range behind from cycle 24_564 on.
 SPEC = {"end": 30_000, "longest_cycles": 15_000}
 
 
