@@ -1,7 +1,7 @@
 """The driver as queues and regions see it, and a queue and a channel as the driver sees them.
 
-`driver.Driver` is the one `DriverCalls`. Queues and regions import this file and not the driver, and it not them:
-`process.Process` brings them together.
+`card_driver.CardDriver` has `DriverCalls`, `driver.Driver` is the one `ChannelCalls`. Queues and regions import this
+file and not the driver, and it not them: `process.Process` brings them together.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..bus import HostBus
 from ..config import KitConfig
 from ..memory import Buffer, PageAllocator
 
-__all__ = ["ChannelSetup", "CompletionSetup", "DriverCalls", "QueueSetup"]
+__all__ = ["ChannelCalls", "ChannelSetup", "CompletionSetup", "DriverCalls", "QueueSetup"]
 
 
 class CompletionSetup(Protocol):
@@ -71,7 +71,7 @@ class ChannelSetup(Protocol):
 
 
 class DriverCalls(Protocol):
-    """The driver of one host's card; `driver.Driver` says what each attribute and call is."""
+    """The driver of one host's card; `card_driver.CardDriver` says what each attribute and call is."""
 
     bus: HostBus
     nic: NicConfig
@@ -86,6 +86,10 @@ class DriverCalls(Protocol):
 
     async def make_queue(self, queue: CompletionSetup) -> None:
         """Make a completion queue on the card, or make it anew."""
+
+
+class ChannelCalls(DriverCalls, Protocol):
+    """A driver that connects channels; `driver.Driver` says what each call is."""
 
     async def connect(self, channel: ChannelSetup, *, node: int, number: int) -> None:
         """Tell firmware and card of a channel and its peer."""

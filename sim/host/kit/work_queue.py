@@ -14,7 +14,7 @@ from lanikai.hdl.nic.owners.completion_layout import STATUS_LAYOUT, CompletionSt
 from ...inside.words import Fields
 from ..memory import Buffer
 from .completion_queue import CompletionQueue
-from .driver_calls import DriverCalls
+from .driver_calls import ChannelCalls, DriverCalls
 from .errors import KitError, QueueFullError, RefusedError
 from .pages import OwnerPage
 from .regions import Region
@@ -141,7 +141,7 @@ class Channel:
 
     def __init__(
         self,
-        driver: DriverCalls,
+        driver: ChannelCalls,
         owner: int,
         queues: tuple[WorkQueue, WorkQueue],
         completions: tuple[CompletionQueue, CompletionQueue],
