@@ -6,6 +6,7 @@ files of their own. All their names are here, and the named presets:
 
 - `tiny`: smallest legal sizes, for tests.
 - `lanai4`, `lanai7` and `iba`: the profiles.
+- `via5`: the card of nagar-thesis-2001 5.2, for VIA.
 - the others: routers of single papers.
 """
 
@@ -44,8 +45,7 @@ _YUM2006 = RouterConfig(link=LinkConfig(flit_bits=128, vls=16, hop_bits=3), port
 # - SRAM and MTU are those of `lanai4`.
 # - The doorbell queue holds a send and a receive doorbell of each of the 60 VIs that are active at most (4.3.3).
 # - "A large number" is 32 entries.
-# The card of chapter 5 has no queues at the network's engines (5.2.3): `send_queue_entries=0, receive_queue_entries=0`
-# makes it.
+# The card of chapter 5 has no queues at the network's engines (5.2.3): `via5`.
 _LANAI7 = NicConfig(
     link=_LANAI7_LINK,
     clock_hz=66_000_000,
@@ -65,6 +65,26 @@ _LANAI7 = NicConfig(
     pipelined=True,
 )
 
+# The LANai 7 of nagar-thesis-2001 5.2, with what VIA needs of this card:
+# - Network engines without queues (5.2.3), a hardware queue at the host DMA engine (5.2.2, 5.3.2).
+# - Send and receive doorbells merged in one queue (5.2.1).
+# - Table 5.1 has data down, sent and up one after the other, as wholes up to 16 KB. So a packet takes 16 KB, and the
+#   SRAM several of them: 1 MB, as later cards have (6.2.1).
+# - The thesis' cards keep page tables in SRAM (5.2.2); here they are in host memory, and the card caches 256 entries.
+# - Assumptions: 16 processes, the driver's among them, 16 completion queues and 128 regions.
+_VIA5 = _LANAI7.replace(
+    send_queue_entries=0,
+    receive_queue_entries=0,
+    receive_doorbells="merged",
+    sram_bytes=1 << 20,
+    mtu_bytes=16384,
+    owners=16,
+    shadow_windows=True,
+    completion_queues=16,
+    regions=128,
+    translation_entries=256,
+)
+
 _PRESETS: dict[type[Config], dict[str, Config]] = {
     LinkConfig: {"tiny": _TINY_LINK, "lanai4": _LANAI4_LINK, "lanai7": _LANAI7_LINK, "iba": _IBA_LINK},
     RouterConfig: {
@@ -77,6 +97,7 @@ _PRESETS: dict[type[Config], dict[str, Config]] = {
         "high_throughput": _YUM2006.replace(allocator="wavefront"),
         "lanai7": RouterConfig(link=_LANAI7_LINK, ports=4),
         "iba": _YUM2006.replace(link=_IBA_LINK),
+        "via5": RouterConfig(link=_LANAI7_LINK, ports=4),
     },
     NicConfig: {
         "tiny": NicConfig(
@@ -112,6 +133,7 @@ _PRESETS: dict[type[Config], dict[str, Config]] = {
             vl_arbiter="table_fast",
             input_buffer_flits=2 * 40,
         ),
+        "via5": _VIA5,
     },
 }
 

@@ -195,6 +195,13 @@ _PRESETS: Mapping[str, ClusterConfig] = {
         )
         for name in ("lanai7", "iba")
     },
+    # nagar-thesis-2001 5.4: two hosts with 400 MHz Pentium Pros, whose bridges end bursts at a cache line.
+    "via5": ClusterConfig(
+        nodes=2,
+        router=preset(RouterConfig, "via5"),
+        nic=preset(NicConfig, "via5"),
+        pci=PciTiming.of_cache_lines(preset(NicConfig, "via5")),
+    ),
 }
 
 

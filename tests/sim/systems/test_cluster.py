@@ -22,7 +22,8 @@ def point(model, config, name, folder, spec=None, seed=1):
 def test_config_errors():
     """Wrong configurations are one line."""
     with pytest.raises(
-        ConfigError, match=r"^ClusterConfig: unknown preset 'huge'; valid presets: tiny, lanai4, lanai7, iba$"
+        ConfigError,
+        match=r"^ClusterConfig: unknown preset 'huge'; valid presets: tiny, lanai4, lanai7, iba, via5$",
     ):
         cluster_preset("huge")
     with pytest.raises(ConfigError, match=r"^ClusterConfig: router.link and nic.link differ"):
