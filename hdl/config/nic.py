@@ -18,6 +18,8 @@ REGISTER_FLOWS = 16
 SCAN_CYCLES = 16
 """Least cycles from one flow to the next of a tree's scan: longer than a command takes."""
 
+MOST_CHARGED_BYTES = 16384
+"""Most bytes that a flow can be charged for a packet: RATE_DISPATCH has 14 bits for them, and 0 is an MTU."""
 MOST_VL_FLITS = 1024
 """Most flits that a VL buffer holds, as in a router (`RouterConfig.output_buffer_flits`)."""
 
@@ -163,7 +165,7 @@ class NicConfig(Config):
     rtc_bits: int = Field(32, ge=8, le=32, description="width of the real-time clock, bits")
     rtc_cycles_num: int = Field(33, ge=1, le=65535, description="NIC cycles of an RTC tick: numerator")
     rtc_cycles_den: int = Field(2, ge=1, le=65535, description="NIC cycles of an RTC tick: denominator")
-    mtu_bytes: int = Field(4096, ge=8, le=16384, description="longest payload of a packet, bytes")
+    mtu_bytes: int = Field(4096, ge=8, le=32768, description="longest payload of a packet, bytes")
     input_buffer_flits: int = Field(10, ge=2, le=1024, description="receive buffer of each VL, flits")
     blocks: tuple[str, ...] = Field(
         (),
@@ -217,6 +219,10 @@ class NicConfig(Config):
             raise ValueError(
                 "rate_charge = 'bytes': needs rate_discipline = 'idt': VirtualClock stamps a packet before its "
                 "bytes are known"
+            )
+        if self.rate_charge == "bytes" and self.mtu_bytes > MOST_CHARGED_BYTES:
+            raise ValueError(
+                f"mtu_bytes = {self.mtu_bytes}: at most {MOST_CHARGED_BYTES} with rate_charge = 'bytes'"
             )
         if self.rate_structure == "registers" and self.flows > REGISTER_FLOWS:
             raise ValueError(

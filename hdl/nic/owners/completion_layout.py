@@ -45,6 +45,15 @@ class CompletionStatus(IntEnum):
     READ_ONLY = 11  # a write into a region that may only be read
     NO_PAGE = 12  # a page of it has no translation
     MISALIGNED = 13  # not at a multiple of what the host DMA engine moves from and to (`dma_alignment_bytes`)
+    # Ends that firmware alone knows of. The card passes them on.
+    FORMAT = 16  # a descriptor that makes no sense
+    FLUSHED = 17  # its work queue was emptied, as its connection has ended
+    TRANSPORT = 18  # no answer from the other end, or a part of the message is missing
+    NO_DESCRIPTOR = 19  # the other end had no descriptor for it, or too small a one
+    REMOTE_ACCESS = 20  # memory of the other end that may not be used so
+    PARTIAL = 21  # a part of the message is in memory, its rest is lost
+    IMMEDIATE = 24  # good, and immediate data have come with it
+    WRITTEN = 25  # good: immediate data of a remote write have taken it
     OVERRUN = 31  # the consumer was too slow: entries after this one are lost
 
 
