@@ -38,6 +38,11 @@ class VirtualClock:
             raise ValueError(f"ticks = {ticks}: 0 to {self.max_vtick_ticks}")
         self._vtick[channel] = ticks
 
+    def forget(self, channel: int) -> None:
+        """Begin a channel's auxVC anew: its next packet pays nothing for those before."""
+        self._check(channel)
+        self._aux[channel] = self._now
+
     def look(self, now_ticks: int) -> None:
         """Note the clock's value, as `stamp` does.
 

@@ -5,4 +5,5 @@ Sources: the Virtual Interface Architecture Specification 1.0; nagar-thesis-2001
 - `config`: sizes and choices, and the designs by name.
 - `descriptor`: descriptors as the specification lays them out.
 - `layout`: records, packets, and the places of all in the SRAM.
+- `schedulers`: the stamps by which messages of VIs with a rate go first.
 """
