@@ -68,8 +68,8 @@ _LANAI7 = NicConfig(
 # The LANai 7 of nagar-thesis-2001 5.2, with what VIA needs of this card:
 # - Network engines without queues (5.2.3), a hardware queue at the host DMA engine (5.2.2, 5.3.2).
 # - Send and receive doorbells merged in one queue (5.2.1).
-# - Table 5.1 has data down, sent and up one after the other, as wholes up to 16 KB. So a packet takes 16 KB, and the
-#   SRAM several of them: 1 MB, as later cards have (6.2.1).
+# - Table 5.1 has data down, sent and up one after the other, as wholes up to 16 KB. So a packet takes 16 KB and VIA's
+#   header, and the SRAM several of them: 1 MB, as later cards have (6.2.1).
 # - The thesis' cards keep page tables in SRAM (5.2.2); here they are in host memory, and the card caches 256 entries.
 # - Assumptions: 16 processes, the driver's among them, 16 completion queues and 128 regions.
 _VIA5 = _LANAI7.replace(
@@ -77,7 +77,7 @@ _VIA5 = _LANAI7.replace(
     receive_queue_entries=0,
     receive_doorbells="merged",
     sram_bytes=1 << 20,
-    mtu_bytes=16384,
+    mtu_bytes=16384 + 64,
     owners=16,
     shadow_windows=True,
     completion_queues=16,
