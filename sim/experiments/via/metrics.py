@@ -1,0 +1,118 @@
+"""The metrics of nagar-thesis-2001 5.4: jitter of channels with a rate, and one-way latency by class.
+
+"The application expects the messages to be separated by at most the negotiated inter-arrival time at the receiver end.
+Else, it incurs a jitter for that message, with a jitter duration equal to the difference between the inter-receipt time
+of the messages and the negotiated inter-arrival time." The jitter fraction is the mean jitter duration, over all
+messages, divided by the negotiated inter-arrival time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+__all__ = ["Jitter", "Latency", "jitter", "latency", "mean_jitter", "onset"]
+
+ONSET_THETA = 0.05
+"""Rise of a class' jitter fraction over that at the lowest load from which on it has meaningful jitter.
+
+It was set before any load was measured. A message that another one happens to precede is late at any load, so the
+fraction at the lowest load is not 0.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Jitter:
+    """Jitter of a channel, or the mean of several.
+
+    - `theta`: the jitter fraction.
+    - `late_part`: part of the messages that incur jitter.
+    - `messages`: messages that were judged: all but the first.
+    """
+
+    theta: float
+    late_part: float
+    messages: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Latency:
+    """One-way latencies, in microseconds."""
+
+    mean_us: float
+    longest_us: float
+    messages: int
+
+
+def jitter(
+    receipts_us: Sequence[float], interval_us: float, sent_us: Sequence[float] | None = None
+) -> Jitter:
+    """Jitter of a channel whose messages were received at `receipts_us`, in order.
+
+    `sent_us`: the times at which the source gave them, where its rate varies. A gap of the source that is longer than
+    the negotiated interval is its own, and no jitter. Raises ValueError for receipts that go back, for an interval that
+    is not above 0, and for as many times of sending as there are not messages.
+    """
+    if interval_us <= 0:
+        raise ValueError(f"interval_us = {interval_us:g}: above 0")
+    if sent_us is not None and len(sent_us) != len(receipts_us):
+        raise ValueError(f"{len(receipts_us)} messages received, {len(sent_us)} sent")
+    gaps = [b - a for a, b in pairwise(receipts_us)]
+    if any(gap < 0 for gap in gaps):
+        raise ValueError("receipts go back in time")
+    expected = [interval_us] * len(gaps)
+    if sent_us is not None:
+        expected = [max(interval_us, b - a) for a, b in pairwise(sent_us)]
+    # A clock cycle of the card is no jitter.
+    late = [max(0.0, gap - due) for gap, due in zip(gaps, expected, strict=True)]
+    if not late:
+        return Jitter(theta=0.0, late_part=0.0, messages=0)
+    return Jitter(
+        theta=sum(late) / len(late) / interval_us,
+        late_part=sum(one > LEAST_JITTER_US for one in late) / len(late),
+        messages=len(late),
+    )
+
+
+LEAST_JITTER_US = 0.1
+"""Jitter below this is not counted as a late message: a few cycles of the card, as receipts are seen by polling."""
+
+
+def mean_jitter(channels: Sequence[Jitter]) -> Jitter:
+    """That of a class: the mean over the messages of all its channels."""
+    count = sum(one.messages for one in channels)
+    if not count:
+        return Jitter(theta=0.0, late_part=0.0, messages=0)
+    return Jitter(
+        theta=sum(one.theta * one.messages for one in channels) / count,
+        late_part=sum(one.late_part * one.messages for one in channels) / count,
+        messages=count,
+    )
+
+
+def latency(sent_us: Sequence[float], receipts_us: Sequence[float]) -> Latency:
+    """One-way latency of messages sent and received at those times, in order: from the doorbell until the receiving
+    process can see its completion. A message that has not been received when the run ends has none."""
+    found = [there - here for here, there in zip(sent_us, receipts_us, strict=False)]
+    if not found:
+        return Latency(mean_us=0.0, longest_us=0.0, messages=0)
+    return Latency(mean_us=sum(found) / len(found), longest_us=max(found), messages=len(found))
+
+
+def onset(thetas: Mapping[float, Sequence[float]]) -> float | None:
+    """The load at which jitter starts, of `thetas`: load, MB/s -> the jitter fraction of each class.
+
+    It is the lowest load from which on some class stays more than `ONSET_THETA` above its fraction at the lowest load.
+    None: at no load that was measured.
+    """
+    loads = sorted(thetas)
+    if not loads:
+        return None
+    first = thetas[loads[0]]
+    found = None
+    for load in reversed(loads):
+        if not any(theta > base + ONSET_THETA for theta, base in zip(thetas[load], first, strict=True)):
+            break
+        found = load
+    return found

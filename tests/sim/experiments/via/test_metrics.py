@@ -1,0 +1,66 @@
+"""Jitter, latency and the onset rule, against values made by hand."""
+
+from __future__ import annotations
+
+import pytest
+from lanikai.sim.experiments.via.metrics import Jitter, Latency, jitter, latency, mean_jitter, onset
+
+
+def test_jitter_by_hand():
+    # Gaps 10, 14, 6, 12 for a negotiated 10: late by 0, 4, 0, 2; an early message makes up for none.
+    found = jitter([5, 15, 29, 35, 47], 10)
+    assert found == Jitter(theta=pytest.approx(6 / 4 / 10), late_part=0.5, messages=4)
+
+
+def test_no_jitter_in_step_or_early():
+    assert jitter([0, 10, 20, 30], 10) == Jitter(theta=0, late_part=0, messages=3)
+    assert jitter([0, 1, 2], 10).theta == 0
+    assert jitter([3], 10) == jitter([], 10) == Jitter(theta=0, late_part=0, messages=0)
+
+
+def test_a_gap_of_the_source_is_its_own():
+    # The source leaves 25 between its second and third message: the third is 3 late, not 18.
+    assert jitter([0, 10, 38], 10, [0, 10, 35]).theta == pytest.approx(3 / 2 / 10)
+    # A source that is faster than negotiated may be slowed to its rate.
+    assert jitter([0, 10, 20], 10, [0, 1, 2]).theta == 0
+
+
+def test_a_polling_cycle_is_no_late_message():
+    found = jitter([0, 10.05, 20.0], 10)
+    assert found.late_part == 0 and found.theta == pytest.approx(0.05 / 2 / 10)
+
+
+def test_a_class_is_the_mean_of_its_messages():
+    a, b = Jitter(theta=0.3, late_part=1.0, messages=1), Jitter(theta=0.0, late_part=0.0, messages=2)
+    assert mean_jitter([a, b]) == Jitter(theta=pytest.approx(0.1), late_part=pytest.approx(1 / 3), messages=3)
+    assert mean_jitter([]).messages == 0
+
+
+def test_latency_by_hand():
+    # The third message was not received before the end.
+    assert latency([0, 10, 20], [30, 50]) == Latency(mean_us=35, longest_us=40, messages=2)
+    assert latency([0], []) == Latency(mean_us=0, longest_us=0, messages=0)
+
+
+@pytest.mark.parametrize(
+    ("thetas", "load"),
+    [
+        # Two classes; the second rises by more than 0.05 over its own 0.1 at 80, and stays.
+        ({40: [0.0, 0.1], 60: [0.04, 0.14], 80: [0.04, 0.16], 100: [0.5, 0.9]}, 80),
+        # One load above the line between two below it is no onset.
+        ({40: [0.0], 60: [0.2], 80: [0.01], 100: [0.3]}, 100),
+        ({40: [0.2], 60: [0.2]}, None),
+        ({}, None),
+    ],
+)
+def test_onset_by_hand(thetas, load):
+    assert onset(thetas) == load
+
+
+def test_what_makes_no_sense_is_refused():
+    with pytest.raises(ValueError, match=r"^interval_us = 0: above 0$"):
+        jitter([1], 0)
+    with pytest.raises(ValueError, match=r"^2 messages received, 1 sent$"):
+        jitter([1, 2], 1, [0])
+    with pytest.raises(ValueError, match=r"^receipts go back in time$"):
+        jitter([2, 1], 1)

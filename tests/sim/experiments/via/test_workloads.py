@@ -1,0 +1,59 @@
+"""Workloads have the rates that they say, and nothing is in step."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+from lanikai.sim.experiments.via.workloads import Channel, constant_rate, film_mix, poisson
+
+
+def rate(messages, until_us):
+    return sum(size for _, size in messages) / until_us
+
+
+def test_constant_rate():
+    found = constant_rate(mb_per_s=32, message_bytes=4096, until_us=1280, rng=random.Random(1))
+    assert len(found) == 10 and 0 <= found[0][0] < 128
+    assert all(b[0] - a[0] == pytest.approx(128) and a[1] == 4096 for a, b in pairwise(found))
+    assert found != constant_rate(mb_per_s=32, message_bytes=4096, until_us=1280, rng=random.Random(2))
+
+
+def test_best_effort_has_its_mean_rate_and_bursts():
+    until = 4e6
+    found = poisson(mb_per_s=33, message_bytes=4096, until_us=until, rng=random.Random(3))
+    assert rate(found, until) == pytest.approx(33, rel=0.02)
+    gaps = [b[0] - a[0] for a, b in pairwise(found)]
+    mean = sum(gaps) / len(gaps)
+    # Exponential: the mean is the standard deviation.
+    assert (sum((gap - mean) ** 2 for gap in gaps) / len(gaps)) ** 0.5 == pytest.approx(mean, rel=0.05)
+
+
+def test_films_have_their_rate_together_and_are_cut_into_messages():
+    frames = [1000, 9000, 500, 1500]
+    until = 1e6
+    found = film_mix(
+        frames=frames, streams=20, mb_per_s=0.95, message_bytes=4096, until_us=until, rng=random.Random(4)
+    )
+    assert rate(found, until) == pytest.approx(0.95, rel=0.03)
+    assert max(size for _, size in found) == 4096 and [at for at, _ in found] == sorted(at for at, _ in found)
+    # A large frame's messages are due at once: 4096, 4096, 808.
+    by_time: dict[float, list[int]] = {}
+    for at, size in found:
+        by_time.setdefault(at, []).append(size)
+    assert {sum(sizes) for sizes in by_time.values()} <= set(frames)
+
+
+def test_a_channel_as_json():
+    channel = Channel(
+        source=0, target=2, kind="2 MB/s", mb_per_s=2.0, message_bytes=4096, messages=[(1.23456, 4096)]
+    )
+    assert channel.interval_us == 2048
+    assert channel.spec()["messages"] == [[1.235, 4096]]
+    assert (
+        Channel(
+            source=0, target=1, kind="best effort", mb_per_s=None, message_bytes=4096, messages=[]
+        ).interval_us
+        is None
+    )
