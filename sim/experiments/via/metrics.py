@@ -15,11 +15,13 @@ from itertools import pairwise
 __all__ = ["Jitter", "Latency", "jitter", "latency", "mean_jitter", "onset"]
 
 ONSET_THETA = 0.05
-"""Rise of a class' jitter fraction over that at the lowest load from which on it has meaningful jitter.
+"""The sustained jitter fraction of a class from which on its jitter is meaningful. It was set before any load was run.
 
-It was set before any load was measured. A message that another one happens to precede is late at any load, so the
-fraction at the lowest load is not 0.
+The thesis speaks of meaningful jitter and gives no limit. Its whole fraction is above 0 at any load: a message that
+another one happens to precede is late, and the next one is early by as much. The sustained part leaves this out.
 """
+LEAST_JITTER_US = 0.1
+"""Jitter below this is not counted as a late message: a few cycles of the card, as receipts are seen by polling."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,13 +29,19 @@ class Jitter:
     """Jitter of a channel, or the mean of several.
 
     - `theta`: the jitter fraction.
+    - `sustained`: the part of it that early messages do not make up: the mean gap's excess over the negotiated time, as
+      a part of that. It is what a channel lacks of its rate.
     - `late_part`: part of the messages that incur jitter.
     - `messages`: messages that were judged: all but the first.
     """
 
     theta: float
+    sustained: float
     late_part: float
     messages: int
+
+
+NO_JITTER = Jitter(theta=0.0, sustained=0.0, late_part=0.0, messages=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,28 +72,25 @@ def jitter(
     expected = [interval_us] * len(gaps)
     if sent_us is not None:
         expected = [max(interval_us, b - a) for a, b in pairwise(sent_us)]
-    # A clock cycle of the card is no jitter.
     late = [max(0.0, gap - due) for gap, due in zip(gaps, expected, strict=True)]
     if not late:
-        return Jitter(theta=0.0, late_part=0.0, messages=0)
+        return NO_JITTER
     return Jitter(
         theta=sum(late) / len(late) / interval_us,
+        sustained=max(0.0, sum(gaps) - sum(expected)) / len(late) / interval_us,
         late_part=sum(one > LEAST_JITTER_US for one in late) / len(late),
         messages=len(late),
     )
-
-
-LEAST_JITTER_US = 0.1
-"""Jitter below this is not counted as a late message: a few cycles of the card, as receipts are seen by polling."""
 
 
 def mean_jitter(channels: Sequence[Jitter]) -> Jitter:
     """That of a class: the mean over the messages of all its channels."""
     count = sum(one.messages for one in channels)
     if not count:
-        return Jitter(theta=0.0, late_part=0.0, messages=0)
+        return NO_JITTER
     return Jitter(
         theta=sum(one.theta * one.messages for one in channels) / count,
+        sustained=sum(one.sustained * one.messages for one in channels) / count,
         late_part=sum(one.late_part * one.messages for one in channels) / count,
         messages=count,
     )
@@ -100,19 +105,15 @@ def latency(sent_us: Sequence[float], receipts_us: Sequence[float]) -> Latency:
     return Latency(mean_us=sum(found) / len(found), longest_us=max(found), messages=len(found))
 
 
-def onset(thetas: Mapping[float, Sequence[float]]) -> float | None:
-    """The load at which jitter starts, of `thetas`: load, MB/s -> the jitter fraction of each class.
+def onset(sustained: Mapping[float, Sequence[float]]) -> float | None:
+    """The load at which jitter starts, of `sustained`: load, MB/s -> the sustained jitter fraction of each class.
 
-    It is the lowest load from which on some class stays more than `ONSET_THETA` above its fraction at the lowest load.
-    None: at no load that was measured.
+    It is the lowest load from which on some class is above `ONSET_THETA` at every load. None: at no load that was
+    measured.
     """
-    loads = sorted(thetas)
-    if not loads:
-        return None
-    first = thetas[loads[0]]
     found = None
-    for load in reversed(loads):
-        if not any(theta > base + ONSET_THETA for theta, base in zip(thetas[load], first, strict=True)):
+    for load in sorted(sustained, reverse=True):
+        if not any(one > ONSET_THETA for one in sustained[load]):
             break
         found = load
     return found

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import pytest
-from lanikai.sim.experiments.via.metrics import Jitter, Latency, jitter, latency, mean_jitter, onset
+from lanikai.sim.experiments.via.metrics import (
+    NO_JITTER,
+    Jitter,
+    Latency,
+    jitter,
+    latency,
+    mean_jitter,
+    onset,
+)
 
 
 def test_jitter_by_hand():
     # Gaps 10, 14, 6, 12 for a negotiated 10: late by 0, 4, 0, 2; an early message makes up for none.
     found = jitter([5, 15, 29, 35, 47], 10)
-    assert found == Jitter(theta=pytest.approx(6 / 4 / 10), late_part=0.5, messages=4)
+    assert found == Jitter(
+        theta=pytest.approx(6 / 4 / 10), sustained=pytest.approx(2 / 4 / 10), late_part=0.5, messages=4
+    )
 
 
 def test_no_jitter_in_step_or_early():
-    assert jitter([0, 10, 20, 30], 10) == Jitter(theta=0, late_part=0, messages=3)
+    assert jitter([0, 10, 20, 30], 10) == Jitter(theta=0, sustained=0, late_part=0, messages=3)
     assert jitter([0, 1, 2], 10).theta == 0
-    assert jitter([3], 10) == jitter([], 10) == Jitter(theta=0, late_part=0, messages=0)
+    assert jitter([3], 10) == jitter([], 10) == NO_JITTER
 
 
 def test_a_gap_of_the_source_is_its_own():
@@ -31,8 +41,11 @@ def test_a_polling_cycle_is_no_late_message():
 
 
 def test_a_class_is_the_mean_of_its_messages():
-    a, b = Jitter(theta=0.3, late_part=1.0, messages=1), Jitter(theta=0.0, late_part=0.0, messages=2)
-    assert mean_jitter([a, b]) == Jitter(theta=pytest.approx(0.1), late_part=pytest.approx(1 / 3), messages=3)
+    a = Jitter(theta=0.3, sustained=0.06, late_part=1.0, messages=1)
+    b = Jitter(theta=0.0, sustained=0.0, late_part=0.0, messages=2)
+    found = mean_jitter([a, b])
+    assert (found.theta, found.sustained) == (pytest.approx(0.1), pytest.approx(0.02))
+    assert found.late_part == pytest.approx(1 / 3) and found.messages == 3
     assert mean_jitter([]).messages == 0
 
 
@@ -42,19 +55,26 @@ def test_latency_by_hand():
     assert latency([0], []) == Latency(mean_us=0, longest_us=0, messages=0)
 
 
+def test_a_late_message_and_an_early_one_are_no_sustained_jitter():
+    # 4 late, then 4 early: half the gaps are late, none of the rate is lacking.
+    found = jitter([0, 14, 20, 34, 40], 10)
+    assert found.theta == pytest.approx(0.2) and found.sustained == 0
+    # A channel that has five sixths of its rate.
+    assert jitter([12.0 * number for number in range(9)], 10).sustained == pytest.approx(0.2)
+
+
 @pytest.mark.parametrize(
-    ("thetas", "load"),
+    ("sustained", "load"),
     [
-        # Two classes; the second rises by more than 0.05 over its own 0.1 at 80, and stays.
-        ({40: [0.0, 0.1], 60: [0.04, 0.14], 80: [0.04, 0.16], 100: [0.5, 0.9]}, 80),
-        # One load above the line between two below it is no onset.
-        ({40: [0.0], 60: [0.2], 80: [0.01], 100: [0.3]}, 100),
-        ({40: [0.2], 60: [0.2]}, None),
+        ({40: [0.0, 0.04], 60: [0.04, 0.0], 80: [0.04, 0.06], 100: [0.5, 0.9]}, 80),
+        # One load above the line between two below it is no onset; a class that a load lacks is none either.
+        ({40: [], 60: [0.2], 80: [0.01], 100: [0.3]}, 100),
+        ({40: [0.05], 60: [0.05]}, None),
         ({}, None),
     ],
 )
-def test_onset_by_hand(thetas, load):
-    assert onset(thetas) == load
+def test_onset_by_hand(sustained, load):
+    assert onset(sustained) == load
 
 
 def test_what_makes_no_sense_is_refused():
