@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import UserError
-from ..machine import MOST_THREADS
+from ..machine import MOST_THREADS, ONE_THREAD, Threads
 from ..paths import CACHE_VARIABLE
 from .screen import screen
 
@@ -65,7 +65,7 @@ def bench(
     """
     from ..build.cache import Cache
     from ..experiments.framework.results import check_file
-    from ..speed.beside import Beside, beside_table
+    from ..speed.beside import Beside, beside_table, wall_table
     from ..speed.cases import find_cases
     from ..speed.peers import find_peer
     from ..speed.report import BenchReport, earlier, result
@@ -118,6 +118,8 @@ def bench(
     if pair is not None:
         console.print()
         console.print(beside_table(pair.peer.name, sides))
+        console.print()
+        console.print(wall_table(pair.peer.name, sides))
         for sentence in pair.peer.differences:
             console.print(sentence, highlight=False, markup=False)
     if before:
@@ -130,12 +132,20 @@ def bench(
         Path(json_file).write_text(text)
 
 
-def _run(case: BenchCase, system: Any, model: Any, folder: Path, runs: int, seed: int) -> dict[str, Any]:
+def _run(
+    case: BenchCase,
+    system: Any,
+    model: Any,
+    folder: Path,
+    runs: int,
+    seed: int,
+    threads: Threads = ONE_THREAD,
+) -> dict[str, Any]:
     """Run so many stretches of a case; gives what they measured."""
     from ..run import run
 
     entry, spec = system.job(*case.job(runs))
-    measured: dict[str, Any] = run(model, entry, spec, out_dir=folder, seed=seed).value
+    measured: dict[str, Any] = run(model, entry, spec, out_dir=folder, seed=seed, threads=threads).value
     return measured
 
 

@@ -69,7 +69,8 @@ class BookSim2(Peer):
             "alloc_iters": 1,
             "traffic": "uniform",
             "injection_process": "bernoulli",
-            "injection_rate": f"{case.load:g}",
+            # With a point or exponent: its parser takes a value without one for that of an integer field.
+            "injection_rate": repr(float(case.load or 0)),
             "injection_rate_uses_flits": 1,
             "packet_size": PACKET_FLITS,
             "sim_type": "throughput",

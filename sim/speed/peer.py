@@ -12,6 +12,7 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,13 +44,14 @@ class PeerRun:
     - `cycles`: all cycles that it simulated.
     - `latency_cycles`: the mean latency of a packet, from its birth to its last flit.
     - `accepted`: flits a node and cycle.
-    - `seconds`: processor time of its process, start-up included.
+    - `seconds`, `wall_seconds`: processor time of its process, and wall-clock time, start-up included.
     """
 
     cycles: int
     latency_cycles: float
     accepted: float
     seconds: float = 0.0
+    wall_seconds: float = 0.0
 
 
 class Peer(ABC):
@@ -108,6 +110,7 @@ def run_peer(
     with tempfile.TemporaryDirectory(prefix="lanikai-peer-") as scratch:
         folder = Path(scratch)
         (folder / "case.cfg").write_text(peer.configuration(case, stretch))
+        began = time.perf_counter()
         with (folder / "output").open("wb") as output:
             try:
                 child = subprocess.Popen(
@@ -130,6 +133,7 @@ def run_peer(
             timer.start()
             try:
                 _, status, used = os.wait4(child.pid, 0)
+                wall_seconds = time.perf_counter() - began
             except BaseException:
                 _kill(child.pid)
                 child.wait()
@@ -157,6 +161,7 @@ def run_peer(
         latency_cycles=run.latency_cycles,
         accepted=run.accepted,
         seconds=used.ru_utime + used.ru_stime,
+        wall_seconds=wall_seconds,
     )
 
 

@@ -33,18 +33,21 @@ async def _samples(
     """`spec["runs"]` pairs of stretches of `spec["cycles"]` cycles: cycles a second under cocotb, then of the model
     alone.
 
-    So a ratio is of two neighbours in time.
+    So a ratio is of two neighbours in time. `wall` has cycles a second of wall-clock time under cocotb.
     """
     cycles = spec["cycles"]
     samples: list[list[float]] = []
+    wall: list[float] = []
     for run in range(spec["runs"]):
         progress(run / spec["runs"], f"run {run + 1} of {spec['runs']}")
-        began = time.process_time()
+        began, wall_began = time.process_time(), time.perf_counter()
         await clock.sleep(cycles)
+        wall.append(cycles / (time.perf_counter() - wall_began))
         alive = cycles / (time.process_time() - began)
         samples.append([alive, cycles / native_api.bare_seconds(cycles)])
     return {
         "samples": samples,
+        "wall": wall,
         "memory_bytes": native_api.peak_memory_bytes(),
     }
 
@@ -70,7 +73,8 @@ async def network_rate(network: TrafficNetwork, spec: Any) -> dict[str, Any]:
     measured = await _samples(network.clock, spec, network.progress)
     # Stretches of the model alone pass no simulated time.
     began -= spec["runs"] * spec["cycles"]
-    return measured | {"wakeups": seen[0], "traffic": await _arrived(network, began)}
+    threads = native_api.use_threads(everyone=True)
+    return measured | {"wakeups": seen[0], "threads": threads, "traffic": await _arrived(network, began)}
 
 
 async def _arrived(network: TrafficNetwork, began: int) -> dict[str, float]:

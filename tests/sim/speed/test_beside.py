@@ -10,7 +10,16 @@ from lanikai.hdl.traffic.setup import ClassSetup
 from lanikai.sim.cli import program
 from lanikai.sim.errors import SimulationError, UserError
 from lanikai.sim.experiments.measure.named_networks import named_network
-from lanikai.sim.speed.beside import PEER_LENGTH, PEER_WARMUP_CYCLES, Side, beside_table, compared
+from lanikai.sim.machine import ONE_THREAD
+from lanikai.sim.speed.beside import (
+    PEER_LENGTH,
+    PEER_WARMUP_CYCLES,
+    Beside,
+    Side,
+    beside_table,
+    compared,
+    wall_table,
+)
 from lanikai.sim.speed.booksim2 import BookSim2
 from lanikai.sim.speed.cases import CASES, BenchCase
 from lanikai.sim.speed.peer import Stretch, find_program, run_peer
@@ -59,13 +68,26 @@ def test_run(stand_in):
     run = run_peer(BookSim2(), stand_in, MESH, STRETCH)
     assert (run.cycles, run.latency_cycles, run.accepted) == (5037, LATENCY_CYCLES, 0.3)
     assert 5037 / CYCLES_PER_SECOND < run.seconds < 5
+    assert run.seconds <= run.wall_seconds + 0.05
+
+
+def test_load_of_one(stand_in):
+    """A load without a point would be taken for the value of another kind of field."""
+    whole = BenchCase(model="mesh4x4", load=1, cycles=5000)
+    assert "injection_rate = 1.0;" in BookSim2().configuration(whole, STRETCH)
+    assert run_peer(BookSim2(), stand_in, whole, STRETCH).accepted == 1.0
 
 
 @pytest.mark.parametrize(
     ("what", "message"),
     [
         ("crash", "was ended by SIGSEGV; it printed last: BEGIN Configuration File"),
-        ("fail", "ended with status 1; it printed last: Unknown field: packet_size"),
+        ("fail", "ended with status 1; it printed last: cannot start"),
+        (
+            "refuse",
+            "printed no 'Time taken is ... cycles': is it booksim2? it printed last: Parse error : Unknown integer",
+        ),
+        ("idle", "printed no 'Packet latency average = ...' after its headline: is it booksim2?"),
         ("babble", "printed no 'Time taken is ... cycles': is it booksim2? it printed last: hello"),
         ("short", "printed no 'Overall Traffic Statistics': is it booksim2?"),
         ("hang", "was not done after 1 s"),
@@ -123,20 +145,51 @@ def test_where_the_program_is(tmp_path, stand_in, monkeypatch):
 
 
 def test_comparison():
-    """The ratio is the median of the turns' ratios; latency and accepted load are means."""
+    """The ratio is the median of the turns' ratios, of processor time and of wall-clock time; latency and accepted load
+    are means."""
+
+    def side(speed, wall, latency, accepted, threads=1):
+        return Side(
+            cycles_per_second=speed,
+            wall_cycles_per_second=wall,
+            latency_cycles=latency,
+            accepted=accepted,
+            threads=threads,
+        )
+
     turns = [
-        (Side(cycles_per_second=100, latency_cycles=70, accepted=0.3), Side(
-            cycles_per_second=50, latency_cycles=80, accepted=0.2)),
-        (Side(cycles_per_second=300, latency_cycles=90, accepted=0.3), Side(
-            cycles_per_second=100, latency_cycles=100, accepted=0.4)),
-        (Side(cycles_per_second=90, latency_cycles=80, accepted=0.3), Side(
-            cycles_per_second=90, latency_cycles=90, accepted=0.3)),
-    ]  # fmt: skip
-    one = compared(MESH, [1, 2, 3], turns)
+        (side(100, 160, 70, 0.3, 2), side(50, 40, 80, 0.2)),
+        (side(300, 500, 90, 0.3, 2), side(100, 100, 100, 0.4)),
+        (side(90, 90, 80, 0.3, 2), side(90, 90, 90, 0.3)),
+    ]
+    one = compared(MESH, [1, 2, 3], turns, 0.25)
     assert (one.cycles_per_second, one.peer_cycles_per_second, one.ratio, one.spread) == (100, 90, 2.0, 1.0)
+    assert (one.wall_cycles_per_second, one.wall_peer_cycles_per_second) == (160, 90)
+    assert (one.wall_ratio, one.wall_spread, one.threads, one.load_average) == (4.0, 1.0, 2, 0.25)
     assert (one.latency_cycles, one.peer_latency_cycles) == (80, 90)
     assert one.accepted == pytest.approx(0.3) and one.peer_accepted == pytest.approx(0.3)
-    assert beside_table("booksim2", [one]).row_count == 1
+    assert beside_table("booksim2", [one]).row_count == wall_table("booksim2", [one]).row_count == 1
+
+
+def test_turns(monkeypatch):
+    """A turn is our run on one thread, the peer's, and ours on the threads that a run chooses; the next the other way
+    round."""
+    order = []
+    pair = Beside(BookSim2(), sys.executable, [MESH])
+    peer = Side(cycles_per_second=10, wall_cycles_per_second=8, latency_cycles=1, accepted=0.3)
+    monkeypatch.setattr(pair, "_peer", lambda case, seed: order.append("peer") or peer)
+
+    def ours(seed, threads):
+        order.append((seed, threads == ONE_THREAD))
+        count = 1 if threads == ONE_THREAD else 2
+        traffic = {"latency_cycles": 2, "accepted": 0.3}
+        return {"samples": [[40 / count, 0]], "wall": [24 * count], "threads": count, "traffic": traffic}
+
+    monkeypatch.setattr("lanikai.sim.machine.cores", lambda: 2)
+    one, mine = pair.compare(MESH, [3, 4], ours)
+    assert order == [(3, True), "peer", (3, False), (4, False), "peer", (4, True)]
+    assert (one.ratio, one.wall_ratio, one.threads) == (4.0, 6.0, 2)
+    assert [run["threads"] for run in mine] == [1, 1] and one.load_average >= 0
 
 
 @pytest.mark.parametrize(
@@ -185,7 +238,8 @@ def test_both_for_real(tmp_path, stand_in, monkeypatch, capsys):
         )
     printed = capsys.readouterr()
     assert ended.value.code == 0, printed.err
-    assert "beside booksim2" in printed.out and "themselves included" in printed.out
+    assert "beside booksim2, processor time" in printed.out and "beside booksim2, wall-clock" in printed.out
+    assert "themselves included" in printed.out
     report = json.loads(path.read_text())
     beside = report["beside"]
     assert (beside["peer"], beside["program"]) == ("booksim2", str(stand_in))
@@ -200,6 +254,10 @@ def test_both_for_real(tmp_path, stand_in, monkeypatch, capsys):
     # Two nodes, each to the other: what is offered is accepted. A packet of 8 flits takes a router of 5 cycles.
     assert row["accepted"] == pytest.approx(0.3, rel=0.05)
     assert 12 < row["latency_cycles"] < 40
+    # So small a network has one thread, and what its process waits for is wall-clock time.
+    assert row["threads"] == 1 and row["load_average"] >= 0
+    assert 0 < row["wall_peer_cycles_per_second"] < 1.1 * CYCLES_PER_SECOND
+    assert all(one["ours"]["wall_cycles_per_second"] > 0 for one in row["turns"])
     (plain,) = report["rows"]
     assert plain["runs"] == 2 and plain["traffic"]["accepted"] == pytest.approx(0.3, rel=0.05)
     low, high = sorted(

@@ -1,7 +1,8 @@
 """A stand-in for BookSim 2.0: a program that reads its configuration and prints lines of its form.
 
 It simulates nothing. It computes for as long as the cycles that it is asked for would take at `CYCLES_PER_SECOND`, and
-some more for a start. `STAND_IN` in the environment makes it misbehave: `crash`, `fail`, `hang`, `short`, `babble`.
+some more for a start. `STAND_IN` in the environment makes it misbehave: `crash`, `fail`, `refuse`, `hang`, `short`,
+`babble`, `idle`.
 """
 
 from __future__ import annotations
@@ -30,8 +31,13 @@ def main(path: str) -> int:
     with open(path) as file:
         values = dict(re.findall(r"^(\w+) = ([^;]+);$", file.read(), re.MULTILINE))
     if what == "fail":
-        print("Unknown field: packet_size")
+        print("cannot start")
         return 1
+    # It ends with the same status where it refuses its configuration as after a run that has ended well.
+    fields = {name: value for name, value in values.items() if re.fullmatch("-?[0-9]+", value)}
+    if what == "refuse" or "injection_rate" in fields:
+        print("Parse error : Unknown integer field: injection_rate", file=sys.stderr)
+        return 255
     if what == "crash":
         print("BEGIN Configuration File", flush=True)
         os.kill(os.getpid(), signal.SIGSEGV)
@@ -50,7 +56,8 @@ def main(path: str) -> int:
     if what == "short":
         return 255
     print("====== Overall Traffic Statistics ======\n====== Traffic class 0 ======")
-    print(f"Packet latency average = {LATENCY_CYCLES} (1 samples)\n\tminimum = 9 (1 samples)")
+    latency = "-nan" if what == "idle" else LATENCY_CYCLES
+    print(f"Packet latency average = {latency} (1 samples)\n\tminimum = 9 (1 samples)")
     print("Network latency average = 60.1 (1 samples)\nFlit latency average = 40 (1 samples)")
     print(
         f"Accepted flit rate average = {values['injection_rate']} (1 samples)\n\tminimum = 0.09 (1 samples)"
