@@ -9,12 +9,14 @@ from lanikai.hdl.config import ConfigError
 
 from .gm.program import GmProgram
 from .program import FirmwareProgram
+from .via.program import ViaProgram
 from .work_queue.program import WorkQueueProgram
 
 __all__ = ["PROGRAMS", "find_program"]
 
 PROGRAMS: Mapping[str, type[FirmwareProgram[Any]]] = {
     "gm": GmProgram,
+    "via": ViaProgram,
     "work_queue": WorkQueueProgram,
 }
 """Name, as `ClusterConfig.firmware` has it -> class."""

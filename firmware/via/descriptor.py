@@ -141,6 +141,11 @@ class Descriptor:
     reserved_bits: int = 0
 
     @property
+    def is_read(self) -> bool:
+        """Whether it asks for memory of the other end."""
+        return self.op == Op.RDMA_READ
+
+    @property
     def data_bytes(self) -> int:
         """The sum of its segments."""
         return sum(segment.bytes for segment in self.segments)

@@ -16,7 +16,8 @@ from lanikai.hdl.config import HEADER_BITS, ConfigError, NicConfig
 from lanikai.hdl.nic.owners.owner_page import PART_BYTES
 from lanikai.hdl.nic.ports import SRAM_BASE
 
-from ..work_queue.layout import BROKEN_WORDS, COUNT_BITS, MOST_WRITES
+from ..driver_mailbox import BROKEN_WORDS, DRIVER_CHANNEL, DRIVER_OWNER, MOST_WRITES
+from ..work_queue.layout import COUNT_BITS
 from .config import WORD_BYTES, ViaConfig
 from .descriptor import SlotForm
 from .wire import CONTROL_PACKET_BYTES, VIA_HEADER_BYTES
@@ -40,7 +41,7 @@ __all__ = [
 ]
 
 HEADER_BYTES = HEADER_BITS // 8
-AGENT_CHANNEL = AGENT_OWNER = 0
+AGENT_CHANNEL, AGENT_OWNER = DRIVER_CHANNEL, DRIVER_OWNER
 """The agent's channel and page. Its doorbell says that there is something in the mailbox."""
 SEND_CONTROL_PACKET = 1 << 31
 """In place of the mailbox's number of writes: send the packet at `control_out` to the node at `control_route`."""
@@ -48,8 +49,8 @@ MAILBOX_BYTES = 8 + 8 * MOST_WRITES
 NOTICE_BYTES = 4 * WORD_BYTES + CONTROL_PACKET_BYTES
 """Bytes of a notice to the agent.
 
-Its words are kind (`NoticeKind`), source (node or channel), reason (`CompletionStatus`), the running count of notices
-from 1 on, never 0, and a control packet's 16 words.
+Its words are kind (`NoticeKind`), source (node or channel), reason (`CompletionStatus`), the running number of the
+notice (the first is 1) modulo 2^32, and a control packet's 16 words.
 """
 NOTICE_SLOT_BYTES = 128
 """Bytes of a slot of the ring of notices in host memory."""
@@ -250,14 +251,14 @@ class ViaLayout:
         return self.notices + 4 * WORD_BYTES
 
     @property
-    def tail(self) -> int:
-        """The words on their way into a descriptor whose immediate data have come: its tail, then its area."""
+    def probe(self) -> int:
+        """A place for bytes that are read to find out whether they may be, at most a word; nobody looks at it."""
         return self.notice_out + NOTICE_BYTES
 
     @property
     def region_flags(self) -> int:
         """A word a region, of `RegionFlag`, which the agent writes."""
-        return self.tail + 4 * WORD_BYTES + self.config.immediate_bytes
+        return self.probe + 4 * WORD_BYTES
 
     def region_flag(self, region: int) -> int:
         """A region's word."""

@@ -13,6 +13,7 @@ from lanikai.hdl.config import HEADER_BITS, ConfigError, NicConfig
 from lanikai.hdl.nic.owners.owner_page import PART_BYTES
 from lanikai.hdl.nic.ports import SRAM_BASE
 
+from ..driver_mailbox import BROKEN_WORDS, MOST_WRITES
 from .config import WorkQueueConfig
 
 __all__ = [
@@ -48,14 +49,7 @@ COUNT_BITS = 16
 It counts modulo 2^16, so a doorbell may announce any number of descriptors.
 """
 RECORD_BYTES = 32
-MOST_WRITES = 15
-"""Most register writes that the driver asks for at once."""
 MAILBOX_BYTES = 8 + 8 * MOST_WRITES
-BROKEN_WORDS = 2
-"""Number of words with a bit for each completion queue that the bus has broken.
-
-They are COMPLETION_BROKEN and COMPLETION_BROKEN_HIGH.
-"""
 NUMBER_BITS = 15
 SLOT_BITS = 6
 """Bits of a header's sequence that have the number of a message's descriptor in its queue.

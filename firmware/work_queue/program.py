@@ -7,18 +7,17 @@ from collections.abc import Mapping
 
 from lanikai.hdl.config import NicConfig
 from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
-from lanikai.hdl.nic.ports import REGISTER_BASE
 from lanikai.hdl.packet import Header
 
 from .. import registers
 from ..costs import CostTable
+from ..driver_mailbox import DRIVER_CHANNEL, DRIVER_OWNER, DriverMailbox
 from ..ports import CardPorts
 from ..processor import Processor
 from ..program import FirmwareProgram
 from .config import WorkQueueConfig
 from .costs import WORK_QUEUE_COSTS
 from .layout import (
-    BROKEN_WORDS,
     COUNT_BITS,
     DESCRIPTOR_BYTES,
     FETCHED_BYTES,
@@ -34,17 +33,8 @@ from .state import PostedQueue, describe, read_header, refusal
 
 __all__ = ["DRIVER_CHANNEL", "DRIVER_OWNER", "WorkQueueProgram"]
 
-DRIVER_CHANNEL = DRIVER_OWNER = 0
-"""The driver's channel and page: its doorbell says that there is something in the mailbox."""
 RECEIVE_FLAG = 1 << 20
 """Flag in a doorbell's value in the queue: it is a receive doorbell (`receive_doorbells` = merged)."""
-PATIENCE = 16
-"""Looks at a unit that is busy before the firmware takes doorbells and looks again.
-
-They take longer than the bus needs, so the unit waits for somebody. That one may have to ring, or to write on the bus
-behind a doorbell that waits.
-"""
-BUSY = {name: reg for name, reg in registers.NIC_REGISTERS.items() if "busy" in reg.fields}
 
 
 class WorkQueueProgram(FirmwareProgram[WorkQueueConfig]):
@@ -95,9 +85,20 @@ class WorkQueueProgram(FirmwareProgram[WorkQueueConfig]):
         self.sent = self.received = 0
         self.drops: Counter[str] = Counter()
         self._step = "starts"
-        self._broken = [0] * BROKEN_WORDS
+        self._step_before_wait: str | None = None
+        self._mailbox = DriverMailbox(
+            self.processor, nic, self.layout, meanwhile=self._take_doorbells, says=self._say
+        )
         self._queues: dict[tuple[int, bool], PostedQueue] = {}
         self._ready: deque[PostedQueue] = deque()  # queues to send that have descriptors, in turn
+
+    def _say(self, what: str) -> None:
+        """Note a wait that takes long in place of the present step, or with "" its end."""
+        if what:
+            self._step_before_wait = self._step if self._step_before_wait is None else self._step_before_wait
+            self._step = what
+        elif self._step_before_wait is not None:
+            self._step, self._step_before_wait = self._step_before_wait, None
 
     @property
     def dropped(self) -> int:
@@ -123,7 +124,7 @@ class WorkQueueProgram(FirmwareProgram[WorkQueueConfig]):
         self.processor.port.spawn(self._run(), f"work queues[{self.node}]")
 
     async def _run(self) -> None:
-        await self._boot()
+        await self._mailbox.boot()
         await self._rearm()
         while True:
             self._step = ""
@@ -142,20 +143,8 @@ class WorkQueueProgram(FirmwareProgram[WorkQueueConfig]):
         if "receive" in seen:
             await self._receive()
         if "completion" in seen:
-            await self._tell_broken()
+            await self._mailbox.tell_broken()
         await self._take_doorbells()
-
-    async def _boot(self) -> None:
-        """Close all channels and regions, which a reset of the card leaves as they are; then open the driver's."""
-        processor = self.processor
-        async with processor.step("dispatch"):
-            for channel in range(self.nic.channels):
-                await processor.spend(set_up=1)
-                await processor.write("DOORBELL_CHANNEL", channel=channel)
-            for region in range(self.nic.regions):
-                await processor.spend(set_up=1)
-                await processor.write("REGION", region=region)
-            await processor.write("DOORBELL_CHANNEL", channel=DRIVER_CHANNEL, owner=DRIVER_OWNER, open=1)
 
     async def _wait(self, *sources: str) -> set[str]:
         """Sleep until one of these events; those that have come are cleared."""
@@ -204,7 +193,8 @@ class WorkQueueProgram(FirmwareProgram[WorkQueueConfig]):
                     queue.posted = entry["value"] % (1 << COUNT_BITS)
                     self._may_send(queue)
             if entry["channel"] == DRIVER_CHANNEL:
-                await self._set_up()
+                await self._mailbox.set_up()
+                self._advance()
 
     def _may_send(self, queue: PostedQueue) -> None:
         """Give a queue that has descriptors to send a turn, behind the others, if it has none yet.
@@ -386,7 +376,7 @@ class WorkQueueProgram(FirmwareProgram[WorkQueueConfig]):
     ) -> None:
         """Tell the process: into the descriptor, and into the queue's completion queue."""
         ring = record.receive_ring if queue.receive else record.send_ring
-        await self._post(
+        await self._mailbox.post(
             ring + DESCRIPTOR_BYTES * (index % self.config.queue_entries) + STATUS_OFFSET,
             number=pack_descriptor_number(index, receive=queue.receive),
             channel=queue.channel,
@@ -395,75 +385,4 @@ class WorkQueueProgram(FirmwareProgram[WorkQueueConfig]):
             queue=record.receive_completions if queue.receive else record.send_completions,
             entry=1,
         )
-
-    async def _post(self, status_address: int, *, channel: int, number: int, **post: int) -> None:
-        processor = self.processor
-        async with processor.step("complete"):
-            busy = (await processor.read("COMPLETION_POST"))["busy"]
-        if busy:
-            await self._until_free("COMPLETION_POST")
-        async with processor.step("complete", 0):
-            await processor.write("COMPLETION_STATUS", address=status_address)
-            await processor.write("COMPLETION_OF", work_queue=channel, descriptor=number)
-            await processor.write("COMPLETION_POST", write_back=1, **post)
         self._advance()
-
-    async def _until_free(self, name: str) -> None:
-        """Wait until this register, which is busy, is not.
-
-        Meanwhile take doorbells now and then, and with them the driver's requests: one of them may end the wait.
-        """
-        processor, step = self.processor, self._step
-        looks = 0
-        while True:
-            async with processor.step("wait"):
-                if not (await processor.read(name))["busy"]:
-                    break
-            looks += 1
-            if looks % PATIENCE == 0:
-                self._step = f"waits for {name}: a completion queue that stalls is full"
-                await self._take_doorbells()
-        self._step = step
-
-    async def _tell_broken(self) -> None:
-        """Completion queues have failed: if the bus broke them, name them in the SRAM, and interrupt the driver.
-
-        An overrun is told in the ring.
-        """
-        processor = self.processor
-        async with processor.step("ended"):
-            broken = [
-                (await processor.read(name))["queues"]
-                for name in ("COMPLETION_BROKEN", "COMPLETION_BROKEN_HIGH")
-            ]
-            for word, queues in enumerate(broken):
-                await processor.store(self.layout.broken + 4 * word, queues)
-            if any(now & ~before for now, before in zip(broken, self._broken, strict=True)):
-                await processor.write("HOST_INTERRUPT", vector=1)
-            self._broken = broken
-
-    async def _set_up(self) -> None:
-        """Write the words that the driver asks for into registers, each when the one before is done; then answer.
-
-        The driver is trusted.
-        """
-        processor, at = self.processor, self.layout.mailbox
-        async with processor.step("set_up"):
-            count, answer = await processor.load(at), await processor.load(at + 4)
-        for i in range(count):
-            async with processor.step("set_up"):
-                offset = await processor.load(at + 8 + 8 * i)
-                word = await processor.load(at + 12 + 8 * i)
-                await processor.port.write(REGISTER_BASE + offset, word)
-            await self._done(*(name for name, register in BUSY.items() if register.offset == offset))
-        await self._post(answer, channel=0, number=0)
-
-    async def _done(self, *names: str) -> None:
-        """Wait until these registers are not busy."""
-        for name in names:
-            async with self.processor.step("wait", 0):
-                busy = (await self.processor.read(name))["busy"]
-            if busy:
-                await self._until_free(name)
-        if "COMPLETION_SETUP" in names and any(self._broken):
-            await self._tell_broken()  # the queue is whole again, and its next failure is new

@@ -198,7 +198,7 @@ def test_no_two_places_of_the_sram_overlap():
         (layout.control_out, 64),
         (layout.notices, 12),
         (layout.notice_out, 80),
-        (layout.tail, 16 + 8),
+        (layout.probe, 4),
         *((layout.region_flag(i), 4) for i in range(nic.regions)),
         *((layout.record(i), 40) for i in range(nic.channels)),
         *((layout.staged(i, receive=way), slot) for i in range(nic.channels) for way in (False, True)),

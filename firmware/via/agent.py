@@ -1,0 +1,173 @@
+"""The firmware's side of the agent: its requests, packets between agents, and notices to it.
+
+The agent is the part of VIA in the operating system's kernel. It is trusted.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
+from lanikai.hdl.packet import Header, Kind
+
+from .. import registers
+from ..accesses import AccessList
+from ..driver_mailbox import DriverMailbox
+from ..lock import Lock
+from .config import WORD_BYTES
+from .engines import Engines, Move
+from .layout import (
+    AGENT_CHANNEL,
+    HEADER_BYTES,
+    NOTICE_BYTES,
+    NOTICE_SLOT_BYTES,
+    SEND_CONTROL_PACKET,
+    NoticeKind,
+)
+from .state import Key, Vi, ViaContext
+from .trace import Stage
+from .wire import CONTROL_PACKET_BYTES
+
+__all__ = ["Agent", "Flush"]
+
+NOTICE_WORDS = 4
+COUNTS = 1 << 32
+
+
+class Flush(Protocol):
+    """Empties the work queues of a VI (`Stages.flush`)."""
+
+    async def __call__(self, vi: Vi) -> None:
+        """Tell the end of all that it has posted."""
+
+
+class Agent(DriverMailbox):
+    """The agent of one card, by `engines`.
+
+    A register write of DOORBELL_CHANNEL by the mailbox begins the channel's VI anew, whether it opens or closes it:
+    what was posted is flushed, both counts of descriptors are 0. When it has been answered nothing of the VI's past is
+    under way any more.
+
+    `meanwhile`: takes doorbells. `flush`: empties a VI's work queues.
+    """
+
+    def __init__(
+        self,
+        context: ViaContext,
+        engines: Engines,
+        *,
+        meanwhile: Callable[[], Awaitable[None]],
+        flush: Flush,
+    ) -> None:
+        super().__init__(
+            engines.processor, context.nic, context.layout, meanwhile=meanwhile, says=context.wait
+        )
+        self.context, self.engines, self._flush = context, engines, flush
+        self._count = 0
+        self._turns = Lock(engines.processor.port.flag)
+        self._late: deque[tuple[int, CompletionStatus]] = deque()
+
+    async def request(self) -> None:
+        """The agent has rung: do what the mailbox says."""
+        await self.retry()
+        async with self.processor.step("set_up"):
+            count = await self.processor.load(self.context.layout.mailbox)
+        if count == SEND_CONTROL_PACKET:
+            await self._send()
+        else:
+            await self.set_up()
+
+    async def written(self, offset: int, word: int) -> None:
+        """Begin a VI anew whose channel is opened or closed."""
+        register = registers.NIC_REGISTERS["DOORBELL_CHANNEL"]
+        channel = register.unpack(word)["channel"]
+        if offset == register.offset and channel != AGENT_CHANNEL and channel in self.context.vis:
+            vi = self.context.vi(channel)
+            await self._flush(vi)
+            await self.engines.quiet(channel)
+            vi.reset()
+
+    async def _send(self) -> None:
+        """Send the agent's packet; then answer."""
+        layout = self.context.layout
+        accesses = AccessList()
+        (answer,) = accesses.load(layout.mailbox + WORD_BYTES)
+        low, high = accesses.load(layout.control_route, 2)
+        found = accesses.load(layout.control_out, CONTROL_PACKET_BYTES // WORD_BYTES)
+        async with self.processor.step("set_up", accesses=accesses):
+            header = Header(
+                route=low.get() | (high.get() & 0xFFFF) << 32,
+                destination=high.get() >> 16,
+                source=self.context.node,
+                flow=AGENT_CHANNEL,
+                length=CONTROL_PACKET_BYTES,
+            )
+            bits = header.pack()
+            words = [bits >> 32 * word & 0xFFFFFFFF for word in range(HEADER_BYTES // WORD_BYTES)]
+            words += [word.get() for word in found]
+        self.context.control.append((answer.get(), words))
+
+    async def send_control(self, answer: int, words: list[int]) -> None:
+        """Send a packet of the agent's, in its turn among messages; then answer."""
+        key = Key(AGENT_CHANNEL, 0)
+        buffer = await self.engines.send_buffer(key=key, last=True)
+        await self.engines.send_packet(buffer, CONTROL_PACKET_BYTES, "answer", words, key=key)
+        await self.post(answer, channel=AGENT_CHANNEL, number=0)
+
+    async def packet(self, header: Header, buffer: int) -> None:
+        """A packet of another agent has come: tell this one, if its ring of notices is not more than half full."""
+        if header.kind is not Kind.DATA or header.length != CONTROL_PACKET_BYTES:
+            self.context.drops["unknown"] += 1
+            return
+        async with self._turns:
+            if not await self._notice(NoticeKind.CONTROL_PACKET, header.source, CompletionStatus.OK, buffer):
+                self.context.drops["agent"] += 1
+
+    async def tell(self, kind: NoticeKind, channel: int, reason: CompletionStatus) -> None:
+        """Tell the agent that the firmware has ended a VI's connection; later, if its ring is full now."""
+        assert kind is NoticeKind.VI_BROKEN
+        self._late.append((channel, reason))
+        await self.retry()
+
+    async def retry(self) -> None:
+        """Tell the agent what it could not be told before."""
+        if not self._late:
+            return
+        async with self._turns:
+            while self._late:
+                channel, reason = self._late[0]
+                if not await self._notice(
+                    NoticeKind.VI_BROKEN, channel, reason, self.context.layout.notice_out
+                ):
+                    return
+                self._late.popleft()
+
+    async def _notice(self, kind: NoticeKind, source: int, reason: CompletionStatus, at: int) -> bool:
+        """Write a notice, whose words are put before the payload at `at`, into the ring, and interrupt the agent.
+
+        Returns whether it had room. Packets leave half of the ring to the firmware's own notices.
+        """
+        context = self.context
+        accesses = AccessList()
+        ring, entries, consumed = accesses.load(context.layout.notices, 3)
+        async with self.processor.step("notice", accesses=accesses):
+            length = entries.get()
+            room = length // 2 if kind is NoticeKind.CONTROL_PACKET else length
+            if (self._count - consumed.get()) % COUNTS >= room:
+                return False
+            slot = ring.get() + NOTICE_SLOT_BYTES * (self._count % length)
+            self._count = (self._count + 1) % COUNTS
+            words = AccessList()
+            words.store(at, kind, source, reason, self._count)
+            await self.processor.carry_out(words)
+        await self.engines.move(
+            [Move(address=slot, sram=at, bytes=NOTICE_BYTES, to_host=True)],
+            "notice",
+            key=Key(AGENT_CHANNEL, self._count),
+            stages=(Stage.PROGRAM_DATA, Stage.DATA),
+        )
+        async with self.processor.step("notice", 0):
+            await self.processor.write("HOST_INTERRUPT", vector=1)
+        return True

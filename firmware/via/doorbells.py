@@ -1,0 +1,152 @@
+"""The doorbells of VIs and of the agent: from the card's queue, or words that are looked at in turn (5.2.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from ..accesses import AccessList
+from ..polling import PollPointer
+from ..processor import Processor
+from .layout import AGENT_CHANNEL, COUNT_BITS
+from .state import COUNTS, Vi, ViaContext
+
+__all__ = ["RECEIVE_FLAG", "Doorbells"]
+
+RECEIVE_FLAG = 1 << 20
+"""Flag in a doorbell's value in the queue: it is a receive doorbell (`receive_doorbells` = merged)."""
+READS = 40
+"""Words that are looked at in one list of accesses."""
+
+
+class Doorbells:
+    """The doorbells of a card with one processor.
+
+    `request`: called when the agent has rung. `flush`: called for a VI that was rung though its connection has ended.
+    """
+
+    def __init__(
+        self,
+        context: ViaContext,
+        processor: Processor,
+        *,
+        request: Callable[[], Awaitable[None]],
+        flush: Callable[[Vi], Awaitable[None]],
+    ) -> None:
+        self.context, self.processor = context, processor
+        self._request, self._flush = request, flush
+        self.polled = context.nic.doorbell == "polled"
+        self._at = 0
+        self._since_cycle = 0
+
+    async def take(self) -> None:
+        """Take all doorbells that have been rung, in their order: as many as the card's queue holds.
+
+        It takes no more in one go, or a process that never stops ringing would have the firmware for itself. Where
+        words are polled it looks at the agent's alone: no other holds up the bus.
+        """
+        processor = self.processor
+        if self.polled:
+            if await self._look(AGENT_CHANNEL, receive=False):
+                await self._request()
+            return
+        for _ in range(self.context.nic.doorbell_queue_entries):
+            accesses = AccessList()
+            entry = accesses.read("DOORBELL_QUEUE")
+            # While the queue has an entry the event comes up again: none is lost by clearing it.
+            accesses.skip_if(entry, mask=1 << 31, value=1 << 31, records=1)
+            accesses.write("ISR", doorbell=1)
+            async with processor.step("look", accesses=accesses):
+                if not entry["valid"]:
+                    return
+                channel, value = entry["channel"], entry["value"]
+                if channel != AGENT_CHANNEL:
+                    await processor.spend(doorbell=1)
+            if channel == AGENT_CHANNEL:
+                await self._request()
+            else:
+                await self.rung(channel, value % COUNTS, receive=bool(value & RECEIVE_FLAG))
+
+    async def poll(self) -> bool:
+        """Look at the words of all channels, in turn from where the last look was, until one is found that was rung.
+
+        Each look takes its time. Returns whether one was found. While the firmware had nothing to do the pointer went
+        on; its place is computed.
+        """
+        processor, channels = self.processor, self.context.nic.channels
+        words = 2 * channels
+        period = processor.costs.cycles("poll") + 3
+        if self.processor.port.cycle > self._since_cycle:
+            pointer = PollPointer(channels=words, period_cycles=period)
+            _, self._at = pointer.moved(channel=self._at, cycle=self._since_cycle).next_look(
+                processor.port.cycle
+            )
+        left = words
+        while left:
+            accesses, looks = AccessList(), []
+            for _ in range(min(READS, left)):
+                channel, receive = divmod(self._at, 2)
+                processor.pay(accesses, poll=1)
+                accesses.write("DOORBELL_SELECT", channel=channel, receive=receive)
+                word = accesses.read("DOORBELL_WORD")
+                accesses.stop_if(word, mask=1 << 31, value=1 << 31)
+                looks.append((channel, bool(receive), word))
+                self._at = (self._at + 1) % words
+                left -= 1
+                if len(accesses.records) > 120:
+                    break
+            async with processor.step("look", 0, accesses=accesses):
+                pass
+            for place, (channel, is_receive, word) in enumerate(looks):
+                if word.word is None:
+                    break
+                if word["valid"]:
+                    self._at = (2 * channel + is_receive + 1) % words
+                    del looks[place + 1 :]
+                    await self._found(channel, word["value"], receive=is_receive)
+                    self._since_cycle = processor.port.cycle
+                    return True
+        async with processor.step("look"):
+            await processor.write("ISR", doorbell=1)
+        self._since_cycle = processor.port.cycle
+        return False
+
+    async def hear(self, vi: Vi) -> None:
+        """Look whether a VI's receive doorbell has been rung; where doorbells are queued, `take` has seen it."""
+        if self.polled:
+            await self._look(vi.channel, receive=True)
+
+    async def _look(self, channel: int, *, receive: bool) -> bool:
+        """Look at one word, and hear what it says; whether it had been rung."""
+        accesses = AccessList()
+        accesses.write("DOORBELL_SELECT", channel=channel, receive=receive)
+        word = accesses.read("DOORBELL_WORD")
+        async with self.processor.step("look", accesses=accesses):
+            found = word["valid"]
+        if found and channel != AGENT_CHANNEL:
+            await self.rung(channel, word["value"] % COUNTS, receive=receive)
+        return bool(found)
+
+    async def _found(self, channel: int, value: int, *, receive: bool) -> None:
+        async with self.processor.step("doorbell"):
+            pass
+        if channel == AGENT_CHANNEL:
+            await self._request()
+        else:
+            await self.rung(channel, value % COUNTS, receive=receive)
+
+    async def rung(self, channel: int, posted: int, *, receive: bool) -> None:
+        """A process says that it has posted so many descriptors; refused if its queue cannot hold them."""
+        context = self.context
+        vi = context.vi(channel)
+        queue = vi.receive if receive else vi.send
+        if (posted - queue.completed) % COUNTS > context.config.queue_entries:
+            context.drops["overrun"] += 1
+            return
+        queue.posted = posted
+        if vi.broken:
+            await self._flush(vi)
+        elif not receive:
+            context.give_turn(vi)
+
+
+assert 1 << COUNT_BITS == COUNTS
