@@ -8,24 +8,42 @@ counts from the time that it was due.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
-__all__ = ["Channel", "Due", "constant_rate", "film_mix", "poisson"]
+__all__ = [
+    "Channel",
+    "Due",
+    "Traffic",
+    "constant_rate",
+    "film_mix",
+    "mean_message_bytes",
+    "messages",
+    "poisson",
+]
 
 Due = tuple[float, int]
 """A message: when it is due, microseconds, and its bytes."""
+Traffic = Literal["constant", "films", "poisson", "greedy"]
+"""Kinds of sources: `greedy` has its next message due every `GREEDY_US`, however fast the card is."""
+GREEDY_US = 4.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Channel:
-    """A VI with its messages.
+    """A VI that sends one way.
 
     - `source`, `target`: nodes.
     - `kind`: the name of its class.
     - `mb_per_s`: the bandwidth that it has negotiated; None for best effort.
-    - `message_bytes`: the message size for which it has.
-    - `messages`: what it sends.
+    - `message_bytes`: the message for which the bandwidth holds.
+    - `longest_bytes`: the longest message, if it is another.
+    - `traffic`: its source.
+    - `sends_mb_per_s`: the rate of its source.
+    - `streams`: films on it.
+    - `begins_us`: its source is silent before.
+    - `hurries_until_us`: until then its source, of constant rate, sends at twice its rate.
     """
 
     source: int
@@ -33,23 +51,49 @@ class Channel:
     kind: str
     mb_per_s: float | None
     message_bytes: int
-    messages: Sequence[Due]
+    traffic: Traffic
+    sends_mb_per_s: float
+    longest_bytes: int = 0
+    streams: int = 0
+    begins_us: float = 0.0
+    hurries_until_us: float = 0.0
 
     @property
     def interval_us(self) -> float | None:
         """The negotiated time between two messages; None for best effort."""
         return None if self.mb_per_s is None else self.message_bytes / self.mb_per_s
 
-    def spec(self) -> dict[str, object]:
+    def spec(self) -> dict[str, Any]:
         """The channel as plain JSON, for the coroutine that runs it."""
-        return {
-            "source": self.source,
-            "target": self.target,
-            "kind": self.kind,
-            "mb_per_s": self.mb_per_s,
-            "message_bytes": self.message_bytes,
-            "messages": [[round(at, 3), size] for at, size in self.messages],
-        }
+        return asdict(self)
+
+
+def messages(
+    channel: Channel, *, until_us: float, rng: random.Random, frames: Sequence[int] = ()
+) -> list[Due]:
+    """The messages of a channel that are due before `until_us`. `frames`: bytes of a film's frames."""
+    span_us = until_us - channel.begins_us
+    shared: Mapping[str, Any] = {
+        "mb_per_s": channel.sends_mb_per_s,
+        "message_bytes": channel.longest_bytes or channel.message_bytes,
+        "until_us": span_us,
+    }
+    match channel.traffic:
+        case "constant":
+            found = constant_rate(**shared, rng=rng)
+            # Between two messages goes another one.
+            half = (channel.longest_bytes or channel.message_bytes) / channel.sends_mb_per_s / 2
+            early = [(at + half, size) for at, size in found if at < channel.hurries_until_us]
+            found = sorted(found + early)
+        case "poisson":
+            found = poisson(**shared, rng=rng)
+        case "films":
+            found = film_mix(**shared, frames=frames, streams=channel.streams, rng=rng)
+        case "greedy":
+            found = [
+                (GREEDY_US * number, channel.message_bytes) for number in range(int(span_us / GREEDY_US))
+            ]
+    return [(at + channel.begins_us, size) for at, size in found]
 
 
 def constant_rate(*, mb_per_s: float, message_bytes: int, until_us: float, rng: random.Random) -> list[Due]:
@@ -100,3 +144,8 @@ def film_mix(
                 left -= size
             place, at = place + 1, at + pace_us
     return sorted(found)
+
+
+def mean_message_bytes(frames: Sequence[int], longest_bytes: int) -> int:
+    """The mean message of a film whose frames are cut at `longest_bytes`, rounded up."""
+    return -(-sum(frames) // sum(-(-size // longest_bytes) for size in frames))

@@ -26,6 +26,7 @@ from lanikai.hdl.config import ConfigError
 __all__ = [
     "BEST_EFFORT_PART",
     "CAPACITY_FILE",
+    "UNLIMITED",
     "CardAdmission",
     "Demand",
     "Grant",
@@ -73,6 +74,10 @@ class ViaCapacity:
 
     send: MessageTime
     receive: MessageTime
+
+
+UNLIMITED = ViaCapacity(send=MessageTime(fixed_ns=0, byte_ps=1), receive=MessageTime(fixed_ns=0, byte_ps=1))
+"""A card that promises whatever it is asked, up to 10^12 bytes a second: for experiments on overloaded cards."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,11 +6,18 @@ import random
 from itertools import pairwise
 
 import pytest
-from lanikai.sim.experiments.via.workloads import Channel, constant_rate, film_mix, poisson
+from lanikai.sim.experiments.via.workloads import (
+    Channel,
+    constant_rate,
+    film_mix,
+    mean_message_bytes,
+    messages,
+    poisson,
+)
 
 
-def rate(messages, until_us):
-    return sum(size for _, size in messages) / until_us
+def rate(found, until_us):
+    return sum(size for _, size in found) / until_us
 
 
 def test_constant_rate():
@@ -45,15 +52,47 @@ def test_films_have_their_rate_together_and_are_cut_into_messages():
     assert {sum(sizes) for sizes in by_time.values()} <= set(frames)
 
 
-def test_a_channel_as_json():
+def test_a_channel_s_messages():
     channel = Channel(
-        source=0, target=2, kind="2 MB/s", mb_per_s=2.0, message_bytes=4096, messages=[(1.23456, 4096)]
+        source=0,
+        target=2,
+        kind="2 MB/s",
+        mb_per_s=2.0,
+        message_bytes=4096,
+        traffic="constant",
+        sends_mb_per_s=4.0,
+        begins_us=500,
     )
     assert channel.interval_us == 2048
-    assert channel.spec()["messages"] == [[1.235, 4096]]
-    assert (
-        Channel(
-            source=0, target=1, kind="best effort", mb_per_s=None, message_bytes=4096, messages=[]
-        ).interval_us
-        is None
+    # It sends at twice its rate, and begins late.
+    found = messages(channel, until_us=500 + 10 * 1024, rng=random.Random(5))
+    assert len(found) == 10 and found[0][0] >= 500 and found[1][0] - found[0][0] == pytest.approx(1024)
+    assert Channel(**channel.spec()) == channel
+    other = {**channel.spec(), "mb_per_s": None, "traffic": "greedy"}
+    assert len(messages(Channel(**other), until_us=900, rng=random.Random(5))) == 100
+    assert Channel(**other).interval_us is None
+
+
+def test_a_source_that_hurries_at_first():
+    channel = Channel(
+        source=0,
+        target=1,
+        kind="a",
+        mb_per_s=4.096,
+        message_bytes=4096,
+        traffic="constant",
+        sends_mb_per_s=4.096,
+        hurries_until_us=5000,
     )
+    found = messages(channel, until_us=10_000, rng=random.Random(6))
+    times = [at for at, _ in found]
+    gaps = [b - a for a, b in pairwise(times)]
+    assert gaps == pytest.approx([500] * 10 + [1000] * (len(gaps) - 10), abs=1) or gaps == pytest.approx(
+        [500] * 9 + [1000] * (len(gaps) - 9), abs=1
+    )
+    assert len(gaps) in (13, 14) and times[0] < 1000
+
+
+def test_the_mean_message_of_a_film():
+    # 4096 + 904, 500, 4096: four messages.
+    assert mean_message_bytes([5000, 500, 4096], 4096) == 2399

@@ -1,0 +1,47 @@
+"""The cards and programs of chapter 5: SVIA, PVIA and QoSVIA on the same hardware, and clusters of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lanikai.firmware.via.config import DESIGNS, ViaConfig, design
+from lanikai.hdl.config import NicConfig, preset
+
+if TYPE_CHECKING:
+    from ...systems.cluster import ClusterConfig
+
+__all__ = ["NAMES", "QUEUE_ENTRIES", "via_card", "via_cluster", "via_program"]
+
+NAMES = tuple(DESIGNS)
+"""The three designs, in the order of their claims."""
+QUEUE_ENTRIES = 64
+"""Descriptors of a work queue. What is due beyond them waits at its host, in a list without end."""
+
+
+def via_card(name: str, *, send_queue: bool = False) -> NicConfig:
+    """The card of a design: `via5`. QoSVIA's host DMA queue goes by stamps.
+
+    `send_queue`: with a queue in hardware at the net send engine (5.4.2.3), in the same order.
+    """
+    order = "arrival" if design(name).order == "arrival" else "timestamp"
+    card = preset(NicConfig, "via5", host_dma_queue_order=order)
+    return card.replace(send_queue_entries=32, send_queue_order=order) if send_queue else card
+
+
+def via_program(name: str, order: str | None = None) -> ViaConfig:
+    """The program of a design. `order`: another scheduler's."""
+    changes = {"queue_entries": QUEUE_ENTRIES}
+    return design(name, **changes) if order is None else design(name, **changes, order=order)
+
+
+def via_cluster(name: str, *, nodes: int, send_queue: bool = False) -> ClusterConfig:
+    """A cluster of such cards on one switch."""
+    from ...systems.cluster import cluster_preset
+
+    return cluster_preset(
+        "via5",
+        nodes=nodes,
+        nic=via_card(name, send_queue=send_queue),
+        firmware="via",
+        memory_bytes=1 << 23,
+    )

@@ -1,0 +1,106 @@
+"""via-cbr: channels of constant rate at small loads, under SVIA, PVIA and QoSVIA.
+
+The thesis measured this on its cards, at 6 to 30 MB/s, where no firmware is short of anything. It found small
+differences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lanikai.hdl.config import Config
+
+from ..framework.base import Claim, Outcome, Size
+from .cards import NAMES
+from .channels import Case, ChannelsExperiment
+from .workloads import Channel
+
+__all__ = ["ViaCbr", "ViaCbrParameters"]
+
+RATES_MB_PER_S = (1.0, 2.0, 3.0)
+CHANNELS = {"quick": (1, 3, 5), "full": (1, 2, 3, 4, 5)}
+MESSAGE_BYTES = 4096
+
+
+class ViaCbrParameters(Config):
+    """Parameters of via-cbr: none."""
+
+
+class ViaCbr(ChannelsExperiment):
+    """Classes of 1, 2 and 3 MB/s to three nodes."""
+
+    name = "via-cbr"
+    asks = "How much jitter do channels of 1 to 3 MB/s have under the three designs of firmware?"
+    source = "nagar-thesis-2001 5.4.1.2, figures 5.2 and 5.3"
+    Parameters = ViaCbrParameters
+    span_us = {"quick": 30_000.0, "full": 200_000.0}
+
+    def cases(self, parameters: ViaCbrParameters, size: Size) -> list[Case]:
+        """A run for each number of channels and design."""
+        return [
+            Case(
+                design=name,
+                setup="1 to 3",
+                load_mb_per_s=count * sum(RATES_MB_PER_S),
+                channels=[
+                    Channel(
+                        source=0,
+                        target=1 + number,
+                        kind=f"{rate:g} MB/s",
+                        mb_per_s=rate,
+                        message_bytes=MESSAGE_BYTES,
+                        traffic="constant",
+                        sends_mb_per_s=rate,
+                    )
+                    for number, rate in enumerate(RATES_MB_PER_S)
+                    for _ in range(count)
+                ],
+            )
+            for count in CHANNELS[size]
+            for name in NAMES
+        ]
+
+    def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
+        """The claims: all have their rate; SVIA's jitter is the highest; QoSVIA has fewer late packets than PVIA."""
+        by_load: dict[float, dict[str, Outcome]] = {}
+        for one in outcomes:
+            chosen = one.point.parameters
+            by_load.setdefault(chosen["load_mb_per_s"], {})[chosen["design"]] = one
+        loads = {load: found for load, found in sorted(by_load.items()) if found.keys() >= set(NAMES)}
+        ratios = [
+            _mean(found["svia"], "theta") / max(_mean(found[other], "theta"), 1e-9)
+            for found in loads.values()
+            for other in NAMES[1:]
+        ]
+        fewer = [
+            _mean(found["pvia"], "late_part") - _mean(found["qosvia"], "late_part")
+            for found in loads.values()
+        ]
+        return [
+            Claim.every(
+                "every class has its rate under every design: its sustained jitter is below 5%",
+                (
+                    value is not None and value < 0.05
+                    for found in loads.values()
+                    for one in found.values()
+                    for value in one.results["sustained"]
+                ),
+            ),
+            Claim.every(
+                "SVIA's jitter fraction is above PVIA's and QoSVIA's at most loads: "
+                f"{min(ratios, default=0):.2f} to {max(ratios, default=0):.2f} times",
+                [sum(one > 1 for one in ratios) * 2 > len(ratios)] if ratios else [],
+            ),
+            Claim.every(
+                "QoSVIA has no more packets with jitter than PVIA at the highest load: "
+                f"{fewer[-1] if fewer else 0:.1%} fewer",
+                [fewer[-1] >= 0] if fewer else [],
+            ),
+        ]
+
+
+def _mean(outcome: Outcome, name: str) -> float:
+    """The mean over the classes."""
+    values = [value for value in outcome.results[name] if value is not None]
+    return sum(values) / len(values) if values else 0.0

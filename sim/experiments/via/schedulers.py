@@ -1,0 +1,246 @@
+"""via-schedulers: VirtualClock, WF2Q+ and deficit round robin give the stamps of QoSVIA, side by side.
+
+Two cases, each under all three:
+
+- `idle bandwidth`: a channel sends at twice its rate while nobody else sends anything. Then it keeps to its rate, and
+  another channel begins that always has messages. VirtualClock lets the first one wait for what it had before.
+- `greedy`: two channels with a rate always have messages, beside best effort that asks for half of what is kept free
+  for it. VirtualClock starves it.
+
+The latency of every message is held against the scheduler's bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lanikai.firmware.via.schedulers.base import BEST_EFFORT_RATE, Rate
+from lanikai.firmware.via.schedulers.registry import SCHEDULERS, find_scheduler
+from lanikai.hdl.config import Config
+
+from ...host.via.admission import via_capacity, vtick
+from ..framework.base import Claim, Outcome, Point, Size
+from .cards import via_card, via_program
+from .channels import BEST_EFFORT, Case, ChannelsExperiment, class_value
+from .workloads import Channel
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["ViaSchedulers", "ViaSchedulersParameters", "bound_us"]
+
+MESSAGE_BYTES = 4096
+IDLE, GREEDY = "idle bandwidth", "greedy"
+KEEPS, OTHER = "A", "B"
+RATES_MB_PER_S = {KEEPS: 24.0, OTHER: 32.0}
+"""With best effort's 8 MB/s they are 64 MB/s: less than the card carries, so every bound is one."""
+BEST_EFFORT_MB_PER_S = 4.0
+HURRY_US = 6000.0
+"""Time for which A sends at twice its rate."""
+FAIR = ("wf2q", "deficit")
+
+
+class ViaSchedulersParameters(Config):
+    """Parameters of via-schedulers: none."""
+
+
+class ViaSchedulers(ChannelsExperiment):
+    """Two channels and best effort under each scheduler."""
+
+    name = "via-schedulers"
+    asks = "Which scheduler punishes idle bandwidth, which starves best effort, and does each keep its bound?"
+    source = (
+        "beyond nagar-thesis-2001 5.3.3, which has VirtualClock alone and says that it may starve best effort"
+    )
+    Parameters = ViaSchedulersParameters
+    by_flow = (*ChannelsExperiment.by_flow, "bound_us", "over_bound_us")
+    span_us = {"quick": 18_000.0, "full": 60_000.0}
+
+    def cases(self, parameters: ViaSchedulersParameters, size: Size) -> list[Case]:
+        """A run for each case and scheduler."""
+        span = self.span_us[size]
+        hurry = HURRY_US * span / self.span_us["quick"]
+        channels = {
+            IDLE: [_channel(KEEPS, hurries_until_us=hurry), _channel(OTHER, begins_us=hurry, greedy=True)],
+            GREEDY: [
+                _channel(KEEPS, greedy=True),
+                _channel(OTHER, greedy=True),
+                Channel(
+                    source=0,
+                    target=3,
+                    kind=BEST_EFFORT,
+                    mb_per_s=None,
+                    message_bytes=MESSAGE_BYTES,
+                    traffic="poisson",
+                    sends_mb_per_s=BEST_EFFORT_MB_PER_S,
+                ),
+            ],
+        }
+        return [
+            Case(
+                design="qosvia",
+                setup=setup,
+                load_mb_per_s=sum(RATES_MB_PER_S.values()) + BEST_EFFORT_MB_PER_S * (setup == GREEDY),
+                channels=mine,
+                order=order,
+            )
+            for setup, mine in channels.items()
+            for order in SCHEDULERS
+        ]
+
+    def points(self, parameters: ViaSchedulersParameters, size: Size) -> list[Point]:
+        """A point a case. Under `idle bandwidth` the messages are judged from the time on that B begins."""
+        found = []
+        for one in self.cases(parameters, size):
+            begins = max(channel.begins_us for channel in one.channels)
+            found.append(
+                one.point(
+                    until_us=self.span_us[size], warm_up_us=max(self.warm_up_us, begins), film=self.film
+                )
+            )
+        return found
+
+    def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
+        """As of all experiments on channels, and each class' bound: of the message that came nearest to its own, or was
+        the furthest above it (`over_bound_us` > 0)."""
+        found = super().results(parameters, point, measured)
+        bounds, over = [], []
+        for channel, run in zip(
+            (Channel(**one) for one in point.spec["channels"]), measured["channels"], strict=True
+        ):
+            worst: tuple[float, float] | None = None
+            # A greedy channel does not keep to its rate: no bound is promised.
+            if channel.traffic != "greedy":
+                for due, there in zip(run["due_us"], run["received_us"], strict=False):
+                    if due < point.spec["warm_up_us"]:
+                        continue
+                    ahead = sum(
+                        size
+                        for size, came, left in zip(
+                            run["bytes"], run["due_us"], run["received_us"], strict=False
+                        )
+                        if came <= due and left >= due
+                    )
+                    bound = bound_us(point.parameters["order"], channel, ahead_bytes=ahead)
+                    if bound is not None and (worst is None or there - due - bound > worst[0]):
+                        worst = (there - due - bound, bound)
+            over.append(worst[0] if worst else None)
+            bounds.append(worst[1] if worst else None)
+        return {**found, "bound_us": bounds, "over_bound_us": over}
+
+    def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
+        """The claims: VirtualClock's two faults, which the others have not, and their bounds."""
+        found = {(one.point.parameters["setup"], one.point.parameters["order"]): one for one in outcomes}
+        idle = {order: found[IDLE, order] for order in SCHEDULERS if (IDLE, order) in found}
+        greedy = {order: found[GREEDY, order] for order in SCHEDULERS if (GREEDY, order) in found}
+        waits = {order: class_value(one, KEEPS, "latency_us") for order, one in idle.items()}
+        shares = {order: _carried(one) for order, one in greedy.items()}
+        return [
+            Claim.every(
+                "VirtualClock punishes a channel for idle bandwidth that it has used: its messages wait at least 5 "
+                "times as long as under WF2Q+ and deficit round robin" + _shown(waits, "us"),
+                (
+                    waits[order] is not None
+                    and (waits["virtual_clock"] is None or waits["virtual_clock"] > 5 * waits[order])
+                    for order in FAIR
+                    if {order, "virtual_clock"} <= waits.keys()
+                ),
+            ),
+            Claim.every(
+                "VirtualClock starves best effort: less than a tenth of what it sends arrives",
+                [shares["virtual_clock"] < 0.1] if "virtual_clock" in shares else [],
+            ),
+            Claim.every(
+                "WF2Q+ and deficit round robin do not: at least nine tenths arrive" + _shown(shares, ""),
+                (shares[order] > 0.9 for order in FAIR if order in shares),
+            ),
+            Claim.every(
+                "no message of a channel that keeps to its rate, and none of best effort, is above its bound under "
+                "WF2Q+ and deficit round robin",
+                (
+                    value <= 0
+                    for outcomes_of in (idle, greedy)
+                    for order, one in outcomes_of.items()
+                    if order in FAIR
+                    for value in one.results["over_bound_us"]
+                    if value is not None
+                ),
+            ),
+        ]
+
+    def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
+        """Latencies of A and of best effort under each scheduler, and their bounds."""
+        panels = figure.subplots(1, 2)
+        for axes, (setup, kind) in zip(panels, ((IDLE, KEEPS), (GREEDY, BEST_EFFORT)), strict=True):
+            mine = [one for one in outcomes if one.point.parameters["setup"] == setup]
+            for place, one in enumerate(mine):
+                for offset, name, color in ((-0.2, "latency_us", "C0"), (0.2, "longest_us", "C1")):
+                    axes.bar(place + offset, class_value(one, kind, name) or 0, width=0.38, color=color)
+                bound = class_value(one, kind, "bound_us")
+                if bound is not None:
+                    axes.hlines(bound, place - 0.45, place + 0.45, colors="black")
+            axes.set_xticks(
+                range(len(mine)), [one.point.parameters["order"].replace("_", "\n") for one in mine]
+            )
+            axes.set_title(f"{setup}: {kind}")
+            axes.set_yscale("symlog", linthresh=100)
+        panels[0].set_ylabel("one-way latency (µs)")
+        for name, color in (("mean", "C0"), ("longest", "C1")):
+            panels[0].plot([], [], "s", color=color, label=name)
+        panels[0].plot([], [], color="black", label="bound of the worst message")
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        figure.suptitle("Latency under three schedulers")
+
+
+def _channel(
+    kind: str, *, greedy: bool = False, begins_us: float = 0.0, hurries_until_us: float = 0.0
+) -> Channel:
+    return Channel(
+        source=0,
+        target=1 + (kind == OTHER),
+        kind=kind,
+        mb_per_s=RATES_MB_PER_S[kind],
+        message_bytes=MESSAGE_BYTES,
+        traffic="greedy" if greedy else "constant",
+        sends_mb_per_s=RATES_MB_PER_S[kind],
+        begins_us=begins_us,
+        hurries_until_us=hurries_until_us,
+    )
+
+
+def bound_us(order: str, channel: Channel, *, ahead_bytes: int) -> float | None:
+    """The bound on a message's one-way latency under a scheduler; None where there is none.
+
+    The scheduler's own bound is that of one server that takes one message at a time. The card is a chain: a message
+    that has passed the scheduler may stand behind as many as the card has buffers for. Then it is received. So these
+    times come on top: of the longest message to send, once for each buffer, and to receive.
+    """
+    card, program, capacity = via_card("qosvia"), via_program("qosvia"), via_capacity("qosvia")
+    tick_ns = card.tick_cycles / card.clock_hz * 1e9
+    send_ns = capacity.send.message_ns(MESSAGE_BYTES)
+    rate = None
+    if channel.mb_per_s is not None:
+        ticks = vtick(int(channel.mb_per_s * 1e6), channel.message_bytes, tick_ns=float(tick_ns))
+        rate = Rate(message_bytes=channel.message_bytes, interval_ticks=ticks)
+    scheduler = find_scheduler(order)(vis=card.channels, bits=card.rtc_bits, best_effort=BEST_EFFORT_RATE)
+    ticks_bound = scheduler.wait_bound_ticks(
+        rate, ahead_bytes=ahead_bytes, longest_ticks=int(-(-send_ns // tick_ns)), flows=len(RATES_MB_PER_S)
+    )
+    if ticks_bound is None:
+        return None
+    chain_ns = program.send_buffers * send_ns + capacity.receive.message_ns(MESSAGE_BYTES)
+    return float(ticks_bound * tick_ns + chain_ns) / 1000
+
+
+def _carried(outcome: Outcome) -> float:
+    """The part of best effort's load that arrived."""
+    return float(class_value(outcome, BEST_EFFORT, "bandwidth_mb_per_s")) / BEST_EFFORT_MB_PER_S
+
+
+def _shown(values: Mapping[str, float | None], unit: str) -> str:
+    shown = ", ".join(
+        f"{order} {'none' if value is None else f'{value:.3g}'} {unit}".strip()
+        for order, value in values.items()
+    )
+    return f": {shown}" if shown else ""
