@@ -82,8 +82,15 @@ class Agent(DriverMailbox):
     async def written(self, offset: int, word: int) -> None:
         """Begin a VI anew whose channel is opened or closed."""
         register = registers.NIC_REGISTERS["DOORBELL_CHANNEL"]
-        channel = register.unpack(word)["channel"]
-        if offset == register.offset and channel != AGENT_CHANNEL and channel in self.context.vis:
+        fields = register.unpack(word)
+        channel = fields["channel"]
+        if offset != register.offset or channel == AGENT_CHANNEL:
+            return
+        declared = (
+            {*self.context.declared, channel} if fields["open"] else {*self.context.declared} - {channel}
+        )
+        self.context.declared = sorted(declared)
+        if channel in self.context.vis:
             vi = self.context.vi(channel)
             await self._flush(vi)
             await self.engines.quiet(channel)

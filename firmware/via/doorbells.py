@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from ..accesses import AccessList
+from ..accesses import AccessList, Reading
 from ..polling import PollPointer
 from ..processor import Processor
 from .layout import AGENT_CHANNEL, COUNT_BITS
@@ -14,7 +14,7 @@ __all__ = ["RECEIVE_FLAG", "Doorbells"]
 
 RECEIVE_FLAG = 1 << 20
 """Flag in a doorbell's value in the queue: it is a receive doorbell (`receive_doorbells` = merged)."""
-READS = 40
+READS = 30
 """Words that are looked at in one list of accesses."""
 
 
@@ -67,44 +67,39 @@ class Doorbells:
                 await self.rung(channel, value % COUNTS, receive=bool(value & RECEIVE_FLAG))
 
     async def poll(self) -> bool:
-        """Look at the words of all channels, in turn from where the last look was, until one is found that was rung.
+        """Look at the words of all declared channels, in turn from where the last look was, until one had been rung.
 
-        Each look takes its time. Returns whether one was found. While the firmware had nothing to do the pointer went
-        on; its place is computed.
+        Each has two words, and each look takes its time. Returns whether one was found. While the firmware had nothing
+        to do the pointer went on; its place is computed.
         """
-        processor, channels = self.processor, self.context.nic.channels
-        words = 2 * channels
-        period = processor.costs.cycles("poll") + 3
-        if self.processor.port.cycle > self._since_cycle:
-            pointer = PollPointer(channels=words, period_cycles=period)
-            _, self._at = pointer.moved(channel=self._at, cycle=self._since_cycle).next_look(
-                processor.port.cycle
-            )
+        processor, declared = self.processor, self.context.declared
+        words = 2 * len(declared)
+        cost = processor.costs.cycles("poll")
+        pointer = PollPointer(channels=words, period_cycles=cost + 3)
+        since = pointer.moved(channel=self._at % words, cycle=self._since_cycle)
+        _, at = since.next_look(max(processor.port.cycle, self._since_cycle))
         left = words
         while left:
-            accesses, looks = AccessList(), []
-            for _ in range(min(READS, left)):
-                channel, receive = divmod(self._at, 2)
-                processor.pay(accesses, poll=1)
+            accesses = AccessList()
+            looks: list[tuple[int, bool, Reading]] = []
+            while left and len(looks) < READS:
+                channel, receive = declared[at // 2], at % 2 == 1
+                if looks:
+                    accesses.mark(cost)
                 accesses.write("DOORBELL_SELECT", channel=channel, receive=receive)
                 word = accesses.read("DOORBELL_WORD")
                 accesses.stop_if(word, mask=1 << 31, value=1 << 31)
-                looks.append((channel, bool(receive), word))
-                self._at = (self._at + 1) % words
-                left -= 1
-                if len(accesses.records) > 120:
-                    break
-            async with processor.step("look", 0, accesses=accesses):
+                looks.append((channel, receive, word))
+                at, left = (at + 1) % words, left - 1
+            async with processor.step("poll", accesses=accesses):
                 pass
-            for place, (channel, is_receive, word) in enumerate(looks):
-                if word.word is None:
-                    break
-                if word["valid"]:
-                    self._at = (2 * channel + is_receive + 1) % words
-                    del looks[place + 1 :]
+            for channel, is_receive, word in looks:
+                if word.word is not None and word["valid"]:
+                    self._at = 2 * declared.index(channel) + is_receive + 1
                     await self._found(channel, word["value"], receive=is_receive)
                     self._since_cycle = processor.port.cycle
                     return True
+        self._at = at
         async with processor.step("look"):
             await processor.write("ISR", doorbell=1)
         self._since_cycle = processor.port.cycle

@@ -49,23 +49,28 @@ class Receiving:
         self.context, self.engines, self.processor = stages.context, stages.engines, stages.processor
         self.layout = stages.layout
 
-    async def take(self, buffer: int) -> None:
-        """Take in the packet in a buffer, and arm the buffer again as soon as may be."""
-        context = self.context
+    async def take(self, buffer: int, came_cycle: int | None = None) -> None:
+        """Take in the packet in a buffer, and arm the buffer again as soon as may be.
+
+        `came_cycle`: when the packet had come, if the firmware knows; for the trace.
+        """
+        context, trace = self.context, self.context.trace
+        begin = context.clock()
         accesses = AccessList()
         words = accesses.load(buffer, HEAD_WORDS)
         record: ViRecord | None = None
         async with self.processor.step("packet", accesses=accesses):
-            found = [word.get() for word in words]
-            header = read_header(
-                sum(word << 32 * i for i, word in enumerate(found[: HEADER_BYTES // WORD_BYTES]))
-            )
-            via = ViaHeader.unpack(found[HEADER_BYTES // WORD_BYTES :])
+            seen = [word.get() for word in words]
+            half = HEADER_BYTES // WORD_BYTES
+            header = read_header(sum(word << 32 * i for i, word in enumerate(seen[:half])))
+            via = ViaHeader.unpack(seen[half:])
             known = AGENT_CHANNEL < header.flow < context.nic.channels
             vi = context.vi(header.flow) if known else None
             if vi is not None:
                 record = await self.stages.look_up(vi)
         context.advance()
+        found = trace.message(header.flow, via.number, receive=True)
+        trace.span(found, Stage.FOUND, begin if came_cycle is None else came_cycle)
         if header.destination != context.node:
             context.drops["misrouted"] += 1
         elif header.flow == AGENT_CHANNEL and header.kind is Kind.DATA:

@@ -38,16 +38,13 @@ class SequentialVia:
         self.layout = context.layout
         self._queued = context.nic.host_dma_queue_entries > 0
         self._armed = True
+        self._woken_cycle: int | None = None
         self.stages = Stages(context, self)
         self.agent = Agent(context, self, meanwhile=self._take_doorbells, flush=self.stages.flush)
         self.connection = Connection(self.stages, self.agent)
         self.sending = Sending(self.stages, self.connection)
         self.receiving = Receiving(self.stages, self.connection, self.agent)
         self.doorbells = Doorbells(context, processor, request=self.agent.request, flush=self.stages.flush)
-
-    def start(self, name: str) -> None:
-        """Spawn its coroutine."""
-        self.processor.port.spawn(self.run(), name)
 
     async def run(self) -> None:
         """Serve for ever."""
@@ -88,8 +85,9 @@ class SequentialVia:
         await self.agent.retry()
 
     async def _receive(self) -> None:
-        self._armed = False
-        await self.receiving.take(self.layout.receive_buffer())
+        self._armed, came = False, self._woken_cycle
+        self._woken_cycle = None
+        await self.receiving.take(self.layout.receive_buffer(), came)
 
     async def _take_doorbells(self) -> None:
         await self.doorbells.take()
@@ -100,10 +98,12 @@ class SequentialVia:
         accesses.write("IMR", mask=registers.pack("ISR", **dict.fromkeys(sources, 1)))
         await self.processor.run("look", accesses)
         await self.processor.port.event()
+        self._woken_cycle = self.context.clock()
         return await self._look("dispatch", sources)
 
     async def _came(self, *sources: str) -> set[str]:
         """The events of these that have come; they are cleared."""
+        self._woken_cycle = None
         return await self._look("look", sources)
 
     async def _look(self, step: str, sources: Sequence[str]) -> set[str]:

@@ -11,7 +11,7 @@ from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
 
 from .config import ViaConfig
 from .descriptor import Descriptor
-from .layout import COUNT_BITS, Reliability, ViaLayout, ViRecord
+from .layout import AGENT_CHANNEL, COUNT_BITS, Reliability, ViaLayout, ViRecord
 from .trace import Trace
 from .wire import PacketOp
 
@@ -178,8 +178,8 @@ class ViaContext:
     - `drops`: packets and doorbells that were dropped, by the reason.
     - `sent`, `received`: messages whose end was told, well or not.
     - `advanced_cycle`: the cycle in which a message last moved on.
+    - `declared`: channels that are open, the agent's among them, in order: whose doorbell words are polled.
     - `control`: packets of the agent to be sent, each with the host address of its answer.
-    - `turned`: called when a VI has got a turn, or something to answer.
     - `doing`: the present step in a few words, "" for none.
     """
 
@@ -192,11 +192,11 @@ class ViaContext:
         self.drops: Counter[str] = Counter()
         self.sent = self.received = 0
         self.advanced_cycle = 0
+        self.declared = [AGENT_CHANNEL]
         self.control: deque[tuple[int, list[int]]] = deque()
         self.doing = "starts"
         self._before_wait: str | None = None
         self.trace = Trace(clock)
-        self.turned: Callable[[], None] = lambda: None
 
     def vi(self, channel: int) -> Vi:
         """The VI of a channel that the card has."""
@@ -228,10 +228,8 @@ class ViaContext:
         """Give a VI that may send a turn, behind the others, if it has none yet."""
         if self.may_send(vi) and vi not in self.ready:
             self.ready.append(vi)
-            self.turned()
 
     def answer(self, vi: Vi) -> None:
         """Note that a VI has something to answer."""
         if vi not in self.answers:
             self.answers.append(vi)
-            self.turned()

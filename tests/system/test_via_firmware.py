@@ -30,3 +30,111 @@ def test_messages_of_all_sizes_arrive(level, model, tmp_path):
         for size, received, sent, same, word in found["found"]:
             assert (received, sent, same) == ([good, size], ["OK", size], True)
             assert word == ("abcd" if immediate else None)
+
+
+def test_pieces_are_gathered_and_scattered(model, tmp_path):
+    found = point(model, "pieces", {}, tmp_path)
+    assert found == {
+        "told": [["IMMEDIATE", 390], ["OK", 390]],
+        "same": True,
+        "immediate": list(range(12)),
+        "odd": ["MISALIGNED", 0],
+    }
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_memory_of_the_other_end_is_written_and_read(level, model, tmp_path):
+    found = point(model, "rdma", {"level": level}, tmp_path)
+    assert found["drops"] == [{}, {}]
+    rdma = found["found"]
+    for name, size in (("one", 40), ("many", 700), ("end", 8), ("none", 0)):
+        assert rdma[name] == [["OK", size], True], name
+    assert rdma["immediate"] == [["WRITTEN", 300], ["OK", 300], True]
+    if level:
+        assert rdma["read"] == [["OK", 500], True]
+        # It was posted with the read, and sends what the read has brought.
+        assert rdma["behind"] == [["OK", 500], ["OK", 500], True]
+    else:
+        assert rdma["read"] == [["FORMAT", 0], False]
+
+
+@pytest.mark.parametrize("level", [0, 2, pytest.param(1, marks=pytest.mark.full)])
+def test_what_may_not_be_changes_nothing_and_is_told_as_the_level_says(level, model, tmp_path):
+    """Each case is on a new connection: the status at the sender, that at the receiver, what the agents hear, and the
+    target's count of drops."""
+    found = point(model, "refusals", {"level": level}, tmp_path)
+    assert found.pop("afterwards") == [["OK", 100], ["OK", 100], True]
+    assert all(case.pop() for case in found.values()), found
+    for case in found.values():
+        case[3].pop("closed", None)  # packets that come after the one for which the connection has ended
+
+    def told(sender, receiver, count, *, broken=None):
+        """A case that the target refuses. `broken`: the reason for which both ends of a reliable VI break."""
+        ends = [broken or sender] * 2 if level else [0, 0]
+        return [sender if level else "OK", receiver, ends, {count: 1}]
+
+    none, access = "NO_DESCRIPTOR", "REMOTE_ACCESS"
+    # A card that only has to have a message has acknowledged it when its buffer turns out to be a bad one.
+    acknowledged = "OK" if level == 1 else none
+    expected = {
+        "nothing posted": told(none, None, "no descriptor"),
+        "nothing posted, many packets": told(none, None, "no descriptor"),
+        "too small": told(none, "TOO_LONG", "descriptor"),
+        "too small, many packets": told(none, "TOO_LONG", "descriptor"),
+        "bad format": told(none, "FORMAT", "descriptor"),
+        "foreign buffer": told(acknowledged, "NOT_OWNER", "descriptor", broken=none),
+        "write: immediate, none posted": told(none, None, "no descriptor"),
+    }
+    names = ("wrong key", "foreign", "deregistered", "read only", "not enabled", "past the end")
+    for name in (*names, "past the end, many packets", "before the start"):
+        expected[f"write: {name}"] = told(access, None, "remote access")
+    if level:
+        for name in ("wrong key", "foreign", "past the end", "past the end, many packets", "not enabled"):
+            expected[f"read: {name}"] = told(access, None, "remote access")
+    own = {"own buffer foreign": "NO_REGION", "own length wrong": "TOO_LONG", "own format": "FORMAT"}
+    for name, status in own.items() if level else (own | {"read": "FORMAT"}).items():
+        expected[name] = [status, None, [status, None] if level else [0, 0], {}]
+    assert found == expected
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_a_peer_that_is_dead_holds_up_nobody_for_long(level, model, tmp_path):
+    found = point(model, "deaths", {"level": level}, tmp_path)
+    patience = 300 * 33
+    assert found["told"] == ["TRANSPORT", "FLUSHED", "FLUSHED"]
+    assert found["received"] == ["FLUSHED", 0] and found["late"] == ["FLUSHED", 0]
+    assert found["broken"] == "TRANSPORT" and found["drops"] == {"closed": 3}
+    assert patience < found["took"] < 2 * patience
+    assert found["aside"][0] == ["OK", 64] and found["aside"][1] < patience
+    assert found["pending"] == 0
+
+
+def test_agents_talk_by_channel_0(model, tmp_path):
+    assert point(model, "talk", {}, tmp_path) == {"first": True, "drops": [{}, {}]}
+
+
+@pytest.mark.parametrize("level", [0, 2])
+def test_a_vi_that_is_closed_leaves_nothing_under_way(level, model, tmp_path):
+    found = point(model, "closing", {"level": level, "turns": 6}, tmp_path)
+    assert found["under way"] == [0, 0]
+    for turn in range(6):
+        *open_ones, names, still, again = found["told"][11 * turn : 11 * turn + 11]
+        assert not any(open_ones) and still and again == ["OK", "OK"]
+        assert set(names) <= {"OK", "FLUSHED", "TRANSPORT", "NO_DESCRIPTOR"}
+
+
+@pytest.mark.parametrize(
+    ("level", "tries"),
+    [
+        (0, 240),
+        (2, 60),
+        pytest.param(0, 90_000, marks=pytest.mark.full),
+        pytest.param(1, 10_000, marks=pytest.mark.full),
+    ],
+)
+def test_nobody_touches_what_is_not_open_to_him(level, tries, model, tmp_path):
+    """Tags and addresses at random, near good ones, beside another process at work: memory is as a model says."""
+    found = point(model, "attacks", {"level": level, "tries": tries}, tmp_path)
+    assert found["same"] and found["others"] and found["at work"] == tries // 4
+    assert found["counts"]["allowed"] > tries // 20 and found["counts"]["refused"] > tries // 4
+    assert found["dropped"] > tries // 5
