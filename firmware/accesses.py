@@ -12,6 +12,8 @@ them out, each at the cycles that it takes one by one. The step goes on at their
 
 A write takes 1 cycle and a read 2, more if the SRAM is busy. All else but a pause takes none. So a list takes as long
 as its accesses do, and firmware may be written either way. `carry_out.py` says what each record does.
+
+A list may be kept, and carried out again and again. Its readings then have the words of the last time.
 """
 
 from __future__ import annotations
@@ -80,8 +82,12 @@ class Reading:
             raise ValueError(f"{self.name or 'a word of SRAM'} has not been read: its list ended before")
         return self.word
 
+    def fields(self) -> dict[str, int]:
+        """All fields of the register. Raises ValueError as `get`."""
+        return registers.unpack(self.name, self.get())
+
     def __getitem__(self, field: str) -> int:
-        return registers.unpack(self.name, self.get())[field]
+        return self.fields()[field]
 
 
 class AccessList:
@@ -92,6 +98,7 @@ class AccessList:
     - `reached`: how many records have been passed.
     - `why`: the reason for which it ended.
     - `has_marks`: whether it may end at a mark.
+    - `paid`: place, name and cycles of each step that it pays for (`Processor.pay`).
     - `interrupted`: whether it is to end at its next mark; whoever carries it out looks there.
 
     Each call raises ValueError for an operand that does not fit, and for a record too many. Names and fields are those
@@ -101,6 +108,7 @@ class AccessList:
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.readings: list[Reading] = []
+        self.paid: list[tuple[int, str, int]] = []
         self.reached = 0
         self.why = Why.END
         self.interrupted = False
@@ -152,6 +160,11 @@ class AccessList:
         """Let the processor work on its own for so many cycles, 0 or more."""
         if cycles:
             self._add(Op.PAUSE, cycles)
+
+    def pay(self, name: str, cycles: int) -> None:
+        """Pause for a further step of the cost table, which is charged if the list comes to it."""
+        self.paid.append((len(self.records), name, cycles))
+        self.pause(cycles)
 
     def wait(self, name: str, *, mask: int, value: int, every_cycles: int, most_reads: int) -> Reading:
         """Read a register again and again until `word & mask == value`, with `every_cycles` between two reads.
@@ -205,9 +218,20 @@ class AccessList:
                 if any(one[0] in (Op.READ, Op.WAIT) for one in left_out):
                     raise ValueError(f"record {place} leaves out a record that reads")
 
-    def marks_passed(self) -> int:
-        """Marks behind which it has gone on."""
-        return sum(record[0] == Op.MARK for record in self.records[: self.reached])
+    def rewind(self) -> None:
+        """Go back to the list's beginning, with nothing read."""
+        for reading in self.readings:
+            reading.word = None
+        self.reached, self.why, self.interrupted = 0, Why.END, False
+
+    def charges(self, step: str) -> list[tuple[str, int]]:
+        """Names and cycles of the further steps that it has come to: those that it pays for, and its marks, which
+        are of `step`."""
+        whole = self.why is Why.END
+        found = [(name, cycles) for place, name, cycles in self.paid if whole or place < self.reached]
+        if self.has_marks:
+            found += [(step, record[1]) for record in self.records[: self.reached] if record[0] == Op.MARK]
+        return found
 
     def ended(self, why: Why, reached: int) -> None:
         """Note the end, as whoever carries it out says."""

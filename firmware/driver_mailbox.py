@@ -12,6 +12,8 @@ from lanikai.hdl.config import NicConfig
 from lanikai.hdl.nic.ports import REGISTER_BASE
 
 from . import registers
+from .accesses import LONGEST, AccessList, Why
+from .completion_post import CompletionPost
 from .processor import Processor
 
 __all__ = ["BROKEN_WORDS", "DRIVER_CHANNEL", "DRIVER_OWNER", "MOST_WRITES", "DriverMailbox", "MailboxLayout"]
@@ -70,14 +72,16 @@ class DriverMailbox:
 
     async def boot(self) -> None:
         """Close all channels and regions, which a reset of the card leaves as they are; then open the driver's."""
-        processor = self.processor
+        processor, most = self.processor, LONGEST // 2
+        writes = [("DOORBELL_CHANNEL", {"channel": channel}) for channel in range(self.nic.channels)]
+        writes += [("REGION", {"region": region}) for region in range(self.nic.regions)]
         async with processor.step("dispatch"):
-            for channel in range(self.nic.channels):
-                await processor.spend(set_up=1)
-                await processor.write("DOORBELL_CHANNEL", channel=channel)
-            for region in range(self.nic.regions):
-                await processor.spend(set_up=1)
-                await processor.write("REGION", region=region)
+            for start in range(0, len(writes), most):
+                accesses = AccessList()
+                for name, fields in writes[start : start + most]:
+                    processor.pay(accesses, set_up=1)
+                    accesses.write(name, **fields)
+                await processor.carry_out(accesses)
             await processor.write("DOORBELL_CHANNEL", channel=DRIVER_CHANNEL, owner=DRIVER_OWNER, open=1)
 
     async def post(
@@ -87,41 +91,52 @@ class DriverMailbox:
         channel: int,
         number: int,
         step: str = "complete",
-        live: Callable[[], bool] = lambda: True,
+        live: Callable[[], bool] | None = None,
         **post: int,
     ) -> None:
         """Post a completion; its status word goes to `status_address`, unless that is None.
 
         While the unit is busy it waits. Then it posts nothing if it is not `live` any more.
         """
-        processor = self.processor
-        async with processor.step(step):
-            busy = (await processor.read("COMPLETION_POST"))["busy"]
-        if busy:
+        one = CompletionPost(status_address, channel=channel, number=number, fields=post, step=step)
+        accesses = AccessList()
+        one.look(self.processor, accesses)
+        if live is None:
+            accesses.mark(0)
+            one.write(accesses)
+        async with self.processor.step(step, 0, accesses=accesses):
+            pass
+        if one.held:
             await self.until_free("COMPLETION_POST")
-        if not live():
-            return
-        async with processor.step(step, 0):
-            if status_address is not None:
-                await processor.write("COMPLETION_STATUS", address=status_address)
-            await processor.write("COMPLETION_OF", work_queue=channel, descriptor=number)
-            await processor.write("COMPLETION_POST", write_back=status_address is not None, **post)
+        if one.held or live is not None:
+            await self.write(one, step, live)
+
+    async def write(self, post: CompletionPost, step: str, live: Callable[[], bool] | None = None) -> None:
+        """Post to a unit that is not busy, if it is `live`."""
+        if live is None or live():
+            accesses = AccessList()
+            post.write(accesses)
+            async with self.processor.step(step, 0, accesses=accesses):
+                pass
 
     async def until_free(self, name: str) -> None:
         """Wait until this register, which is busy, is not.
 
         Meanwhile take doorbells now and then, and with them the driver's requests: one of them may end the wait.
         """
-        processor = self.processor
-        looks = 0
+        processor, busy = self.processor, registers.pack(name, busy=1)
+        accesses = AccessList()
+        for look in range(PATIENCE):
+            if look:
+                accesses.mark(processor.costs.cycles("wait"))
+            accesses.stop_if(accesses.read(name), mask=busy, value=0)
         while True:
-            async with processor.step("wait"):
-                if not (await processor.read(name))["busy"]:
-                    break
-            looks += 1
-            if looks % PATIENCE == 0:
-                self._says(f"waits for {name}: a completion queue that stalls is full")
-                await self._meanwhile()
+            async with processor.step("wait", accesses=accesses):
+                pass
+            if accesses.why is Why.STOPPED:
+                break
+            self._says(f"waits for {name}: a completion queue that stalls is full")
+            await self._meanwhile()
         self._says("")
 
     async def tell_broken(self) -> None:
@@ -129,31 +144,32 @@ class DriverMailbox:
 
         An overrun is told in the ring.
         """
-        processor = self.processor
-        async with processor.step("ended"):
-            broken = [
-                (await processor.read(name))["queues"]
-                for name in ("COMPLETION_BROKEN", "COMPLETION_BROKEN_HIGH")
-            ]
-            for word, queues in enumerate(broken):
-                await processor.store(self.layout.broken + 4 * word, queues)
+        accesses, told = AccessList(), AccessList()
+        words = [accesses.read(name) for name in ("COMPLETION_BROKEN", "COMPLETION_BROKEN_HIGH")]
+        async with self.processor.step("ended", accesses=accesses):
+            broken = [word["queues"] for word in words]
+            told.store(self.layout.broken, *broken)
             if any(now & ~before for now, before in zip(broken, self._broken, strict=True)):
-                await processor.write("HOST_INTERRUPT", vector=1)
+                told.write("HOST_INTERRUPT", vector=1)
+            await self.processor.carry_out(told)
             self._broken = broken
 
     async def set_up(self) -> None:
         """Write the words that the driver asks for into registers, each when the one before is done; then answer."""
         processor, at = self.processor, self.layout.mailbox
-        async with processor.step("set_up"):
-            count, answer = await processor.load(at), await processor.load(at + 4)
-        for i in range(count):
-            async with processor.step("set_up"):
-                offset = await processor.load(at + 8 + 8 * i)
-                word = await processor.load(at + 12 + 8 * i)
-                await processor.port.write(REGISTER_BASE + offset, word)
-            await self._done(*(name for name, register in BUSY.items() if register.offset == offset))
-            await self.written(offset, word)
-        await self.post(answer, channel=0, number=0)
+        accesses = AccessList()
+        count, answer = accesses.load(at, 2)
+        async with processor.step("set_up", accesses=accesses):
+            pass
+        for place in range(at + 8, at + 8 + 8 * count.get(), 8):
+            accesses, write = AccessList(), AccessList()
+            offset, word = accesses.load(place, 2)
+            async with processor.step("set_up", accesses=accesses):
+                write.store(REGISTER_BASE + offset.get(), word.get())
+                await processor.carry_out(write)
+            await self._done(*(name for name, register in BUSY.items() if register.offset == offset.get()))
+            await self.written(offset.get(), word.get())
+        await self.post(answer.get(), channel=0, number=0)
 
     async def written(self, offset: int, word: int) -> None:
         """The driver has had a register written; a program that wants to know overrides this."""
@@ -161,9 +177,11 @@ class DriverMailbox:
     async def _done(self, *names: str) -> None:
         """Wait until these registers are not busy."""
         for name in names:
-            async with self.processor.step("wait", 0):
-                busy = (await self.processor.read(name))["busy"]
-            if busy:
+            accesses = AccessList()
+            state = accesses.read(name)
+            async with self.processor.step("wait", 0, accesses=accesses):
+                pass
+            if state["busy"]:
                 await self.until_free(name)
         if "COMPLETION_SETUP" in names and any(self._broken):
             await self.tell_broken()  # the queue is whole again, and its next failure is new

@@ -98,6 +98,7 @@ class Processor:
     ) -> Step:
         """`async with processor.step("name"):` takes the processor, spends `times` the step's cycles, runs the body.
 
+        - `times`: 0 for the further accesses of a step that has been charged already.
         - `accesses`: a list that is carried out before the body. A function that returns one is called when the step's
           cycles are over. With `ahead` it is called when the step has the processor, which saves a wake-up. Nothing
           that it looks at may change while the step spends its cycles.
@@ -137,16 +138,20 @@ class Processor:
         self._check_owned()
         if accesses.has_marks:
             raise ValueError("a list with marks is one of several steps: `step` carries it out")
+        accesses.rewind()
         if accesses.records:
             ended = self.port.flag()
             self.port.start(accesses, ended.set)
             await ended.wait()
+        for name, cycles in accesses.charges(self.current or ""):
+            self.charge(name, cycles)
 
     def pay(self, accesses: AccessList, **steps: int) -> None:
-        """Write into a list that further steps of the table are spent, `name=times`. Raises KeyError."""
+        """Write into a list that further steps of the table are spent, `name=times`. They are charged if the list comes
+        to them. Raises KeyError."""
         for name, times in steps.items():
             if times:
-                accesses.pause(self.charge(name, self.costs.cycles(name) * times))
+                accesses.pay(name, self.costs.cycles(name) * times)
 
     async def spend(self, **steps: int) -> None:
         """Inside a step: spend further steps of the table in one go, `name=times`. Raises KeyError."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
-from .accesses import AccessList, Op, Why
+from .accesses import AccessList, Why
 from .costs import CostTable
 from .lock import Lock
 from .notice import Notice, PortEvent
@@ -43,6 +43,7 @@ class _Part:
     """One step of those that follow one another; the members are the arguments of `Processor.step`."""
 
     name: str
+    times: int
     cycles: int
     accesses: Accesses | None
     ahead: bool
@@ -74,12 +75,13 @@ class Step:
         *,
         times: int = 1,
         ahead: bool = False,
-        after: Notice | None = None,
+        after: Notice | PortEvent | None = None,
         came: Callable[[], None] | None = None,
         holding: Lock | None = None,
     ) -> Self:
         """Another step that follows this one, with nothing to decide in between. The body belongs to the last one.
 
+        If the list before ends early (`Why` is not END), those that follow are left out, and the body belongs to it.
         The arguments are those of `Processor.step`. Raises KeyError as that does.
         """
         self._parts.append(
@@ -97,7 +99,10 @@ class Step:
         return self
 
     def until(self, event: Notice) -> Self:
-        """Give the processor back at the end of the step, and go on when `event` has come, which is cleared."""
+        """Give the processor back at the end of the step, and go on when `event` has come, which is cleared.
+
+        It is not waited for if a list ends early.
+        """
         self._until = event
         return self
 
@@ -141,7 +146,8 @@ class Step:
 
     def _taken(self) -> None:
         one = self._part
-        self._processor.charge(one.name, one.cycles)
+        if one.times:
+            self._processor.charge(one.name, one.cycles)
         self._own()
         if isinstance(one.accesses, AccessList):
             self._start(one.accesses, one.cycles)
@@ -159,6 +165,10 @@ class Step:
         self._start(self._part.accesses(), 0)
 
     def _start(self, accesses: AccessList, lead_cycles: int) -> None:
+        accesses.rewind()
+        self._go(accesses, lead_cycles)
+
+    def _go(self, accesses: AccessList, lead_cycles: int) -> None:
         self._list = accesses
         if not (lead_cycles or accesses.records):
             self._carried_out()
@@ -175,10 +185,13 @@ class Step:
             accesses.reached += 1
             self._processor.lock.take(self._go_on, self._port.call_soon)
             return
-        for record in accesses.records[: accesses.reached] if accesses.has_marks else ():
-            if record[0] == Op.MARK:
-                self._processor.charge(self._part.name, record[1])
-        if self._place + 1 < len(self._parts):
+        for name, cycles in accesses.charges(self._part.name):
+            self._processor.charge(name, cycles)
+        if accesses.why is not Why.END:
+            self._until = None
+            self._over = True
+            self._ended.set()
+        elif self._place + 1 < len(self._parts):
             self._leave()
             self._place += 1
             self._begin()
@@ -193,7 +206,7 @@ class Step:
         self._own()
         accesses = self._list
         accesses.interrupted = False
-        self._start(accesses, accesses.records[accesses.reached - 1][1])
+        self._go(accesses, accesses.records[accesses.reached - 1][1])
 
     def _own(self) -> None:
         self._owned = True
@@ -222,6 +235,7 @@ def part(
     """A step's description. Raises KeyError for a step that the cost table does not have."""
     return _Part(
         name=name,
+        times=times,
         cycles=processor.costs.cycles(name) * times,
         accesses=accesses,
         ahead=ahead,

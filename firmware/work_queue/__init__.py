@@ -6,5 +6,9 @@ connection set-up, no retransmission. Descriptors come to the card in one of thr
 - `layout`: layouts that host and firmware share.
 - `config`: sizes.
 - `costs`: cycles of the steps.
-- `program`: the program.
+- `program`: the program, and the order in which it does things.
+- `intake`, `sender`, `receiver`, `completion`: doorbells, messages out, messages in, their ends.
+- `transfers`: the host DMA engine, for descriptors and data.
+- `events`: waits for the card.
+- `context`: the program as these see it.
 """

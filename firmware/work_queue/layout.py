@@ -23,6 +23,8 @@ __all__ = [
     "FETCHED_BYTES",
     "HEADER_BYTES",
     "MOST_WRITES",
+    "OPEN_FLAG",
+    "RECORD_WORDS",
     "STATUS_OFFSET",
     "ChannelRecord",
     "Descriptor",
@@ -49,6 +51,9 @@ COUNT_BITS = 16
 It counts modulo 2^16, so a doorbell may announce any number of descriptors.
 """
 RECORD_BYTES = 32
+RECORD_WORDS = RECORD_BYTES // 4
+OPEN_FLAG = 1 << 31
+"""Flag in a channel record's word `ChannelRecord.OPEN_WORD`: the channel is open."""
 MAILBOX_BYTES = 8 + 8 * MOST_WRITES
 NUMBER_BITS = 15
 SLOT_BITS = 6
@@ -130,18 +135,27 @@ class ChannelRecord:
 
     OPEN_WORD: ClassVar[int] = 2
     """Number of the word that says that the channel is open."""
+    RING_WORDS: ClassVar[tuple[int, int]] = (0, 1)
+    """Numbers of the words with the addresses of its queues: to send, to receive."""
+    SHADOW_WORDS: ClassVar[tuple[int, int]] = (3, 4)
+    """Numbers of the words with the addresses of their shadows."""
 
     def words(self) -> tuple[int, ...]:
         """The record in the SRAM, 8 words."""
-        queues = self.send_completions | self.receive_completions << 8 | 1 << 31
+        queues = self.send_completions | self.receive_completions << 8 | OPEN_FLAG
         shadows = (self.send_shadow, self.receive_shadow)
         route = (self.route & 0xFFFFFFFF, self.route >> 32 | self.node << 16)
         return self.send_ring, self.receive_ring, queues, *shadows, *route, self.channel
 
+    @staticmethod
+    def other_end(node: int, channel: int) -> dict[int, tuple[int, int]]:
+        """Mask and value of the words, by their numbers, in which a record names `channel` of `node`."""
+        return {6: (0xFFFF0000, node << 16), 7: (0xFFFFFFFF, channel)}
+
     @classmethod
     def unpack(cls, words: list[int]) -> ChannelRecord | None:
         """The record in those words; None for a channel that is not open."""
-        if not words[cls.OPEN_WORD] >> 31:
+        if not words[cls.OPEN_WORD] & OPEN_FLAG:
             return None
         return cls(
             send_ring=words[0],

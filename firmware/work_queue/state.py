@@ -27,6 +27,10 @@ class PostedQueue:
         """Descriptors posted and not taken."""
         return (self.posted - self.taken) % (1 << COUNT_BITS)
 
+    def take(self) -> None:
+        """Its next descriptor is taken."""
+        self.taken = (self.taken + 1) % (1 << COUNT_BITS)
+
 
 def read_header(bits: int) -> Header:
     """A packet's header. A packet of a kind that there is not is as good as a probe."""

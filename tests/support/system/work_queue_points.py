@@ -34,6 +34,7 @@ async def pair(drivers, *, entries=16, stall=False):
 async def messages(cluster, spec):
     """Send `spec["bursts"]` bursts of `spec["burst"]` messages from 0 to 1, posted with one doorbell each burst,
     received into buffers over page ends. The receiver blocks, the sender spins. Returns the costs."""
+    wakeups = cluster.clock.count_wakeups()
     programs, drivers = start_kit(cluster, WorkQueueConfig(descriptors=spec["descriptors"]))
     (sender, sent_queue, out), (receiver, arrived, into) = await pair(drivers)
     size, burst, rng = spec["bytes"], spec["burst"], cluster.random
@@ -75,6 +76,7 @@ async def messages(cluster, spec):
         "page_writes": sender.page.writes - writes,
         "interrupts": arrived.interrupts,
         "dropped": programs[1].dropped,
+        "wakeups": [wakeups[f"work queues[{node}]"] for node in (0, 1)],
     }
 
 
@@ -329,7 +331,7 @@ async def remake(cluster, spec):
 
 
 async def both_ways(cluster, spec):
-    """Send as many messages as the queues hold, both ways at once. Returns how many came to each."""
+    """Send as many messages as the queues hold, both ways at once. Returns how many came to each, and the end."""
     programs, drivers = start_kit(cluster, WorkQueueConfig(descriptors="tailgated", queue_entries=16))
     ends = await pair(drivers, entries=32)
     size, count = spec["bytes"], spec["messages"]
@@ -347,7 +349,7 @@ async def both_ways(cluster, spec):
             assert (await queue.wait()).status == CompletionStatus.OK
     for (_, target), content in zip(buffers, reversed(contents), strict=True):
         assert target.buffer.read() == content
-    return [program.received for program in programs]
+    return {"came": [program.received for program in programs], "end": cluster.clock.cycle}
 
 
 async def no_firmware(cluster, spec):
