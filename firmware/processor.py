@@ -58,6 +58,7 @@ class Processor:
     - `costs`: cycles of each named step.
     - `sources`: the bits of ISR for which it has flags.
     - `events[name]`: a flag a source of ISR, set by the idle loop. The coroutine that waits on it clears it.
+    - `woken_cycle`: when the idle loop last began to look at ISR.
     - `current`: the step that has the processor, None between steps.
     - `cycles_spent[step]`, `steps_taken[step]`: cycles and steps that were charged, for break-ups.
 
@@ -77,6 +78,7 @@ class Processor:
         self.steps_taken: Counter[str] = Counter()
         self.current: str | None = None
         self.lock = Lock(port.flag, asked=port.interrupt)
+        self.woken_cycle = 0
         self._enabled: set[str] = set()
         self._status = Reading("ISR", 0)
 
@@ -231,6 +233,7 @@ class Processor:
 
     def _look_at_events(self) -> AccessList:
         """Read ISR; clear those that have come, and mask the levels among them, if there are any."""
+        self.woken_cycle = self.port.cycle
         accesses = AccessList()
         self._status = status = accesses.read("ISR")
         mine = self._enabled.intersection(self.sources)

@@ -11,8 +11,10 @@ from ..costs import CostTable
 from ..ports import CardPorts
 from ..processor import Processor
 from ..program import FirmwareProgram
-from .config import ViaConfig
+from .config import ARRIVAL, ViaConfig
 from .costs import SVIA_COSTS
+from .parallel.costs import PVIA_COSTS, QOSVIA_COSTS
+from .parallel.loop import ParallelVia, events
 from .sequential import SequentialVia
 from .state import ViaContext
 
@@ -26,6 +28,7 @@ class ViaProgram(FirmwareProgram[ViaConfig]):
     those of its design.
 
     - `context`: its state, which tests and experiments read. `trace`: the stages of its messages.
+    - `processors`: one, or one that sends and one that receives. `loop`: the design.
     - `drops`: packets and doorbells that were dropped, by the reason (`Receiving`, `Doorbells`).
 
     Raises ConfigError for a card that lacks something.
@@ -46,10 +49,21 @@ class ViaProgram(FirmwareProgram[ViaConfig]):
         costs: CostTable | None = None,
     ) -> None:
         super().__init__(card, node=node, nic=nic, routes=routes, config=config, costs=costs)
-        port = self.only_processor()
-        self.context = ViaContext(node=node, nic=nic, config=self.config, clock=lambda: port.cycle)
+        parallel = self.config.design == "parallel"
+        ports = tuple(card.processors) if parallel else (self.only_processor(),)
+        if costs is None and parallel:
+            self.costs = PVIA_COSTS if self.config.order == ARRIVAL else QOSVIA_COSTS
+        self.context = ViaContext(node=node, nic=nic, config=self.config, clock=lambda: ports[0].cycle)
         self.layout, self.trace, self.drops = self.context.layout, self.context.trace, self.context.drops
-        self.engines = SequentialVia(self.context, Processor(port, self.costs))
+        self.processors = tuple(
+            Processor(port, self.costs, sources=mine)
+            for port, mine in zip(ports, events(len(ports)), strict=True)
+        )
+        self.loop: SequentialVia | ParallelVia
+        if parallel:
+            self.loop = ParallelVia(self.context, self.processors)
+        else:
+            self.loop = SequentialVia(self.context, self.processors[0])
 
     @property
     def advanced_cycle(self) -> int:
@@ -87,4 +101,4 @@ class ViaProgram(FirmwareProgram[ViaConfig]):
 
     def start(self) -> None:
         """Spawn the program."""
-        self.engines.processor.port.spawn(self.engines.run(), f"via[{self.node}]")
+        self.loop.start(f"via[{self.node}]")

@@ -46,6 +46,10 @@ class SequentialVia:
         self.receiving = Receiving(self.stages, self.connection, self.agent)
         self.doorbells = Doorbells(context, processor, request=self.agent.request, flush=self.stages.flush)
 
+    def start(self, name: str) -> None:
+        """Spawn its coroutine."""
+        self.processor.port.spawn(self.run(), name)
+
     async def run(self) -> None:
         """Serve for ever."""
         context = self.context

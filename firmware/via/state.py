@@ -180,6 +180,7 @@ class ViaContext:
     - `advanced_cycle`: the cycle in which a message last moved on.
     - `declared`: channels that are open, the agent's among them, in order: whose doorbell words are polled.
     - `control`: packets of the agent to be sent, each with the host address of its answer.
+    - `turned`: called when a VI has got a turn, or something to answer.
     - `doing`: the present step in a few words, "" for none.
     """
 
@@ -197,6 +198,7 @@ class ViaContext:
         self.doing = "starts"
         self._before_wait: str | None = None
         self.trace = Trace(clock)
+        self.turned: Callable[[], None] = lambda: None
 
     def vi(self, channel: int) -> Vi:
         """The VI of a channel that the card has."""
@@ -228,8 +230,10 @@ class ViaContext:
         """Give a VI that may send a turn, behind the others, if it has none yet."""
         if self.may_send(vi) and vi not in self.ready:
             self.ready.append(vi)
+            self.turned()
 
     def answer(self, vi: Vi) -> None:
         """Note that a VI has something to answer."""
         if vi not in self.answers:
             self.answers.append(vi)
+            self.turned()

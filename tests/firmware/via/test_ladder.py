@@ -14,7 +14,7 @@ def test_the_designs_are_the_published_ones_in_their_order():
 
 
 def test_each_design_is_one_step_from_another():
-    """What changes is what its name says."""
+    """Its name says what changes."""
     names = list(LADDER)
     before = dict(zip(names[1:], [*names[:4], names[3], names[5]], strict=True))
     changed = {

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from lanikai.firmware import registers
 from lanikai.firmware.costs import CostTable
 from lanikai.firmware.processor import Processor
-from lanikai.firmware.via.tasks import HostTasks, Ordered, Packet, SendTasks, Transfer
+from lanikai.firmware.via.engines import Move
+from lanikai.firmware.via.parallel.tasks import HostTasks, Ordered, Packet, SendTasks
 from lanikai.hdl.config import NicConfig, preset
 from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
 from lanikai.hdl.nic.ports import SRAM_BASE
@@ -73,13 +74,20 @@ class Bench:
             await self.processor.enable("host_dma", "send")
         await self.processor.idle_loop()
 
-    async def moved(self, name, *transfers, stamp=0):
-        status = await self.host.move("work", transfers, stamp=stamp)
-        self.log.append((name, status))
+    async def moved(self, name, *moves, stamp=0):
+        async with self.processor.step("work"):
+            task = await self.host.submit(moves, stamp=stamp, started=lambda: None)
+        await task.ended.wait()
+        self.log.append((name, task.status))
+
+    async def sent(self, packet, *, stamp):
+        async with self.processor.step("work"):
+            task = await self.send.submit(packet, stamp=stamp, started=lambda: None)
+        await task.sent.wait()
 
 
 def down(host, sram, count=64):
-    return Transfer(host=host, sram=SRAM_BASE + sram, bytes=count)
+    return Move(address=host, sram=SRAM_BASE + sram, bytes=count, to_host=False)
 
 
 def test_the_engine_goes_on_from_task_to_task_while_the_processor_works():
@@ -145,7 +153,7 @@ def test_packets_go_one_after_the_other_in_their_order(stamped, wanted):
             bench.other.isr.discard("receive")
 
     async def main():
-        await bench.world.gather(take(), *(bench.send.send(places[i], stamp=100 - 10 * i) for i in range(4)))
+        await bench.world.gather(take(), *(bench.sent(places[i], stamp=100 - 10 * i) for i in range(4)))
 
     bench.world.run(main())
     assert [header.sequence for _, header in bench.card.network.log] == wanted
@@ -160,4 +168,4 @@ def test_a_list_that_no_queue_could_hold_is_refused():
     bench = Bench()
     tasks = HostTasks(bench.processor, TINY.replace(host_dma_queue_entries=2))
     with pytest.raises(ValueError, match=r"^a list of 3 host DMAs; the card's queue has 2 entries$"):
-        bench.world.run(tasks.move("work", [down(0, 0)] * 3))
+        bench.world.run(tasks.submit([down(0, 0)] * 3, stamp=0, started=lambda: None))

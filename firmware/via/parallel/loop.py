@@ -1,0 +1,373 @@
+"""PVIA and QoSVIA: an event loop over tasks of many messages (nagar-thesis-2001 4.3.6, 5.3.2, 5.3.3).
+
+A doorbell, the end of a host DMA, the end of a send, and a packet that has come are its events. Each is served by a
+coroutine. Messages are coroutines too: as many at a time as there are workers. All share a processor, or two: then one
+sends and one receives (4.3.10).
+
+QoSVIA stamps a message at its doorbell, by the scheduler that `ViaConfig.order` names. The stamp orders its tasks at
+the host DMA queue and at the net send queue, and the messages that wait for a worker or a buffer.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from ...accesses import AccessList
+from ...lock import Lock
+from ...processor import Processor
+from ..agent import Agent
+from ..connection import Connection
+from ..doorbells import Doorbells
+from ..layout import AGENT_CHANNEL
+from ..schedulers.base import Rate, Scheduler
+from ..schedulers.registry import find_scheduler
+from ..sending import Sending
+from ..state import COUNTS, Vi, ViaContext
+from .engines import ParallelEngines
+from .messages import InTurn, ParallelStages
+
+__all__ = ["ParallelVia", "events"]
+
+ONE = ("receive", "send", "host_dma", "timer", "doorbell", "completion")
+"""Events of a processor that does both; those that hold the wire come first."""
+SENDS = ("send", "host_dma", "timer", "peer", "doorbell", "completion")
+"""Events of a processor that sends."""
+RECEIVES = ("receive", "host_dma", "peer", "receive_doorbell")
+"""Events of a processor that receives."""
+
+
+def events(processors: int) -> tuple[tuple[str, ...], ...]:
+    """The events of each of a card's processors."""
+    return (ONE,) if processors == 1 else (SENDS, RECEIVES)
+
+
+WORKERS_BESIDE_BUFFERS = 4
+"""Messages to send that may be under way without a packet buffer: in their descriptor's stages, or being told."""
+
+
+class ParallelVia:
+    """The parallel design on one processor, or on two.
+
+    `processor` is the one that sends.
+    """
+
+    def __init__(self, context: ViaContext, processors: Sequence[Processor]) -> None:
+        self.context, self.processors = context, tuple(processors)
+        self.processor = sends = processors[0]
+        receives = processors[-1]
+        config, nic = context.config, context.nic
+        self.scheduler: Scheduler | None = None
+        if config.order != "arrival":
+            self.scheduler = find_scheduler(config.order)(vis=nic.channels, bits=nic.rtc_bits)
+        self._stamps: dict[int, deque[int]] = {}
+        self._rates: dict[int, tuple[int, int, int]] = {}
+        self._rtc = 0
+        stamped = self.scheduler is not None
+        self.engines = ParallelEngines(
+            context, sends, stamped=stamped, hears=self._hear, released=self._release
+        )
+        self.receive_engines = self.engines
+        if receives is not sends:
+            self.receive_engines = ParallelEngines(
+                context, receives, stamped=stamped, hears=self._hear, released=self._release
+            )
+            self.receive_engines.rested = self.engines.rested
+        self.stages = ParallelStages(context, self.engines)
+        self.receive_stages = (
+            self.stages if receives is sends else ParallelStages(context, self.receive_engines)
+        )
+        self.agent = Agent(context, self.engines, meanwhile=self._nothing, flush=self.stages.flush)
+        self.connection = Connection(self.stages, self.agent)
+        self.sending = Sending(self.stages, self.connection)
+        self.receiving = InTurn(
+            self.receive_stages, self.connection, self.agent, engines=self.receive_engines
+        )
+        self.doorbells = _Doorbells(self)
+        context.turned = self._turned
+        self._front: dict[int, object] = {}
+        self._active = 0
+        self._wanted = sends.port.flag()
+        self._asked = sends.port.flag()
+        self._answering = sends.port.flag()
+        self._hearing = Lock(sends.port.flag)
+
+    def start(self, name: str) -> None:
+        """Spawn its coroutines."""
+        port = self.processor.port
+        loops = {
+            "host": self.engines.host.run(),
+            "sends": self.engines.sends.run(),
+            "posts": self.engines.run_posts(),
+            "doorbells": self._run_doorbells(),
+            "packets": self._run_packets(),
+            "timer": self._run_timer(),
+            "completion": self._run_completion(),
+            "agent": self._run_agent(),
+            "answers": self._run_answers(),
+            **{f"worker{i}": self._run_worker() for i in range(self._workers)},
+        }
+        if len(self.processors) == 2:
+            loops["receive_host"] = self.receive_engines.host.run()
+            loops["receive_posts"] = self.receive_engines.run_posts()
+            loops["receive_doorbells"] = self._run_receive_doorbells()
+        loops["idle"] = self._boot()
+        for what, loop in loops.items():
+            port.spawn(loop, f"{name}.{what}")
+
+    @property
+    def _workers(self) -> int:
+        return self.context.config.send_buffers + WORKERS_BESIDE_BUFFERS
+
+    async def _boot(self) -> None:
+        context = self.context
+        await self.agent.boot()
+        buffers = [context.layout.receive_buffer(i) for i in range(context.config.receive_buffers)]
+        self.receive_engines.spare(buffers)
+        receives = self.processors[-1]
+        async with receives.step("rearm"):
+            await self.receive_engines.arm()
+        context.doing = ""
+        for processor in self.processors[1:]:
+            async with processor.step("dispatch"):
+                await processor.enable(*RECEIVES)
+            processor.port.spawn(processor.idle_loop(), f"via[{context.node}].idle1")
+        async with self.processor.step("dispatch"):
+            await self.processor.enable(*self.processor.sources)
+        await self.processor.idle_loop()
+
+    async def _run_doorbells(self) -> None:
+        """Take doorbells for ever."""
+        rung = self.processor.events["doorbell"]
+        while True:
+            await rung.wait()
+            rung.clear()
+            async with self._hearing:
+                await self.doorbells.take()
+            while self.doorbells.polled and await self.doorbells.poll():
+                pass
+            async with self.processor.step("look", 0):
+                await self.processor.enable("doorbell")
+
+    async def _run_receive_doorbells(self) -> None:
+        """Take receive doorbells for ever, on the second processor."""
+        processor = self.receive_engines.processor
+        rung = processor.events["receive_doorbell"]
+        while True:
+            await rung.wait()
+            rung.clear()
+            for _ in range(self.context.nic.doorbell_queue_entries):
+                accesses = AccessList()
+                entry = accesses.read("DOORBELL_RECEIVE_QUEUE")
+                accesses.skip_if(entry, mask=1 << 31, value=1 << 31, records=1)
+                accesses.write("ISR", receive_doorbell=1)
+                async with processor.step("look", accesses=accesses):
+                    if not entry["valid"]:
+                        break
+                    await processor.spend(doorbell=1)
+                await self.doorbells.rung(entry["channel"], entry["value"] % COUNTS, receive=True)
+            async with processor.step("look", 0):
+                await processor.enable("receive_doorbell")
+
+    async def _run_packets(self) -> None:
+        """Take packets in for ever: each in a coroutine of its own, as many as there are buffers."""
+        engines = self.receive_engines
+        came = engines.processor.events["receive"]
+        while True:
+            await came.wait()
+            came.clear()
+            cycle = engines.processor.woken_cycle
+            async with engines.processor.step("look"):
+                buffers = await engines.received()
+            for buffer in buffers:
+                engines.processor.port.spawn(self._take(buffer, cycle), f"via[{self.context.node}].packet")
+
+    async def _take(self, buffer: int, came_cycle: int) -> None:
+        self._begins()
+        await self.receiving.take(buffer, came_cycle)
+        self._ends()
+
+    async def _run_timer(self) -> None:
+        """End waits that are over, for ever."""
+        event = self.processor.events["timer"]
+        while True:
+            await event.wait()
+            event.clear()
+            await self.connection.timer()
+
+    async def _run_completion(self) -> None:
+        """Tell of completion queues that have failed, for ever."""
+        event = self.processor.events["completion"]
+        while True:
+            await event.wait()
+            event.clear()
+            await self.agent.tell_broken()
+
+    async def _run_agent(self) -> None:
+        """Do what the agent asks, for ever."""
+        while True:
+            await self._asked.wait()
+            self._asked.clear()
+            self._begins()
+            await self.agent.request()
+            self._ends()
+            self._answering.set()
+
+    async def _run_answers(self) -> None:
+        """Send what VIs and the agent have to answer, for ever."""
+        context = self.context
+        while True:
+            await self._answering.wait()
+            self._answering.clear()
+            self._begins()
+            while context.control or context.answers:
+                if context.control:
+                    await self.agent.send_control(*context.control.popleft())
+                if context.answers:
+                    vi = context.answers.popleft()
+                    vi.users += 1
+                    await self.sending.answer(vi)
+                    self.engines.left(vi)
+            await self.agent.retry()
+            self._ends()
+
+    async def _run_worker(self) -> None:
+        """Send messages, one after the other, for ever."""
+        while True:
+            vi = self._pick()
+            if vi is None:
+                self._wanted.clear()
+                await self._wanted.wait()
+                continue
+            mine = self._front[vi.channel] = object()
+            vi.users += 1
+            self._begins()
+            await self.sending.send(vi, stamp=self._stamp(vi))
+            if self._front.get(vi.channel) is mine:
+                self._release(vi.channel)
+            self.engines.left(vi)
+            self._ends()
+
+    def _pick(self) -> Vi | None:
+        """The VI whose message is to begin next; none of its messages is at the front."""
+        ready = [vi for vi in self.context.ready if vi.channel not in self._front]
+        if not ready:
+            return None
+        found = ready[0]
+        if self.scheduler is not None:
+            chosen = self.scheduler.choose(self._rtc)
+            by_channel = {vi.channel: vi for vi in ready}
+            found = by_channel[chosen] if chosen in by_channel else min(ready, key=self._ahead)
+        self.context.ready.remove(found)
+        return found
+
+    def _ahead(self, vi: Vi) -> int:
+        """Ticks that the stamp of a VI's next message is ahead of the clock; below 0 if it is behind."""
+        stamps = self._stamps.get(vi.channel)
+        if not stamps:
+            return 0
+        half = 1 << (self.context.nic.rtc_bits - 1)
+        return (stamps[0] - self._rtc + half) % (2 * half) - half
+
+    def _stamp(self, vi: Vi) -> int:
+        """Take the stamp of a VI's next message, which begins."""
+        stamps = self._stamps.get(vi.channel)
+        if self.scheduler is None or not stamps or vi.held is not None:
+            return 0
+        while len(stamps) > max(1, vi.send.waiting):  # those before were flushed
+            stamps.popleft()
+            self.scheduler.served(vi.channel, self._rtc)
+        self.scheduler.served(vi.channel, self._rtc)
+        return stamps.popleft()
+
+    def _release(self, channel: int) -> None:
+        """The next message of a VI may begin."""
+        self._front.pop(channel, None)
+        if channel != AGENT_CHANNEL:
+            self.context.give_turn(self.context.vi(channel))
+        self._wanted.set()
+
+    def _turned(self) -> None:
+        """A VI has a message to send, or something to answer."""
+        self._wanted.set()
+        if self.context.answers or self.context.control:
+            self._answering.set()
+
+    def _begins(self) -> None:
+        self._active += 1
+
+    def _ends(self) -> None:
+        self._active -= 1
+        if not self._active:
+            self.context.doing = ""
+
+    async def _hear(self) -> None:
+        """Take the doorbells that there are."""
+        async with self._hearing:
+            await self.doorbells.take()
+
+    async def _nothing(self) -> None:
+        """Doorbells are taken by a coroutine of their own."""
+
+    async def ask(self) -> None:
+        """The agent has rung."""
+        self._asked.set()
+
+    async def rung(self, vi: Vi, new: int) -> None:
+        """Before `new` messages of a VI are known: stamp them, each a step."""
+        scheduler = self.scheduler
+        if scheduler is None:
+            return
+        accesses = AccessList()
+        clock = accesses.read("RTC")
+        async with self.processor.step("stamp", accesses=accesses):
+            self._rtc = clock["ticks"]
+            record = await self.stages.look_up(vi)
+            if record is None:
+                return
+            rate = vi.generation, record.vtick, record.most_bytes
+            if self._rates.get(vi.channel) != rate:
+                if self._rates.get(vi.channel, (None,))[0] != vi.generation:
+                    scheduler.close(vi.channel)
+                    self._stamps.pop(vi.channel, None)
+                self._rates[vi.channel] = rate
+                asked = (
+                    Rate(message_bytes=record.most_bytes, interval_ticks=record.vtick)
+                    if record.vtick
+                    else None
+                )
+                scheduler.open(vi.channel, asked)
+            if new > 1:
+                await self.processor.spend(stamp=new - 1)
+            stamps = self._stamps.setdefault(vi.channel, deque())
+            stamps.extend(scheduler.stamp(vi.channel, self._rtc) for _ in range(new))
+
+    def prefetch(self, vi: Vi) -> None:
+        """A receive doorbell: bring the descriptor down before a message wants it."""
+        if vi.record is not None and not vi.broken and vi.receive.staged != vi.receive.taken:
+            self.receive_engines.processor.port.spawn(
+                self._prefetch(vi), f"via[{self.context.node}].prefetch"
+            )
+
+    async def _prefetch(self, vi: Vi) -> None:
+        vi.users += 1
+        await self.receive_stages.prefetch(vi)
+        self.receive_engines.left(vi)
+
+
+class _Doorbells(Doorbells):
+    """Doorbells of the parallel design: messages to send are stamped, descriptors to receive fetched at once."""
+
+    def __init__(self, loop: ParallelVia) -> None:
+        super().__init__(loop.context, loop.processor, request=loop.ask, flush=loop.stages.flush)
+        self._loop = loop
+
+    async def rung(self, channel: int, posted: int, *, receive: bool) -> None:
+        """As `Doorbells.rung`."""
+        vi = self.context.vi(channel)
+        new = (posted - vi.send.posted) % COUNTS
+        if not receive and not vi.broken and 0 < new <= self.context.config.queue_entries:
+            await self._loop.rung(vi, new)
+        await super().rung(channel, posted, receive=receive)
+        if receive and vi.receive.waiting:
+            self._loop.prefetch(vi)

@@ -1,0 +1,94 @@
+"""VIA's parallel designs from end to end on small cards: order, contents and bounded waits at saturation."""
+
+import pytest
+from lanikai.sim.run import run
+from support.system.owner_cluster import CONFIG as OWNERS
+
+pytestmark = pytest.mark.xdist_group("owners")
+CONFIG = OWNERS.replace(firmware="via")
+PARALLEL = {"design": "parallel", "queue_entries": 4, "send_buffers": 2, "receive_buffers": 2}
+DESIGNS = {
+    "parallel": PARALLEL,
+    "one buffer": PARALLEL | {"send_buffers": 1, "receive_buffers": 1},
+    "stamped": PARALLEL | {"order": "virtual_clock"},
+}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return CONFIG.build()
+
+
+def point(model, name, spec, folder, seed=3, config=CONFIG):
+    job = config.job(f"support.system.via_parallel_points:{name}", spec)
+    return run(model, *job, out_dir=folder, seed=seed).value
+
+
+@pytest.mark.parametrize(
+    "design", [pytest.param("parallel", marks=pytest.mark.full), "one buffer", "stamped"]
+)
+def test_two_cards_that_send_to_each_other_at_saturation_lose_nothing(design, model, tmp_path):
+    """Messages of none, one and several packets, by two VIs each way at once. All come in order, and the program rests
+    when they have: a pool that is empty makes a message wait, and nothing stands for ever."""
+    spec = {
+        "config": DESIGNS[design],
+        "level": 0,
+        "vis": 2,
+        "count": 12,
+        "sizes": [64, 300, 0, 112],
+        "vtick": 40,
+    }
+    found = point(model, "both_ways", spec, tmp_path)
+    assert found["wrong"] == [] and found["drops"] == [{}, {}]
+    assert found["sent"] == [24, 24] and found["pending"] == [0, 0]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("level", [1, 2])
+def test_reliable_messages_come_and_are_told_in_order(level, model, tmp_path):
+    """Acknowledgements go out between messages, by the same buffers."""
+    spec = {"config": PARALLEL, "level": level, "vis": 1, "count": 8, "sizes": [300, 64, 0]}
+    found = point(model, "both_ways", spec, tmp_path)
+    assert found["wrong"] == [] and found["drops"] == [{}, {}]
+    assert found["sent"] == [8, 8] and found["pending"] == [0, 0]
+
+
+@pytest.mark.full
+def test_lists_carried_out_by_python_change_nothing(model, tmp_path):
+    spec = {"config": DESIGNS["stamped"], "level": 1, "vis": 2, "count": 6, "sizes": [64, 300], "vtick": 40}
+    spec["stages"] = True
+    by_python = CONFIG.replace(access_lists=False)
+    assert point(model, "both_ways", spec, tmp_path / "a") == point(
+        model, "both_ways", spec, tmp_path / "b", config=by_python
+    )
+
+
+def test_messages_overlap_where_the_sequential_design_has_one_at_a_time(model, tmp_path):
+    """The same messages, sooner: the stages of two messages overlap, and one after the other they never do."""
+    spec = {"level": 0, "vis": 2, "count": 4, "sizes": [112], "stages": True}
+    found = {}
+    for name, config in {"sequential": {"queue_entries": 4}, "parallel": PARALLEL}.items():
+        found[name] = point(model, "both_ways", spec | {"config": config}, tmp_path / name)
+        assert found[name]["wrong"] == []
+    overlaps = {name: [overlapping(stages) for stages in one["stages"]] for name, one in found.items()}
+    assert overlaps["sequential"] == [0, 0]
+    assert min(overlaps["parallel"]) > 4
+
+
+def overlapping(messages):
+    """Pairs of spans of different messages to send, one of which begins while the other is under way.
+
+    A receiving processor's work counts for itself: packets are taken in while one goes out.
+    """
+    spans = sorted(
+        (begin, end, i)
+        for i, (_, receive, _, found) in enumerate(messages)
+        if not receive
+        for _, begin, end in found
+        if begin < end
+    )
+    return sum(
+        other[2] != one[2] and other[0] < one[1]
+        for place, one in enumerate(spans)
+        for other in spans[place + 1 :]
+    )
