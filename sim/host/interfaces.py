@@ -9,6 +9,7 @@ from .gm.interface import GmInterface
 from .interface import HostInterface
 from .kit.interface import KitInterface
 from .mpi.interface import MpiInterface
+from .via.interface import ViaInterface
 
 __all__ = ["INTERFACES", "find_interface"]
 
@@ -16,6 +17,7 @@ INTERFACES: Mapping[str, type[HostInterface]] = {
     "gm": GmInterface,
     "kit": KitInterface,
     "mpi": MpiInterface,
+    "via": ViaInterface,
 }
 """The classes, by name."""
 

@@ -86,21 +86,14 @@ class CompletionQueue:
         if not self._there():
             await self._driver.spend(kit.look_ns)
         while len(found) < limit and self._there():
-            word = int(self._words[self.index % self.entries])
             await self._driver.spend(kit.entry_ns if found else kit.miss_ns + kit.entry_ns)
-            status = CompletionStatus(_ENTRY.get(word, "status"))
-            if overrun := status == CompletionStatus.OVERRUN:
+            if not self._there():
+                break  # the kernel has taken it meanwhile
+            entry = self._entry()
+            if overrun := entry.status == CompletionStatus.OVERRUN:
                 break
             self.index = (self.index + 1) % MODULUS
-            found.append(
-                Completion(
-                    work_queue=_ENTRY.get(word, "work_queue"),
-                    descriptor=_ENTRY.get(word, "descriptor"),
-                    status=status,
-                    bytes=_ENTRY.get(word, "bytes"),
-                    cycle=self._bus.cycle,
-                )
-            )
+            found.append(entry)
         if self.dead and not found and not overrun:
             raise DeadQueueError(
                 f"node {self._bus.node}: completion queue {self.number} is dead at entry {self.index}: the bus "
@@ -131,12 +124,26 @@ class CompletionQueue:
         the arming raises the interrupt at once, a later one when it is there. So none is missed.
         """
         while (found := await self.poll()) is None:
-            self._woken.clear()
-            await self._driver.spend(self._driver.kit.system_call_ns)
-            await self._tell(arm=True)
-            await self._woken.wait()
-            self.interrupts += 1
-            await self._driver.spend(self._driver.kit.wake_ns)
+            await self.sleep()
+        return found
+
+    async def sleep(self) -> None:
+        """Sleep in the kernel until there is an entry, or somebody calls `wake`. Whoever calls this looks before and
+        after."""
+        self._woken.clear()
+        await self._driver.spend(self._driver.kit.system_call_ns)
+        await self._tell(arm=True)
+        await self._woken.wait()
+        self.interrupts += 1
+        await self._driver.spend(self._driver.kit.wake_ns)
+
+    def drain(self) -> list[Completion]:
+        """All entries that are there, at once and at no cost: the kernel's way to them. It stops at an overrun, which
+        the next `reap` tells."""
+        found: list[Completion] = []
+        while self._there() and (entry := self._entry()).status != CompletionStatus.OVERRUN:
+            self.index = (self.index + 1) % MODULUS
+            found.append(entry)
         return found
 
     async def remake(self) -> None:
@@ -157,6 +164,17 @@ class CompletionQueue:
     def wake(self) -> None:
         """Wake whoever waits: the card's interrupt was for this queue. The driver calls this."""
         self._woken.set()
+
+    def _entry(self) -> Completion:
+        """The next entry, which is there."""
+        word = int(self._words[self.index % self.entries])
+        return Completion(
+            work_queue=_ENTRY.get(word, "work_queue"),
+            descriptor=_ENTRY.get(word, "descriptor"),
+            status=CompletionStatus(_ENTRY.get(word, "status")),
+            bytes=_ENTRY.get(word, "bytes"),
+            cycle=self._bus.cycle,
+        )
 
     def _there(self) -> bool:
         """Whether the next entry is there: the phases of both of its words are right (docs/nic.md)."""

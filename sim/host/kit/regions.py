@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lanikai.hdl.nic.owners.protection import KEY_BITS
 from lanikai.hdl.nic.owners.translation import Scope
@@ -74,15 +74,7 @@ class Regions:
         await driver.spend(kit.system_call_ns + kit.register_ns + kit.register_page_ns * len(buffer.pages))
         for i, page in enumerate(buffer.pages):
             table.write((page.start | 1).to_bytes(4, "little"), 4 * i)
-        await driver.set_up(
-            ("REGION_START", {"address": buffer.start}),
-            ("REGION_BYTES", {"bytes": buffer.length}),
-            ("REGION_TABLE", {"address": table.start}),
-            (
-                "REGION",
-                {"region": number, "key": key, "owner": owner, "writable": int(writable), "valid": 1},
-            ),
-        )
+        await self._tell(region, table)
         return region
 
     def _new_tag(self, owner: int) -> tuple[int, int]:
@@ -102,11 +94,7 @@ class Regions:
     async def deregister(self, region: Region) -> None:
         """End a region, and unpin it when the card cannot use it any more. Raises KitError if it is none."""
         driver, kit = self._driver, self._driver.kit
-        if self._tables.get(region.number, (None,))[0] is not region:
-            raise KitError(
-                f"node {driver.bus.node}: memory at {region.buffer.start:#x}, {region.buffer.length} bytes, is not "
-                "registered: register it first, and deregister it once"
-            )
+        self._check(region)
         _, table = self._tables.pop(region.number)
         pages = len(region.buffer.pages)
         await driver.spend(kit.system_call_ns + kit.register_ns + kit.deregister_page_ns * pages)
@@ -116,3 +104,44 @@ class Regions:
         )
         driver.pages.release(table)
         self._free.append(region.number)
+
+    async def move(self, region: Region, owner: int) -> Region:
+        """Give a region, which keeps its tag, to another owner of the same process. Returns it anew. Raises KitError as
+        `deregister` does."""
+        self._check(region)
+        _, table = self._tables[region.number]
+        moved = replace(region, owner=owner)
+        self._tables[region.number] = moved, table
+        self._given.setdefault(owner, set()).add((region.number, region.key))
+        await self._driver.spend(self._driver.kit.system_call_ns)
+        await self._tell(moved, table)
+        return moved
+
+    def forget(self, owner: int) -> None:
+        """Forget which tags an owner has had, as its process is gone: none of them is in use."""
+        self._given.pop(owner, None)
+
+    async def _tell(self, region: Region, table: Buffer) -> None:
+        await self._driver.set_up(
+            ("REGION_START", {"address": region.buffer.start}),
+            ("REGION_BYTES", {"bytes": region.buffer.length}),
+            ("REGION_TABLE", {"address": table.start}),
+            (
+                "REGION",
+                {
+                    "region": region.number,
+                    "key": region.key,
+                    "owner": region.owner,
+                    "writable": int(region.writable),
+                    "valid": 1,
+                },
+            ),
+        )
+
+    def _check(self, region: Region) -> None:
+        """Raise KitError for a region that is none, or none any more."""
+        if self._tables.get(region.number, (None,))[0] is not region:
+            raise KitError(
+                f"node {self._driver.bus.node}: memory at {region.buffer.start:#x}, {region.buffer.length} bytes, is "
+                "not registered: register it first, and deregister it once"
+            )
