@@ -27,7 +27,7 @@ MOST_VL_FLITS = 1024
 def least_stamp_bits(flows: int) -> int:
     """The least bits of a clock by which `flows` flows are stamped.
 
-    Less than a quarter of its range must pass until the stamper's scan, `SCAN_CYCLES` a flow, comes to a flow again.
+    A scan of the stamper, `SCAN_CYCLES` a flow, must be over within a quarter of its range.
     """
     return max(6, (SCAN_CYCLES * (flows + 1)).bit_length() + 2)
 

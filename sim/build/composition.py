@@ -25,7 +25,7 @@ from .card_clock import CardClock
 from .instances import width
 from .packet_view import with_views
 
-__all__ = ["LIBRARIES", "Block", "Composition", "Instance", "Library", "Link", "Output"]
+__all__ = ["LIBRARIES", "Block", "Composition", "Instance", "Library", "Link", "Output", "port_name"]
 
 Library = Literal["fast", "debug", "waves"]
 """A library of a block: for speed, with every signal visible, or one whose instances write waves."""
@@ -37,17 +37,12 @@ LIBRARIES: Mapping[str, tuple[Library, ...]] = {
 """The libraries of each block in a build, by the build's variant. With waves an instance that writes none is one of
 the fast library."""
 
-_LINK = ("payload", "valid", "credit_vl", "credit_valid")
 _RESTARTS = ("__restart", "__credit_restart")
 """Wires that a link may have besides (`LinkConfig.restart`). No instance of a composition is reset alone, so both stay
 low."""
 
 
-_KINDS = {"bit": "kBit", "or": "kOr", "sum": "kSum"}
-"""The names of an output's kinds in `native/instance.h`."""
-
-
-def _port(pin: str) -> str:
+def port_name(pin: str) -> str:
     """The port of the module around a block. Its name differs: Verilator writes out two underscores in a row in another
     way."""
     return pin.replace("__", "_")
@@ -183,7 +178,7 @@ class Block:
             if pin.endswith(_RESTARTS):
                 pins[pin] = "1'd0" if member.flow == wiring.In else ""
                 continue
-            bits, port = width(Shape.cast(member.shape).width), _port(pin)
+            bits, port = width(Shape.cast(member.shape).width), port_name(pin)
             ports.append(f"{'input' if member.flow == wiring.In else 'output'} {bits}{port}")
             pins[pin] = port
             if pin in self.fixed:
@@ -254,151 +249,4 @@ class Composition:
             f"{block.name}_traced" if library == "waves" else block.name: (block, library)
             for block in self.blocks
             for library in LIBRARIES[variant]
-        }
-
-    def header(self, variant: str = "fast") -> str:
-        """The text of `composition.h`, which builds the system in memory."""
-        return "\n".join(self._header(variant)) + "\n"
-
-    def _header(self, variant: str) -> Iterator[str]:
-        kinds = list(self.libraries(variant).values())
-        yield "// The system's instances and links (sim/build/composition.py)."
-        yield "#pragma once"
-        yield "#include <array>"
-        for block, library in kinds:
-            yield f'#include "{block.prefix(library)}.h"'
-            yield f'#include "{block.prefix(library)}___024root.h"'
-        yield '#include "blocks.h"'
-        if any(block.clock for block in self.blocks):
-            yield '#include "timekeeper.h"'
-        yield '#include "scopes.h"'
-        yield '#include "visible.h"'
-        yield "// Whether Python sees every signal of an instance."
-        yield f"#define LANIKAI_VISIBLE {int(variant == 'debug')}"
-        first = self.blocks[0]
-        end = f"{first.prefix(LIBRARIES[variant][0])}::{_port(first.transmit[0])}_payload"
-        yield f"constexpr size_t kFlitBytes = sizeof({end});"
-        yield "using System = blocks::System<kFlitBytes>;"
-        inputs = {output.input: output for block in self.blocks for output in block.outputs.values()}
-        yield "struct Inputs {"
-        yield from (f"  uint32_t {name};" for name in inputs)
-        yield "};"
-        yield from self._tables()
-        for block, library in kinds:
-            yield from self._adder(block, library)
-        yield "// `traced`: whether the instance of a path writes waves."
-        yield "template <class Traced>"
-        yield "void compose(Vtop* top, VerilatedContext* context, System& system, const Traced& traced) {"
-        yield "  Inputs inputs;"
-        for name, output in inputs.items():
-            kind = f"blocks::Kind::{_KINDS[output.kind]}"
-            yield f"  inputs.{name} = system.input(&top->{name}, sizeof(top->{name}), {kind});"
-        yield "  for (const Row& row : kInstances) {"
-        yield "    switch (2 * row.block + traced(row.path)) {"
-        for number, block in enumerate(self.blocks):
-            for library in LIBRARIES[variant]:
-                case = 2 * number + (library == "waves")
-                yield f"      case {case}: add_{block.prefix(library)}(system, top, context, inputs, row); break;"
-        yield "    }"
-        yield "  }"
-        if any(one.scopes for one in self.instances):
-            yield "  for (const Scope& scope : kScopes) system.name_scope(scope.instance, scope.path, scope.inner);"
-        yield "  for (const auto& link : kLinks) system.link(link[0], link[1], link[2], link[3]);"
-        addressed = "&top->addressed" if any(block.addressed for block in self.blocks) else "nullptr"
-        yield f"  system.start(&top->attention, &top->now, {addressed});"
-        yield "}"
-
-    def _tables(self) -> Iterator[str]:
-        most = max((len(one.fixed) for one in self.instances), default=0)
-        yield "struct Row {"
-        yield "  int block;"
-        yield "  const char* path;"
-        yield "  uint32_t number;"
-        yield f"  std::array<uint64_t, {max(1, most)}> fixed;"
-        yield "};"
-        numbers = {block.name: number for number, block in enumerate(self.blocks)}
-        yield "inline const Row kInstances[] = {"
-        for one in self.instances:
-            fixed = ", ".join(f"{value}u" for value in one.fixed)
-            yield f'  {{{numbers[one.block]}, "{one.path}", {one.number}, {{{fixed}}}}},'
-        yield "};"
-        if any(one.scopes for one in self.instances):
-            yield "struct Scope {"
-            yield "  uint32_t instance;"
-            yield "  const char *path, *inner;"
-            yield "};"
-            yield "inline const Scope kScopes[] = {"
-            yield from (
-                f'  {{{number}, "{path}", "{inner}"}},'
-                for number, one in enumerate(self.instances)
-                for path, inner in one.scopes
-            )
-            yield "};"
-        yield "inline const uint32_t kLinks[][4] = {"
-        for link in self.links:
-            yield f"  {{{link.source}, {link.transmit}, {link.target}, {link.receive}}},"
-        yield "};"
-
-    def _adder(self, block: Block, library: Library) -> Iterator[str]:
-        model = block.prefix(library)
-        yield (
-            f"inline void add_{model}(System& system, Vtop* top, VerilatedContext* context, "
-            "const Inputs& inputs, const Row& row) {"
-        )
-        yield f"  auto* const m = new {model}(context, row.path);"
-        yield "  m->clk = 0;"
-        yield from (f"  m->{pin} = row.fixed[{i}];" for i, pin in enumerate(block.fixed))
-        yield "  blocks::Instance instance{};"
-        yield "  instance.path = row.path;"
-        yield "  instance.model = m;"
-        yield f"  instance.step = blocks::step<{model}>;"
-        yield f"  instance.settle_inputs = blocks::settle_inputs<{model}>;"
-        yield "  instance.quiet = &m->quiet;"
-        yield f"  instance.settle = {block.settle_cycles};"
-        yield f"  instance.address = {'row.number' if block.addressed else '-1'};"
-        if library == "waves":
-            yield "  instance.clks = {&m->clk};"
-            yield "  instance.trace = [m](VerilatedTraceBaseC* file) { m->trace(file, 99); };"
-        yield "  instance.state = m->rootp;"
-        yield "  instance.state_bytes = sizeof(*m->rootp);"
-        for name, ends in (("transmit", block.transmit), ("receive", block.receive)):
-            for end in ends:
-                pins = ", ".join(f"&m->{_port(end)}_{member}" for member in _LINK)
-                yield f"  instance.{name}.push_back({{{pins}}});"
-        for pin, output in block.outputs.items():
-            yield (
-                f"  instance.outputs.push_back({{blocks::Kind::{_KINDS[output.kind]}, &m->{pin}, "
-                f"sizeof(m->{pin}), inputs.{output.input}, row.number}});"
-            )
-        for pin, name in block.broadcast.items():
-            yield f"  instance.broadcasts.push_back({{&top->{name}, &m->{pin}, sizeof(m->{pin})}});"
-        if block.due:
-            yield "  instance.waiting = &m->waiting;"
-            yield from (f"  instance.due.push_back(&m->due_{i});" for i in range(block.due))
-        bits = self._port_bits(block)
-        yield from (
-            f'  instance.ports.push_back({{"{pin}", &m->{pin}, {bits[pin]}, sizeof(m->{pin})}});'
-            for pin in (*block.python, *(block.wave_python if library == "waves" else ()))
-        )
-        if clock := block.clock:
-            rates = (
-                f"{{{clock.num}u, {clock.den}u, {clock.bits}, {clock.reach_ticks}u, {clock.round_cycles}u, "
-                f"{clock.horizon_cycles}u}}"
-            )
-            keeper = f"blocks::Clocked<{model}>"
-            yield f"  instance.keeper = std::make_shared<{keeper}>(m, blocks::ClockRates{rates});"
-        yield "  m->eval();"
-        yield "  blocks::release_zero_pages(instance.state, instance.state_bytes);"
-        yield "  blocks::show_scope(context, row.path);"
-        if library == "debug":
-            yield "  instance.clks = blocks::clocks(context, row.path);"
-        yield "  system.add(std::move(instance));"
-        yield "}"
-
-    @staticmethod
-    def _port_bits(block: Block) -> dict[str, int]:
-        """The widths of a block's ports by their names."""
-        return {
-            _port("__".join(str(step) for step in path)): Shape.cast(member.shape).width
-            for path, member, _value in block.component.signature.flatten(block.component)
         }

@@ -26,6 +26,7 @@ from .cache import Cache, content_key
 from .compact_memories import compact_memories
 from .compiler import BuildError, make_library, make_model, require_trace_header, versions
 from .composition import Block, Composition, Library
+from .composition_header import composition_header
 from .packet_view import WAVES_MACRO
 from .scopes import UnexpectedCode, rename_scopes
 
@@ -241,7 +242,7 @@ def _build_design(
     ]
     native = {name: (_NATIVE / name).read_text() for name in ("main.cpp", *headers)}
     if composition:
-        native[COMPOSED_FILE] = composition.header(variant)
+        native[COMPOSED_FILE] = composition_header(composition, variant)
     libraries = composition.libraries(variant) if composition else {}
     blocks = {name: _block_text(block, library) for name, (block, library) in libraries.items()}
     sources = {

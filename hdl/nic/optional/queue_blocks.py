@@ -246,7 +246,7 @@ class _Stamper(NicBlock):
         # A longer Vtick than the clock holds is the longest.
         with m.If(vtick.w_data.ticks >> queue.stamp_bits != 0):
             m.d.comb += queue.vtick.eq(-1)
-        return Joined()
+        return Joined(rests=[queue.rests])
 
 
 def _stamped(register: str) -> Name:

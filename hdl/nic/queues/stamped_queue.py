@@ -7,7 +7,7 @@ from typing import Any
 from amaranth import Cat, Module, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.fifo import SyncFIFO
-from amaranth.lib.wiring import In, connect, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from .dma_queue import DmaQueue, submit_layout
 from .stamper import Stamper
@@ -27,6 +27,7 @@ class StampedDmaQueue(wiring.Component):
     - `rtc` (in, `stamp_bits`): the clock.
     - `vtick` (in, `stamp_bits`), `vtick_flow` (in, `range(flows)`), `writes_vtick` (in): sets a flow's Vtick, as
       `Stamper.write`.
+    - `rests` (out): that of `Stamper`.
 
     Stamps are made in the order of submitting, by the clock at that time, and a transfer joins the queue with its
     stamp. A transfer that waits for its stamp counts as an entry of the queue: `level` and `room` count both.
@@ -53,6 +54,7 @@ class StampedDmaQueue(wiring.Component):
                 "vtick": In(stamp_bits),
                 "vtick_flow": In(range(flows)),
                 "writes_vtick": In(1),
+                "rests": Out(1),
             }
         )
 
@@ -91,6 +93,7 @@ class StampedDmaQueue(wiring.Component):
             stamper.request.valid.eq(waiting.r_rdy & first.stamped & ~asked),
             stamper.request.payload.eq(first.flow),
             stamper.stamp.ready.eq(1),
+            self.rests.eq(stamper.rests),
             queue.submit.payload.eq(first.submit),
             queue.submit.valid.eq(waiting.r_rdy & (~first.stamped | stamper.stamp.valid)),
             waiting.r_en.eq(queue.submit.valid & queue.submit.ready),

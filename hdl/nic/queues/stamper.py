@@ -27,14 +27,19 @@ class Stamper(wiring.Component):
     The RTC that counts is that of the cycle in which the request is taken. A stamp is at most that quarter ahead of it.
     Requests for a channel that does not exist are answered with a stamp of no meaning, and writes do nothing.
 
+    - `rests` (out): no stamp is being made and no scan is under way. Until a request or the next scan nothing changes but
+      what follows from `rtc`.
+
     An auxVC that the clock has passed is as good as the clock's own value. A scan sets it to that, so that an auxVC of
-    any age is never taken for a future one. It visits a channel every `SCAN_CYCLES` (16) cycles, before requests.
+    any age is never taken for a future one. A scan begins with each quarter of the clock's range, and is over before the
+    next one. It visits a channel every `SCAN_CYCLES` (16) cycles, before requests.
 
     Latency: 3 cycles from `request` to `stamp`, 4 more if the scan is at it. Throughput: a stamp in 4 cycles. Reset: a
     scan sets every auxVC to the clock, 4 cycles a channel, before a request is taken. Vticks stay as they are, as a
     card's channels and regions do; after power-on they are zero.
 
-    A stamp that is not taken holds up the scan too, so it must be taken within a quarter of the clock's range.
+    A stamp that is not taken holds up the scan too. So it must be taken within a quarter of the clock's range, less the
+    time of a scan.
 
     Raises ConfigError for less than 1 channel, and for a clock of too few bits for the scan.
     """
@@ -57,6 +62,7 @@ class Stamper(wiring.Component):
                 "request": In(stream.Signature(self._width)),
                 "stamp": Out(stream.Signature(stamped)),
                 "write": In(stream.Signature(stamped)),
+                "rests": Out(1),
             }
         )
 
@@ -77,21 +83,29 @@ class Stamper(wiring.Component):
         # 0: idle. 1: auxVC and Vtick are there. 2: the lead over the clock. 3: the sum, and the stamp, until taken.
         stage = Signal(2)
         pace, due, scan = Signal(range(SCAN_CYCLES)), Signal(), Signal(range(self.channels))
+        quarter, scans, turns = Signal(2), Signal(), Signal()  # a new quarter of the clock's range begins a scan
         # Since the reset the scan has not come round once: the values in the memory are from before it.
         fresh, looks_next = Signal(init=1), Signal()
         looks, channel, now = Signal(), Signal(self._width), Signal(bits)
         target = Signal(self._width)
-        m.d.sync += pace.eq(pace + 1)
-        with m.If(pace == 0):
+        last = scan == self.channels - 1
+        m.d.sync += pace.eq(Mux(scans, pace + 1, 0))
+        with m.If(scans & (pace == 0)):
             m.d.sync += due.eq(1)
-        with m.Elif((stage == 0) & looks_next):
-            m.d.sync += [due.eq(0), scan.eq(Mux(scan == self.channels - 1, 0, scan + 1))]
+        with m.If((stage == 0) & looks_next):
+            m.d.sync += [due.eq(0), scan.eq(Mux(last, 0, scan + 1))]
+            with m.If(last & ~fresh):
+                m.d.sync += scans.eq(0)
+        m.d.comb += turns.eq(self.rtc[-2:] != quarter)
+        with m.If(turns):
+            m.d.sync += [quarter.eq(self.rtc[-2:]), scans.eq(1)]
         m.d.comb += [
             looks_next.eq(due | fresh),
             self.request.ready.eq((stage == 0) & ~looks_next),
             target.eq(Mux(looks_next, scan, self.request.payload)),
             aux.addr.eq(target),
             vtick.addr.eq(target),
+            self.rests.eq(self.request.ready & ~self.request.valid & ~scans & ~turns),
         ]
         ahead, step, total = Signal(signed(bits)), Signal(bits - 2), Signal(bits - 1)
         with m.If(stage == 1):

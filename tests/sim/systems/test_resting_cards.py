@@ -6,15 +6,15 @@ import pytest
 from lanikai.sim.errors import SimulationError
 from lanikai.sim.machine import ONE_THREAD, Threads
 from lanikai.sim.run import run
-from support.sim.pair import PAIR
+from support.sim.pair import PAIR, STAMPING_PAIR
 
 pytestmark = pytest.mark.xdist_group("gm-cluster")
 # Its clock has 16 bits. The rate control unit holds on to what is a quarter of its range behind from cycle 24_564 on.
 SPEC = {"end": 30_000, "longest_cycles": 15_000}
 
 
-def play(folder, spec, seed, *, threads=ONE_THREAD, **changes):
-    config = PAIR.replace(**changes)
+def play(folder, spec, seed, *, threads=ONE_THREAD, pair=PAIR, **changes):
+    config = pair.replace(**changes)
     job = config.job("support.sim.rest_points:play", spec)
     return run(config.build(), *job, out_dir=folder, seed=seed, threads=threads)
 
@@ -52,6 +52,17 @@ def test_the_same_as_one_model(tmp_path, seed):
         "lists of one model": {"composed": False},
     }.items():
         assert found(tmp_path, name, seed, **options)[0] == plain, name
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", [1, 2])
+def test_cards_that_stamp_rest(tmp_path, seed):
+    """Cards that stamp transfers and packets by themselves: composed, as one model, and without rest the same."""
+    resting, (few, total) = found(tmp_path, "resting", seed, check=True, pair=STAMPING_PAIR)
+    awake, (all_nodes, _) = found(tmp_path, "awake", seed, skip_quiet=False, pair=STAMPING_PAIR)
+    plain, _ = found(tmp_path, "plain", seed, composed=False, access_lists=False, pair=STAMPING_PAIR)
+    assert resting == awake == plain
+    assert few < 0.7 * all_nodes < total
 
 
 @pytest.mark.full

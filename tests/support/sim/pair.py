@@ -3,7 +3,7 @@
 from lanikai.hdl.config import NicConfig, preset
 from lanikai.sim.systems.cluster import cluster_preset
 
-__all__ = ["PAIR"]
+__all__ = ["PAIR", "STAMPING_PAIR"]
 
 PAIR = cluster_preset(
     "tiny",
@@ -17,3 +17,17 @@ PAIR = cluster_preset(
     ),
 )
 """Two nodes, with all queues that two processors need."""
+
+STAMPING_PAIR = cluster_preset(
+    "tiny",
+    nic=preset(
+        NicConfig,
+        "tiny",
+        host_dma_queue_entries=4,
+        host_dma_queue_order="timestamp",
+        send_queue_entries=4,
+        send_queue_order="timestamp",
+        stamp_flows=3,
+    ),
+)
+"""Two nodes whose cards stamp host DMAs and packets by themselves."""

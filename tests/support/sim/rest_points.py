@@ -53,6 +53,16 @@ async def play(cluster, spec):
         async def write(register, **fields):
             await port.write(registers.address(register), registers.pack(register, **fields))
 
+        async def choose_stamp(engine):
+            """The next transfer's stamp: the flow's next one, whose Vtick is set anew now and then, or any."""
+            if random.random() < 0.3:
+                await write(f"{engine}_FLOW", flow=0)
+                await write(f"{engine}_STAMP", ticks=random.getrandbits(config.nic.rtc_bits))
+                return
+            await write(f"{engine}_FLOW", flow=random.randrange(config.nic.stamp_flows), stamped=1)
+            if random.random() < 0.3:
+                await write(f"{engine}_VTICK", ticks=random.choice([0, 7, 500, mask]))
+
         while clock.cycle < end:
             await port.sleep(pause(random))
             kind = random.randrange(8)
@@ -87,6 +97,8 @@ async def play(cluster, spec):
             elif kind == 5:
                 await write("HOST_DMA_HOST", address=4 * random.randrange(64))
                 await write("HOST_DMA_SRAM", address=4 * random.randrange(64))
+                if config.nic.stamps_host_dma:
+                    await choose_stamp("HOST_DMA")
                 await write(
                     "HOST_DMA_CONTROL", bytes=4 * random.randrange(1, 16), to_host=random.randrange(2)
                 )
@@ -99,6 +111,8 @@ async def play(cluster, spec):
                 for word in range(4):
                     await port.write(SRAM_BASE + OUT + 4 * word, header >> 32 * word & 0xFFFFFFFF)
                 await write("SEND_ADDRESS", address=OUT)
+                if config.nic.stamps_send:
+                    await choose_stamp("SEND")
                 await write("SEND_CONTROL", bytes=BYTES)
                 await write("RECEIVE_ADDRESS", address=IN)
                 await write("RECEIVE_CONTROL", bytes=BYTES)

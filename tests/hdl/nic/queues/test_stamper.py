@@ -1,5 +1,7 @@
 """VirtualClock stamps in hardware against the firmware's own."""
 
+from random import Random
+
 import pytest
 from amaranth import ResetInserter, Signal
 from amaranth.sim import Simulator
@@ -111,6 +113,52 @@ def test_an_idle_channel_of_any_age_starts_from_the_clock(wraps):
         assert (found - now - 40) % (1 << BITS) in range(5) and cycles == 3
 
     Bench(4, 0).run(script)
+
+
+def test_a_scan_begins_with_each_quarter_of_the_clocks_range():
+    """It is over within 16 cycles a channel; otherwise the stamper rests, also with stamps ahead of the clock."""
+    channels, quarter = 4, 1 << (BITS - 2)
+
+    async def script(b):
+        await b.set_vtick(1, quarter)
+        while not b.ctx.get(b.dut.rests):
+            await b.tick()
+        busy = {}
+        while b.rtc < 2 << BITS:
+            if b.rtc % (1 << BITS) == 150:
+                await b.stamp(1)
+            if not b.ctx.get(b.dut.rests):
+                busy.setdefault(b.rtc // quarter, []).append(b.rtc % quarter)
+            await b.tick()
+        # From the start of the quarter until the last channel's look, of 4 cycles, is over.
+        assert len(busy) == 7 and all(cycles[0] == 0 for cycles in busy.values())
+        assert {cycles[-1] for cycles in busy.values()} == {16 * (channels - 1) + 5}
+
+    Bench(channels, 0).run(script)
+
+
+def test_time_may_pass_over_rests():
+    """The clock jumps up to the next quarter of its range whenever the stamper rests, as in a simulation: stamps are
+    those of the firmware."""
+    seed = Random().randrange(1 << 31)
+    print("seed", seed)
+    chance = Random(seed)
+    quarter, jumps = 1 << (BITS - 2), []
+
+    async def script(b):
+        for channel in range(3):
+            await b.set_vtick(channel, chance.choice([1, 40, quarter]))
+        for _ in range(150):
+            until = b.rtc + chance.randrange(quarter)
+            while b.rtc < until:
+                ahead = min(until, (b.rtc // quarter + 1) * quarter) - b.rtc - 1
+                jumps.append(ahead if ahead > 1 and b.ctx.get(b.dut.rests) else 1)
+                await b.tick(jumps[-1])
+                b.model.look(b.rtc % (1 << BITS))
+            await b.stamp(chance.randrange(3), ticks=chance.randrange(2))
+
+    Bench(3, chance.randrange(1 << BITS)).run(script)
+    assert max(jumps) > 20
 
 
 def test_after_a_reset_no_channel_is_ahead_of_the_clock():
