@@ -31,6 +31,10 @@ class MessageNode(wiring.Component):
     - `event_valid` (out), `event` (out, `EVENT`): a message has arrived, or an error; it must be taken at once.
     - `settled` (out): no message waits or is on its way out, and all credits of both links are home.
     - `activity` (out): it sends a flit, for a watchdog.
+    - `quiet` (out): it is settled, no event is under way, and no command can be taken in this cycle.
+
+    After `settle_cycles` (of `node.py`) cycles of `quiet` in a row no register changes any more until a flit, a request
+    or a command comes, or the time of the command that waits. A simulator may stop the clock of this node until then.
 
     With `ordered` it reports messages of a source, destination and VL that come out of order. `config.classes`,
     `trace_frames` and the histogram's settings are not used.
@@ -54,17 +58,23 @@ class MessageNode(wiring.Component):
                 "event": Out(EVENT),
                 "settled": Out(1),
                 "activity": Out(1),
+                "quiet": Out(1),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        self._send(m)
-        self._receive(m)
-        m.d.comb += self.activity.eq(self.tx.valid)
+        spoken_to = self._send(m)
+        arrived = self._receive(m)
+        takes = self.command.valid & self.command.ready
+        m.d.comb += [
+            self.activity.eq(self.tx.valid),
+            self.quiet.eq(self.settled & ~(spoken_to | arrived | self.event_valid | takes)),
+        ]
         return m
 
-    def _send(self, m: Module) -> None:
+    def _send(self, m: Module) -> Value:
+        """Returns whether a request is carried out."""
         config, command = self._config, self.command.payload
         m.submodules.sender = sender = Sender(config)
         wiring.connect(m, sender.tx, wiring.flipped(self.tx))
@@ -96,6 +106,7 @@ class MessageNode(wiring.Component):
         spent = self._count(m, self.tx.valid, self.tx.credit_valid, credits, "spent")
         owed = self._count(m, self.rx.valid, self.rx.credit_valid, link.vls * config.sink_flits, "owed")
         m.d.comb += self.settled.eq((waiting == 0) & (spent == 0) & (owed == 0))
+        return access.write
 
     @staticmethod
     def _count(m: Module, more: Value, less: Value, most: int, name: str) -> Signal:
@@ -107,7 +118,8 @@ class MessageNode(wiring.Component):
             m.d.sync += count.eq(count - 1)
         return count
 
-    def _receive(self, m: Module) -> None:
+    def _receive(self, m: Module) -> Signal:
+        """Returns whether a flit is looked at."""
         config = self._config
         m.submodules.credits = credits = CreditReturn(config)
         m.submodules.checker = checker = Checker(config)
@@ -151,3 +163,4 @@ class MessageNode(wiring.Component):
                 # The flit was on the link a cycle before.
                 self.event.arrived.eq(self.now - 1),
             ]
+        return arrived

@@ -56,7 +56,7 @@ COMPOSED_FILE = "composition.h"
 _SIM = Path(__file__).parents[1]
 _NATIVE = _SIM / "native"
 _BLOCKS = (
-    *("blocks.h", "crew.h", "cut.h", "instance.h", "own.h", "part.h"),
+    *("bells.h", "blocks.h", "crew.h", "cut.h", "instance.h", "own.h", "part.h"),
     *("scopes.h", "timekeeper.h", "visible.h"),
 )
 """Headers of the native part that a composition needs."""

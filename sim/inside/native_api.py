@@ -17,6 +17,7 @@ import numpy as np
 __all__ = [
     "LOG_RANGES",
     "Signal",
+    "attach_bells",
     "attach_commands",
     "attach_events",
     "attach_lists",
@@ -285,6 +286,13 @@ def attach_memory(node: int, memory: np.ndarray, watched: np.ndarray, log: np.nd
         "lanikai_memory_attach", None, ctypes.c_uint32, pointer, ctypes.c_uint64, pointer, pointer
     )
     attach(node, memory.ctypes.data, memory.nbytes, watched.ctypes.data, log.ctypes.data)
+
+
+def attach_bells(bells: np.ndarray) -> None:
+    """Have the simulation look at a byte for each node (`native/bells.h`): one that is set wakes the node in the next
+    cycle. A multiple of 8 of them; the caller keeps the array alive."""
+    attach = _function("lanikai_bells", None, ctypes.c_void_p, ctypes.c_uint32)
+    attach(bells.ctypes.data, len(bells))
 
 
 def attach_commands(node: int, entries: np.ndarray, control: np.ndarray) -> None:

@@ -28,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include "bells.h"
 #include "crew.h"
 #include "cut.h"
 #include "instance.h"
@@ -98,10 +99,8 @@ public:
         cycle_.checked = checked_;
         cycle_.clocked_rest = clocked_rest_;
         cycle_.outputs = copies_.data();
-        if (addressed_ && *addressed_ && *addressed_ <= addresses_.size()) {
-            const Place& place = addresses_[*addressed_ - 1];
-            parts_[place.part].wake(place.instance);
-        }
+        if (addressed_ && *addressed_) wake_addressed(*addressed_ - 1);
+        bells.answer([this](size_t address) { wake_addressed(address); });
         // Little to do is done sooner by one thread alone.
         together_ = parts_.size() > 1 && allowed_ && !checked_ && (cycle_.all || ran_ >= (if_worth_ ? kFew : parts_.size()));
         if (together_ && alone_) {
@@ -173,8 +172,9 @@ public:
         return due > now ? due - now : 0;
     }
 
-    // Pass over so many edges, less than `room`: the top module's next one makes them good.
+    // Pass over so many edges, less than `room`: the top module's next one makes them good. What is shown is hidden.
     void jump(uint64_t edges) {
+        hide();
         for (uint64_t edge = 0; checked_ && edge < edges; ++edge) {
             for (Part<kFlitBytes>& one : parts_) one.check_rest();
         }
@@ -204,12 +204,14 @@ public:
     // `level`: all that follows from the outputs of others as they are now, valid or not, and that clock. Their own one
     // takes turns, an edge a cycle: it is put back by `hide`, before they are evaluated again.
     void show(uint8_t level) {
-        for (const uint32_t i : seen_) catch_up(i);
+        shown_ = true;
+        for (const uint32_t i : seen_) part(i).look(places_[i].instance, present());
         for (const Broadcast& one : seen_wires_) std::memcpy(one.to, one.from, one.bytes);
         for (const uint32_t i : seen_) {
             Instance& instance = instances_[i];
             for (const Broadcast& one : instance.broadcasts) std::memcpy(one.to, one.from, one.bytes);
             instance.settle_inputs(instance.model);
+            part(i).keep(places_[i].instance);
             instance.own_clks.clear();
             for (uint8_t* const clk : instance.clks) {
                 instance.own_clks.push_back(*clk);
@@ -218,6 +220,8 @@ public:
         }
     }
     void hide() {
+        if (!shown_) return;
+        shown_ = false;
         for (const uint32_t i : seen_) {
             Instance& instance = instances_[i];
             for (size_t k = 0; k < instance.own_clks.size(); ++k) *instance.clks[k] = instance.own_clks[k];
@@ -275,6 +279,8 @@ public:
     void use_threads(bool all) { allowed_ = all; }
     unsigned threads() const { return static_cast<unsigned>(parts_.size()); }
 
+    Bells bells;  // by the addresses of instances
+
 private:
     // Instances a thread from which on it pays by itself, and instances awake from which on all threads are called then.
     static constexpr size_t kWorth = 64, kFew = 32;
@@ -329,6 +335,10 @@ private:
         std::vector<Joined> joined;
         for (const Input& input : inputs_) joined.push_back({input.kind, std::vector<uint64_t>(input.value.size())});
         for (size_t i = 0; i < threads; ++i) parts_[i].start(parts_, static_cast<uint16_t>(i), joined);
+    }
+
+    void wake_addressed(size_t address) {
+        if (address < addresses_.size()) parts_[addresses_[address].part].wake(addresses_[address].instance);
     }
 
     Part<kFlitBytes>& part(uint32_t i) { return parts_[places_[i].part]; }
@@ -421,6 +431,7 @@ private:
     const uint16_t* addressed_ = nullptr;
     Cycle cycle_{};
     bool checked_ = false, clocked_rest_ = false, together_ = false, allowed_ = true, if_worth_ = true;
+    bool shown_ = false;
     unsigned most_threads_ = 1;
     std::function<void()> prepare_ = [] {};
     uint64_t ran_ = 0, cycles_ = 0, alone_ = 0, penalty_ = kLeastAlone;

@@ -70,9 +70,10 @@ void end_blocks() {
     blocks_system.end();
     if (blocks_system.deliver()) top->eval();
 }
-// What Python has written into instances is seen by them, and by the top.
-void settle_blocks() {
-    if (LANIKAI_VISIBLE) blocks_system.poke_all();
+// What Python has written into instances is seen by them, and by the top. `by_vpi`: it has written something by VPI, which
+// does not say in which instance.
+void settle_blocks(bool by_vpi) {
+    if (LANIKAI_VISIBLE && by_vpi) blocks_system.poke_all();
     blocks_system.settle_poked();
     blocks_system.deliver();
 }
@@ -101,7 +102,7 @@ void hide_blocks() { blocks_system.hide(); }
 #define LANIKAI_VISIBLE 0
 void begin_blocks() {}
 void end_blocks() {}
-void settle_blocks() {}
+void settle_blocks(bool) {}
 void settle_written() {}
 uint64_t together(uint64_t edges, uint64_t at) { return skipper.together(edges, at); }
 void begin_together(uint64_t count) { skipper.begin(count); }
@@ -144,10 +145,11 @@ bool value_callbacks() {
 
 void evaluate() {
     do {
+        const bool by_vpi = VerilatedVpi::evalNeeded();
         poked = false;
         VerilatedVpi::clearEvalNeeded();
         if (LANIKAI_VISIBLE) hide_blocks();
-        settle_blocks();
+        settle_blocks(by_vpi);
         top->eval();
         if (LANIKAI_VISIBLE) show_blocks();
         VerilatedVpi::doInertialPuts();
@@ -381,6 +383,15 @@ int lanikai_skip(uint32_t nodes, uint64_t settle, uint64_t num, uint64_t den, ui
 
 // Cycles that time has passed over so far.
 uint64_t lanikai_skipped() { return skipper.total(); }
+
+// Python's bytes, a multiple of 8, one for each addressed instance that it has evaluated in the next cycle (bells.h).
+void lanikai_bells(uint8_t* bytes, uint32_t count) {
+#if LANIKAI_PARTS
+    blocks_system.bells.attach(bytes, count);
+#else
+    (void)bytes, (void)count;
+#endif
+}
 
 // Evaluate what would be left out all the same, and end with an error if a register changes there. Returns 0 if the
 // design has no instances outside of its top module.

@@ -43,6 +43,7 @@ void lanikai_messages_events(uint64_t* entries, uint64_t slots, uint64_t* contro
 }
 
 unsigned char lanikai_messages_take(unsigned int node, unsigned long long* low, unsigned long long* high) {
+    *low = *high = 0;
     if (node >= commands.size()) return 0;
     Ring& ring = commands[node];
     if (!ring.slots || ring.control[kPut] == ring.control[kTaken]) return 0;

@@ -62,7 +62,7 @@ public:
     uint64_t rests_until(bool checked) {
         const uint64_t room = keeper_->room(at_);
         if (room < kWorth) return 0;
-        if (checked) saved_.assign(state_, state_ + layout_->state_bytes);
+        if (checked) save();
         return at_ + room;
     }
 
@@ -75,6 +75,17 @@ public:
             compare(now - at_);
         }
         at_ = now;
+    }
+
+    // It is looked at in cycle `now`, and rests on. `keep` follows once its inputs are as whoever looks sees them: with
+    // the check on the rest begins anew from there.
+    void look(uint64_t now) {
+        const bool checked = !saved_.empty();
+        catch_up(now);
+        if (checked) save();
+    }
+    void keep() {
+        if (!saved_.empty()) save();
     }
 
     // An edge of a rest, with the check on: nothing may happen but what the clock does.
@@ -91,6 +102,8 @@ public:
 private:
     // Fewer edges than this are not worth the trouble of resting.
     static constexpr uint64_t kWorth = 8;
+
+    void save() { saved_.assign(state_, state_ + layout_->state_bytes); }
 
     // The instance has been evaluated over all `edges` of its rest. Bring it there from its state before as it is done
     // without the check: the same must come out.

@@ -121,6 +121,14 @@ public:
         if (members_[i].own) members_[i].own->catch_up(now);
     }
 
+    // The instance is shown as it is in cycle `now`; its inputs are now those that are shown.
+    void look(uint32_t i, uint64_t now) {
+        if (members_[i].own) members_[i].own->look(now);
+    }
+    void keep(uint32_t i) {
+        if (members_[i].own) members_[i].own->keep();
+    }
+
     // Python has written an input of the instance: what follows from it is seen in this cycle.
     void settle(uint32_t i) {
         const Member& one = members_[i];

@@ -81,12 +81,12 @@ class ClusterConfig(SystemConfig):
     skip_quiet: bool = Field(
         True,
         description="nodes in which nothing can happen are not evaluated, and time passes over cycles in which nothing "
-        "can happen at all: the same results, sooner (not with flows that the card stamps: `stamp_flows`)",
+        "can happen at all: the same results, sooner",
     )
     composed: bool = Field(
         True,
         description="cards and routers are compiled once each, whatever their number: the same results, sooner "
-        "(in waves the card of a node is `node0.nic`, not `nic0`; not in builds with every signal, `debug`)",
+        "(in waves and with `--debug` the card of a node is `node0.nic`, not `nic0`)",
     )
     access_lists: bool = Field(
         True,
@@ -136,7 +136,7 @@ class ClusterConfig(SystemConfig):
         """The design of the whole cluster. For waves it has ports and views besides, for the eye alone."""
         from .cluster_verilog import cluster_design, composed_design
 
-        if self.composed and variant != "debug":
+        if self.composed:
             return composed_design(
                 self.network,
                 nic=self.nic,
@@ -269,8 +269,7 @@ class Cluster(System[ClusterConfig]):
         self._wakes = Wakes(self._dut.native_wake, native_api.signal("native_wake"))
         self.nodes = [self._node(i) for i in range(config.nodes)]
         self.limit_watchdog(config.watchdog_cycles)
-        # No port of the card shows the scan of stamps.
-        if config.skip_quiet and not config.nic.stamp_flows:
+        if config.skip_quiet:
             self._skip_quiet()
         self._observed: list[Observed] = []
         self.watch()

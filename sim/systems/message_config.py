@@ -31,7 +31,7 @@ class MessageNetworkConfig(SystemConfig):
     ring_slots: int = Field(256, ge=2, le=1 << 20, description="commands that a host's ring holds")
     composed: bool = Field(
         True,
-        description="compile routers and nodes once each, and pass over routers in which nothing happens; the results "
+        description="compile routers and nodes once each, and pass over those in which nothing happens; the results "
         "are the same",
     )
     watchdog_cycles: int = Field(

@@ -76,6 +76,7 @@ class MessageHost(Clocked):
         self._control = np.zeros(3, np.uint64)
         native_api.attach_commands(node, self._entries, self._control)
         self._bytes, self._state = self._entries.data.cast("B"), self._control.data
+        self._bells = network.bells.data
 
     async def send(
         self,
@@ -122,6 +123,7 @@ class MessageHost(Clocked):
         put = state[_PUT]
         _ENTRY.pack_into(self._bytes, put % self._slots * 16, word & (1 << 64) - 1, word >> 64)
         state[_PUT] = put + 1
+        self._bells[self.node] = 1
         self.sent += 1
         return when
 
@@ -145,6 +147,7 @@ class MessageNetwork(System[MessageNetworkConfig]):
 
     - `hosts`: its hosts.
     - `cramped`: the hosts that wait for room in their rings.
+    - `bells`: a byte a node, which wakes it to look into its ring.
     - `deliveries`: cycles so far whose events were handed out.
     - `delivery_seconds`: wall-clock time that that took.
 
@@ -165,6 +168,8 @@ class MessageNetwork(System[MessageNetworkConfig]):
         self._control = np.zeros(3, np.uint64)
         native_api.attach_events(self._events, self._control)
         self._bytes, self._state = self._events.data.cast("B"), self._control.data
+        self.bells = np.zeros(-(-config.traffic.nodes // 8) * 8, np.uint8)
+        native_api.attach_bells(self.bells)
         self.hosts = [MessageHost(node, self) for node in range(config.traffic.nodes)]
         self._listen()
         self.watch()

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from operator import and_, or_
 from typing import Any
 
-from amaranth import Const, Instance, Module, Signal, Value
+from amaranth import Const, Instance, Module, Mux, Signal, Value
+from amaranth.lib import data
 from amaranth.lib.wiring import In, Member, Out
 from lanikai.hdl.balanced import balanced
 from lanikai.hdl.link import LinkSignature
@@ -14,7 +15,7 @@ from lanikai.hdl.network import Network
 from lanikai.hdl.router.router import DROPPED_BITS
 from lanikai.hdl.traffic.config import TrafficConfig
 from lanikai.hdl.traffic.message import COMMAND, EVENT, NOW_BITS
-from lanikai.hdl.traffic.ports import REQUEST
+from lanikai.hdl.traffic.ports import ALL_NODES, REQUEST
 
 from ..inside.watchdog import WATCHDOG_BITS
 from .top import CLOCK, Top, agent_pins, link_pins
@@ -124,7 +125,8 @@ class ComposedMessageTop(_TimedTop):
     - `moving` (in): a flit moves anywhere.
     - `dropped_sum` (in, 32): packets that all routers threw away.
     - `routing` (out, `REQUEST`): to the nodes.
-    - `attention` (out): never.
+    - `attention` (out): a request to all nodes.
+    - `addressed` (out, 12): the node that a request is to, plus 1; 0 without one.
 
     Instances: `watchdog`. Latency: as `MessageTop`. There is no reset.
     """
@@ -137,14 +139,17 @@ class ComposedMessageTop(_TimedTop):
             "dropped_sum": In(DROPPED_BITS),
             "routing": Out(REQUEST.size),
             "attention": Out(1),
+            "addressed": Out(REQUEST["node"].width + 1),
         }
         super().__init__({**PORTS, **outside})
 
     def elaborate(self, platform: object) -> Module:
         m = self._module()
+        request = data.View(REQUEST, self.routing)
         m.d.comb += [
             self.routing.eq(self._held(m)),
-            self.attention.eq(0),
+            self.attention.eq(request.valid & (request.node == ALL_NODES)),
+            self.addressed.eq(Mux(request.valid, request.node + 1, 0)),
             self.dropped.eq(self.dropped_sum),
         ]
         self._timed(m, told=self.told, settled=~self.unsettled.any(), moving=self.moving)

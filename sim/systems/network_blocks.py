@@ -74,13 +74,14 @@ def traffic_composition(
 
 
 def message_composition(network: Network, traffic: TrafficConfig, top: str, *, ordered: bool) -> Composition:
-    """The routers, and message nodes with their rings (`native/messages.sv`), of a message network. Nodes are always
-    evaluated: a host may put a command into its ring at any time."""
+    """The routers, and message nodes with their rings (`native/messages.sv`), of a message network. A node rests until a
+    flit or a request comes, its host rings its bell (`native/bells.h`), or a command's time has come."""
     network = network.replace(router=network.router.replace(buffer_memory="distributed"))
     traffic = traffic.replace(queue_memory="distributed")
     glued = {"event": "event_payload", "event_valid": "event_valid", "command__payload": "command"}
     glued |= {f"command__{name}": f"command_{name}" for name in ("valid", "ready")}
-    glued |= {"settled": "settled"}
+    glued |= {"settled": "settled", "quiet": "node_quiet"}
+    not_before = COMMAND["not_before"]
     ring = ("command_valid", "command_ready", "command", "event_valid", "event_payload", "room")
     node = Block(
         name="message_node",
@@ -94,18 +95,22 @@ def message_composition(network: Network, traffic: TrafficConfig, top: str, *, o
             "unsettled": Output(input="unsettled", kind="bit", bits=traffic.nodes),
             "activity": Output(input="moving", kind="or", bits=1),
         },
-        settle_cycles=0,
+        settle_cycles=node_settle_cycles(traffic),
+        due=1,
+        addressed=True,
         views=NODE_ENDS,
         view_module=packet_view(traffic.link),
-        ports=("output told", "output unsettled", "output quiet"),
+        ports=("output told", "output unsettled", "output quiet", "output waiting", "output [31:0] due_0"),
         glued=glued,
         glue=(
-            "wire event_valid, command_valid, command_ready, room, settled;",
+            "wire event_valid, command_valid, command_ready, room, settled, node_quiet;",
             f"wire {width(COMMAND.size)}command;",
             f"wire {width(EVENT.size)}event_payload;",
             "assign told = event_valid | room;",
             "assign unsettled = ~settled;",
-            "assign quiet = 1'b0;",
+            "assign quiet = node_quiet & ~room;",
+            "assign waiting = command_valid;",
+            f"assign due_0 = command[{not_before.offset} +: {not_before.width}];",
             f"messages #(.COMMAND_BITS({COMMAND.size}), .EVENT_BITS({EVENT.size})) messages (",
             f"  .clk(clk), .node(16'(node_held)), {', '.join(f'.{pin}({pin})' for pin in ring)}",
             ");",

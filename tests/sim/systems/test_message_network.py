@@ -39,6 +39,27 @@ def test_the_same_however_long_python_takes(play):
     assert play("workload", spec, seed=2)["found"] != first["found"]
 
 
+def test_nodes_that_rest_change_nothing(play):
+    """A node rests until a flit or a command comes, or the time of one that waits. What rests is evaluated all the same,
+    and no register changes."""
+    spec = {"messages": 30, "gap_cycles": 200, "disturb": 0}
+    seed = Random(6).randrange(1 << 31)
+    print("seed", seed)
+    first = play("workload", spec, seed=seed)
+    assert play("workload", spec | {"check": True}, seed=seed) == first
+    evaluated, total = first["evaluated"]
+    assert evaluated < 0.3 * total
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("gap_cycles", [12, 200])
+def test_the_same_as_one_model(play, gap_cycles):
+    """Every message arrives in the cycle in which it does in the network as one model."""
+    spec = {"messages": 60, "gap_cycles": gap_cycles, "disturb": 0}
+    plain = play("workload", spec, config=CONFIG.replace(composed=False))
+    assert play("workload", spec)["found"] == plain["found"]
+
+
 def test_the_same_on_threads(play):
     """Events of all nodes come in one order, with router and nodes on 1, 2 and 3 threads."""
     spec = {"messages": 40, "gap_cycles": 12, "disturb": 0}

@@ -14,6 +14,8 @@ async def workload(network, spec):
 
     `disturb`: hosts dawdle on the wall clock, and coroutines that have nothing to do with them wake.
     """
+    if spec.get("check"):
+        native_api.check_quiet()
     await network.start()
     clock, link = network.clock, network.config.traffic.link
     dawdle = random.Random(spec["disturb"]) if spec["disturb"] else None
@@ -55,7 +57,12 @@ async def workload(network, spec):
         await clock.sleep(500)
     await network.settle()
     assert not under_way
-    return {"found": found, "wakeups": dict(wakeups), "deliveries": network.deliveries}
+    return {
+        "found": found,
+        "wakeups": dict(wakeups),
+        "deliveries": network.deliveries,
+        "evaluated": native_api.evaluated(),
+    }
 
 
 async def ring_full(network, spec):
