@@ -33,8 +33,8 @@ class MessageNode(wiring.Component):
     - `activity` (out): it sends a flit, for a watchdog.
     - `quiet` (out): it is settled, no event is under way, and no command can be taken in this cycle.
 
-    After `settle_cycles` (of `node.py`) cycles of `quiet` in a row no register changes any more until one of these events.
-    A simulator may stop the clock of this node until then.
+    After `settle_cycles` (of `node.py`) cycles of `quiet` in a row no register changes any more until one of these
+    events. A simulator may stop the clock of this node until then.
 
     - A flit, a request or a command comes.
     - The time of the command that waits has come.

@@ -74,8 +74,8 @@ def traffic_composition(
 
 
 def message_composition(network: Network, traffic: TrafficConfig, top: str, *, ordered: bool) -> Composition:
-    """The routers, and message nodes with their rings (`native/messages.sv`), of a message network. A node rests until a
-    flit or a request comes, its host rings its bell (`native/bells.h`), or a command's time has come."""
+    """The routers, and message nodes with their rings (`native/messages.sv`), of a message network. A node rests until
+    a flit or a request comes, its host rings its bell (`native/bells.h`), or a command's time has come."""
     network = network.replace(router=network.router.replace(buffer_memory="distributed"))
     traffic = traffic.replace(queue_memory="distributed")
     glued = {"event": "event_payload", "event_valid": "event_valid", "command__payload": "command"}

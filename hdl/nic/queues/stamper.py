@@ -23,16 +23,15 @@ class Stamper(wiring.Component):
     - `stamp` (out, stream of `channel` and `ticks`): its stamp, which is the channel's auxVC from then on.
     - `write` (in, stream of `channel` and `ticks`): sets a channel's Vtick, at most a quarter of the clock's range less
       one. A longer one is written as that. The longest stands for best effort's infinite Vtick.
+    - `rests` (out): no stamp is being made and no scan is under way. Until a request or the next scan nothing changes
+      but what follows from `rtc`.
 
     The RTC that counts is that of the cycle in which the request is taken. A stamp is at most that quarter ahead of it.
     Requests for a channel that does not exist are answered with a stamp of no meaning, and writes do nothing.
 
-    - `rests` (out): no stamp is being made and no scan is under way. Until a request or the next scan nothing changes but
-      what follows from `rtc`.
-
     An auxVC that the clock has passed is as good as the clock's own value. A scan sets it to that, so that an auxVC of
-    any age is never taken for a future one. A scan begins with each quarter of the clock's range, and is over before the
-    next one. It visits a channel every `SCAN_CYCLES` (16) cycles, before requests.
+    any age is never taken for a future one. A scan begins with each quarter of the clock's range, and is over before
+    the next one. It visits a channel every `SCAN_CYCLES` (16) cycles, before requests.
 
     Latency: 3 cycles from `request` to `stamp`, 4 more if the scan is at it. Throughput: a stamp in 4 cycles. Reset: a
     scan sets every auxVC to the clock, 4 cycles a channel, before a request is taken. Vticks stay as they are, as a

@@ -40,8 +40,8 @@ def test_the_same_however_long_python_takes(play):
 
 
 def test_nodes_that_rest_change_nothing(play):
-    """A node rests until a flit or a command comes, or the time of one that waits. What rests is evaluated all the same,
-    and no register changes."""
+    """A node rests until a flit or a command comes, or the time of one that waits. What rests is evaluated all the
+    same, and no register changes."""
     spec = {"messages": 30, "gap_cycles": 200, "disturb": 0}
     seed = Random(6).randrange(1 << 31)
     print("seed", seed)

@@ -16,9 +16,9 @@ async def looked_into(cluster, spec):
 
     - `samples`: the values of `spec["signals"]` in each node, after their cycle;
     - `changes`: cycles of the first changes of `spec["events"]` in node 1;
-    - `written`: what comes of registers of card 1 that Python writes, by VPI and then by their addresses. It is the cycles
-      until a timer fires, the card's interrupt in the cycle in which Python raises it, and those until the host has
-      cleared it.
+    - `written`: what comes of registers of card 1 that Python writes, by VPI and then by their addresses. It is the
+      cycles until a timer fires, the card's interrupt in the cycle in which Python raises it, and those until the host
+      has cleared it.
     """
     clock, dut = cluster.clock, cluster._dut
     chance = Random(f"{cluster.seed} debug")
