@@ -82,7 +82,8 @@ class Stamper(wiring.Component):
         # 0: idle. 1: auxVC and Vtick are there. 2: the lead over the clock. 3: the sum, and the stamp, until taken.
         stage = Signal(2)
         pace, due, scan = Signal(range(SCAN_CYCLES)), Signal(), Signal(range(self.channels))
-        quarter, scans, turns = Signal(2), Signal(), Signal()  # a new quarter of the clock's range begins a scan
+        # A new quarter of the clock's range begins a scan.
+        quarter, scans, turns = Signal(2), Signal(), Signal()
         # Since the reset the scan has not come round once: the values in the memory are from before it.
         fresh, looks_next = Signal(init=1), Signal()
         looks, channel, now = Signal(), Signal(self._width), Signal(bits)

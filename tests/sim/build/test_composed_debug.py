@@ -107,7 +107,11 @@ def look_into_cards(tmp_path, *, seed=3, check=False, **fields):
         "longest_cycles": 3000,
         "check": check,
         "signals": CARDS,
-        "events": [("nic", "", "rx__valid"), ("nic", "receive", "armed"), ("network", "router0", "tx__1__valid")],
+        "events": [
+            ("nic", "", "rx__valid"),
+            ("nic", "receive", "armed"),
+            ("network", "router0", "tx__1__valid"),
+        ],
     }
     job = config.job("support.sim.debug_points:looked_into", spec)
     return run(config.build("debug"), *job, out_dir=tmp_path / str(config.composed), seed=seed).value
