@@ -59,7 +59,24 @@ def _copy() -> float:
     return MpiCosts().copy_ns_per_kb
 
 
+def _svia(*steps: str) -> Callable[[], float]:
+    def value() -> float:
+        from lanikai.firmware.via.costs import SVIA_COSTS
+
+        return sum(SVIA_COSTS.cycles(step) for step in steps)
+
+    return value
+
+
+def _via_host() -> float:
+    from .experiments.via.cards import VIA_HOST
+
+    return 2 * VIA_HOST.post_ns + VIA_HOST.miss_ns
+
+
 COSTS = "firmware/costs.py"
+VIA_COSTS = "firmware/via/costs.py"
+SVIA_SPENT = "`via-latency`: the 4 B and 4 KB columns of SVIA. Not: those of 1 KB and 16 KB"
 FITTED = (
     Fit(
         name="sdma_packet",
@@ -108,6 +125,33 @@ FITTED = (
         unit="ns",
         to="the knee at IDT 140 (5.5.1, figure 5.9)",
         spent="`mpi-idt`: the knee, and the level of 53.3 MB/s, which follows from it for messages of 64 KB",
+    ),
+    *(
+        Fit(
+            name=" + ".join(steps),
+            where=VIA_COSTS,
+            value=_svia(*steps),
+            unit="cycles",
+            to=f"{to} (table 5.1, SVIA, 4 B and 4 KB)",
+            spent=SVIA_SPENT,
+        )
+        for steps, to in (
+            (("program_descriptor",), "3 us until the descriptor's host DMA is programmed, at either end"),
+            (("ended",), "2 to 3 us for a descriptor down, 2 us for 4 bytes down or up"),
+            (("process", "program_data"), "3 us until the host DMA of the data is programmed"),
+            (("process_receive", "program_up"), "the same at the receiver"),
+            (("page",), "0 (sent) and 1 us (received) more for 4 KB, which lie in two pages"),
+            (("program_send",), "1 us for a packet of 4 bytes"),
+            (("program_status", "status_done"), "1 to 2 us, and 1 us"),
+        )
+    ),
+    Fit(
+        name="post_ns + miss_ns",
+        where="sim/experiments/via/cards.py",
+        value=_via_host,
+        unit="ns",
+        to="one-way latency less the stages at both cards: 6 us (4 B), 8 us (4 KB) (table 5.1, SVIA); two posts",
+        spent="`via-latency`: SVIA's one-way latency of 4 B and 4 KB. Not: of 1 KB and 16 KB, nor of PVIA and QoSVIA",
     ),
 )
 """All fitted numbers."""

@@ -150,6 +150,8 @@ class SequentialVia:
         begin = self.context.clock()
         accesses = AccessList()
         processor.pay(accesses, **(extra or {}))
+        if not self._queued:
+            accesses.write("ISR", host_dma=1, access=1)  # of a checked access both come, and one of them late
         for place, move in enumerate(moves):
             write_move(accesses, move, queue=self._queued, more=place + 1 < len(moves))
         # A checked access that no queue takes in may end without the engine.
@@ -161,7 +163,6 @@ class SequentialVia:
         await processor.port.event()
         message = trace.message(key.channel, key.index, receive=key.receive)
         trace.span(message, stages[0], begin, started)
-        trace.span(message, stages[1], started)
         accesses = AccessList()
         accesses.write("ISR", **{event: 1})
         names = (
@@ -173,6 +174,7 @@ class SequentialVia:
         )
         (ended,) = [accesses.read(name) for name in names]
         await processor.run("ended", accesses)
+        trace.span(message, stages[1], started)
         if self._queued and not ended["valid"]:
             raise RuntimeError(
                 f"node {self.context.node}: the host DMA engine ended, and HOST_DMA_FINISHED is empty"

@@ -13,8 +13,8 @@ def model():
     return CONFIG.build()
 
 
-def point(model, name, spec, folder, seed=3):
-    job = CONFIG.job(f"support.system.via_points:{name}", spec)
+def point(model, name, spec, folder, seed=3, config=CONFIG):
+    job = config.job(f"support.system.via_points:{name}", spec)
     return run(model, *job, out_dir=folder, seed=seed).value
 
 
@@ -138,3 +138,20 @@ def test_nobody_touches_what_is_not_open_to_him(level, tries, model, tmp_path):
     assert found["same"] and found["others"] and found["at work"] == tries // 4
     assert found["counts"]["allowed"] > tries // 20 and found["counts"]["refused"] > tries // 4
     assert found["dropped"] > tries // 5
+
+
+@pytest.mark.full
+def test_a_card_whose_doorbells_are_polled_and_whose_engines_have_no_queue(tmp_path):
+    """Base of nagar-thesis-2001 4.3.3."""
+    config = CONFIG.replace(
+        nic=CONFIG.nic.replace(doorbell="polled", doorbell_priorities=1, host_dma_queue_entries=0)
+    )
+    model = config.build()
+    sizes = [0, 1, 112, 113, 500]
+    found = point(model, "messages", {"level": 2, "sizes": sizes}, tmp_path, config=config)
+    assert [one[1:4] for one in found["found"]] == [[["OK", size], ["OK", size], True] for size in sizes]
+    assert found["drops"] == [{}, {}]
+    found = point(model, "attacks", {"level": 2, "tries": 60}, tmp_path, config=config)
+    assert found["same"] and found["others"]
+    found = point(model, "deaths", {"level": 1}, tmp_path, config=config)
+    assert found["told"] == ["TRANSPORT", "FLUSHED", "FLUSHED"] and found["pending"] == 0

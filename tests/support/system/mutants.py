@@ -491,6 +491,15 @@ def tailgating_costs_every_message(spec: Mapping[str, Any]) -> None:
 
 
 @mutant
+def svia_takes_ten_times_as_long(spec: Mapping[str, Any]) -> None:
+    """Every step of SVIA takes ten times its cycles; those of the other designs do not."""
+    from lanikai.firmware.via.program import ViaProgram
+
+    table = ViaProgram.default_costs
+    ViaProgram.default_costs = table.replace(**{step: 10 * cycles for step, cycles in table.table.items()})
+
+
+@mutant
 def sinks_lose_a_fifth(spec: Mapping[str, Any]) -> None:
     """Sinks count four of five flits that come."""
     _counts(lambda network: 0.8)

@@ -114,8 +114,10 @@ async def settle(a, b):
 
 
 async def refusals(cluster, spec):
-    """What is refused, at a level: each case on a new connection. Returns how both ends' descriptors end, and whether
-    the target's memory is as it was."""
+    """All that is refused, at a level: each case on a new connection.
+
+    Returns how both ends' descriptors end, and whether the target's memory is as it was.
+    """
     programs, agents = await start(cluster)
     level = Reliability(spec["level"])
     a, b = await pair(agents, reliability=level, rdma_write=True, rdma_read=True)
