@@ -34,6 +34,7 @@ from lanikai.hdl.nic.owners.owner_page import CONSUME_WORD, DOORBELL_WORD, PageP
 from lanikai.hdl.nic.ports import DOORBELL_BASE, REGISTER_BASE
 from lanikai.sim.host.bus import BusError
 from lanikai.sim.host.config import KitConfig
+from lanikai.sim.host.via.admission import MessageTime, ViaCapacity
 from lanikai.sim.host.via.agent import Agent
 from lanikai.sim.inside.words import Fields
 
@@ -53,6 +54,10 @@ NIC = preset(
     mtu_bytes=256,
     sram_bytes=1 << 16,
 )
+CAPACITY = ViaCapacity(
+    send=MessageTime(fixed_ns=10_000, byte_ps=5_000), receive=MessageTime(fixed_ns=10_000, byte_ps=5_000)
+)
+"""The capacity of these cards: 134 MB/s in messages of 4 KB, a tenth of it kept for best effort."""
 CONFIG = ViaConfig(queue_entries=4, data_segments=2)
 _DOORBELL, _CONSUME, _STATUS = Fields(DOORBELL_WORD), Fields(CONSUME_WORD), Fields(STATUS_LAYOUT)
 _NAMES = {register.offset: name for name, register in NIC_REGISTERS.items()}
@@ -508,6 +513,7 @@ class Net:
             for card in self.cards
         ]
         for agent in self.agents:
+            agent.admission.capacity = CAPACITY
             agent.start()
 
     @staticmethod
