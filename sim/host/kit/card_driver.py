@@ -174,7 +174,9 @@ class CardDriver:
                 if not found["valid"]:
                     break
                 count += 1
-                self._queues[found["queue"]].wake()
+                # A queue may have been switched off since it raised the interrupt.
+                if (queue := self._queues.get(found["queue"])) is not None:
+                    queue.wake()
             if not count:
                 await self.bus.write(REGISTER_BASE + status.offset, status.pack(firmware=1))
                 await self._notices()

@@ -235,7 +235,9 @@ class Connector:
         self._refuse(node, message, VipReturn.VIP_NO_MATCH)
 
     async def _hear_peer(self, node: int, message: Message) -> None:
-        """Join a peer's request to its like."""
+        """Join a peer's request to its like. One that has come before, and is being answered, is passed over."""
+        if (node, message.request) in self.handles:
+            return
         for own in self.requests.values():
             names = own.remote.node, own.remote.discriminator, own.local.discriminator
             if own.peer and not own.taken and names == (node, message.local, message.remote):
@@ -256,6 +258,8 @@ class Connector:
             own.reason = f"; {error}"
             self.end_request(own, error.code, tell=False)
             self._refuse(node, message, error.code)
+        else:
+            self.calls.bus.spawn(self.agree(handle), f"agent[{self.node}].agree[{own.number}]")
 
     async def _hear_accept(self, node: int, message: Message) -> None:
         """Connect a VI whose request has been accepted, and say so; or say that it is not wanted any more."""

@@ -1,0 +1,507 @@
+"""Descriptors through VIPL: their ends, their codes, looking and waiting, completion queues, RDMA."""
+
+import pytest
+from lanikai.firmware.via.descriptor import Descriptor
+from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
+from lanikai.sim.host.kit.errors import RefusedError
+from lanikai.sim.host.via import vipl
+from lanikai.sim.host.via.attributes import MemAttributes, Reliability, ViState
+from lanikai.sim.host.via.descriptor import Op, Segment, VipDescriptor, VipStatus, status_bits
+from lanikai.sim.host.via.errors import ErrorCode, VipError, VipReturn
+from support.sim.via_card import CONFIG, Net
+from support.sim.via_processes import End, code_of, join, pair, quiet, run
+
+DONE, RESOURCE = VipStatus.DONE, VipReturn.VIP_ERROR_RESOURCE
+RELIABLE = (Reliability.RELIABLE_DELIVERY, Reliability.RELIABLE_RECEPTION)
+
+
+async def failed(call):
+    """The descriptor with which a call ends, which has an error."""
+    with pytest.raises(VipError) as error:
+        await call
+    assert error.value.code is VipReturn.VIP_DESCRIPTOR_ERROR
+    return error.value.descriptor
+
+
+@pytest.mark.parametrize("level", tuple(Reliability))
+def test_messages_with_and_without_immediate_data(level):
+    """From two pieces into two pieces, over page ends; then the descriptors are posted again."""
+    net = Net()
+
+    async def main():
+        a, b = await pair(net, reliability=level)
+        a.memory.write(bytes(range(256)) * 20)
+        out = VipDescriptor([a.piece(4000, 150), a.piece(7, 50)], immediate=b"data")
+        into = VipDescriptor([b.piece(4090, 120), b.piece(1, 90)])
+        for immediate in (True, False):
+            if not immediate:
+                out.request = Descriptor(segments=out.request.segments)
+            b.memory.write(bytes(8192))
+            await vipl.VipPostRecv(b.vi, into)
+            await vipl.VipPostSend(a.vi, out)
+            assert await code_of(vipl.VipPostSend(a.vi, out)) is VipReturn.VIP_INVALID_PARAMETER
+            assert (await vipl.VipSendWait(a.vi, 50)) is out
+            assert (await vipl.VipRecvWait(b.vi, 50)) is into
+            assert (out.status, out.length) == (DONE, 200)
+            bits = DONE | VipStatus.OP_RECEIVE | (VipStatus.IMMEDIATE if immediate else 0)
+            assert (into.status, into.length) == (bits, 200)
+            assert into.immediate == (b"data" if immediate else None)
+            content = a.memory.read(150, 4000) + a.memory.read(50, 7)
+            assert b.memory.read(120, 4090) + b.memory.read(80, 1) == content
+
+    run(net, main)
+
+
+def test_descriptors_on_a_vi_that_is_not_connected():
+    """Those to send end flushed. Those to receive wait for the connection."""
+    net = Net()
+
+    async def main():
+        a, b = [await End.open(agent) for agent in net.agents]
+        await vipl.VipPostSend(a.vi, a.descriptor())
+        descriptor = await failed(vipl.VipSendDone(a.vi))
+        assert descriptor.status == DONE | VipStatus.DESC_FLUSHED_ERROR and not descriptor.posted
+        for offset in (0, 100):
+            await vipl.VipPostRecv(b.vi, b.descriptor(offset))
+        assert await vipl.VipRecvDone(b.vi) is None
+        await join(net, a, b)
+        for text in (b"first", b"second"):
+            a.memory.write(text)
+            await vipl.VipPostSend(a.vi, a.descriptor(0, len(text)))
+            await vipl.VipSendWait(a.vi, 50)
+        found = [await vipl.VipRecvWait(b.vi, 50) for _ in range(2)]
+        assert [one.length for one in found] == [5, 6]
+        assert (b.memory.read(5), b.memory.read(6, 100)) == (b"first", b"second")
+
+    run(net, main)
+
+
+def test_an_empty_queue_a_full_queue_and_time_that_is_over():
+    net = Net()
+
+    async def main():
+        a, _b = await pair(net)
+        for call in (vipl.VipSendDone, vipl.VipRecvDone):
+            assert await failed(call(a.vi)) is None
+        for wait in (vipl.VipSendWait, vipl.VipRecvWait):
+            assert await failed(wait(a.vi, 50)) is None
+        for i in range(CONFIG.queue_entries):
+            await vipl.VipPostRecv(a.vi, a.descriptor(64 * i))
+        says = "VI 1 of node 0: its queue to receive is full: 4 descriptors"
+        assert await code_of(vipl.VipPostRecv(a.vi, a.descriptor()), says) is RESOURCE
+        start = net.world.cycle
+        says = "VI 1 of node 0: no descriptor to receive has ended in 0.5 ms"
+        assert await code_of(vipl.VipRecvWait(a.vi, 0.5), says) is VipReturn.VIP_TIMEOUT
+        took_ms = (net.world.cycle - start) / net.agents[0].nic.clock_hz * 1000
+        assert 0.5 <= took_ms < 0.51
+        assert await code_of(vipl.VipRecvWait(a.vi, 0)) is VipReturn.VIP_TIMEOUT
+        assert await code_of(vipl.VipRecvWait(a.vi, -1)) is VipReturn.VIP_INVALID_PARAMETER
+        assert await code_of(vipl.VipPostSend(a.vi, "text")) is VipReturn.VIP_INVALID_PARAMETER
+        many = VipDescriptor([a.piece(0, 4)] * 3)
+        assert await code_of(vipl.VipPostSend(a.vi, many)) is VipReturn.VIP_INVALID_PARAMETER
+        wide = a.descriptor(immediate=bytes(8))
+        assert await code_of(vipl.VipPostSend(a.vi, wide)) is VipReturn.VIP_INVALID_PARAMETER
+
+    run(net, main)
+
+
+def test_the_wait_of_one_is_refused_to_another_and_a_kill_ends_it():
+    net = Net()
+
+    async def main():
+        a, _b = await pair(net)
+        c, _d = await pair(net, queues=4)
+        await vipl.VipPostRecv(a.vi, a.descriptor())
+
+        async def wait():
+            return await code_of(vipl.VipRecvWait(a.vi, None))
+
+        async def wait_cq():
+            return await code_of(vipl.VipCQWait(c.vi.told[0], None))
+
+        async def others():
+            await net.world.sleep(2_000)
+            says = "VI 1 of node 0: somebody waits for its queue to receive already"
+            assert await code_of(vipl.VipRecvWait(a.vi, 1), says) is RESOURCE
+            says = "node 0, process 2: somebody waits for completion queue 0 already"
+            assert await code_of(vipl.VipCQWait(c.vi.told[0], 1), says) is RESOURCE
+            says = "VI 2 of node 0: completion queue 0 tells the ends of its queue to receive: wait for that"
+            assert await code_of(vipl.VipRecvWait(c.vi, 1), says) is RESOURCE
+            await net.agents[0].kill(a.nic)
+            await net.agents[0].kill(c.nic)
+
+        told = await net.world.gather(wait(), wait_cq(), others())
+        assert told[:2] == [VipReturn.VIP_ERROR] * 2
+
+    run(net, main)
+
+
+@pytest.mark.parametrize("way", ["done", "wait", "notify"])
+def test_a_completion_queue_tells_the_ends_of_several_vis(way):
+    net = Net()
+
+    async def main():
+        a, b = await pair(net, queues=16)
+        queue = b.vi.told[0]
+        second = await vipl.VipCreateVi(b.nic, b.vi.attributes, queue, queue)
+        c = await End.open(net.agents[0])
+        d = End(b.nic, b.tag, b.memory, b.handle, second)
+        await join(net, c, d)
+        for end in (b, d):
+            for i in range(3):
+                await vipl.VipPostRecv(end.vi, end.descriptor(64 * i))
+        found = []
+        for i in range(3):
+            for end in (a, c):
+                await vipl.VipPostSend(end.vi, end.descriptor(0, i + 1))
+        called = net.world.flag()
+        for _ in range(6):
+            if way == "notify":
+                called.clear()
+
+                def call(context, nic, vi, receives):
+                    found.append((vi, receives))
+                    called.set()
+
+                await vipl.VipCQNotify(queue, None, call)
+                await called.wait()
+            elif way == "wait":
+                found.append(await vipl.VipCQWait(queue, 50))
+            else:
+                while (one := await vipl.VipCQDone(queue)) is None:
+                    await net.world.sleep(50)
+                found.append(one)
+            assert (await vipl.VipRecvDone(found[-1][0])).posted is False
+        assert sorted(vi.channel for vi, _ in found) == [1, 1, 1, 2, 2, 2] and all(one for _, one in found)
+        assert await vipl.VipCQDone(queue) is None
+
+    run(net, main)
+
+
+def test_callbacks_of_work_queues():
+    net = Net()
+
+    async def main():
+        a, b = await pair(net)
+        calls = []
+        await vipl.VipPostRecv(b.vi, b.descriptor())
+        await vipl.VipRecvNotify(b.vi, "in", lambda *told: calls.append(told))
+        into = b.descriptor(length=1)
+        await vipl.VipPostSend(a.vi, out := a.descriptor(length=3))
+        await vipl.VipSendNotify(a.vi, "out", lambda *told: calls.append(told))
+        await quiet(net)
+        assert [(told[0], told[1], told[2]) for told in calls] == [("out", a.nic, a.vi), ("in", b.nic, b.vi)]
+        assert calls[0][3] is out and calls[1][3].length == 3
+        # One that has ended with an error is told, too; a call that cannot be made is refused.
+        await vipl.VipPostRecv(b.vi, into)
+        await vipl.VipRecvNotify(b.vi, "in", lambda *told: calls.append(told))
+        await vipl.VipPostSend(a.vi, a.descriptor(length=3))
+        await quiet(net)
+        assert calls[2][3] is into and into.status & VipStatus.LENGTH_ERROR
+        assert await code_of(vipl.VipSendNotify(a.vi, None, None)) is VipReturn.VIP_INVALID_PARAMETER
+
+    run(net, main)
+
+
+def test_a_message_without_a_descriptor_is_dropped_or_breaks_the_connection():
+    for level in Reliability:
+        net = Net()
+
+        async def main(net=net, level=level):
+            a, b = await pair(net, reliability=level)
+            reports = []
+            await vipl.VipErrorCallback(a.nic, None, lambda _, report: reports.append(report))
+            await vipl.VipPostRecv(a.vi, a.descriptor(512))
+            await vipl.VipPostSend(a.vi, a.descriptor())
+            if level is Reliability.UNRELIABLE:
+                assert (await vipl.VipSendWait(a.vi, 50)).status == DONE
+                await quiet(net)
+                assert a.vi.state is b.vi.state is ViState.CONNECTED and net.cards[1].dropped == 1
+                return
+            assert (await failed(vipl.VipSendWait(a.vi, 50))).status == DONE | VipStatus.REMOTE_DESC_ERROR
+            await quiet(net)
+            assert a.vi.state is b.vi.state is ViState.ERROR
+            assert (a.vi.why, b.vi.why) == ("NO_DESCRIPTOR", "node 0 has disconnected")
+            assert [report.code for report in reports] == [ErrorCode.VIP_ERROR_RECVQ_EMPTY]
+            assert (await failed(vipl.VipRecvDone(a.vi))).status & VipStatus.DESC_FLUSHED_ERROR
+            await vipl.VipPostRecv(a.vi, a.descriptor())
+            assert (await failed(vipl.VipRecvDone(a.vi))).status & VipStatus.DESC_FLUSHED_ERROR
+            for end in (a, b):
+                await vipl.VipDisconnect(end.vi)
+            await join(net, a, b)
+
+        run(net, main)
+
+
+WRONG = {
+    "reserved": (Descriptor(reserved_bits=0x100), VipStatus.FORMAT_ERROR),
+    "no operation": (Descriptor(op=Op.NONE), VipStatus.FORMAT_ERROR),
+    "no address segment": (Descriptor(op=Op.RDMA_WRITE), VipStatus.FORMAT_ERROR),
+    "count": (Descriptor(segment_count=3), VipStatus.FORMAT_ERROR),
+    "length": (Descriptor(length=9), VipStatus.LENGTH_ERROR),
+    "tag": (Descriptor(segments=(Segment(0x1000, 0xFFFF, 4),)), VipStatus.PROTECTION_ERROR),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_descriptors_end_with_their_bit(name):
+    request, bit = WRONG[name]
+    net = Net()
+
+    async def main():
+        a, _b = await pair(net)
+        await vipl.VipPostSend(a.vi, VipDescriptor(request=request))
+        found = await failed(vipl.VipSendWait(a.vi, 50))
+        wanted = DONE | bit | (VipStatus.OP_RDMA_WRITE if request.op is Op.RDMA_WRITE else 0)
+        assert found.status == wanted and found.failed and found.errors == bit.name
+
+    run(net, main)
+
+
+def test_every_end_of_the_card_has_its_bits():
+    """All statuses of the card, for each operation, to send and to receive."""
+    names = {
+        "FORMAT_ERROR": {"FORMAT", "MISALIGNED"},
+        "PROTECTION_ERROR": {"NO_REGION", "NOT_OWNER", "OUTSIDE", "READ_ONLY", "NO_PAGE"},
+        "LENGTH_ERROR": {"TOO_LONG"},
+        "PARTIAL_ERROR": {"PARTIAL"},
+        "DESC_FLUSHED_ERROR": {"FLUSHED"},
+        "TRANSPORT_ERROR": {"TRANSPORT", "BUS_ERROR"},
+        "RDMA_PROT_ERROR": {"REMOTE_ACCESS"},
+        "REMOTE_DESC_ERROR": {"NO_DESCRIPTOR"},
+    }
+    bits = {status: VipStatus[bit] for bit, some in names.items() for status in some}
+    ops = {
+        Op.SEND: VipStatus(0),
+        Op.RDMA_WRITE: VipStatus.OP_RDMA_WRITE,
+        Op.RDMA_READ: VipStatus.OP_RDMA_READ,
+    }
+    for status in set(CompletionStatus) - {CompletionStatus.OVERRUN}:
+        error = bits.get(status.name, VipStatus(0))
+        assert bool(error) == (status.name not in ("OK", "IMMEDIATE", "WRITTEN"))
+        for op, code in ops.items():
+            assert status_bits(status, op, receive=False) == DONE | error | code
+        code = VipStatus.OP_REMOTE_RDMA_WRITE if status.name == "WRITTEN" else VipStatus.OP_RECEIVE
+        word = VipStatus.IMMEDIATE if status.name in ("IMMEDIATE", "WRITTEN") else 0
+        assert status_bits(status, Op.SEND, receive=True) == DONE | error | code | word
+    assert sum(VipStatus[bit] for bit in names) == VipStatus.ERROR_MASK
+
+
+def test_memory_of_another_process_or_tag_is_not_sent():
+    """Foreign, of another tag of the same process, deregistered, a byte past the end."""
+    net = Net()
+
+    async def main():
+        a, _b = await pair(net)
+        foreign = await End.open(net.agents[0])
+        other = await vipl.VipCreatePtag(a.nic)
+        tagged = await vipl.VipRegisterMem(a.nic, a.memory.start, 64, MemAttributes(ptag=other))
+        gone = await vipl.VipRegisterMem(a.nic, a.memory.start, 64, MemAttributes(ptag=a.tag))
+        short = await vipl.VipRegisterMem(a.nic, a.memory.start, 63, MemAttributes(ptag=a.tag))
+        await vipl.VipDeregisterMem(a.nic, a.memory.start, gone)
+        for handle in (foreign.handle, tagged, gone, short):
+            await vipl.VipPostSend(a.vi, VipDescriptor([Segment(a.memory.start, handle, 64)]))
+            assert (await failed(vipl.VipSendWait(a.vi, 50))).status == DONE | VipStatus.PROTECTION_ERROR
+        await quiet(net)
+        assert net.cards[1].dropped == 0
+
+    run(net, main)
+
+
+@pytest.mark.parametrize("level", tuple(Reliability))
+def test_rdma_writes_and_reads(level):
+    net = Net()
+
+    async def main():
+        read = level in RELIABLE
+        a, b = await pair(net, reliability=level, rdma=True, rdma_write=True, rdma_read=read)
+        a.memory.write(b"to the other end")
+        remote = Segment(b.memory.start + 4090, b.handle)
+        await vipl.VipPostSend(a.vi, a.descriptor(0, 16, op=Op.RDMA_WRITE, remote=remote))
+        assert (await vipl.VipSendWait(a.vi, 50)).status == DONE | VipStatus.OP_RDMA_WRITE
+        await quiet(net)
+        assert b.memory.read(16, 4090) == b"to the other end"
+        # With immediate data it takes a descriptor there, which has no need of a buffer.
+        await vipl.VipPostRecv(b.vi, VipDescriptor())
+        await vipl.VipPostSend(a.vi, a.descriptor(3, 9, op=Op.RDMA_WRITE, remote=remote, immediate=b"word"))
+        await vipl.VipSendWait(a.vi, 50)
+        told = await vipl.VipRecvWait(b.vi, 50)
+        assert told.status == DONE | VipStatus.OP_REMOTE_RDMA_WRITE | VipStatus.IMMEDIATE
+        assert (told.length, told.immediate) == (9, b"word")
+        assert b.memory.read(9, 4090) == b"the other"
+        if read:
+            await vipl.VipPostSend(a.vi, a.descriptor(200, 9, op=Op.RDMA_READ, remote=remote))
+            assert (await vipl.VipSendWait(a.vi, 50)).status == DONE | VipStatus.OP_RDMA_READ
+            assert a.memory.read(9, 200) == b"the other"
+
+    run(net, main)
+
+
+@pytest.mark.parametrize("what", ["the VI", "the memory", "another tag", "past the end", "deregistered"])
+@pytest.mark.parametrize("op", [Op.RDMA_WRITE, Op.RDMA_READ])
+def test_rdma_that_is_not_allowed_changes_nothing_and_breaks_the_connection(op, what):
+    net = Net()
+
+    async def main():
+        a, b = await pair(
+            net,
+            reliability=Reliability.RELIABLE_RECEPTION,
+            rdma=True,
+            rdma_write=what != "the VI",
+            rdma_read=what != "the VI",
+        )
+        attributes = {
+            "the memory": MemAttributes(
+                ptag=b.tag, rdma_write=op is Op.RDMA_READ, rdma_read=op is Op.RDMA_WRITE
+            ),
+            "another tag": MemAttributes(
+                ptag=await vipl.VipCreatePtag(b.nic), rdma_write=True, rdma_read=True
+            ),
+        }
+        if what in attributes:
+            await vipl.VipSetMemAttributes(b.nic, b.memory.start, b.handle, attributes[what])
+        if what == "deregistered":
+            await vipl.VipDeregisterMem(b.nic, b.memory.start, b.handle)
+        for end, content in ((a, b"A"), (b, b"B")):
+            end.memory.write(content * 8192)
+        remote = Segment(b.memory.start + (8192 - 63 if what == "past the end" else 0), b.handle)
+        await vipl.VipPostSend(a.vi, a.descriptor(op=op, remote=remote))
+        found = await failed(vipl.VipSendWait(a.vi, 50))
+        assert found.status & VipStatus.ERROR_MASK == VipStatus.RDMA_PROT_ERROR
+        await quiet(net)
+        assert (a.memory.read(), b.memory.read()) == (b"A" * 8192, b"B" * 8192)
+        assert a.vi.state is b.vi.state is ViState.ERROR
+
+    run(net, main)
+
+
+def test_entries_that_a_short_completion_queue_has_lost_are_made_up_for():
+    """Its process is told of the overrun, and hears of every end once, then and later."""
+    net = Net()
+
+    async def main():
+        _a, b = await pair(net, queues=4)
+        queue = b.vi.told[0]
+        small = await vipl.VipCreateCQ(b.nic, 2)
+        vi = await vipl.VipCreateVi(b.nic, b.vi.attributes, small, small)
+        c, d = await End.open(net.agents[0]), End(b.nic, b.tag, b.memory, b.handle, vi)
+        await join(net, c, d)
+        reports = []
+        await vipl.VipErrorCallback(b.nic, None, lambda _, report: reports.append(report.code))
+        for rounds in range(3):
+            for i in range(4):
+                await vipl.VipPostRecv(vi, d.descriptor(64 * i))
+            for i in range(4):
+                await vipl.VipPostSend(c.vi, c.descriptor(length=i))
+                await vipl.VipSendWait(c.vi, 50)
+            await quiet(net)
+            for i in range(4):
+                assert await vipl.VipCQWait(small, 50) == (vi, True)
+                assert (await vipl.VipRecvDone(vi)).length == i
+            assert await vipl.VipCQDone(small) is None
+            assert reports == [ErrorCode.VIP_ERROR_VI_OVERRUN] * (rounds + 1)
+        assert await vipl.VipCQDone(queue) is None
+
+    run(net, main)
+
+
+def test_no_end_is_lost_when_a_completion_queue_is_resized():
+    net = Net()
+
+    async def main():
+        a, b = await pair(net, queues=8)
+        queue = b.vi.told[0]
+        told = 0
+        for turn in range(6):
+            for i in range(4):
+                await vipl.VipPostRecv(b.vi, b.descriptor(64 * i))
+
+            async def send():
+                for _ in range(4):
+                    await vipl.VipPostSend(a.vi, a.descriptor())
+                    await vipl.VipCQWait(a.vi.told[0], 50)
+                    await vipl.VipSendDone(a.vi)
+
+            async def resize(turn=turn):
+                await net.world.sleep(1 + 333 * turn)
+                await vipl.VipResizeCQ(queue, 4 << turn % 3)
+
+            await net.world.gather(send(), resize())
+            for _ in range(4):
+                assert await vipl.VipCQWait(queue, 50) == (b.vi, True)
+                await vipl.VipRecvDone(b.vi)
+                told += 1
+            assert await vipl.VipCQDone(queue) is None
+        return told
+
+    assert run(net, main) == 24
+
+
+@pytest.mark.parametrize("queues", [(None, None), 8])
+def test_flushed_descriptors_are_told_once_each(queues):
+    """Some that have come before the end, some that have not, some posted after it."""
+    net = Net()
+
+    async def main():
+        a, b = await pair(net, queues=queues)
+        for i in range(3):
+            await vipl.VipPostRecv(b.vi, b.descriptor(64 * i))
+        await vipl.VipPostSend(a.vi, a.descriptor())
+        await quiet(net)
+        await vipl.VipDisconnect(a.vi)
+        await quiet(net)
+        await vipl.VipPostRecv(b.vi, b.descriptor(64 * 3))
+        ends = []
+        for _ in range(4):
+            if queues == 8:
+                assert await vipl.VipCQWait(b.vi.told[0], 50) == (b.vi, True)
+            try:
+                ends.append((await vipl.VipRecvDone(b.vi)).status)
+            except VipError as error:
+                ends.append(error.descriptor.status)
+        flushed = DONE | VipStatus.OP_RECEIVE | VipStatus.DESC_FLUSHED_ERROR
+        assert ends == [DONE | VipStatus.OP_RECEIVE, flushed, flushed, flushed]
+        if queues == 8:
+            assert await vipl.VipCQDone(b.vi.told[0]) is None
+
+    run(net, main)
+
+
+def test_writes_of_a_process_into_its_own_page_change_nothing_of_anothers():
+    """It rings and consumes all numbers with all words; another pair goes on beside it."""
+    net = Net()
+
+    async def main():
+        a, b = await pair(net, queues=8)
+        hostile = await End.open(net.agents[0])
+        wrong = []
+
+        async def write():
+            page = hostile.nic.page
+            for number in range(64):
+                for call in (
+                    page.ring(number, 0xFFFF),
+                    page.ring(number, number, receive=True),
+                    page.consume(number % 64, 0x7777, arm=True),
+                    page.shadow(4 * number, (1, 2)),
+                ):
+                    try:
+                        await call
+                    except RefusedError:
+                        wrong.append(number)
+
+        async def work():
+            for i in range(60):
+                await vipl.VipPostRecv(b.vi, b.descriptor())
+                a.memory.write(bytes([i]) * 64)
+                await vipl.VipPostSend(a.vi, a.descriptor())
+                for end, done in ((a, vipl.VipSendDone), (b, vipl.VipRecvDone)):
+                    assert (await vipl.VipCQWait(end.vi.told[0], 50))[0] is end.vi
+                    assert await done(end.vi) is not None
+                assert b.memory.read(64) == bytes([i]) * 64
+
+        await net.world.gather(write(), work())
+        # Its own VI may be rung with whatever it likes: that hurts itself alone.
+        assert len(wrong) == 4 * 64 - 2
+
+    run(net, main)
