@@ -72,8 +72,8 @@ class ViaConfig(Config):
 
 DESIGNS: Mapping[str, Mapping[str, Any]] = {
     "svia": {"design": "sequential"},
-    "pvia": {"design": "parallel", "send_buffers": 4, "receive_buffers": 4},
-    "qosvia": {"design": "parallel", "order": "virtual_clock", "send_buffers": 4, "receive_buffers": 4},
+    "pvia": {"design": "parallel", "send_buffers": 16, "receive_buffers": 8},
+    "qosvia": {"design": "parallel", "order": "virtual_clock", "send_buffers": 16, "receive_buffers": 8},
 }
 """The three designs of nagar-thesis-2001 5.3, as choices of `ViaConfig`."""
 
