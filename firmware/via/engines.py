@@ -60,7 +60,8 @@ class Engines(Protocol):
     """The engines of one card, for the coroutines of one of its processors.
 
     - `processor`: that one.
-    - `stamp` orders what waits for an engine, where the design has an order; the smallest first.
+    - `stamp` orders what waits for an engine, where the design has an order; the smallest first. None is the present
+      time.
     - `key`: the message, for the trace.
     """
 
@@ -74,7 +75,7 @@ class Engines(Protocol):
         key: Key,
         stages: tuple[Stage, Stage],
         extra: Mapping[str, int] | None = None,
-        stamp: int = 0,
+        stamp: int | None = None,
     ) -> CompletionStatus:
         """Have the host DMA engine make moves, one after the other; return when the last has ended.
 
@@ -83,7 +84,14 @@ class Engines(Protocol):
         """
 
     async def send_packet(
-        self, buffer: int, payload_bytes: int, step: str, words: Sequence[int], *, key: Key, stamp: int = 0
+        self,
+        buffer: int,
+        payload_bytes: int,
+        step: str,
+        words: Sequence[int],
+        *,
+        key: Key,
+        stamp: int | None = None,
     ) -> None:
         """Write the first words of a packet into its buffer, spending `step`; send it; return when it is gone.
 
@@ -96,7 +104,7 @@ class Engines(Protocol):
         The processor spends `step`, and `done` once the unit has it. Stages 9 and 10, or 11 and 12 for a queue's entry.
         """
 
-    async def send_buffer(self, *, key: Key, last: bool = False, stamp: int = 0) -> int:
+    async def send_buffer(self, *, key: Key, last: bool = False, stamp: int | None = None) -> int:
         """A buffer for a packet on its way out, when there is one. `send_packet` is to follow, or `free_send_buffer`.
 
         `last`: it is for the last packet of a message.

@@ -30,7 +30,7 @@ class Sending:
         self.context, self.engines, self.processor = stages.context, stages.engines, stages.processor
         self.layout = stages.layout
 
-    async def send(self, vi: Vi, *, stamp: int = 0) -> None:
+    async def send(self, vi: Vi, *, stamp: int | None = None) -> None:
         """Send the next message of a VI, if it has one that may go. `stamp`: its place in the order of the design.
 
         The descriptor's end is told when the last packet is gone. On a reliable connection it is told when the other
@@ -52,7 +52,9 @@ class Sending:
         message.stamp = stamp
         vi.under_way.append(message)
         context.doing = f"sends a message of channel {vi.channel}"
-        message.descriptor, status = await stages.descriptor(vi.send, record, message.index, message.key)
+        message.descriptor, status = await stages.descriptor(
+            vi.send, record, message.index, message.key, stamp=stamp
+        )
         if message.gone:
             return
         if status == OK:
@@ -81,15 +83,9 @@ class Sending:
             last = offset + size == length and size + len(immediate) <= room
             ahead = len(immediate) if last else 0
             buffer = await self.engines.send_buffer(key=message.key, last=last, stamp=message.stamp)
-            status = await self.stages.move(
-                vi,
-                cut(descriptor.segments, offset, size),
-                buffer + HEADER_BYTES + VIA_HEADER_BYTES + ahead,
-                key=message.key,
-                to_host=False,
-                step="program_data",
-                stamp=message.stamp,
-            )
+            at = buffer + HEADER_BYTES + VIA_HEADER_BYTES + ahead
+            pieces = cut(descriptor.segments, offset, size)
+            status = await self.stages.data(message, record, pieces, at, last=last)
             if status != OK or message.gone:
                 await self.engines.free_send_buffer(buffer)
                 if not message.gone:
@@ -145,7 +141,7 @@ class Sending:
         key: Key,
         kind: Kind = Kind.DATA,
         step: str = "program_send",
-        stamp: int = 0,
+        stamp: int | None = None,
     ) -> None:
         payload = VIA_HEADER_BYTES + len(immediate) + size
         header = Header(

@@ -127,7 +127,7 @@ class SequentialVia:
         key: Key,
         stages: tuple[Stage, Stage],
         extra: Mapping[str, int] | None = None,
-        stamp: int = 0,
+        stamp: int | None = None,
     ) -> CompletionStatus:
         """As `Engines.move`: program, wait, and look how it ended; list by list if the queue does not hold them all."""
         most = max(1, self.context.nic.host_dma_queue_entries)
@@ -184,7 +184,14 @@ class SequentialVia:
         return CompletionStatus(ended["status"])
 
     async def send_packet(
-        self, buffer: int, payload_bytes: int, step: str, words: Sequence[int], *, key: Key, stamp: int = 0
+        self,
+        buffer: int,
+        payload_bytes: int,
+        step: str,
+        words: Sequence[int],
+        *,
+        key: Key,
+        stamp: int | None = None,
     ) -> None:
         """As `Engines.send_packet`."""
         trace, begin = self.context.trace, self.context.clock()
@@ -228,7 +235,7 @@ class SequentialVia:
             pass
         trace.span(message, Stage.COMPLETION if entry else Stage.STATUS, posted)
 
-    async def send_buffer(self, *, key: Key, last: bool = False, stamp: int = 0) -> int:
+    async def send_buffer(self, *, key: Key, last: bool = False, stamp: int | None = None) -> int:
         """As `Engines.send_buffer`: there is one, and one message."""
         return self.layout.send_buffer()
 

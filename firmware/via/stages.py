@@ -22,7 +22,8 @@ from .descriptor import (
 )
 from .engines import Engines, Move, Post, pages
 from .layout import RECORD_WORDS, ViRecord
-from .state import Inbound, Key, Outgoing, Vi, ViaContext, WorkQueue
+from .shadow import SHADOW_BYTES, SHADOW_SLOTS, unpack_shadow
+from .state import COUNTS, Inbound, Key, Outgoing, Vi, ViaContext, WorkQueue
 from .trace import Stage
 
 __all__ = ["Stages"]
@@ -52,13 +53,21 @@ class Stages:
         return ring + self.layout.form.slot_bytes * (index % self.context.config.queue_entries)
 
     async def descriptor(
-        self, queue: WorkQueue, record: ViRecord, index: int, key: Key
+        self, queue: WorkQueue, record: ViRecord, index: int, key: Key, *, stamp: int | None = None
     ) -> tuple[Descriptor, CompletionStatus]:
         """Stages 3 and 4, and the first part of 5: a descriptor, and whether it is a good one.
 
-        The status is the bus's if it could not be read; else that of `Descriptor.refusal`.
+        It is in its queue's shadow, or its data came behind those of the message before, or it is fetched. The status
+        is the bus's if it could not be read; else that of `Descriptor.refusal`.
         """
         status = CompletionStatus.OK
+        shadow = record.receive_shadow if queue.receive else record.send_shadow
+        if shadow:
+            begin = self.context.clock()
+            found = await self._shadow(shadow, index, "process_receive" if queue.receive else "process")
+            if found is not None:
+                self._processed(key, begin)
+                return found, found.refusal(self.layout.form, receive=queue.receive)
         at = self.layout.staged(queue.channel, receive=queue.receive)
         if queue.staged != index:
             status = await self.engines.move(
@@ -66,14 +75,73 @@ class Stages:
                 "program_descriptor",
                 key=key,
                 stages=(Stage.PROGRAM_DESCRIPTOR, Stage.DESCRIPTOR),
+                stamp=stamp,
             )
         begin = self.context.clock()
         found = await self._unpack(at, "process_receive" if queue.receive else "process")
-        trace = self.context.trace
-        trace.span(trace.message(key.channel, key.index, receive=key.receive), Stage.PROGRAM_DATA, begin)
+        self._processed(key, begin)
         if status == CompletionStatus.OK:
             status = found.refusal(self.layout.form, receive=queue.receive)
         return found, status
+
+    def _processed(self, key: Key, begin: int) -> None:
+        trace = self.context.trace
+        trace.span(trace.message(key.channel, key.index, receive=key.receive), Stage.PROGRAM_DATA, begin)
+
+    async def shadowed(self, shadow: int, index: int) -> bool:
+        """Whether a queue's shadow has its descriptor `index`."""
+        accesses = AccessList()
+        (number,) = accesses.load(shadow + SHADOW_BYTES * (index % SHADOW_SLOTS) + SHADOW_BYTES - WORD_BYTES)
+        async with self.processor.step("look", accesses=accesses):
+            return number.get() == index % COUNTS + 1
+
+    async def _shadow(self, shadow: int, index: int, step: str) -> Descriptor | None:
+        """The descriptor in a queue's shadow; None if its slot has another one, as the process wrote none.
+
+        That costs the loads alone: the step is spent for a descriptor.
+        """
+        accesses = AccessList()
+        words = accesses.load(shadow + SHADOW_BYTES * (index % SHADOW_SLOTS), SHADOW_BYTES // WORD_BYTES)
+        async with self.processor.step(step, 0, accesses=accesses):
+            found = unpack_shadow([word.get() for word in words], index)
+            if found is not None:
+                await self.processor.spend(**{step: 1})
+        return found
+
+    async def data(
+        self, message: Outgoing, record: ViRecord, pieces: Sequence[Segment], at: int, *, last: bool
+    ) -> CompletionStatus:
+        """Stages 5 and 6 of a packet of a message to send: its data come down to `at`.
+
+        With the `last` ones comes the next descriptor of the queue, where descriptors tailgate (4.3.9). Its doorbell
+        has been taken, so it was in memory before. It is fetched by itself if anything of the list goes wrong.
+        """
+        vi, then = message.vi, list[Move]()
+        if last and pieces and self.tailgates(vi, len(pieces)):
+            then.append(self.fetch(vi.send, record, vi.send.taken))
+        status = await self.move(
+            vi,
+            pieces,
+            at,
+            key=message.key,
+            to_host=False,
+            step="program_data",
+            then=then,
+            stamp=message.stamp,
+        )
+        if then and status != CompletionStatus.OK and not message.gone:
+            vi.send.staged = None
+        return status
+
+    def tailgates(self, vi: Vi, pieces: int) -> bool:
+        """Whether the next descriptor of a VI is to come with so many pieces of data."""
+        queue = vi.send
+        return (
+            self.context.config.descriptors == "tailgated"
+            and queue.waiting > 0
+            and queue.staged != queue.taken
+            and pieces < self.nic.host_dma_queue_entries
+        )
 
     def fetch(self, queue: WorkQueue, record: ViRecord, index: int) -> Move:
         """The move that brings a descriptor to its place in the SRAM. The ring is the agent's word: no check."""
@@ -148,7 +216,7 @@ class Stages:
         to_host: bool,
         step: str,
         then: Sequence[Move] = (),
-        stamp: int = 0,
+        stamp: int | None = None,
     ) -> CompletionStatus:
         """Stages 5 and 6: move data between memory of a VI's process and the SRAM, checked by the card.
 

@@ -78,7 +78,7 @@ class Outgoing:
         self.status = CompletionStatus.OK
         self.done = self.gone = False
         self.read = 0
-        self.stamp = 0
+        self.stamp: int | None = None
 
 
 class Inbound:

@@ -3,6 +3,7 @@
 import pytest
 from lanikai.sim.run import run
 from support.system.owner_cluster import CONFIG as OWNERS
+from support.system.via_clusters import BASE, TWO
 
 pytestmark = pytest.mark.xdist_group("owners")
 CONFIG = OWNERS.replace(firmware="via")
@@ -92,3 +93,38 @@ def overlapping(messages):
         for place, one in enumerate(spans)
         for other in spans[place + 1 :]
     )
+
+
+def test_a_descriptor_comes_by_itself_behind_data_or_not_at_all(model, tmp_path):
+    """In bursts of two half of the messages tailgate (4.3.9). A shadow spares all of these DMAs (4.3.11)."""
+    found = {}
+    for way in ("fetched", "tailgated", "shadow"):
+        spec = {"config": PARALLEL | {"descriptors": way}, "burst": 2, "bytes": 64, "bursts": 3}
+        found[way] = point(model, "bursts", spec, tmp_path / way)
+        assert found[way]["same"] and found[way]["drops"] == [{}, {}]
+    assert found["fetched"]["own"] == [[True] * 6, [True] * 6]
+    assert found["tailgated"]["own"][0] == [True, False] * 3
+    assert found["shadow"]["own"] == [[False] * 6, [False] * 6]
+    assert found["shadow"]["cycles"][1] < found["tailgated"]["cycles"][1] < found["fetched"]["cycles"][1]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("descriptors", ["fetched", "tailgated", "shadow"])
+def test_two_processors_send_and_receive_at_once(descriptors, tmp_path):
+    """One serves what is sent, the other what comes, with hardware queues before all engines. Sooner than one."""
+    config = PARALLEL | {"descriptors": descriptors}
+    spec = {"config": config, "level": 1, "vis": 2, "count": 12, "sizes": [64, 300, 0, 112]}
+    two = point(TWO.build(), "both_ways", spec, tmp_path, config=TWO)
+    assert two["wrong"] == [] and two["drops"] == [{}, {}]
+    assert two["sent"] == [24, 24] and two["pending"] == [0, 0]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("design", ["sequential", "parallel"])
+def test_polled_doorbells_and_queues_in_software(design, tmp_path):
+    """Base, and Base with overlap: no queue of the card's hardware."""
+    config = {"queue_entries": 4} if design == "sequential" else PARALLEL
+    spec = {"config": config, "level": 0, "vis": 2, "count": 12, "sizes": [64, 300, 0, 112]}
+    found = point(BASE.build(), "both_ways", spec, tmp_path, config=BASE)
+    assert found["wrong"] == [] and found["drops"] == [{}, {}]
+    assert found["sent"] == [24, 24] and found["pending"] == [0, 0]

@@ -99,7 +99,7 @@ class ParallelEngines:
         key: Key,
         stages: tuple[Stage, Stage],
         extra: Mapping[str, int] | None = None,
-        stamp: int = 0,
+        stamp: int | None = None,
     ) -> CompletionStatus:
         """Have the host DMA engine make moves; return when the last has ended.
 
@@ -110,7 +110,9 @@ class ParallelEngines:
         begin = self._now()
         programmed: list[int] = []
         async with self.processor.step(step):
-            task = await self.host.submit(moves, stamp=stamp, started=lambda: programmed.append(self._now()))
+            task = await self.host.submit(
+                moves, stamp=self._order(stamp), started=lambda: programmed.append(self._now())
+            )
             more = {name: times for name, times in (extra or {}).items() if times}
             if more:
                 await self.processor.spend(**more)
@@ -120,7 +122,14 @@ class ParallelEngines:
         return task.status
 
     async def send_packet(
-        self, buffer: int, payload_bytes: int, step: str, words: Sequence[int], *, key: Key, stamp: int = 0
+        self,
+        buffer: int,
+        payload_bytes: int,
+        step: str,
+        words: Sequence[int],
+        *,
+        key: Key,
+        stamp: int | None = None,
     ) -> None:
         """Send a packet, whose first words are written here; return when it is gone, and its buffer free."""
         begin = self._now()
@@ -129,7 +138,9 @@ class ParallelEngines:
         accesses.store(buffer, *words)
         async with self.processor.step(step, accesses=accesses):
             task = await self.sends.submit(
-                Packet(buffer, payload_bytes), stamp=stamp, started=lambda: programmed.append(self._now())
+                Packet(buffer, payload_bytes),
+                stamp=self._order(stamp),
+                started=lambda: programmed.append(self._now()),
             )
         self._queued(buffer)
         await task.sent.wait()
@@ -137,12 +148,12 @@ class ParallelEngines:
         self._span(key, Stage.SEND, programmed[0])
         self._give(buffer)
 
-    async def send_buffer(self, *, key: Key, last: bool = False, stamp: int = 0) -> int:
+    async def send_buffer(self, *, key: Key, last: bool = False, stamp: int | None = None) -> int:
         """A buffer for a packet on its way out, when there is one."""
         if self._free and not self._wanted:
             buffer = self._free.popleft()
         else:
-            wanted = _Wanted(stamp, self.processor.port.flag())
+            wanted = _Wanted(self._order(stamp), self.processor.port.flag())
             self._wanted.add(wanted)
             await wanted.granted.wait()
             buffer = wanted.buffer
@@ -298,6 +309,13 @@ class ParallelEngines:
             wanted.granted.set()
         else:
             self._free.append(buffer)
+
+    def _order(self, stamp: int | None) -> int:
+        """A task's stamp; of what has none RTC's present value."""
+        if stamp is not None:
+            return stamp
+        nic = self.context.nic
+        return self._now() * nic.rtc_cycles_den // nic.rtc_cycles_num % (1 << nic.rtc_bits)
 
     def _now(self) -> int:
         return self.processor.port.cycle

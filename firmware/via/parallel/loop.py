@@ -269,11 +269,11 @@ class ParallelVia:
         half = 1 << (self.context.nic.rtc_bits - 1)
         return (stamps[0] - self._rtc + half) % (2 * half) - half
 
-    def _stamp(self, vi: Vi) -> int:
+    def _stamp(self, vi: Vi) -> int | None:
         """Take the stamp of a VI's next message, which begins."""
         stamps = self._stamps.get(vi.channel)
         if self.scheduler is None or not stamps or vi.held is not None:
-            return 0
+            return None
         while len(stamps) > max(1, vi.send.waiting):  # those before were flushed
             stamps.popleft()
             self.scheduler.served(vi.channel, self._rtc)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
 from lanikai.hdl.packet import Header
 
 from ...lock import Lock
 from ..agent import Agent
 from ..connection import Connection
-from ..descriptor import Descriptor
+from ..descriptor import Descriptor, Segment
 from ..layout import ViRecord
 from ..receive import Receiving
 from ..stages import Stages
-from ..state import Key, Vi, ViaContext, WorkQueue
+from ..state import Key, Outgoing, Vi, ViaContext, WorkQueue
 from ..trace import Stage
 from ..wire import ViaHeader
 from .engines import ParallelEngines
@@ -35,11 +37,20 @@ class ParallelStages(Stages):
         return self._slots[key]
 
     async def descriptor(
-        self, queue: WorkQueue, record: ViRecord, index: int, key: Key
+        self, queue: WorkQueue, record: ViRecord, index: int, key: Key, *, stamp: int | None = None
     ) -> tuple[Descriptor, CompletionStatus]:
         """As `Stages.descriptor`."""
         async with self.place(queue):
-            return await super().descriptor(queue, record, index, key)
+            return await super().descriptor(queue, record, index, key, stamp=stamp)
+
+    async def data(
+        self, message: Outgoing, record: ViRecord, pieces: Sequence[Segment], at: int, *, last: bool
+    ) -> CompletionStatus:
+        """As `Stages.data`. A descriptor that tailgates has the queue's place until its list has ended."""
+        if last and pieces and self.tailgates(message.vi, len(pieces)):
+            async with self.place(message.vi.send):
+                return await super().data(message, record, pieces, at, last=last)
+        return await super().data(message, record, pieces, at, last=last)
 
     async def prefetch(self, vi: Vi) -> None:
         """Bring a VI's next descriptor to receive to its place before a message wants it (5.4.1.1, table 5.1)."""
@@ -47,6 +58,8 @@ class ParallelStages(Stages):
         async with self.place(queue):
             record, index, generation = vi.record, queue.taken, vi.generation
             if record is None or vi.broken or not queue.waiting or queue.staged == index:
+                return
+            if record.receive_shadow and await self.shadowed(record.receive_shadow, index):
                 return
             status = await self.engines.move(
                 [self.fetch(queue, record, index)],

@@ -25,7 +25,7 @@ HOST_BYTES = 32768
 def moved_us(sizes: tuple[int, ...], *, to_host: bool) -> dict[int, float]:
     """Time of a transfer of each size from its start to its end, and its bytes are right."""
     timing = cluster_preset("via5").pci
-    nic = NIC.replace(host_dma_queue_entries=0)
+    nic = NIC
     engine = HostDma(nic)
     host = PciHost(timing, data_bits=nic.bus_bits, memory_bytes=HOST_BYTES)
     rng = random.Random(1)
@@ -86,22 +86,22 @@ def judge(sizes: tuple[int, ...], *, to_host: bool) -> None:
 
 
 def test_a_message_goes_down_as_fast_as_the_thesis_measured():
-    """Nothing is fitted to it: a cache line a burst, and this model's wait states."""
+    """Wait states are fitted to 4 KB, and 1 KB judges."""
     judge((1024,), to_host=False)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("to_host", [False, True])
 def test_all_sizes_move_as_fast_as_the_thesis_measured(to_host):
-    """Up 4 KB are fitted, 1 and 16 KB judge; down all judge."""
+    """4 KB are fitted, 1 and 16 KB judge. (Here SRAM takes each word at once; a card's takes a cycle more a line.)"""
     judge(SIZES[1:], to_host=to_host)
 
 
 def test_the_bus_is_that_of_the_card():
     timing = PciTiming.of_cache_lines(NIC)
-    assert timing == PciTiming.at(66_000_000, burst_words=4, write_wait_cycles=10)
+    assert timing == PciTiming(burst_words=4, read_wait_cycles=8, write_wait_cycles=10)
     assert PciTiming.of_cache_lines(preset(NicConfig, "lanai4")).burst_words == 8
-    line = 1 + timing.read_turnaround_cycles + timing.read_wait_cycles + 4 + timing.idle_cycles
+    line = 1 + timing.read_turnaround_cycles + timing.read_wait_cycles + 4 + timing.idle_cycles + 1
     assert 32 / line * NIC.clock_hz == pytest.approx(128e6, rel=0.05)
     line = 1 + timing.write_wait_cycles + 4 + timing.idle_cycles
     assert 32 / line * NIC.clock_hz == pytest.approx(128e6, rel=0.05)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from support.system.via_ends import PlainProcess, Reliability, join, noise, piece, start
+from lanikai.firmware.via.descriptor import Descriptor
+from lanikai.firmware.via.shadow import SHADOW_BYTES, SHADOW_SLOTS, pack_shadow
+from lanikai.firmware.via.trace import Stage
+
+from support.system.via_ends import PlainProcess, PlainVi, Reliability, join, noise, piece, segments, start
 
 ROOM = 1024
 
@@ -15,6 +19,54 @@ def stages(program):
     ]
 
 
+class ShadowVi(PlainVi):
+    """A VI whose queues have shadows, at `place` of its process' window."""
+
+    def __init__(self, process, place, **record):
+        super().__init__(process, **record)
+        self.place = place
+        window = self.layout.window(process.owner)
+        self.record |= {
+            "send_shadow": window + place,
+            "receive_shadow": window + place + SHADOW_BYTES * SHADOW_SLOTS,
+        }
+
+    async def post(self, descriptor, *, receive=False, ring=True):
+        """As `PlainVi.post`; into the shadow, too, if it is free."""
+        index = self.posted[receive]
+        free = index < SHADOW_SLOTS or self.status(index - SHADOW_SLOTS, receive=receive) is not None
+        assert isinstance(descriptor, Descriptor)
+        if free and (words := pack_shadow(descriptor, index)):
+            slot = SHADOW_BYTES * (index % SHADOW_SLOTS + SHADOW_SLOTS * receive)
+            await self.process.page.shadow(self.place + slot, words)
+        return await super().post(descriptor, receive=receive, ring=ring)
+
+
+async def open_vis(processes, count, *, shadows, **record):
+    """`count` pairs of connected VIs between two processes."""
+    pairs = []
+    if shadows:
+        for process in processes:
+            layout = process.agent.layout
+            await process.agent.set_up(
+                ("SHADOW_ADDRESS", {"address": layout.window(process.owner)}),
+                ("SHADOW_WINDOW", {"owner": process.owner, "bytes": layout.window_bytes}),
+            )
+    for i in range(count):
+        ends = []
+        for process in processes:
+            vi = (
+                ShadowVi(process, 2 * SHADOW_BYTES * SHADOW_SLOTS * i, **record)
+                if shadows
+                else PlainVi(process, **record)
+            )
+            await vi.open()
+            ends.append(vi)
+        await join(*ends)
+        pairs.append(ends)
+    return pairs
+
+
 async def both_ways(cluster, spec):
     """Two cards that send to each other by several VIs at once, as fast as their queues take it.
 
@@ -24,11 +76,9 @@ async def both_ways(cluster, spec):
     programs, agents = await start(cluster, **spec["config"])
     level = Reliability(spec["level"])
     processes = [PlainProcess(agent) for agent in agents[:2]]
-    pairs = []
-    for _ in range(spec["vis"]):
-        ends = [await process.vi(reliability=level, vtick=spec.get("vtick", 0)) for process in processes]
-        await join(*ends)
-        pairs.append(ends)
+    shadows = spec["config"].get("descriptors") == "shadow"
+    record = {"reliability": level, "vtick": spec.get("vtick", 0)}
+    pairs = await open_vis(processes, spec["vis"], shadows=shadows, **record)
     areas = []
     for process in processes:
         areas.append([await process.allocate(ROOM), await process.allocate(ROOM * 4)])
@@ -93,3 +143,42 @@ async def both_ways(cluster, spec):
         "stages": [stages(program) for program in programs] if spec.get("stages") else None,
         "spent": [dict(program.processors[0].steps_taken) for program in programs],
     }
+
+
+async def bursts(cluster, spec):
+    """Bursts of messages by one VI, each with one doorbell, the next when all of the one before are done.
+
+    Returns for each message of the sender whether it had a descriptor's DMA of its own, and cycles of each burst.
+    """
+    programs, agents = await start(cluster, **spec["config"])
+    processes = [PlainProcess(agent) for agent in agents[:2]]
+    shadows = spec["config"].get("descriptors") == "shadow"
+    ((a, b),) = await open_vis(processes, 1, shadows=shadows)
+    out, into = await a.process.allocate(ROOM), await b.process.allocate(ROOM)
+    out.buffer.write(noise(4, ROOM))
+    burst, size, cycles, same = spec["burst"], spec["bytes"], [], []
+    for _ in range(spec["bursts"]):
+        into.buffer.write(bytes(ROOM))
+        expected = [await b.expect(piece(into, size * i, size)) for i in range(burst)]
+        await cluster.clock.sleep(4000)
+        begin = cluster.clock.cycle
+        sent = [await a.post(descriptor(out, size * i, size), ring=i == burst - 1) for i in range(burst)]
+        told = [await b.done(one, receive=True) for one in expected] + [await a.done(one) for one in sent]
+        cycles.append(cluster.clock.cycle - begin)
+        same.append(into.buffer.read()[: size * burst] == noise(4, ROOM)[: size * burst])
+        if any(one != ("OK", size) for one in told):
+            raise AssertionError(told)
+    await cluster.clock.sleep(4000)
+    own = [
+        [
+            bool(one.of(Stage.DESCRIPTOR))
+            for one in program.trace
+            if one.channel == vi.channel and one.receive == way
+        ]
+        for program, vi, way in ((programs[0], a, False), (programs[1], b, True))
+    ]
+    return {"own": own, "cycles": cycles, "same": all(same), "drops": [dict(one.drops) for one in programs]}
+
+
+def descriptor(region, at, size):
+    return Descriptor(segments=segments([piece(region, at, size)]))
