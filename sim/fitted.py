@@ -68,6 +68,26 @@ def _svia(*steps: str) -> Callable[[], float]:
     return value
 
 
+def _parallel(table: str, step: str) -> Callable[[], float]:
+    def value() -> float:
+        from lanikai.firmware.via.parallel import costs
+
+        found: float = getattr(costs, table).cycles(step)
+        return found
+
+    return value
+
+
+def _line(name: str) -> Callable[[], float]:
+    def value() -> float:
+        from .models import pci_host
+
+        found: float = getattr(pci_host, name)
+        return found
+
+    return value
+
+
 def _via_host() -> float:
     from .experiments.via.cards import VIA_HOST
 
@@ -76,6 +96,7 @@ def _via_host() -> float:
 
 COSTS = "firmware/costs.py"
 VIA_COSTS = "firmware/via/costs.py"
+PARALLEL_COSTS = "firmware/via/parallel/costs.py"
 SVIA_SPENT = "`via-latency`: the 4 B and 4 KB columns of SVIA. Not: those of 1 KB and 16 KB"
 FITTED = (
     Fit(
@@ -152,6 +173,58 @@ FITTED = (
         unit="ns",
         to="one-way latency less the stages at both cards: 6 us (4 B), 8 us (4 KB) (table 5.1, SVIA); two posts",
         spent="`via-latency`: SVIA's one-way latency of 4 B and 4 KB. Not: of 1 KB and 16 KB, nor of PVIA and QoSVIA",
+    ),
+    *(
+        Fit(
+            name=step,
+            where=PARALLEL_COSTS,
+            value=_parallel(table, step),
+            unit="cycles",
+            to=f"{to} (table 5.1, {design}, 4 B and 4 KB)",
+            spent=f"`via-latency`: the 4 B and 4 KB columns of {design}. Not: those of 1 KB and 16 KB",
+        )
+        for table, design, steps in (
+            (
+                "PVIA_COSTS",
+                "PVIA",
+                {
+                    "doorbell": "7 us until the descriptor's host DMA is programmed",
+                    "host_ended": "4 us for a descriptor down, 0 to 4 beyond the data's own time",
+                    "process": "8 us until the host DMA of the data is programmed",
+                    "process_receive": "10 us until it is at the receiver",
+                    "page": "4 us more for 4 KB, which lie in two pages",
+                    "program_send": "5 us for a packet of 4 bytes",
+                    "program_status": "5 us until the status is programmed",
+                    "status_done": "5 us until it is done",
+                },
+            ),
+            (
+                "QOSVIA_COSTS",
+                "QoSVIA",
+                {
+                    "stamp": "2 us more than PVIA until the descriptor's host DMA is programmed",
+                    "program_data": "3 us more than PVIA until the data's is",
+                    "program_up": "2 us more than PVIA at the receiver",
+                    "page": "5 to 6 us more for 4 KB",
+                    "status_done": "4 us until the status is done",
+                },
+            ),
+        )
+        for step, to in steps.items()
+    ),
+    *(
+        Fit(
+            name=name,
+            where="sim/models/pci_host.py",
+            value=_line(name),
+            unit="cycles",
+            to=to,
+            spent="`via-latency`: data of 4 KB at the sender and at the receiver, by SVIA. Not: of 1 KB and 16 KB",
+        )
+        for name, to in (
+            ("LINE_READ_WAIT_CYCLES", "32 us more for 4 KB down than for 4 B (table 5.1, SVIA)"),
+            ("LINE_WRITE_WAIT_CYCLES", "31 us more for 4 KB up than for 4 B (table 5.1, SVIA)"),
+        )
     ),
 )
 """All fitted numbers."""

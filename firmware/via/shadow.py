@@ -10,12 +10,14 @@ from collections.abc import Sequence
 
 from .descriptor import Control, Descriptor, Op, Segment
 
-__all__ = ["SHADOW_BYTES", "SHADOW_SLOTS", "pack_shadow", "unpack_shadow"]
+__all__ = ["SHADOW_BYTES", "SHADOW_QUEUE_BYTES", "SHADOW_SLOTS", "pack_shadow", "unpack_shadow"]
 
 SHADOW_BYTES = 16
 """Bytes of a shadow's slot: SegCount and Control, address, handle and bytes, number of the descriptor and 1."""
-SHADOW_SLOTS = 4
+SHADOW_SLOTS = 2
 """Slots of a queue's shadow. Descriptor `index` has slot `index` modulo this, once the one before it there is done."""
+SHADOW_QUEUE_BYTES = SHADOW_BYTES * SHADOW_SLOTS
+"""Bytes of a queue's shadow. A window of 1024 bytes has those of 16 VIs."""
 NUMBERS = 1 << 16
 
 

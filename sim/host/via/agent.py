@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from lanikai.firmware.via.config import ARRIVAL, ViaConfig
 from lanikai.firmware.via.layout import ViRecord
+from lanikai.firmware.via.shadow import SHADOW_QUEUE_BYTES
 from lanikai.hdl.config import NicConfig
 from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
 
@@ -129,11 +130,8 @@ class Agent(Holdings):
         form, entries = self.layout.form, self.config.queue_entries
         shadow: int | None = None
         if self.layout.window_bytes:
-            if not ptag.shadows:
-                raise ResourceError(
-                    f"{nic}: the shadow window of its protection tag is full: fewer VIs a tag, or fewer queue_entries"
-                )
-            shadow = ptag.shadows.popleft()
+            # A VI for which its window has no room has no shadow: its descriptors are fetched.
+            shadow = ptag.shadows.popleft() if ptag.shadows else None
         size = form.slot_bytes * entries
         try:
             ring = self.pages.allocate(2 * size)
@@ -157,7 +155,7 @@ class Agent(Holdings):
                 form=form,
                 entries=entries,
                 receive=bool(receive),
-                shadow=None if shadow is None else shadow + size * receive,
+                shadow=None if shadow is None else shadow + SHADOW_QUEUE_BYTES * receive,
             )
             for receive in range(2)
         ]
@@ -245,14 +243,12 @@ class Agent(Holdings):
         old: Ptag = vi.attributes.ptag
         new: Ptag = attributes.ptag
         if new is not old:
-            if vi.send.shadow is not None and not new.shadows:
-                raise ResourceError(f"{vi}: the shadow window of the new protection tag is full")
             vi.closes = True
             await self._may_ring(vi, False)
-            if (shadow := vi.send.shadow) is not None:
-                old.shadows.append(shadow)
-                first = new.shadows.popleft()
-                vi.send.shadow, vi.receive.shadow = first, first + vi.send.bytes
+            self._give_shadow(old, vi.send.shadow)
+            first = new.shadows.popleft() if new.shadows else None
+            vi.send.shadow = first
+            vi.receive.shadow = None if first is None else first + SHADOW_QUEUE_BYTES
             for queue, _ in vi.queues:
                 queue.move(new.page)
             old.users, new.users = old.users - 1, new.users + 1

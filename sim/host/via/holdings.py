@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from lanikai.firmware.via.config import ViaConfig
 from lanikai.firmware.via.layout import RegionFlag
+from lanikai.firmware.via.shadow import SHADOW_QUEUE_BYTES
 from lanikai.hdl.config import NicConfig
 from lanikai.hdl.nic.owners.completion_layout import ENTRY_BYTES
 
@@ -48,7 +49,7 @@ class Holdings(MailDriver):
         own = all(ptag.owner != nic.owner for ptag in nic.ptags)
         owner = nic.owner if own else self.take("owner")
         window = self.layout.window_bytes
-        size = 2 * self.layout.form.slot_bytes * self.config.queue_entries
+        size = 2 * SHADOW_QUEUE_BYTES
         shadows = deque(range(0, window - size + 1, size)) if window else deque()
         ptag = Ptag(nic, owner, OwnerPage(self.bus, owner), shadows)
         nic.ptags.append(ptag)

@@ -10,9 +10,11 @@ from lanikai.firmware.via.descriptor import (
     IMMEDIATE_OFFSET,
     STATUS_OFFSET,
     TAIL_OFFSET,
+    Descriptor,
     SlotForm,
 )
 from lanikai.firmware.via.layout import COUNT_BITS
+from lanikai.firmware.via.shadow import SHADOW_BYTES, SHADOW_SLOTS, pack_shadow
 from lanikai.hdl.nic.owners.completion_layout import STATUS_LAYOUT, CompletionStatus
 
 from ...inside.words import Fields
@@ -109,15 +111,13 @@ class ViQueue:
         slot = self._slots[index % self.entries]
         slot[STATUS_OFFSET : STATUS_OFFSET + 4] = 0
         slot[: len(content)] = bytearray(content)
-        entry = _Entry(descriptor, self.posted)
+        entry = _Entry(descriptor, number := self.posted)
         self._queue.append(entry)
         self.posted += 1
-        if self.shadow is not None:
-            words = tuple(
-                int.from_bytes(content[at : at + 4].ljust(4, b"\0"), "little")
-                for at in range(0, len(content), 4)
-            )
-            await self._page.shadow(self.shadow + self.form.slot_bytes * (index % self.entries), words)
+        if self.shadow is not None and number - self.completed < SHADOW_SLOTS:
+            plain = Descriptor.unpack(content.ljust(self.form.slot_bytes, b"\0"), self.form)
+            if (words := pack_shadow(plain, index)) is not None:
+                await self._page.shadow(self.shadow + SHADOW_BYTES * (index % SHADOW_SLOTS), words)
         if entry.end is None:
             await self._page.ring(self.channel, self.posted % (1 << COUNT_BITS), receive=self.receive)
 

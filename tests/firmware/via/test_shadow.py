@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lanikai.firmware.via.descriptor import Descriptor, Op, Segment
-from lanikai.firmware.via.shadow import pack_shadow, unpack_shadow
+from lanikai.firmware.via.shadow import SHADOW_SLOTS, pack_shadow, unpack_shadow
 
 WORDS = st.integers(0, (1 << 32) - 1)
 
@@ -20,7 +20,7 @@ def test_a_plain_descriptor_comes_back_and_no_other_has_its_number(segment, inde
     assert words is not None and all(0 <= word < 1 << 32 for word in words)
     found = unpack_shadow(words, index)
     assert found is not None and (found.segments, found.fence) == (descriptor.segments, fence)
-    assert unpack_shadow(words, index + 4) is None
+    assert unpack_shadow(words, index + SHADOW_SLOTS) is None
 
 
 @pytest.mark.parametrize(
