@@ -90,6 +90,13 @@ class Agent(DriverMailbox):
             {*self.context.declared, channel} if fields["open"] else {*self.context.declared} - {channel}
         )
         self.context.declared = sorted(declared)
+        if self.context.nic.doorbell == "polled":
+            # A word that is not looked at any more would raise the event for ever.
+            accesses = AccessList()
+            for receive in (False, True):
+                accesses.write("DOORBELL_SELECT", channel=channel, receive=receive)
+                accesses.read("DOORBELL_WORD")
+            await self.processor.run("look", accesses)
         if channel in self.context.vis:
             vi = self.context.vi(channel)
             await self._flush(vi)

@@ -138,6 +138,7 @@ class Doorbells:
             context.drops["overrun"] += 1
             return
         queue.posted = posted
+        context.advance()
         if vi.broken:
             await self._flush(vi)
         elif not receive:

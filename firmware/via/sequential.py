@@ -28,8 +28,8 @@ class SequentialVia:
     """The sequential design, as `Engines` and as the loop that runs messages one after the other.
 
     - It waits for the host DMA engine as long as the bus takes, which always answers.
-    - While it waits for the network it takes in packets and doorbells. Two cards that send to each other would wait for
-      ever otherwise, and the host's bus would wait for the network.
+    - While it waits for the network it takes in packets and doorbells, and ends waits for answers that are over. Two
+      cards that send to each other would wait for ever otherwise, and the host's bus would wait for the network.
     - While a completion queue stalls it takes doorbells.
     """
 
@@ -59,7 +59,6 @@ class SequentialVia:
         while True:
             context.doing = ""
             seen = await self._wait("doorbell", "receive", "completion", "timer")
-            context.advance()
             await self._serve(seen)
             if self.doorbells.polled and "doorbell" in seen:
                 await self.doorbells.poll()
@@ -202,7 +201,7 @@ class SequentialVia:
         await self.processor.run(step, accesses)
         started, sent = self.context.clock(), False
         while not sent:
-            seen = await self._wait("send", "receive", "doorbell")
+            seen = await self._wait("send", "receive", "doorbell", "timer")
             sent = "send" in seen
             if sent:
                 message = trace.message(key.channel, key.index, receive=key.receive)
@@ -212,6 +211,8 @@ class SequentialVia:
                 await self._take_doorbells()
             if "receive" in seen:
                 await self._receive()
+            if "timer" in seen:
+                await self.connection.timer()
 
     async def post(self, post: Post, step: str, done: str, *, key: Key, live: Callable[[], bool]) -> None:
         """As `Engines.post`."""

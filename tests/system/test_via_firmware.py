@@ -140,6 +140,44 @@ def test_nobody_touches_what_is_not_open_to_him(level, tries, model, tmp_path):
     assert found["dropped"] > tries // 5
 
 
+@pytest.mark.parametrize("level", [0, 2])
+def test_the_rest_of_a_message_is_not_waited_for_for_ever(level, model, tmp_path):
+    found = point(model, "partial", {"level": level}, tmp_path)
+    (first, took), together, sent, *again = found["told"]
+    assert first == ["PARTIAL", first[1]] and 0 < first[1] < 4096
+    assert 600 * 33 * 0.9 < took < 2 * 600 * 33
+    if level:
+        # The connection has ended at this end, and the other one is told.
+        assert together == ["PARTIAL", "FLUSHED"] and sent in ("TRANSPORT", "FLUSHED")
+    else:
+        assert together == ["PARTIAL", "OK"] and sent == "OK"
+        assert again == [["PARTIAL", "OK"], "OK"] and found["drops"]["partial"] == 2
+
+
+@pytest.mark.parametrize(("level", "both"), [(0, True), (2, False)])
+def test_completion_queues_tell_every_end_once_and_in_order(level, both, model, tmp_path):
+    found = point(model, "queues", {"level": level, "both": both}, tmp_path)
+    sent = [["OK", 300, i, True] for i in range(4)]
+    assert found == sent + (
+        [["OK", 300, i, True] for i in range(4)] + [["FLUSHED", 0, 4, True]] if both else []
+    )
+
+
+def test_an_agent_that_does_not_listen_still_hears_of_broken_vis(model, tmp_path):
+    found = point(model, "deaf", {}, tmp_path)
+    assert found["packets"] == [True] * 4 and found["drops"]["agent"] == 3
+    here, there = found["channels"]
+    assert found["broken"] == [{str(here): "NO_DESCRIPTOR"}, {str(there): "NO_DESCRIPTOR"}]
+
+
+def test_both_ways_at_once_and_a_process_that_rings_what_it_has_not_posted(model, tmp_path):
+    spec = {"levels": [0, 2], "messages": 4, "rogue": True}
+    found = point(model, "both_ways", spec, tmp_path)
+    assert found["came"] == [True] * 16
+    refused, others = found["drops"]
+    assert refused.pop("overrun") > found["rings"] // 2 > 20 and refused == others == {}
+
+
 @pytest.mark.full
 def test_a_card_whose_doorbells_are_polled_and_whose_engines_have_no_queue(tmp_path):
     """Base of nagar-thesis-2001 4.3.3."""
