@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import Field, model_validator
 
 from .config import Config, ConfigError, RouterConfig
-from .network_auto import fits_source_routes, why_by_destination, with_routing
+from .network_auto import GIVEN, fits_source_routes, up_down, why_by_destination, with_routing
 from .network_checks import Channel, dependency_cycle, next_channel
 from .network_paths import NO_WAY, Paths
 from .packet import HEADER_LAYOUT
@@ -40,7 +40,8 @@ class Network(Config):
     - routes that could deadlock
 
     With the routing `auto`, a mesh or torus (`coordinates`) whose source routes do not fit is routed by
-    `dimension_order` or `torus`, and any other by `source`: `router` then names that.
+    `dimension_order` or `torus`, and any other network by `table`. Where source routes fit, it is `source`. `router`
+    then names that. Where shortest paths could deadlock, `auto` makes `tables` of up*/down* routing for both.
 
     Routes depend on the router and the destination alone. With dimension order they are the routers' own; else they
     are those of `tables`. Without tables they are shortest paths: each router takes the lowest of the ports that lead
@@ -86,6 +87,10 @@ class Network(Config):
                 raise ValueError(f"node {node} cannot be reached from node 0: a link is missing")
         if self.router.routing == AUTO:
             object.__setattr__(self, "router", with_routing(self))
+            if self.router.routing in GIVEN and not self.tables and dependency_cycle(self):
+                object.__setattr__(self, "tables", up_down(self))
+                del self.__dict__["_paths"]
+                object.__setattr__(self, "router", with_routing(self))
         function = routing_class(self.router)
         function.check_config(self.router)
         function.check(self)
@@ -102,7 +107,7 @@ class Network(Config):
 
     @cached_property
     def by_destination(self) -> str:
-        """One line: routers choose the way by the destination, and why. Empty if source routes could lead it."""
+        """One line: routers choose the way by the destination, or go up*/down*, and why. Else it is empty."""
         return why_by_destination(self)
 
     def _named_places(self) -> Iterator[tuple[str, Place]]:

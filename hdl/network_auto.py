@@ -1,4 +1,4 @@
-"""The routing function of a network whose routers have `routing` `auto`: by the source where its routes fit."""
+"""What `auto` stands for as the routing of a network: by the source where its routes fit, and never with a deadlock."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ from typing import Protocol
 
 from .config import RouterConfig
 from .router.routing import Topology, routing_class
+from .up_down import up_down_tables
 
-__all__ = ["fits_source_routes", "why_by_destination", "with_routing"]
+__all__ = ["GIVEN", "fits_source_routes", "up_down", "why_by_destination", "with_routing"]
+
+
+GIVEN = ("source", "table")
+"""The routing functions of which `auto` takes one where there are no coordinates."""
 
 
 class Measured(Topology, Protocol):
@@ -26,7 +31,10 @@ def with_routing(network: Measured) -> RouterConfig:
     """The network's routers, with the routing function that `auto` stands for."""
     router, sides = network.router, [0, 0]
     if len(network.coordinates) != network.routers:
-        return router.replace(routing="source")
+        if fits_source_routes(network):
+            return router.replace(routing="source")
+        rows = max(router.forwarding_entries, len(network.nodes))
+        return router.replace(routing="table", forwarding_entries=rows)
     wraps = False
     for (here, _), (there, _) in network.links:
         apart = [
@@ -42,14 +50,23 @@ def with_routing(network: Measured) -> RouterConfig:
 
 
 def why_by_destination(network: Measured) -> str:
-    """One line: routers choose the way by the destination, and why. Empty if source routes could lead it."""
+    """One line: routers choose the way by the destination, or go up*/down*, and why. Empty for source routes along
+    shortest paths, and for a way that they could lead."""
     name, most = network.router.routing, network.router.link.max_hops
+    ways = ""
+    if name in GIVEN and network.tables and network.tables == up_down(network):
+        ways = "ways go up*/down*, as shortest ones could deadlock"
     if routing_class(network.router).strips:
-        return ""
+        return f"routing {name}: {ways}" if ways else ""
     if network.longest_path > most:
         why = f"the longest way has {network.longest_path} routers and a source route holds {most}"
     elif name == "torus":
         why = "source routes round a ring of more than 3 routers could deadlock"
     else:
         return ""
-    return f"routing {name}: by destination, as {why}"
+    return f"routing {name}: by destination, as {why}" + (f"; {ways}" if ways else "")
+
+
+def up_down(network: Measured) -> tuple[tuple[int, ...], ...]:
+    """The tables of up*/down* routing in the network."""
+    return up_down_tables(network.neighbours, network.routers, network.router.ports, network.nodes)

@@ -57,8 +57,8 @@ class RouterConfig(Config):
     )
     routing: str = Field(
         "auto",
-        description="name in `lanikai.hdl.router.routing.ROUTING`; auto: source routes, and in a mesh or torus where "
-        "they do not fit, or could deadlock, the routers' coordinates (`Network`)",
+        description="name in `lanikai.hdl.router.routing.ROUTING`; auto: source routes; where they do not fit, or "
+        "could deadlock in a torus, the coordinates of a mesh or torus, or forwarding tables (`Network`)",
     )
     forwarding_entries: int = Field(
         64, ge=1, le=1024, description="nodes that the forwarding table of `table` routing has a row for"

@@ -75,7 +75,7 @@ TARGET_SETTINGS = {
     "vl_arbiter": "round_robin",
     "process": "random",
 }
-ROUTINGS = [AUTO, *sorted(name for name, function in ROUTING.items() if not function.uses_table)]
+ROUTINGS = [AUTO, *sorted(ROUTING)]
 """Routing functions that need nobody to write tables at run time."""
 SAME = 0.03
 """Relative: the load that an unsaturated network accepts in the window against the load that was born in it. Packets
@@ -101,8 +101,8 @@ class NetworkLoadParameters(Config):
     )
     routing: str = Field(
         AUTO,
-        description="who knows the way: the source, or on a mesh or torus the routers; auto: the routers where "
-        "source routes do not fit or could deadlock, else the source",
+        description="who knows the way: the source, the routers of a mesh or torus by coordinates, or routers by tables; "
+        "auto: the routers where source routes do not fit, or could deadlock in a torus, else the source",
         json_schema_extra={"range": f"one of {', '.join(ROUTINGS)}"},
     )
     vls: int = Field(16, ge=1, le=16, description="virtual lanes; of 16 the last one is for control packets")

@@ -106,6 +106,9 @@ class System(Generic[C]):
         self._dut = session.dut
         self._watchdog_cycles = 0
 
+    async def prepare(self) -> None:
+        """What the system has to do when the simulation starts, before anything else: nothing by default."""
+
     def say(self, text: str) -> None:
         """Write a line into the simulation's log, unless it is empty."""
         if text:
@@ -160,6 +163,7 @@ async def run_point(session: Session) -> Any:
     system = _named(config.inside)(config, session)
     coroutine = _named(job["entry"])
     session.started = time.perf_counter()
+    await system.prepare()
     return await coroutine(system, job["spec"])
 
 

@@ -23,6 +23,7 @@ from ..models.host_bus import SimulatedHost
 from ..models.pci_host import PciTiming
 from ..models.processor_mailbox import SimulatedProcessor, processor_ends
 from .base import System, SystemConfig
+from .forwarding import write_forwarding_tables
 
 __all__ = ["Cluster", "ClusterConfig", "Node", "cluster_preset", "cluster_preset_names", "settle_cycles"]
 
@@ -277,6 +278,11 @@ class Cluster(System[ClusterConfig]):
             self.clock.spawn(self._watch_deliveries(), "watchdog.deliveries")
         if config.limit_cycles:
             self.clock.spawn(self._watch_limit(), "watchdog.limit")
+
+    async def prepare(self) -> None:
+        """Write the routers' forwarding tables, if they go by them. The log says why they do."""
+        self.say(self.network.by_destination)
+        await write_forwarding_tables(self.clock, self.network, top=self._top, composed=self.config.composed)
 
     def _node(self, i: int) -> Node:
         signal, change = self._signal, self._wakes.change

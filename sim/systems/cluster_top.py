@@ -25,8 +25,9 @@ from ..inside.watchdog import WATCHDOG_BITS, Watchdog
 from ..models.pci_host import HOST_COMMAND, HOST_RESPONSE, PciTiming
 from ..models.processor_mailbox import PROCESSOR_ANSWER, PROCESSOR_COMMAND, STEP_BITS
 from ..waves.save_file import KIND_IDLE
+from .forwarding import needs_tables
 from .node_parts import NodeParts, Wires, instance_of, link_wires, member
-from .top import Top
+from .top import Top, agent_members
 
 __all__ = ["ClusterTop", "ComposedClusterTop"]
 
@@ -66,6 +67,7 @@ class ClusterTop(Top):
     - `watchdog_limit` (in), `watchdog_fired`, `watchdog_left` (out), `skipped` (in): see `Watchdog`.
     - `skip` (in): all cards' clocks are set at the end of this cycle.
     - `quiet` (out): nothing moves, and every card rests.
+    - Where forwarding tables have to be written, those of `agent_members`.
 
     There is no reset: registers start with their initial values. Latency and throughput: those of the blocks.
 
@@ -106,7 +108,9 @@ class ClusterTop(Top):
                 f"nic{node}_timer_due": Out(due),
                 f"nic{node}_flow_due": Out(due),
             }
-        super().__init__({**members, **_ONCE, "quiet": Out(1), "skip": In(1)})
+        self._agents = needs_tables(network)
+        agents = agent_members(network) if self._agents else {}
+        super().__init__({**members, **agents, **_ONCE, "quiet": Out(1), "skip": In(1)})
 
     def elaborate(self, platform: object) -> Module:
         m = self._module()
@@ -125,8 +129,12 @@ class ClusterTop(Top):
             for end, wires in links.items():
                 self._add_views(m, f"nic{node}_{end}", wires)
         for router in range(self._network.routers) if has_agent(self._network.router) else ():
-            # Agents are not reached: their registers keep what reset gave them.
-            network[f"router{router}_agent__request"] = Const(0, PROCESSOR_REQUEST.size)
+            request, response = (f"router{router}_agent__{end}" for end in ("request", "response"))
+            if self._agents:
+                network |= {request: getattr(self, request), response: getattr(self, response)}
+            else:
+                # Agents are not reached: their registers keep what reset gave them.
+                network[request] = Const(0, PROCESSOR_REQUEST.size)
         m.submodules.network = instance_of("network", self.blocks["network"], network)
         any_moving = Signal(name="moving")
         m.d.comb += [any_moving.eq(reduce(or_, moving)), self.quiet.eq(~any_moving & reduce(and_, resting))]

@@ -23,6 +23,7 @@ from ..inside.session import Session
 from ..inside.watchdog import Probe
 from ..inside.words import Fields
 from .base import System
+from .forwarding import write_forwarding_tables
 from .message_config import MessageNetworkConfig
 from .network_blocks import network_probes
 from .setup_port import SetupPort, route_words
@@ -173,6 +174,11 @@ class MessageNetwork(System[MessageNetworkConfig]):
         self.hosts = [MessageHost(node, self) for node in range(config.traffic.nodes)]
         self._listen()
         self.watch()
+
+    async def prepare(self) -> None:
+        """Write the routers' forwarding tables, if they go by them."""
+        config = self.config
+        await write_forwarding_tables(self.clock, config.network, top=self._top, composed=config.composed)
 
     def probes(self) -> list[Probe]:
         """VL state of all routers."""

@@ -18,7 +18,8 @@ from lanikai.hdl.traffic.message import COMMAND, EVENT, NOW_BITS
 from lanikai.hdl.traffic.ports import ALL_NODES, REQUEST
 
 from ..inside.watchdog import WATCHDOG_BITS
-from .top import CLOCK, Top, agent_pins, link_pins
+from .forwarding import needs_tables
+from .top import CLOCK, Top, agent_members, agent_pins, link_pins
 
 __all__ = ["PORTS", "ComposedMessageTop", "MessageTop"]
 
@@ -55,7 +56,7 @@ class _TimedTop(Top):
 class MessageTop(_TimedTop):
     """`network`, with a message node of `traffic` at each of its places, and a ring of `native/messages.sv` at each.
 
-    Members: `clk`, `PORTS`.
+    Members: `clk`, `PORTS`. Where forwarding tables have to be written there are those of `agent_members`, too.
 
     Instances: `network`, `node{i}` (module `message_node`), `messages{i}`, `watchdog`.
 
@@ -64,7 +65,8 @@ class MessageTop(_TimedTop):
 
     def __init__(self, network: Network, traffic: TrafficConfig) -> None:
         self._network, self._traffic = network, traffic
-        super().__init__(PORTS)
+        self._agents = needs_tables(network)
+        super().__init__(dict(PORTS) | (agent_members(network) if self._agents else {}))
 
     def elaborate(self, platform: object) -> Module:
         m = self._module()
@@ -107,7 +109,9 @@ class MessageTop(_TimedTop):
                 i_event_payload=wires["event"],
                 **{f"o_{name}": wires[name] for name in ("command_valid", "command", "room")},
             )
-        m.submodules.network = Instance("network", **pins, **agent_pins(self._network))
+        m.submodules.network = Instance(
+            "network", **pins, **agent_pins(self._network, self if self._agents else None)
+        )
         self._timed(
             m, told=balanced(or_, told), settled=balanced(and_, settled), moving=balanced(or_, moving)
         )

@@ -40,12 +40,15 @@ def message_design(network: Network, traffic: TrafficConfig, *, composed: bool =
             composition=message_composition(network, traffic, TOP, ordered=ordered),
         )
     blocks = network.block_verilog()
+    top = MessageTop(network, traffic)
+    agents = (name for name in top.signature.members if name.startswith("router"))
+    public += tuple(Public(TOP, name, writable=top.signature.members[name].flow == In) for name in agents)
     sources = {f"{name}.v": text for name, text in blocks.items()}
     sources |= shared | {
         "message_node.v": to_verilog(MessageNode(traffic, ordered=ordered), name="message_node"),
         "network.v": network.verilog("network"),
         "messages.sv": (NATIVE / "messages.sv").read_text(),
-        f"{TOP}.v": to_verilog(MessageTop(network, traffic), name=TOP),
+        f"{TOP}.v": to_verilog(top, name=TOP),
     }
     for block in blocks:
         public += tuple(

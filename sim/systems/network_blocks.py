@@ -22,6 +22,7 @@ from ..build.composition import Block, Composition, Instance, Link, Output
 from ..build.instances import width
 from ..build.packet_view import NODE_ENDS, packet_view, router_ends
 from ..inside.watchdog import Probe
+from .forwarding import needs_tables
 
 __all__ = [
     "NATIVE",
@@ -131,11 +132,13 @@ def message_composition(network: Network, traffic: TrafficConfig, top: str, *, o
 def router_blocks(network: Network, *, agents: bool = False) -> tuple[Block, ...]:
     """The network's kinds of routers.
 
-    With `agents` Python reaches the ports `agent_request` and `agent_response`.
+    With `agents`, or where forwarding tables have to be written, Python reaches the ports `agent_request` and
+    `agent_response`.
     Their counts of dropped packets are added up in the top module's input `dropped_sum`. Its input `moving` shows that
     one moved.
     """
     ports = range(network.router.ports)
+    agents = agents or needs_tables(network)
     tied = {}
     if has_agent(network.router) and not agents:
         # Agents are not reached: the registers keep what reset gave them.

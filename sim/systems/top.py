@@ -7,14 +7,14 @@ from typing import Any
 
 from amaranth import ClockDomain, ClockSignal, Const, Instance, Module, Signal, Value
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In
+from amaranth.lib.wiring import In, Member, Out
 from lanikai.hdl.network import Network
-from lanikai.hdl.register_port import PROCESSOR_REQUEST
+from lanikai.hdl.register_port import PROCESSOR_REQUEST, PROCESSOR_RESPONSE
 from lanikai.hdl.router.agent import has_agent
 
 from ..inside.watchdog import WATCHDOG_BITS
 
-__all__ = ["CLOCK", "Top", "agent_pins", "link_pins"]
+__all__ = ["CLOCK", "Top", "agent_members", "agent_pins", "link_pins"]
 
 CLOCK: Mapping[str, Any] = {"i_clk": ClockSignal(), "i_rst": Const(0)}
 """Pins of an instance of a converted block."""
@@ -69,6 +69,17 @@ def link_pins(port: str, wires: Any, *, transmits: bool) -> dict[str, Any]:
         driven = (description.flow == wiring.Out) == transmits
         pins[f"{'o' if driven else 'i'}_{port}__{member}"] = getattr(wires, member)
     return pins
+
+
+def agent_members(network: Network) -> dict[str, Member]:
+    """The members of a top by which Python reaches the agent of each router of `network`."""
+    members: dict[str, Member] = {}
+    for router in range(network.routers) if has_agent(network.router) else ():
+        members |= {
+            f"router{router}_agent__request": In(PROCESSOR_REQUEST.size),
+            f"router{router}_agent__response": Out(PROCESSOR_RESPONSE.size),
+        }
+    return members
 
 
 def agent_pins(network: Network, top: Any = None) -> dict[str, Any]:

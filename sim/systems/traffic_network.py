@@ -33,6 +33,7 @@ from ..inside.session import Session
 from ..inside.watchdog import Probe
 from ..models.router_agent import RouterAgent
 from .base import System
+from .forwarding import write_forwarding_tables
 from .network_blocks import network_probes
 from .setup_port import SetupPort, route_words
 from .traffic_config import TrafficNetworkConfig
@@ -125,6 +126,11 @@ class TrafficNetwork(System[TrafficNetworkConfig]):
         self._port = SetupPort(self.clock, response=True)
         self._levels: dict[int, set[int]] = {}
         self.watch()
+
+    async def prepare(self) -> None:
+        """Write the routers' forwarding tables, if they go by them."""
+        config = self.config
+        await write_forwarding_tables(self.clock, config.network, top=self._top, composed=config.composed)
 
     def probes(self) -> list[Probe]:
         """VL state of all routers."""

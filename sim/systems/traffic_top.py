@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import or_
-from typing import Any
 
 from amaranth import Cat, Const, Instance, Module, Mux, Signal, Value
 from amaranth.lib import data
@@ -12,13 +11,12 @@ from amaranth.lib.wiring import In, Member, Out
 from lanikai.hdl.balanced import balanced
 from lanikai.hdl.link import LinkSignature
 from lanikai.hdl.network import Network
-from lanikai.hdl.register_port import PROCESSOR_REQUEST, PROCESSOR_RESPONSE
 from lanikai.hdl.router.router import DROPPED_BITS
 from lanikai.hdl.traffic.config import TrafficConfig
 from lanikai.hdl.traffic.ports import ALL_NODES, CONTROL, REQUEST, RESPONSE
 
 from ..inside.watchdog import WATCHDOG_BITS
-from .top import CLOCK, Top, agent_pins, link_pins
+from .top import CLOCK, Top, agent_members, agent_pins, link_pins
 
 __all__ = ["PORTS", "ComposedTrafficTop", "TrafficTop"]
 
@@ -80,13 +78,7 @@ class TrafficTop(_MeasuredTop):
 
     def __init__(self, network: Network, traffic: TrafficConfig, *, agents: bool = False) -> None:
         self._network, self._traffic, self._agents = network, traffic, agents
-        members: dict[str, Any] = dict(PORTS)
-        for router in range(network.routers) if agents else ():
-            members |= {
-                f"router{router}_agent__request": In(PROCESSOR_REQUEST.size),
-                f"router{router}_agent__response": Out(PROCESSOR_RESPONSE.size),
-            }
-        super().__init__(members)
+        super().__init__(dict(PORTS) | (agent_members(network) if agents else {}))
 
     def elaborate(self, platform: object) -> Module:
         m = self._module()

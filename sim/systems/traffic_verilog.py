@@ -14,6 +14,7 @@ from lanikai.hdl.traffic.ports import Phase
 from ..build.model import Design, Public
 from ..build.packet_view import NODE_ENDS, packet_view, router_ends, with_views
 from ..inside.watchdog import Watchdog
+from .forwarding import needs_tables
 from .network_blocks import traffic_composition
 from .traffic_top import PORTS, ComposedTrafficTop, TrafficTop
 
@@ -28,7 +29,8 @@ def traffic_design(
 ) -> Design:
     """The design of a traffic network: `network`, with a traffic node `traffic` at each of its places.
 
-    - `agents`: Python reaches the routers' agents' ports: of the top module or, `composed`, of the routers.
+    - `agents`: Python reaches the routers' agents' ports: of the top module or, `composed`, of the routers. So it does
+      where it has to write forwarding tables.
     - `composed`: of blocks that are compiled once each (`composition.py`).
 
     The top module is a `TrafficTop` or, `composed`, a `ComposedTrafficTop`.
@@ -46,7 +48,7 @@ def traffic_design(
             composition=traffic_composition(network, traffic, TOP, agents=agents),
         )
     blocks = network.block_verilog()
-    top = TrafficTop(network, traffic, agents=agents)
+    top = TrafficTop(network, traffic, agents=agents or needs_tables(network))
     ends = router_ends(network.router.ports)
     sources = {f"{name}.v": with_views(text, ends) for name, text in blocks.items()}
     sources |= shared | {

@@ -1,6 +1,8 @@
 """Networks that route by destination: the ways of packets, the refused networks, and their Verilog."""
 
 import re
+from graphlib import TopologicalSorter
+from itertools import pairwise
 from random import Random
 from time import process_time
 
@@ -91,6 +93,55 @@ def test_tables_that_can_deadlock_are_refused_with_the_cycle():
         Network(**ring(straight))
 
 
+def graph(chance, routers, chords):
+    """A ring of routers with a node each, and links across at random."""
+    links = [((i, 1), ((i + 1) % routers, 2)) for i in range(routers)]
+    free = {i: [3, 4] for i in range(routers)}
+    for _ in range(chords):
+        a, b = chance.sample(range(routers), 2)
+        if free[a] and free[b]:
+            links.append(((a, free[a].pop(0)), (b, free[b].pop(0))))
+    return {"routers": routers, "nodes": [(i, 0) for i in range(routers)], "links": links}
+
+
+@pytest.mark.parametrize(
+    ("routers", "chords", "routing"),
+    [(9, 0, "source"), (40, 0, "table"), (60, 30, "source"), (150, 15, "table")],
+)
+def test_any_graph_has_routes_that_cannot_deadlock(routers, chords, routing):
+    """Where shortest paths could deadlock, all ways go up and then down. Where they do not fit a header, routers know
+    them."""
+    router = FIVE.replace(link=LinkConfig(flit_bits=64, hop_bits=3))
+    values = graph(Random(7), routers, chords)
+    network = Network(router=router, **values)
+    assert network.router.routing == routing and len(network.tables) == routers
+    assert network.by_destination.endswith("ways go up*/down*, as shortest ones could deadlock")
+    assert routing == "source" or network.router.forwarding_entries >= routers
+    # All nodes are reached, and the links that follow each other on a way have an order.
+    needs = {}
+    for source in range(routers):
+        for destination in set(range(0, routers, 3)) - {source}:
+            way = network.path(source, destination)
+            assert way[-1] == (destination, 0) and len(set(way)) == len(way)
+            for before, after in pairwise(way):
+                needs.setdefault(before, set()).add(after)
+    assert list(TopologicalSorter(needs).static_order())
+    with pytest.raises(ConfigError, match="deadlock"):
+        Network(router=router.replace(routing="table", forwarding_entries=routers), **values)
+    again = Network(**network.model_dump(mode="json"))
+    assert again == network and again.by_destination == network.by_destination
+
+
+def test_a_graph_with_long_ways_goes_by_tables():
+    """A chain's shortest paths cannot deadlock: its tables have them."""
+    network = chain(20, router=FIVE.replace(link=LinkConfig(flit_bits=64, hop_bits=3)))
+    assert network.router.routing == "table" and not network.tables
+    assert network.by_destination == (
+        "routing table: by destination, as the longest way has 20 routers and a source route holds 16"
+    )
+    assert network.source_route(0, 19) == 19 and len(network.path(0, 19)) == 20
+
+
 def test_what_agents_send_can_deadlock_too():
     """On a ring of 6 with nodes on every other router there are three ways of two hops from node to node, which do not
     meet.
@@ -105,9 +156,10 @@ def test_what_agents_send_can_deadlock_too():
     }
     Network(**network)
     with pytest.raises(ConfigError) as error:
-        Network(**network | {"router": SIX})
+        Network(**network | {"router": SIX.replace(routing="source")})
     ring_of_six = " -> ".join(f"router {router % 6} port 1" for router in range(7))
     assert str(error.value) == f"Network: routes can deadlock, each waiting for the next: {ring_of_six}"
+    assert len(Network(**network | {"router": SIX}).tables) == 6
     # A router without a row for a node sends it nothing.
     links = (((0, 1), (1, 2)), ((0, 4), (2, 2)))
     rows = ((3, 4), (-1, -1), (2, 3))

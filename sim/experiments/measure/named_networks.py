@@ -30,7 +30,7 @@ MOST_SIDE = 32
 def named_network(name: str, router: RouterConfig) -> Network:
     """The network `name`: `router8`, `mesh4x4`, `torus4x4`, `chain3`, `tree2x3`, or the path of a JSON file.
 
-    `router.ports` and `link.hop_bits` are replaced by what it needs. Nodes have the routers' `input_buffer_flits`.
+    `router.ports`, `link.hop_bits` and the rows of tables are replaced by what it needs. Nodes have the routers' `input_buffer_flits`.
 
     A file has an object with these keys, as `Network` has them:
 
@@ -45,7 +45,8 @@ def named_network(name: str, router: RouterConfig) -> Network:
         return _named(name, router)
     values = _from_file(name)
     ports = 1 + max((port for _, port in _places(values)), default=1)
-    return Network(router=_with_ports(router, ports), node_buffer_flits=router.input_buffer_flits, **values)
+    router = _fitting(router, ports, len(values.get("nodes", ())))
+    return Network(router=router, node_buffer_flits=router.input_buffer_flits, **values)
 
 
 @lru_cache(maxsize=16)
@@ -62,7 +63,7 @@ def _named(name: str, router: RouterConfig) -> Network:
     if wide or not 2 <= nodes <= (MOST_NODES if second else 64):
         raise ConfigError(f"network = {name!r}: one of {NETWORKS}")
     ports = {"router": first, "chain": 3, "mesh": 5, "torus": 5, "tree": first + 1}[kind]
-    router = _with_ports(router, ports)
+    router = _fitting(router, ports, nodes)
     if kind == "router":
         return single_router(first, router=router, node_buffer_flits=buffer)
     if kind == "chain":
@@ -71,7 +72,10 @@ def _named(name: str, router: RouterConfig) -> Network:
     return make(first, second, router=router, node_buffer_flits=buffer)
 
 
-def _with_ports(router: RouterConfig, ports: int) -> RouterConfig:
+def _fitting(router: RouterConfig, ports: int, nodes: int) -> RouterConfig:
+    """The router with so many ports and, if it goes by tables, a row for each of the nodes."""
+    if router.routing == "table":
+        router = router.replace(forwarding_entries=min(MOST_NODES, max(router.forwarding_entries, nodes)))
     link = router.link.replace(hop_bits=max(1, (ports - 1).bit_length()))
     return router.replace(link=link, ports=max(2, ports))
 
