@@ -1,4 +1,4 @@
-"""What `auto` stands for as the routing of a network: by the source where its routes fit, and never with a deadlock."""
+"""The routing that `auto` stands for: by the source where a network's routes fit, and never with a deadlock."""
 
 from __future__ import annotations
 

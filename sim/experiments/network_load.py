@@ -101,8 +101,8 @@ class NetworkLoadParameters(Config):
     )
     routing: str = Field(
         AUTO,
-        description="who knows the way: the source, the routers of a mesh or torus by coordinates, or routers by tables; "
-        "auto: the routers where source routes do not fit, or could deadlock in a torus, else the source",
+        description="who knows the way: the source, the routers of a mesh or torus by coordinates, or routers by "
+        "tables; auto: the routers where source routes do not fit, or could deadlock in a torus, else the source",
         json_schema_extra={"range": f"one of {', '.join(ROUTINGS)}"},
     )
     vls: int = Field(16, ge=1, le=16, description="virtual lanes; of 16 the last one is for control packets")

@@ -107,7 +107,7 @@ class System(Generic[C]):
         self._watchdog_cycles = 0
 
     async def prepare(self) -> None:
-        """What the system has to do when the simulation starts, before anything else: nothing by default."""
+        """Do what has to be done when the simulation starts, before anything else: nothing by default."""
 
     def say(self, text: str) -> None:
         """Write a line into the simulation's log, unless it is empty."""

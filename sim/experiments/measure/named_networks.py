@@ -30,7 +30,8 @@ MOST_SIDE = 32
 def named_network(name: str, router: RouterConfig) -> Network:
     """The network `name`: `router8`, `mesh4x4`, `torus4x4`, `chain3`, `tree2x3`, or the path of a JSON file.
 
-    `router.ports`, `link.hop_bits` and the rows of tables are replaced by what it needs. Nodes have the routers' `input_buffer_flits`.
+    `router.ports`, `link.hop_bits` and the rows of tables are replaced by what it needs. Nodes have the routers'
+    `input_buffer_flits`.
 
     A file has an object with these keys, as `Network` has them:
 

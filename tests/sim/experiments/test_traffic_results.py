@@ -274,7 +274,7 @@ def test_a_file_that_is_none(tmp_path):
         ),
         ("allocator=fast", "allocator = 'fast': some of islip, separable, wavefront"),
         ("allocator=islip,islip", "one is named twice"),
-        ("routing=table", "routing = 'table': one of auto, dimension_order, source, torus"),
+        ("routing=tables", "routing = 'tables': one of auto, dimension_order, source, table, torus"),
         (("network=torus4x4", "routing=source"), "routes can deadlock, each waiting for the next: router "),
         ("routing=torus", "vl_selection = 'same': routing 'torus' chooses the VL: must be 'routing'"),
         (
