@@ -30,7 +30,7 @@ RDMA_READ_LEVELS = (Reliability.RELIABLE_DELIVERY, Reliability.RELIABLE_RECEPTIO
 
 
 class ViState(Enum):
-    """The states of a VI (specification 2.4), by their names in VIPL."""
+    """The states of a VI, by their names in VIPL."""
 
     IDLE = "VIP_STATE_IDLE"
     CONNECT_PENDING = "VIP_STATE_CONNECT_PENDING"

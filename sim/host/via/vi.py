@@ -35,7 +35,7 @@ class Vi:
     - `bell`: rung when its state changes.
     - `alive`: False once it is destroyed.
 
-    The states, and what each call does in them (specification 2.4):
+    The states, and what each call does in them:
 
     - IDLE: descriptors to receive are queued. Descriptors to send end flushed. It may be connected and destroyed.
     - CONNECT_PENDING: as IDLE, but it may neither be connected nor destroyed; VipDisconnect ends the try.
