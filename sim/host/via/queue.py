@@ -116,8 +116,13 @@ class ViQueue:
         self.posted += 1
         if self.shadow is not None and number - self.completed < SHADOW_SLOTS:
             plain = Descriptor.unpack(content.ljust(self.form.slot_bytes, b"\0"), self.form)
-            if (words := pack_shadow(plain, index)) is not None:
-                await self._page.shadow(self.shadow + SHADOW_BYTES * (index % SHADOW_SLOTS), words)
+            words = pack_shadow(plain, index)
+            at = self.shadow + SHADOW_BYTES * (index % SHADOW_SLOTS)
+            if words is not None:
+                await self._page.shadow(at, words)
+            else:
+                # The shadow of a descriptor of the same number, of a connection before, is not to be taken for it.
+                await self._page.shadow(at + SHADOW_BYTES - 4, (0,))
         if entry.end is None:
             await self._page.ring(self.channel, self.posted % (1 << COUNT_BITS), receive=self.receive)
 

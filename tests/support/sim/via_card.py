@@ -30,7 +30,7 @@ from lanikai.firmware.work_queue.layout import pack_descriptor_number
 from lanikai.hdl.config import NicConfig, preset
 from lanikai.hdl.nic.nic import HOST_REGISTERS, NIC_REGISTERS
 from lanikai.hdl.nic.owners.completion_layout import STATUS_LAYOUT, CompletionStatus
-from lanikai.hdl.nic.owners.owner_page import CONSUME_WORD, DOORBELL_WORD, PagePart
+from lanikai.hdl.nic.owners.owner_page import CONSUME_WORD, DOORBELL_WORD, PART_BYTES, PagePart
 from lanikai.hdl.nic.ports import DOORBELL_BASE, REGISTER_BASE
 from lanikai.sim.host.bus import BusError
 from lanikai.sim.host.config import KitConfig
@@ -183,7 +183,10 @@ class Card:
                     self._tell(ring)
             return
         if part is PagePart.SHADOW:
-            raise BusError(f"node {self.node}: there are no shadow windows here")
+            if not self.layout.window_bytes:
+                raise BusError(f"node {self.node}: there are no shadow windows here")
+            self.sram[self.layout.window(owner) + offset % PART_BYTES] = data
+            return
         number = _DOORBELL.get(data, "channel")
         channel = self.channels.get(number)
         if channel is None or channel.owner != owner:

@@ -8,7 +8,7 @@ from lanikai.sim.host.via import vipl
 from lanikai.sim.host.via.attributes import MemAttributes, Reliability, ViState
 from lanikai.sim.host.via.descriptor import Op, Segment, VipDescriptor, VipStatus, status_bits
 from lanikai.sim.host.via.errors import ErrorCode, VipError, VipReturn
-from support.sim.via_card import CONFIG, Net
+from support.sim.via_card import CONFIG, NIC, Net
 from support.sim.via_processes import End, code_of, join, pair, quiet, run
 
 DONE, RESOURCE = VipStatus.DONE, VipReturn.VIP_ERROR_RESOURCE
@@ -463,6 +463,28 @@ def test_flushed_descriptors_are_told_once_each(queues):
         assert ends == [DONE | VipStatus.OP_RECEIVE, flushed, flushed, flushed]
         if queues == 8:
             assert await vipl.VipCQDone(b.vi.told[0]) is None
+
+    run(net, main)
+
+
+def test_a_descriptor_without_a_shadow_is_not_taken_for_one_before():
+    """The shadow of the descriptor with its number, of the connection before, is made void."""
+    net = Net(nic=NIC.replace(shadow_windows=True), config=CONFIG.replace(descriptors="shadow"))
+
+    async def main():
+        a, b = await pair(net)
+        card = net.cards[0]
+        at = card.layout.window(a.tag.owner) + a.vi.send.shadow
+        await vipl.VipPostSend(a.vi, a.descriptor(length=20))
+        await vipl.VipSendWait(a.vi, 50)
+        assert card.sram[at + 12] == 1
+        await vipl.VipDisconnect(a.vi)
+        await quiet(net)
+        await vipl.VipDisconnect(b.vi)
+        await join(net, a, b)
+        await vipl.VipPostSend(a.vi, VipDescriptor([a.piece(0, 20), a.piece(40, 20)]))
+        await vipl.VipSendWait(a.vi, 50)
+        assert card.sram[at + 12] == 0
 
     run(net, main)
 
