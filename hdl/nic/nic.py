@@ -26,7 +26,7 @@ from .dma.axi_join import join_managers
 from .dma.host_dma import HostDma
 from .dma.receive_engine import ReceiveEngine
 from .dma.send_engine import SendEngine
-from .doorbell import Doorbell
+from .doorbell import CHANNEL_BITS, Doorbell
 from .host_port import HostPort
 from .link_port.packet_interface import PacketInterface
 from .link_port.vl_port import VlPort
@@ -333,12 +333,16 @@ class Nic(wiring.Component):
 
     def _join_doorbell(self, m: Module) -> None:
         r, doorbell = self.registers, self.doorbell
+        # Of polled words the block of merged doorbells chooses one of two by the bit above. In a queue there is nothing
+        # to select.
+        polled = self.config.doorbell == "polled"
+        select = doorbell.select[:CHANNEL_BITS] if polled else doorbell.select
         m.d.comb += [
             r.DOORBELL_QUEUE.r_data.channel.eq(Mux(doorbell.head_valid, doorbell.head.channel, 0)),
             r.DOORBELL_QUEUE.r_data.value.eq(Mux(doorbell.head_valid, doorbell.head.word, 0)),
             r.DOORBELL_QUEUE.r_data.valid.eq(doorbell.head_valid),
             doorbell.pop.eq(r.DOORBELL_QUEUE.r_stb),
-            doorbell.select.eq(r.DOORBELL_SELECT.value.channel),
+            select.eq(r.DOORBELL_SELECT.value.channel),
             r.DOORBELL_WORD.r_data.value.eq(doorbell.word),
             r.DOORBELL_WORD.r_data.valid.eq(doorbell.word_valid),
             doorbell.take.eq(r.DOORBELL_WORD.r_stb),

@@ -9,6 +9,7 @@ from amaranth.sim import Simulator
 from lanikai.hdl.config import ConfigError, LinkConfig, NicConfig, preset
 from lanikai.hdl.emit import to_verilog
 from lanikai.hdl.nic.nic import HOST_REGISTERS, NIC_REGISTERS, WATCHED, Nic, public_signals
+from lanikai.hdl.nic.owners.owner_page import PagePart
 from lanikai.hdl.nic.ports import DOORBELL_BASE, REGISTER_BASE, SRAM_BASE
 from lanikai.hdl.packet import Header, packet_flits
 from support.hdl.axi_memory import AxiMemory
@@ -319,6 +320,25 @@ def test_polled_doorbells_by_the_registers():
             assert await c.read(ctx, "DOORBELL_WORD") == wanted
         assert not (await c.read(ctx, "DOORBELL_WORD"))["valid"]
         assert not (await c.read(ctx, "DOORBELL_QUEUE"))["valid"]
+        await c.write(ctx, "ISR", doorbell=1)
+        assert not (await c.read(ctx, "ISR"))["doorbell"]
+
+    card.run(script)
+
+
+def test_polled_receive_doorbells_have_words_of_their_own():
+    """DOORBELL_SELECT.receive once selected nothing: the card's own fields were joined behind it."""
+    card = Card(preset(NicConfig, "tiny", doorbell="polled", receive_doorbells="merged", owners=2))
+
+    async def script(ctx, c):
+        await c.write(ctx, "DOORBELL_CHANNEL", channel=3, owner=1, open=1)
+        for part, word in ((PagePart.SEND, 5), (PagePart.RECEIVE, 6)):
+            assert await c.host.write(ctx, DOORBELL_BASE + 4096 + part.offset, word << 10 | 3) == 0
+        for channel in range(4):
+            for receive in (1, 0):
+                await c.write(ctx, "DOORBELL_SELECT", channel=channel, receive=receive)
+                wanted = {"value": 5 + receive, "valid": 1} if channel == 3 else {"value": 0, "valid": 0}
+                assert await c.read(ctx, "DOORBELL_WORD") == wanted
         await c.write(ctx, "ISR", doorbell=1)
         assert not (await c.read(ctx, "ISR"))["doorbell"]
 
