@@ -30,7 +30,35 @@ def test_the_example_of_the_page_runs(model, tmp_path, monkeypatch):
     assert found.value == "a word"
 
 
-@pytest.mark.parametrize("design", ["svia", "pvia"])
-def test_random_lives_on_cards_leak_nothing_and_end(design, model, tmp_path):
-    found = point(model, "lives", {"design": design, "seeds": [1]}, tmp_path)
-    assert found["same"] == [True] and found["connected"] > 2
+@pytest.mark.parametrize(
+    ("design", "seeds"),
+    [
+        ("svia", [1]),
+        ("pvia", [1]),
+        *(
+            pytest.param(design, list(range(100, 200)), marks=pytest.mark.full)
+            for design in ("svia", "pvia", "qosvia")
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else f"{len(value)} lives",
+)
+def test_random_lives_on_cards_leak_nothing_and_end(design, seeds, model, tmp_path):
+    """As `tests/sim/host/via/test_random_lives.py`, with the firmware and the network as they are."""
+    found = point(model, "lives", {"design": design, "seeds": seeds}, tmp_path)
+    assert found["same"] == [True] * len(seeds) and found["connected"] > len(seeds)
+
+
+@pytest.mark.parametrize(
+    ("design", "tries"),
+    [
+        ("pvia", 100),
+        *(pytest.param(design, 5_000, marks=pytest.mark.full) for design in ("svia", "pvia", "qosvia")),
+    ],
+)
+def test_writes_of_a_process_into_its_own_pages_and_rings_change_nothing_of_anothers(
+    design, tries, model, tmp_path
+):
+    found = point(model, "hostile", {"design": design, "tries": tries, "seed": 4}, tmp_path)
+    assert found["messages"] == found["same"] > tries // 50
+    assert found["refused"] > tries // 4 and found["intact"]
+    assert (found["state"], found["left"]) == ("CONNECTED", [1, 1])

@@ -8,9 +8,11 @@ from lanikai.firmware.via.config import design
 from lanikai.hdl.nic.ports import SRAM_BASE
 from lanikai.sim.experiments.measure.hosts import start_hosts
 from lanikai.sim.host.config import KitConfig
+from lanikai.sim.host.kit.errors import RefusedError
+from lanikai.sim.host.via import vipl
 
 from ..sim.via_lives import live
-from ..sim.via_processes import quiet
+from ..sim.via_processes import MEMORY_BYTES, End, join, pair, quiet
 
 FREE = KitConfig(**dict.fromkeys(KitConfig.model_fields, 20))
 """Calls that cost next to nothing: the card's time is what a test is about."""
@@ -99,4 +101,75 @@ async def lives(cluster, spec):
         "codes": sorted(codes),
         "cycle": net.world.cycle,
         "drops": [dict(program.drops) for program in net.programs],
+    }
+
+
+async def hostile(cluster, spec):
+    """Two processes exchange messages. A third one writes random words all over its pages, its ring and its shadows,
+    and rings what it likes, `tries` times. Returns how the messages fared, and what the card refused."""
+    net = ClusterNet(cluster, spec["design"])
+    rng = random.Random(spec["seed"])
+    a, b = await pair(net, queues=8)
+    third = await End.open(net.agents[0])
+    other = await End.open(net.agents[1])
+    await join(net, third, other)
+    refused, over, same = 0, False, 0
+    other.memory.write(b"Z" * MEMORY_BYTES)
+
+    async def attack():
+        nonlocal refused, over
+        page, ring = third.nic.page, third.vi.ring.data
+        for _ in range(spec["tries"]):
+            place = rng.randrange(len(ring) - 8)
+            ring[place : place + 8] = list(rng.randbytes(8))
+            if rng.random() < 0.3:
+                # A descriptor that is almost a good one.
+                slot = third.descriptor(rng.randrange(9000), rng.randrange(300)).request
+                content = slot.pack(third.vi.send.form)
+                ring[: len(content)] = list(content)
+            number, word = rng.randrange(8), rng.randrange(1 << 20)
+            call = rng.choice(
+                [
+                    lambda: page.ring(third.vi.channel, word),  # noqa: B023
+                    lambda: page.ring(third.vi.channel, word, receive=True),  # noqa: B023
+                    lambda: page.ring(number, word),  # noqa: B023
+                    lambda: page.ring(number, word, receive=True),  # noqa: B023
+                    lambda: page.consume(number, word % 65536, arm=True),  # noqa: B023
+                    lambda: page.shadow(4 * number, (word,)),  # noqa: B023
+                ]
+            )
+            try:
+                await call()
+            except RefusedError:
+                refused += 1
+        over = True
+
+    async def work():
+        nonlocal same
+        count = 0
+        while not over or not count:
+            count += 1
+            a.memory.write(bytes([count % 256]) * 64)
+            await vipl.VipPostRecv(b.vi, b.descriptor())
+            await vipl.VipPostSend(a.vi, a.descriptor())
+            for end, done in ((a, vipl.VipSendDone), (b, vipl.VipRecvDone)):
+                assert (await vipl.VipCQWait(end.vi.told[0], 100))[0] is end.vi
+                assert not (await done(end.vi)).failed
+            same += b.memory.read(64) == bytes([count % 256]) * 64
+        return count
+
+    count, _ = await net.world.gather(work(), attack())
+    intact = other.memory.read() == b"Z" * MEMORY_BYTES
+    # The card goes on, for the third process too, once its VI is made anew.
+    await vipl.VipDisconnect(third.vi)
+    await net.agents[0].kill(third.nic)
+    await net.agents[1].kill(other.nic)
+    await quiet(net)
+    return {
+        "messages": count,
+        "same": same,
+        "refused": refused,
+        "intact": intact,
+        "state": a.vi.state.name,
+        "left": [len(agent.vis) for agent in net.agents],
     }
