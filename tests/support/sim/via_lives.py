@@ -57,7 +57,7 @@ class Life:
         end, rng = self.end, self.rng
         vi, other = end.vi, NetAddress(1 - self.node, rng.choice(NAMES))
         here = end.address(rng.choice(NAMES))
-        limit = rng.choice([0.05, 0.3, 1])
+        limit = rng.choice([0.05, 0.3, 0.6])
         if vi.state is ViState.CONNECTED:
             self.connected += 1
         match vi.state:
