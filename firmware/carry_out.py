@@ -14,17 +14,12 @@ async def carry_out(port: ProcessorPort, accesses: AccessList, lead_cycles: int 
     """Carry a list out by single accesses to `port`, from the record on that it has reached, `lead_cycles` from now."""
     if lead_cycles:
         await port.sleep(lead_cycles)
-    records, readings = accesses.records, accesses.readings
-    words = [reading.word for reading in readings if reading.word is not None]
+    records, words = accesses.records, accesses.words
     place = accesses.reached
     why = Why.END
 
-    def read(word: int) -> None:
-        readings[len(words)].word = word
-        words.append(word)
-
     def matches(record: Record) -> bool:
-        word = readings[record[1]].get()
+        word = words[record[1]]
         return (word & record[2] == record[3]) != bool(record[4])
 
     while place < len(records):
@@ -35,11 +30,11 @@ async def carry_out(port: ProcessorPort, accesses: AccessList, lead_cycles: int 
             break
         place += 1
         if op == Op.READ:
-            read(await port.read(record[1]))
+            words.append(await port.read(record[1]))
         elif op == Op.WRITE:
             await port.write(record[1], record[2])
         elif op == Op.COPY:
-            await port.write(record[1], _copied(readings[record[2]].get(), record))
+            await port.write(record[1], _copied(words[record[2]], record))
         elif op in (Op.PAUSE, Op.MARK):
             if record[1]:
                 await port.sleep(record[1])
@@ -51,7 +46,7 @@ async def carry_out(port: ProcessorPort, accesses: AccessList, lead_cycles: int 
                 if record[4]:
                     await port.sleep(record[4])
                 word = await port.read(record[1])
-            read(word)
+            words.append(word)
             if word & record[2] != record[3]:
                 why = Why.LATE
                 break

@@ -6,7 +6,7 @@ tests. Firmware itself knows no simulator: it awaits these and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
 from .accesses import AccessList
@@ -26,8 +26,8 @@ class Flag(Protocol):
     def is_set(self) -> bool:
         """Whether it is set."""
 
-    async def wait(self) -> Any:
-        """Return when it is set."""
+    def wait(self) -> Awaitable[Any]:
+        """To be awaited: goes on when it is set."""
 
 
 class Scheduler(Protocol):

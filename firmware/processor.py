@@ -17,7 +17,7 @@ from .costs import CostTable
 from .lock import Lock
 from .notice import Notice, PortEvent
 from .ports import CardPorts, ProcessorPort
-from .step import Accesses, Step, part
+from .step import Accesses, Part, Step
 
 __all__ = ["EVENT_ORDER", "RECEIVE_EVENTS", "SEND_EVENTS", "Processor", "processors"]
 
@@ -79,8 +79,11 @@ class Processor:
         self.current: str | None = None
         self.lock = Lock(port.flag, asked=port.interrupt)
         self.woken_cycle = 0
-        self._enabled: set[str] = set()
-        self._status = Reading("ISR", 0)
+        self._enabled: frozenset[str] = frozenset()
+        self._bits = [(name, registers.pack("ISR", **{name: 1})) for name in self.sources]
+        self._looks: dict[frozenset[str], tuple[AccessList, Reading]] = {}
+        self._status = AccessList().read("ISR")
+        self._show: Callable[[str], None] | None = getattr(port, "show_step", None)
 
     @property
     def waiting(self) -> int:
@@ -110,19 +113,7 @@ class Processor:
         The coroutine wakes once, when the body can begin. Raises KeyError for a step that the cost table does not have,
         before anything waits.
         """
-        return Step(
-            self,
-            part(
-                self,
-                name,
-                accesses,
-                times=times,
-                ahead=ahead,
-                after=after,
-                came=came,
-                holding=holding,
-            ),
-        )
+        return Step(self, Part(self, name, times, accesses, ahead, after, came, holding))
 
     async def run(
         self, name: str, accesses: Accesses, *, after: Notice | None = None, until: Notice | None = None
@@ -141,7 +132,7 @@ class Processor:
         if accesses.has_marks:
             raise ValueError("a list with marks is one of several steps: `step` carries it out")
         accesses.rewind()
-        if accesses.records:
+        if accesses.program:
             ended = self.port.flag()
             self.port.start(accesses, ended.set)
             await ended.wait()
@@ -189,11 +180,11 @@ class Processor:
 
     async def enable(self, *sources: str) -> None:
         """Inside a step: let these ISR bits raise the event, 1 cycle if that changes anything."""
-        await self._set_mask(self._enabled | set(sources))
+        await self._set_mask(self._enabled.union(sources))
 
     async def disable(self, *sources: str) -> None:
         """Inside a step: stop these ISR bits from raising the event, 1 cycle if that changes anything."""
-        await self._set_mask(self._enabled - set(sources))
+        await self._set_mask(self._enabled.difference(sources))
 
     async def take_lock(self, lock: int) -> None:
         """Inside a step, on a card with two processors: have lock `lock` (0 to 7) to itself.
@@ -226,16 +217,23 @@ class Processor:
         event = PortEvent(self.port)
         while True:
             async with self.step("dispatch", accesses=self._look_at_events, ahead=True, after=event):
-                seen = [name for name in self.sources if self._status[name] and name in self._enabled]
-                self._enabled -= LEVELS.intersection(seen)
+                status, enabled = self._status.get(), self._enabled
+                seen = [name for name, bit in self._bits if status & bit and name in enabled]
+                self._enabled = enabled.difference(LEVELS.intersection(seen))
             for name in seen:
                 self.events[name].set()
 
     def _look_at_events(self) -> AccessList:
         """Read ISR; clear those that have come, and mask the levels among them, if there are any."""
         self.woken_cycle = self.port.cycle
+        if self._enabled not in self._looks:
+            self._looks[self._enabled] = self._write_look()
+        accesses, self._status = self._looks[self._enabled]
+        return accesses
+
+    def _write_look(self) -> tuple[AccessList, Reading]:
         accesses = AccessList()
-        self._status = status = accesses.read("ISR")
+        status = accesses.read("ISR")
         mine = self._enabled.intersection(self.sources)
         enabled, levels = (
             registers.pack("ISR", **dict.fromkeys(names, 1)) for names in (mine, mine & LEVELS)
@@ -247,9 +245,9 @@ class Processor:
             everything = registers.pack("ISR", **dict.fromkeys(self._enabled, 1))
             accesses.skip_if(status, mask=levels, value=0, records=1)
             accesses.copy(status, "IMR", mask=levels, flip=everything)
-        return accesses
+        return accesses, status
 
-    async def _set_mask(self, sources: set[str]) -> None:
+    async def _set_mask(self, sources: frozenset[str]) -> None:
         if sources != self._enabled:
             self._enabled = sources
             mask = registers.pack("ISR", **dict.fromkeys(sources, 1))
@@ -263,8 +261,8 @@ class Processor:
 
     def show(self, step: str) -> None:
         """Tell a port that shows steps in waves; an empty name is none."""
-        if (show := getattr(self.port, "show_step", None)) is not None:
-            show(step)
+        if self._show is not None:
+            self._show(step)
 
     def _check_owned(self) -> None:
         if not self.lock.held:

@@ -9,7 +9,7 @@ import lanikai.hdl.nic.ports as ports
 from lanikai.hdl.nic.blocks import NIC_REGISTERS
 from lanikai.hdl.registers import Register
 
-__all__ = ["NIC_REGISTERS", "address", "pack", "register", "unpack"]
+__all__ = ["NIC_REGISTERS", "address", "pack", "places", "register", "unpack"]
 
 
 def register(name: str) -> Register:
@@ -24,6 +24,12 @@ def register(name: str) -> Register:
 def address(name: str) -> int:
     """Byte address of a register in the processor's map. Raises KeyError."""
     return ports.REGISTER_BASE + register(name).offset
+
+
+@cache
+def places(name: str) -> dict[str, tuple[int, int]]:
+    """Lowest bit and largest value of each field of a register. Raises KeyError."""
+    return {field.name: (field.low, (1 << field.width) - 1) for field in register(name).fields.values()}
 
 
 def pack(name: str, **fields: int) -> int:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
-from .accesses import AccessList, Why
+from .accesses import RECORD_WORDS, AccessList, Why
 from .costs import CostTable
 from .lock import Lock
 from .notice import Notice, PortEvent
-from .ports import ProcessorPort
+from .ports import Flag, ProcessorPort
 
-__all__ = ["Accesses", "Step"]
+__all__ = ["Accesses", "Part", "Step"]
 
 Accesses = AccessList | Callable[[], AccessList]
 """The accesses of a step, or a function that writes them down."""
+_NOTHING = AccessList()
 
 
 class Owner(Protocol):
@@ -38,18 +39,28 @@ class Owner(Protocol):
         """Show the present step."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Part:
-    """One step of those that follow one another; the members are the arguments of `Processor.step`."""
+class Part:
+    """One step of those that follow one another; the arguments are those of `Processor.step`.
 
-    name: str
-    times: int
-    cycles: int
-    accesses: Accesses | None
-    ahead: bool
-    after: Notice | PortEvent | None
-    came: Callable[[], None] | None
-    holding: Lock | None
+    Raises KeyError for a step that the cost table does not have.
+    """
+
+    __slots__ = ("accesses", "after", "ahead", "came", "cycles", "holding", "name", "times")
+
+    def __init__(
+        self,
+        processor: Owner,
+        name: str,
+        times: int,
+        accesses: Accesses | None,
+        ahead: bool,
+        after: Notice | PortEvent | None,
+        came: Callable[[], None] | None,
+        holding: Lock | None,
+    ) -> None:
+        self.name, self.times, self.cycles = name, times, processor.costs.cycles(name) * times
+        self.accesses = _NOTHING if accesses is None else accesses
+        self.ahead, self.after, self.came, self.holding = ahead, after, came, holding
 
 
 class Step:
@@ -59,14 +70,16 @@ class Step:
     coroutine wakes once, and nothing happens in another order or cycle.
     """
 
-    def __init__(self, processor: Owner, part: _Part) -> None:
+    __slots__ = ("_ended", "_list", "_over", "_owned", "_part", "_parts", "_port", "_processor", "_until")
+
+    def __init__(self, processor: Owner, part: Part) -> None:
         self._processor, self._port = processor, processor.port
-        self._parts = [part]
-        self._place = 0
-        self._list = AccessList()
+        self._part = part
+        self._parts: deque[Part] | None = None
+        self._list = _NOTHING
         self._until: Notice | None = None
         self._owned = self._over = False
-        self._ended = self._port.flag()
+        self._ended: Flag | None = None
 
     def then(
         self,
@@ -84,18 +97,9 @@ class Step:
         If the list before ends early (`Why` is not END), those that follow are left out, and the body belongs to it.
         The arguments are those of `Processor.step`. Raises KeyError as that does.
         """
-        self._parts.append(
-            part(
-                self._processor,
-                name,
-                accesses,
-                times=times,
-                ahead=ahead,
-                after=after,
-                came=came,
-                holding=holding,
-            )
-        )
+        if self._parts is None:
+            self._parts = deque()
+        self._parts.append(Part(self._processor, name, times, accesses, ahead, after, came, holding))
         return self
 
     def until(self, event: Notice) -> Self:
@@ -109,7 +113,7 @@ class Step:
     async def __aenter__(self) -> None:
         self._begin()
         if not self._over:
-            await self._ended.wait()
+            await self._flag().wait()
         if self._until is not None:
             self._until.clear()
 
@@ -118,9 +122,10 @@ class Step:
     ) -> None:
         self._leave()
 
-    @property
-    def _part(self) -> _Part:
-        return self._parts[self._place]
+    def _flag(self) -> Flag:
+        if self._ended is None:
+            self._ended = self._port.flag()
+        return self._ended
 
     def _begin(self) -> None:
         if self._part.after is not None:
@@ -149,20 +154,20 @@ class Step:
         if one.times:
             self._processor.charge(one.name, one.cycles)
         self._own()
-        if isinstance(one.accesses, AccessList):
-            self._start(one.accesses, one.cycles)
-        elif one.accesses is None:
-            self._start(AccessList(), one.cycles)
+        accesses = one.accesses
+        if isinstance(accesses, AccessList):
+            self._start(accesses, one.cycles)
         elif one.ahead:
-            self._start(one.accesses(), one.cycles)
+            self._start(accesses(), one.cycles)
         elif one.cycles:
             self._port.start(AccessList(), self._write_down, lead_cycles=one.cycles)
         else:
             self._write_down()
 
     def _write_down(self) -> None:
-        assert callable(self._part.accesses)
-        self._start(self._part.accesses(), 0)
+        accesses = self._part.accesses
+        assert not isinstance(accesses, AccessList)
+        self._start(accesses(), 0)
 
     def _start(self, accesses: AccessList, lead_cycles: int) -> None:
         accesses.rewind()
@@ -170,7 +175,7 @@ class Step:
 
     def _go(self, accesses: AccessList, lead_cycles: int) -> None:
         self._list = accesses
-        if not (lead_cycles or accesses.records):
+        if not (lead_cycles or accesses.program):
             self._carried_out()
             return
         self._port.start(accesses, self._carried_out, lead_cycles=lead_cycles)
@@ -185,28 +190,32 @@ class Step:
             accesses.reached += 1
             self._processor.lock.take(self._go_on, self._port.call_soon)
             return
-        for name, cycles in accesses.charges(self._part.name):
-            self._processor.charge(name, cycles)
+        if accesses.paid:
+            for name, cycles in accesses.charges(self._part.name):
+                self._processor.charge(name, cycles)
         if accesses.why is not Why.END:
             self._until = None
-            self._over = True
-            self._ended.set()
-        elif self._place + 1 < len(self._parts):
+            self._finish()
+        elif self._parts:
             self._leave()
-            self._place += 1
+            self._part = self._parts.popleft()
             self._begin()
         elif self._until is not None:
             self._leave()
-            self._until.set_too(self._ended)
+            self._until.set_too(self._flag())
         else:
-            self._over = True
+            self._finish()
+
+    def _finish(self) -> None:
+        self._over = True
+        if self._ended is not None:
             self._ended.set()
 
     def _go_on(self) -> None:
         self._own()
         accesses = self._list
         accesses.interrupted = False
-        self._go(accesses, accesses.records[accesses.reached - 1][1])
+        self._go(accesses, accesses.program[RECORD_WORDS * (accesses.reached - 1) + 1])
 
     def _own(self) -> None:
         self._owned = True
@@ -219,27 +228,3 @@ class Step:
             self._processor.current = None
             self._processor.show("")
             self._processor.lock.release()
-
-
-def part(
-    processor: Owner,
-    name: str,
-    accesses: Accesses | None,
-    *,
-    times: int,
-    ahead: bool,
-    after: Notice | PortEvent | None,
-    came: Callable[[], None] | None,
-    holding: Lock | None,
-) -> _Part:
-    """A step's description. Raises KeyError for a step that the cost table does not have."""
-    return _Part(
-        name=name,
-        times=times,
-        cycles=processor.costs.cycles(name) * times,
-        accesses=accesses,
-        ahead=ahead,
-        after=after,
-        came=came,
-        holding=holding,
-    )

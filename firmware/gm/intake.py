@@ -42,6 +42,7 @@ class Intake:
         self._program = program
         self._processor = program.processor
         period = self._processor.costs.cycles("poll_look") + LOOK_ACCESS_CYCLES
+        self._lists: dict[tuple[int, int], tuple[AccessList, list[Reading]]] = {}
         self._pointer = PollPointer(channels=program.nic.channels, period_cycles=period)
 
     async def run(self) -> None:
@@ -87,6 +88,9 @@ class Intake:
 
     def _looks(self, channel: int, count: int) -> tuple[AccessList, list[Reading]]:
         """Looks at `count` doorbell words from that of `channel` on, a step each, up to the first that was rung."""
+        known = self._lists.get((channel, count))
+        if known is not None:
+            return known
         accesses, words = AccessList(), []
         for look in range(count):
             if look:
@@ -97,6 +101,7 @@ class Intake:
             # The turn that follows sees all doorbells that were rung before this.
             accesses.write("ISR", doorbell=1)
             accesses.stop()
+        self._lists[channel, count] = accesses, words
         return accesses, words
 
     async def _serve(self, channel: int, word: int) -> None:

@@ -18,9 +18,12 @@ from typing import Any
 
 import cocotb
 import cocotb._event_loop
+import cocotb.task
+from cocotb import debug
+from cocotb._event_loop import ScheduledCallback
 from cocotb.simtime import get_sim_time
-from cocotb.task import Task
-from cocotb.triggers import Event, Timer, ValueChange
+from cocotb.task import Task, _TaskState
+from cocotb.triggers import Timer, Trigger, ValueChange
 
 from .wakes import NativeEvent
 
@@ -32,29 +35,104 @@ DRIVE_STEPS = 1
 """Drive phase, steps after the edge (kDrive of main.cpp)."""
 SAMPLE_STEPS = 9
 """Sample phase, steps after the edge."""
+_LOOP = cocotb._event_loop._inst
 
 
-class EventFlag:
-    """`lanikai.firmware.ports.Flag` in the simulator."""
+class _Waiting:
+    """Who waits for a flag, as cocotb's tasks want to hold it: `cancel` gives it up."""
+
+    __slots__ = ("_waiting", "function")
+
+    def __init__(self, waiting: list[_Waiting], function: Callable[[], object]) -> None:
+        self._waiting, self.function = waiting, function
+
+    def cancel(self) -> None:
+        """Wait no more."""
+        self._waiting.remove(self)
+
+
+class EventFlag(Trigger):
+    """`lanikai.firmware.ports.Flag` in the simulator: as cocotb's `Event`, in half of its time.
+
+    It is a trigger itself, of which any number of tasks may wait at once.
+    """
 
     def __init__(self) -> None:
-        self._event = Event()
+        # Nothing of the base is used but its name: cocotb's tasks wait for triggers only.
+        self._waiting: list[_Waiting] = []
+        self._set = False
 
     def set(self) -> None:
         """Wake every waiter; the flag stays set."""
-        self._event.set()
+        self._set = True
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            for one in waiting:
+                one.function()
 
     def clear(self) -> None:
         """Unset it."""
-        self._event.clear()
+        self._set = False
 
     def is_set(self) -> bool:
         """Whether it is set."""
-        return self._event.is_set()
+        return self._set
 
-    async def wait(self) -> None:
-        """Return when it is set."""
-        await self._event.wait()
+    def wait(self) -> EventFlag:
+        """To be awaited: goes on when it is set."""
+        return self
+
+    def _register(self, func: Callable[[], object]) -> Any:
+        one = _Waiting(self._waiting, func)
+        if self._set:
+            func()
+        else:
+            self._waiting.append(one)
+        return one
+
+    def _prime(self) -> None:
+        """Nothing has to be asked for."""
+
+    def _unprime(self) -> None:
+        """Nothing has been asked for."""
+
+
+class _LeanTask(Task[Any]):
+    """A task that goes on and waits with half of the steps of cocotb's; all else is cocotb's."""
+
+    def _schedule_resume(self, exc: BaseException | None = None) -> None:
+        self._state = _TaskState.SCHEDULED
+        self._exc = exc
+        self._schedule_callback = callback = ScheduledCallback(self._resume)
+        _LOOP._callbacks.append(callback)
+
+    def _resume(self) -> None:
+        if self._exc is not None or self._must_cancel or debug.debug:
+            super()._resume()
+            return
+        self._state = _TaskState.RUNNING
+        cocotb.task._current_task = self
+        try:
+            trigger = self._coro.send(None)
+        except StopIteration as end:
+            self._set_outcome(end.value, _TaskState.FINISHED)
+        except (KeyboardInterrupt, SystemExit) as error:
+            self._set_outcome(error, _TaskState.ERRORED)
+            raise
+        except BaseException as failure:
+            self._set_outcome(failure, _TaskState.ERRORED)
+        else:
+            if not isinstance(trigger, Trigger):
+                self._schedule_resume(TypeError(f"a coroutine waits for {trigger!r}, which is no trigger"))
+            else:
+                self._state = _TaskState.PENDING
+                self._trigger = trigger
+                try:
+                    self._trigger_callback = trigger._register(self._schedule_resume)
+                except Exception as error:
+                    self._schedule_resume(error)
+        finally:
+            cocotb.task._current_task = None
 
 
 class _Steps(Timer):
@@ -73,7 +151,7 @@ class Clock:
 
     def __init__(self, on_failure: Callable[[BaseException], None]) -> None:
         self._on_failure = on_failure
-        self._tasks: set[Task[None]] = set()
+        self._tasks: set[Task[Any]] = set()
         self._wakeups: Counter[str] | None = None
 
     def count_wakeups(self) -> Counter[str]:
@@ -168,8 +246,8 @@ class Clock:
 
     def spawn(self, coroutine: Coroutine[Any, Any, None], name: str) -> None:
         """Run a coroutine beside the caller; an exception in it ends the simulation with that exception."""
-        task = cocotb.start_soon(self._guarded(coroutine, name))
-        task.set_name(name)
+        task: Task[Any] = _LeanTask(self._guarded(coroutine, name), name=name)
+        cocotb.start_soon(task)
         # cocotb keeps no reference to a task that waits on a flag nobody holds.
         self._tasks.add(task)
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable
-from itertools import chain
 
 import numpy as np
-from lanikai.firmware.accesses import LONGEST, AccessList, Why
+from lanikai.firmware.accesses import LONGEST, RECORD_WORDS, AccessList, Why
 
 from . import native_api
 from .wakes import NativeEvent
 
 __all__ = ["NativeLists"]
 
-RECORD_WORDS = 8
-"""Words of a record (kWords of lists.h)."""
-_RECORDS, READ, REACHED, WHY, INTERRUPT, _MARKS = range(6)
+READ, REACHED, WHY, INTERRUPT = range(4)
 """Places in the control words (Control of lists.h)."""
+RECORD_BYTES = 4 * RECORD_WORDS
+WHYS = tuple(Why)
 
 
 class NativeLists:
@@ -25,19 +23,27 @@ class NativeLists:
 
     - `command`, `answer`: the ports of its mailbox (`sim/models/processor_mailbox.py`).
     - `event`: an event for this alone.
+    - `guarded`: makes a function whose exception ends the simulation (`Clock.guarded`).
 
     Python is woken at a list's end. Until then the list costs what its accesses cost the main loop, and nothing in the
     cycles between them.
     """
 
-    def __init__(self, command: native_api.Signal, answer: native_api.Signal, event: NativeEvent) -> None:
-        self._event = event
-        self._program = np.zeros(LONGEST * RECORD_WORDS, np.uint32)
-        self._words = np.zeros(LONGEST, np.uint32)
-        self._control = np.zeros(6, np.uint32)
-        self._begin = native_api.attach_lists(
-            command, answer, self._program, self._words, self._control, event.number
-        )
+    def __init__(
+        self,
+        command: native_api.Signal,
+        answer: native_api.Signal,
+        event: NativeEvent,
+        guarded: Callable[[Callable[[], None]], Callable[[], None]],
+    ) -> None:
+        words, control = np.zeros(LONGEST, np.uint32), np.zeros(4, np.uint32)
+        self._begin, self._port = native_api.attach_lists(command, answer, words, control, event.number)
+        # Their items cost a third of those of arrays.
+        self._words, self._control = words.data, control.data
+        event.always(guarded(self._over))
+        self._list = AccessList()
+        self._from = 0
+        self._ended: Callable[[], None] = self._over
 
     def start(
         self,
@@ -52,28 +58,30 @@ class NativeLists:
         If no time passes until then, it is called by `call_soon`.
         """
         begin = accesses.reached
-        records = accesses.records[begin:]
-        flat = array(
-            "I", chain.from_iterable((*record, *(0,) * (RECORD_WORDS - len(record))) for record in records)
-        )
-        self._program[: len(flat)] = flat
-        before = [reading.word for reading in accesses.readings if reading.word is not None]
-        self._words[: len(before)] = before
-        control = self._control
-        control[:] = (len(records), len(before), 0, 0, 0, accesses.has_marks)
+        before = accesses.words
+        self._list, self._ended, self._from = accesses, ended, begin
+        for place, word in enumerate(before):
+            self._words[place] = word
+        self._control[READ] = len(before)
+        image = accesses.image()  # which the list keeps
+        address, words = image.buffer_info()
+        if self._begin(
+            self._port,
+            lead_cycles,
+            address + RECORD_BYTES * begin,
+            words // RECORD_WORDS - begin,
+            accesses.has_marks,
+        ):
+            call_soon(self._over)
 
-        def over() -> None:
-            count = int(control[READ])
-            words = self._words[len(before) : count].tolist()
-            for reading, word in zip(accesses.readings[len(before) :], words, strict=False):
-                reading.word = word
-            accesses.ended(Why(int(control[WHY])), begin + int(control[REACHED]))
-            ended()
-
-        self._event.call(over)
-        if self._begin(lead_cycles):
-            self._event.cancel()
-            call_soon(over)
+    def _over(self) -> None:
+        """The list has come to its end."""
+        accesses, control = self._list, self._control
+        if count := control[READ]:
+            accesses.words = self._words[:count].tolist()
+        accesses.reached = self._from + control[REACHED]
+        accesses.why = WHYS[control[WHY]]
+        self._ended()
 
     def interrupt(self) -> None:
         """Have the list under way end at its next mark."""

@@ -24,6 +24,7 @@ __all__ = [
     "attach_memory",
     "attach_wakes",
     "bare_seconds",
+    "called",
     "check_quiet",
     "cycle",
     "evaluated",
@@ -189,12 +190,17 @@ def signal(name: str, scope: str = "TOP") -> Signal:
     return Signal(address, bits.value, size.value, owner.value)
 
 
+def called(function: Callable[[], None]) -> Any:
+    """`function` for the main loop to call, which raises nothing. The caller keeps what is returned alive."""
+    return ctypes.CFUNCTYPE(None)(function)
+
+
 def attach_wakes(
-    bit: Signal, entries: np.ndarray, armed: np.ndarray, told: np.ndarray, order: np.ndarray
+    serve: Any, entries: np.ndarray, armed: np.ndarray, told: np.ndarray, order: np.ndarray
 ) -> None:
     """Give the simulation its ring of events (`native/wakes.h`). The caller keeps the arrays alive.
 
-    - `bit`: a one-bit input of the top module that nothing reads: its change wakes Python.
+    - `serve`: what `called` has made; it is called when there is something in the ring.
     - `entries`: a 32-bit word for each number of an event.
     - `armed`: a 64-bit word for each: 0, or the place in the order of arming.
     - `told`: a 32-bit word, the number of entries in the ring.
@@ -203,7 +209,7 @@ def attach_wakes(
     pointer = ctypes.c_void_p
     attach = _function("lanikai_wakes", None, *[pointer] * 4, ctypes.c_uint32, pointer)
     arrays = (entries, armed, told)
-    attach(bit.address, *(one.ctypes.data for one in arrays), len(entries), order.ctypes.data)
+    attach(ctypes.cast(serve, pointer), *(one.ctypes.data for one in arrays), len(entries), order.ctypes.data)
 
 
 def later() -> Callable[[int, int], None]:
@@ -214,22 +220,26 @@ def later() -> Callable[[int, int], None]:
 
 
 def attach_lists(
-    command: Signal, answer: Signal, program: np.ndarray, words: np.ndarray, control: np.ndarray, event: int
-) -> Callable[[int], int]:
+    command: Signal, answer: Signal, words: np.ndarray, control: np.ndarray, event: int
+) -> tuple[Callable[[int, int, int, int, int], int], int]:
     """A processor's port on which the main loop carries out lists of accesses (`native/lists.h`).
 
     - `command`, `answer`: the mailbox's ports, of up to 64 bits.
-    - `program`, `words`, `control`: 32-bit words, as there; the caller keeps the arrays alive.
+    - `words`, `control`: 32-bit words, as there; the caller keeps the arrays alive.
     - `event`: number of the event that a list has ended.
 
-    Returns the function that begins a list, so many cycles from now; it gives 1 if the list has ended already.
+    Returns the function that begins a list, and the port's number. The function takes the port, the cycles until then,
+    the program's address, its records, and whether there are marks. It arms the event, or gives 1 if the list has ended
+    already.
     """
-    pointer = ctypes.c_void_p
-    attach = _function("lanikai_lists", ctypes.c_uint32, *[pointer] * 5, ctypes.c_uint32, ctypes.c_uint32)
-    arrays = (one.ctypes.data for one in (program, words, control))
+    pointer, number = ctypes.c_void_p, ctypes.c_uint32
+    attach = _function("lanikai_lists", number, *[pointer] * 4, number, number)
+    arrays = (one.ctypes.data for one in (words, control))
     port = attach(command.address, answer.address, *arrays, command.owner, event)
-    start = _function("lanikai_lists_start", ctypes.c_int, ctypes.c_uint32, ctypes.c_uint64)
-    return lambda lead_cycles: int(start(port, lead_cycles))
+    start = _function(
+        "lanikai_lists_start", ctypes.c_int, number, ctypes.c_uint64, pointer, number, ctypes.c_int
+    )
+    return start, int(port)
 
 
 def watch(one: Signal, number: int) -> None:

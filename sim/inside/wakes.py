@@ -1,17 +1,18 @@
-"""Native events for Python: one VPI wake-up for all those of a cycle (`native/wakes.h`).
+"""Native events for Python: one wake-up for all those of a cycle (`native/wakes.h`).
 
-The main loop, or a block of a composed simulation, raises an event by its number. Python is woken once, in the drive
-phase of that cycle, and calls whoever waits for each of them.
+The main loop, or a block of a composed simulation, raises an event by its number. It calls Python once, in the drive
+phase of that cycle, which calls whoever waits for each of them.
 """
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
-from typing import Any
 
 import cocotb._event_loop
 import numpy as np
-from cocotb.triggers import ValueChange
+from cocotb import simulator
+from cocotb._gpi_triggers import GPITrigger
 
 from . import native_api
 
@@ -37,10 +38,9 @@ class NativeEvent:
         if len(self._functions) == 1:
             self._wakes.arm(self.number)
 
-    def cancel(self) -> None:
-        """Nobody waits any more."""
-        self._functions.clear()
-        self._wakes.disarm(self.number)
+    def always(self, function: Function) -> None:
+        """Call `function` whenever the event happens; the simulation arms it itself."""
+        self._wakes.always(self.number, function)
 
     def happened(self) -> None:
         """Call those who wait."""
@@ -49,36 +49,59 @@ class NativeEvent:
             function()
 
 
+class _Call(GPITrigger):
+    """A call by the main loop, for cocotb: `function` is called as by a trigger of VPI's that fires."""
+
+    def __init__(self, function: Function) -> None:
+        super().__init__()
+        self._do_callbacks = function  # type: ignore[method-assign]
+
+    def _prime(self) -> None:
+        """Nothing has to be asked for."""
+
+    def call(self) -> None:
+        """Call the function, then what it has scheduled. As in VPI's calls an exception ends the simulation at once."""
+        try:
+            self._react()
+        except BaseException:
+            traceback.print_exc()
+            simulator.stop_simulator()
+
+
 class Wakes:
-    """The native events of a simulation whose top module has the one-bit input `handle` (a cocotb handle, and `bit`
-    its `native_api.Signal`) for nothing but this.
+    """The native events of a simulation. There is one such object.
 
     Events of one cycle are called in the order in which they were first asked for. What one brings about among
     coroutines in that cycle is over before the next is called, as if each had woken Python by itself. The ring has a
     place for each event, so none is lost.
     """
 
-    def __init__(self, handle: Any, bit: native_api.Signal) -> None:
-        self._handle, self._bit = handle, bit
+    def __init__(self) -> None:
         self._events: list[NativeEvent] = []
+        self._functions: list[Function] = []  # of each event, by its number
         self._free: list[NativeEvent] = []
         self._later = native_api.later()
-        self._order = np.zeros(1, np.uint64)
-        self._told = np.zeros(1, np.uint32)
-        self._armed = np.zeros(0, np.uint64)
-        self._entries = np.zeros(0, np.uint32)
-        self._wait()
+        # Items of memory views cost a third of those of arrays.
+        self._order = np.zeros(1, np.uint64).data
+        self._told = np.zeros(1, np.uint32).data
+        self._armed = np.zeros(0, np.uint64).data
+        self._entries = np.zeros(0, np.uint32).data
+        self._called = native_api.called(_Call(self._serve).call)
 
     def event(self) -> NativeEvent:
         """A new event, raised by its number."""
         number = len(self._events)
         if number == len(self._armed):
             # Between two wake-ups the ring is empty: only what is armed has to be kept.
-            self._armed = np.concatenate([self._armed, np.zeros(max(64, number), np.uint64)])
-            self._entries = np.zeros(len(self._armed), np.uint32)
-            native_api.attach_wakes(self._bit, self._entries, self._armed, self._told, self._order)
-        self._events.append(NativeEvent(self, number))
-        return self._events[-1]
+            armed = np.zeros(number + max(64, number), np.uint64)
+            armed[:number] = self._armed
+            self._armed, self._entries = armed.data, np.zeros(len(armed), np.uint32).data
+            arrays = (np.asarray(one) for one in (self._entries, self._armed, self._told, self._order))
+            native_api.attach_wakes(self._called, *arrays)
+        event = NativeEvent(self, number)
+        self._events.append(event)
+        self._functions.append(event.happened)
+        return event
 
     def change(self, signal: native_api.Signal) -> NativeEvent:
         """The event that the one-bit register `signal` has changed. Raises ValueError for a wider one."""
@@ -88,12 +111,12 @@ class Wakes:
 
     def arm(self, number: int) -> None:
         """Have event `number` told when it happens next."""
-        self._order[0] += 1
-        self._armed[number] = self._order[0]
+        self._order[0] = order = self._order[0] + 1
+        self._armed[number] = order
 
-    def disarm(self, number: int) -> None:
-        """Have event `number` not told any more."""
-        self._armed[number] = 0
+    def always(self, number: int, function: Function) -> None:
+        """Call `function` alone whenever event `number` happens."""
+        self._functions[number] = function
 
     def call_later(self, cycles: int, function: Function) -> None:
         """Call `function` in the drive phase `cycles` (at least 1) later, behind all events of that cycle that are
@@ -109,15 +132,12 @@ class Wakes:
         event.call(over)
         self._later(cycles, event.number)
 
-    def _wait(self) -> None:
-        ValueChange(self._handle)._register(self._serve)
-
     def _serve(self) -> None:
-        self._wait()
-        count = int(self._told[0])
-        numbers = self._entries[:count].tolist()
+        left = self._told[0]
+        numbers = self._entries[:left].tolist()
         self._told[0] = 0
-        for place, number in enumerate(numbers, 1):
-            self._events[number].happened()
-            if place < count:
+        for number in numbers:
+            self._functions[number]()
+            left -= 1
+            if left:
                 cocotb._event_loop._inst.run()

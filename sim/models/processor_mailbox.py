@@ -117,13 +117,17 @@ class SimulatedProcessor(Clocked):
         self._command, self._answer, self._event = command, answer, event
         self._change = wakes.change(event)
         self._step = step
-        self._lists = NativeLists(command, answer, wakes.event()) if lists else None
+        self._lists = NativeLists(command, answer, wakes.event(), clock.guarded) if lists else None
         self._list: AccessList | None = None
 
-    def show_step(self, name: str) -> None:
-        """Show the firmware's present step, empty for none, if the build has waves."""
-        if self._step is not None:
-            self._step.set(int.from_bytes(name.encode()[: STEP_BITS // 8], "big"))
+    @property
+    def show_step(self) -> Callable[[str], None] | None:
+        """The function that shows the firmware's present step, empty for none, if the build has waves."""
+        return self._show_step if self._step is not None else None
+
+    def _show_step(self, name: str) -> None:
+        assert self._step is not None
+        self._step.set(int.from_bytes(name.encode()[: STEP_BITS // 8], "big"))
 
     async def sleep(self, cycles: int) -> None:
         """Return `cycles` (at least 1) later."""
@@ -170,7 +174,6 @@ class SimulatedProcessor(Clocked):
         `ended`."""
         accesses.check()
         if self._lists is not None:
-            ended = self._clock.guarded(ended)
             self._lists.start(accesses, ended, lead_cycles=lead_cycles, call_soon=self.call_soon)
             return
         self._list = accesses

@@ -23,6 +23,9 @@ public:
     void enter(uint64_t cycle, uint64_t order, uint32_t number) { m_due.push({cycle, order, number, false}); }
     void enter_list(uint64_t cycle, uint32_t number) { m_due.push({cycle, ++*m_counter, number, true}); }
 
+    // The next place in the order of what is armed or entered.
+    uint64_t count() { return ++*m_counter; }
+
     // The next cycle in which anything is due; the last there is if nothing is.
     uint64_t next() const { return m_due.empty() ? ~uint64_t{0} : m_due.top().cycle; }
 

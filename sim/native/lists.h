@@ -13,8 +13,8 @@
 
 class ListPort {
 public:
-    // What Python and a port share: `program` has `kWords` words a record, `words` what was read, `control` below.
-    enum Control { kRecords, kRead, kReached, kWhy, kInterrupt, kMarks, kControls };
+    // What Python and a port share: `words` is what was read, `control` below.
+    enum Control { kRead, kReached, kWhy, kInterrupt, kControls };
     static constexpr uint32_t kWords = 8;
 
     // The mailbox's ports; `owner` is what `prepare` is called with before a command is written, and `written` after it.
@@ -26,13 +26,14 @@ public:
         void (*written)(uint32_t);
     };
 
-    ListPort(uint32_t number, uint32_t event, const Mailbox& mailbox, const uint32_t* program, uint32_t* words,
-             uint32_t* control)
-        : m_number(number), m_event(event), m_mailbox(mailbox), m_program(program), m_words(words),
-          m_control(control) {}
+    ListPort(uint32_t number, uint32_t event, const Mailbox& mailbox, uint32_t* words, uint32_t* control)
+        : m_number(number), m_event(event), m_mailbox(mailbox), m_words(words), m_control(control) {}
 
-    // Begin a list, `lead` cycles from now. Returns whether it has come to its end at once.
-    bool start(Agenda& agenda, uint64_t cycle, uint64_t lead) {
+    // Begin a list of `records`, which stand in `program` with `kWords` words each, `lead` cycles from now. `marks`:
+    // there are marks among them. Returns whether it has come to its end at once.
+    bool start(Agenda& agenda, uint64_t cycle, uint64_t lead, const uint32_t* program, uint32_t records, bool marks) {
+        m_program = program, m_records = records, m_marks = marks;
+        m_control[kInterrupt] = 0;
         m_at = 0, m_tries = 0, m_flight = kNone;
         if (lead) {
             agenda.enter_list(cycle + lead, m_number);
@@ -57,7 +58,7 @@ public:
     }
 
     // Whether it looks at `kInterrupt`, which Python sets: what is due before must have woken Python.
-    bool marks() const { return m_control[kMarks]; }
+    bool marks() const { return m_marks; }
     uint32_t event() const { return m_event; }
 
 private:
@@ -108,7 +109,7 @@ private:
             m_late = false;
             return end(kLate);
         }
-        for (; m_at < m_control[kRecords]; ++m_at) {
+        for (; m_at < m_records; ++m_at) {
             const uint32_t* const one = record();
             switch (one[0]) {
                 case kReadOp: issue(agenda, cycle, false, one[1], 0); return false;
@@ -160,9 +161,11 @@ private:
 
     uint32_t m_number, m_event;
     Mailbox m_mailbox;
-    const uint32_t* m_program;
     uint32_t* m_words;
     uint32_t* m_control;
+    const uint32_t* m_program = nullptr;
+    uint32_t m_records = 0;
+    bool m_marks = false;
     uint32_t m_at = 0, m_tries = 0;
     Flight m_flight = kNone;
     bool m_late = false;

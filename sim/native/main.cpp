@@ -174,10 +174,10 @@ void settle(bool force) {
 
 // Wake Python for what has been raised. Returns whether it ran.
 bool tell() {
-    wakes.tell();
-    if (!value_callbacks()) return false;
-    settle(false);
-    return true;
+    bool ran = wakes.tell();
+    ran |= value_callbacks();
+    if (ran) settle(false);
+    return ran;
 }
 
 // Before and after an access is written into a mailbox.
@@ -324,10 +324,10 @@ void* lanikai_signal(const char* scope, const char* name, uint32_t* bits, uint32
     return var->datap();
 }
 
-// Python's arrays for its one wake-up a cycle (wakes.h); `signal` is the address of the bit that wakes it, `order` counts
-// what is armed or entered in the agenda.
-void lanikai_wakes(void* signal, uint32_t* entries, uint64_t* armed, uint32_t* told, uint32_t count, uint64_t* order) {
-    wakes.attach(static_cast<uint8_t*>(signal), entries, armed, told, count);
+// Python's arrays for its one wake-up a cycle (wakes.h); `serve` is the function that is called, `order` counts what is
+// armed or entered in the agenda.
+void lanikai_wakes(void (*serve)(), uint32_t* entries, uint64_t* armed, uint32_t* told, uint32_t count, uint64_t* order) {
+    wakes.attach(serve, entries, armed, told, count);
     agenda.attach(order);
 }
 
@@ -338,18 +338,22 @@ void lanikai_later(uint64_t cycles, uint32_t number) {
 
 // A processor's port for lists of accesses (lists.h); `owner` is the instance of its mailbox (`lanikai_signal`), `event` is
 // raised when a list has ended. Returns its number.
-uint32_t lanikai_lists(void* command, const void* answer, const uint32_t* program, uint32_t* words, uint32_t* control,
-                       uint32_t owner, uint32_t event) {
+uint32_t lanikai_lists(void* command, const void* answer, uint32_t* words, uint32_t* control, uint32_t owner,
+                       uint32_t event) {
     const uint32_t number = static_cast<uint32_t>(list_ports.size());
     const ListPort::Mailbox mailbox{static_cast<uint64_t*>(command), static_cast<const uint64_t*>(answer), owner,
                                     prepare_list, written_list};
-    list_ports.emplace_back(number, event, mailbox, program, words, control);
+    list_ports.emplace_back(number, event, mailbox, words, control);
     return number;
 }
 
-// Begin the list that stands in a port's program, `lead` cycles from now. Returns whether it has ended already.
-int lanikai_lists_start(uint32_t port, uint64_t lead) {
-    const bool ended = list_ports[port].start(agenda, cycle, lead);
+// Begin a list on a port, `lead` cycles from now (lists.h). Its event is armed, unless it has ended already: then 1 is
+// returned.
+int lanikai_lists_start(uint32_t port, uint64_t lead, const void* program, uint32_t records, int marks) {
+    ListPort& one = list_ports[port];
+    wakes.arm(one.event(), agenda.count());
+    const bool ended = one.start(agenda, cycle, lead, static_cast<const uint32_t*>(program), records, marks);
+    if (ended) wakes.disarm(one.event());
     if (!lead) poked = true;
     return ended;
 }

@@ -1,6 +1,6 @@
 // One wake-up of Python for all native events of a cycle. Whoever has an event calls `raise`, with the number under
 // which Python waits for it. After the edge the main loop calls `tell`: it puts the numbers into a ring that Python
-// owns and changes one bit, the only signal that the VPI layer looks at (sim/inside/wakes.py).
+// owns and calls the function that serves them (sim/inside/wakes.py). VPI has no part in it.
 //
 // An event is told only if Python has armed it, and is unarmed then. So a number stands in the ring at most once, and
 // a ring with a place for every number loses none. Those of a cycle are in the order in which they were armed, whatever
@@ -17,9 +17,9 @@
 class Wakes {
 public:
     // The ring `entries`, with places for `count` numbers; `armed` has an entry for each number: 0, or when it was
-    // armed; `told` is how many stand in the ring. `bit` is the signal that is changed.
-    void attach(uint8_t* bit, uint32_t* entries, uint64_t* armed, uint32_t* told, uint32_t count) {
-        m_bit = bit, m_entries = entries, m_armed = armed, m_told = told, m_count = count;
+    // armed; `told` is how many stand in the ring. `serve` is Python's function.
+    void attach(void (*serve)(), uint32_t* entries, uint64_t* armed, uint32_t* told, uint32_t count) {
+        m_serve = serve, m_entries = entries, m_armed = armed, m_told = told, m_count = count;
     }
 
     // Whether Python waits for an event.
@@ -27,6 +27,10 @@ public:
 
     // When it was armed.
     uint64_t order(uint32_t number) const { return m_armed[number]; }
+
+    // Let Python be told of an event when it happens next, in the place of `order`; or not.
+    void arm(uint32_t number, uint64_t order) { m_armed[number] = order; }
+    void disarm(uint32_t number) { m_armed[number] = 0; }
 
     // An event has happened in this cycle, in the place of `order`, which is that of its arming if nothing else is said.
     void raise(uint32_t number) {
@@ -47,12 +51,12 @@ public:
         std::sort(m_raised.begin(), m_raised.end());
         for (const auto& one : m_raised) m_entries[(*m_told)++] = one.second;
         m_raised.clear();
-        *m_bit ^= 1;
+        m_serve();
         return true;
     }
 
 private:
-    uint8_t* m_bit = nullptr;
+    void (*m_serve)() = nullptr;
     uint32_t* m_entries = nullptr;
     uint64_t* m_armed = nullptr;
     uint32_t* m_told = nullptr;

@@ -267,7 +267,7 @@ class Cluster(System[ClusterConfig]):
     def __init__(self, config: ClusterConfig, session: Session) -> None:
         super().__init__(config, session)
         self.network = config.network
-        self._wakes = Wakes(self._dut.native_wake, native_api.signal("native_wake"))
+        self._wakes = Wakes()
         self.nodes = [self._node(i) for i in range(config.nodes)]
         self.limit_watchdog(config.watchdog_cycles)
         if config.skip_quiet:

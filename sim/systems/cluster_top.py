@@ -32,7 +32,6 @@ from .top import Top, agent_members
 __all__ = ["ClusterTop", "ComposedClusterTop"]
 
 _ONCE: Mapping[str, Any] = {
-    "native_wake": In(1),
     "network_dropped": Out(DROPPED_BITS),
     "watchdog_limit": In(WATCHDOG_BITS),
     "watchdog_fired": Out(1),
@@ -62,7 +61,6 @@ class ClusterTop(Top):
     And once:
 
     - `clk` (in).
-    - `native_wake` (in): the main loop changes it to wake Python (`native/wakes.h`).
     - `network_dropped` (out, packets): packets that routers threw away.
     - `watchdog_limit` (in), `watchdog_fired`, `watchdog_left` (out), `skipped` (in): see `Watchdog`.
     - `skip` (in): all cards' clocks are set at the end of this cycle.
@@ -201,7 +199,7 @@ class ComposedClusterTop(Top):
     """The top where nodes and routers are outside (`build/composition.py`): their outputs come in as they are after the
     edge.
 
-    Members: `clk`, `native_wake`, `network_dropped`, `watchdog_limit`, `watchdog_fired`, `watchdog_left` and `skipped`,
+    Members: `clk`, `network_dropped`, `watchdog_limit`, `watchdog_fired`, `watchdog_left` and `skipped`,
     as those of `ClusterTop`. For what is outside there are also:
 
     - `moving` (in): a flit, a bus or a card moves anywhere.

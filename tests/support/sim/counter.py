@@ -12,7 +12,6 @@ class Counter(wiring.Component):
     def __init__(self):
         super().__init__(
             {
-                "native_wake": In(1),
                 "enable": In(1),
                 "value": Out(16),
                 "carry": Out(1),

@@ -18,7 +18,7 @@ async def many(session):
     """`spec["events"]` events happen in one cycle, the carry's change: those armed, in a random order, wake those who
     wait for them; the rest do not. Gives the orders of arming and of happening, cycles and wake-ups of Python."""
     clock, carry = session.clock, native_api.signal("carry")
-    wakes = CountingWakes(session.dut.native_wake, native_api.signal("native_wake"))
+    wakes = CountingWakes()
     events = [wakes.change(carry) for _ in range(session.spec["events"])]
     armed = session.random.sample(range(len(events)), len(events) * 2 // 3)
     seen, told = [], []
@@ -63,7 +63,7 @@ async def many(session):
 
 async def failing(session):
     """An error of who waits for an event ends the simulation."""
-    wakes = Wakes(session.dut.native_wake, native_api.signal("native_wake"))
+    wakes = Wakes()
 
     def fail():
         raise ValueError("the carry has come")
@@ -75,7 +75,7 @@ async def failing(session):
 
 async def wide(session):
     """A register of more than one bit is refused."""
-    wakes = Wakes(session.dut.native_wake, native_api.signal("native_wake"))
+    wakes = Wakes()
     try:
         wakes.change(native_api.signal("value"))
     except ValueError as error:
