@@ -20,6 +20,7 @@ from ..errors import SimulationError
 from ..inside import native_api
 from ..inside.clock import Clocked, EventFlag
 from ..inside.session import Session
+from ..inside.wakes import Wakes
 from ..inside.watchdog import Probe
 from ..inside.words import Fields
 from .base import System
@@ -172,6 +173,9 @@ class MessageNetwork(System[MessageNetworkConfig]):
         self.bells = np.zeros(-(-config.traffic.nodes // 8) * 8, np.uint8)
         native_api.attach_bells(self.bells)
         self.hosts = [MessageHost(node, self) for node in range(config.traffic.nodes)]
+        wakes = Wakes()
+        self._told = wakes.change(native_api.signal("wake"))
+        self.clock.use(wakes)
         self._listen()
         self.watch()
 
@@ -249,7 +253,7 @@ class MessageNetwork(System[MessageNetworkConfig]):
         self._listen()
 
     def _listen(self) -> None:
-        self.clock.call_on_change(self._dut.wake, self._serve)
+        self.clock.call_on_change(self._told, self._serve)
 
     def _serve(self) -> None:
         """Serve all rings: some ring has something for Python."""

@@ -104,7 +104,7 @@ async def play(cluster, spec):
                     await port.sleep(random.randrange(1, 40))
                     port.interrupt()
                 await ended.wait()
-                words = [reading.word for reading in accesses.readings]
+                words = list(accesses.words)
                 found.append([number, count, began, port.cycle, accesses.why.name, accesses.reached, words])
                 if accesses.why.name != "MARKED":
                     break

@@ -71,7 +71,7 @@ async def play(cluster, spec):
                 ended, accesses = clock.flag(), random_list(random)
                 port.start(accesses, ended.set, lead_cycles=random.choice([0, 0, 5, 300]))
                 await ended.wait()
-                note(accesses.why.name, accesses.reached, [one.word for one in accesses.readings])
+                note(accesses.why.name, accesses.reached, list(accesses.words))
             elif kind == 1:
                 await read(random.choice(["RATE_NDT", "RTC", "ISR", "RATE_DISPATCH", "CRC_ERRORS"]))
             elif kind == 2:
