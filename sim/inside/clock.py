@@ -325,9 +325,9 @@ class Clocked:
         """Clock cycles since the start."""
         return self._clock.cycle
 
-    async def sleep(self, cycles: int) -> None:
-        """Return `cycles` (at least 1) later."""
-        await self._clock.sleep(cycles)
+    def sleep(self, cycles: int) -> Coroutine[Any, Any, None]:
+        """To be awaited: returns `cycles` (at least 1) later."""
+        return self._clock.sleep(cycles)
 
     def flag(self) -> EventFlag:
         """A new flag, not set."""
