@@ -426,10 +426,10 @@ class Card:
             assert kind is NoticeKind.CONTROL_PACKET
             self.dropped += 1
             return
-        words = [kind, source, reason, self.noticed + 1]
+        words = [kind, source, reason, (self.noticed + 1) % (1 << 32)]
         content = b"".join(word.to_bytes(4, "little") for word in words) + packet
         self.put(start + NOTICE_SLOT_BYTES * (self.noticed % entries), content)
-        self.noticed += 1
+        self.noticed = (self.noticed + 1) % (1 << 32)
         self.says = True
         self._raise()
 
