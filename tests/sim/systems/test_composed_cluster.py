@@ -170,6 +170,20 @@ def test_128_cards_cost_what_their_busy_ones_do(tmp_path):
     assert evaluated < 0.1 * total
 
 
+@pytest.mark.full
+def test_128_cards_with_every_signal_are_built_like_4(tmp_path):
+    """From empty caches, in at most twice the processor time of a cluster of 4 on one switch."""
+    router = preset(RouterConfig, "lanai4").replace(ports=8)
+    seconds = []
+    for network in (single_router(4, router=router), switches_of_128()):
+        config = cluster_preset("lanai4").on(network)
+        before = processor_seconds()
+        build(config.design("debug"), "debug", cache=Cache(tmp_path / f"cache{config.nodes}"))
+        seconds.append(processor_seconds() - before)
+    print("processor seconds", seconds)
+    assert seconds[1] < 2 * seconds[0], seconds
+
+
 def processor_seconds():
     """Processor time of this process and of those that it has waited for."""
     return sum(sum(getrusage(who)[:2]) for who in (RUSAGE_SELF, RUSAGE_CHILDREN))
