@@ -56,7 +56,7 @@ class ClusterNet:
         self.agents = start_hosts(cluster, "via", config=config, costs=FREE, started=self.programs.append)
 
     async def left(self):
-        """What each agent has given away, and which VIs its card has as connected."""
+        """The things that each agent has given away, and the VIs that its card has as connected."""
         found = []
         for agent in self.agents:
             open_words = [
