@@ -28,6 +28,9 @@ def _header(composition: Composition, variant: str) -> Iterator[str]:
     for block, library in kinds:
         yield f'#include "{block.prefix(library)}.h"'
         yield f'#include "{block.prefix(library)}___024root.h"'
+        if library == "fast":
+            root = f"{block.prefix(library)}___024root"
+            yield f"void {root}___eval({root}* root);"
     yield '#include "blocks.h"'
     if any(block.clock for block in composition.blocks):
         yield '#include "timekeeper.h"'
@@ -112,9 +115,13 @@ def _adder(block: Block, library: Library) -> Iterator[str]:
     yield from (f"  m->{pin} = row.fixed[{i}];" for i, pin in enumerate(block.fixed))
     yield "  blocks::Instance instance{};"
     yield "  instance.path = row.path;"
-    yield "  instance.model = m;"
-    yield f"  instance.step = blocks::step<{model}>;"
-    yield f"  instance.settle_inputs = blocks::settle_inputs<{model}>;"
+    evaluation = f"{model}, blocks::evaluate<{model}>"
+    if library == "fast":
+        # Without what `eval` has around it, for messages and objects of classes: blocks have none.
+        evaluation = f"{model}___024root, {model}___024root___eval"
+    yield f"  instance.model = {'m->rootp' if library == 'fast' else 'm'};"
+    yield f"  instance.step = blocks::step<{evaluation}>;"
+    yield f"  instance.settle_inputs = blocks::settle_inputs<{evaluation}>;"
     yield "  instance.quiet = &m->quiet;"
     yield f"  instance.settle = {block.settle_cycles};"
     yield f"  instance.address = {'row.number' if block.addressed else '-1'};"

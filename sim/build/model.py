@@ -29,6 +29,7 @@ from .composition import Block, Composition, Library
 from .composition_header import composition_header
 from .packet_view import WAVES_MACRO
 from .scopes import UnexpectedCode, rename_scopes
+from .state_order import order_state
 
 __all__ = [
     "WRITERS",
@@ -56,7 +57,7 @@ COMPOSED_FILE = "composition.h"
 _SIM = Path(__file__).parents[1]
 _NATIVE = _SIM / "native"
 _BLOCKS = (
-    *("bells.h", "blocks.h", "crew.h", "cut.h", "instance.h", "own.h", "part.h"),
+    *("bells.h", "blocks.h", "crew.h", "cut.h", "instance.h", "layout.h", "own.h", "pages.h", "part.h"),
     *("scopes.h", "timekeeper.h", "visible.h"),
 )
 """Headers of the native part that a composition needs."""
@@ -254,7 +255,7 @@ def _build_design(
     enums = {end: {str(value): name for value, name in names.items()} for end, names in design.enums.items()}
     content = {"top": design.top, "sources": sources, "flags": flags, "tools": tools, "enums": enums}
     if blocks:
-        content["blocks"] = blocks
+        content |= {"blocks": blocks, "changes": _changes_hash()}
     key = content_key(content)
     if variant == "waves" and not store.find("models", key):
         require_trace_header()
@@ -316,10 +317,19 @@ def _build_block(
 ) -> Path:
     """The folder with a block's headers and library, shared by all systems that hold the block."""
     flags, prefix = _VARIANT_FLAGS[library], block.prefix(library)
-    key = content_key({"block": block.name, "sources": texts, "flags": flags, "tools": tools})
+    content = {
+        "block": block.name,
+        "sources": texts,
+        "flags": flags,
+        "tools": tools,
+        "changes": _changes_hash(),
+    }
+    key = content_key(content)
 
     def change(build: Path) -> None:
         rename_scopes(build, prefix=prefix, module=block.module, block=block.inner)
+        if library == "fast":
+            order_state(build, prefix=prefix)
 
     def fill(folder: Path) -> None:
         tell(0.2, f"{block.name}: compiling")
@@ -364,6 +374,12 @@ def _writers_hash() -> str:
 @cache
 def _native_hash() -> str:
     return sources_hash(_NATIVE)
+
+
+@cache
+def _changes_hash() -> str:
+    """Of the files that change the C++ of blocks."""
+    return sources_hash(*(_SIM / "build" / name for name in ("scopes.py", "state_order.py")))
 
 
 def sources_hash(*roots: Path) -> str:

@@ -22,7 +22,6 @@
 #include <cstring>
 #include <deque>
 #include <functional>
-#include <list>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -32,6 +31,8 @@
 #include "crew.h"
 #include "cut.h"
 #include "instance.h"
+#include "layout.h"
+#include "pages.h"
 #include "part.h"
 #include "turns.h"
 
@@ -82,6 +83,7 @@ public:
         attention_ = attention;
         now_ = now;
         addressed_ = addressed;
+        join_pages(instances_);
         split();
         if (parts_.size() > 1) {
             crew_.start(static_cast<unsigned>(parts_.size() - 1), [this](unsigned i) { parts_[i].step(cycle_); },
@@ -92,13 +94,12 @@ public:
     // A cycle of all instances that are awake, with the top module's outputs as they are now. The top module may have
     // its edge between `begin` and `end`.
     void begin() {
-        for (const Copied& one : copied_) std::memcpy(copies_.data() + one.at, one.from, one.bytes);
+        cycle_.outputs = layouts_.copy();
         cycle_.now = present();
         cycle_.parity ^= 1;
         cycle_.all = *attention_;
         cycle_.checked = checked_;
         cycle_.clocked_rest = clocked_rest_;
-        cycle_.outputs = copies_.data();
         if (addressed_ && *addressed_) wake_addressed(*addressed_ - 1);
         bells.answer([this](size_t address) { wake_addressed(address); });
         // Little to do is done sooner by one thread alone.
@@ -300,10 +301,6 @@ private:
         uint16_t part;
         uint32_t instance;
     };
-    struct Copied {
-        const void* from;
-        uint32_t at, bytes;
-    };
 
     void split() {
         const size_t count = instances_.size();
@@ -322,7 +319,7 @@ private:
         for (uint32_t i = 0; i < count; ++i) {
             const uint16_t part = part_of[i];
             const Instance& instance = instances_[i];
-            places_[i] = {part, parts_[part].add(instance, layout(instance), i)};
+            places_[i] = {part, parts_[part].add(instance, layouts_.of(instance), i)};
             if (instance.address < 0) continue;
             const size_t address = static_cast<size_t>(instance.address);
             if (addresses_.size() <= address) addresses_.resize(address + 1);
@@ -360,58 +357,6 @@ private:
         }
     }
 
-    // What all instances of its block share.
-    const Layout* layout(const Instance& instance) {
-        const uint8_t* const state = static_cast<const uint8_t*>(instance.state);
-        const auto at = [&](const void* place) {
-            const uint8_t* const byte = static_cast<const uint8_t*>(place);
-            if (byte < state || byte >= state + instance.state_bytes) {
-                std::fprintf(stderr, "%s: a port is outside of its model's state\n", instance.path.c_str());
-                std::exit(3);
-            }
-            return static_cast<uint32_t>(byte - state);
-        };
-        const auto ends = [&](const std::vector<End>& from) {
-            std::vector<Layout::Ends> found;
-            for (const End& one : from) {
-                found.push_back({at(one.payload), at(one.valid), at(one.credit_vl), at(one.credit_valid)});
-            }
-            return found;
-        };
-        Layout made{};
-        made.step = instance.step;
-        made.settle_inputs = instance.settle_inputs;
-        made.quiet = at(instance.quiet);
-        made.settle = instance.settle;
-        made.waiting = instance.due.empty() ? 0 : at(instance.waiting);
-        made.transmit = ends(instance.transmit);
-        made.receive = ends(instance.receive);
-        for (const Output& one : instance.outputs) {
-            made.outputs.push_back({static_cast<uint32_t>(one.kind), at(one.from), one.bytes, one.input});
-        }
-        for (const Broadcast& one : instance.broadcasts) {
-            made.broadcasts.push_back({copied(one), at(one.to), one.bytes});
-        }
-        for (const uint32_t* one : instance.due) made.due.push_back(at(one));
-        made.state_bytes = instance.state_bytes;
-        for (const Layout& one : layouts_) {
-            if (one == made) return &one;
-        }
-        layouts_.push_back(std::move(made));
-        return &layouts_.back();
-    }
-
-    // Where the copy of an output of the top module is.
-    uint32_t copied(const Broadcast& broadcast) {
-        for (const Copied& one : copied_) {
-            if (one.from == broadcast.from && one.bytes == broadcast.bytes) return one.at;
-        }
-        const uint32_t at = static_cast<uint32_t>(copies_.size());
-        copied_.push_back({broadcast.from, at, broadcast.bytes});
-        copies_.resize(at + (broadcast.bytes + 7) / 8 * 8);
-        return at;
-    }
-
     std::vector<Instance> instances_;
     std::unordered_map<std::string, uint32_t> numbers_;
     std::unordered_map<std::string, std::string> scopes_;
@@ -420,9 +365,7 @@ private:
     std::vector<uint32_t> seen_;
     std::vector<Broadcast> seen_wires_;
     std::vector<Place> places_, addresses_;
-    std::list<Layout> layouts_;
-    std::vector<Copied> copied_;
-    std::vector<uint8_t> copies_;
+    Layouts layouts_;
     std::deque<Part<kFlitBytes>> parts_;
     std::vector<Call> calls_;
     std::vector<uint32_t> poked_;

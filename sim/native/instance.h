@@ -1,5 +1,5 @@
 // What a system of blocks is put together from: instances, as the text of a composition (sim/build/composition.py) has
-// them, and what all instances of a block share (`Kind`).
+// them.
 
 #pragma once
 
@@ -83,61 +83,24 @@ struct Instance {
     std::vector<std::pair<std::string, std::string>> scopes;  // paths that Python knows inner scopes by, and their names
 };
 
-// The next edge: a cycle.
-template <class Model>
+// The next edge of a model, whose evaluation is `kEvaluate`: a cycle.
+template <class Model, void (*kEvaluate)(Model*)>
 void step(void* model) {
     Model* const m = static_cast<Model*>(model);
     m->clk = !m->clk;
-    m->eval();
+    kEvaluate(m);
 }
 
 // No edge: what follows from inputs.
-template <class Model>
+template <class Model, void (*kEvaluate)(Model*)>
 void settle_inputs(void* model) {
-    static_cast<Model*>(model)->eval();
+    kEvaluate(static_cast<Model*>(model));
 }
 
-inline uint64_t read(const uint8_t* from, uint32_t bytes) {
-    uint64_t value = 0;
-    switch (bytes) {
-        case 1: return *from;
-        case 2: std::memcpy(&value, from, 2); return value;
-        case 4: std::memcpy(&value, from, 4); return value;
-        default: std::memcpy(&value, from, 8); return value;
-    }
+// An evaluation with all that Verilator has around it: messages, objects of classes, and what waves need.
+template <class Model>
+void evaluate(Model* model) {
+    model->eval();
 }
-
-// What the instances of a block share: places are offsets into an instance's state. An instance itself keeps so little
-// that a thousand of them leave the processor's caches to the models.
-struct Layout {
-    struct Ends {
-        uint32_t payload, valid, credit_vl, credit_valid;
-        bool operator==(const Ends& other) const { return !std::memcmp(this, &other, sizeof(Ends)); }
-    };
-    struct Place {
-        uint32_t kind, at, bytes, input;
-        bool operator==(const Place& other) const { return !std::memcmp(this, &other, sizeof(Place)); }
-    };
-    struct Copy {
-        uint32_t from, to, bytes;
-        bool operator==(const Copy& other) const { return !std::memcmp(this, &other, sizeof(Copy)); }
-    };
-
-    void (*step)(void*);
-    void (*settle_inputs)(void*);
-    uint32_t quiet, settle, waiting;
-    std::vector<Ends> transmit, receive;
-    std::vector<Place> outputs;
-    std::vector<Copy> broadcasts;  // from an offset into the copies of the top module's outputs
-    std::vector<uint32_t> due;
-    size_t state_bytes;
-
-    bool operator==(const Layout& other) const {
-        return step == other.step && settle_inputs == other.settle_inputs && quiet == other.quiet
-               && settle == other.settle && waiting == other.waiting && transmit == other.transmit
-               && receive == other.receive && outputs == other.outputs && broadcasts == other.broadcasts
-               && due == other.due && state_bytes == other.state_bytes;
-    }
-};
 
 }  // namespace blocks

@@ -6,8 +6,6 @@
 
 #pragma once
 
-#include <sys/mman.h>
-
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -17,19 +15,9 @@
 #include <vector>
 
 #include "instance.h"
+#include "layout.h"
 
 namespace blocks {
-
-// Give back the pages of a model's state that are all zero: they read as zero until they are written. So a memory costs
-// what is used of it.
-inline void release_zero_pages(void* state, size_t bytes) {
-    constexpr size_t kPage = 4096;
-    char* const end = static_cast<char*>(state) + bytes;
-    char* page = static_cast<char*>(state) + (-reinterpret_cast<uintptr_t>(state) & (kPage - 1));
-    for (; page + kPage <= end; page += kPage) {
-        if (!*page && !std::memcmp(page, page + 1, kPage - 1)) madvise(page, kPage, MADV_DONTNEED);
-    }
-}
 
 // A one-bit output whose changes Python is told of, under a number that it chose.
 struct Event {

@@ -149,8 +149,8 @@ blocks::Instance described(Block& block, Top& top, uint32_t number, const blocks
     State& state = block.state;
     one.path = "block" + std::to_string(number);
     one.model = &block;
-    one.step = blocks::step<Block>;
-    one.settle_inputs = blocks::settle_inputs<Block>;
+    one.step = blocks::step<Block, blocks::evaluate<Block>>;
+    one.settle_inputs = blocks::settle_inputs<Block, blocks::evaluate<Block>>;
     one.quiet = &state.quiet;
     one.settle = 2;
     for (uint32_t p = 0; p < state.ports; ++p) {
