@@ -54,9 +54,9 @@ public:
         uint64_t last = std::min(edges - first, r.round > 1 ? kScan : kFollow);
         const auto count = [&] { return edges - first - last; };
         while (count() && (scans(now + edges - last) || (alike && count() % 2 == 0))) ++last;
-        for (uint64_t i = 0; i < first; ++i) step<Model>(m);
+        for (uint64_t i = 0; i < first; ++i) step<Model, evaluate<Model>>(m);
         if (count()) pass_at_once(count());
-        for (uint64_t i = 0; i < last; ++i) step<Model>(m);
+        for (uint64_t i = 0; i < last; ++i) step<Model, evaluate<Model>>(m);
     }
 
 private:
@@ -72,7 +72,7 @@ private:
         m->clock_set = ((clock + phase / r.num) & mask) | (phase % r.num) << r.bits;
         m->set_clock = 1;
         m->passed = count - 1;
-        step<Model>(m);
+        step<Model, evaluate<Model>>(m);
         m->clock_set = 0;
         m->set_clock = 0;
         m->passed = 0;
