@@ -237,7 +237,7 @@ def _build_design(
 ) -> Model:
     composition = design.composition
     headers = [
-        *("agenda.h", "lists.h", "player.h", "skip.h", "turns.h", "wakes.h"),
+        *("agenda.h", "lists.h", "options.h", "player.h", "skip.h", "turns.h", "wakes.h"),
         *(_BLOCKS if composition else ()),
         *(["trace.h"] if variant == "waves" else []),
     ]
@@ -378,7 +378,7 @@ def _native_hash() -> str:
 
 @cache
 def _changes_hash() -> str:
-    """Of the files that change the C++ of blocks."""
+    """Hash of the files that change the C++ of blocks."""
     return sources_hash(*(_SIM / "build" / name for name in ("scopes.py", "state_order.py")))
 
 

@@ -6,10 +6,6 @@
 //   10k + 5  falling edge
 //   10k + 9  sample phase: what Python reads here is what the next edge sees
 // The first edge is at 10; cycle 0 is the time before it, with all registers at their initial values.
-//
-// Options: --edges calls value-change callbacks at the clock's own edges, before registers move (what
-// RisingEdge(clk) of third-party bus models needs; costs speed). --trace FILE writes an FST in a traced build.
-// --threads N evaluates instances outside of the top module on N threads, --threads-if-worth N on as many of N as pay.
 
 #include <sys/prctl.h>
 #include <signal.h>
@@ -27,6 +23,7 @@
 #include "Vtop.h"
 #include "agenda.h"
 #include "lists.h"
+#include "options.h"
 #include "player.h"
 #include "skip.h"
 #include "wakes.h"
@@ -51,7 +48,7 @@ constexpr uint64_t kNever = ~uint64_t{0};
 
 VerilatedContext* context = nullptr;
 Vtop* top = nullptr;
-bool edges = false;
+Options options;
 bool list_written = false;  // an access of a list was
 bool poked = false;  // Python wrote a signal through its address
 uint64_t cycle = 0;
@@ -224,7 +221,7 @@ bool toggle(uint64_t time, bool rising) {
     advance(time);
     top->clk = rising;
     bool ran = false;
-    if (edges) {
+    if (options.edges) {
         VerilatedVpi::callCbs(cbNextSimTime);
         ran = value_callbacks();
     }
@@ -472,28 +469,19 @@ int main(int argc, char** argv) {
     context = owned_context.get();
     Verilated::threadContextp(context);
     context->commandArgs(argc, argv);
-    const char* trace_file = nullptr;
-    unsigned threads = 1;
-    bool if_worth = true;
-    for (int i = 1; i < argc; ++i) {
-        if (!std::strcmp(argv[i], "--edges")) edges = true;
-        const bool given = !std::strcmp(argv[i], "--threads");
-        if ((given || !std::strcmp(argv[i], "--threads-if-worth")) && i + 1 < argc) {
-            threads = static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10));
-            if_worth = !given;
-        } else if (!std::strcmp(argv[i], "--trace") && i + 1 < argc) trace_file = argv[++i];
 #if VM_TRACE
-        else if (i + 1 < argc && tracer.option(argv[i], argv[i + 1])) ++i;
+    options.take(argc, argv, [](const char* name, const char* value) { return tracer.option(name, value); });
+#else
+    options.take(argc, argv, [](const char*, const char*) { return false; });
 #endif
-    }
 #if VM_TRACE
     context->traceEverOn(true);
 #endif
     const auto owned_top = std::make_unique<Vtop>(context, "");
     top = owned_top.get();
 #if LANIKAI_PARTS
-    blocks_system.threads(threads, if_worth, [] { Verilated::threadContextp(context); });
-    compose(top, context, blocks_system, [&](const char* path) { return is_traced(trace_file, path); });
+    blocks_system.threads(options.threads, options.if_worth, [] { Verilated::threadContextp(context); });
+    compose(top, context, blocks_system, [&](const char* path) { return is_traced(options.trace_file, path); });
     if (blocks_system.threads() > 1) {
         std::printf("%u threads evaluate the instances\n", blocks_system.threads());
         std::fflush(stdout);
@@ -503,9 +491,9 @@ int main(int argc, char** argv) {
 #endif
     context->fatalOnVpiError(false);  // the VPI layer probes for functions that Verilator has not
 #if VM_TRACE
-    if (trace_file) tracer.open(top, trace_file, trace_blocks);
+    if (options.trace_file) tracer.open(top, options.trace_file, trace_blocks);
 #else
-    if (trace_file) {
+    if (options.trace_file) {
         std::fprintf(stderr, "this build has no tracing\n");
         return 2;
     }

@@ -29,7 +29,7 @@ inline void release_zero_pages(void* state, size_t bytes) {
 // `kMost` has memories that are hardly used, and keeps what `release_zero_pages` gave back.
 inline void join_pages(const std::vector<Instance>& instances) {
     constexpr uintptr_t kLarge = uintptr_t{1} << 21, kMost = uintptr_t{1} << 18;
-    constexpr int kCollapse = 25;  // MADV_COLLAPSE, which older headers do not have
+    constexpr int kCollapse = 25;  // `madvise`: join pages now; older headers have no name for it
     std::vector<uintptr_t> pages;
     for (const Instance& one : instances) {
         if (one.state_bytes > kMost) continue;
