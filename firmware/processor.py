@@ -9,7 +9,7 @@ run to completion (gulati-thesis-2001 4.1).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from . import registers
 from .accesses import AccessList, Reading
@@ -59,6 +59,8 @@ class Processor:
     - `sources`: the bits of ISR for which it has flags.
     - `events[name]`: a flag a source of ISR, set by the idle loop. The coroutine that waits on it clears it.
     - `woken_cycle`: when the idle loop last began to look at ISR.
+    - `labels`: names for steps in waves, where they are not the steps' own. `watch` is called with each step as it
+      begins, and with an empty text at its end.
     - `current`: the step that has the processor, None between steps.
     - `cycles_spent[step]`, `steps_taken[step]`: cycles and steps that were charged, for break-ups.
 
@@ -79,6 +81,8 @@ class Processor:
         self.current: str | None = None
         self.lock = Lock(port.flag, asked=port.interrupt)
         self.woken_cycle = 0
+        self.labels: Mapping[str, str] = {}
+        self.watch: Callable[[str], None] | None = None
         self._enabled: frozenset[str] = frozenset()
         self._bits = [(name, registers.pack("ISR", **{name: 1})) for name in self.sources]
         self._looks: dict[frozenset[str], tuple[AccessList, Reading]] = {}
@@ -262,7 +266,9 @@ class Processor:
     def show(self, step: str) -> None:
         """Tell a port that shows steps in waves; an empty name is none."""
         if self._show is not None:
-            self._show(step)
+            self._show(self.labels.get(step, step))
+        if self.watch is not None:
+            self.watch(step)
 
     def _check_owned(self) -> None:
         if not self.lock.held:

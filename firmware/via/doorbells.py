@@ -9,6 +9,7 @@ from ..polling import PollPointer
 from ..processor import Processor
 from .layout import AGENT_CHANNEL, COUNT_BITS
 from .state import COUNTS, Vi, ViaContext
+from .trace import Stage
 
 __all__ = ["RECEIVE_FLAG", "Doorbells"]
 
@@ -137,6 +138,11 @@ class Doorbells:
         if (posted - queue.completed) % COUNTS > context.config.queue_entries:
             context.drops["overrun"] += 1
             return
+        if not receive:
+            trace = context.trace
+            for index in range((posted - queue.posted) % COUNTS):
+                message = trace.begin(channel, (queue.posted + index) % COUNTS, receive=False)
+                trace.span(message, Stage.FOUND, context.clock())
         queue.posted = posted
         context.advance()
         if vi.broken:

@@ -17,6 +17,7 @@ from .parallel.costs import PVIA_COSTS, QOSVIA_COSTS
 from .parallel.loop import ParallelVia, events
 from .sequential import SequentialVia
 from .state import ViaContext
+from .trace import STEP_LABELS
 
 __all__ = ["ViaProgram"]
 
@@ -59,6 +60,8 @@ class ViaProgram(FirmwareProgram[ViaConfig]):
             Processor(port, self.costs, sources=mine)
             for port, mine in zip(ports, events(len(ports)), strict=True)
         )
+        for processor in self.processors:
+            processor.labels = STEP_LABELS
         self.loop: SequentialVia | ParallelVia
         if parallel:
             self.loop = ParallelVia(self.context, self.processors)

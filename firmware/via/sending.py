@@ -14,6 +14,7 @@ from .engines import cut
 from .layout import HEADER_BYTES, Reliability, ViRecord
 from .stages import Stages
 from .state import Key, Outgoing, ReadRequest, Vi
+from .trace import Stage
 from .wire import VIA_HEADER_BYTES, PacketOp, ViaHeader, next_number, pack_sequence
 
 __all__ = ["Sending"]
@@ -51,6 +52,9 @@ class Sending:
         message = Outgoing(vi, vi.send.take())
         message.stamp = stamp
         vi.under_way.append(message)
+        traced = context.trace.message(vi.channel, message.index, receive=False)
+        if (found := traced.end(Stage.FOUND)) is not None:
+            context.trace.span(traced, Stage.WAIT, found)
         context.doing = f"sends a message of channel {vi.channel}"
         message.descriptor, status = await stages.descriptor(
             vi.send, record, message.index, message.key, stamp=stamp

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-__all__ = ["MOST_MESSAGES", "MessageTrace", "Span", "Stage", "Trace"]
+__all__ = ["MOST_MESSAGES", "STEP_LABELS", "MessageTrace", "Span", "Stage", "Trace"]
 
 MOST_MESSAGES = 4096
 """Messages that a trace keeps, if nothing else is said."""
@@ -35,6 +35,21 @@ class Stage(IntEnum):
     STATUS = 10  # the status goes up, and the message's buffers are freed
     PROGRAM_COMPLETION = 11
     COMPLETION = 12  # the completion queue's entry goes up
+
+
+_STEPS = {
+    Stage.FOUND: ("look", "poll", "doorbell", "stamp", "packet", "remote"),
+    Stage.PROGRAM_DESCRIPTOR: ("record", "program_descriptor"),
+    Stage.PROGRAM_DATA: ("process", "process_receive", "program_data", "program_up", "page", "program_probe"),
+    Stage.PROGRAM_SEND: ("program_send", "send", "answer"),
+    Stage.SEND: ("send_ended",),
+    Stage.PROGRAM_STATUS: ("program_status", "program_tail", "tail"),
+    Stage.STATUS: ("status_done",),
+    Stage.PROGRAM_COMPLETION: ("program_queue",),
+    Stage.COMPLETION: ("queue_done",),
+}
+STEP_LABELS = {step: f"{stage:02}_{step}" for stage, steps in _STEPS.items() for step in steps}
+"""A step's name in waves: the stage that it belongs to goes before it. Steps of no one stage have their own name."""
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ _CLASSES = {
     "share-receiver": "share_receiver:ShareReceiver",
     "share-senders": "share_senders:ShareSenders",
     "transfer": "transfer:Transfer",
+    "via-anatomy": "via.anatomy:ViaAnatomy",
     "via-bulk": "via.bulk:ViaBulk",
     "via-latency": "via.latency:ViaLatency",
     "video-reservation": "video_reservation:VideoReservation",

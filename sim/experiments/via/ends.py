@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from lanikai.firmware.via.program import ViaProgram
 
     from ...host.config import KitConfig
+    from ...host.via.completion_queue import VipCompletionQueue
     from ...host.via.vi import Vi
     from ...systems.cluster import Cluster
 
@@ -31,6 +32,7 @@ class End:
     stride: int
     size: int
     write: Callable[[bytes, int], None]
+    queue: VipCompletionQueue | None = None
 
     def descriptor(self, place: int, size: int | None = None) -> Any:
         """A descriptor of one segment: that place."""
@@ -43,16 +45,25 @@ class End:
 
 
 async def open_pairs(
-    cluster: Cluster, config: ViaConfig, costs: KitConfig, *, vis: int, size: int, places: int
+    cluster: Cluster,
+    config: ViaConfig,
+    costs: KitConfig,
+    *,
+    vis: int,
+    size: int,
+    places: int,
+    told: int = 0,
 ) -> tuple[list[ViaProgram], Sequence[tuple[End, End]]]:
     """Start programs and agents; open a process on nodes 0 and 1 each, and `vis` VIs between them.
 
-    Returns the programs, and both ends of each VI. `size`: bytes of a message. `places`: of each end's memory.
+    Returns the programs, and both ends of each VI. `size`: bytes of a message. `places`: of each end's memory. `told`:
+    entries of a completion queue at each node that tells all ends; 0: the descriptors alone tell them.
     """
     from ...host.via.attributes import MemAttributes, NetAddress, ViAttributes
     from ...host.via.vipl import (
         VipConnectPeerRequest,
         VipConnectPeerWait,
+        VipCreateCQ,
         VipCreatePtag,
         VipCreateVi,
         VipOpenNic,
@@ -68,14 +79,15 @@ async def open_pairs(
     for node, agent in enumerate(agents[:2]):
         nic = await VipOpenNic(agent)
         ptag = await VipCreatePtag(nic)
+        queue = await VipCreateCQ(nic, told) if told else None
         mine = []
         for number in range(vis):
-            vi = await VipCreateVi(nic, ViAttributes(ptag=ptag))
+            vi = await VipCreateVi(nic, ViAttributes(ptag=ptag), queue, queue)
             buffer = nic.allocate(stride * places + PAGE_BYTES)
             handle = await VipRegisterMem(nic, buffer.start, buffer.length, MemAttributes(ptag=ptag))
             name = b"pair %d" % number
             await VipConnectPeerRequest(vi, NetAddress(node, name), NetAddress(1 - node, name), None)
-            mine.append(End(vi, handle, buffer.start + offset, stride, size, buffer.write))
+            mine.append(End(vi, handle, buffer.start + offset, stride, size, buffer.write, queue))
         ends.append(mine)
     for mine in ends:
         for end in mine:

@@ -499,6 +499,74 @@ def svia_takes_ten_times_as_long(spec: Mapping[str, Any]) -> None:
     ViaProgram.default_costs = table.replace(**{step: 10 * cycles for step, cycles in table.table.items()})
 
 
+def _parallel_costs(change: Callable[[str, int], int], *tables: str) -> None:
+    """Change the costs of parallel VIA programs, step by step."""
+    from lanikai.firmware.via.parallel import costs
+
+    for name in tables:
+        table = getattr(costs, name).table
+        table.update({step: change(step, cycles) for step, cycles in table.items()})
+
+
+@mutant
+def parallel_designs_take_ten_times_as_long(spec: Mapping[str, Any]) -> None:
+    """Every step of PVIA and QoSVIA takes ten times its cycles."""
+    _parallel_costs(lambda step, cycles: 10 * cycles, "PVIA_COSTS", "QOSVIA_COSTS")
+
+
+@mutant
+def pvia_pays_for_stamps(spec: Mapping[str, Any]) -> None:
+    """A doorbell costs PVIA more than QoSVIA pays for a doorbell and its stamp."""
+    _parallel_costs(lambda step, cycles: cycles + 2000 * (step == "doorbell"), "PVIA_COSTS")
+
+
+@mutant
+def descriptors_are_always_fetched_by_the_card(spec: Mapping[str, Any]) -> None:
+    """No descriptor tailgates, and no process writes a shadow."""
+    from lanikai.firmware.via.stages import Stages
+    from lanikai.sim.host.via import queue
+
+    Stages.tailgates = lambda self, vi, pieces: False  # type: ignore[method-assign]
+    queue.pack_shadow = lambda descriptor, index: None
+
+
+def _spans(change: Callable[[Any, int], int | None]) -> None:
+    """Change the begin of each stage that a trace of VIA's messages notes; None: leave it out."""
+    from lanikai.firmware.via.trace import Trace
+
+    right = Trace.span
+
+    def span(self: Any, message: Any, stage: Any, begin: int, end: int | None = None) -> None:
+        begin_here = change(stage, begin)
+        if begin_here is not None:
+            right(self, message, stage, begin_here, end)
+
+    Trace.span = span  # type: ignore[method-assign]
+
+
+@mutant
+def messages_of_base_overlap(spec: Mapping[str, Any]) -> None:
+    """Every stage is noted as if it had begun long before."""
+    _spans(lambda stage, begin: begin - 3000)
+
+
+@mutant
+def descriptors_leave_no_trace(spec: Mapping[str, Any]) -> None:
+    """Stage 4 is never noted."""
+    from lanikai.firmware.via.trace import Stage
+
+    _spans(lambda stage, begin: None if stage == Stage.DESCRIPTOR else begin)
+
+
+@mutant
+def one_message_at_a_time(spec: Mapping[str, Any]) -> None:
+    """Every design of the ladder runs the sequential program."""
+    from lanikai.firmware.via.config import ViaConfig
+    from lanikai.firmware.via.ladder import Rung
+
+    Rung.config = lambda self, **changes: ViaConfig(**changes)  # type: ignore[method-assign]
+
+
 @mutant
 def sinks_lose_a_fifth(spec: Mapping[str, Any]) -> None:
     """Sinks count four of five flits that come."""
