@@ -34,7 +34,7 @@ CARD = preset(NicConfig, "via5", channels=16, regions=32)
 FETCHED = ("Base", "Base+O", "Base+O+DMAQ", "Door+O+DMAQ", "Door+O+DMAQ+2CPU")
 OVERLAP = tuple(name for name in LADDER if name != "Base")
 HALF = (0.4, 0.6)
-"""Of bursts of two messages on a VI "nearly half" are spared (4.3.9)."""
+"""Least and most part of bursts of two on a VI that is spared: "nearly half" (4.3.9)."""
 
 
 class ViaAnatomyParameters(Config):
@@ -45,7 +45,7 @@ class ViaAnatomyParameters(Config):
         min_length=1,
         max_length=len(LADDER),
         description="designs of the ladder",
-        json_schema_extra={"range": f"list of {', '.join(LADDER)}"},
+        json_schema_extra={"range": f"designs: {', '.join(LADDER)}"},
     )
     message_bytes: int = Field(128, ge=4, le=4096, multiple_of=4, description="message size, bytes")
     vis: int = Field(2, ge=1, le=8, description="VIs by which messages are sent at once")

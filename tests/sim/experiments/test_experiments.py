@@ -78,6 +78,7 @@ OWN = {
     "transfer",
     "vl-isolation",
     "wrr-shares",
+    "via-anatomy",
 }
 """Experiments that no document published; every other one is a table of the published numbers."""
 
