@@ -67,12 +67,16 @@ class Doorbells:
             else:
                 await self.rung(channel, value % COUNTS, receive=bool(value & RECEIVE_FLAG))
 
-    async def poll(self) -> bool:
+    async def poll(self, *, in_turn: bool = False) -> bool:
         """Look at the words of all declared channels, in turn from where the last look was, until one had been rung.
 
         Each has two words, and each look takes its time. Returns whether one was found. While the firmware had nothing
         to do the pointer went on; its place is computed.
+
+        `in_turn`: the VI at which the pointer stops is the next to send. A VI that has messages left from an earlier
+        look has its turn when the pointer comes to it, too.
         """
+        waiting = {vi.channel for vi in self.context.ready} if in_turn else set()
         processor, declared = self.processor, self.context.declared
         words = 2 * len(declared)
         cost = processor.costs.cycles("poll")
@@ -92,19 +96,33 @@ class Doorbells:
                 accesses.stop_if(word, mask=1 << 31, value=1 << 31)
                 looks.append((channel, receive, word))
                 at, left = (at + 1) % words, left - 1
+                if channel in waiting and not receive:
+                    left = 0
             async with processor.step("poll", accesses=accesses):
                 pass
             for channel, is_receive, word in looks:
                 if word.word is not None and word["valid"]:
                     self._at = 2 * declared.index(channel) + is_receive + 1
                     await self._found(channel, word["value"], receive=is_receive)
+                    if in_turn and not is_receive:
+                        self._prefer(channel)
                     self._since_cycle = processor.port.cycle
                     return True
         self._at = at
-        async with processor.step("look"):
-            await processor.write("ISR", doorbell=1)
+        if waiting:
+            self._prefer(channel)
+        else:
+            async with processor.step("look"):
+                await processor.write("ISR", doorbell=1)
         self._since_cycle = processor.port.cycle
         return False
+
+    def _prefer(self, channel: int) -> None:
+        """Let a VI be the next to send, if it has something to."""
+        ready = self.context.ready
+        for vi in [vi for vi in ready if vi.channel == channel]:
+            ready.remove(vi)
+            ready.appendleft(vi)
 
     async def hear(self, vi: Vi) -> None:
         """Look whether a VI's receive doorbell has been rung; where doorbells are queued, `take` has seen it."""

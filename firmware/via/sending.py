@@ -41,7 +41,7 @@ class Sending:
         async with self.processor.step("record"):
             record = await stages.look_up(vi)
         if record is None:
-            vi.send.taken = vi.send.posted  # rung before the connection, or as it is closed
+            vi.send.drop()  # rung before the connection, or as it is closed
             return
         if vi.held is not None:
             message, vi.held = vi.held, None

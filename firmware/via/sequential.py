@@ -61,7 +61,7 @@ class SequentialVia:
             seen = await self._wait("doorbell", "receive", "completion", "timer")
             await self._serve(seen)
             if self.doorbells.polled and "doorbell" in seen:
-                await self.doorbells.poll()
+                await self.doorbells.poll(in_turn=True)
             while context.ready or context.answers or context.control:
                 # One message of each VI in turn.
                 if context.control:
@@ -74,7 +74,7 @@ class SequentialVia:
                     context.give_turn(vi)
                 await self._serve(await self._came("receive", "completion", "timer"))
                 if self.doorbells.polled:
-                    await self.doorbells.poll()
+                    await self.doorbells.poll(in_turn=True)
 
     async def _serve(self, seen: set[str]) -> None:
         """Serve packets that have come in, queues that have failed, waits that are over, doorbells."""

@@ -295,7 +295,8 @@ class Stages:
         vi.under_way.clear()
         vi.held, vi.inbound = None, None
         if record is None:
-            vi.send.taken, vi.receive.taken = vi.send.posted, vi.receive.posted
+            vi.send.drop()
+            vi.receive.drop()
             return
         for message in under_way:
             if not message.done:
@@ -309,7 +310,7 @@ class Stages:
                 queue.completed = queue.taken
                 key = Key(vi.channel, index, queue.receive)
                 await self._tell(queue, record, index, 0, CompletionStatus.FLUSHED, key)
-            queue.taken = queue.completed = queue.posted
+            queue.drop()
 
     async def _tell(
         self, queue: WorkQueue, record: ViRecord, index: int, size: int, status: CompletionStatus, key: Key

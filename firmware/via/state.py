@@ -55,6 +55,10 @@ class WorkQueue:
         """Descriptors posted and not taken."""
         return (self.posted - self.taken) % COUNTS
 
+    def drop(self) -> None:
+        """Forget all that has been posted: nobody wants to know its end."""
+        self.taken = self.completed = self.posted
+
     def take(self) -> int:
         """Begin with the next descriptor, and return its number."""
         index, self.taken = self.taken, (self.taken + 1) % COUNTS

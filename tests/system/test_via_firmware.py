@@ -6,6 +6,8 @@ from support.system.owner_cluster import CONFIG as OWNERS
 
 pytestmark = pytest.mark.xdist_group("owners")
 CONFIG = OWNERS.replace(firmware="via")
+OTHERS = [pytest.param(level, marks=pytest.mark.full) for level in (0, 1)]
+"""Reliability levels beside the one that every `make test` tries."""
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +20,7 @@ def point(model, name, spec, folder, seed=3, config=CONFIG):
     return run(model, *job, out_dir=folder, seed=seed).value
 
 
-@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("level", [2, *OTHERS])
 def test_messages_of_all_sizes_arrive(level, model, tmp_path):
     """Shorter than a packet, of one packet to the byte, of many; with immediate data and without."""
     for immediate in (False, True):
@@ -42,7 +44,7 @@ def test_pieces_are_gathered_and_scattered(model, tmp_path):
     }
 
 
-@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("level", [2, *OTHERS])
 def test_memory_of_the_other_end_is_written_and_read(level, model, tmp_path):
     found = point(model, "rdma", {"level": level}, tmp_path)
     assert found["drops"] == [{}, {}]
@@ -58,7 +60,7 @@ def test_memory_of_the_other_end_is_written_and_read(level, model, tmp_path):
         assert rdma["read"] == [["FORMAT", 0], False]
 
 
-@pytest.mark.parametrize("level", [0, 2, pytest.param(1, marks=pytest.mark.full)])
+@pytest.mark.parametrize("level", [2, *OTHERS])
 def test_what_may_not_be_changes_nothing_and_is_told_as_the_level_says(level, model, tmp_path):
     """Each case is on a new connection: the status at the sender, that at the receiver, what the agents hear, and the
     target's count of drops."""
@@ -97,7 +99,7 @@ def test_what_may_not_be_changes_nothing_and_is_told_as_the_level_says(level, mo
     assert found == expected
 
 
-@pytest.mark.parametrize("level", [1, 2])
+@pytest.mark.parametrize("level", [2, OTHERS[1]])
 def test_a_peer_that_is_dead_holds_up_nobody_for_long(level, model, tmp_path):
     found = point(model, "deaths", {"level": level}, tmp_path)
     patience = 300 * 33
@@ -109,11 +111,7 @@ def test_a_peer_that_is_dead_holds_up_nobody_for_long(level, model, tmp_path):
     assert found["pending"] == 0
 
 
-def test_agents_talk_by_channel_0(model, tmp_path):
-    assert point(model, "talk", {}, tmp_path) == {"first": True, "drops": [{}, {}]}
-
-
-@pytest.mark.parametrize("level", [0, 2])
+@pytest.mark.parametrize("level", [2, OTHERS[0]])
 def test_a_vi_that_is_closed_leaves_nothing_under_way(level, model, tmp_path):
     found = point(model, "closing", {"level": level, "turns": 6}, tmp_path)
     assert found["under way"] == [0, 0]
@@ -140,7 +138,7 @@ def test_nobody_touches_what_is_not_open_to_him(level, tries, model, tmp_path):
     assert found["dropped"] > tries // 5
 
 
-@pytest.mark.parametrize("level", [0, 2])
+@pytest.mark.parametrize("level", [2, OTHERS[0]])
 def test_the_rest_of_a_message_is_not_waited_for_for_ever(level, model, tmp_path):
     found = point(model, "partial", {"level": level}, tmp_path)
     (first, took), together, sent, *again = found["told"]
@@ -154,7 +152,7 @@ def test_the_rest_of_a_message_is_not_waited_for_for_ever(level, model, tmp_path
         assert again == [["PARTIAL", "OK"], "OK"] and found["drops"]["partial"] == 2
 
 
-@pytest.mark.parametrize(("level", "both"), [(0, True), (2, False)])
+@pytest.mark.parametrize(("level", "both"), [(0, True), pytest.param(2, False, marks=pytest.mark.full)])
 def test_completion_queues_tell_every_end_once_and_in_order(level, both, model, tmp_path):
     found = point(model, "queues", {"level": level, "both": both}, tmp_path)
     sent = [["OK", 300, i, True] for i in range(4)]

@@ -3,7 +3,7 @@
 Two processes on two nodes of the thesis' cluster play ping-pong by VIPL: one VI, one message at a time.
 
 - A message's stages are timed from the doorbell, at the sender's card, and from the moment at which it has come, at the
-  receiver's. Cards are idle before each of these messages, and all buffers to receive are posted.
+  receiver's. Cards are idle before each of these messages, and its buffer has been posted.
 - The one-way latency is half of a round of a loop at both ends: wait for a message, post a buffer for the next one,
   send. So the firmware has a doorbell to receive to serve, too, before the one to send.
 
@@ -220,10 +220,9 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     for vi, *_ in ends:
         await VipConnectPeerWait(vi)
     (here, out, into_here), (there, back, into_there) = ends
-    for _ in range(rounds + 1):
-        await VipPostRecv(there, VipDescriptor((into_there,)))
     clock, posts, times = cluster.clock, [], []
     for _ in range(rounds):
+        await VipPostRecv(there, VipDescriptor((into_there,)))
         await clock.sleep(IDLE_CYCLES)
         await VipPostSend(here, VipDescriptor((out,)))
         posts.append(clock.cycle)
@@ -237,6 +236,8 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
             await VipPostRecv(there, VipDescriptor((into_there,)))
             await VipPostSend(there, VipDescriptor((back,)))
 
+    await VipPostRecv(there, VipDescriptor((into_there,)))
+    await clock.sleep(IDLE_CYCLES)
     clock.spawn(pong(), "pong")
     begin = clock.cycle
     for _ in range(rounds):

@@ -260,19 +260,6 @@ async def deaths(cluster, spec):
     }
 
 
-async def talk(cluster, spec):
-    """Agents send packets to each other; one that never listens loses some, and is told of broken VIs all the same."""
-    programs, agents = await start(cluster)
-    content = noise(5, 64)
-    await agents[0].send_packet(1, content)
-    for _ in range(100):
-        if agents[1].packets:
-            break
-        await cluster.clock.sleep(100)
-    first = agents[1].packets == [(0, content)]
-    return {"first": first, "drops": [dict(program.drops) for program in programs]}
-
-
 async def closing(cluster, spec):
     """A VI is closed while messages are under way, and begins anew: nothing of before is told or heard."""
     programs, agents = await start(cluster)
