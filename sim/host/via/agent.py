@@ -179,6 +179,7 @@ class Agent(Holdings):
         else:
             await self._end(vi)
         vi.alive = False
+        vi.become(ViState.IDLE)
         ptag: Ptag = vi.attributes.ptag
         ptag.users -= 1
         self._give_shadow(ptag, vi.send.shadow)

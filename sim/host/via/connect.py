@@ -78,12 +78,16 @@ class Connector:
                 self.end_request(request, VipReturn.VIP_TIMEOUT)
 
     def end_request(self, request: Request, outcome: VipReturn, *, tell: bool = True) -> None:
-        """End a request that has no outcome: its VI is idle again. `tell` the other end that it is not wanted."""
+        """End a request that has no outcome: its VI is idle again. `tell` the other end that it is not wanted.
+
+        What has not been sent is taken back. So a VI that asks and gives up, over and over, has no more than a few
+        messages in the link's queue, and holds up nobody else's.
+        """
         self._decide(request, outcome)
         if request.vi.state is ViState.CONNECT_PENDING:
             self.calls.release(request.vi)
             request.vi.become(ViState.IDLE)
-        if tell:
+        if tell and self.calls.withdraw(request.remote.node, request.number) < request.asked:
             self.calls.say(
                 request.remote.node,
                 Message(kind=MessageKind.CANCEL, request=request.number, code=outcome),
@@ -308,6 +312,7 @@ class Connector:
     # Parts.
 
     def _ask(self, request: Request) -> None:
+        request.asked += 1
         self.calls.say(
             request.remote.node,
             Message(

@@ -26,6 +26,7 @@ TRIES = 8
 """Times that a message is sent. After `TRIES` x `RETRY_US` without an answer the node is silent: the bound of every
 wait for another agent."""
 NUMBERS = 1 << 16
+_ASKING = (MessageKind.REQUEST, MessageKind.PEER_REQUEST)
 
 
 class Link:
@@ -71,6 +72,19 @@ class Link:
         if not self._runs:
             self._runs = True
             self._bus.spawn(self._run(), f"agent[{self._bus.node}].link[{self.node}]")
+
+    def withdraw(self, request: int) -> int:
+        """Take back the messages that ask for a connection by this request, as far as they have not been sent. Returns
+        how many."""
+        kept = [one for one in self._queue if one.kind not in _ASKING or one.request != request]
+        withdrawn = len(self._queue) - len(kept)
+        self._queue = deque(kept)
+        return withdrawn
+
+    @property
+    def queued(self) -> int:
+        """Messages that have not been sent yet."""
+        return len(self._queue)
 
     async def came(self, message: Message) -> None:
         """Take in a message of the node: answer it, and hear it if it is new."""

@@ -74,6 +74,10 @@ class MailDriver(CardDriver):
         """Queue a message for the agent of `node`, to which there is a route."""
         self._link(node).post(message)
 
+    def withdraw(self, node: int, request: int) -> int:
+        """Take back messages that ask for a connection and have not been sent; returns how many."""
+        return self._link(node).withdraw(request)
+
     def _link(self, node: int) -> Link:
         if node not in self.links:
             self.links[node] = Link(

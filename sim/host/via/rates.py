@@ -108,7 +108,8 @@ class Rates:
 
     async def _end(self, rate: RateRequest, outcome: VipReturn) -> None:
         """Have the card serve the new rate, or keep the old one."""
-        self.requests.pop(rate.vi.channel, None)
+        if self.requests.get(rate.vi.channel) is rate:
+            del self.requests[rate.vi.channel]
         rate.outcome = outcome
         other = rate.vi.other
         if outcome is VipReturn.VIP_INVALID_QOS:

@@ -33,6 +33,9 @@ class ViCalls(Protocol):
     def say(self, node: int, message: Message) -> None:
         """Queue a message for another agent."""
 
+    def withdraw(self, node: int, request: int) -> int:
+        """Take back messages that ask for a connection; returns how many had not been sent."""
+
     def cycles_of(self, us: int) -> int:
         """Card cycles of a time."""
 
@@ -98,6 +101,7 @@ class Request:
 
     - `peer`: it is a peer's, which both ends make.
     - `deadline`: the cycle in which it ends; None: never.
+    - `asked`: messages that were queued for it.
     - `taken`: the other end has accepted it, and the card is being told.
     - `outcome`: how it has ended; None until then. `other`: the other end's attributes. `reason`: more about it.
     """
@@ -108,6 +112,7 @@ class Request:
     remote: NetAddress
     peer: bool
     deadline: int | None
+    asked: int = 0
     taken: bool = False
     outcome: VipReturn | None = None
     other: ViAttributes | None = None

@@ -166,6 +166,46 @@ def test_every_count_goes_over_its_wrap():
     run(net, main)
 
 
+def test_a_process_that_asks_over_and_over_holds_up_nobody():
+    """It makes and takes back requests as fast as its calls go. Another one is connected as if it were not there."""
+    net = Net()
+
+    async def main():
+        hostile, a, b = (
+            await End.open(net.agents[0]),
+            await End.open(net.agents[0]),
+            await End.open(net.agents[1]),
+        )
+        await join(net, a, b)  # the first time, to see how long it takes
+        took, most, over = [], 0, False
+
+        async def ask():
+            nonlocal most
+            while not over:
+                await vipl.VipConnectPeerRequest(hostile.vi, hostile.address(), b.address(b"none"), None)
+                most = max(most, net.agents[0].links[1].queued)
+                await vipl.VipDisconnect(hostile.vi)
+
+        async def work():
+            nonlocal over
+            for _ in range(10):
+                await vipl.VipDisconnect(a.vi)
+                while b.vi.state is not ViState.ERROR:
+                    await net.world.sleep(100)
+                await vipl.VipDisconnect(b.vi)
+                start = net.world.cycle
+                await join(net, a, b)
+                took.append(net.world.cycle - start)
+            over = True
+
+        await work()
+        alone, took[:], over = max(took), [], False
+        await net.world.gather(ask(), work())
+        assert most <= 4 and max(took) < 3 * alone
+
+    run(net, main)
+
+
 @pytest.mark.parametrize("reason", ["TRANSPORT", "NO_DESCRIPTOR", "REMOTE_ACCESS", "PARTIAL"])
 def test_a_connection_that_the_firmware_has_ended_ends_at_both_ends(reason):
     net = Net()
