@@ -38,6 +38,8 @@ class Doorbells:
         self.polled = context.nic.doorbell == "polled"
         self._at = 0
         self._since_cycle = 0
+        self._listed: list[int] = []
+        self._lists: dict[tuple[int, int], tuple[AccessList, list[tuple[int, bool, Reading]]]] = {}
 
     async def take(self) -> None:
         """Take all doorbells that have been rung, in their order: as many as the card's queue holds.
@@ -83,24 +85,19 @@ class Doorbells:
         pointer = PollPointer(channels=words, period_cycles=cost + 3)
         since = pointer.moved(channel=self._at % words, cycle=self._since_cycle)
         _, at = since.next_look(max(processor.port.cycle, self._since_cycle))
-        left = words
+        left = min(
+            ((2 * declared.index(channel) - at) % words + 1 for channel in waiting if channel in declared),
+            default=words,
+        )
         while left:
-            accesses = AccessList()
-            looks: list[tuple[int, bool, Reading]] = []
-            while left and len(looks) < READS:
-                channel, receive = declared[at // 2], at % 2 == 1
-                if looks:
-                    accesses.mark(cost)
-                accesses.write("DOORBELL_SELECT", channel=channel, receive=receive)
-                word = accesses.read("DOORBELL_WORD")
-                accesses.stop_if(word, mask=1 << 31, value=1 << 31)
-                looks.append((channel, receive, word))
-                at, left = (at + 1) % words, left - 1
-                if channel in waiting and not receive:
-                    left = 0
+            # Up to where a list of this turn of the pointer may be kept for the next one.
+            count = min(left, words - at, READS - at % READS)
+            accesses, looks = self._looks(at, count)
+            at, left = (at + count) % words, left - count
             async with processor.step("poll", accesses=accesses):
                 pass
             for channel, is_receive, word in looks:
+                # Words behind the first that had been rung are those of another time.
                 if word.word is not None and word["valid"]:
                     self._at = 2 * declared.index(channel) + is_receive + 1
                     await self._found(channel, word["value"], receive=is_receive)
@@ -110,7 +107,7 @@ class Doorbells:
                     return True
         self._at = at
         if waiting:
-            self._prefer(channel)
+            self._prefer(declared[(at - 1) % words // 2])
         else:
             async with processor.step("look"):
                 await processor.write("ISR", doorbell=1)
@@ -123,6 +120,26 @@ class Doorbells:
         for vi in [vi for vi in ready if vi.channel == channel]:
             ready.remove(vi)
             ready.appendleft(vi)
+
+    def _looks(self, at: int, count: int) -> tuple[AccessList, list[tuple[int, bool, Reading]]]:
+        """Looks at `count` words from number `at` on, until one had been rung. Lists are kept for the same VIs."""
+        declared = self.context.declared
+        if self._listed is not declared:
+            self._listed = declared
+            self._lists.clear()
+        if (at, count) not in self._lists:
+            accesses = AccessList()
+            looks: list[tuple[int, bool, Reading]] = []
+            for place in range(at, at + count):
+                if looks:
+                    accesses.mark(self.processor.costs.cycles("poll"))
+                channel, receive = declared[place // 2], place % 2 == 1
+                accesses.write("DOORBELL_SELECT", channel=channel, receive=receive)
+                word = accesses.read("DOORBELL_WORD")
+                accesses.stop_if(word, mask=1 << 31, value=1 << 31)
+                looks.append((channel, receive, word))
+            self._lists[at, count] = accesses, looks
+        return self._lists[at, count]
 
     async def hear(self, vi: Vi) -> None:
         """Look whether a VI's receive doorbell has been rung; where doorbells are queued, `take` has seen it."""

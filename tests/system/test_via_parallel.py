@@ -1,6 +1,7 @@
 """VIA's parallel designs from end to end on small cards: order, contents and bounded waits at saturation."""
 
 import pytest
+from lanikai.sim.experiments.via.cards import via_cluster
 from lanikai.sim.run import run
 from support.system.owner_cluster import CONFIG as OWNERS
 from support.system.via_clusters import BASE, TWO
@@ -128,3 +129,13 @@ def test_polled_doorbells_and_queues_in_software(design, tmp_path):
     found = point(BASE.build(), "both_ways", spec, tmp_path, config=BASE)
     assert found["wrong"] == [] and found["drops"] == [{}, {}]
     assert found["sent"] == [24, 24] and found["pending"] == [0, 0]
+
+
+@pytest.mark.full
+def test_508_declared_vis_cost_no_more_time_a_message_than_4(tmp_path):
+    """Processor time within 20%, and simulated time to the cycle: nothing but the agent's set-up knows of them."""
+    config = via_cluster("pvia", nodes=2)
+    spec = {"config": PARALLEL, "declared": [4, 508], "messages": 60}
+    found = point(config.build(), "declared", spec, tmp_path, config=config)
+    (few, few_cycles), (many, many_cycles) = found["4"], found["508"]
+    assert many <= 1.2 * few and abs(many_cycles - few_cycles) <= 0.02 * few_cycles, found

@@ -182,3 +182,33 @@ async def bursts(cluster, spec):
 
 def descriptor(region, at, size):
     return Descriptor(segments=segments([piece(region, at, size)]))
+
+
+async def declared(cluster, spec):
+    """Messages by two VIs, while few and while many are declared: processor time a message, and its cycles."""
+    import time
+
+    _, agents = await start(cluster, **spec["config"])
+    processes = [PlainProcess(agent) for agent in agents[:2]]
+    pairs = await open_vis(processes, 2, shadows=False)
+    out, into = await processes[0].allocate(ROOM), await processes[1].allocate(ROOM)
+    found = {}
+    opened = 2
+    for count in spec["declared"]:
+        while opened < count:
+            for process in processes:
+                await process.vi()
+            opened += 1
+        seconds, cycles = [], []
+        for _ in range(spec["messages"]):
+            begin, first = time.process_time(), cluster.clock.cycle
+            for a, b in pairs:
+                expected = await b.expect(piece(into, 0, 128))
+                sent = await a.send(piece(out, 0, 128))
+                await b.done(expected, receive=True)
+                await a.done(sent)
+            seconds.append(time.process_time() - begin)
+            cycles.append(cluster.clock.cycle - first)
+        # The middle one: another process of the machine may take time from some.
+        found[str(count)] = [sorted(seconds)[len(seconds) // 2], sorted(cycles)[len(cycles) // 2]]
+    return found
