@@ -114,13 +114,37 @@ def claims_in_code() -> Iterator[tuple[str, str]]:
             if isinstance(text, ast.Subscript):  # texts by name, as in fair_queueing
                 yield from ((path.stem, one) for one in texts_by_name(path))
                 continue
-            parts = text.values if isinstance(text, ast.JoinedStr) else [text]
-            yield (
-                path.stem,
-                "{}".join(str(one.value) if isinstance(one, ast.Constant) else "" for one in parts).replace(
-                    "{}{}", "{}"
-                ),
-            )
+            yield path.stem, written(text, assigned(path, node.lineno))
+
+
+def assigned(path: Path, line: int) -> dict[str, ast.expr]:
+    """The names that the function at `line` of a module assigns before it, and their values."""
+    found: dict[str, ast.expr] = {}
+    for function in ast.walk(ast.parse(path.read_text())):
+        if isinstance(function, ast.FunctionDef) and function.lineno <= line <= (function.end_lineno or 0):
+            for node in ast.walk(function):
+                if (
+                    isinstance(node, ast.Assign)
+                    and node.lineno < line
+                    and isinstance(node.targets[0], ast.Name)
+                ):
+                    found[node.targets[0].id] = node.value
+    return found
+
+
+def written(text: ast.expr, names: dict[str, ast.expr]) -> str:
+    """A text as it stands in the code: {} for what is put in. A name stands for the text that it was assigned."""
+    if isinstance(text, ast.Constant):
+        return str(text.value)
+    if isinstance(text, ast.BinOp):
+        return written(text.left, names) + written(text.right, names)
+    if isinstance(text, ast.FormattedValue):
+        text = text.value
+    if isinstance(text, ast.Name) and isinstance(names.get(text.id), ast.Constant | ast.JoinedStr):
+        return written(names[text.id], names)
+    if isinstance(text, ast.JoinedStr):
+        return "".join(written(one, names) for one in text.values).replace("{}{}", "{}")
+    return "{}"
 
 
 def texts_by_name(path: Path) -> Iterator[str]:
@@ -133,7 +157,8 @@ def texts_by_name(path: Path) -> Iterator[str]:
 
 def modules_of(name: str) -> set[str]:
     """The modules that an experiment's claims may stand in."""
-    return {type(find(name)).__module__.rpartition(".")[2], "gm_flows"}
+    own = type(find(name)).__module__.rpartition(".")[2]
+    return {own, f"{own}_claims", "gm_flows"}
 
 
 def test_no_claim_is_without_a_mutant_that_breaks_it() -> None:

@@ -77,6 +77,11 @@ class ViaCbr(ChannelsExperiment):
             _mean(found["pvia"], "late_part") - _mean(found["qosvia"], "late_part")
             for found in loads.values()
         ]
+        highest = (
+            [value for name in NAMES for value in list(loads.values())[-1][name].results["latency_us"]]
+            if loads
+            else []
+        )
         return [
             Claim.every(
                 "every class has its rate under every design: its sustained jitter is below 5%",
@@ -95,7 +100,7 @@ class ViaCbr(ChannelsExperiment):
             Claim.every(
                 "QoSVIA has no more packets with jitter than PVIA at the highest load: "
                 f"{fewer[-1] if fewer else 0:.1%} fewer",
-                [fewer[-1] >= 0] if fewer else [],
+                [fewer[-1] >= 0 and None not in highest] if fewer else [],
             ),
         ]
 

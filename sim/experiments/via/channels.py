@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["BEST_EFFORT", "Case", "ChannelsExperiment", "class_value"]
 
 BEST_EFFORT = "best effort"
+NODES = 5
+"""Nodes of every cluster: those that a configuration does not use rest, and all share a build."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +33,7 @@ class Case:
     - `load_mb_per_s`: the injected load of all channels; of one direction, where there are two.
     - `channels`: the VIs.
     - `parameters`: more that the results are to record.
+    - `admit`: the cards refuse channels for which they have no room. Else they promise whatever they are asked.
     """
 
     design: str
@@ -40,11 +43,7 @@ class Case:
     send_queue: bool = False
     order: str | None = None
     parameters: Mapping[str, Any] | None = None
-
-    @property
-    def nodes(self) -> int:
-        """Nodes that the channels need."""
-        return 1 + max(max(one.source, one.target) for one in self.channels)
+    admit: bool = False
 
     @property
     def kinds(self) -> list[str]:
@@ -63,7 +62,7 @@ class Case:
                 "order": self.order or "",
                 "setup": self.setup,
                 "load_mb_per_s": self.load_mb_per_s,
-                "nodes": self.nodes,
+                "nodes": NODES,
                 "class": self.kinds,
                 "class_channels": [sum(one.kind == kind for one in self.channels) for kind in self.kinds],
                 **(self.parameters or {}),
@@ -75,6 +74,7 @@ class Case:
                 "until_us": until_us,
                 "warm_up_us": warm_up_us,
                 "film": film,
+                "admit": self.admit,
             },
             workload=f"{self.setup}, {self.load_mb_per_s:g} MB/s",
         )
@@ -86,7 +86,8 @@ class ChannelsExperiment(Experiment):
     The hosts: a process a node holds the ends of all its VIs. A message is due at its time and is posted then, if its
     VI's queue has a place. What is due beyond that waits at the host, in a list without end. So hosts pump messages
     without flow control, as those of the thesis' simulator. Receiving hosts post a buffer again as soon as they have
-    seen it filled. A message that finds none is dropped, and counted.
+    seen it filled. A message that finds none is dropped, which ends
+    the run with an error.
     """
 
     entry = "lanikai.sim.experiments.via.traffic:measure"
@@ -142,7 +143,7 @@ class ChannelsExperiment(Experiment):
             received: list[float] = []
             carried = 0.0
             for channel, run in zip(channels, measured["channels"], strict=True):
-                if channel.kind != kind:
+                if channel.kind != kind or run.get("refused"):
                     continue
                 first = sum(at < begin for at in run["due_us"])
                 mine, there = run["due_us"][first:], run["received_us"][first:]
@@ -162,7 +163,7 @@ class ChannelsExperiment(Experiment):
             found["latency_us"].append(waits.mean_us if waits.messages else None)
             found["longest_us"].append(waits.longest_us if waits.messages else None)
             found["bandwidth_mb_per_s"].append(carried / (end - begin))
-        return {**found, "dropped": measured["dropped"], "backlog": measured["backlog"]}
+        return {**found, "backlog": measured["backlog"]}
 
     def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
         """The highest jitter fraction of a class, and best effort's latency, against the load; a line a design."""

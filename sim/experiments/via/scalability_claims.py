@@ -89,8 +89,8 @@ def _base(found: Found) -> Claim:
 
 
 def _payload(found: Found) -> Claim:
-    curve = found.curve("message_bytes", design="Base shadow queues", declared_vis=508, immediate=True)
-    text = "shadow queue, 508 VIs: an immediate message of 32 or 64 bytes is faster than one of 8"
+    curve = found.curve("message_bytes", design=BASE, declared_vis=508, active_vis=508, immediate=True)
+    text = "type II, 508 VIs: an immediate message of 32 or 64 bytes is faster than one of 8"
     longer = [curve[length] for length in (32, 64) if length in curve]
     if 8 not in curve or not longer:
         return Claim.unjudged(text, "the sizes were not run")

@@ -60,8 +60,22 @@ def starved_flows(point: Any) -> dict[str, Any]:
     return {"series": {"flows": rows}, "busy_cycles": 0}
 
 
+def deaf_vis(point: Any) -> dict[str, Any]:
+    """A run in which no message of a VI arrives."""
+    due = [100.0 * number for number in range(int(point.spec["until_us"] / 100))]
+    one = {"due_us": due, "received_us": [], "bytes": [4096] * len(due), "refused": ""}
+    return {
+        "end_us": point.spec["until_us"],
+        "channels": [one] * len(point.spec["channels"]),
+        "backlog": len(due),
+    }
+
+
 SILENT: Mapping[str, Any] = {
     **{name: (lambda point, name=name: NOTHING_MOVES[name]) for name in NOTHING_MOVES},
+    **dict.fromkeys(
+        ("via-admission", "via-cbr", "via-hns", "via-qos-load", "via-schedulers", "via-vbr"), deaf_vis
+    ),
     "video-reservation": dead_films,
     "network-load": silent_network,
     "vl-isolation": silent_network,

@@ -69,6 +69,8 @@ def test_every_table_of_the_published_numbers_is_listed_once():
 
 OWN = {
     "video-reservation",
+    "via-admission",
+    "via-schedulers",
     "descriptor-fetch",
     "dma-bandwidth",
     "doorbell-latency",

@@ -48,6 +48,17 @@ def _place(key: str, *values: Any) -> Callable[[Point], bool]:
     return lambda point: point.parameters[key] in values
 
 
+def _sixty(point: Point) -> bool:
+    """60 declared VIs, without those whose data stand in the descriptor."""
+    return point.parameters["declared_vis"] == 60
+
+
+def _declared(point: Point) -> bool:
+    """Few active VIs among many, polled and with a doorbell queue."""
+    its = point.parameters
+    return its["active_vis"] in (8, 12) and its["message_bytes"] == 128 and its["messages_at_once"] == 1
+
+
 SHARED = ("bandwidth is shared in the inverse ratio of the IDT values",)
 HELD = "a premium flow has what it was promised"
 PACED = "its card paces it by the IDT that it was granted"
@@ -391,6 +402,130 @@ BROKEN = (
         claims=("every row is within 10% or 2 us", "a message takes longer by PVIA than by SVIA"),
         settings=("message_bytes=[4, 1024]",),
         outside=True,
+    ),
+    Broken(
+        experiment="via-cbr",
+        mutant="firmware of via is slow",
+        claims=("every class has its rate under every design",),
+        keep=_place("load_mb_per_s", 30.0),
+    ),
+    Broken(
+        experiment="via-cbr",
+        mutant="svia takes no cycles",
+        claims=("SVIA's jitter fraction is above",),
+    ),
+    Broken(
+        experiment="via-cbr",
+        mutant="qosvia is slow",
+        claims=("QoSVIA has no more packets with jitter than PVIA",),
+        keep=_place("load_mb_per_s", 30.0),
+    ),
+    Broken(
+        experiment="via-qos-load",
+        mutant="firmware of via is slow",
+        claims=("jitter starts under SVIA first", "jitter starts at"),
+        keep=_place("load_mb_per_s", 43.0, 53.0),
+    ),
+    Broken(
+        experiment="via-qos-load",
+        mutant="svia takes no cycles",
+        claims=("under SVIA the latency of best effort is several times higher",),
+        keep=_place("load_mb_per_s", 43.0, 67.0),
+    ),
+    Broken(
+        experiment="via-qos-load",
+        mutant="qosvia has no stamps",
+        claims=("below PVIA's onset best effort is slower under QoSVIA",),
+        keep=_place("load_mb_per_s", 43.0, 53.0),
+    ),
+    Broken(
+        experiment="via-vbr",
+        mutant="firmware of via is slow",
+        claims=("QoSVIA sustains the highest load before jitter",),
+    ),
+    Broken(
+        experiment="via-hns",
+        mutant="a send queue in hardware is slow",
+        claims=("lowers the latency at every load", "it lowers the jitter fraction"),
+    ),
+    Broken(
+        experiment="via-scalability",
+        mutant="vis are not declared",
+        claims=(
+            "Base: latency grows almost linearly",
+            "does not depend on declared VIs; without it, it is flat",
+        ),
+        keep=_declared,
+    ),
+    Broken(
+        experiment="via-scalability",
+        mutant="immediate messages are all long",
+        claims=("an immediate message of 32 or 64 bytes is faster than one of 8",),
+        keep=_place("active_vis", 508),
+    ),
+    Broken(
+        experiment="via-scalability",
+        mutant="completion queues are searched",
+        claims=("with a completion queue the host's cost to receive is flat",),
+        keep=_place("type", "I"),
+    ),
+    Broken(
+        experiment="via-scalability",
+        mutant="parallel designs take no cycles",
+        claims=(
+            "Base+O beats Base at 4 KB",
+            "hardware DMA queues add little",
+            "two processors are a large gain",
+        ),
+        keep=_sixty,
+    ),
+    Broken(
+        experiment="via-scalability",
+        mutant="descriptors of via are always fetched",
+        claims=("tailgating is a reasonable gain", "shadow queues lower latency further"),
+        keep=_sixty,
+    ),
+    Broken(
+        experiment="via-scalability",
+        mutant="parallel designs are slow",
+        claims=("the full design beats Base at 12 and at 60 active VIs",),
+        keep=_sixty,
+    ),
+    Broken(
+        experiment="via-schedulers",
+        mutant="virtualclock forgets",
+        claims=("VirtualClock punishes a channel for idle bandwidth",),
+        keep=_place("setup", "idle bandwidth"),
+    ),
+    Broken(
+        experiment="via-schedulers",
+        mutant="best effort has the first stamps",
+        claims=("VirtualClock starves best effort",),
+        keep=_place("setup", "greedy"),
+    ),
+    Broken(
+        experiment="via-schedulers",
+        mutant="best effort has the last stamps",
+        claims=("WF2Q+ and deficit round robin do not", "no message of a channel that keeps to its rate"),
+        keep=_place("setup", "greedy"),
+    ),
+    Broken(
+        experiment="via-admission",
+        mutant="firmware of via is slow",
+        claims=("no message takes a card longer than admission reckons with",),
+        keep=_place("setup", "send"),
+    ),
+    Broken(
+        experiment="via-admission",
+        mutant="cards of via promise everything",
+        claims=("some are refused, and those that are granted have their rate",),
+        keep=_place("setup", "admission"),
+    ),
+    Broken(
+        experiment="via-admission",
+        mutant="every channel of via asks",
+        claims=("without admission they have not",),
+        keep=_place("setup", "control"),
     ),
     Broken(
         experiment="network-load",

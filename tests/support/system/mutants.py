@@ -567,6 +567,192 @@ def one_message_at_a_time(spec: Mapping[str, Any]) -> None:
     Rung.config = lambda self, **changes: ViaConfig(**changes)  # type: ignore[method-assign]
 
 
+def _via_costs(times: Mapping[str, float]) -> None:
+    """Make the steps of designs of VIA take `times` as long as they should, by the name of their cost table."""
+    from lanikai.firmware.via.costs import SVIA_COSTS
+    from lanikai.firmware.via.parallel.costs import PVIA_COSTS, QOSVIA_COSTS
+
+    for costs in (SVIA_COSTS, PVIA_COSTS, QOSVIA_COSTS):
+        assert isinstance(costs.table, dict)
+        factor = times.get(costs.program, 1)
+        costs.table.update({step: int(factor * cycles) for step, cycles in costs.table.items()})
+
+
+@mutant
+def firmware_of_via_is_slow(spec: Mapping[str, Any]) -> None:
+    """Every step of every design takes 30 times its cycles."""
+    _via_costs({"svia": 30, "pvia": 30, "qosvia": 30})
+
+
+@mutant
+def svia_takes_no_cycles(spec: Mapping[str, Any]) -> None:
+    """The steps of SVIA cost nothing but their accesses; those of PVIA and QoSVIA take twice as long."""
+    _via_costs({"svia": 0, "pvia": 2, "qosvia": 2})
+
+
+@mutant
+def qosvia_is_slow(spec: Mapping[str, Any]) -> None:
+    """The steps of QoSVIA take 5 times their cycles."""
+    _via_costs({"qosvia": 5})
+
+
+@mutant
+def parallel_designs_take_no_cycles(spec: Mapping[str, Any]) -> None:
+    """The steps of PVIA and QoSVIA cost nothing but their accesses."""
+    _via_costs({"pvia": 0, "qosvia": 0})
+
+
+@mutant
+def parallel_designs_are_slow(spec: Mapping[str, Any]) -> None:
+    """The steps of PVIA and QoSVIA take 30 times their cycles."""
+    _via_costs({"pvia": 30, "qosvia": 30})
+
+
+@mutant
+def qosvia_has_no_stamps(spec: Mapping[str, Any]) -> None:
+    """Cards of QoSVIA run PVIA."""
+    from lanikai.sim.experiments.via import traffic
+
+    right = traffic.via_program
+    traffic.via_program = lambda name, order=None: right("pvia" if name == "qosvia" else name)
+
+
+@mutant
+def a_send_queue_in_hardware_is_slow(spec: Mapping[str, Any]) -> None:
+    """Where the card has one, the firmware takes three times as long."""
+    from lanikai.sim.experiments.via import traffic
+
+    right = traffic.start_via
+
+    def start(cluster: Any, *arguments: Any, **options: Any) -> Any:
+        if cluster.config.nic.send_queue_entries:
+            _via_costs({"qosvia": 3})
+        return right(cluster, *arguments, **options)
+
+    traffic.start_via = start
+
+
+@mutant
+def vis_are_not_declared(spec: Mapping[str, Any]) -> None:
+    """A node has the VIs that are active, and no others."""
+    from lanikai.sim.experiments.via import rounds
+
+    async def declare(*arguments: Any) -> list[int]:
+        return []
+
+    rounds.declare = declare
+
+
+@mutant
+def immediate_messages_are_all_long(spec: Mapping[str, Any]) -> None:
+    """An immediate message has 64 bytes, whatever it should have."""
+    from lanikai.firmware.via.descriptor import Descriptor
+    from lanikai.sim.experiments.via import rounds
+    from lanikai.sim.host.via.descriptor import VipDescriptor
+
+    rounds._message = lambda program, spec: VipDescriptor(request=Descriptor(immediate=bytes(64)))
+
+
+@mutant
+def completion_queues_are_searched(spec: Mapping[str, Any]) -> None:
+    """A look at a completion queue takes as long as a look at every VI that is declared."""
+    from lanikai.sim.experiments.via import rounds
+    from lanikai.sim.host.via.vipl.checks import agent_of
+
+    right = rounds.VipCQDone
+
+    async def done(queue: Any) -> Any:
+        found = await right(queue)
+        if found is not None:
+            await agent_of(queue.nic).spend(20 * spec["declared_vis"])
+        return found
+
+    rounds.VipCQDone = done
+
+
+@mutant
+def descriptors_of_via_are_always_fetched(spec: Mapping[str, Any]) -> None:
+    """They never tailgate, and never stand in a shadow."""
+    from lanikai.sim.experiments.via import rounds
+
+    right = rounds.rung
+
+    class Fetched:
+        def __init__(self, name: str) -> None:
+            self._rung = right(name)
+
+        def config(self, **changes: Any) -> Any:
+            return self._rung.config(**{**changes, "descriptors": "fetched"})
+
+    rounds.rung = Fetched
+
+
+@mutant
+def virtualclock_forgets(spec: Mapping[str, Any]) -> None:
+    """A channel's auxVC begins anew with every message."""
+    from lanikai.firmware.virtual_clock import VirtualClock
+
+    right = VirtualClock.stamp
+
+    def stamp(self: Any, channel: int, now_ticks: int) -> int:
+        self.look(now_ticks)
+        self.forget(channel)
+        return right(self, channel, now_ticks)
+
+    VirtualClock.stamp = stamp
+
+
+@mutant
+def best_effort_has_the_first_stamps(spec: Mapping[str, Any]) -> None:
+    """VirtualClock gives best effort a Vtick of 0."""
+    from lanikai.firmware.via.schedulers.virtual_clock import VirtualClockScheduler
+
+    right = VirtualClockScheduler.open
+
+    def open_vi(self: Any, vi: int, rate: Any) -> None:
+        right(self, vi, rate)
+        if rate is None:
+            self._clock.set_vtick(vi, 0)
+
+    VirtualClockScheduler.open = open_vi
+
+
+@mutant
+def best_effort_has_the_last_stamps(spec: Mapping[str, Any]) -> None:
+    """WF2Q+ and deficit round robin put best effort behind all others."""
+    from lanikai.firmware.via.schedulers.deficit import DeficitScheduler
+    from lanikai.firmware.via.schedulers.wf2q import Wf2qScheduler
+
+    for kind in (Wf2qScheduler, DeficitScheduler):
+        right = kind._stamp
+
+        def stamp(self: Any, vi: int, flow: Any, count: int, right: Any = right) -> tuple[int, int]:
+            order, start = right(self, vi, flow, count)
+            return (order + self.most_ahead // 2 if flow is self._best_effort else order), start
+
+        kind._stamp = stamp
+
+
+@mutant
+def cards_of_via_promise_everything(spec: Mapping[str, Any]) -> None:
+    """Admission grants every demand."""
+    from lanikai.sim.host.via.admission import CardAdmission, Grant
+
+    def reserve(self: Any, **asked: Any) -> Any:
+        return Grant(part_ns=0)
+
+    CardAdmission.reserve = reserve
+
+
+@mutant
+def every_channel_of_via_asks(spec: Mapping[str, Any]) -> None:
+    """Nobody is let in without having asked."""
+    from lanikai.sim.experiments.via import traffic
+
+    right = traffic.start_via
+    traffic.start_via = lambda cluster, config, kit, admit_all: right(cluster, config, kit, admit_all=False)
+
+
 @mutant
 def sinks_lose_a_fifth(spec: Mapping[str, Any]) -> None:
     """Sinks count four of five flits that come."""

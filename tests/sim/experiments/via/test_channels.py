@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 from lanikai.sim.experiments.framework.base import Outcome
+from lanikai.sim.experiments.via.admission import ViaAdmission, message_ns
 from lanikai.sim.experiments.via.cards import NAMES, via_card, via_program
 from lanikai.sim.experiments.via.cbr import ViaCbr
 from lanikai.sim.experiments.via.channels import BEST_EFFORT, class_value
@@ -46,7 +47,7 @@ def carried(
                 "bytes": [size for _, size in due],
             }
         )
-    return {"end_us": spec["until_us"], "channels": channels, "dropped": 0, "backlog": 0}
+    return {"end_us": spec["until_us"], "channels": channels, "backlog": 0}
 
 
 def run(experiment, measure, size="quick", keep=lambda point: True):
@@ -77,7 +78,6 @@ def test_results_by_hand():
         point,
         {
             "end_us": 14_000.0,
-            "dropped": 0,
             "backlog": 0,
             "channels": [
                 # Due each 2048; the one before the warm-up is not judged. Late by 512 once, and early by it again.
@@ -131,7 +131,7 @@ def test_qos_load_setups_and_steps():
     steps = sorted({one.parameters["load_mb_per_s"] for one in points})
     assert all(b - a <= 0.1 * 62 for a, b in pairwise(steps) if b < 140)
     both = next(one for one in points if one.parameters["setup"] == "both ways")
-    assert both.parameters["nodes"] == 2 and both.parameters["class_channels"][0] == 2
+    assert both.parameters["nodes"] == 5 and both.parameters["class_channels"][0] == 2
     assert load_of((1, 1, 1)) == 75
     # The same messages under all designs.
     assert len({one.workload for one in points}) * 3 == len(points)
@@ -204,7 +204,7 @@ def test_bounds_of_schedulers():
     assert more is not None and more > wf2q
 
 
-@pytest.mark.parametrize("experiment", [ViaCbr, ViaHns, ViaQosLoad, ViaSchedulers, ViaVbr])
+@pytest.mark.parametrize("experiment", [ViaAdmission, ViaCbr, ViaHns, ViaQosLoad, ViaSchedulers, ViaVbr])
 def test_no_claim_is_judged_on_nothing(experiment):
     made = experiment()
     assert {claim.holds for claim in made.claims(made.Parameters(), [])} == {None}
@@ -215,3 +215,30 @@ def test_cards():
     assert via_card("qosvia", send_queue=True).send_queue_order == "timestamp"
     assert via_program("qosvia").order == "virtual_clock" and via_program("qosvia", "wf2q").order == "wf2q"
     assert class_value.__doc__
+
+
+def admitted(point, *, times=1.0, refuse=5, keeps=True):
+    """Cards as admission reckons them, or `times` as slow; the last `refuse` channels are refused."""
+    setup = point.parameters["setup"]
+    if setup in ("send", "receive"):
+        step = times * message_ns(point) / 1000
+        received = [step * number for number in range(1, int(point.spec["until_us"] / step))]
+        one = {"due_us": [0.0] * len(received), "received_us": received, "bytes": [1] * len(received)}
+        empty = {"due_us": [], "received_us": [], "bytes": []}
+        return {
+            "end_us": point.spec["until_us"],
+            "channels": [one] + [empty] * (len(point.spec["channels"]) - 1),
+            "backlog": 0,
+        }
+    found = carried(point, 1000 if keeps == (setup == "admission") else 90)
+    if setup == "admission":
+        for one in found["channels"][16 - refuse : 16]:
+            one["refused"] = "no room"
+    return found
+
+
+def test_admission_claims():
+    assert run(ViaAdmission(), admitted)[1] == [True, True, True]
+    assert run(ViaAdmission(), lambda point: admitted(point, times=1.2))[1] == [False, True, True]
+    assert run(ViaAdmission(), lambda point: admitted(point, refuse=0))[1] == [True, False, True]
+    assert run(ViaAdmission(), lambda point: admitted(point, keeps=False))[1] == [True, False, False]

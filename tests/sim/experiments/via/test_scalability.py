@@ -6,7 +6,6 @@ import pytest
 from lanikai.sim.experiments.framework.base import Outcome
 from lanikai.sim.experiments.via.scalability import (
     BASE,
-    BASE_SHADOW,
     DOOR,
     OVERLAP,
     QUEUES,
@@ -27,9 +26,8 @@ PROCESSING_US = {
     TAILGATING: 32.0,
     TWO_CPUS: 20.0,
     SHADOW: 15.0,
-    BASE_SHADOW: 20.0,
 }
-POLLED = (BASE, BASE_SHADOW, OVERLAP, QUEUES)
+POLLED = (BASE, OVERLAP, QUEUES)
 
 
 def measured(spec, changes):
@@ -41,16 +39,16 @@ def measured(spec, changes):
     if design in (OVERLAP, QUEUES):
         # Polls are hidden behind DMAs, up to a number.
         poll = max(0.0, declared - 2 * active) * 0.2
-    data = size / 128 * (0.3 if design not in (BASE, BASE_SHADOW) else 1.0)
+    data = size / 128 * (0.3 if design != BASE else 1.0)
     each += {OVERLAP: 0, QUEUES: 0}.get(design, 0) if size > 1000 else 0
     wait = poll + active * at_once * (each + data) / 2
-    if design == BASE_SHADOW and size == 8:
+    if active == 508 and size == 8:
         wait += 500
     found = {
         "latencies_us": [wait + 2 * (each + data)] * 3,
         "wait_us": wait,
         "host_receive_us": 0.1 * declared / 2 if not spec["completion_queue"] else 0.4,
-        "descriptor_dmas": 3 * {SHADOW: 0.0, BASE_SHADOW: 0.0, TAILGATING: 0.5}.get(design, 1.0),
+        "descriptor_dmas": 3 * {SHADOW: 0.0, TAILGATING: 0.5}.get(design, 1.0),
         "messages": 3,
     }
     for change in changes:
@@ -104,7 +102,7 @@ def test_all_ten_hold_where_the_thesis_curves_are():
     [
         (0, latency(BASE, 2, declared_vis=124, active_vis=8)),
         (0, value("wait_us", 5.0, BASE, active_vis=8)),
-        (1, latency(BASE_SHADOW, 0.1, message_bytes=8)),
+        (1, latency(BASE, 0.1, message_bytes=8)),
         (2, value("host_receive_us", 9.0, BASE, completion_queue=True, declared_vis=508)),
         (2, value("host_receive_us", 9.0, BASE, completion_queue=False)),
         (3, latency(OVERLAP, 9, message_bytes=4096)),
