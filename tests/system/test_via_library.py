@@ -33,7 +33,6 @@ def test_the_example_of_the_page_runs(model, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("design", "seeds"),
     [
-        ("svia", [1]),
         ("pvia", [1]),
         *(
             pytest.param(design, list(range(100, 200)), marks=pytest.mark.full)
@@ -48,10 +47,24 @@ def test_random_lives_on_cards_leak_nothing_and_end(design, seeds, model, tmp_pa
     assert found["same"] == [True] * len(seeds) and found["connected"] > len(seeds)
 
 
+@pytest.mark.parametrize("design", ["svia", pytest.param("pvia", marks=pytest.mark.full)])
+def test_what_breaks_a_connection_at_each_level(design, model, tmp_path):
+    """On an unreliable one nothing does: messages and remote writes are dropped."""
+    found = point(model, "breaks", {"design": design}, tmp_path)
+    for what in ("no descriptor", "not allowed"):
+        assert found[f"UNRELIABLE: {what}"] == ["", "", "CONNECTED", "CONNECTED"]
+        error, report = {
+            "no descriptor": ("REMOTE_DESC_ERROR", "VIP_ERROR_RECVQ_EMPTY"),
+            "not allowed": ("RDMA_PROT_ERROR", "VIP_ERROR_RDMAW_PROT"),
+        }[what]
+        for level in ("RELIABLE_DELIVERY", "RELIABLE_RECEPTION"):
+            assert found[f"{level}: {what}"] == [error, "DESC_FLUSHED_ERROR", "ERROR", "ERROR", report]
+
+
 @pytest.mark.parametrize(
     ("design", "tries"),
     [
-        ("pvia", 100),
+        ("pvia", 60),
         *(pytest.param(design, 5_000, marks=pytest.mark.full) for design in ("svia", "pvia", "qosvia")),
     ],
 )

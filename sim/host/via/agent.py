@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lanikai.firmware.via.config import ARRIVAL, ViaConfig
+from lanikai.firmware.via.descriptor import Op
 from lanikai.firmware.via.layout import ViRecord
 from lanikai.firmware.via.shadow import SHADOW_QUEUE_BYTES
 from lanikai.hdl.config import NicConfig
@@ -75,7 +76,10 @@ class Agent(Holdings):
             if vi is not None and vi.state is ViState.CONNECTED and vi.other is not None:
                 other = vi.other
                 self.connector.say_disconnect(other.node, channel, other.channel, other.connection)
-                await self.lose_vi(vi, reason.name, _LOST.get(reason, ErrorCode.VIP_ERROR_CONN_LOST))
+                code = _LOST.get(reason, ErrorCode.VIP_ERROR_CONN_LOST)
+                if reason is CompletionStatus.REMOTE_ACCESS and vi.send.refused is Op.RDMA_READ:
+                    code = ErrorCode.VIP_ERROR_RDMAR_PROT
+                await self.lose_vi(vi, reason.name, code)
 
     # The card's promises.
 

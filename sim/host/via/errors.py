@@ -45,10 +45,10 @@ class ErrorCode(IntEnum):
     VIP_ERROR_CONN_LOST = 1  # the other end has disconnected, or is gone
     VIP_ERROR_RECVQ_EMPTY = 2  # a message came to an empty receive queue of a reliable connection
     VIP_ERROR_VI_OVERRUN = 3  # a completion queue was overrun: its entries are made up for
-    VIP_ERROR_RDMAW_PROT = 4  # an RDMA write of the other end was refused
+    VIP_ERROR_RDMAW_PROT = 4  # an RDMA write was refused by the other end
     VIP_ERROR_RDMAW_DATA = 5
     VIP_ERROR_RDMAW_ABORT = 6
-    VIP_ERROR_RDMAR_PROT = 7  # an RDMA read of the other end was refused
+    VIP_ERROR_RDMAR_PROT = 7  # an RDMA read was refused by the other end
     VIP_ERROR_COMP_PROT = 8  # the bus refused a completion queue's memory
     VIP_ERROR_RDMA_TRANSPORT = 9  # a message was lost on a reliable connection
     VIP_ERROR_CATASTROPHIC = 10

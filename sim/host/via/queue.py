@@ -11,6 +11,7 @@ from lanikai.firmware.via.descriptor import (
     STATUS_OFFSET,
     TAIL_OFFSET,
     Descriptor,
+    Op,
     SlotForm,
 )
 from lanikai.firmware.via.layout import COUNT_BITS
@@ -82,6 +83,7 @@ class ViQueue:
         self.watch = self._bus.watch(self.start, form.slot_bytes * entries)
         self.waited = False
         self.posted = self.told = self.reserved = 0
+        self._refused: Op | None = None
 
     @property
     def _bus(self) -> HostBus:
@@ -141,7 +143,18 @@ class ViQueue:
         descriptor = entry.descriptor
         descriptor.end(found.status, found.length, found.immediate, receive=self.receive)
         descriptor.posted = False
+        if found.status is CompletionStatus.REMOTE_ACCESS:
+            self._refused = descriptor.request.op
         return descriptor
+
+    @property
+    def refused(self) -> Op | None:
+        """The operation that the other end has refused, of a descriptor in the queue or taken off; None if none was."""
+        for entry in self._queue:
+            end = self._end(entry)
+            if end is not None and end.status is CompletionStatus.REMOTE_ACCESS:
+                return entry.descriptor.request.op
+        return self._refused
 
     @property
     def bytes(self) -> int:
@@ -164,6 +177,7 @@ class ViQueue:
                 entry.end = self._end(entry) or End(status)
                 entry.index = None
         self.posted = self.told = 0
+        self._refused = None
         self.watch.touch()
         return untold
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 
 from lanikai.firmware.via.config import design
@@ -10,6 +11,9 @@ from lanikai.sim.experiments.measure.hosts import start_hosts
 from lanikai.sim.host.config import KitConfig
 from lanikai.sim.host.kit.errors import RefusedError
 from lanikai.sim.host.via import vipl
+from lanikai.sim.host.via.attributes import Reliability, ViState
+from lanikai.sim.host.via.descriptor import Op, Segment
+from lanikai.sim.host.via.errors import VipError
 
 from ..sim.via_lives import live
 from ..sim.via_processes import MEMORY_BYTES, End, join, pair, quiet
@@ -173,3 +177,45 @@ async def hostile(cluster, spec):
         "state": a.vi.state.name,
         "left": [len(agent.vis) for agent in net.agents],
     }
+
+
+async def breaks(cluster, spec):
+    """Each level: a message for which there is no descriptor, then a remote write that is not allowed. Returns the
+    bits of the descriptor, the states of both ends and the reports of the first, after each."""
+    net = ClusterNet(cluster, spec["design"])
+    found = {}
+    for level in Reliability:
+        a, b = await pair(net, reliability=level)
+        reports = []
+        await vipl.VipErrorCallback(a.nic, None, lambda _, report: reports.append(report.code.name))  # noqa: B023
+        for what in ("no descriptor", "not allowed"):
+            fields = {"op": Op.RDMA_WRITE, "remote": Segment(b.memory.start, b.handle)}
+            sent = a.descriptor(**(fields if what == "not allowed" else {}))
+            await vipl.VipPostRecv(a.vi, waiting := a.descriptor(512))
+            await vipl.VipPostSend(a.vi, sent)
+            for queue, descriptor in ((vipl.VipSendWait, sent), (vipl.VipRecvWait, waiting)):
+                if level is Reliability.UNRELIABLE and descriptor is waiting:
+                    continue
+                try:
+                    assert await queue(a.vi, 0.5) is descriptor
+                except VipError as error:
+                    assert error.descriptor is descriptor
+            await quiet(net)
+            ends = [a.vi.state.name, b.vi.state.name]
+            found[f"{level.name}: {what}"] = [sent.errors, waiting.errors, *ends, *reports]
+            reports.clear()
+            for end in (a, b):
+                if end.vi.state is not ViState.IDLE:
+                    await vipl.VipDisconnect(end.vi)
+            await quiet(net)
+            for end in (a, b):
+                if end.vi.state is ViState.ERROR:
+                    await vipl.VipDisconnect(end.vi)
+                while len(end.vi.receive):
+                    with contextlib.suppress(VipError):
+                        await vipl.VipRecvDone(end.vi)
+            await join(net, a, b)
+        for end in (a, b):
+            await end.close()
+        await quiet(net)
+    return found

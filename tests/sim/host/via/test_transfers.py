@@ -364,6 +364,8 @@ def test_rdma_that_is_not_allowed_changes_nothing_and_breaks_the_connection(op, 
             await vipl.VipDeregisterMem(b.nic, b.memory.start, b.handle)
         for end, content in ((a, b"A"), (b, b"B")):
             end.memory.write(content * 8192)
+        reports = []
+        await vipl.VipErrorCallback(a.nic, None, lambda _, report: reports.append(report.code))
         remote = Segment(b.memory.start + (8192 - 63 if what == "past the end" else 0), b.handle)
         await vipl.VipPostSend(a.vi, a.descriptor(op=op, remote=remote))
         found = await failed(vipl.VipSendWait(a.vi, 50))
@@ -371,6 +373,8 @@ def test_rdma_that_is_not_allowed_changes_nothing_and_breaks_the_connection(op, 
         await quiet(net)
         assert (a.memory.read(), b.memory.read()) == (b"A" * 8192, b"B" * 8192)
         assert a.vi.state is b.vi.state is ViState.ERROR
+        read = op is Op.RDMA_READ
+        assert reports == [ErrorCode.VIP_ERROR_RDMAR_PROT if read else ErrorCode.VIP_ERROR_RDMAW_PROT]
 
     run(net, main)
 
