@@ -71,7 +71,8 @@ def test_what_breaks_a_connection_at_each_level(design, model, tmp_path):
 def test_writes_of_a_process_into_its_own_pages_and_rings_change_nothing_of_anothers(
     design, tries, model, tmp_path
 ):
+    """A message waits for a full queue of doorbells and a message of the other VI at most: 5 times as long as alone."""
     found = point(model, "hostile", {"design": design, "tries": tries, "seed": 4}, tmp_path)
-    assert found["messages"] == found["same"] > tries // 50
+    assert found["messages"] == found["same"] and found["slower"] < 5
     assert found["refused"] > tries // 4 and found["intact"]
     assert (found["state"], found["left"]) == ("CONNECTED", [1, 1])

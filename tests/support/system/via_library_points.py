@@ -148,10 +148,10 @@ async def hostile(cluster, spec):
                 refused += 1
         over = True
 
-    async def work():
+    async def work(least=0):
         nonlocal same
-        count = 0
-        while not over or not count:
+        count, start = 0, net.world.cycle
+        while count < least or not over:
             count += 1
             a.memory.write(bytes([count % 256]) * 64)
             await vipl.VipPostRecv(b.vi, b.descriptor())
@@ -160,9 +160,12 @@ async def hostile(cluster, spec):
                 assert (await vipl.VipCQWait(end.vi.told[0], 100))[0] is end.vi
                 assert not (await done(end.vi)).failed
             same += b.memory.read(64) == bytes([count % 256]) * 64
-        return count
+        return count, (net.world.cycle - start) / count
 
-    count, _ = await net.world.gather(work(), attack())
+    over = True
+    before, alone = await work(10)
+    over = False
+    (count, cycles), _ = await net.world.gather(work(2), attack())
     intact = other.memory.read() == b"Z" * MEMORY_BYTES
     # The card goes on, for the third process too, once its VI is made anew.
     await vipl.VipDisconnect(third.vi)
@@ -170,7 +173,8 @@ async def hostile(cluster, spec):
     await net.agents[1].kill(other.nic)
     await quiet(net)
     return {
-        "messages": count,
+        "messages": before + count,
+        "slower": cycles / alone,
         "same": same,
         "refused": refused,
         "intact": intact,
