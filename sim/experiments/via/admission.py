@@ -10,6 +10,7 @@ effort. In a control all are let in without being asked, and do not.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lanikai.hdl.config import Config
@@ -60,7 +61,7 @@ class ViaAdmission(ChannelsExperiment):
             Case(
                 design=name,
                 setup=way,
-                load_mb_per_s=length,
+                load_mb_per_s=0.0,
                 channels=_greedy(way, length),
                 parameters={"message_bytes": length},
             )
@@ -106,12 +107,22 @@ class ViaAdmission(ChannelsExperiment):
 
     def points(self, parameters: ViaAdmissionParameters, size: Size) -> list[Point]:
         """A point a case; those that measure capacity are short."""
-        return [
-            one.point(until_us=CAPACITY_US, warm_up_us=CAPACITY_US / 4)
-            if one.setup in (SEND, RECEIVE)
-            else one.point(until_us=self.span_us[size], warm_up_us=self.warm_up_us)
-            for one in self.cases(parameters, size)
-        ]
+        found = []
+        for one in self.cases(parameters, size):
+            if one.setup in (SEND, RECEIVE):
+                assert one.parameters is not None
+                length = one.parameters["message_bytes"]
+                point = one.point(until_us=CAPACITY_US, warm_up_us=CAPACITY_US / 4)
+                found.append(
+                    replace(
+                        point,
+                        label=f"{one.design}, {one.setup}, {length} bytes",
+                        workload=f"{one.setup}, {length} bytes",
+                    )
+                )
+            else:
+                found.append(one.point(until_us=self.span_us[size], warm_up_us=self.warm_up_us))
+        return found
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
         """As of all experiments on channels; the time of a message; how many channels were refused."""

@@ -30,7 +30,7 @@ class Case:
 
     - `design`, `send_queue`, `order`: the card and its program.
     - `setup`: the name of the configuration of nodes.
-    - `load_mb_per_s`: the injected load of all channels; of one direction, where there are two.
+    - `load_mb_per_s`: the injected load of all channels; of one direction, where there are two. 0: as much as goes.
     - `channels`: the VIs.
     - `parameters`: more that the results are to record.
     - `admit`: the cards refuse channels for which they have no room. Else they promise whatever they are asked.
