@@ -82,9 +82,8 @@ class ClusterNet:
         return found
 
 
-async def lives(cluster, spec):
+async def lives(net, spec):
     """Random lives, one after another; returns what was left before and after each, and what they met."""
-    net = ClusterNet(cluster, spec["design"])
     first, found, connected, codes = None, [], 0, set()
     for seed in spec["seeds"]:
         rng = random.Random(seed)
@@ -108,10 +107,9 @@ async def lives(cluster, spec):
     }
 
 
-async def hostile(cluster, spec):
+async def hostile(net, spec):
     """Two processes exchange messages. A third one writes random words all over its pages, its ring and its shadows,
     and rings what it likes, `tries` times. Returns how the messages fared, and what the card refused."""
-    net = ClusterNet(cluster, spec["design"])
     rng = random.Random(spec["seed"])
     a, b = await pair(net, queues=8)
     third = await End.open(net.agents[0])
@@ -183,10 +181,9 @@ async def hostile(cluster, spec):
     }
 
 
-async def breaks(cluster, spec):
+async def breaks(net, spec):
     """Each level: a message for which there is no descriptor, then a remote write that is not allowed. Returns the
     bits of the descriptor, the states of both ends and the reports of the first, after each."""
-    net = ClusterNet(cluster, spec["design"])
     found = {}
     for level in Reliability:
         a, b = await pair(net, reliability=level)
@@ -223,3 +220,12 @@ async def breaks(cluster, spec):
             await end.close()
         await quiet(net)
     return found
+
+
+PARTS = {"lives": lives, "breaks": breaks, "hostile": hostile}
+
+
+async def parts(cluster, spec):
+    """Some of the parts above, one after another on the same cards: name -> its settings. `hostile` is the last."""
+    net = ClusterNet(cluster, spec["design"])
+    return {name: await PARTS[name](net, settings) for name, settings in spec["parts"].items()}
