@@ -178,12 +178,13 @@ class Doorbells:
             for index in range((posted - queue.posted) % COUNTS):
                 message = trace.begin(channel, (queue.posted + index) % COUNTS, receive=False)
                 trace.span(message, Stage.FOUND, context.clock())
+        count = (posted - queue.posted) % COUNTS
         queue.posted = posted
         context.advance()
         if vi.broken:
             await self._flush(vi)
         elif not receive:
-            context.give_turn(vi)
+            context.arrived(vi, count)
 
 
 assert 1 << COUNT_BITS == COUNTS

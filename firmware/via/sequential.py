@@ -63,14 +63,14 @@ class SequentialVia:
             if self.doorbells.polled and "doorbell" in seen:
                 await self.doorbells.poll(in_turn=True)
             while context.ready or context.answers or context.control:
-                # One message of each VI in turn.
                 if context.control:
                     await self.agent.send_control(*context.control.popleft())
                 if context.answers:
                     await self.sending.answer(context.answers.popleft())
                 if context.ready:
                     vi = context.ready.popleft()
-                    await self.sending.send(vi)
+                    if context.may_send(vi):
+                        await self.sending.send(vi)
                     context.give_turn(vi)
                 await self._serve(await self._came("receive", "completion", "timer"))
                 if self.doorbells.polled:

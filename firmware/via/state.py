@@ -178,7 +178,8 @@ class ViaContext:
     """All that the coroutines of one card share.
 
     - `vis`: by channel, those of which the firmware has heard.
-    - `ready`: VIs with a message to send, in turn; `answers`: VIs with an acknowledgement, refusal or read to answer.
+    - `ready`: VIs with a message to send, in the order in which they go (`arrived`).
+    - `answers`: VIs with an acknowledgement, refusal or read to answer.
     - `drops`: packets and doorbells that were dropped, by the reason.
     - `sent`, `received`: messages whose end was told, well or not.
     - `advanced_cycle`: the cycle in which a message last moved on.
@@ -229,6 +230,17 @@ class ViaContext:
         if vi.held is not None:
             return not vi.reading
         return vi.send.waiting > 0 and len(vi.under_way) < self.config.queue_entries
+
+    def arrived(self, vi: Vi, count: int) -> None:
+        """A VI's doorbell says that `count` more messages have been posted.
+
+        In the sequential design a card's queue of doorbells is served first come, first served (nagar-thesis-2001
+        5.2.1), message by message. Else VIs have turns, a message each.
+        """
+        if self.config.design == "sequential" and self.nic.doorbell == "queue" and self.may_send(vi):
+            self.ready.extend([vi] * count)
+        else:
+            self.give_turn(vi)
 
     def give_turn(self, vi: Vi) -> None:
         """Give a VI that may send a turn, behind the others, if it has none yet."""

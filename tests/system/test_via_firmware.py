@@ -176,6 +176,11 @@ def test_both_ways_at_once_and_a_process_that_rings_what_it_has_not_posted(model
     assert refused.pop("overrun") > found["rings"] // 2 > 20 and refused == others == {}
 
 
+def test_messages_go_first_come_first_served(model, tmp_path):
+    """The sequential design once gave VIs turns, a message each, in whatever order their doorbells had come."""
+    assert point(model, "order", {}, tmp_path) == ["c"] * 3 + ["a"] * 3
+
+
 @pytest.mark.full
 def test_a_card_whose_doorbells_are_polled_and_whose_engines_have_no_queue(tmp_path):
     """Base of nagar-thesis-2001 4.3.3."""

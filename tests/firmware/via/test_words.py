@@ -242,7 +242,7 @@ def test_no_two_places_of_the_sram_overlap():
         (
             {"sram_bytes": 1 << 17},
             {"data_segments": 8},
-            "NicConfig.sram_bytes = 131072: VIA needs 230000 bytes; fewer channels, data segments or buffers would fit",
+            "NicConfig.sram_bytes = 131072: VIA needs 229984 bytes; fewer channels, data segments or buffers would fit",
         ),
     ],
 )

@@ -523,3 +523,31 @@ async def both_ways(cluster, spec):
             )
             rings += 1
     return {"came": came, "rings": rings, "drops": [dict(program.drops) for program in programs]}
+
+
+async def order(cluster, spec):
+    """Bursts of two VIs, by a doorbell each, in the order of the doorbells; while a message before them is sent."""
+    _, agents = await start(cluster)
+    a, b = await pair(agents)
+    c, d = await a.process.vi(), await b.process.vi()
+    await join(c, d, connection=9)
+    out, into = await a.process.allocate(2048), await b.process.allocate(2048)
+    for end in (b, d):
+        for _ in range(4):
+            await end.expect(piece(into, 0, 2048))
+    went = []
+
+    async def watch(name, vi, index):
+        await vi.done(index)
+        went.append(name)
+
+    first = await a.send(piece(out, 0, 2048))
+    for name, vi in (("c", c), ("a", a)):
+        for _ in range(3):
+            index = await vi.post(Descriptor(segments=segments([piece(out, 0, 8)])), ring=False)
+            cluster.clock.spawn(watch(name, vi, index), "watch")
+        await vi.ring()
+    await a.done(first)
+    while len(went) < 6:
+        await cluster.clock.sleep(500)
+    return went
