@@ -188,6 +188,7 @@ FITTED = (
                 "PVIA_COSTS",
                 "PVIA",
                 {
+                    "prefetch": "one-way latency, which beside the stages has the other descriptor to receive",
                     "doorbell": "7 us until the descriptor's host DMA is programmed",
                     "host_ended": "4 us for a descriptor down, 0 to 4 beyond the data's own time",
                     "process": "8 us until the host DMA of the data is programmed",

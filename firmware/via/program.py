@@ -57,8 +57,7 @@ class ViaProgram(FirmwareProgram[ViaConfig]):
         self.context = ViaContext(node=node, nic=nic, config=self.config, clock=lambda: ports[0].cycle)
         self.layout, self.trace, self.drops = self.context.layout, self.context.trace, self.context.drops
         self.processors = tuple(
-            Processor(port, self.costs, sources=mine)
-            for port, mine in zip(ports, events(len(ports)), strict=True)
+            Processor(port, self.costs, sources=mine) for port, mine in zip(ports, events(nic), strict=True)
         )
         for processor in self.processors:
             processor.labels = STEP_LABELS
@@ -96,7 +95,11 @@ class ViaProgram(FirmwareProgram[ViaConfig]):
                 f"  channel {vi.channel}: {vi.send.waiting} to send, {len(vi.under_way)} under way, "
                 f"{vi.receive.waiting} to receive{', broken' if vi.broken else ''}"
             )
-        return lines + [f"  dropped, {reason}: {count}" for reason, count in Counter(self.drops).items()]
+        return (
+            lines
+            + self.loop.state()
+            + [f"  dropped, {reason}: {count}" for reason, count in Counter(self.drops).items()]
+        )
 
     def waiting(self) -> list[str]:
         """Its present step, in a few words; nothing if it waits for events."""

@@ -50,6 +50,10 @@ class SequentialVia:
         """Spawn its coroutine."""
         self.processor.port.spawn(self.run(), name)
 
+    def state(self) -> list[str]:
+        """Nothing: there is one message."""
+        return []
+
     async def run(self) -> None:
         """Serve for ever."""
         context = self.context

@@ -39,7 +39,7 @@ class Stage(IntEnum):
 
 _STEPS = {
     Stage.FOUND: ("look", "poll", "doorbell", "stamp", "packet", "remote"),
-    Stage.PROGRAM_DESCRIPTOR: ("record", "program_descriptor"),
+    Stage.PROGRAM_DESCRIPTOR: ("record", "prefetch", "program_descriptor"),
     Stage.PROGRAM_DATA: ("process", "process_receive", "program_data", "program_up", "page", "program_probe"),
     Stage.PROGRAM_SEND: ("program_send", "send", "answer"),
     Stage.SEND: ("send_ended",),

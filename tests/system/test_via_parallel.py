@@ -45,6 +45,14 @@ def test_two_cards_that_send_to_each_other_at_saturation_lose_nothing(design, mo
     assert found["sent"] == [24, 24] and found["pending"] == [0, 0]
 
 
+def test_a_message_with_a_rate_goes_before_those_without_that_wait(model, tmp_path):
+    """By arrival VIs take turns. By stamps the one with a rate overtakes all that have not begun to be sent."""
+    one = PARALLEL | {"send_buffers": 1}
+    assert point(model, "overtake", {"config": one}, tmp_path / "a") == [0, 1, 2, 0, 1]
+    stamped = point(model, "overtake", {"config": one | {"order": "virtual_clock"}}, tmp_path / "b")
+    assert stamped[:2] == [0, 2] and sorted(stamped[2:]) == [0, 1, 1]
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("level", [1, 2])
 def test_reliable_messages_come_and_are_told_in_order(level, model, tmp_path):

@@ -23,6 +23,7 @@ PVIA_COSTS = CostTable(
         "program_up": 120,
         "page": 264,
         "queued": 40,
+        "prefetch": 700,
         "host_ended": 130,
         "packet": 200,
         "program_send": 143,

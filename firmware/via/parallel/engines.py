@@ -253,6 +253,14 @@ class ParallelEngines:
                     return
             step = "wait"
 
+    def state(self) -> str:
+        """What its queues hold, in a line."""
+        return (
+            f"host DMA {self.host.state()}; send {self.sends.state()}; {len(self._posts)} posts, "
+            f"{len(self._wanted)} messages wait for a buffer; {len(self._armed)} buffers armed, "
+            f"{len(self._spare)} spare; step {self.processor.current}, {self.processor.waiting} wait for it"
+        )
+
     def spare(self, buffers: Sequence[int]) -> None:
         """Begin with these buffers for packets on their way in."""
         self._spare.extend(buffers)

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
+from lanikai.hdl.config import NicConfig
+
 from ...accesses import AccessList
 from ...lock import Lock
 from ...processor import Processor
@@ -37,11 +39,16 @@ RECEIVES = ("receive", "host_dma", "peer", "receive_doorbell")
 """Events of a processor that receives."""
 
 
-def events(processors: int) -> tuple[tuple[str, ...], ...]:
-    """The events of each of a card's processors."""
-    return (ONE,) if processors == 1 else (SENDS, RECEIVES)
+def events(nic: NicConfig) -> tuple[tuple[str, ...], ...]:
+    """The events of each of a card's processors. Without a queue before it, checked moves have one of their own."""
+    if nic.processors == 2:
+        return SENDS, RECEIVES
+    return (ONE if nic.host_dma_queue_entries else (*ONE, "access"),)
 
 
+PROTECTED = 1
+"""Entries of the host DMA queue behind what is served that no stamp goes before: "a few that immediately follow it"
+(nagar-thesis-2001 5.3.3)."""
 WORKERS_BESIDE_BUFFERS = 4
 """Messages to send that may be under way without a packet buffer: in their descriptor's stages, or being told."""
 
@@ -111,9 +118,16 @@ class ParallelVia:
             loops["receive_host"] = self.receive_engines.host.run()
             loops["receive_posts"] = self.receive_engines.run_posts()
             loops["receive_doorbells"] = self._run_receive_doorbells()
+        if not self.context.nic.host_dma_queue_entries:
+            loops["accesses"] = self.engines.host.run_accesses()
         loops["idle"] = self._boot()
         for what, loop in loops.items():
             port.spawn(loop, f"{name}.{what}")
+
+    def state(self) -> list[str]:
+        """What its engines hold, a line a processor."""
+        engines = dict.fromkeys((self.engines, self.receive_engines))
+        return [f"  processor {place}: {one.state()}" for place, one in enumerate(engines)]
 
     @property
     def _workers(self) -> int:
@@ -128,6 +142,10 @@ class ParallelVia:
         async with receives.step("rearm"):
             await self.receive_engines.arm()
         context.doing = ""
+        if self.scheduler is not None and context.nic.host_dma_queue_order == "timestamp":
+            for processor in self.processors:
+                async with processor.step("set_up"):
+                    await processor.write("HOST_DMA_PROTECT", entries=PROTECTED)
         for processor in self.processors[1:]:
             async with processor.step("dispatch"):
                 await processor.enable(*RECEIVES)

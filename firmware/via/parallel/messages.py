@@ -55,6 +55,8 @@ class ParallelStages(Stages):
     async def prefetch(self, vi: Vi) -> None:
         """Bring a VI's next descriptor to receive to its place before a message wants it (5.4.1.1, table 5.1)."""
         queue = vi.receive
+        async with self.processor.step("prefetch"):
+            pass
         async with self.place(queue):
             record, index, generation = vi.record, queue.taken, vi.generation
             if record is None or vi.broken or not queue.waiting or queue.staged == index:

@@ -130,6 +130,11 @@ class HostTasks:
         """Whether a task waits or is under way."""
         return bool(self._waiting or self._under_way or self._current)
 
+    def state(self) -> str:
+        """What it holds, in a few words."""
+        under_way = len(self._under_way) + (self._current is not None)
+        return f"{under_way} tasks under way, {len(self._waiting)} wait"
+
     async def submit(self, moves: Sequence[Move], *, stamp: int, started: Callable[[], None]) -> HostTask:
         """Inside a step: put a list of moves into the queue, or start it.
 
@@ -154,6 +159,13 @@ class HostTasks:
             # The event is cleared before the look: an end that comes after it raises the event again.
             async with self._processor.step("host_ended", after=ends):
                 await (self._queue_ends() if self._entries else self._engine_ends())
+
+    async def run_accesses(self) -> None:
+        """On a card without a queue, serve the ends of checked moves for ever: they are an event of their own."""
+        ends = self._processor.events["access"]
+        while True:
+            async with self._processor.step("host_ended", after=ends):
+                await self._engine_ends()
 
     async def _queue_ends(self) -> None:
         """Inside a step: take in all ends that the queue shows, a step each."""
@@ -255,6 +267,10 @@ class SendTasks:
     def busy(self) -> bool:
         """Whether a packet waits or is under way."""
         return bool(self._waiting or self._under_way)
+
+    def state(self) -> str:
+        """What it holds, in a few words."""
+        return f"{len(self._under_way)} packets under way, {len(self._waiting)} wait"
 
     async def submit(self, packet: Packet, *, stamp: int, started: Callable[[], None]) -> SendTask:
         """Inside a step: put a packet into the queue, or start it. `started` is called once it is programmed."""

@@ -212,3 +212,34 @@ async def declared(cluster, spec):
         # The middle one: another process of the machine may take time from some.
         found[str(count)] = [sorted(seconds)[len(seconds) // 2], sorted(cycles)[len(cycles) // 2]]
     return found
+
+
+async def overtake(cluster, spec):
+    """Two VIs without a rate have two messages each to send, then one with a rate has one: the order of arrival."""
+    _, agents = await start(cluster, **spec["config"])
+    processes = [PlainProcess(agent) for agent in agents[:2]]
+    pairs = await open_vis(processes, 2, shadows=False)
+    pairs += await open_vis(processes, 1, shadows=False, vtick=50, most_bytes=112)
+    out, into = await processes[0].allocate(ROOM), await processes[1].allocate(ROOM)
+    counts = (2, 2, 1)
+    expected = [
+        [await b.expect(piece(into, 0, 112)) for _ in range(count)]
+        for (_, b), count in zip(pairs, counts, strict=True)
+    ]
+    came = []
+    over = cluster.clock.flag()
+
+    async def notes(which):
+        for index in expected[which]:
+            await pairs[which][1].done(index, receive=True)
+            came.append(which)
+        if len(came) == sum(counts):
+            over.set()
+
+    for which in range(3):
+        cluster.clock.spawn(notes(which), f"notes {which}")
+    for (a, _), count in zip(pairs, counts, strict=True):
+        for i in range(count):
+            await a.post(descriptor(out, 0, 112), ring=i == count - 1)
+    await over.wait()
+    return came
