@@ -94,7 +94,7 @@ def _no_time() -> float:
 
 
 def _clock_seconds(clock: Callable[[], float], calls: int = 1000) -> float:
-    """What a measurement by `clock` has of the clock's own time."""
+    """Seconds that a look at `clock` adds to what is measured by it, a median."""
     return median(-clock() + clock() for _ in range(calls))
 
 
