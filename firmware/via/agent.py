@@ -86,6 +86,8 @@ class Agent(DriverMailbox):
         channel = fields["channel"]
         if offset != register.offset or channel == AGENT_CHANNEL:
             return
+        # What the agent was to hear of a connection before would end the next one.
+        self._late = deque(late for late in self._late if late[0] != channel)
         declared = (
             {*self.context.declared, channel} if fields["open"] else {*self.context.declared} - {channel}
         )
@@ -151,12 +153,13 @@ class Agent(DriverMailbox):
             return
         async with self._turns:
             while self._late:
-                channel, reason = self._late[0]
+                late = channel, reason = self._late[0]
                 if not await self._notice(
                     NoticeKind.VI_BROKEN, channel, reason, self.context.layout.notice_out
                 ):
                     return
-                self._late.popleft()
+                if self._late and self._late[0] is late:
+                    self._late.popleft()
 
     async def _notice(self, kind: NoticeKind, source: int, reason: CompletionStatus, at: int) -> bool:
         """Write a notice, whose words are put before the payload at `at`, into the ring, and interrupt the agent.

@@ -67,6 +67,11 @@ class ViaConfig(Config):
                 f"order = {self.order!r}: the sequential design serves in the order of arrival; "
                 "design = 'parallel' has others"
             )
+        for name in ("send_buffers", "receive_buffers"):
+            if self.design == "sequential" and getattr(self, name) != 1:
+                raise ValueError(
+                    f"{name} = {getattr(self, name)}: the sequential design has one; design = 'parallel' has more"
+                )
         return self
 
 

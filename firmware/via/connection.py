@@ -127,7 +127,13 @@ class Connection:
             self.context.answer(vi)
 
     async def acknowledged(self, vi: Vi, number: int) -> None:
-        """The other end has all messages up to `number`: their descriptors end; reads wait for their data."""
+        """The other end has all messages up to `number`: their descriptors end; reads wait for their data.
+
+        An answer to a message that has not been sent is dropped, and counted as `unknown`.
+        """
+        if (vi.number - 1 - number) % NUMBERS >= NUMBERS // 2:
+            self.context.drops["unknown"] += 1
+            return
         for message in list(vi.under_way):
             if message.number is None or (number - message.number) % NUMBERS >= NUMBERS // 2:
                 break

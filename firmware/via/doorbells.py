@@ -8,7 +8,7 @@ from ..accesses import AccessList, Reading
 from ..polling import PollPointer
 from ..processor import Processor
 from .layout import AGENT_CHANNEL, COUNT_BITS
-from .state import COUNTS, Vi, ViaContext
+from .state import COUNTS, Vi, ViaContext, WorkQueue
 from .trace import Stage
 
 __all__ = ["RECEIVE_FLAG", "Doorbells"]
@@ -165,12 +165,20 @@ class Doorbells:
         else:
             await self.rung(channel, value % COUNTS, receive=receive)
 
+    def may_be(self, queue: WorkQueue, posted: int) -> bool:
+        """Whether a queue can hold so many descriptors, and its process has not said before that there are more."""
+        known = (queue.posted - queue.completed) % COUNTS
+        return known <= (posted - queue.completed) % COUNTS <= self.context.config.queue_entries
+
     async def rung(self, channel: int, posted: int, *, receive: bool) -> None:
-        """A process says that it has posted so many descriptors; refused if its queue cannot hold them."""
+        """A process says that it has posted so many descriptors.
+
+        Refused if its queue cannot hold them, or if it has said before that there are more.
+        """
         context = self.context
         vi = context.vi(channel)
         queue = vi.receive if receive else vi.send
-        if (posted - queue.completed) % COUNTS > context.config.queue_entries:
+        if not self.may_be(queue, posted):
             context.drops["overrun"] += 1
             return
         if not receive:

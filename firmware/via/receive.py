@@ -27,6 +27,8 @@ OK = CompletionStatus.OK
 NO_DESCRIPTOR, REMOTE_ACCESS = CompletionStatus.NO_DESCRIPTOR, CompletionStatus.REMOTE_ACCESS
 PAYLOAD = HEADER_BYTES + VIA_HEADER_BYTES
 HEAD_WORDS = PAYLOAD // WORD_BYTES
+_REASONS = frozenset({NO_DESCRIPTOR, REMOTE_ACCESS, CompletionStatus.TRANSPORT})
+"""How a message may be refused."""
 _DROPS = {NO_DESCRIPTOR: "no descriptor", REMOTE_ACCESS: "remote access"}
 
 
@@ -87,6 +89,8 @@ class Receiving:
         """Why a packet for this node is dropped whatever its VI does; "" if it is not."""
         if header.kind not in (Kind.DATA, Kind.ACK, Kind.NACK):
             return "unknown"
+        if header.kind is Kind.NACK and via.status not in _REASONS:
+            return "unknown"
         if record is None:
             return "closed"
         sender = header.source, sender_channel(header.sequence), via.connection
@@ -94,7 +98,8 @@ class Receiving:
             return "stranger"
         size = data_bytes(header, via)
         odd = via.immediate_bytes > self.context.config.immediate_bytes or via.immediate_bytes % WORD_BYTES
-        if size < 0 or via.offset + size > via.length or odd:
+        end = via.offset + size
+        if size < 0 or end > via.length or (via.last and end < via.length) or odd:
             return "" if header.kind is not Kind.DATA or via.op is PacketOp.READ_REQUEST else "unknown"
         return ""
 
@@ -120,7 +125,7 @@ class Receiving:
         lost.
         """
         inbound = vi.inbound
-        if inbound is not None and (inbound.number, inbound.offset) == (via.number, via.offset):
+        if inbound is not None and inbound.goes_on(via):
             return True
         if inbound is not None:
             await self.connection.lost(vi)
@@ -137,7 +142,7 @@ class Receiving:
         inbound = vi.inbound
         if inbound is None:
             key = Key(vi.channel, via.number, receive=True)
-            inbound = vi.inbound = Inbound(via.number, via.op, via.length, key, context.clock())
+            inbound = vi.inbound = Inbound(via, key, context.clock())
             vi.expected = next_number(via.number)
             if not await self._begin(vi, record, inbound, via, size, buffer):
                 return
@@ -294,7 +299,12 @@ class Receiving:
     async def _read_answer(self, vi: Vi, via: ViaHeader, size: int, buffer: int) -> None:
         """A packet of memory of the other end for which a descriptor of this one has asked."""
         message = next((one for one in vi.under_way if one.number == via.number), None)
-        if message is None or message.done or not message.descriptor.is_read or message.read != via.offset:
+        if (
+            message is None
+            or message.done
+            or not message.descriptor.is_read
+            or (message.read, message.descriptor.data_bytes) != (via.offset, via.length)
+        ):
             self.context.drops["lost"] += 1
             return
         message.read += size

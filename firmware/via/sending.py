@@ -168,15 +168,23 @@ class Sending:
             await self.stages.end_send(message, status)
 
     async def answer(self, vi: Vi) -> None:
-        """Send what a VI has to answer: an acknowledgement, a refusal, or memory that the other end reads."""
+        """Send what a VI has to answer: an acknowledgement, a refusal, or memory that the other end reads.
+
+        At most one read is answered; the next one has its turn behind the answers of other VIs.
+        """
         record = vi.record
         if record is None:
             return
         if vi.ack is not None:
             number, vi.ack = vi.ack, None
             await self._answer(vi, record, Kind.ACK, number, OK)
-        while vi.reads and not vi.broken:
+        if vi.reads and not vi.broken:
+            generation = vi.generation
             await self._read(vi, record, vi.reads.popleft())
+            if vi.generation != generation:
+                return
+            if vi.reads and not vi.broken:
+                self.context.answer(vi)
         if vi.refusal is not None:
             (number, status), vi.refusal = vi.refusal, None
             await self._answer(vi, record, Kind.NACK, number, status)
@@ -231,7 +239,12 @@ def refusal(descriptor: Descriptor, record: ViRecord) -> CompletionStatus:
     if descriptor.op == Op.RDMA_READ and record.reliability == Reliability.UNRELIABLE:
         return CompletionStatus.FORMAT
     remote = descriptor.remote
-    if remote is not None and (remote.address + descriptor.data_bytes > 1 << 32 or remote.handle >= 1 << 16):
+    # The header has a word for the address: also that of no bytes is one of them.
+    if remote is not None and (
+        remote.address >= 1 << 32
+        or remote.address + descriptor.data_bytes > 1 << 32
+        or remote.handle >= 1 << 16
+    ):
         return CompletionStatus.REMOTE_ACCESS
     return OK
 

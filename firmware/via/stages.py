@@ -270,7 +270,7 @@ class Stages:
         record = vi.record
         assert record is not None
         self.context.sent += 1
-        vi.send.completed = (message.index + 1) % (1 << 16)
+        vi.send.completed = (message.index + 1) % COUNTS
         size = 0 if message.status != CompletionStatus.OK else message.descriptor.data_bytes
         await self._tell(vi.send, record, message.index, size, message.status, message.key)
 
@@ -281,7 +281,9 @@ class Stages:
             return
         inbound.index = None
         self.context.received += 1
-        vi.receive.completed = (index + 1) % (1 << 16)
+        # Those behind it may have been flushed while its immediate data went up.
+        if (index + 1 - vi.receive.completed) % COUNTS < COUNTS // 2:
+            vi.receive.completed = (index + 1) % COUNTS
         bad = status not in (CompletionStatus.OK, CompletionStatus.IMMEDIATE, CompletionStatus.WRITTEN)
         size = 0 if bad and status != CompletionStatus.PARTIAL else inbound.offset
         await self._tell(vi.receive, record, index, size, status, inbound.key)

@@ -13,7 +13,7 @@ from .config import ViaConfig
 from .descriptor import Descriptor
 from .layout import AGENT_CHANNEL, COUNT_BITS, Reliability, ViaLayout, ViRecord
 from .trace import Trace
-from .wire import PacketOp
+from .wire import ViaHeader
 
 __all__ = ["Inbound", "Key", "Outgoing", "ReadRequest", "Vi", "ViaContext", "WorkQueue"]
 
@@ -86,21 +86,28 @@ class Outgoing:
 
 
 class Inbound:
-    """A message on its way in.
+    """A message on its way in, whose `first` packet has come.
 
+    - `remote`: tag and address of the memory that it is written into, if it is an RDMA.
     - `offset`: bytes that have come.
     - `index`: its receive descriptor, None if it needs none. `descriptor`: that one, if its segments are needed.
     - `refused`: why it is thrown away; OK if it is not.
     - `touched_cycle`: when its last packet came.
     """
 
-    def __init__(self, number: int, op: PacketOp, length: int, key: Key, cycle: int) -> None:
-        self.number, self.op, self.length, self.key = number, op, length, key
+    def __init__(self, first: ViaHeader, key: Key, cycle: int) -> None:
+        self.number, self.op, self.length, self.key = first.number, first.op, first.length, key
+        self.remote = first.tag, first.address
         self.offset = 0
         self.index: int | None = None
         self.descriptor: Descriptor | None = None
         self.refused = CompletionStatus.OK
         self.touched_cycle = cycle
+
+    def goes_on(self, packet: ViaHeader) -> bool:
+        """Whether a packet is the next part of this message, and says the same of it as the first one has."""
+        seen = packet.number, packet.offset, packet.op, packet.length, (packet.tag, packet.address)
+        return seen == (self.number, self.offset, self.op, self.length, self.remote)
 
 
 class ReadRequest:

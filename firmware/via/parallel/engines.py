@@ -61,7 +61,7 @@ class ParallelEngines:
 
     - `context`: the program's.
     - `stamped`: tasks go by their stamps.
-    - `hears`: takes the doorbells that there are; called where a message finds no descriptor.
+    - `hears`: takes the doorbells that there are; called for a VI where a message finds no descriptor.
     - `released`: called with a VI whose next message may begin, and when a message of it is over.
     """
 
@@ -71,7 +71,7 @@ class ParallelEngines:
         processor: Processor,
         *,
         stamped: bool,
-        hears: Callable[[], Awaitable[None]],
+        hears: Callable[[Vi], Awaitable[None]],
         released: Callable[[int], None],
     ) -> None:
         self.context, self.processor = context, processor
@@ -193,7 +193,7 @@ class ParallelEngines:
 
     async def hear(self, vi: Vi) -> None:
         """Look whether a descriptor has been posted meanwhile."""
-        await self._hears()
+        await self._hears(vi)
 
     async def quiet(self, channel: int) -> None:
         """Return when no coroutine is at work for a VI, and no post of it waits."""

@@ -162,7 +162,7 @@ class ParallelVia:
             rung.clear()
             async with self._hearing:
                 await self.doorbells.take()
-            while self.doorbells.polled and await self.doorbells.poll():
+            while self.doorbells.polled and await self._poll():
                 pass
             async with self.processor.step("look", 0):
                 await self.processor.enable("doorbell")
@@ -319,10 +319,16 @@ class ParallelVia:
         if not self._active:
             self.context.doing = ""
 
-    async def _hear(self) -> None:
-        """Take the doorbells that there are."""
+    async def _poll(self) -> bool:
+        """Look at the doorbell words, as `Doorbells.poll`."""
+        async with self._hearing:
+            return await self.doorbells.poll()
+
+    async def _hear(self, vi: Vi) -> None:
+        """Take the doorbells that there are; where words are polled that of a VI's receive queue."""
         async with self._hearing:
             await self.doorbells.take()
+            await self.doorbells.hear(vi)
 
     async def _nothing(self) -> None:
         """Doorbells are taken by a coroutine of their own."""
@@ -384,7 +390,7 @@ class _Doorbells(Doorbells):
         """As `Doorbells.rung`."""
         vi = self.context.vi(channel)
         new = (posted - vi.send.posted) % COUNTS
-        if not receive and not vi.broken and 0 < new <= self.context.config.queue_entries:
+        if not receive and not vi.broken and new and self.may_be(vi.send, posted):
             await self._loop.rung(vi, new)
         await super().rung(channel, posted, receive=receive)
         if receive and vi.receive.waiting:

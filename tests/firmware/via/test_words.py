@@ -180,7 +180,8 @@ def test_508_declared_vis_fit_the_card_of_the_lanai7():
         nic = preset(NicConfig, "lanai7", **OWNERS, **extra)
         assert nic.channels >= 509
         for name in DESIGNS:
-            layout = ViaLayout(nic, design(name, send_buffers=2, receive_buffers=3))
+            more = {} if name == "svia" else {"send_buffers": 2, "receive_buffers": 3}
+            layout = ViaLayout(nic, design(name, **more))
             assert layout.bytes <= nic.sram_bytes == 1 << 18
 
 
@@ -188,7 +189,9 @@ def test_no_two_places_of_the_sram_overlap():
     nic = preset(
         NicConfig, "tiny", **OWNERS | {"owners": 2, "regions": 4, "completion_queues": 4}, shadow_windows=True
     )
-    config = ViaConfig(data_segments=2, immediate_bytes=8, receive_buffers=2, descriptors="shadow")
+    config = ViaConfig(
+        design="parallel", data_segments=2, immediate_bytes=8, receive_buffers=2, descriptors="shadow"
+    )
     layout = ViaLayout(nic, config)
     slot = layout.form.slot_bytes
     places = [

@@ -1,0 +1,206 @@
+"""What a process, or the other end, says that cannot be: refused, and nobody else is touched. In plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from lanikai.firmware.via.config import ViaConfig
+from lanikai.firmware.via.connection import Connection
+from lanikai.firmware.via.descriptor import Descriptor, Op, Segment
+from lanikai.firmware.via.doorbells import Doorbells
+from lanikai.firmware.via.layout import Reliability, ViRecord
+from lanikai.firmware.via.receive import Receiving
+from lanikai.firmware.via.sending import Sending, refusal
+from lanikai.firmware.via.stages import Stages
+from lanikai.firmware.via.state import Inbound, Key, Outgoing, ReadRequest, Vi, ViaContext
+from lanikai.firmware.via.wire import NUMBERS, PacketOp, ViaHeader, pack_sequence
+from lanikai.hdl.config import ConfigError, NicConfig, preset
+from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
+from lanikai.hdl.packet import Header, Kind
+
+RECORD = ViRecord(
+    send_ring=0, receive_ring=512, route=0, node=1, channel=2, reliability=Reliability.RELIABLE_DELIVERY
+)
+ENTRIES = 8
+
+
+def context() -> ViaContext:
+    """A card's state, with eight descriptors a queue."""
+    nic = preset(NicConfig, "tiny", owners=4, receive_doorbells="merged", completion_queues=4, regions=4)
+    return ViaContext(node=0, nic=nic, config=ViaConfig(queue_entries=ENTRIES), clock=lambda: 0)
+
+
+def connected(card: ViaContext, channel: int = 1) -> Vi:
+    """A VI of it that is connected."""
+    vi = card.vi(channel)
+    vi.look(RECORD)
+    return vi
+
+
+def done(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """The result of a coroutine that waits for nothing."""
+    with pytest.raises(StopIteration) as end:
+        coroutine.send(None)
+    return end.value.value
+
+
+def part(cls: type, **attributes: object) -> Any:
+    """An object of a class that has these attributes alone."""
+    made = cast(Any, object.__new__(cls))
+    for name, value in attributes.items():
+        setattr(made, name, value)
+    return made
+
+
+@pytest.mark.parametrize("receive", [False, True])
+@pytest.mark.parametrize("origin", [0, NUMBERS - 3])
+def test_a_doorbell_that_takes_descriptors_back_is_refused(receive, origin):
+    """Below what was said before, or above what the queue holds; also where the count wraps. The same again is good."""
+    card = context()
+    vi = connected(card)
+    queue = vi.receive if receive else vi.send
+    queue.posted, queue.completed, queue.taken = origin, origin, origin
+    doorbells = part(Doorbells, context=card)
+
+    def ring(count: int) -> int:
+        done(doorbells.rung(vi.channel, (origin + count) % NUMBERS, receive=receive))
+        return queue.waiting
+
+    assert ring(5) == 5 and not card.drops
+    queue.take()
+    queue.completed = (origin + 1) % NUMBERS
+    queue.take()
+    assert [ring(4), ring(1), ring(0), ring(ENTRIES + 2)] == [3] * 4
+    assert card.drops["overrun"] == 4
+    assert [ring(5), ring(ENTRIES + 1)] == [3, ENTRIES - 1]
+
+
+@pytest.mark.parametrize("op", [Op.RDMA_WRITE, Op.RDMA_READ])
+def test_remote_memory_has_an_address_that_a_packet_can_say(op):
+    """No bytes at 2^32 are as little there as one: the header has no place for it."""
+    for address, size, handle, good in (
+        (0xFFFFFFFF, 0, 5, True),
+        (0xFFFFFFFF, 1, 5, True),
+        (0xFFFFFFFF, 2, 5, False),
+        (1 << 32, 0, 5, False),
+        (1 << 63, 0, 5, False),
+        (0, 0, 1 << 16, False),
+    ):
+        descriptor = Descriptor(op=op, segments=(Segment(0, 1, size),), remote=Segment(address, handle))
+        wanted = CompletionStatus.OK if good else CompletionStatus.REMOTE_ACCESS
+        assert refusal(descriptor, RECORD) == wanted
+
+
+def test_one_read_is_answered_in_a_turn():
+    """A process that reads without end waits behind the answers of other VIs."""
+    card = context()
+    one, other = connected(card), connected(card, 2)
+    answered = []
+
+    async def read(vi, record, request):
+        answered.append((vi.channel, request.number))
+        if len(answered) < 5:
+            one.reads.append(ReadRequest(request.number + 1, 0, 0, 4))
+
+    async def say(vi, record, kind, number, status):
+        answered.append((vi.channel, kind))
+
+    sending = part(Sending, context=card, _read=read, _answer=say)
+    one.reads.append(ReadRequest(0, 0, 0, 4))
+    other.ack = 0
+    card.answer(one)
+    card.answer(other)
+    while card.answers:
+        done(sending.answer(card.answers.popleft()))
+    assert answered == [(1, 0), (2, Kind.ACK), (1, 1), (1, 2), (1, 3)]
+
+
+def test_an_answer_to_a_message_that_was_not_sent_ends_nothing():
+    """Also where the numbers wrap."""
+    card = context()
+    vi = connected(card)
+    ended = []
+
+    async def end_send(message, status):
+        ended.append(message.number)
+
+    connection = part(Connection, context=card, stages=SimpleNamespace(end_send=end_send))
+    vi.number = 1
+    for place, number in enumerate((NUMBERS - 1, 0)):
+        message = Outgoing(vi, place)
+        message.number = number
+        vi.under_way.append(message)
+    for number in (1, 2, NUMBERS // 2 - 1):
+        done(connection.acknowledged(vi, number))
+    assert not ended and card.drops == {"unknown": 3}
+    done(connection.acknowledged(vi, NUMBERS - 1))
+    assert ended == [NUMBERS - 1]
+    done(connection.acknowledged(vi, 0))
+    assert ended[1:] == [NUMBERS - 1, 0]
+
+
+def test_packets_that_make_no_sense_are_told_from_good_ones():
+    """A refusal without a reason that there is; a last packet before the message's end, or behind it."""
+    receiving = part(Receiving, context=context())
+
+    def why(kind: Kind = Kind.DATA, *, size: int = 0, **changes: Any) -> str:
+        via = ViaHeader(connection=0, number=0, **changes)
+        header = Header(
+            kind=kind, source=1, flow=1, length=16 + via.immediate_bytes + size, sequence=pack_sequence(2, 0)
+        )
+        return receiving._refusal(header, via, RECORD)
+
+    reasons = {
+        int(one) for one in CompletionStatus if one.name in ("TRANSPORT", "NO_DESCRIPTOR", "REMOTE_ACCESS")
+    }
+    for status in range(32):
+        assert why(Kind.NACK, status=status) == ("" if status in reasons else "unknown")
+    assert why(size=8, length=8) == why(size=4, length=8, last=False) == why(Kind.ACK) == ""
+    assert why(op=PacketOp.READ_REQUEST, length=100) == ""
+    assert why(size=4, length=8) == why(size=12, length=8) == "unknown"
+    assert why(size=4, offset=8, length=8) == why(op=PacketOp.READ_ANSWER, size=4, length=8) == "unknown"
+
+
+def test_all_parts_of_a_message_say_the_same_of_it():
+    first = ViaHeader(
+        op=PacketOp.RDMA_WRITE, connection=0, number=3, tag=5, address=64, length=12, last=False
+    )
+    inbound = Inbound(first, Key(1, 3, receive=True), 0)
+    inbound.offset = 8
+
+    def next_part(**changes: Any) -> ViaHeader:
+        same = {"op": first.op, "number": 3, "tag": 5, "address": 64, "length": 12, "offset": 8}
+        return ViaHeader(connection=0, **{**same, **changes})
+
+    assert inbound.goes_on(next_part())
+    for name, value in {"op": 0, "number": 4, "tag": 6, "address": 68, "length": 16, "offset": 4}.items():
+        assert not inbound.goes_on(next_part(**{name: PacketOp(value) if name == "op" else value})), name
+
+
+def test_a_late_end_takes_no_descriptor_back():
+    """Descriptors behind it have been flushed meanwhile: as many as before have ended."""
+    card = context()
+    vi = connected(card)
+    told = []
+
+    async def tell(queue, record, index, size, status, key):
+        told.append(index)
+
+    stages = part(Stages, context=card, _tell=tell)
+    vi.receive.posted = vi.receive.taken = vi.receive.completed = 4
+    inbound = Inbound(ViaHeader(connection=0, number=0), Key(1, 0, receive=True), 0)
+    for index, completed in ((2, 4), (4, 5)):
+        inbound.index = index
+        done(stages.end_receive(vi, inbound, CompletionStatus.OK))
+        assert vi.receive.completed == completed
+    assert told == [2, 4]
+
+
+def test_the_sequential_design_has_one_buffer_each_way():
+    for name in ("send_buffers", "receive_buffers"):
+        with pytest.raises(ConfigError, match=f"{name} = 2: the sequential design has one"):
+            ViaConfig(**{name: 2})
+        assert getattr(ViaConfig(design="parallel", **{name: 2}), name) == 2
