@@ -202,6 +202,7 @@ _PRESETS: Mapping[str, ClusterConfig] = {
         router=preset(RouterConfig, "via5"),
         nic=preset(NicConfig, "via5"),
         pci=PciTiming.of_cache_lines(preset(NicConfig, "via5")),
+        firmware="via",
     ),
 }
 
