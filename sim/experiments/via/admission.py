@@ -194,7 +194,10 @@ def message_ns(point: Point) -> int:
 
 
 def _greedy(way: str, length: int) -> list[Channel]:
-    """Channels that always have messages: from one node to three, or from four to one."""
+    """Channels that always have messages: from one node to three, or from four to one, three for each pair.
+
+    A VI's messages are fetched one after the other, so that a few VIs do not fill a card.
+    """
     ends = [(0, 1), (0, 2), (0, 3)] if way == SEND else [(1, 0), (2, 0), (3, 0), (4, 0)]
     return [
         Channel(
@@ -207,6 +210,7 @@ def _greedy(way: str, length: int) -> list[Channel]:
             sends_mb_per_s=1.0,
         )
         for source, target in ends
+        for _ in range(3)
     ]
 
 

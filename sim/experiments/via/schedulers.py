@@ -3,9 +3,9 @@
 Two cases, each under all three:
 
 - `idle bandwidth`: a channel sends at twice its rate while nobody else sends anything. Then it keeps to its rate, and
-  another channel begins that always has messages. VirtualClock lets the first one wait for what it had before.
-- `greedy`: two channels with a rate always have messages, beside best effort that asks for half of what is kept free
-  for it. VirtualClock starves it.
+  four others begin that always have messages. VirtualClock lets the first one wait for what it had before.
+- `greedy`: all five channels with a rate always have messages, beside best effort that asks for half of what is kept
+  free for it. VirtualClock starves it.
 
 The latency of every message is held against the scheduler's bound.
 """
@@ -33,11 +33,20 @@ __all__ = ["ViaSchedulers", "ViaSchedulersParameters", "bound_us"]
 MESSAGE_BYTES = 4096
 IDLE, GREEDY = "idle bandwidth", "greedy"
 KEEPS, OTHER = "A", "B"
-RATES_MB_PER_S = {KEEPS: 24.0, OTHER: 32.0}
-"""With best effort's 8 MB/s they are 64 MB/s: less than the card carries, so every bound is one."""
+RATES_MB_PER_S = {KEEPS: 24.0, OTHER: 8.0}
+OTHERS = 4
+"""Channels of class B. A VI's messages are fetched one after the other, so one alone does not fill a card.
+
+With A's 24 MB/s and best effort's 8 they have 64 MB/s: less than the card carries, so every bound is one.
+"""
 BEST_EFFORT_MB_PER_S = 4.0
 HURRY_US = 6000.0
 """Time for which A sends at twice its rate."""
+GREED = 3
+"""A greedy channel sends at so many times its rate: more than the card carries, and so it always has messages.
+
+It is paced all the same. A source that fills its work queue at once floods the doorbell queue, which no scheduler sees.
+"""
 FAIR = ("wf2q", "deficit")
 
 
@@ -62,10 +71,13 @@ class ViaSchedulers(ChannelsExperiment):
         span = self.span_us[size]
         hurry = HURRY_US * span / self.span_us["quick"]
         channels = {
-            IDLE: [_channel(KEEPS, hurries_until_us=hurry), _channel(OTHER, begins_us=hurry, greedy=True)],
+            IDLE: [
+                _channel(KEEPS, hurries_until_us=hurry),
+                *[_channel(OTHER, begins_us=hurry, greedy=True)] * OTHERS,
+            ],
             GREEDY: [
                 _channel(KEEPS, greedy=True),
-                _channel(OTHER, greedy=True),
+                *[_channel(OTHER, greedy=True)] * OTHERS,
                 Channel(
                     source=0,
                     target=3,
@@ -81,7 +93,9 @@ class ViaSchedulers(ChannelsExperiment):
             Case(
                 design="qosvia",
                 setup=setup,
-                load_mb_per_s=sum(RATES_MB_PER_S.values()) + BEST_EFFORT_MB_PER_S * (setup == GREEDY),
+                load_mb_per_s=RATES_MB_PER_S[KEEPS]
+                + OTHERS * RATES_MB_PER_S[OTHER]
+                + BEST_EFFORT_MB_PER_S * (setup == GREEDY),
                 channels=mine,
                 order=order,
             )
@@ -105,28 +119,30 @@ class ViaSchedulers(ChannelsExperiment):
         """As of all experiments on channels, and each class' bound: of the message that came nearest to its own, or was
         the furthest above it (`over_bound_us` > 0)."""
         found = super().results(parameters, point, measured)
-        bounds, over = [], []
+        worst: dict[str, tuple[float, float]] = {}
         for channel, run in zip(
             (Channel(**one) for one in point.spec["channels"]), measured["channels"], strict=True
         ):
-            worst: tuple[float, float] | None = None
             # A greedy channel does not keep to its rate: no bound is promised.
-            if channel.traffic != "greedy":
-                for due, there in zip(run["due_us"], run["received_us"], strict=False):
-                    if due < point.spec["warm_up_us"]:
-                        continue
-                    ahead = sum(
-                        size
-                        for size, came, left in zip(
-                            run["bytes"], run["due_us"], run["received_us"], strict=False
-                        )
-                        if came <= due and left >= due
+            if channel.mb_per_s is not None and channel.sends_mb_per_s > channel.mb_per_s:
+                continue
+            for due, there in zip(run["due_us"], run["received_us"], strict=False):
+                if due < point.spec["warm_up_us"]:
+                    continue
+                ahead = sum(
+                    size
+                    for size, came, left in zip(run["bytes"], run["due_us"], run["received_us"], strict=False)
+                    if came <= due and left >= due
+                )
+                bound = bound_us(point.parameters["order"], channel, ahead_bytes=ahead)
+                if bound is not None:
+                    worst[channel.kind] = max(
+                        worst.get(channel.kind, (-bound, bound)), (there - due - bound, bound)
                     )
-                    bound = bound_us(point.parameters["order"], channel, ahead_bytes=ahead)
-                    if bound is not None and (worst is None or there - due - bound > worst[0]):
-                        worst = (there - due - bound, bound)
-            over.append(worst[0] if worst else None)
-            bounds.append(worst[1] if worst else None)
+        bounds, over = [], []
+        for kind in point.parameters["class"]:
+            over.append(worst[kind][0] if kind in worst else None)
+            bounds.append(worst[kind][1] if kind in worst else None)
         return {**found, "bound_us": bounds, "over_bound_us": over}
 
     def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
@@ -209,8 +225,8 @@ def _channel(
         kind=kind,
         mb_per_s=RATES_MB_PER_S[kind],
         message_bytes=MESSAGE_BYTES,
-        traffic="greedy" if greedy else "constant",
-        sends_mb_per_s=RATES_MB_PER_S[kind],
+        traffic="constant",
+        sends_mb_per_s=RATES_MB_PER_S[kind] * (GREED if greedy else 1),
         begins_us=begins_us,
         hurries_until_us=hurries_until_us,
     )
@@ -232,7 +248,7 @@ def bound_us(order: str, channel: Channel, *, ahead_bytes: int) -> float | None:
         rate = Rate(message_bytes=channel.message_bytes, interval_ticks=ticks)
     scheduler = find_scheduler(order)(vis=card.channels, bits=card.rtc_bits, best_effort=BEST_EFFORT_RATE)
     ticks_bound = scheduler.wait_bound_ticks(
-        rate, ahead_bytes=ahead_bytes, longest_ticks=int(-(-send_ns // tick_ns)), flows=len(RATES_MB_PER_S)
+        rate, ahead_bytes=ahead_bytes, longest_ticks=int(-(-send_ns // tick_ns)), flows=1 + OTHERS
     )
     if ticks_bound is None:
         return None
