@@ -164,6 +164,13 @@ class ViaSchedulers(ChannelsExperiment):
                 ),
             ),
             Claim.every(
+                "under VirtualClock a message of it waits for longer than that of a channel that never sent too fast",
+                [class_value(idle["virtual_clock"], KEEPS, "over_bound_us") > 0]
+                if "virtual_clock" in idle
+                and class_value(idle["virtual_clock"], KEEPS, "over_bound_us") is not None
+                else [],
+            ),
+            Claim.every(
                 "VirtualClock starves best effort: less than a tenth of what it sends arrives",
                 # The others' messages arrive meanwhile.
                 [

@@ -494,7 +494,10 @@ BROKEN = (
     Broken(
         experiment="via-schedulers",
         mutant="virtualclock forgets",
-        claims=("VirtualClock punishes a channel for idle bandwidth",),
+        claims=(
+            "VirtualClock punishes a channel for idle bandwidth",
+            "waits for longer than that of a channel",
+        ),
         keep=_place("setup", "idle bandwidth"),
     ),
     Broken(

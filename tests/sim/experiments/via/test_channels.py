@@ -169,26 +169,33 @@ def test_hns_claims():
     assert run(ViaHns(), lambda point: measure(point, (100, 50), (80, 60)))[1] == [True, False]
 
 
-def scheduled(point, virtual_clock_us=4000.0, others_us=150.0, starves=("virtual_clock",)):
+def scheduled(point, punished_us=6000.0, others_us=150.0, starves=("virtual_clock",)):
+    """Under VirtualClock no message of A that is due after the others' begin is received for `punished_us`."""
     order = point.parameters["order"]
-    slow = order == "virtual_clock"
-    return carried(
+    found = carried(
         point,
         1000,
-        delay_us=virtual_clock_us if slow else others_us,
+        delay_us=others_us,
         best_effort_us=others_us,
         starves=(BEST_EFFORT,) if order in starves else (),
     )
+    if order == "virtual_clock":
+        first, begins = found["channels"][0], point.spec["warm_up_us"]
+        first["received_us"] = [
+            max(at, begins + punished_us) if due >= begins else at
+            for due, at in zip(first["due_us"], first["received_us"], strict=False)
+        ]
+    return found
 
 
 def test_schedulers_claims():
-    assert run(ViaSchedulers(), scheduled)[1] == [True] * 4
-    assert run(ViaSchedulers(), lambda point: scheduled(point, 200))[1][0] is False
-    assert run(ViaSchedulers(), lambda point: scheduled(point, starves=()))[1][1:3] == [False, True]
+    assert run(ViaSchedulers(), scheduled)[1] == [True] * 5
+    assert run(ViaSchedulers(), lambda point: scheduled(point, 100))[1][:2] == [False, False]
+    assert run(ViaSchedulers(), lambda point: scheduled(point, starves=()))[1][2:4] == [False, True]
     assert (
-        run(ViaSchedulers(), lambda point: scheduled(point, starves=("wf2q", "virtual_clock")))[1][2] is False
+        run(ViaSchedulers(), lambda point: scheduled(point, starves=("wf2q", "virtual_clock")))[1][3] is False
     )
-    assert run(ViaSchedulers(), lambda point: scheduled(point, 60_000, 9000))[1][3] is False
+    assert run(ViaSchedulers(), lambda point: scheduled(point, others_us=9000))[1][4] is False
 
 
 def test_bounds_of_schedulers():
