@@ -94,8 +94,8 @@ def overlapping(messages):
         (begin, end, i)
         for i, (_, receive, _, found) in enumerate(messages)
         if not receive
-        for _, begin, end in found
-        if begin < end
+        for stage, begin, end in found
+        if begin < end and stage > 2  # 1 and 2 are waits for the firmware
     )
     return sum(
         other[2] != one[2] and other[0] < one[1]
