@@ -92,7 +92,6 @@ class ViRecord:
     - `rdma_write`, `rdma_read`: whether the other end may do so.
     - `most_bytes`: longest message (VipCreateVi's MaxTransferSize), 16 bits.
     - `vtick`: RTC ticks between two packets; 0: best effort (nagar-thesis-2001 5.3.3).
-    - `weight`: the share of a scheduler that knows weights, 16 bits.
     """
 
     send_ring: int
@@ -110,7 +109,6 @@ class ViRecord:
     rdma_read: bool = False
     most_bytes: int = (1 << 16) - 1
     vtick: int = 0
-    weight: int = 0
 
     OPEN_WORD: ClassVar[int] = 2
     """Number of the word that says that the VI is connected: the agent writes it last, and first as it closes."""
@@ -136,7 +134,7 @@ class ViRecord:
             self.route >> 32 | self.node << 16,
             self.channel | self.connection << 16,
             self.vtick,
-            self.most_bytes | self.weight << 16,
+            self.most_bytes,
         )
 
     @classmethod
@@ -162,7 +160,6 @@ class ViRecord:
             rdma_read=bool(flags >> 19 & 1),
             vtick=words[8],
             most_bytes=words[9] & 0xFFFF,
-            weight=words[9] >> 16,
         )
 
 

@@ -103,10 +103,25 @@ class ParallelEngines:
     ) -> CompletionStatus:
         """Have the host DMA engine make moves; return when the last has ended.
 
-        `extra` steps are spent behind the start, while the first bytes move.
+        `extra` steps are spent behind the start, while the first bytes move. Moves that the card's queue cannot hold at
+        once are made list by list.
         """
-        if not moves:
-            return CompletionStatus.OK
+        most, status = self.context.nic.host_dma_queue_entries or len(moves) or 1, CompletionStatus.OK
+        for first in range(0, len(moves), most):
+            some = moves[first : first + most]
+            found = await self._move(some, step, key, stages, extra if first == 0 else None, stamp)
+            status = found if status == CompletionStatus.OK else status
+        return status
+
+    async def _move(
+        self,
+        moves: Sequence[Move],
+        step: str,
+        key: Key,
+        stages: tuple[Stage, Stage],
+        extra: Mapping[str, int] | None,
+        stamp: int | None,
+    ) -> CompletionStatus:
         begin = self._now()
         programmed: list[int] = []
         async with self.processor.step(step):

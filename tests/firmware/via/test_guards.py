@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -11,11 +12,14 @@ from lanikai.firmware.via.config import ViaConfig
 from lanikai.firmware.via.connection import Connection
 from lanikai.firmware.via.descriptor import Descriptor, Op, Segment
 from lanikai.firmware.via.doorbells import Doorbells
+from lanikai.firmware.via.engines import Move
 from lanikai.firmware.via.layout import Reliability, ViRecord
+from lanikai.firmware.via.parallel.engines import ParallelEngines
 from lanikai.firmware.via.receive import Receiving
 from lanikai.firmware.via.sending import Sending, refusal
 from lanikai.firmware.via.stages import Stages
 from lanikai.firmware.via.state import Inbound, Key, Outgoing, ReadRequest, Vi, ViaContext
+from lanikai.firmware.via.trace import Stage
 from lanikai.firmware.via.wire import NUMBERS, PacketOp, ViaHeader, pack_sequence
 from lanikai.hdl.config import ConfigError, NicConfig, preset
 from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
@@ -197,6 +201,50 @@ def test_a_late_end_takes_no_descriptor_back():
         done(stages.end_receive(vi, inbound, CompletionStatus.OK))
         assert vi.receive.completed == completed
     assert told == [2, 4]
+
+
+@pytest.mark.parametrize(("entries", "lists"), [(0, [5]), (2, [2, 2, 1]), (8, [5])])
+def test_a_descriptor_of_many_segments_is_moved_list_by_list(entries, lists):
+    """In the parallel design, where the card's queue holds fewer moves; the first error is the status."""
+    made, spent = [], []
+
+    @asynccontextmanager
+    async def step(name):
+        yield
+
+    async def spend(**steps):
+        spent.append(steps)
+
+    async def wait():
+        pass
+
+    async def submit(moves, *, stamp, started):
+        assert not entries or len(moves) <= entries
+        made.append([move.address for move in moves])
+        started()
+        bad = CompletionStatus.OUTSIDE if 0 in made[-1] else CompletionStatus.NO_PAGE
+        return SimpleNamespace(ended=SimpleNamespace(wait=wait), status=bad)
+
+    card = context()
+    card.nic = card.nic.replace(host_dma_queue_entries=entries)
+    engines = part(
+        ParallelEngines,
+        context=card,
+        host=SimpleNamespace(submit=submit),
+        processor=SimpleNamespace(step=step, spend=spend, port=SimpleNamespace(cycle=0)),
+    )
+    moves = [Move(address=16 * i, sram=0, bytes=16, to_host=True, tag=1, channel=1) for i in range(5)]
+
+    def move(some: list[Move]) -> CompletionStatus:
+        stages = (Stage.PROGRAM_DATA, Stage.DATA)
+        return done(engines.move(some, "program_up", key=Key(1, 0), stages=stages, extra={"page": 3}))
+
+    assert move(moves) == CompletionStatus.OUTSIDE
+    assert [len(one) for one in made] == lists and [at for one in made for at in one] == [
+        one.address for one in moves
+    ]
+    assert spent == [{"page": 3}]
+    assert move([]) == CompletionStatus.OK and len(made) == len(lists)
 
 
 def test_the_sequential_design_has_one_buffer_each_way():

@@ -144,7 +144,6 @@ def test_records_come_back_from_their_words():
             rdma_read=rng.random() < 0.5,
             most_bytes=rng.getrandbits(16),
             vtick=rng.getrandbits(32),
-            weight=rng.getrandbits(16),
         )
         words = list(record.words())
         assert all(0 <= word < 1 << 32 for word in words)
