@@ -9,7 +9,7 @@ from .bell import Bell
 from .errors import VipError, VipReturn
 from .messages import Message, MessageKind
 from .requests import ANSWER_US, ViCalls
-from .vi import Vi
+from .vi import Other, Vi
 
 __all__ = ["RateRequest", "Rates", "connected"]
 
@@ -119,8 +119,24 @@ class Rates:
                 rate.vi.attributes = replace(rate.vi.attributes, quality=rate.quality)
                 await self.calls.open_vi(rate.vi, other)
             else:
-                self.calls.reserve(rate.vi, other.attributes)
+                await self._restore(rate.vi, other)
         self.bell.ring()
+
+    async def _restore(self, vi: Vi, other: Other) -> None:
+        """Promise a VI's old rate again. If another VI has taken what a smaller one had left, its connection ends."""
+        try:
+            self.calls.reserve(vi, other.attributes)
+        except VipError as error:
+            self.calls.say(
+                other.node,
+                Message(
+                    kind=MessageKind.DISCONNECT,
+                    channel=vi.channel,
+                    peer=other.channel,
+                    connection=other.connection,
+                ),
+            )
+            await self.calls.lose_vi(vi, f"its old rate is not to be had any more: {error}")
 
 
 def connected(calls: ViCalls, node: int, message: Message) -> Vi | None:

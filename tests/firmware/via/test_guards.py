@@ -1,4 +1,4 @@
-"""What a process, or the other end, says that cannot be: refused, and nobody else is touched. In plain Python."""
+"""Words of a process, or of the other end, that cannot be: refused, and nobody else is touched. In plain Python."""
 
 from __future__ import annotations
 
