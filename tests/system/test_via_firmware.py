@@ -34,6 +34,7 @@ def test_messages_of_all_sizes_arrive(level, model, tmp_path):
             assert word == ("abcd" if immediate else None)
 
 
+@pytest.mark.full
 def test_pieces_are_gathered_and_scattered(model, tmp_path):
     found = point(model, "pieces", {}, tmp_path)
     assert found == {
@@ -138,7 +139,8 @@ def test_nobody_touches_what_is_not_open_to_him(level, tries, model, tmp_path):
     assert found["dropped"] > tries // 5
 
 
-@pytest.mark.parametrize("level", [2, OTHERS[0]])
+@pytest.mark.full
+@pytest.mark.parametrize("level", [0, 2])
 def test_the_rest_of_a_message_is_not_waited_for_for_ever(level, model, tmp_path):
     found = point(model, "partial", {"level": level}, tmp_path)
     (first, took), together, sent, *again = found["told"]
@@ -152,7 +154,8 @@ def test_the_rest_of_a_message_is_not_waited_for_for_ever(level, model, tmp_path
         assert again == [["PARTIAL", "OK"], "OK"] and found["drops"]["partial"] == 2
 
 
-@pytest.mark.parametrize(("level", "both"), [(0, True), pytest.param(2, False, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize(("level", "both"), [(0, True), (2, False)])
 def test_completion_queues_tell_every_end_once_and_in_order(level, both, model, tmp_path):
     found = point(model, "queues", {"level": level, "both": both}, tmp_path)
     sent = [["OK", 300, i, True] for i in range(4)]
@@ -161,6 +164,7 @@ def test_completion_queues_tell_every_end_once_and_in_order(level, both, model, 
     )
 
 
+@pytest.mark.full
 def test_an_agent_that_does_not_listen_still_hears_of_broken_vis(model, tmp_path):
     found = point(model, "deaf", {}, tmp_path)
     assert found["packets"] == [True] * 4 and found["drops"]["agent"] == 3
@@ -176,6 +180,7 @@ def test_both_ways_at_once_and_a_process_that_rings_what_it_has_not_posted(model
     assert refused.pop("overrun") > found["rings"] // 2 > 20 and refused == others == {}
 
 
+@pytest.mark.full
 def test_messages_go_first_come_first_served(model, tmp_path):
     """The sequential design once gave VIs turns, a message each, in whatever order their doorbells had come."""
     assert point(model, "order", {}, tmp_path) == ["c"] * 3 + ["a"] * 3
