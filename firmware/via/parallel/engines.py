@@ -269,7 +269,7 @@ class ParallelEngines:
             step = "wait"
 
     def state(self) -> str:
-        """What its queues hold, in a line."""
+        """The contents of its queues, in a line."""
         return (
             f"host DMA {self.host.state()}; send {self.sends.state()}; {len(self._posts)} posts, "
             f"{len(self._wanted)} messages wait for a buffer; {len(self._armed)} buffers armed, "

@@ -125,7 +125,7 @@ class ParallelVia:
             port.spawn(loop, f"{name}.{what}")
 
     def state(self) -> list[str]:
-        """What its engines hold, a line a processor."""
+        """The contents of its engines, a line a processor."""
         engines = dict.fromkeys((self.engines, self.receive_engines))
         return [f"  processor {place}: {one.state()}" for place, one in enumerate(engines)]
 

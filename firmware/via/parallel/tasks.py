@@ -131,7 +131,7 @@ class HostTasks:
         return bool(self._waiting or self._under_way or self._current)
 
     def state(self) -> str:
-        """What it holds, in a few words."""
+        """The tasks that it holds, in a few words."""
         under_way = len(self._under_way) + (self._current is not None)
         return f"{under_way} tasks under way, {len(self._waiting)} wait"
 
@@ -269,7 +269,7 @@ class SendTasks:
         return bool(self._waiting or self._under_way)
 
     def state(self) -> str:
-        """What it holds, in a few words."""
+        """The tasks that it holds, in a few words."""
         return f"{len(self._under_way)} packets under way, {len(self._waiting)} wait"
 
     async def submit(self, packet: Packet, *, stamp: int, started: Callable[[], None]) -> SendTask:
