@@ -348,10 +348,13 @@ GUARDED = {
     ("nic/dma/send_engine.py", "word + 1"): ("to_read - 1", "an address, modulo the SRAM"),
     ("nic/dma/send_engine.py", "packets + begin"): ("packets != 2", "two at most"),
     ("nic/queues/stamper.py", "pace + 1"): (
-        "m.If(pace == 0)",
-        "goes round: a look each round, in every test of it",
+        "m.If(scans & (pace == 0))",
+        "goes round while a scan goes on: a look each round, in every test of it",
     ),
-    ("nic/queues/stamper.py", "scan + 1"): ("scan == self.channels - 1, 0", "turns"),
+    ("nic/queues/stamper.py", "scan + 1"): (
+        "scan.eq(Mux(last, 0, scan + 1))",
+        "turns, and `last` is the last channel",
+    ),
     ("nic/queues/stamper.py", "stage + 1"): ("m.Case(3)", "ends in stage 3"),
     ("nic/owners/translation.py", "at + 1"): ("m.If(at == entries - 1)", "ends with its round"),
     ("router/allocators/allocator.py", "waited + 1"): ("Mux(overdue, waited,", "stands still at its end"),
