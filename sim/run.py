@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -183,7 +184,7 @@ def _environment(model: Model, job: Mapping[str, Any], scratch: str) -> dict[str
     paths = [libraries, environment.get("LD_LIBRARY_PATH", "")]
     return environment | {
         "LD_LIBRARY_PATH": os.pathsep.join(path for path in paths if path),
-        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "PYTHONPATH": os.pathsep.join(_paths()),
         "PYTHONHASHSEED": "0",
         "PYGPI_PYTHON_BIN": sys.executable,
         "GPI_USERS": f"{libpython};{cocotb_config.pygpi_entry_point()}",
@@ -195,3 +196,20 @@ def _environment(model: Model, job: Mapping[str, Any], scratch: str) -> dict[str
         "TOPLEVEL_LANG": "verilog",
         "LANIKAI_JOB": json.dumps(job),
     }
+
+
+def _paths() -> list[str]:
+    """`sys.path` for the child, with Python's own library first.
+
+    A script's folder stands before the library in `sys.path`. Whatever lies there under the name of a module of the
+    library would keep the child's Python from starting: it comes to the library's own modules before any script.
+    """
+    library = {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
+
+    def own(path: str) -> bool:
+        real = os.path.realpath(path)
+        return real in library or (
+            os.path.dirname(real) in library and os.path.basename(real) == "lib-dynload"
+        )
+
+    return sorted((path for path in sys.path if path), key=lambda path: not own(path))

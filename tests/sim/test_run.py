@@ -66,6 +66,15 @@ def test_errors(counter, tmp_path, entry, message):
         assert "FAIL=1" in text and "lanikai_run passed" not in text
 
 
+def test_a_script_beside_files_named_as_the_library(counter, tmp_path, monkeypatch):
+    """The folder of a script comes first in its `sys.path`. What lies there keeps no simulator from starting."""
+    (tmp_path / "enum.py").write_text("raise SystemExit('not the library')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    entry = "support.sim.counter_points:count"
+    result = run(counter, entry, {}, out_dir=tmp_path / "run", seed=3, timeout_seconds=60)
+    assert result.cycles == 8
+
+
 def test_timeout(counter, tmp_path):
     """A run that takes too long is ended, and says so; one that does not is not."""
     with pytest.raises(SimulationError) as caught:
