@@ -4,7 +4,8 @@ A node has four processes, one on each processor. Each owns a quarter of the VIs
 them, its active ones. In a round it posts to all its active VIs, then waits for an answer on each. The latency of a
 message is the time from its post until its answer has been received, as in nagar-thesis-2001 4.3.1.
 
-The node is RTL with its firmware and its processes. Its peers, up to 127 nodes, are a model.
+The node is RTL with its firmware and its processes. A second card of the same design stands for its peers, which are up
+to 127 nodes in the thesis: it has as many VIs, and answers each message.
 
 The workloads:
 
