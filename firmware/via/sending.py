@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
 from lanikai.hdl.packet import Header, Kind
@@ -31,8 +31,11 @@ class Sending:
         self.context, self.engines, self.processor = stages.context, stages.engines, stages.processor
         self.layout = stages.layout
 
-    async def send(self, vi: Vi, *, stamp: int | None = None) -> None:
-        """Send the next message of a VI, if it has one that may go. `stamp`: its place in the order of the design.
+    async def send(self, vi: Vi, *, take_stamp: Callable[[], int | None] = lambda: None) -> None:
+        """Send the next message of a VI, if it has one that may go.
+
+        `take_stamp` takes its place in the order of the design. It is called only when the message begins: the stamp of
+        one that may not go yet stays that message's.
 
         The descriptor's end is told when the last packet is gone. On a reliable connection it is told when the other
         end has answered; an error ends such a connection.
@@ -49,6 +52,7 @@ class Sending:
             return
         if not context.may_send(vi):
             return
+        stamp = take_stamp()
         message = Outgoing(vi, vi.send.take())
         message.stamp = stamp
         vi.under_way.append(message)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 
 from lanikai.hdl.config import NicConfig
 
@@ -260,7 +261,7 @@ class ParallelVia:
             mine = self._front[vi.channel] = object()
             vi.users += 1
             self._begins()
-            await self.sending.send(vi, stamp=self._stamp(vi))
+            await self.sending.send(vi, take_stamp=partial(self._stamp, vi))
             if self._front.get(vi.channel) is mine:
                 self._release(vi.channel)
             self.engines.left(vi)
@@ -363,8 +364,10 @@ class ParallelVia:
                 scheduler.open(vi.channel, asked)
             if new > 1:
                 await self.processor.spend(stamp=new - 1)
-            stamps = self._stamps.setdefault(vi.channel, deque())
-            stamps.extend(scheduler.stamp(vi.channel, self._rtc) for _ in range(new))
+        # Behind the step, and nothing is awaited before the caller counts the messages: a worker that came in between
+        # would see more stamps than messages, and take the first ones for those of messages that were flushed.
+        stamps = self._stamps.setdefault(vi.channel, deque())
+        stamps.extend(scheduler.stamp(vi.channel, clock["ticks"]) for _ in range(new))
 
     def prefetch(self, vi: Vi) -> None:
         """A receive doorbell: bring the descriptor down before a message wants it."""

@@ -135,8 +135,16 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
         target = begin + int(until_us * per_us * step / steps)
         await clock.sleep(max(1, target - clock.cycle))
         cluster.progress(step / steps, f"{until_us * step / steps / 1000:.1f} ms")
-    if lost := sum(program.dropped for program in programs):
-        raise SimulationError(f"{lost} messages were dropped: a receiving process was too slow")
+    if any(program.dropped for program in programs):
+        reasons = ", ".join(
+            f"node {node}: {count} ({reason})"
+            for node, program in enumerate(programs)
+            for reason, count in program.drops.items()
+            if count
+        )
+        raise SimulationError(
+            f"messages or doorbells were dropped, so no time of a channel is right: {reasons}"
+        )
     return {
         "end_us": until_us,
         "channels": [run.found(until_us) for run in runs],

@@ -98,6 +98,43 @@ def test_remote_memory_has_an_address_that_a_packet_can_say(op):
         assert refusal(descriptor, RECORD) == wanted
 
 
+def test_a_message_that_may_not_go_yet_keeps_its_stamp():
+    """With as many messages under way as a queue has places, the next one waits, and its stamp with it."""
+    card = context()
+    vi = connected(card)
+    taken = []
+
+    class Step:
+        async def __aenter__(self):
+            return None
+
+        async def __aexit__(self, *what):
+            return None
+
+    async def look_up(vi):
+        return vi.record
+
+    async def descriptor(queue, record, index, key, *, stamp):
+        taken.append((index, stamp))
+        vi.under_way[-1].gone = True
+        return Descriptor(op=Op.SEND, segments=()), CompletionStatus.OK
+
+    sending = part(
+        Sending,
+        context=card,
+        processor=part(type("Processor", (), {}), step=lambda name: Step()),
+        stages=part(Stages, look_up=look_up, descriptor=descriptor),
+    )
+    stamps = [70, 71]
+    vi.send.posted = 1
+    vi.under_way.extend([None] * ENTRIES)
+    done(sending.send(vi, take_stamp=lambda: stamps.pop(0)))
+    assert not taken and stamps == [70, 71] and vi.send.waiting == 1
+    vi.under_way.clear()
+    done(sending.send(vi, take_stamp=lambda: stamps.pop(0)))
+    assert taken == [(0, 70)] and stamps == [71] and not vi.send.waiting
+
+
 def test_one_read_is_answered_in_a_turn():
     """A process that reads without end waits behind the answers of other VIs."""
     card = context()
