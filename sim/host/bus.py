@@ -55,6 +55,10 @@ class HostBus(Scheduler, Protocol):
     async def read(self, address: int) -> int:
         """Read a 32-bit word of the NIC's window. Raises BusError if the NIC refused it."""
 
+    async def read_all(self, addresses: Sequence[int], *, after_cycles: int = 0) -> list[int]:
+        """Read words of the NIC's window, one after the other, once `after_cycles` are over. All that is one wake-up.
+        Returns them in their order. Raises as `read` does, after the first that is refused."""
+
     async def interrupt(self) -> None:
         """Return in the first cycle in which the NIC's interrupt line is up; at once if it is."""
 

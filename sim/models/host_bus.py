@@ -75,16 +75,18 @@ class SimulatedWatch:
             function()
 
 
-class _Writes:
-    """Words on their way into the NIC's window.
+class _Burst:
+    """Words on their way into the NIC's window, or out of it.
 
-    - `left`: how many are to go.
+    - `left`: (address, data) of those that are to go, the last one first; no data for a word to be read.
+    - `words`: those that have been read.
     - `busy`: the bus was busy when their turn was to begin.
-    - `ended`: a flag, set when one was `refused` or when all are written.
+    - `ended`: a flag, set when one was `refused` or when all are done.
     """
 
-    def __init__(self, writes: Sequence[tuple[int, int]]) -> None:
-        self.left = list(reversed(writes))
+    def __init__(self, accesses: Sequence[tuple[int, int | None]]) -> None:
+        self.left = list(reversed(accesses))
+        self.words: list[int] = []
         self.busy = False
         self.refused: int | None = None
         self.ended = EventFlag()
@@ -149,9 +151,19 @@ class SimulatedHost(Clocked):
     async def write_all(self, writes: Sequence[tuple[int, int]], *, after_cycles: int = 0) -> None:
         """Write words, (address, data) each, one after the other, once `after_cycles` are over. Raises as `write`
         does, after the first that is refused."""
-        for address, _ in writes:
+        await self._carry_out(_Burst(writes), after_cycles)
+
+    async def read_all(self, addresses: Sequence[int], *, after_cycles: int = 0) -> list[int]:
+        """Read words, one after the other, once `after_cycles` are over. Raises as `write_all` does."""
+        burst = _Burst([(address, None) for address in addresses])
+        await self._carry_out(burst, after_cycles)
+        return burst.words
+
+    async def _carry_out(self, burst: _Burst, after_cycles: int) -> None:
+        """Make the accesses of a burst once `after_cycles` are over."""
+        writes = int(any(data is not None for _, data in burst.left))
+        for address, _ in burst.left:
             self._check(address)
-        burst = _Writes(writes)
         if after_cycles:
             self._clock.call_later(after_cycles, lambda: self._begin(burst))
         else:
@@ -164,9 +176,9 @@ class SimulatedHost(Clocked):
             self._begin(burst)
             await burst.ended.wait()
         if burst.refused is not None:
-            raise self._refused(burst.refused, write=1)
+            raise self._refused(burst.refused, write=writes)
 
-    def _begin(self, burst: _Writes) -> None:
+    def _begin(self, burst: _Burst) -> None:
         """Start the words if nobody else has the bus: the drive phase in which they may start has come."""
         burst.busy = self._busy
         if self._busy or not burst.left:
@@ -175,20 +187,24 @@ class SimulatedHost(Clocked):
         self._busy = True
         self._next(burst)
 
-    def _next(self, burst: _Writes) -> None:
-        """Write the next word."""
+    def _next(self, burst: _Burst) -> None:
+        """Write or read the next word."""
         address, data = burst.left.pop()
 
         def done() -> None:
-            if _RESPONSE.get(self._response.get(), "error"):
+            answer = self._response.get()
+            if _RESPONSE.get(answer, "error"):
                 burst.refused = address
-            elif burst.left:
-                self._next(burst)
-                return
+            else:
+                if data is None:
+                    burst.words.append(_RESPONSE.get(answer, "data"))
+                if burst.left:
+                    self._next(burst)
+                    return
             self._release()
             burst.ended.set()
 
-        self._start(address, data, write=1)
+        self._start(address, data or 0, write=int(data is not None))
         self._clock.call_on_change(self._done, done)
 
     def _start(self, address: int, data: int, *, write: int) -> None:

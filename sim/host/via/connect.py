@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..bell import Bell
 from .attributes import NetAddress, ViAttributes, ViState
-from .bell import Bell
 from .errors import VipError, VipReturn
 from .messages import Message, MessageKind
 from .nic import VipNic

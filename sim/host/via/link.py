@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from lanikai.hdl.config import NicConfig
 
+from ..bell import Bell
 from ..bus import HostBus
 from ..config import cycles
-from .bell import Bell
 from .messages import Message, MessageKind
 
 __all__ = ["RETRY_US", "TRIES", "Link"]

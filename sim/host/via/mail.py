@@ -12,10 +12,10 @@ from lanikai.firmware.via.wire import CONTROL_PACKET_BYTES
 from lanikai.hdl.config import NicConfig
 from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
 
+from ..bell import Bell
 from ..bus import HostBus
 from ..config import KitConfig, cycles
 from ..kit.card_driver import CardDriver
-from .bell import Bell
 from .link import Link
 from .messages import Message
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from ..bell import Bell
 from .attributes import Quality, ViState
-from .bell import Bell
 from .errors import VipError, VipReturn
 from .messages import Message, MessageKind
 from .requests import ANSWER_US, ViCalls

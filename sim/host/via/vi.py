@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..bell import Bell
 from ..memory import Buffer
 from .attributes import NetAddress, ViAttributes, ViState
-from .bell import Bell
 from .completion_queue import VipCompletionQueue
 from .nic import VipNic
 from .queue import ViQueue

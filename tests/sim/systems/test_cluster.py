@@ -105,7 +105,7 @@ def test_refused_programmed_io(tiny, tiny_config, tmp_path):
 
 def test_words_written_together(tiny, tiny_config, tmp_path):
     """The words take the cycles that they take one by one, also while somebody else has the bus, with three wake-ups at
-    most. The first that is refused ends them."""
+    most. The first that is refused ends them. Words that are read together are those, in those cycles, too."""
     ran = point(tiny, tiny_config, "words_together", tmp_path).value
     assert ran["ended"]["together"] == ran["ended"]["one by one"]
     assert ran["ended"]["first"] == ran["ended"]["second"] > 10

@@ -432,6 +432,11 @@ class Host:
         for address, data in writes:
             await self.write(address, data)
 
+    async def read_all(self, addresses, *, after_cycles=0) -> list[int]:
+        if after_cycles:
+            await self.sleep(after_cycles)
+        return [await self.read(address) for address in addresses]
+
     async def read(self, address: int) -> int:
         await self.sleep(2 * self.WRITE_CYCLES)
         return int.from_bytes(self.card.sram[address - SRAM_BASE :][:4], "little")

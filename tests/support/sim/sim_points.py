@@ -164,11 +164,21 @@ async def words_together(cluster, spec):
         except (ValueError, RuntimeError) as error:
             refused.append(str(error))
     await first.write_all([])
+    start = clock.cycle
+    alone = [await first.read(address) for address, _ in words]
+    alone_cycles, start = clock.cycle - start, clock.cycle
+    burst = await first.read_all([address for address, _ in words])
+    reads = {"alone": alone, "burst": burst, "cycles": [alone_cycles, clock.cycle - start]}
+    try:
+        await first.read_all([SRAM_BASE, 0x7FF000, SRAM_BASE])
+    except RuntimeError as error:
+        reads["refused"] = str(error)
     read = [await host.read(address) for host in (first, second) for address, _ in words]
     return {
         "ended": ended,
         "wakeups": wakeups["together"],
         "read": read,
+        "reads": reads,
         "refused": refused,
         "before": await first.read(SRAM_BASE),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..bus import HostBus
+from .bus import HostBus
 
 __all__ = ["Bell"]
 
