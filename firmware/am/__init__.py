@@ -1,0 +1,7 @@
+"""The control program of virtual networks: endpoints that are paged, and messages that come once (chun-1998).
+
+- `config`: sizes and choices.
+- `layout`: places in the SRAM and in an endpoint's page.
+- `words`: entries, doorbell words, records, commands and notices.
+- `wire`: words of packets.
+"""
