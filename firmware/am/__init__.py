@@ -4,4 +4,6 @@
 - `layout`: places in the SRAM and in an endpoint's page.
 - `words`: entries, doorbell words, records, commands and notices.
 - `wire`: words of packets.
+- `messages`: messages on their way, and what the transport says of them.
+- `transport`: the protocol between cards, without I/O; `send_half`, `channels` and `waiting` are its parts.
 """

@@ -1,0 +1,370 @@
+"""The sending half of the transport protocol: the send channel table, what is due, and what has ended."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import replace
+from typing import NamedTuple
+
+from lanikai.hdl.packet import Header, Kind
+
+from .channels import Group, Leave, Mode, Row, SendChannel
+from .config import VirtualNetworkConfig
+from .messages import Ending, Message, Outcome, Packet
+from .wire import (
+    STAMP_MODULUS,
+    UNKNOWN_INCARNATION,
+    AmHeader,
+    Reason,
+    pack_channel,
+    unpack_channel,
+)
+
+__all__ = ["Scanned", "SendHalf"]
+
+
+class Scanned(NamedTuple):
+    """The work of a scan, for its cost: rows looked at, and channels with a packet that waits for its answer."""
+
+    rows: int
+    channels: int
+
+
+class SendHalf:
+    """The channels from one card to all others. `transport.Transport` is the whole.
+
+    - `node`: the card's number.
+    - `incarnation`: how often the card was started, 1 to 65,535 (`wire.next_incarnation`); its driver counts.
+    - `drops`: packets thrown away, by reason: stale, malformed, copy.
+    """
+
+    def __init__(self, config: VirtualNetworkConfig, *, node: int, incarnation: int = 1) -> None:
+        if incarnation == UNKNOWN_INCARNATION:
+            raise ValueError(f"incarnation = {UNKNOWN_INCARNATION}: counts from 1")
+        self.config, self.node, self.incarnation = config, node, incarnation
+        self.drops: Counter[str] = Counter()
+        self._rows: dict[int, Row] = {}
+        self._due: deque[SendChannel] = deque()
+        self._outcomes: deque[Outcome] = deque()
+        self._open: Counter[int] = Counter()
+        self._leaving: set[int] = set()
+
+    # State.
+
+    @property
+    def pending(self) -> int:
+        """Messages that were offered and have not ended, and outcomes that nobody has taken."""
+        return self._open.total() + len(self._outcomes)
+
+    @property
+    def unacknowledged(self) -> int:
+        """Packets that wait for an answer, to all cards: while it is 0 and `ready` is false, no scan is needed."""
+        return sum(row.unacknowledged for row in self._rows.values())
+
+    @property
+    def ready(self) -> bool:
+        """Whether `next_packet` may have a packet."""
+        return bool(self._due)
+
+    def open(self, endpoint: int) -> int:
+        """Messages of an endpoint that were offered and have not ended."""
+        return self._open[endpoint]
+
+    def state(self) -> list[str]:
+        """A line for each channel with a message, and each group of channels for which messages wait."""
+        lines = []
+        for node, row in sorted(self._rows.items()):
+            for channel in row.send:
+                if channel.mode is not Mode.IDLE:
+                    said = f", refused: {channel.refusal.name}" if channel.refusal is not None else ""
+                    lines.append(
+                        f"channel {channel.column} to node {node}: {channel.mode.value} {channel.sequence}, "
+                        f"{channel.tries} tries{said}"
+                    )
+            for group in row.groups:
+                if len(group.waiting):
+                    what = "replies" if group.reply else "requests"
+                    lines.append(f"node {node}: {len(group.waiting)} {what} wait for a channel")
+        return lines
+
+    # Sending.
+
+    def offer(self, message: Message) -> bool:
+        """A message is to be sent. Returns whether it has a channel at once; else it waits for one, in turn.
+
+        Its endpoint must not be leaving (`quiesce`), and the node must be one of `nodes_max`. Raises ValueError.
+        """
+        source = message.header.source_endpoint
+        if source in self._leaving:
+            raise ValueError(f"endpoint {source}: it is to be quiet, and sends nothing")
+        row = self._row(message.node)
+        if row is None:
+            raise ValueError(f"node {message.node}: 0 to {self.config.nodes_max - 1}")
+        self._open[source] += 1
+        group = row.groups[message.header.reply]
+        group.waiting.put(message)
+        self._fill(group)
+        return any(channel.message is message for channel in group.channels)
+
+    def next_packet(self, now: int) -> Packet | None:
+        """The next packet of the channels, sent at RTC tick `now`; None if there is nothing to be sent."""
+        while self._due:
+            channel = self._due.popleft()
+            channel.due = False
+            if channel.mode is not Mode.IDLE:
+                return self._packet(channel, now)
+        return None
+
+    def sent(self, packet: Packet) -> None:
+        """A packet of `next_packet` has left, and its data have been read.
+
+        Without reliability its message has ended.
+        """
+        message = packet.message
+        if self.config.reliability or message is None:
+            return
+        row = self._rows[message.node]
+        channel = row.send[unpack_channel(packet.header.bandwidth)[0]]
+        channel.advance()
+        self._free(channel, Ending.DELIVERED)
+
+    def _packet(self, channel: SendChannel, now: int) -> Packet:
+        row = channel.group.row
+        # A stamp names a try, so no two tries of a channel have the same.
+        late = 0 < (now - channel.stamp) % STAMP_MODULUS < STAMP_MODULUS // 2
+        channel.stamp = (now if late else channel.stamp + 1) % STAMP_MODULUS
+        channel.tries += 1
+        channel.refusal, channel.aged = None, False
+        if not channel.waits and self.config.reliability:
+            channel.waits = True
+            row.unacknowledged += 1
+        tried = AmHeader(stamp=channel.stamp, incarnation=self.incarnation, expected=row.peer)
+        message = channel.message if channel.mode is Mode.DATA else None
+        words: tuple[int, ...]
+        if message is None:
+            words = tried.pack()
+        else:
+            channel.sent = True
+            front = replace(
+                message.header, stamp=tried.stamp, incarnation=tried.incarnation, expected=tried.expected
+            )
+            words = (*front.pack(), *message.words)
+        data = 0 if message is None else message.header.bytes
+        header = Header(
+            kind=Kind.DATA,
+            destination=row.node,
+            source=self.node,
+            flow=0 if message is None else message.endpoint,
+            bandwidth=pack_channel(channel.column, void=message is None),
+            sequence=channel.sequence,
+            length=4 * len(words) + data,
+        )
+        return Packet(header=header, words=words, message=message)
+
+    def _restart(self, row: Row, incarnation: int) -> None:
+        """A card was started again: numbers begin anew. A message of which it may have had a packet comes back."""
+        row.begin(incarnation)
+        for channel in row.send:
+            if channel.mode is Mode.IDLE:
+                continue
+            if channel.message is None or channel.sent:
+                self._free(channel, Ending.RETURNED, Reason.RESTARTED, fill=False)
+            else:
+                self._unwait(channel)
+                self._begin(channel, Mode.DATA)
+        for group in row.groups:
+            self._fill(group)
+
+    def _settled(self, channel: SendChannel, fate: Reason) -> None:
+        """The fate of a channel's number is known."""
+        mode = channel.mode
+        channel.advance()
+        self._unwait(channel)
+        if mode is Mode.SYNC:
+            self._begin(channel, Mode.DATA)
+        elif mode is not Mode.IDLE:
+            if fate is Reason.DELIVERED:
+                self._free(channel, Ending.DELIVERED)
+            elif fate is not Reason.VOID:
+                self._free(channel, Ending.RETURNED, fate)
+            elif channel.leave is Leave.QUIET:
+                self._free(channel, Ending.WITHDRAWN, fate)
+            else:
+                self._turn(channel)
+
+    def _refused(self, channel: SendChannel, stamp: int, reason: Reason) -> None:
+        """A try was refused: it is noted, the scan does the rest (4.4.4). That of an earlier try is not noted."""
+        message = channel.message
+        if channel.mode is not Mode.DATA or message is None or stamp != channel.stamp:
+            return
+        channel.refusal = reason
+        channel.group.waiting.refuse(message)
+        if message.header.source_endpoint in self._leaving:
+            self._void(channel, Leave.QUIET)
+
+    # Channels.
+
+    def _row(self, node: int) -> Row | None:
+        if not 0 <= node < self.config.nodes_max:
+            return None
+        row = self._rows.get(node)
+        if row is None:
+            row = self._rows[node] = Row(node, self.config)
+        return row
+
+    def _fill(self, group: Group) -> None:
+        """Give free channels to messages that wait."""
+        while (channel := group.free()) is not None and (message := group.waiting.take()) is not None:
+            channel.message, channel.leave = message, Leave.TURN
+            known = channel.known or not self.config.reliability
+            self._begin(channel, Mode.DATA if known else Mode.SYNC)
+
+    def _begin(self, channel: SendChannel, mode: Mode) -> None:
+        channel.begin(mode)
+        self._enqueue(channel)
+
+    def _enqueue(self, channel: SendChannel) -> None:
+        if not channel.due:
+            channel.due = True
+            self._due.append(channel)
+
+    def _void(self, channel: SendChannel, leave: Leave) -> None:
+        channel.leave = leave
+        self._begin(channel, Mode.VOID)
+
+    def _unwait(self, channel: SendChannel) -> None:
+        if channel.waits:
+            channel.waits = False
+            channel.group.row.unacknowledged -= 1
+
+    def _turn(self, channel: SendChannel) -> None:
+        """A message gives its channel up, and waits again."""
+        self._unwait(channel)
+        message = channel.end()
+        if message is not None:
+            channel.group.waiting.release(message, again=True)
+        self._fill(channel.group)
+
+    def _free(
+        self,
+        channel: SendChannel,
+        ending: Ending,
+        reason: Reason = Reason.DELIVERED,
+        *,
+        fill: bool = True,
+    ) -> None:
+        """A message has ended; its channel is free."""
+        self._unwait(channel)
+        message = channel.end()
+        if message is not None:
+            channel.group.waiting.release(message)
+            self._end(message, ending, reason)
+        if fill:
+            self._fill(channel.group)
+
+    def _end(self, message: Message, ending: Ending, reason: Reason) -> None:
+        source = message.header.source_endpoint
+        self._open[source] -= 1
+        if not self._open[source]:
+            del self._open[source]
+        self._outcomes.append(Outcome(message=message, ending=ending, reason=reason))
+
+    def next_outcome(self) -> Outcome | None:
+        """A message that has ended; None if there is none more."""
+        return self._outcomes.popleft() if self._outcomes else None
+
+    # Time.
+
+    def scan(self) -> Scanned:
+        """Look at all channels that wait for an answer (4.3). Packets to be sent again are due then.
+
+        A packet is sent again if it was refused, or is older than the last scan. After `tries` without any answer its
+        message comes back.
+        """
+        looked = channels = 0
+        for row in list(self._rows.values()):
+            if not row.unacknowledged:
+                continue
+            looked += 1
+            for channel in row.send:
+                if channel.waits and not channel.due:
+                    channels += 1
+                    self._look(channel)
+        return Scanned(looked, channels)
+
+    def _look(self, channel: SendChannel) -> None:
+        if channel.refusal is None and not channel.aged:
+            channel.aged = True
+            return
+        message = channel.message
+        if channel.tries >= self.config.tries:
+            channel.known = False
+            self._free(channel, Ending.RETURNED, Reason.UNREACHABLE)
+        elif channel.mode is Mode.DATA and message is not None:
+            if message.header.source_endpoint in self._leaving:
+                self._void(channel, Leave.QUIET)
+            elif channel.refusal is not None and channel.group.waiting.wanted(message):
+                self._void(channel, Leave.TURN)
+            else:
+                self._enqueue(channel)
+        else:
+            self._enqueue(channel)
+
+    # Endpoints.
+
+    def quiesce(self, endpoint: int) -> None:
+        """An endpoint is to be quiet: nothing more of it is sent, and each of its messages gets its outcome.
+
+        Those of which no packet was sent are withdrawn at once, and those whose last try was refused as soon as the
+        other card says that it takes no copy. The others wait for their answers until the next scan but one.
+        """
+        self._leaving.add(endpoint)
+        for row in list(self._rows.values()):
+            for group in row.groups:
+                for message in group.waiting.remove(endpoint):
+                    self._end(message, Ending.WITHDRAWN, Reason.VOID)
+                for channel in group.channels:
+                    message_there = channel.message
+                    if message_there is None or message_there.header.source_endpoint != endpoint:
+                        continue
+                    if not channel.sent:
+                        self._free(channel, Ending.WITHDRAWN, Reason.VOID)
+                    elif channel.mode is Mode.VOID:
+                        channel.leave = Leave.QUIET
+                    elif channel.refusal is not None:
+                        self._void(channel, Leave.QUIET)
+
+    def quiet(self, endpoint: int) -> bool:
+        """Whether all messages of an endpoint have ended, each with its outcome taken or to be taken."""
+        return not self._open[endpoint]
+
+    def resume(self, endpoint: int) -> None:
+        """An endpoint that was quiet may send again. Raises ValueError if it is not quiet."""
+        if not self.quiet(endpoint):
+            raise ValueError(f"endpoint {endpoint}: {self._open[endpoint]} of its messages have not ended")
+        self._leaving.discard(endpoint)
+
+    def abandon(self, endpoint: int) -> None:
+        """The process of an endpoint has died: its messages are forgotten at once, and have no outcome.
+
+        Its channels are free when the other cards say that they take no copy.
+        """
+        for row in list(self._rows.values()):
+            for group in row.groups:
+                group.waiting.remove(endpoint)
+                for channel in group.channels:
+                    message = channel.message
+                    if message is None or message.header.source_endpoint != endpoint:
+                        continue
+                    channel.message = None
+                    group.waiting.release(message)
+                    if not channel.sent:
+                        self._free(channel, Ending.WITHDRAWN)
+                    elif channel.mode is Mode.DATA:
+                        self._void(channel, Leave.TURN)
+                self._fill(group)
+        self._open.pop(endpoint, None)
+        self._leaving.discard(endpoint)
+        self._outcomes = deque(
+            outcome for outcome in self._outcomes if outcome.message.header.source_endpoint != endpoint
+        )
