@@ -80,9 +80,9 @@ def _parallel(table: str, step: str) -> Callable[[], float]:
 
 def _line(name: str) -> Callable[[], float]:
     def value() -> float:
-        from .models import pci_host
+        from .models import pci_timing
 
-        found: float = getattr(pci_host, name)
+        found: float = getattr(pci_timing, name)
         return found
 
     return value
@@ -216,7 +216,7 @@ FITTED = (
     *(
         Fit(
             name=name,
-            where="sim/models/pci_host.py",
+            where="sim/models/pci_timing.py",
             value=_line(name),
             unit="cycles",
             to=to,

@@ -7,6 +7,7 @@ files of their own. All their names are here, and the named presets:
 - `tiny`: smallest legal sizes, for tests.
 - `lanai4`, `lanai7` and `iba`: the profiles.
 - `via5`: the card of nagar-thesis-2001 5.2, for VIA.
+- `lanai41`: the card and the switches of chun-1998 3.4, for virtual networks.
 - the others: routers of single papers.
 """
 
@@ -32,6 +33,9 @@ _LANAI7_LINK = _LANAI4_LINK.replace(rate_num=10)
 # 16 VLs of 128-bit flits (yum-2006 6.1) at 1.6 Gbit/s, on the card's 66 MHz: 1600 / (66 * 128) = 25/132 flits a
 # cycle. (`yum2006` is the router on the link's own clock, a flit a cycle, as that paper counts time.)
 _IBA_LINK = LinkConfig(flit_bits=128, vls=16, rate_num=25, rate_den=132, restart=True, hop_bits=3)
+# 1.28 Gbit/s (chun-1998 3.4: 160 MB/s) over 64-bit flits at 37.5 MHz: 1280 / (64 * 37.5) = 8/15 flits a cycle. A hop
+# of 3 bits names the 8 ports of its switches, so that a route has up to 16 hops.
+_LANAI41_LINK = LinkConfig(flit_bits=64, vls=1, rate_num=8, rate_den=15, restart=True, hop_bits=3)
 
 _YUM2006 = RouterConfig(link=LinkConfig(flit_bits=128, vls=16, hop_bits=3), ports=5)
 
@@ -85,8 +89,31 @@ _VIA5 = _LANAI7.replace(
     translation_entries=256,
 )
 
+# The LANai 4.1 of chun-1998:
+# - 37.5 MHz, 256 KB SRAM, one host DMA engine, independent send and receive engines, none with a queue (3.4).
+# - The SBus has 32 bits; its longest burst, 64 bytes, is 16 words (`PciTiming.of_sbus`).
+# - Packets of up to 8 KB (4.2), and 128 bytes for the headers of messages.
+# - A doorbell page for the driver and for each of 7 endpoint frames, polled.
+# - Assumptions: half-microsecond ticks and a millisecond until packets that nobody takes are thrown away, as `lanai4`.
+_LANAI41 = NicConfig(
+    link=_LANAI41_LINK,
+    clock_hz=37_500_000,
+    burst_beats=16,
+    channels=8,
+    rtc_cycles_num=75,
+    rtc_cycles_den=4,
+    mtu_bytes=8192 + 128,
+    receive_wait_cycles=37_500,
+)
+
 _PRESETS: dict[type[Config], dict[str, Config]] = {
-    LinkConfig: {"tiny": _TINY_LINK, "lanai4": _LANAI4_LINK, "lanai7": _LANAI7_LINK, "iba": _IBA_LINK},
+    LinkConfig: {
+        "tiny": _TINY_LINK,
+        "lanai4": _LANAI4_LINK,
+        "lanai7": _LANAI7_LINK,
+        "iba": _IBA_LINK,
+        "lanai41": _LANAI41_LINK,
+    },
     RouterConfig: {
         "tiny": RouterConfig(link=_TINY_LINK, ports=3, input_buffer_flits=2, output_buffer_flits=2),
         # Buffers of 10 flits: [router] of published.toml (yum-2006 6.1).
@@ -98,6 +125,7 @@ _PRESETS: dict[type[Config], dict[str, Config]] = {
         "lanai7": RouterConfig(link=_LANAI7_LINK, ports=4),
         "iba": _YUM2006.replace(link=_IBA_LINK),
         "via5": RouterConfig(link=_LANAI7_LINK, ports=4),
+        "lanai41": RouterConfig(link=_LANAI41_LINK, ports=8),
     },
     NicConfig: {
         "tiny": NicConfig(
@@ -134,6 +162,7 @@ _PRESETS: dict[type[Config], dict[str, Config]] = {
             input_buffer_flits=2 * 40,
         ),
         "via5": _VIA5,
+        "lanai41": _LANAI41,
     },
 }
 

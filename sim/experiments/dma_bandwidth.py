@@ -39,7 +39,7 @@ from .framework.base import Claim, Experiment, Outcome, Point, Size
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..models.pci_host import PciTiming
+    from ..models.pci_timing import PciTiming
     from ..systems.cluster import Cluster, ClusterConfig, Node
 
 __all__ = ["DmaBandwidth", "DmaBandwidthParameters", "bus_cycles", "link_cycles", "pieces"]

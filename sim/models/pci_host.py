@@ -1,8 +1,6 @@
 """The host behind a NIC: its memory and its processor's programmed I/O, on one PCI bus.
 
-The order of phases is that of the PCI Local Bus Specification, revision 2.1 (1995), and so are the least clocks of
-those that have a least. The clocks that a host bridge, an arbiter and a memory add are an assumption about machines of
-that time, measured on none. Each parameter says which it is, with the section of the specification.
+The order of phases is that of the PCI Local Bus Specification, revision 2.1 (1995). `PciTiming` has their clocks.
 
 Clock for clock, a transaction is:
 
@@ -16,15 +14,14 @@ Clock for clock, a transaction is:
 
 from __future__ import annotations
 
-from typing import Self
-
 from amaranth import Module, Mux, Signal
 from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In, Out
 from lanikai.hdl.axi import Axi4LiteSignature, Axi4Signature
-from lanikai.hdl.config import Config, ConfigError, NicConfig
+from lanikai.hdl.config import ConfigError
 from lanikai.hdl.nic.ports import HOST_ADDRESS_BITS
-from pydantic import Field, model_validator
+
+from .pci_timing import PciTiming
 
 __all__ = [
     "HOST_COMMAND",
@@ -32,128 +29,13 @@ __all__ = [
     "BusUse",
     "HostMemorySignature",
     "PciHost",
-    "PciTiming",
     "pci_signals",
 ]
 
-TARGET_INITIAL_LATENCY_CYCLES = 16
-"""A target completes the first data phase within 16 clocks of FRAME#, or retries (PCI 2.1, 3.5.1.1)."""
-DRAM_ROW_NS = 60
-"""A row access of the host's memory, nanoseconds: assumption, as `read_wait_cycles` says."""
-BRIDGE_READ_CYCLES = 6
-"""Clocks of the bridge before and after that."""
-CACHE_LINE_BYTES = 32
-"""A cache line of the Pentium Pro, bytes."""
-LINE_READ_WAIT_CYCLES, LINE_WRITE_WAIT_CYCLES = 8, 10
-"""Wait states of its bridge before a line is read, and before it is written, as `PciTiming.of_cache_lines` says."""
 OKAY, SLVERR, DECERR = 0, 2, 3
 """AXI responses (ARM IHI 0022, A3.4.4)."""
 INCR = 1
 """AXI burst type (A3.4.1)."""
-
-
-class PciTiming(Config):
-    """Clocks of a PCI bus. The width is the NIC's `bus_bits`, the frequency its `clock_hz`."""
-
-    arbitration_cycles: int = Field(
-        2,
-        ge=1,
-        le=16,
-        description="clocks from REQ# to the address phase on an idle bus. Assumption: the arbiter registers REQ# "
-        "and answers with GNT# a clock later; the specification leaves the arbiter's time open (3.4)",
-    )
-    read_turnaround_cycles: int = Field(
-        1,
-        ge=1,
-        le=4,
-        description="clocks between address and data of a read. Specification: one at least, as AD changes its "
-        "driver (3.3.1)",
-    )
-    read_wait_cycles: int = Field(
-        8,
-        ge=0,
-        le=16,
-        description="wait states of the host bridge before the first word read from memory. Assumption: a row "
-        "access of 60 ns DRAM (2 clocks at 33 MHz) and 6 for the bridge's decoding, synchronisation and "
-        "memory arbitration; the specification only bounds it (3.5.1.1)",
-    )
-    write_wait_cycles: int = Field(
-        2,
-        ge=0,
-        le=16,
-        description="wait states of the host bridge before it takes the first word written. Assumption: DEVSEL# "
-        "of medium speed, one of those that the specification allows (3.6.1), and a clock for the posting "
-        "buffer, which then takes a word a clock",
-    )
-    idle_cycles: int = Field(
-        1,
-        ge=1,
-        le=4,
-        description="idle clocks between transactions. Specification: one at least, but for fast back-to-back "
-        "transactions, which this bus has not (3.4.2)",
-    )
-    burst_words: int = Field(
-        256,
-        ge=1,
-        le=1024,
-        description="words after which the bridge disconnects; the rest of the burst is a new transaction. "
-        "Assumption: the longest AXI4 burst, so that by default only the NIC's own burst length cuts transfers; "
-        "the specification sets no length",
-    )
-    retry_cycles: int = Field(
-        TARGET_INITIAL_LATENCY_CYCLES,
-        ge=2,
-        le=TARGET_INITIAL_LATENCY_CYCLES,
-        description="clocks from the address phase within which the NIC answers programmed I/O, or retries "
-        "and completes the access as a delayed transaction (3.3.3.3). Specification: 16 at most (3.5.1.1); "
-        "assumption: the NIC uses all of them",
-    )
-    retry_idle_cycles: int = Field(
-        2,
-        ge=2,
-        le=256,
-        description="clocks for which a retried master leaves the bus to others. Specification: REQ# is "
-        "deasserted for two at least (3.3.3.2.2); assumption: no longer",
-    )
-
-    @classmethod
-    def at(cls, clock_hz: int, **changes: int) -> PciTiming:
-        """The defaults, which are for 33 MHz, on a bus of `clock_hz`.
-
-        A parameter that is a time becomes more clocks on a faster bus (the DRAM's row access). One that is a number of
-        clocks stays (the protocol, the bridge's pipeline).
-        """
-        row_cycles = -(-DRAM_ROW_NS * clock_hz // 1_000_000_000)
-        return cls(**{"read_wait_cycles": row_cycles + BRIDGE_READ_CYCLES} | changes)
-
-    @classmethod
-    def of_cache_lines(cls, nic: NicConfig, **changes: int) -> PciTiming:
-        """The bus of dual Pentium Pros, the hosts of nagar-thesis-2001 5.4, with this card.
-
-        The thesis measures host DMA (5.4.1.1, table 5.1): data of 16 KB take 96 us more than data of 4 KB, down and up
-        alike. That is 128 MB/s of the 528 that a 64-bit bus at 66 MHz has. Bridges of that time ended a burst at the
-        processor's cache line. With this model's clocks that explains it:
-
-        - `burst_words`: a line of 32 bytes (the Pentium Pro's), so 4 words of 64 bits. Assumption, fitted to nothing.
-        - `read_wait_cycles`: 8. A line down takes 16 clocks, one of them as the card's SRAM takes the first word: 132
-          MB/s. Fitted to the 4 B and 4 KB columns of data down, 32 us apart (SVIA).
-        - `write_wait_cycles`: 10, as the bridge writes a line to memory before it takes the next. A line up takes 16
-          clocks, 132 MB/s. Fitted to the same columns of data up, 31 us apart.
-        """
-        words = {"burst_words": CACHE_LINE_BYTES * 8 // nic.bus_bits}
-        waits = {"read_wait_cycles": LINE_READ_WAIT_CYCLES, "write_wait_cycles": LINE_WRITE_WAIT_CYCLES}
-        return cls.at(nic.clock_hz, **(words | waits | changes))
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        latency = 1 + self.read_turnaround_cycles + self.read_wait_cycles + 1
-        if latency > TARGET_INITIAL_LATENCY_CYCLES:
-            raise ValueError(
-                f"read_wait_cycles = {self.read_wait_cycles}: the first word would come in clock {latency}, "
-                f"PCI allows {TARGET_INITIAL_LATENCY_CYCLES}"
-            )
-        return self
-
 
 HOST_COMMAND = data.StructLayout({"toggle": 1, "write": 1, "address": HOST_ADDRESS_BITS, "data": 32})
 """Programmed I/O of the host's processor. A change of `toggle` starts an access, when the one before has ended.

@@ -20,7 +20,7 @@ from ..inside.session import Session
 from ..inside.wakes import Wakes
 from ..inside.watchdog import WATCHDOG_BITS, Probe
 from ..models.host_bus import SimulatedHost
-from ..models.pci_host import PciTiming
+from ..models.pci_timing import PciTiming
 from ..models.processor_mailbox import SimulatedProcessor, processor_ends
 from .base import System, SystemConfig
 from .forwarding import write_forwarding_tables
@@ -203,6 +203,15 @@ _PRESETS: Mapping[str, ClusterConfig] = {
         nic=preset(NicConfig, "via5"),
         pci=PciTiming.of_cache_lines(preset(NicConfig, "via5")),
         firmware="via",
+    ),
+    # chun-1998 3.4: workstations with an SBus. The memory holds the staging areas of 84 endpoints and more.
+    "lanai41": ClusterConfig(
+        nodes=2,
+        router=preset(RouterConfig, "lanai41"),
+        nic=preset(NicConfig, "lanai41"),
+        pci=PciTiming.of_sbus(preset(NicConfig, "lanai41")),
+        firmware=None,
+        memory_bytes=1 << 26,
     ),
 }
 

@@ -22,7 +22,8 @@ from lanikai.hdl.router.agent import has_agent
 from lanikai.hdl.router.router import DROPPED_BITS
 
 from ..inside.watchdog import WATCHDOG_BITS, Watchdog
-from ..models.pci_host import HOST_COMMAND, HOST_RESPONSE, PciTiming
+from ..models.pci_host import HOST_COMMAND, HOST_RESPONSE
+from ..models.pci_timing import PciTiming
 from ..models.processor_mailbox import PROCESSOR_ANSWER, PROCESSOR_COMMAND, STEP_BITS
 from ..waves.save_file import KIND_IDLE
 from .forwarding import needs_tables

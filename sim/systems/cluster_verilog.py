@@ -12,7 +12,8 @@ from lanikai.hdl.router.router import public_signals as router_signals
 from ..build.model import Design, Public, Variant
 from ..build.packet_view import NODE_ENDS, held, packet_view, router_ends, with_views
 from ..inside.watchdog import Probe
-from ..models.pci_host import PciTiming, pci_signals
+from ..models.pci_host import pci_signals
+from ..models.pci_timing import PciTiming
 from ..waves.state_names import state_names
 from .cluster_top import ClusterTop, ComposedClusterTop
 from .network_blocks import NATIVE

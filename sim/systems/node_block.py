@@ -18,7 +18,8 @@ from lanikai.hdl.nic.rtc import PASSED_BITS, clock_layout
 from ..build.card_clock import CardClock
 from ..build.composition import Block, Composition, Instance, Output
 from ..build.packet_view import NODE_ENDS, held, packet_view
-from ..models.pci_host import HOST_COMMAND, HOST_RESPONSE, PciTiming, pci_signals
+from ..models.pci_host import HOST_COMMAND, HOST_RESPONSE, pci_signals
+from ..models.pci_timing import PciTiming
 from ..models.processor_mailbox import PROCESSOR_ANSWER, PROCESSOR_COMMAND, STEP_BITS
 from .network_blocks import NATIVE, network_links, router_blocks, router_instances
 from .node_parts import NodeParts

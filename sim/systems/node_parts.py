@@ -10,7 +10,8 @@ from lanikai.hdl.config import NicConfig
 from lanikai.hdl.link import LinkSignature
 from lanikai.hdl.nic.nic import Nic
 
-from ..models.pci_host import PciHost, PciTiming
+from ..models.pci_host import PciHost
+from ..models.pci_timing import PciTiming
 from ..models.processor_mailbox import ProcessorMailbox, processor_ends
 from .top import CLOCK
 

@@ -41,7 +41,7 @@ from lanikai.hdl.config import ConfigError, LinkConfig, NicConfig, RouterConfig,
         (
             lambda: preset(RouterConfig, "lanai5"),
             "RouterConfig: unknown preset 'lanai5'; valid presets: tiny, lanai4, yum2006, high_throughput, lanai7, "
-            "iba, via5",
+            "iba, via5, lanai41",
         ),
     ],
 )

@@ -15,7 +15,7 @@ from lanikai.sim.experiments.dma_bandwidth import (
     pieces,
 )
 from lanikai.sim.experiments.framework.base import Outcome
-from lanikai.sim.models.pci_host import PciTiming
+from lanikai.sim.models.pci_timing import PciTiming
 
 NIC = preset(NicConfig, "lanai7")
 PCI = PciTiming.at(NIC.clock_hz)

@@ -10,7 +10,8 @@ from amaranth.sim import Simulator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lanikai.hdl.config import ConfigError
-from lanikai.sim.models.pci_host import DECERR, INCR, OKAY, SLVERR, PciHost, PciTiming
+from lanikai.sim.models.pci_host import DECERR, INCR, OKAY, SLVERR, PciHost
+from lanikai.sim.models.pci_timing import PciTiming
 
 MEMORY_BYTES = 4096
 
