@@ -25,6 +25,7 @@ from .layout import (
     NOTICE_SLOT_BYTES,
     SEND_CONTROL_PACKET,
     NoticeKind,
+    pack_broken,
 )
 from .state import Key, Vi, ViaContext
 from .trace import Stage
@@ -67,7 +68,7 @@ class Agent(DriverMailbox):
         self.context, self.engines, self._flush = context, engines, flush
         self._count = 0
         self._turns = Lock(engines.processor.port.flag)
-        self._late: deque[tuple[int, CompletionStatus]] = deque()
+        self._late: deque[tuple[int, int, CompletionStatus]] = deque()
 
     async def request(self) -> None:
         """The agent has rung: do what the mailbox says."""
@@ -86,7 +87,7 @@ class Agent(DriverMailbox):
         channel = fields["channel"]
         if offset != register.offset or channel == AGENT_CHANNEL:
             return
-        # What the agent was to hear of a connection before would end the next one.
+        # Nobody is to hear of a connection that the agent has ended by itself.
         self._late = deque(late for late in self._late if late[0] != channel)
         declared = (
             {*self.context.declared, channel} if fields["open"] else {*self.context.declared} - {channel}
@@ -141,10 +142,9 @@ class Agent(DriverMailbox):
             if not await self._notice(NoticeKind.CONTROL_PACKET, header.source, CompletionStatus.OK, buffer):
                 self.context.drops["agent"] += 1
 
-    async def tell(self, kind: NoticeKind, channel: int, reason: CompletionStatus) -> None:
+    async def tell(self, channel: int, connection: int, reason: CompletionStatus) -> None:
         """Tell the agent that the firmware has ended a VI's connection; later, if its ring is full now."""
-        assert kind is NoticeKind.VI_BROKEN
-        self._late.append((channel, reason))
+        self._late.append((channel, connection, reason))
         await self.retry()
 
     async def retry(self) -> None:
@@ -153,10 +153,9 @@ class Agent(DriverMailbox):
             return
         async with self._turns:
             while self._late:
-                late = channel, reason = self._late[0]
-                if not await self._notice(
-                    NoticeKind.VI_BROKEN, channel, reason, self.context.layout.notice_out
-                ):
+                late = channel, connection, reason = self._late[0]
+                source, at = pack_broken(channel, connection), self.context.layout.notice_out
+                if not await self._notice(NoticeKind.VI_BROKEN, source, reason, at):
                     return
                 if self._late and self._late[0] is late:
                     self._late.popleft()

@@ -6,6 +6,7 @@ for `ViaConfig.patience_us` ends its connection (specification 2.5: errors of re
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import deque
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
 
 from ..accesses import AccessList
 from .agent import Agent
-from .layout import NoticeKind, Reliability
+from .layout import Reliability
 from .stages import Stages
 from .state import Inbound, Outgoing, Vi
 from .wire import NUMBERS
@@ -45,7 +46,8 @@ class _Wait:
 class Connection:
     """The reliable levels' rules for all VIs of a card, by the engines of `stages`.
 
-    All waits are equally long, so they end in the order in which they began.
+    All waits are equally long. So they end in the order in which they began, and one for the rest of a message ends
+    `patience_us` after the last packet of it.
     """
 
     def __init__(self, stages: Stages, agent: Agent) -> None:
@@ -102,8 +104,9 @@ class Connection:
             if wait.inbound is not None:
                 due = wait.inbound.touched_cycle + self._patience_cycles
                 if due > now:
+                    # Waits that have begun since then may end after it.
                     wait.due_cycle = due
-                    self._waits.append(wait)
+                    insort(self._waits, wait, key=lambda one: one.due_cycle)
                 else:
                     await self.lost(wait.vi)
             else:
@@ -162,9 +165,9 @@ class Connection:
         if vi.broken:
             return
         vi.broken = True
-        generation = vi.generation
+        generation, record = vi.generation, vi.record
         if failed is not None and not failed.gone:
             failed.status, failed.done = status, True
         await self.stages.flush(vi)
-        if vi.generation == generation:
-            await self.agent.tell(NoticeKind.VI_BROKEN, vi.channel, status)
+        if vi.generation == generation and record is not None:
+            await self.agent.tell(vi.channel, record.connection, status)

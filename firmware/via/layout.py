@@ -38,6 +38,8 @@ __all__ = [
     "Reliability",
     "ViRecord",
     "ViaLayout",
+    "pack_broken",
+    "unpack_broken",
 ]
 
 HEADER_BYTES = HEADER_BITS // 8
@@ -49,8 +51,8 @@ MAILBOX_BYTES = 8 + 8 * MOST_WRITES
 NOTICE_BYTES = 4 * WORD_BYTES + CONTROL_PACKET_BYTES
 """Bytes of a notice to the agent.
 
-Its words are kind (`NoticeKind`), source (node or channel), reason (`CompletionStatus`), the running number of the
-notice (the first is 1) modulo 2^32, and a control packet's 16 words.
+Its words are kind (`NoticeKind`), source (node, or `pack_broken`), reason (`CompletionStatus`), the running number of
+the notice (the first is 1) modulo 2^32, and a control packet's 16 words.
 """
 NOTICE_SLOT_BYTES = 128
 """Bytes of a slot of the ring of notices in host memory."""
@@ -61,7 +63,17 @@ class NoticeKind(IntEnum):
     """The subject of a notice to the agent."""
 
     CONTROL_PACKET = 1  # one has come, from the node `source`
-    VI_BROKEN = 2  # the firmware has ended the connection of the channel `source`, for `reason`
+    VI_BROKEN = 2  # the firmware has ended the connection that `source` names (`pack_broken`), for `reason`
+
+
+def pack_broken(channel: int, connection: int) -> int:
+    """The source of a notice VI_BROKEN: channel and connection. The VI may have another connection meanwhile."""
+    return channel | connection << 16
+
+
+def unpack_broken(source: int) -> tuple[int, int]:
+    """Channel and connection in the source of a notice VI_BROKEN."""
+    return source & 0xFFFF, source >> 16
 
 
 class Reliability(IntEnum):

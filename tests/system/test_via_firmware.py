@@ -145,7 +145,8 @@ def test_the_rest_of_a_message_is_not_waited_for_for_ever(level, model, tmp_path
     found = point(model, "partial", {"level": level}, tmp_path)
     (first, took), together, sent, *again = found["told"]
     assert first == ["PARTIAL", first[1]] and 0 < first[1] < 4096
-    assert 600 * 33 * 0.9 < took < 2 * 600 * 33
+    patience = 600 * 33
+    assert 0.9 * patience < took < 1.2 * patience
     if level:
         # The connection has ended at this end, and the other one is told.
         assert together == ["PARTIAL", "FLUSHED"] and sent in ("TRANSPORT", "FLUSHED")

@@ -69,12 +69,12 @@ class Agent(Holdings):
     async def _lost(self, node: int, message: Message) -> None:
         await self.connector.lost(node, message)
 
-    async def _hear_broken(self, channel: int, reason: CompletionStatus) -> None:
-        """The firmware has ended a connection."""
+    async def _hear_broken(self, channel: int, connection: int, reason: CompletionStatus) -> None:
+        """The firmware has ended a connection; nothing happens if the VI does not have that one any more."""
         async with self.lock:
             vi = self.vis.get(channel)
-            if vi is not None and vi.state is ViState.CONNECTED and vi.other is not None:
-                other = vi.other
+            other = None if vi is None or vi.state is not ViState.CONNECTED else vi.other
+            if vi is not None and other is not None and other.connection == connection:
                 self.connector.say_disconnect(other.node, channel, other.channel, other.connection)
                 code = _LOST.get(reason, ErrorCode.VIP_ERROR_CONN_LOST)
                 if reason is CompletionStatus.REMOTE_ACCESS and vi.send.refused is Op.RDMA_READ:

@@ -32,7 +32,27 @@ class VipStatus(IntFlag):
     OP_MASK = 0x70000
     IMMEDIATE = 0x80000
 
+    def __str__(self) -> str:
+        """The names of its parts, as `DONE | LENGTH_ERROR | OP_RECEIVE`; NOT_DONE before the descriptor's end."""
+        if not self & VipStatus.DONE:
+            return "NOT_DONE"
+        names = ["DONE", *(one.name or "" for one in VipStatus if one & VipStatus.ERROR_MASK & self)]
+        op = self & VipStatus.OP_MASK
+        names.append(_OPS.get(op, hex(op)))
+        return " | ".join([*names, "IMMEDIATE"] if self & VipStatus.IMMEDIATE else names)
 
+    def __format__(self, spec: str) -> str:
+        """As `str`, formatted by `spec`."""
+        return format(str(self), spec)
+
+
+_OPS = {
+    VipStatus(0): "OP_SEND",
+    VipStatus.OP_RECEIVE: "OP_RECEIVE",
+    VipStatus.OP_RDMA_WRITE: "OP_RDMA_WRITE",
+    VipStatus.OP_REMOTE_RDMA_WRITE: "OP_REMOTE_RDMA_WRITE",
+    VipStatus.OP_RDMA_READ: "OP_RDMA_READ",
+}
 _ERRORS = {
     CompletionStatus.OK: VipStatus(0),
     CompletionStatus.IMMEDIATE: VipStatus(0),
@@ -106,7 +126,7 @@ class VipDescriptor:
         return " and ".join(
             bit.name or ""
             for bit in VipStatus
-            if bit & VipStatus.ERROR_MASK & self.status and bit.bit_count() == 1
+            if bit & VipStatus.ERROR_MASK & self.status
         )
 
     @property

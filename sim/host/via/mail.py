@@ -7,7 +7,13 @@ from collections.abc import Mapping
 
 from lanikai.firmware.lock import Lock
 from lanikai.firmware.via.config import ViaConfig
-from lanikai.firmware.via.layout import NOTICE_SLOT_BYTES, SEND_CONTROL_PACKET, NoticeKind, ViaLayout
+from lanikai.firmware.via.layout import (
+    NOTICE_SLOT_BYTES,
+    SEND_CONTROL_PACKET,
+    NoticeKind,
+    ViaLayout,
+    unpack_broken,
+)
 from lanikai.firmware.via.wire import CONTROL_PACKET_BYTES
 from lanikai.hdl.config import NicConfig
 from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
@@ -135,7 +141,7 @@ class MailDriver(CardDriver):
             while self._inbox:
                 kind, source, reason, packet = self._inbox.popleft()
                 if kind is NoticeKind.VI_BROKEN:
-                    await self._hear_broken(source, CompletionStatus(reason))
+                    await self._hear_broken(*unpack_broken(source), CompletionStatus(reason))
                 elif (message := Message.unpack(packet)) is not None and source in self.routes:
                     await self._link(source).came(message)
             while self._heard:
@@ -143,8 +149,8 @@ class MailDriver(CardDriver):
                 async with self.lock:
                     await (self._hear if heard else self._lost)(node, message)
 
-    async def _hear_broken(self, channel: int, reason: CompletionStatus) -> None:
-        """The firmware has ended a VI's connection."""
+    async def _hear_broken(self, channel: int, connection: int, reason: CompletionStatus) -> None:
+        """The firmware has ended a connection of a VI."""
         raise NotImplementedError
 
     async def _hear(self, node: int, message: Message) -> None:

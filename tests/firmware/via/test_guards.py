@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections import deque
 from collections.abc import Coroutine
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -13,7 +15,7 @@ from lanikai.firmware.via.connection import Connection
 from lanikai.firmware.via.descriptor import Descriptor, Op, Segment
 from lanikai.firmware.via.doorbells import Doorbells
 from lanikai.firmware.via.engines import Move
-from lanikai.firmware.via.layout import Reliability, ViRecord
+from lanikai.firmware.via.layout import Reliability, ViRecord, pack_broken, unpack_broken
 from lanikai.firmware.via.parallel.engines import ParallelEngines
 from lanikai.firmware.via.receive import Receiving
 from lanikai.firmware.via.sending import Sending, refusal
@@ -181,6 +183,64 @@ def test_an_answer_to_a_message_that_was_not_sent_ends_nothing():
     assert ended == [NUMBERS - 1]
     done(connection.acknowledged(vi, 0))
     assert ended[1:] == [NUMBERS - 1, 0]
+
+
+def test_the_rest_of_a_message_is_waited_for_from_its_last_packet_on():
+    """Waits that began later than the message, and end later than its rest may come, do not hold up its end."""
+    now, patience = 0, 1000
+    card = context()
+    card.clock = lambda: now
+    vi, other = connected(card), connected(card, 2)
+    ends, armed = [], []
+
+    async def arm():
+        while connection._waits and connection._waits[0].over:
+            connection._waits.popleft()
+        armed.append(connection._waits[0].due_cycle if connection._waits else None)
+
+    async def lost(vi):
+        vi.inbound = None
+        ends.append(("rest", now))
+
+    async def end(vi, status, *, failed):
+        failed.gone = True
+        ends.append(("answer", now))
+
+    connection = part(
+        Connection, context=card, _waits=deque(), _armed=False, _patience_cycles=patience, _arm=arm
+    )
+    connection.lost, connection.end = lost, end
+    vi.inbound = inbound = Inbound(ViaHeader(connection=0, number=0), Key(1, 0, receive=True), now)
+    done(connection.watch_inbound(vi, inbound))
+    now = inbound.touched_cycle = 300
+    now = 400
+    done(connection.watch(Outgoing(other, 0)))
+    while connection._waits:
+        now = min(wait.due_cycle for wait in connection._waits)
+        done(connection.timer())
+        assert armed[-1] is None or armed[-1] > now
+    assert ends == [("rest", 300 + patience), ("answer", 400 + patience)]
+
+
+def test_the_agent_hears_which_connection_has_ended():
+    """Its VI may have another one when the agent hears of it."""
+    card = context()
+    vi, told = connected(card), []
+    vi.look(dataclasses.replace(RECORD, connection=77))
+
+    async def flush(vi):
+        pass
+
+    async def tell(channel, connection, reason):
+        told.append((channel, connection, reason))
+
+    connection = part(
+        Connection, stages=SimpleNamespace(flush=flush), agent=SimpleNamespace(tell=tell)
+    )
+    for _ in range(2):  # it ends once
+        done(connection.end(vi, CompletionStatus.TRANSPORT))
+    assert told == [(vi.channel, 77, CompletionStatus.TRANSPORT)]
+    assert unpack_broken(pack_broken(508, 65_535)) == (508, 65_535)
 
 
 def test_packets_that_make_no_sense_are_told_from_good_ones():

@@ -24,6 +24,7 @@ from lanikai.firmware.via.layout import (
     Reliability,
     ViaLayout,
     ViRecord,
+    pack_broken,
 )
 from lanikai.firmware.via.wire import CONTROL_PACKET_BYTES
 from lanikai.firmware.work_queue.layout import pack_descriptor_number
@@ -343,10 +344,12 @@ class Card:
             self.break_vi(number, status)
 
     def break_vi(self, number: int, status: CompletionStatus) -> None:
+        record = self.record(number)
         at = self.layout.record(number) + 4 * ViRecord.OPEN_WORD
         self.sram[at] = 0
         self._flush(number)
-        self.notice(NoticeKind.VI_BROKEN, number, status, b"")
+        if record is not None:
+            self.notice(NoticeKind.VI_BROKEN, pack_broken(number, record.connection), status, b"")
 
     def check(
         self, owner: int, tag: int, address: int, length: int, *, write: bool = False

@@ -13,6 +13,7 @@ from lanikai.firmware.via.layout import (
     Reliability,
     ViaLayout,
     ViRecord,
+    unpack_broken,
 )
 from lanikai.firmware.via.program import ViaProgram
 from lanikai.hdl.nic.owners.completion_layout import STATUS_LAYOUT, CompletionStatus
@@ -55,7 +56,7 @@ class PlainAgent(CardDriver):
                 break
             self.heard += 1
             if kind == NoticeKind.VI_BROKEN:
-                self.broken_vis[source] = CompletionStatus(reason).name
+                self.broken_vis[unpack_broken(source)[0]] = CompletionStatus(reason).name
             else:
                 self.packets.append((source, slot[16:80]))
             await self.bus.write(self.layout.notices + 8, self.heard)

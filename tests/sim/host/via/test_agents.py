@@ -5,6 +5,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lanikai.firmware.via.layout import NoticeKind, pack_broken
 from lanikai.firmware.via.wire import CONTROL_PACKET_BYTES
 from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
 from lanikai.sim.host.via import vipl
@@ -226,6 +227,32 @@ def test_a_connection_that_the_firmware_has_ended_ends_at_both_ends(reason):
             "PARTIAL": "VIP_ERROR_CONN_LOST",
         }
         assert reports == [(codes[reason], reason)]
+
+    run(net, main)
+
+
+def test_late_news_of_a_connection_before_ends_none_of_now():
+    """The firmware's word that a connection has ended comes when its VI has another one."""
+    net = Net()
+
+    async def main():
+        a, b = await pair(net, reliability=Reliability.RELIABLE_DELIVERY)
+        old = a.vi.other.connection
+        await vipl.VipDisconnect(a.vi)
+        await quiet(net)
+        await vipl.VipDisconnect(b.vi)
+        await join(net, a, b)
+        now = a.vi.other.connection
+        assert now != old
+
+        async def told(connection):
+            source = pack_broken(a.vi.channel, connection)
+            net.cards[0].notice(NoticeKind.VI_BROKEN, source, CompletionStatus.TRANSPORT, b"")
+            await quiet(net)
+            return a.vi.state, b.vi.state
+
+        assert await told(old) == (ViState.CONNECTED, ViState.CONNECTED)
+        assert await told(now) == (ViState.ERROR, ViState.ERROR)
 
     run(net, main)
 

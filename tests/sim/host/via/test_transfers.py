@@ -287,6 +287,20 @@ def test_every_end_of_the_card_has_its_bits():
     assert sum(VipStatus[bit] for bit in names) == VipStatus.ERROR_MASK
 
 
+def test_a_status_says_its_parts_by_their_names():
+    for receive, op, status, says in (
+        (False, Op.SEND, "OK", "DONE | OP_SEND"),
+        (False, Op.RDMA_READ, "REMOTE_ACCESS", "DONE | RDMA_PROT_ERROR | OP_RDMA_READ"),
+        (True, Op.SEND, "IMMEDIATE", "DONE | OP_RECEIVE | IMMEDIATE"),
+        (True, Op.SEND, "WRITTEN", "DONE | OP_REMOTE_RDMA_WRITE | IMMEDIATE"),
+        (True, Op.SEND, "TOO_LONG", "DONE | LENGTH_ERROR | OP_RECEIVE"),
+    ):
+        found = status_bits(CompletionStatus[status], op, receive=receive)
+        assert str(found) == f"{found}" == says
+    assert str(VipDescriptor().status) == "NOT_DONE"
+    assert f"{VipStatus(0):>9}" == " NOT_DONE" and str(VipStatus(0x70001)) == "DONE | 0x70000"
+
+
 def test_memory_of_another_process_or_tag_is_not_sent():
     """Foreign, of another tag of the same process, deregistered, a byte past the end."""
     net = Net()
