@@ -17,7 +17,7 @@ from ..accesses import AccessList
 from ..driver_mailbox import DriverMailbox
 from ..lock import Lock
 from .config import WORD_BYTES
-from .engines import Engines, Move
+from .engines import Engines, Move, PacketOut, Transfer
 from .layout import (
     AGENT_CHANNEL,
     HEADER_BYTES,
@@ -130,7 +130,9 @@ class Agent(DriverMailbox):
         """Send a packet of the agent's, in its turn among messages; then answer."""
         key = Key(AGENT_CHANNEL, 0)
         buffer = await self.engines.send_buffer(key=key, last=True)
-        await self.engines.send_packet(buffer, CONTROL_PACKET_BYTES, "answer", words, key=key)
+        await self.engines.send_packet(
+            PacketOut(buffer=buffer, payload_bytes=CONTROL_PACKET_BYTES, step="answer", words=words, key=key)
+        )
         await self.post(answer, channel=AGENT_CHANNEL, number=0)
 
     async def packet(self, header: Header, buffer: int) -> None:
@@ -178,12 +180,13 @@ class Agent(DriverMailbox):
             words = AccessList()
             words.store(at, kind, source, reason, self._count)
             await self.processor.carry_out(words)
-        await self.engines.move(
-            [Move(address=slot, sram=at, bytes=NOTICE_BYTES, to_host=True)],
-            "notice",
+        transfer = Transfer(
+            moves=[Move(address=slot, sram=at, bytes=NOTICE_BYTES, to_host=True)],
+            step="notice",
             key=Key(AGENT_CHANNEL, self._count),
             stages=(Stage.PROGRAM_DATA, Stage.DATA),
         )
+        await self.engines.move(transfer)
         async with self.processor.step("notice", 0):
             await self.processor.write("HOST_INTERRUPT", vector=1)
         return True

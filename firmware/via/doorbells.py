@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from ..accesses import AccessList, Reading
 from ..polling import PollPointer
@@ -52,22 +52,31 @@ class Doorbells:
             if await self._look(AGENT_CHANNEL, receive=False):
                 await self._request()
             return
-        for _ in range(self.context.nic.doorbell_queue_entries):
-            accesses = AccessList()
-            entry = accesses.read("DOORBELL_QUEUE")
-            # While the queue has an entry the event comes up again: none is lost by clearing it.
-            accesses.skip_if(entry, mask=1 << 31, value=1 << 31, records=1)
-            accesses.write("ISR", doorbell=1)
-            async with processor.step("look", accesses=accesses):
-                if not entry["valid"]:
-                    return
-                channel, value = entry["channel"], entry["value"]
-                if channel != AGENT_CHANNEL:
-                    await processor.spend(doorbell=1)
+        async for channel, value in self._queue(processor, "DOORBELL_QUEUE", "doorbell"):
             if channel == AGENT_CHANNEL:
                 await self._request()
             else:
                 await self.rung(channel, value % COUNTS, receive=bool(value & RECEIVE_FLAG))
+
+    async def take_receive(self, processor: Processor) -> None:
+        """As `take`, by the second processor, of the queue of receive doorbells."""
+        async for channel, value in self._queue(processor, "DOORBELL_RECEIVE_QUEUE", "receive_doorbell"):
+            await self.rung(channel, value % COUNTS, receive=True)
+
+    async def _queue(self, processor: Processor, queue: str, event: str) -> AsyncIterator[tuple[int, int]]:
+        """Channel and value of the doorbells in a queue of the card, as many as it holds; `event` says it has some."""
+        for _ in range(self.context.nic.doorbell_queue_entries):
+            accesses = AccessList()
+            entry = accesses.read(queue)
+            # While the queue has an entry the event comes up again: none is lost by clearing it.
+            accesses.skip_if(entry, mask=1 << 31, value=1 << 31, records=1)
+            accesses.write("ISR", **{event: 1})
+            async with processor.step("look", accesses=accesses):
+                if not entry["valid"]:
+                    return
+                if entry["channel"] != AGENT_CHANNEL:
+                    await processor.spend(doorbell=1)
+            yield entry["channel"], entry["value"]
 
     async def poll(self, *, in_turn: bool = False) -> bool:
         """Look at the words of all declared channels, in turn from where the last look was, until one had been rung.

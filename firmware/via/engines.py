@@ -6,8 +6,8 @@ those of the sequential one wait at each, those of the parallel one have tasks o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
@@ -18,7 +18,7 @@ from .descriptor import Segment
 from .state import Key, Vi
 from .trace import Stage
 
-__all__ = ["Engines", "Move", "Post", "cut", "pages", "write_move", "write_post"]
+__all__ = ["Engines", "Move", "PacketOut", "Post", "Transfer", "cut", "pages", "write_move", "write_post"]
 
 PAGE_BYTES = 4096
 
@@ -56,6 +56,45 @@ class Post:
     queue: int | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Transfer:
+    """A list of moves, of the message `key`.
+
+    - `step`: the processor spends it, and `extra` steps by their number, and programs the engine.
+    - `stages`: that is the first of them; the second is the engine's.
+    - `stamp`: orders what waits for the engine, where the design has an order. None is the present time.
+    """
+
+    moves: Sequence[Move]
+    step: str
+    key: Key
+    stages: tuple[Stage, Stage]
+    extra: Mapping[str, int] = field(default_factory=dict)
+    stamp: int | None = None
+
+    def lists(self, most: int) -> Iterator[Transfer]:
+        """The transfer in lists of at most so many moves. The first has the `extra` steps."""
+        for first in range(0, len(self.moves), most):
+            yield replace(self, moves=self.moves[first : first + most], extra={} if first else self.extra)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PacketOut:
+    """A packet of the message `key` on its way out.
+
+    - `buffer`, `payload_bytes`: its place, and its length behind the header.
+    - `step`: the processor spends it as it writes the packet's first `words`.
+    - `stamp`: as that of a `Transfer`.
+    """
+
+    buffer: int
+    payload_bytes: int
+    step: str
+    words: Sequence[int]
+    key: Key
+    stamp: int | None = None
+
+
 class Engines(Protocol):
     """The engines of one card, for the coroutines of one of its processors.
 
@@ -67,33 +106,14 @@ class Engines(Protocol):
 
     processor: Processor
 
-    async def move(
-        self,
-        moves: Sequence[Move],
-        step: str,
-        *,
-        key: Key,
-        stages: tuple[Stage, Stage],
-        extra: Mapping[str, int] | None = None,
-        stamp: int | None = None,
-    ) -> CompletionStatus:
+    async def move(self, transfer: Transfer) -> CompletionStatus:
         """Have the host DMA engine make moves, one after the other; return when the last has ended.
 
-        The processor spends `step`, and `extra` steps by their number, and programs the engine (the first of `stages`);
-        the second is the engine's. Returns the status of the first move that failed. Without moves nothing happens.
+        Returns the status of the first move that failed. Without moves nothing happens.
         """
 
-    async def send_packet(
-        self,
-        buffer: int,
-        payload_bytes: int,
-        step: str,
-        words: Sequence[int],
-        *,
-        key: Key,
-        stamp: int | None = None,
-    ) -> None:
-        """Write the first words of a packet into its buffer, spending `step`; send it; return when it is gone.
+    async def send_packet(self, packet: PacketOut) -> None:
+        """Write the first words of a packet into its buffer; send it; return when it is gone.
 
         Stages 7 and 8. Meanwhile packets are taken in and doorbells heard.
         """

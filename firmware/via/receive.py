@@ -14,7 +14,7 @@ from .agent import Agent
 from .config import WORD_BYTES
 from .connection import Connection
 from .descriptor import CONTROL_BYTES, TAIL_OFFSET, Segment
-from .engines import Move, cut
+from .engines import Move, Transfer, cut
 from .layout import AGENT_CHANNEL, HEADER_BYTES, RegionFlag, Reliability, ViRecord
 from .stages import Stages
 from .state import Inbound, Key, ReadRequest, Vi
@@ -276,11 +276,10 @@ class Receiving:
             await self.processor.carry_out(rest)
         slot = self.stages.slot(vi.receive, record, inbound.index)
         assert TAIL_OFFSET + VIA_HEADER_BYTES == CONTROL_BYTES
+        move = Move(address=slot + TAIL_OFFSET, sram=tail, bytes=VIA_HEADER_BYTES + area, to_host=True)
+        stages = (Stage.PROGRAM_DATA, Stage.DATA)
         return await self.engines.move(
-            [Move(address=slot + TAIL_OFFSET, sram=tail, bytes=VIA_HEADER_BYTES + area, to_host=True)],
-            "program_tail",
-            key=inbound.key,
-            stages=(Stage.PROGRAM_DATA, Stage.DATA),
+            Transfer(moves=[move], step="program_tail", key=inbound.key, stages=stages)
         )
 
     async def _read_request(self, vi: Vi, record: ViRecord, via: ViaHeader, buffer: int) -> None:

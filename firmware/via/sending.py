@@ -10,7 +10,7 @@ from lanikai.hdl.packet import Header, Kind
 from .config import WORD_BYTES
 from .connection import Connection
 from .descriptor import Descriptor, Op, Segment
-from .engines import cut
+from .engines import PacketOut, cut
 from .layout import HEADER_BYTES, Reliability, ViRecord
 from .stages import Stages
 from .state import Key, Outgoing, ReadRequest, Vi
@@ -162,7 +162,8 @@ class Sending:
             sequence=pack_sequence(vi.channel, via.number),
         )
         words = [*header_words(header), *via.words(), *words_of(immediate)]
-        await self.engines.send_packet(buffer, payload, step, words, key=key, stamp=stamp)
+        packet = PacketOut(buffer=buffer, payload_bytes=payload, step=step, words=words, key=key, stamp=stamp)
+        await self.engines.send_packet(packet)
 
     async def _failed(self, message: Outgoing, status: CompletionStatus) -> None:
         """A message cannot go, or not as a whole: its descriptor ends, and a reliable connection with it."""

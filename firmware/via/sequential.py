@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
 
@@ -12,7 +12,7 @@ from ..processor import Processor
 from .agent import Agent
 from .connection import Connection
 from .doorbells import Doorbells
-from .engines import Move, Post, write_move, write_post
+from .engines import PacketOut, Post, Transfer, write_move, write_post
 from .receive import Receiving
 from .sending import Sending
 from .stages import Stages
@@ -122,37 +122,19 @@ class SequentialVia:
         await self.processor.run(step, accesses)
         return {name for name in sources if status[name]}
 
-    async def move(
-        self,
-        moves: Sequence[Move],
-        step: str,
-        *,
-        key: Key,
-        stages: tuple[Stage, Stage],
-        extra: Mapping[str, int] | None = None,
-        stamp: int | None = None,
-    ) -> CompletionStatus:
+    async def move(self, transfer: Transfer) -> CompletionStatus:
         """As `Engines.move`: program, wait, and look how it ended; list by list if the queue does not hold them all."""
-        most = max(1, self.context.nic.host_dma_queue_entries)
         status = OK
-        for first in range(0, len(moves), most):
-            some = moves[first : first + most]
-            found = await self._move(some, step, key, stages, extra if first == 0 else None)
+        for part in transfer.lists(max(1, self.context.nic.host_dma_queue_entries)):
+            found = await self._move(part)
             status = found if status == OK else status
         return status
 
-    async def _move(
-        self,
-        moves: Sequence[Move],
-        step: str,
-        key: Key,
-        stages: tuple[Stage, Stage],
-        extra: Mapping[str, int] | None,
-    ) -> CompletionStatus:
-        processor, trace = self.processor, self.context.trace
+    async def _move(self, transfer: Transfer) -> CompletionStatus:
+        processor, trace, key, moves = self.processor, self.context.trace, transfer.key, transfer.moves
         begin = self.context.clock()
         accesses = AccessList()
-        processor.pay(accesses, **(extra or {}))
+        processor.pay(accesses, **transfer.extra)
         if not self._queued:
             accesses.write("ISR", host_dma=1, access=1)  # of a checked access both come, and one of them late
         for place, move in enumerate(moves):
@@ -161,11 +143,11 @@ class SequentialVia:
         checked = moves[0].tag is not None
         event = "access" if checked and not self._queued else "host_dma"
         accesses.write("IMR", mask=registers.pack("ISR", **{event: 1}))
-        await processor.run(step, accesses)
+        await processor.run(transfer.step, accesses)
         started = self.context.clock()
         await processor.port.event()
         message = trace.message(key.channel, key.index, receive=key.receive)
-        trace.span(message, stages[0], begin, started)
+        trace.span(message, transfer.stages[0], begin, started)
         accesses = AccessList()
         accesses.write("ISR", **{event: 1})
         names = (
@@ -177,7 +159,7 @@ class SequentialVia:
         )
         (ended,) = [accesses.read(name) for name in names]
         await processor.run("ended", accesses)
-        trace.span(message, stages[1], started)
+        trace.span(message, transfer.stages[1], started)
         if self._queued and not ended["valid"]:
             raise RuntimeError(
                 f"node {self.context.node}: the host DMA engine ended, and HOST_DMA_FINISHED is empty"
@@ -186,23 +168,14 @@ class SequentialVia:
             return CompletionStatus.BUS_ERROR if ended["error"] else OK
         return CompletionStatus(ended["status"])
 
-    async def send_packet(
-        self,
-        buffer: int,
-        payload_bytes: int,
-        step: str,
-        words: Sequence[int],
-        *,
-        key: Key,
-        stamp: int | None = None,
-    ) -> None:
+    async def send_packet(self, packet: PacketOut) -> None:
         """As `Engines.send_packet`."""
-        trace, begin = self.context.trace, self.context.clock()
+        trace, begin, key = self.context.trace, self.context.clock(), packet.key
         accesses = AccessList()
-        accesses.store(buffer, *words)
-        accesses.write("SEND_ADDRESS", address=buffer)
-        accesses.write("SEND_CONTROL", bytes=payload_bytes, vl=0)
-        await self.processor.run(step, accesses)
+        accesses.store(packet.buffer, *packet.words)
+        accesses.write("SEND_ADDRESS", address=packet.buffer)
+        accesses.write("SEND_CONTROL", bytes=packet.payload_bytes, vl=0)
+        await self.processor.run(packet.step, accesses)
         started, sent = self.context.clock(), False
         while not sent:
             seen = await self._wait("send", "receive", "doorbell", "timer")

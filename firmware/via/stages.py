@@ -20,7 +20,7 @@ from .descriptor import (
     Descriptor,
     Segment,
 )
-from .engines import Engines, Move, Post, pages
+from .engines import Engines, Move, Post, Transfer, pages
 from .layout import RECORD_WORDS, ViRecord
 from .shadow import SHADOW_BYTES, SHADOW_SLOTS, unpack_shadow
 from .state import COUNTS, Inbound, Key, Outgoing, Vi, ViaContext, WorkQueue
@@ -70,13 +70,7 @@ class Stages:
                 return found, found.refusal(self.layout.form, receive=queue.receive)
         at = self.layout.staged(queue.channel, receive=queue.receive)
         if queue.staged != index:
-            status = await self.engines.move(
-                [self.fetch(queue, record, index)],
-                "program_descriptor",
-                key=key,
-                stages=(Stage.PROGRAM_DESCRIPTOR, Stage.DESCRIPTOR),
-                stamp=stamp,
-            )
+            status = await self.engines.move(self.fetching(queue, record, index, key, stamp=stamp))
         begin = self.context.clock()
         found = await self._unpack(at, "process_receive" if queue.receive else "process")
         self._processed(key, begin)
@@ -153,6 +147,18 @@ class Stages:
             to_host=False,
         )
 
+    def fetching(
+        self, queue: WorkQueue, record: ViRecord, index: int, key: Key, *, stamp: int | None = None
+    ) -> Transfer:
+        """Stages 3 and 4: the transfer that fetches a descriptor by itself."""
+        return Transfer(
+            moves=[self.fetch(queue, record, index)],
+            step="program_descriptor",
+            key=key,
+            stages=(Stage.PROGRAM_DESCRIPTOR, Stage.DESCRIPTOR),
+            stamp=stamp,
+        )
+
     async def _unpack(self, at: int, step: str) -> Descriptor:
         """Read those words of a descriptor in the SRAM that say something."""
         form = self.layout.form
@@ -225,14 +231,15 @@ class Stages:
         found, status = self.moves(vi, segments, sram, to_host=to_host)
         if status != CompletionStatus.OK:
             return status
-        return await self.engines.move(
-            [*found, *then],
-            step,
+        transfer = Transfer(
+            moves=[*found, *then],
+            step=step,
             key=key,
             stages=(Stage.PROGRAM_DATA, Stage.DATA),
             extra={"page": max(0, pages(segments) - 1)},
             stamp=stamp,
         )
+        return await self.engines.move(transfer)
 
     async def in_region(
         self, vi: Vi, tag: int, address: int, size: int, sram: int, key: Key

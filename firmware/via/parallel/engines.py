@@ -17,7 +17,7 @@ a VI are queued in the order in which their buffers were granted (`turn`).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
@@ -25,7 +25,7 @@ from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
 from ...accesses import AccessList
 from ...ports import Flag
 from ...processor import Processor
-from ..engines import Move, Post, write_post
+from ..engines import PacketOut, Post, Transfer, write_post
 from ..state import Key, Vi, ViaContext
 from ..trace import Stage
 from .tasks import HostTasks, Ordered, Packet, SendTasks
@@ -91,77 +91,52 @@ class ParallelEngines:
         self._armed: deque[int] = deque()
         self._taken: set[int] = set()
 
-    async def move(
-        self,
-        moves: Sequence[Move],
-        step: str,
-        *,
-        key: Key,
-        stages: tuple[Stage, Stage],
-        extra: Mapping[str, int] | None = None,
-        stamp: int | None = None,
-    ) -> CompletionStatus:
+    async def move(self, transfer: Transfer) -> CompletionStatus:
         """Have the host DMA engine make moves; return when the last has ended.
 
         `extra` steps are spent behind the start, while the first bytes move. Moves that the card's queue cannot hold at
         once are made list by list.
         """
-        most, status = self.context.nic.host_dma_queue_entries or len(moves) or 1, CompletionStatus.OK
-        for first in range(0, len(moves), most):
-            some = moves[first : first + most]
-            found = await self._move(some, step, key, stages, extra if first == 0 else None, stamp)
+        status = CompletionStatus.OK
+        for part in transfer.lists(self.context.nic.host_dma_queue_entries or len(transfer.moves) or 1):
+            found = await self._move(part)
             status = found if status == CompletionStatus.OK else status
         return status
 
-    async def _move(
-        self,
-        moves: Sequence[Move],
-        step: str,
-        key: Key,
-        stages: tuple[Stage, Stage],
-        extra: Mapping[str, int] | None,
-        stamp: int | None,
-    ) -> CompletionStatus:
+    async def _move(self, transfer: Transfer) -> CompletionStatus:
         begin = self._now()
         programmed: list[int] = []
-        async with self.processor.step(step):
+        async with self.processor.step(transfer.step):
             task = await self.host.submit(
-                moves, stamp=self._order(stamp), started=lambda: programmed.append(self._now())
+                transfer.moves,
+                stamp=self._order(transfer.stamp),
+                started=lambda: programmed.append(self._now()),
             )
-            more = {name: times for name, times in (extra or {}).items() if times}
+            more = {name: times for name, times in transfer.extra.items() if times}
             if more:
                 await self.processor.spend(**more)
-            self._span(key, stages[0], begin)
+            self._span(transfer.key, transfer.stages[0], begin)
         await task.ended.wait()
-        self._span(key, stages[1], programmed[0])
+        self._span(transfer.key, transfer.stages[1], programmed[0])
         return task.status
 
-    async def send_packet(
-        self,
-        buffer: int,
-        payload_bytes: int,
-        step: str,
-        words: Sequence[int],
-        *,
-        key: Key,
-        stamp: int | None = None,
-    ) -> None:
+    async def send_packet(self, packet: PacketOut) -> None:
         """Send a packet, whose first words are written here; return when it is gone, and its buffer free."""
         begin = self._now()
         programmed: list[int] = []
         accesses = AccessList()
-        accesses.store(buffer, *words)
-        async with self.processor.step(step, accesses=accesses):
+        accesses.store(packet.buffer, *packet.words)
+        async with self.processor.step(packet.step, accesses=accesses):
             task = await self.sends.submit(
-                Packet(buffer, payload_bytes),
-                stamp=self._order(stamp),
+                Packet(packet.buffer, packet.payload_bytes),
+                stamp=self._order(packet.stamp),
                 started=lambda: programmed.append(self._now()),
             )
-        self._queued(buffer)
+        self._queued(packet.buffer)
         await task.sent.wait()
-        self._span(key, Stage.PROGRAM_SEND, begin, programmed[0])
-        self._span(key, Stage.SEND, programmed[0])
-        self._give(buffer)
+        self._span(packet.key, Stage.PROGRAM_SEND, begin, programmed[0])
+        self._span(packet.key, Stage.SEND, programmed[0])
+        self._give(packet.buffer)
 
     async def send_buffer(self, *, key: Key, last: bool = False, stamp: int | None = None) -> int:
         """A buffer for a packet on its way out, when there is one."""

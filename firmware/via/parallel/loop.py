@@ -175,16 +175,7 @@ class ParallelVia:
         while True:
             await rung.wait()
             rung.clear()
-            for _ in range(self.context.nic.doorbell_queue_entries):
-                accesses = AccessList()
-                entry = accesses.read("DOORBELL_RECEIVE_QUEUE")
-                accesses.skip_if(entry, mask=1 << 31, value=1 << 31, records=1)
-                accesses.write("ISR", receive_doorbell=1)
-                async with processor.step("look", accesses=accesses):
-                    if not entry["valid"]:
-                        break
-                    await processor.spend(doorbell=1)
-                await self.doorbells.rung(entry["channel"], entry["value"] % COUNTS, receive=True)
+            await self.doorbells.take_receive(processor)
             async with processor.step("look", 0):
                 await processor.enable("receive_doorbell")
 

@@ -15,7 +15,6 @@ from ..layout import ViRecord
 from ..receive import Receiving
 from ..stages import Stages
 from ..state import Key, Outgoing, Vi, ViaContext, WorkQueue
-from ..trace import Stage
 from ..wire import ViaHeader
 from .engines import ParallelEngines
 
@@ -63,12 +62,8 @@ class ParallelStages(Stages):
                 return
             if record.receive_shadow and await self.shadowed(record.receive_shadow, index):
                 return
-            status = await self.engines.move(
-                [self.fetch(queue, record, index)],
-                "program_descriptor",
-                key=Key(vi.channel, index, receive=True),
-                stages=(Stage.PROGRAM_DESCRIPTOR, Stage.DESCRIPTOR),
-            )
+            key = Key(vi.channel, index, receive=True)
+            status = await self.engines.move(self.fetching(queue, record, index, key))
             if status != CompletionStatus.OK and vi.generation == generation:
                 queue.staged = None
 

@@ -11,7 +11,7 @@ stamps both are ordered, by stamp, then by arrival.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Generic, Protocol, TypeVar
@@ -106,7 +106,55 @@ class SendTask:
     started: Callable[[], None]
 
 
-class HostTasks:
+Held = TypeVar("Held", HostTask, SendTask)
+
+
+class _Queue(Generic[Held]):
+    """Tasks before an engine of one processor: in its hardware queue, which shows their ends, or in software.
+
+    - `entries`: those of the hardware queue; 0 for none. `shows`: its register that shows ends.
+    - `step`: spent for each end.
+    """
+
+    def __init__(
+        self, processor: Processor, nic: NicConfig, *, stamped: bool, entries: int, shows: str, step: str
+    ) -> None:
+        self._processor, self._nic, self._entries = processor, nic, entries
+        self._shows, self._step = shows, step
+        self._waiting: Ordered[Held] = Ordered(stamped=stamped, bits=nic.rtc_bits)
+        self._under_way: dict[int, Held] = {}
+        self._numbers = list(range(TAGS - 1, -1, -1))
+
+    async def _put(self, task: Held, *, fits: bool) -> Held:
+        """Inside a step: start a task if it fits and none waits; else it waits in software."""
+        if fits and not self._waiting:
+            await self._start(task)
+        else:
+            self._waiting.add(task)
+            await self._processor.spend(queued=1)
+        return task
+
+    async def _start(self, task: Held) -> None:
+        """Inside a step: program the engine, or its queue."""
+        raise NotImplementedError
+
+    async def _ends(self) -> AsyncIterator[tuple[Held, Reading]]:
+        """Inside a step, which is paid for the first: the ends that the hardware queue shows, a step each."""
+        paid = True
+        while True:
+            accesses = AccessList()
+            finished = accesses.read(self._shows)
+            await self._processor.carry_out(accesses)
+            if not finished["valid"]:
+                return
+            if not paid:
+                await self._processor.spend(**{self._step: 1})
+            paid = False
+            self._numbers.append(finished["tag"])
+            yield self._under_way.pop(finished["tag"]), finished
+
+
+class HostTasks(_Queue[HostTask]):
     """The task queue before the host DMA engine of one processor.
 
     The processor's cost table has two steps for it: `queued` is paid for a task that has to wait in software, and
@@ -115,13 +163,12 @@ class HostTasks:
     """
 
     def __init__(self, processor: Processor, nic: NicConfig, *, stamped: bool = False) -> None:
-        self._processor, self._nic = processor, nic
-        self._entries = nic.host_dma_queue_entries
+        entries = nic.host_dma_queue_entries
+        super().__init__(
+            processor, nic, stamped=stamped, entries=entries, shows="HOST_DMA_FINISHED", step="host_ended"
+        )
         self._ordered = stamped and nic.host_dma_queue_order == "timestamp"
-        self._room = self._entries
-        self._waiting: Ordered[HostTask] = Ordered(stamped=stamped, bits=nic.rtc_bits)
-        self._under_way: dict[int, HostTask] = {}
-        self._numbers = list(range(TAGS - 1, -1, -1))
+        self._room = entries
         self._current: HostTask | None = None
         self.started = 0
 
@@ -145,12 +192,7 @@ class HostTasks:
                 f"a list of {len(moves)} host DMAs; the card's queue has {self._entries} entries"
             )
         task = HostTask(moves, stamp, self._processor.port.flag(), started)
-        if not self._waiting and self._fits(task):
-            await self._start(task)
-        else:
-            self._waiting.add(task)
-            await self._processor.spend(queued=1)
-        return task
+        return await self._put(task, fits=self._fits(task))
 
     async def run(self) -> None:
         """Serve the engine's ends for ever."""
@@ -168,20 +210,9 @@ class HostTasks:
                 await self._engine_ends()
 
     async def _queue_ends(self) -> None:
-        """Inside a step: take in all ends that the queue shows, a step each."""
-        paid = True
-        while True:
-            accesses = AccessList()
-            finished = accesses.read("HOST_DMA_FINISHED")
-            await self._processor.carry_out(accesses)
-            if not finished["valid"]:
-                return
-            if not paid:
-                await self._processor.spend(host_ended=1)
-            paid = False
-            task = self._under_way.pop(finished["tag"])
+        """Inside a step: take in all ends that the queue shows."""
+        async for task, finished in self._ends():
             task.status = self._status(finished)
-            self._numbers.append(finished["tag"])
             self._room += len(task.moves)
             task.ended.set()
             while self._waiting and self._fits(self._waiting.first()):
@@ -241,7 +272,7 @@ class HostTasks:
             task.started()
 
 
-class SendTasks:
+class SendTasks(_Queue[SendTask]):
     """The task queue before the send engine.
 
     The processor's cost table has three steps for it:
@@ -255,13 +286,12 @@ class SendTasks:
     """
 
     def __init__(self, processor: Processor, nic: NicConfig, *, stamped: bool = False) -> None:
-        self._processor = processor
-        self._entries = nic.send_queue_entries
+        entries = nic.send_queue_entries
+        super().__init__(
+            processor, nic, stamped=stamped, entries=entries, shows="SEND_FINISHED", step="send_ended"
+        )
         self._ordered = stamped and nic.send_queue_order == "timestamp"
-        self._room = self._entries or 1
-        self._waiting: Ordered[SendTask] = Ordered(stamped=stamped, bits=nic.rtc_bits)
-        self._under_way: dict[int, SendTask] = {}
-        self._numbers = list(range(TAGS - 1, -1, -1))
+        self._room = entries or 1
 
     @property
     def busy(self) -> bool:
@@ -275,12 +305,7 @@ class SendTasks:
     async def submit(self, packet: Packet, *, stamp: int, started: Callable[[], None]) -> SendTask:
         """Inside a step: put a packet into the queue, or start it. `started` is called once it is programmed."""
         task = SendTask(packet, stamp, self._processor.port.flag(), started)
-        if self._room and not self._waiting:
-            await self._start(task)
-        else:
-            self._waiting.add(task)
-            await self._processor.spend(queued=1)
-        return task
+        return await self._put(task, fits=bool(self._room))
 
     async def run(self) -> None:
         """Serve the engine's ends for ever."""
@@ -288,33 +313,15 @@ class SendTasks:
         while True:
             async with self._processor.step("send_ended", after=ends):
                 if self._entries:
-                    await self._queue_ends()
+                    async for task, _ in self._ends():
+                        await self._sent(task)
                 elif self._under_way:
-                    self._sent(0)
-                    await self._next()
+                    await self._sent(self._under_way.pop(0))
 
-    async def _queue_ends(self) -> None:
-        paid = True
-        while True:
-            accesses = AccessList()
-            finished = accesses.read("SEND_FINISHED")
-            await self._processor.carry_out(accesses)
-            if not finished["valid"]:
-                return
-            if not paid:
-                await self._processor.spend(send_ended=1)
-            paid = False
-            self._sent(finished["tag"])
-            self._numbers.append(finished["tag"])
-            await self._next()
-
-    def _sent(self, number: int) -> None:
-        task = self._under_way.pop(number)
+    async def _sent(self, task: SendTask) -> None:
+        """Inside a step: a packet is gone. Start those that are to go next, as far as there is room."""
         self._room += 1
         task.sent.set()
-
-    async def _next(self) -> None:
-        """Inside a step: start the packets that are to go next, as far as there is room."""
         while self._waiting and self._room:
             await self._start(self._waiting.take())
 

@@ -123,11 +123,7 @@ class VipDescriptor:
     @property
     def errors(self) -> str:
         """The names of its error bits."""
-        return " and ".join(
-            bit.name or ""
-            for bit in VipStatus
-            if bit & VipStatus.ERROR_MASK & self.status
-        )
+        return " and ".join(bit.name or "" for bit in VipStatus if bit & VipStatus.ERROR_MASK & self.status)
 
     @property
     def failed(self) -> bool:

@@ -14,7 +14,7 @@ from lanikai.firmware.via.config import ViaConfig
 from lanikai.firmware.via.connection import Connection
 from lanikai.firmware.via.descriptor import Descriptor, Op, Segment
 from lanikai.firmware.via.doorbells import Doorbells
-from lanikai.firmware.via.engines import Move
+from lanikai.firmware.via.engines import Move, Transfer
 from lanikai.firmware.via.layout import Reliability, ViRecord, pack_broken, unpack_broken
 from lanikai.firmware.via.parallel.engines import ParallelEngines
 from lanikai.firmware.via.receive import Receiving
@@ -234,9 +234,7 @@ def test_the_agent_hears_which_connection_has_ended():
     async def tell(channel, connection, reason):
         told.append((channel, connection, reason))
 
-    connection = part(
-        Connection, stages=SimpleNamespace(flush=flush), agent=SimpleNamespace(tell=tell)
-    )
+    connection = part(Connection, stages=SimpleNamespace(flush=flush), agent=SimpleNamespace(tell=tell))
     for _ in range(2):  # it ends once
         done(connection.end(vi, CompletionStatus.TRANSPORT))
     assert told == [(vi.channel, 77, CompletionStatus.TRANSPORT)]
@@ -334,7 +332,8 @@ def test_a_descriptor_of_many_segments_is_moved_list_by_list(entries, lists):
 
     def move(some: list[Move]) -> CompletionStatus:
         stages = (Stage.PROGRAM_DATA, Stage.DATA)
-        return done(engines.move(some, "program_up", key=Key(1, 0), stages=stages, extra={"page": 3}))
+        transfer = Transfer(moves=some, step="program_up", key=Key(1, 0), stages=stages, extra={"page": 3})
+        return done(engines.move(transfer))
 
     assert move(moves) == CompletionStatus.OUTSIDE
     assert [len(one) for one in made] == lists and [at for one in made for at in one] == [

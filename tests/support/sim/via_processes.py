@@ -95,6 +95,16 @@ async def code_of(call: Coroutine[Any, Any, Any], says: str | None = None) -> Vi
     return VipReturn.VIP_SUCCESS
 
 
+async def failed(call: Coroutine[Any, Any, Any]) -> VipDescriptor:
+    """The descriptor with which a call ends, which has an error."""
+    try:
+        await call
+    except VipError as error:
+        assert error.code is VipReturn.VIP_DESCRIPTOR_ERROR
+        return error.descriptor
+    raise AssertionError("the call returned")
+
+
 def left(net: Any) -> list[Any]:
     """All that each agent, card and driver has given away: equal before and after, unless something leaked."""
     found = []

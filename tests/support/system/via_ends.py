@@ -41,7 +41,7 @@ class PlainAgent(CardDriver):
         super().__init__(bus, nic=nic, routes=routes, kit=FREE, **places)
         self.ring = self.pages.allocate(ENTRIES * NOTICE_SLOT_BYTES)
         self.heard = 0
-        self.broken_vis, self.packets = {}, []
+        self.broken_vis, self.packets, self.processes = {}, [], []
 
     async def boot(self):
         self.start()
@@ -73,6 +73,13 @@ class PlainAgent(CardDriver):
         async with self._turns:
             await self._ask([1 << 31, self._answer.start])
 
+    async def clear(self):
+        """End all processes: nothing of them is left."""
+        while self.processes:
+            await self.processes.pop().close()
+        self.broken_vis.clear()
+        self.packets.clear()
+
     async def allow(self, region, *, write=True, read=True):
         flags = RegionFlag.RDMA_WRITE * write | RegionFlag.RDMA_READ * read
         await self.bus.write(self.layout.region_flag(region.number), flags)
@@ -85,25 +92,51 @@ class PlainProcess:
         self.agent, self.owner = agent, agent.take("owner")
         self.page = OwnerPage(agent.bus, self.owner)
         self.memory = AddressSpace(agent.pages)
+        self.buffers, self.regions, self.queues, self.vis = [], [], [], []
+        agent.processes.append(self)
 
     async def allocate(self, length, *, writable=True, rdma=True):
-        region = await self.agent.regions.register(
-            self.owner, self.memory.allocate(length), writable=writable
-        )
+        self.buffers.append(self.memory.allocate(length))
+        region = await self.agent.regions.register(self.owner, self.buffers[-1], writable=writable)
+        self.regions.append(region)
         await self.agent.allow(region, write=rdma, read=rdma)
         return region
+
+    async def deregister(self, region):
+        self.regions.remove(region)
+        await self.agent.regions.deregister(region)
 
     async def queue(self, entries=16):
         agent = self.agent
         ring, number = agent.pages.allocate(8 * entries), agent.take("completion queue")
         queue = CompletionQueue(agent, self.page, number, ring, entries=entries)
         await agent.make_queue(queue)
+        self.queues.append(queue)
         return queue
 
     async def vi(self, **record):
         vi = PlainVi(self, **record)
         await vi.open()
         return vi
+
+    async def close(self):
+        agent = self.agent
+        for vi in self.vis:
+            await vi.close()
+            agent.give_back("channel", vi.channel)
+            for ring in vi.rings:
+                agent.pages.release(ring)
+        for queue in self.queues:
+            await agent.end_queue(queue)
+            agent.pages.release(queue.ring)
+            agent.give_back("completion queue", queue.number)
+        for region in list(self.regions):
+            await agent.allow(region, write=False, read=False)
+            await self.deregister(region)
+        for buffer in self.buffers:
+            self.memory.release(buffer)
+        agent.regions.forget(self.owner)
+        agent.give_back("owner", self.owner)
 
 
 class PlainVi:
@@ -118,6 +151,7 @@ class PlainVi:
         self.watches = [self.agent.bus.watch(ring.start, size) for ring in self.rings]
         self.record = record
         self.posted = [0, 0]
+        process.vis.append(self)
 
     async def open(self):
         self.posted = [0, 0]
@@ -197,10 +231,22 @@ def piece(region, at=0, size=None):
     return region, at, region.buffer.length - at if size is None else size
 
 
+STARTED = {}
+
+
 async def start(cluster, **config):
-    """Programs and agents of all nodes."""
-    programs, agents = [], []
+    """Programs and agents of all nodes. A second test on the same cluster has those of the first, as they began."""
     chosen = ViaConfig(**config)
+    if cluster in STARTED:
+        was, programs, agents = STARTED[cluster]
+        assert chosen == was, "the programs have been started with another configuration"
+        for agent in agents:
+            await agent.clear()
+        for program in programs:
+            program.drops.clear()
+        return programs, agents
+    programs, agents = [], []
+    STARTED[cluster] = chosen, programs, agents
     for node in cluster.nodes:
         others = [other.number for other in cluster.nodes if other is not node]
         routes = {other: cluster.network.source_route(node.number, other) for other in others}
@@ -230,6 +276,13 @@ async def join(a, b, *, connection=1):
     await b.connect(nodes[0], a.channel, connection=connection)
 
 
+async def settle(a, b):
+    """Wait until all that `a` has sent has been taken in by `b`: a message on the same VI."""
+    expected = await b.expect()
+    await a.done(await a.send())
+    await b.done(expected, receive=True)
+
+
 def noise(seed, size):
     return random.Random(seed).randbytes(size)
 
@@ -244,5 +297,6 @@ __all__ = [
     "pair",
     "piece",
     "segments",
+    "settle",
     "start",
 ]

@@ -3,24 +3,15 @@
 import pytest
 from lanikai.firmware.via.descriptor import Descriptor
 from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
-from lanikai.sim.host.kit.errors import RefusedError
 from lanikai.sim.host.via import vipl
-from lanikai.sim.host.via.attributes import MemAttributes, Reliability, ViState
+from lanikai.sim.host.via.attributes import Reliability, ViState
 from lanikai.sim.host.via.descriptor import Op, Segment, VipDescriptor, VipStatus, status_bits
-from lanikai.sim.host.via.errors import ErrorCode, VipError, VipReturn
+from lanikai.sim.host.via.errors import ErrorCode, VipReturn
 from support.sim.via_card import CONFIG, NIC, Net
-from support.sim.via_processes import End, code_of, join, pair, quiet, run
+from support.sim.via_processes import End, code_of, failed, join, pair, quiet, run
 
 DONE, RESOURCE = VipStatus.DONE, VipReturn.VIP_ERROR_RESOURCE
 RELIABLE = (Reliability.RELIABLE_DELIVERY, Reliability.RELIABLE_RECEPTION)
-
-
-async def failed(call):
-    """The descriptor with which a call ends, which has an error."""
-    with pytest.raises(VipError) as error:
-        await call
-    assert error.value.code is VipReturn.VIP_DESCRIPTOR_ERROR
-    return error.value.descriptor
 
 
 @pytest.mark.parametrize("level", tuple(Reliability))
@@ -132,48 +123,6 @@ def test_the_wait_of_one_is_refused_to_another_and_a_kill_ends_it():
 
         told = await net.world.gather(wait(), wait_cq(), others())
         assert told[:2] == [VipReturn.VIP_ERROR] * 2
-
-    run(net, main)
-
-
-@pytest.mark.parametrize("way", ["done", "wait", "notify"])
-def test_a_completion_queue_tells_the_ends_of_several_vis(way):
-    net = Net()
-
-    async def main():
-        a, b = await pair(net, queues=16)
-        queue = b.vi.told[0]
-        second = await vipl.VipCreateVi(b.nic, b.vi.attributes, queue, queue)
-        c = await End.open(net.agents[0])
-        d = End(b.nic, b.tag, b.memory, b.handle, second)
-        await join(net, c, d)
-        for end in (b, d):
-            for i in range(3):
-                await vipl.VipPostRecv(end.vi, end.descriptor(64 * i))
-        found = []
-        for i in range(3):
-            for end in (a, c):
-                await vipl.VipPostSend(end.vi, end.descriptor(0, i + 1))
-        called = net.world.flag()
-        for _ in range(6):
-            if way == "notify":
-                called.clear()
-
-                def call(context, nic, vi, receives):
-                    found.append((vi, receives))
-                    called.set()
-
-                await vipl.VipCQNotify(queue, None, call)
-                await called.wait()
-            elif way == "wait":
-                found.append(await vipl.VipCQWait(queue, 50))
-            else:
-                while (one := await vipl.VipCQDone(queue)) is None:
-                    await net.world.sleep(50)
-                found.append(one)
-            assert (await vipl.VipRecvDone(found[-1][0])).posted is False
-        assert sorted(vi.channel for vi, _ in found) == [1, 1, 1, 2, 2, 2] and all(one for _, one in found)
-        assert await vipl.VipCQDone(queue) is None
 
     run(net, main)
 
@@ -301,190 +250,6 @@ def test_a_status_says_its_parts_by_their_names():
     assert f"{VipStatus(0):>9}" == " NOT_DONE" and str(VipStatus(0x70001)) == "DONE | 0x70000"
 
 
-def test_memory_of_another_process_or_tag_is_not_sent():
-    """Foreign, of another tag of the same process, deregistered, a byte past the end."""
-    net = Net()
-
-    async def main():
-        a, _b = await pair(net)
-        foreign = await End.open(net.agents[0])
-        other = await vipl.VipCreatePtag(a.nic)
-        tagged = await vipl.VipRegisterMem(a.nic, a.memory.start, 64, MemAttributes(ptag=other))
-        gone = await vipl.VipRegisterMem(a.nic, a.memory.start, 64, MemAttributes(ptag=a.tag))
-        short = await vipl.VipRegisterMem(a.nic, a.memory.start, 63, MemAttributes(ptag=a.tag))
-        await vipl.VipDeregisterMem(a.nic, a.memory.start, gone)
-        for handle in (foreign.handle, tagged, gone, short):
-            await vipl.VipPostSend(a.vi, VipDescriptor([Segment(a.memory.start, handle, 64)]))
-            assert (await failed(vipl.VipSendWait(a.vi, 50))).status == DONE | VipStatus.PROTECTION_ERROR
-        await quiet(net)
-        assert net.cards[1].dropped == 0
-
-    run(net, main)
-
-
-@pytest.mark.parametrize("level", tuple(Reliability))
-def test_rdma_writes_and_reads(level):
-    net = Net()
-
-    async def main():
-        read = level in RELIABLE
-        a, b = await pair(net, reliability=level, rdma=True, rdma_write=True, rdma_read=read)
-        a.memory.write(b"to the other end")
-        remote = Segment(b.memory.start + 4090, b.handle)
-        await vipl.VipPostSend(a.vi, a.descriptor(0, 16, op=Op.RDMA_WRITE, remote=remote))
-        assert (await vipl.VipSendWait(a.vi, 50)).status == DONE | VipStatus.OP_RDMA_WRITE
-        await quiet(net)
-        assert b.memory.read(16, 4090) == b"to the other end"
-        # With immediate data it takes a descriptor there, which has no need of a buffer.
-        await vipl.VipPostRecv(b.vi, VipDescriptor())
-        await vipl.VipPostSend(a.vi, a.descriptor(3, 9, op=Op.RDMA_WRITE, remote=remote, immediate=b"word"))
-        await vipl.VipSendWait(a.vi, 50)
-        told = await vipl.VipRecvWait(b.vi, 50)
-        assert told.status == DONE | VipStatus.OP_REMOTE_RDMA_WRITE | VipStatus.IMMEDIATE
-        assert (told.length, told.immediate) == (9, b"word")
-        assert b.memory.read(9, 4090) == b"the other"
-        if read:
-            await vipl.VipPostSend(a.vi, a.descriptor(200, 9, op=Op.RDMA_READ, remote=remote))
-            assert (await vipl.VipSendWait(a.vi, 50)).status == DONE | VipStatus.OP_RDMA_READ
-            assert a.memory.read(9, 200) == b"the other"
-
-    run(net, main)
-
-
-@pytest.mark.parametrize("what", ["the VI", "the memory", "another tag", "past the end", "deregistered"])
-@pytest.mark.parametrize("op", [Op.RDMA_WRITE, Op.RDMA_READ])
-def test_rdma_that_is_not_allowed_changes_nothing_and_breaks_the_connection(op, what):
-    net = Net()
-
-    async def main():
-        a, b = await pair(
-            net,
-            reliability=Reliability.RELIABLE_RECEPTION,
-            rdma=True,
-            rdma_write=what != "the VI",
-            rdma_read=what != "the VI",
-        )
-        attributes = {
-            "the memory": MemAttributes(
-                ptag=b.tag, rdma_write=op is Op.RDMA_READ, rdma_read=op is Op.RDMA_WRITE
-            ),
-            "another tag": MemAttributes(
-                ptag=await vipl.VipCreatePtag(b.nic), rdma_write=True, rdma_read=True
-            ),
-        }
-        if what in attributes:
-            await vipl.VipSetMemAttributes(b.nic, b.memory.start, b.handle, attributes[what])
-        if what == "deregistered":
-            await vipl.VipDeregisterMem(b.nic, b.memory.start, b.handle)
-        for end, content in ((a, b"A"), (b, b"B")):
-            end.memory.write(content * 8192)
-        reports = []
-        await vipl.VipErrorCallback(a.nic, None, lambda _, report: reports.append(report.code))
-        remote = Segment(b.memory.start + (8192 - 63 if what == "past the end" else 0), b.handle)
-        await vipl.VipPostSend(a.vi, a.descriptor(op=op, remote=remote))
-        found = await failed(vipl.VipSendWait(a.vi, 50))
-        assert found.status & VipStatus.ERROR_MASK == VipStatus.RDMA_PROT_ERROR
-        await quiet(net)
-        assert (a.memory.read(), b.memory.read()) == (b"A" * 8192, b"B" * 8192)
-        assert a.vi.state is b.vi.state is ViState.ERROR
-        read = op is Op.RDMA_READ
-        assert reports == [ErrorCode.VIP_ERROR_RDMAR_PROT if read else ErrorCode.VIP_ERROR_RDMAW_PROT]
-
-    run(net, main)
-
-
-def test_entries_that_a_short_completion_queue_has_lost_are_made_up_for():
-    """Its process is told of the overrun, and hears of every end once, then and later."""
-    net = Net()
-
-    async def main():
-        _a, b = await pair(net, queues=4)
-        queue = b.vi.told[0]
-        small = await vipl.VipCreateCQ(b.nic, 2)
-        vi = await vipl.VipCreateVi(b.nic, b.vi.attributes, small, small)
-        c, d = await End.open(net.agents[0]), End(b.nic, b.tag, b.memory, b.handle, vi)
-        await join(net, c, d)
-        reports = []
-        await vipl.VipErrorCallback(b.nic, None, lambda _, report: reports.append(report.code))
-        for rounds in range(3):
-            for i in range(4):
-                await vipl.VipPostRecv(vi, d.descriptor(64 * i))
-            for i in range(4):
-                await vipl.VipPostSend(c.vi, c.descriptor(length=i))
-                await vipl.VipSendWait(c.vi, 50)
-            await quiet(net)
-            for i in range(4):
-                assert await vipl.VipCQWait(small, 50) == (vi, True)
-                assert (await vipl.VipRecvDone(vi)).length == i
-            assert await vipl.VipCQDone(small) is None
-            assert reports == [ErrorCode.VIP_ERROR_VI_OVERRUN] * (rounds + 1)
-        assert await vipl.VipCQDone(queue) is None
-
-    run(net, main)
-
-
-def test_no_end_is_lost_when_a_completion_queue_is_resized():
-    net = Net()
-
-    async def main():
-        a, b = await pair(net, queues=8)
-        queue = b.vi.told[0]
-        told = 0
-        for turn in range(6):
-            for i in range(4):
-                await vipl.VipPostRecv(b.vi, b.descriptor(64 * i))
-
-            async def send():
-                for _ in range(4):
-                    await vipl.VipPostSend(a.vi, a.descriptor())
-                    await vipl.VipCQWait(a.vi.told[0], 50)
-                    await vipl.VipSendDone(a.vi)
-
-            async def resize(turn=turn):
-                await net.world.sleep(1 + 333 * turn)
-                await vipl.VipResizeCQ(queue, 4 << turn % 3)
-
-            await net.world.gather(send(), resize())
-            for _ in range(4):
-                assert await vipl.VipCQWait(queue, 50) == (b.vi, True)
-                await vipl.VipRecvDone(b.vi)
-                told += 1
-            assert await vipl.VipCQDone(queue) is None
-        return told
-
-    assert run(net, main) == 24
-
-
-@pytest.mark.parametrize("queues", [(None, None), 8])
-def test_flushed_descriptors_are_told_once_each(queues):
-    """Some that have come before the end, some that have not, some posted after it."""
-    net = Net()
-
-    async def main():
-        a, b = await pair(net, queues=queues)
-        for i in range(3):
-            await vipl.VipPostRecv(b.vi, b.descriptor(64 * i))
-        await vipl.VipPostSend(a.vi, a.descriptor())
-        await quiet(net)
-        await vipl.VipDisconnect(a.vi)
-        await quiet(net)
-        await vipl.VipPostRecv(b.vi, b.descriptor(64 * 3))
-        ends = []
-        for _ in range(4):
-            if queues == 8:
-                assert await vipl.VipCQWait(b.vi.told[0], 50) == (b.vi, True)
-            try:
-                ends.append((await vipl.VipRecvDone(b.vi)).status)
-            except VipError as error:
-                ends.append(error.descriptor.status)
-        flushed = DONE | VipStatus.OP_RECEIVE | VipStatus.DESC_FLUSHED_ERROR
-        assert ends == [DONE | VipStatus.OP_RECEIVE, flushed, flushed, flushed]
-        if queues == 8:
-            assert await vipl.VipCQDone(b.vi.told[0]) is None
-
-    run(net, main)
-
-
 def test_a_descriptor_without_a_shadow_is_not_taken_for_one_before():
     """The shadow of the descriptor with its number, of the connection before, is made void."""
     net = Net(nic=NIC.replace(shadow_windows=True), config=CONFIG.replace(descriptors="shadow"))
@@ -503,45 +268,5 @@ def test_a_descriptor_without_a_shadow_is_not_taken_for_one_before():
         await vipl.VipPostSend(a.vi, VipDescriptor([a.piece(0, 20), a.piece(40, 20)]))
         await vipl.VipSendWait(a.vi, 50)
         assert card.sram[at + 12] == 0
-
-    run(net, main)
-
-
-def test_writes_of_a_process_into_its_own_page_change_nothing_of_anothers():
-    """It rings and consumes all numbers with all words; another pair goes on beside it."""
-    net = Net()
-
-    async def main():
-        a, b = await pair(net, queues=8)
-        hostile = await End.open(net.agents[0])
-        wrong = []
-
-        async def write():
-            page = hostile.nic.page
-            for number in range(64):
-                for call in (
-                    page.ring(number, 0xFFFF),
-                    page.ring(number, number, receive=True),
-                    page.consume(number % 64, 0x7777, arm=True),
-                    page.shadow(4 * number, (1, 2)),
-                ):
-                    try:
-                        await call
-                    except RefusedError:
-                        wrong.append(number)
-
-        async def work():
-            for i in range(60):
-                await vipl.VipPostRecv(b.vi, b.descriptor())
-                a.memory.write(bytes([i]) * 64)
-                await vipl.VipPostSend(a.vi, a.descriptor())
-                for end, done in ((a, vipl.VipSendDone), (b, vipl.VipRecvDone)):
-                    assert (await vipl.VipCQWait(end.vi.told[0], 50))[0] is end.vi
-                    assert await done(end.vi) is not None
-                assert b.memory.read(64) == bytes([i]) * 64
-
-        await net.world.gather(write(), work())
-        # Its own VI may be rung with whatever it likes: that hurts itself alone.
-        assert len(wrong) == 4 * 64 - 2
 
     run(net, main)
