@@ -8,13 +8,27 @@ from typing import Any, Literal, Self
 from lanikai.hdl.config import Config, ConfigError
 from pydantic import Field, model_validator
 
-__all__ = ["ARRIVAL", "DESIGNS", "MOST_MESSAGE_BYTES", "ViaConfig", "design"]
+__all__ = ["ARRIVAL", "DESIGNS", "MOST_MESSAGE_BYTES", "ProcessLimits", "ViaConfig", "design"]
 
 ARRIVAL = "arrival"
 """The order of best effort: first come, first served."""
 MOST_MESSAGE_BYTES = (1 << 16) - 1
 """Longest message, bytes: a completion's `bytes` are 16 bits. The specification asks for 32 KB at least."""
 WORD_BYTES = 4
+
+
+class ProcessLimits(Config):
+    """The most that one process may take of a card and its host, for the kernel agent. None: all that there is."""
+
+    most_vis: int | None = Field(None, ge=1, description="VIs")
+    most_tags: int | None = Field(
+        None, ge=1, description="protection tags; each one beyond the first is a page of the card's window"
+    )
+    most_regions: int | None = Field(None, ge=1, description="registered memory regions")
+    most_completion_queues: int | None = Field(None, ge=1, description="completion queues")
+    most_memory_bytes: int | None = Field(
+        None, ge=4096, description="host memory that it has allocated, in whole pages"
+    )
 
 
 class ViaConfig(Config):
@@ -57,7 +71,11 @@ class ViaConfig(Config):
         10_000,
         ge=1,
         le=1_000_000,
-        description="reliable levels: a message without an answer for so long breaks its connection",
+        description="reliable levels: a message without an answer for so long breaks its connection, and so does one "
+        "whose next packet does not come for as long",
+    )
+    limits: ProcessLimits = Field(
+        default_factory=ProcessLimits, description="the most that one process may take from the others"
     )
 
     @model_validator(mode="after")

@@ -37,11 +37,14 @@ def found(model, tmp_path_factory):
 
 def test_the_example_of_the_page_runs(model, tmp_path, monkeypatch):
     page = Path(__file__).parents[2] / "docs" / "via.md"
-    (example,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    example, limits = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     (tmp_path / "hello.py").write_text(example)
     monkeypatch.syspath_prepend(str(tmp_path))
     found = run(model, *CONFIG.job("hello:main", {"text": "a word"}), out_dir=tmp_path, seed=1)
     assert found.value == "a word"
+    names = {}
+    exec(limits, names)
+    assert names["config"].limits.most_vis == 16
 
 
 def check_lives(found):

@@ -130,6 +130,7 @@ class Agent(Holdings):
         told: tuple[VipCompletionQueue | None, VipCompletionQueue | None],
     ) -> Vi:
         """A VI, idle, whose queues may be rung. Raises ResourceError, MemoryUseError; then nothing is left behind."""
+        self.may_have_one_more(nic, "vis", sum(vi.nic is nic for vi in self.vis.values()))
         ptag: Ptag = attributes.ptag
         form, entries = self.layout.form, self.config.queue_entries
         shadow: int | None = None
@@ -183,6 +184,8 @@ class Agent(Holdings):
         else:
             await self._end(vi)
         vi.alive = False
+        for queue, _ in vi.queues:
+            queue.watch.touch()
         vi.become(ViState.IDLE)
         ptag: Ptag = vi.attributes.ptag
         ptag.users -= 1
@@ -298,7 +301,7 @@ class Agent(Holdings):
 
     async def open_nic(self) -> VipNic:
         """A process' NIC. Raises ResourceError if the card has no page left."""
-        nic = VipNic(self, self.take("owner"))
+        nic = VipNic(self, self.take("owner"), most_memory_bytes=self.config.limits.most_memory_bytes)
         self.nics.append(nic)
         return nic
 

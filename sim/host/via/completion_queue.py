@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from lanikai.firmware.work_queue.layout import unpack_descriptor_number
 
@@ -26,6 +27,7 @@ class VipCompletionQueue:
     entry, of descriptors that the agent has flushed, stand beside the ring in `told`.
 
     - `nic`: the process whose it is. `waited`: somebody waits for it.
+    - `handlers`: who is to be called of an end each, with their contexts.
     - `members`: (channel, receives) -> work queue that is told here.
     - `overrun`: called after entries were lost and made up for. `dead`: called when the bus has refused the ring.
     """
@@ -37,6 +39,7 @@ class VipCompletionQueue:
         self.members: dict[tuple[int, bool], ViQueue] = {}
         self.told: deque[ViQueue] = deque()
         self.waited = False
+        self.handlers: deque[tuple[Any, Callable[..., None]]] = deque()
         self._overrun, self._dead = overrun, dead
 
     def tell(self, queue: ViQueue, ends: int) -> None:

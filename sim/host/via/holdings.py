@@ -16,6 +16,7 @@ from ..config import KitConfig
 from ..errors import MemoryUseError
 from ..kit.address_space import VirtualBuffer
 from ..kit.completion_queue import CompletionQueue
+from ..kit.errors import ResourceError
 from ..kit.pages import OwnerPage
 from .attributes import MemAttributes
 from .completion_queue import VipCompletionQueue
@@ -24,6 +25,14 @@ from .mail import MailDriver
 from .nic import Ptag, Registered, VipNic
 
 __all__ = ["Holdings"]
+
+
+_NAMES = {
+    "vis": "VIs",
+    "tags": "protection tags",
+    "regions": "memory regions",
+    "completion_queues": "completion queues",
+}
 
 
 class Holdings(MailDriver):
@@ -44,8 +53,20 @@ class Holdings(MailDriver):
         super().__init__(bus, nic=nic, routes=routes, config=config, kit=kit)
         self.completion_queues: list[VipCompletionQueue] = []
 
+    def may_have_one_more(self, nic: VipNic, what: str, has: int) -> None:
+        """Check a process that has `has` of something: `vis`, `tags`, `regions` or `completion_queues`.
+
+        Raises ResourceError if it has as many as `ViaConfig.limits` allows.
+        """
+        most = getattr(self.config.limits, f"most_{what}")
+        if most is not None and has >= most:
+            raise ResourceError(
+                f"{nic}: it has {has} {_NAMES[what]}, and a process may have {most} (ViaConfig.limits.most_{what})"
+            )
+
     async def create_ptag(self, nic: VipNic) -> Ptag:
         """A protection tag: the first is the process' own page, each other one a page more. Raises ResourceError."""
+        self.may_have_one_more(nic, "tags", len(nic.ptags))
         own = all(ptag.owner != nic.owner for ptag in nic.ptags)
         owner = nic.owner if own else self.take("owner")
         window = self.layout.window_bytes
@@ -69,6 +90,7 @@ class Holdings(MailDriver):
 
     async def register(self, nic: VipNic, buffer: VirtualBuffer, attributes: MemAttributes) -> int:
         """Register memory. Returns its handle. Raises ResourceError, MemoryUseError."""
+        self.may_have_one_more(nic, "regions", len(nic.memory))
         region = await self.regions.register(attributes.ptag.owner, buffer)
         await self._flag(region.number, attributes)
         attributes.ptag.users += 1
@@ -104,6 +126,8 @@ class Holdings(MailDriver):
 
     async def create_queue(self, nic: VipNic, entries: int) -> VipCompletionQueue:
         """A completion queue of `entries`, a power of two. Raises ResourceError, MemoryUseError."""
+        has = sum(queue.nic is nic for queue in self.completion_queues)
+        self.may_have_one_more(nic, "completion_queues", has)
         number = self.take("completion queue")
         try:
             ring = self.pages.allocate(entries * ENTRY_BYTES)

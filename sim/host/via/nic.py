@@ -54,10 +54,10 @@ class VipNic:
     - `named`: it uses the name service.
     - `alive`: False once it is closed, or the process is gone.
 
-    `allocate` and `release` are the process' own memory, as a heap gives it.
+    `allocate` and `release` are the process' own memory, as a heap gives it, `most_memory_bytes` at most.
     """
 
-    def __init__(self, driver: DriverCalls, owner: int) -> None:
+    def __init__(self, driver: DriverCalls, owner: int, *, most_memory_bytes: int | None = None) -> None:
         self.driver, self.owner = driver, owner
         self.node = driver.bus.node
         self.page = OwnerPage(driver.bus, owner)
@@ -65,6 +65,7 @@ class VipNic:
         self.ptags: list[Ptag] = []
         self.memory: dict[int, Registered] = {}
         self.named = False
+        self._most_memory_bytes = most_memory_bytes
         self._space = AddressSpace(driver.pages)
         self._buffers: dict[int, VirtualBuffer] = {}
         self._handler: Callable[[Any, ErrorReport], None] | None = None
@@ -77,6 +78,13 @@ class VipNic:
     def allocate(self, length: int) -> VirtualBuffer:
         """Memory of the process, zero, not registered. Raises MemoryUseError; VipError if the process is gone."""
         self.check()
+        has = PAGE_BYTES * sum(len(buffer.pages) for buffer in self._buffers.values())
+        wants, most = PAGE_BYTES * max(1, -(-length // PAGE_BYTES)), self._most_memory_bytes
+        if most is not None and has + wants > most:
+            raise MemoryUseError(
+                f"{self}: it has {has} bytes of memory and wants {wants}, and a process may have {most} "
+                "(ViaConfig.limits.most_memory_bytes)"
+            )
         buffer = self._space.allocate(length)
         self._buffers[buffer.start] = buffer
         return buffer

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from lanikai.firmware.via.descriptor import (
     CONTROL_BYTES,
@@ -57,7 +59,7 @@ class ViQueue:
     - `posted`: descriptors that the card has been told of since the VI's channel was opened.
     - `told`: those of them whose ends a completion queue has named.
     - `reserved`: descriptors that are being posted, and are not in the queue yet.
-    - `waited`: somebody waits for it.
+    - `waited`: somebody waits for it. `handlers`: who is to be called of an end each, with their contexts.
 
     Descriptors end in the order of posting, and are taken off in it.
     """
@@ -82,6 +84,7 @@ class ViQueue:
         self._queue: deque[_Entry] = deque()
         self.watch = self._bus.watch(self.start, form.slot_bytes * entries)
         self.waited = False
+        self.handlers: deque[tuple[Any, Callable[..., None]]] = deque()
         self.posted = self.told = self.reserved = 0
         self._refused: Op | None = None
 
@@ -131,6 +134,7 @@ class ViQueue:
     def add_ended(self, descriptor: VipDescriptor, status: CompletionStatus) -> None:
         """Add a descriptor that has ended without the card."""
         self._queue.append(_Entry(descriptor, None, End(status)))
+        self.watch.touch()
 
     async def done(self) -> VipDescriptor | None:
         """Look once at the head: the descriptor, taken off, if it has ended, else None. There must be a head."""

@@ -103,7 +103,8 @@ def check_ptag(nic: VipNic, ptag: object) -> Ptag:
 
 
 def check_address(nic: VipNic, address: NetAddress, *, local: bool) -> None:
-    """Raise VipError for an address that there cannot be, and VIP_NOT_REACHABLE for a node without a route."""
+    """Raise VipError for an address that there cannot be, and VIP_NOT_REACHABLE for a node without a route: also for
+    the own node."""
     if not isinstance(address, NetAddress) or not isinstance(address.discriminator, bytes):
         raise invalid(nic, f"{address!r}: a NetAddress with a discriminator of bytes")
     if len(address.discriminator) > MOST_DISCRIMINATOR_BYTES:
@@ -112,6 +113,11 @@ def check_address(nic: VipNic, address: NetAddress, *, local: bool) -> None:
         )
     if local and address.node != nic.node:
         raise invalid(nic, f"local address on node {address.node}: it must be on node {nic.node}")
+    if not local and address.node == nic.node:
+        raise VipError(
+            VipReturn.VIP_NOT_REACHABLE,
+            f"node {nic.node} has no route to itself: VIA connects processes of different nodes",
+        )
     if not local and address.node not in agent_of(nic).routes:
         known = ", ".join(map(str, agent_of(nic).routes)) or "none"
         raise VipError(

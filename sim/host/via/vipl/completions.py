@@ -74,37 +74,58 @@ async def VipCQWait(queue: VipCompletionQueue, timeout_ms: float | None) -> tupl
     try:
         if deadline is not None and deadline > bus.cycle:
             bus.spawn(_alarm(queue, deadline - bus.cycle), f"vipl[{bus.node}].alarm")
-        while (found := await VipCQDone(queue)) is None:
-            if deadline is not None and bus.cycle >= deadline:
-                raise VipError(
-                    VipReturn.VIP_TIMEOUT,
-                    f"{queue.nic}: completion queue {queue.kit.number} has told nothing in {timeout_ms} ms",
-                )
-            if not queue.told:
-                await queue.kit.sleep()
+        found = await _next(queue, deadline)
     finally:
         queue.waited = False
+    if found is None:
+        raise VipError(
+            VipReturn.VIP_TIMEOUT,
+            f"{queue.nic}: completion queue {queue.kit.number} has told nothing in {timeout_ms} ms",
+        )
     return found
 
 
 async def VipCQNotify(
     queue: VipCompletionQueue, context: Any, callback: Callable[[Any, VipNic, Vi, bool], None]
 ) -> None:
-    """Have `callback(context, nic, vi, receives)` called, once, when the queue tells an end. Ends as `VipCQWait`."""
+    """Have `callback(context, nic, vi, receives)` called, once, when the queue tells an end.
+
+    Callbacks are called in the order of the calls, each of one end. Ends with VIP_INVALID_PARAMETER, and
+    VIP_ERROR_RESOURCE as `VipCQWait` does. Callbacks of a queue that is destroyed, or dead, are forgotten.
+    """
     check_queue(queue)
     if not callable(callback):
         raise invalid(queue.nic, f"{callback!r}: something that can be called")
-    _claim(queue)
-    queue.waited = False
+    if not queue.handlers:
+        _claim(queue)
+        agent_of(queue.nic).bus.spawn(_call(queue), f"vipl[{queue.nic.node}].notify")
+    queue.handlers.append((context, callback))
 
-    async def wait() -> None:
-        try:
-            vi, receives = await VipCQWait(queue, None)
-        except VipError:
-            return  # the queue or its process is gone
-        callback(context, queue.nic, vi, receives)
 
-    agent_of(queue.nic).bus.spawn(wait(), f"vipl[{queue.nic.node}].notify")
+async def _call(queue: VipCompletionQueue) -> None:
+    """Call the handlers of a queue in their order, each of one end, until there are no more."""
+    try:
+        while queue.handlers:
+            found = await _next(queue, None)
+            assert found is not None
+            context, callback = queue.handlers.popleft()
+            callback(context, queue.nic, *found)
+    except VipError:
+        pass  # the queue or its process is gone
+    finally:
+        queue.handlers.clear()
+        queue.waited = False
+
+
+async def _next(queue: VipCompletionQueue, deadline: int | None) -> tuple[Vi, bool] | None:
+    """Sleep until the queue tells an end; None if cycle `deadline` has come first."""
+    bus = agent_of(queue.nic).bus
+    while (found := await VipCQDone(queue)) is None:
+        if deadline is not None and bus.cycle >= deadline:
+            return None
+        if not queue.told:
+            await queue.kit.sleep()
+    return found
 
 
 async def _alarm(queue: VipCompletionQueue, cycles: int) -> None:

@@ -49,24 +49,25 @@ async def VipCloseNic(nic: VipNic) -> None:
 
 
 async def VipQueryNic(nic: VipNic) -> NicAttributes:
-    """The card's attributes."""
+    """The card's attributes; of what a process may have less than the card, that is what they say."""
     nic.check()
     card, layout = agent_of(nic).nic, agent_of(nic).layout
+    limits = agent_of(nic).config.limits
     return NicAttributes(
         name=agent_of(nic).name,
         node=nic.node,
         thread_safe=True,
         most_discriminator_bytes=MOST_DISCRIMINATOR_BYTES,
         most_register_bytes=len(agent_of(nic).bus.memory),
-        most_regions=card.regions,
-        most_vis=card.channels - 1,
+        most_regions=_least(limits.most_regions, card.regions),
+        most_vis=_least(limits.most_vis, card.channels - 1),
         most_descriptors=agent_of(nic).config.queue_entries,
         most_segments=layout.form.data_segments,
-        most_completion_queues=card.completion_queues,
+        most_completion_queues=_least(limits.most_completion_queues, card.completion_queues),
         most_completion_entries=1 << (INDEX_BITS - 1),
         most_transfer_bytes=MOST_MESSAGE_BYTES,
         native_mtu_bytes=layout.fragment_bytes,
-        most_ptags=card.owners - 1,
+        most_ptags=_least(limits.most_tags, card.owners - 1),
         reliability_levels=tuple(Reliability),
         rdma_read_levels=RDMA_READ_LEVELS,
     )
@@ -130,6 +131,10 @@ async def VipNSGetHostByAddr(nic: VipNic, address: NetAddress) -> str:
                 f"{nic}: node {address.node} has no name: it cannot be reached",
             )
         return f"node{address.node}"
+
+
+def _least(limit: int | None, most: int) -> int:
+    return most if limit is None else min(limit, most)
 
 
 def _named(nic: VipNic) -> None:

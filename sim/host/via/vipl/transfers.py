@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any
 
 from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
@@ -77,7 +77,11 @@ async def VipRecvWait(vi: Vi, timeout_ms: float | None) -> VipDescriptor:
 
 async def VipSendNotify(vi: Vi, context: Any, callback: Called) -> None:
     """Have `callback(context, nic, vi, descriptor)` called, once, when the oldest descriptor to send has ended; it is
-    taken off. Ends as `VipSendWait` does, without a time."""
+    taken off. It may be posted later than this call.
+
+    Callbacks are called in the order of the calls, each of one descriptor. Ends with VIP_INVALID_PARAMETER, and
+    VIP_ERROR_RESOURCE as `VipSendWait` does. Callbacks of a VI that is destroyed are forgotten.
+    """
     _notify(check_vi(vi), vi.send, vi.told[0], context, callback)
 
 
@@ -190,20 +194,37 @@ def _notify(
 ) -> None:
     if not callable(callback):
         raise invalid(vi, f"{callback!r}: something that can be called")
-    _claim(vi, queue, completions)
-    queue.waited = False
-
-    async def wait() -> None:
-        try:
-            found = await _wait(vi, queue, completions, None)
-        except VipError as error:
-            if error.descriptor is None:
-                return  # the VI or its process is gone
-            found = error.descriptor
-        callback(context, vi.nic, vi, found)
-
-    _spawn(vi.nic, wait())
+    if not queue.handlers:
+        _claim(vi, queue, completions)
+        agent_of(vi.nic).bus.spawn(_call(vi, queue), f"vipl[{vi.nic.node}].notify")
+    queue.handlers.append((context, callback))
 
 
-def _spawn(nic: VipNic, work: Coroutine[Any, Any, None]) -> None:
-    agent_of(nic).bus.spawn(work, f"vipl[{nic.node}].notify")
+async def _call(vi: Vi, queue: ViQueue) -> None:
+    """Call the handlers of a queue in their order, each of one descriptor, until there are no more."""
+    try:
+        while queue.handlers:
+            found = await _next(vi, queue)
+            context, callback = queue.handlers.popleft()
+            callback(context, vi.nic, vi, found)
+    except VipError:
+        pass  # the VI or its process is gone
+    finally:
+        queue.handlers.clear()
+        queue.waited = False
+
+
+async def _next(vi: Vi, queue: ViQueue) -> VipDescriptor:
+    """The next descriptor that ends, well or not, also of those that have not been posted yet; it is taken off."""
+    while True:
+        check_vi(vi)
+        if len(queue):
+            try:
+                found = await _done(vi, queue)
+            except VipError as error:
+                if error.descriptor is None:
+                    raise
+                found = error.descriptor
+            if found is not None:
+                return found
+        await queue.watch.wait()

@@ -1,6 +1,7 @@
 """Every call of VIPL that sets up, each with every code that it can end with; names of handles and of attributes."""
 
 import pytest
+from lanikai.firmware.via.config import ProcessLimits
 from lanikai.sim.host.errors import MemoryUseError
 from lanikai.sim.host.via import vipl
 from lanikai.sim.host.via.attributes import (
@@ -303,5 +304,55 @@ def test_names_of_nodes():
         assert await code_of(vipl.VipNSGetHostByAddr(nic, 0)) is INVALID
         await vipl.VipNSShutdown(nic)
         assert await code_of(vipl.VipNSGetHostByName(nic, "node0"), early) is wrong
+
+    run(net, main)
+
+
+def test_a_process_has_no_more_than_its_limits():
+    """Counted for each process by itself, given back with what it had, and said by VipQueryNic."""
+    most = {"most_vis": 2, "most_tags": 2, "most_regions": 3, "most_completion_queues": 1}
+    limits = ProcessLimits(**most, most_memory_bytes=3 * 4096)
+    net = Net(config=CONFIG.replace(limits=limits))
+
+    async def main():
+        a, b = await End.open(net.agents[0], queues=4), await End.open(net.agents[0])
+        found = await vipl.VipQueryNic(a.nic)
+        said = found.most_vis, found.most_ptags, found.most_regions, found.most_completion_queues
+        assert said == tuple(most.values())
+
+        def vi():
+            return vipl.VipCreateVi(a.nic, ViAttributes(ptag=a.tag))
+
+        def memory():
+            return vipl.VipRegisterMem(a.nic, a.memory.start, 8, MemAttributes(ptag=a.tag))
+
+        says = "node 0, process 1: it has {} {}, and a process may have {} (ViaConfig.limits.{})"
+
+        async def to_the_limit(make, has, what, name):
+            made = [await make() for _ in range(most[name] - has)]
+            says_so = says.format(most[name], what, most[name], name)
+            assert await code_of(make(), says_so) is RESOURCE
+            return made
+
+        (other,) = await to_the_limit(vi, 1, "VIs", "most_vis")
+        (tag,) = await to_the_limit(lambda: vipl.VipCreatePtag(a.nic), 1, "protection tags", "most_tags")
+        handles = await to_the_limit(memory, 1, "memory regions", "most_regions")
+        await to_the_limit(
+            lambda: vipl.VipCreateCQ(a.nic, 4), 1, "completion queues", "most_completion_queues"
+        )
+        a.nic.allocate(1)
+        with pytest.raises(
+            MemoryUseError, match="it has 12288 bytes of memory and wants 4096, and a process"
+        ):
+            a.nic.allocate(0)
+        # The other process has its own.
+        await vipl.VipCreateVi(b.nic, ViAttributes(ptag=b.tag))
+        b.nic.allocate(1)
+        await vipl.VipDestroyVi(other)
+        await vipl.VipDestroyPtag(a.nic, tag)
+        await vipl.VipDeregisterMem(a.nic, a.memory.start, handles[0])
+        await vi()
+        await vipl.VipCreatePtag(a.nic)
+        await memory()
 
     run(net, main)

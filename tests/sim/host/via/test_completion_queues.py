@@ -6,7 +6,7 @@ from lanikai.sim.host.via.attributes import Reliability
 from lanikai.sim.host.via.descriptor import VipStatus
 from lanikai.sim.host.via.errors import ErrorCode, VipError, VipReturn
 from support.sim.via_card import Net
-from support.sim.via_processes import End, join, pair, quiet, run
+from support.sim.via_processes import End, code_of, join, pair, quiet, run
 
 DONE, RESOURCE = VipStatus.DONE, VipReturn.VIP_ERROR_RESOURCE
 RELIABLE = (Reliability.RELIABLE_DELIVERY, Reliability.RELIABLE_RECEPTION)
@@ -142,5 +142,51 @@ def test_flushed_descriptors_are_told_once_each(queues):
         assert ends == [DONE | VipStatus.OP_RECEIVE, flushed, flushed, flushed]
         if queues == 8:
             assert await vipl.VipCQDone(b.vi.told[0]) is None
+
+    run(net, main)
+
+
+def test_callbacks_of_a_completion_queue_are_called_in_their_order():
+    net = Net()
+
+    async def main():
+        a, b = await pair(net, queues=8)
+        calls, queue = [], b.vi.told[1]
+        for name in "xyz":
+            await vipl.VipCQNotify(queue, name, lambda *told: calls.append(told))
+        assert await code_of(vipl.VipCQWait(queue, 1)) is RESOURCE
+        for i in range(2):
+            await vipl.VipPostRecv(b.vi, b.descriptor(64 * i))
+            await vipl.VipPostSend(a.vi, a.descriptor())
+        await quiet(net)
+        assert calls == [(name, b.nic, b.vi, True) for name in "xy"]
+        await b.close()
+        await quiet(net)
+        assert len(calls) == 2 and not queue.handlers and not queue.waited
+
+    run(net, main)
+
+
+def test_a_queue_whose_memory_the_bus_refuses_is_told_and_made_anew():
+    net = Net()
+
+    async def main():
+        a, b = await pair(net, queues=8)
+        reports, queue, card = [], b.vi.told[1], net.cards[1]
+        await vipl.VipErrorCallback(
+            b.nic, None, lambda _, report: reports.append((report.code, report.completion_queue))
+        )
+        card.rings[queue.kit.number].dead = True
+        card.sram[card.layout.broken] = 1 << queue.kit.number
+        card.says = True
+        card._raise()
+        await quiet(net)
+        card.sram[card.layout.broken] = 0
+        says = await code_of(vipl.VipCQDone(queue))
+        assert says is RESOURCE and reports == [(ErrorCode.VIP_ERROR_COMP_PROT, queue)]
+        await vipl.VipResizeCQ(queue, 8)
+        await vipl.VipPostRecv(b.vi, b.descriptor())
+        await vipl.VipPostSend(a.vi, a.descriptor())
+        assert await vipl.VipCQWait(queue, 50) == (b.vi, True)
 
     run(net, main)

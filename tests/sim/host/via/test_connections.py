@@ -382,12 +382,14 @@ def test_addresses_that_there_cannot_be():
         for call, says in cases:
             says = None if says is None else f"node 0, process 1: {says}"
             assert await code_of(call, says) is VipReturn.VIP_INVALID_PARAMETER
-        for node in (0, 7):
-            code = await code_of(
-                request(a.vi, a.address(), NetAddress(node), 1),
-                f"node 0 has no route to node {node}; it reaches 1",
-            )
-            assert code is VipReturn.VIP_NOT_REACHABLE
+        unreachable = {
+            0: "node 0 has no route to itself: VIA connects processes of different nodes",
+            7: "node 0 has no route to node 7; it reaches 1",
+        }
+        for node, says in unreachable.items():
+            for ask in (vipl.VipConnectRequest, vipl.VipConnectPeerRequest):
+                code = await code_of(ask(a.vi, a.address(), NetAddress(node), 1), says)
+                assert code is VipReturn.VIP_NOT_REACHABLE
         assert a.vi.state is ViState.IDLE
 
     run(net, main)

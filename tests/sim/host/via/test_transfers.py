@@ -152,6 +152,41 @@ def test_callbacks_of_work_queues():
     run(net, main)
 
 
+def test_callbacks_are_called_in_their_order_also_of_what_is_posted_later():
+    """Several callbacks of one queue, asked for before anything is posted; those of a VI that is gone are forgotten."""
+    net = Net()
+
+    async def main():
+        a, b = await pair(net)
+        calls = []
+        for name in "xyz":
+            await vipl.VipRecvNotify(b.vi, name, lambda name, *told: calls.append((name, told[2])))
+        assert await code_of(vipl.VipRecvWait(b.vi, 1)) is RESOURCE
+        into = [b.descriptor(64 * i) for i in range(2)]
+        for one in into:
+            await vipl.VipPostRecv(b.vi, one)
+            await vipl.VipPostSend(a.vi, a.descriptor())
+            await vipl.VipSendWait(a.vi, 50)
+        await quiet(net)
+        assert calls == [("x", into[0]), ("y", into[1])]
+        # A flushed one is told as well, and then the queue may be waited for again.
+        await vipl.VipDisconnect(b.vi)
+        await vipl.VipPostRecv(b.vi, last := b.descriptor())
+        await quiet(net)
+        await vipl.VipDisconnect(a.vi)
+        await join(net, a, b)
+        await vipl.VipDisconnect(b.vi)
+        await quiet(net)
+        assert calls[2:] == [("z", last)] and last.status & VipStatus.DESC_FLUSHED_ERROR
+        assert await code_of(vipl.VipRecvWait(b.vi, 1)) is VipReturn.VIP_DESCRIPTOR_ERROR
+        await vipl.VipRecvNotify(b.vi, "gone", lambda *told: calls.append(told))
+        await vipl.VipDestroyVi(b.vi)
+        await quiet(net)
+        assert len(calls) == 3 and not b.vi.receive.handlers and not b.vi.receive.waited
+
+    run(net, main)
+
+
 def test_a_message_without_a_descriptor_is_dropped_or_breaks_the_connection():
     for level in Reliability:
         net = Net()
