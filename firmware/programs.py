@@ -7,6 +7,7 @@ from typing import Any
 
 from lanikai.hdl.config import ConfigError
 
+from .am.program import AmProgram
 from .gm.program import GmProgram
 from .program import FirmwareProgram
 from .via.program import ViaProgram
@@ -15,6 +16,7 @@ from .work_queue.program import WorkQueueProgram
 __all__ = ["PROGRAMS", "find_program"]
 
 PROGRAMS: Mapping[str, type[FirmwareProgram[Any]]] = {
+    "am": AmProgram,
     "gm": GmProgram,
     "via": ViaProgram,
     "work_queue": WorkQueueProgram,

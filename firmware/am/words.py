@@ -302,7 +302,8 @@ class CommandStatus(IntEnum):
 class Command:
     """A command of the driver, 8 words in the mailbox; then it rings channel 0 with `number`'s low bits.
 
-    One command is under way at a time. The answer goes by host DMA to two words at `answer`: the
+    The firmware clears word 0 when it has taken the command. Then the next one may be written, word 0 last, though the
+    answer has not come. The answer goes by host DMA to two words at `answer`: the
     command's `number` in the second one, its `CommandStatus` in the first.
 
     - `kind` (word 0, bits 0 to 7), `frame` (word 0, bits 8 to 15), `endpoint` (word 0, bits 16 to 27).

@@ -19,7 +19,12 @@ OWNERS = preset(
     translation_entries=4,
     host_dma_queue_entries=4,
 )
-CARDS = {"gm": preset(NicConfig, "tiny"), "work queues": OWNERS, "via": OWNERS}
+CARDS = {
+    "am": preset(NicConfig, "tiny", doorbell="polled", mtu_bytes=128, sram_bytes=16384),
+    "gm": preset(NicConfig, "tiny"),
+    "work queues": OWNERS,
+    "via": OWNERS,
+}
 """A card for each interface that programs speak."""
 
 
@@ -92,6 +97,6 @@ def test_a_program_refuses_what_is_not_its_own(name):
 
 def test_an_unknown_program_is_refused_by_name():
     with pytest.raises(
-        ConfigError, match=r"^unknown firmware program 'vmmc'; valid programs: gm, via, work_queue$"
+        ConfigError, match=r"^unknown firmware program 'vmmc'; valid programs: am, gm, via, work_queue$"
     ):
         find_program("vmmc")

@@ -32,7 +32,8 @@ def test_config_errors():
         ClusterConfig(memory_bytes=5000)
     with pytest.raises(
         ConfigError,
-        match=r"^ClusterConfig.firmware = 'mgm': unknown firmware program 'mgm'; valid programs: gm, via, work_queue$",
+        match=r"^ClusterConfig.firmware = 'mgm': unknown firmware program 'mgm'; valid programs: am, gm, via, "
+        r"work_queue$",
     ):
         ClusterConfig(firmware="mgm")
     with pytest.raises(ConfigError, match=r"raise link.hop_bits$"):

@@ -1,0 +1,166 @@
+"""Packets in: checked, delivered into an endpoint's page and its host memory, answered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lanikai.hdl.packet import Header, Kind
+
+from .card.engines import Move
+from .delivery import Delivery
+from .endpoints import Frame
+from .layout import HEADER_BYTES, Queue
+from .mailbox import Notices
+from .messages import Fresh
+from .sender import Sender
+from .state import AmState
+from .transport import Transport
+from .wire import MessageKind, Reason
+from .words import Entry
+
+__all__ = ["Receiver"]
+
+HEADER_WORDS = HEADER_BYTES // 4
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """A message that has an entry: its frame, the count of the entry, the receive buffer with its packet."""
+
+    fresh: Fresh
+    frame: Frame
+    count: int
+    buffer: int
+
+
+class Receiver:
+    """The way in. The loop calls `take` with each packet.
+
+    A message changes nothing before all of it has been checked. Then its data go to the staging slot of its entry, its
+    entry to the page, the count of messages after it, and last the acknowledgement to its sender. Bulk data take the
+    same way: the process copies them into its segment ("currently built using medium messages", chun-1998 3.1).
+    """
+
+    def __init__(
+        self, state: AmState, transport: Transport, sender: Sender, delivery: Delivery, notices: Notices
+    ) -> None:
+        self.state, self.transport, self.sender = state, transport, sender
+        self.delivery, self.notices = delivery, notices
+
+    def take(self, buffer: int, words: Sequence[int]) -> None:
+        """A packet is in a receive buffer; `words` are its header and what has been read behind it."""
+        state = self.state
+        try:
+            header = Header.unpack(sum(word << 32 * at for at, word in enumerate(words[:HEADER_WORDS])))
+        except ValueError:
+            header = Header(kind=Kind.REJECT)
+        if header.kind is Kind.PROBE:
+            self.notices.raw(header, buffer, lambda: self._free(buffer))
+            return
+        if header.destination != state.node or header.kind not in (Kind.DATA, Kind.ACK, Kind.NACK):
+            state.drops["misrouted" if header.kind in (Kind.DATA, Kind.ACK, Kind.NACK) else "unknown"] += 1
+            self._free(buffer)
+            return
+        reliable = state.config.reliability
+        if header.kind is Kind.DATA:
+            state.script.pay("receive_message")
+            state.script.pay("receive_channel", int(reliable))
+        else:
+            state.script.pay("answer_in")
+        behind = words[HEADER_WORDS:]
+        found = self.transport.arrived(header, behind[: -(-header.length // 4)])
+        if isinstance(found, Fresh):
+            self._deliver(found, buffer)
+        else:
+            self.sender.answer(found)
+            self._free(buffer)
+        self.sender.ended()
+
+    def _deliver(self, fresh: Fresh, buffer: int) -> None:
+        """A message that has not come before."""
+        frame = self.state.at_home(fresh.endpoint)
+        if self.state.config.protection:
+            self.state.script.pay("receive_check")
+        reason = self._refusal(fresh, frame)
+        if reason is not Reason.DELIVERED or frame is None:
+            self._end(fresh, buffer, reason)
+            return
+        reply, size, layout = fresh.header.reply, fresh.header.bytes, self.state.layout
+        taken = _Taken(fresh, frame, frame.receives[reply].grant(), buffer)
+        if not size:
+            self._write(taken)
+            return
+        self.state.script.pay("receive_data")
+        frame.moving += 1
+        slot = layout.slot(reply=reply, count=taken.count)
+        self.state.host_dma.moves.append(
+            Move(
+                host=frame.record.receive_staging + layout.slot_offset(slot),
+                sram=buffer + HEADER_BYTES + fresh.data_offset,
+                bytes=-(-size // 4) * 4,
+                to_host=True,
+                done=lambda error: self._moved(taken, error),
+            )
+        )
+
+    def _refusal(self, fresh: Fresh, frame: Frame | None) -> Reason:
+        """Why a message is refused; DELIVERED if it is not."""
+        state, header = self.state, fresh.header
+        if fresh.endpoint not in state.known:
+            return Reason.NO_ENDPOINT
+        if frame is None:
+            if fresh.endpoint not in state.resident:
+                self.notices.fault(fresh.endpoint)
+            return Reason.NOT_RESIDENT
+        if state.config.protection and header.tag != frame.record.tag:
+            return Reason.WRONG_TAG
+        if header.bytes > state.layout.data_bytes:
+            return Reason.TOO_LONG
+        if header.kind is MessageKind.SHORT and header.bytes:
+            return Reason.BAD_MESSAGE
+        if header.kind is MessageKind.BULK and self._outside(fresh, frame):
+            return Reason.OUTSIDE
+        return Reason.DELIVERED if frame.receives[header.reply].room > 0 else Reason.NO_BUFFER
+
+    def _outside(self, fresh: Fresh, frame: Frame) -> bool:
+        """Whether bulk data are not all inside the segment, into which the process copies them."""
+        return fresh.header.offset + fresh.header.bytes > frame.record.segment_bytes
+
+    def _moved(self, taken: _Taken, error: bool) -> None:
+        """A message's data are in host memory, or the bus has failed: the process is told so in the entry."""
+        taken.frame.moving -= 1
+        self._write(taken, Reason.HOST_BUS if error else Reason.DELIVERED)
+
+    def _write(self, taken: _Taken, status: Reason = Reason.DELIVERED) -> None:
+        """Write a message's entry, then show it."""
+        fresh, frame, layout = taken.fresh, taken.frame, self.state.layout
+        header = fresh.header
+        entry = Entry(
+            node=fresh.node,
+            endpoint=header.source_endpoint,
+            kind=header.kind,
+            tag=header.reply_tag,
+            status=status,
+            handler=header.handler,
+            bytes=header.bytes,
+            slot=layout.slot(reply=header.reply, count=taken.count),
+            offset=header.offset,
+            reference=header.reference,
+            words=fresh.words,
+        )
+        queue = Queue.RECEIVE_REPLY if header.reply else Queue.RECEIVE_REQUEST
+        self.state.script.store(frame.page + layout.entry(queue, taken.count), entry.pack())
+        self.delivery.complete(frame, header.reply, taken.count)
+        self._end(fresh, taken.buffer, Reason.DELIVERED)
+        self.state.look(frame)
+
+    def _end(self, fresh: Fresh, buffer: int, reason: Reason) -> None:
+        """Answer a message, and give its buffer back."""
+        if reason is not Reason.DELIVERED:
+            self.state.drops[reason.name.lower()] += 1
+        self.sender.answer(self.transport.answer(fresh, reason))
+        self._free(buffer)
+
+    def _free(self, buffer: int) -> None:
+        self.state.receive.free.append(buffer)
