@@ -124,12 +124,16 @@ class Row:
 
     - `peer`: its incarnation, as far as it is known.
     - `unacknowledged`: packets sent to it that wait for an answer; a scan skips a row that has none (4.3).
+    - `tries`: tries since it has answered anything, one at most counted between two scans; the last of them after the
+      scan `tried`.
+    - `down`: it has answered nothing for so many tries that it is given up, until it answers again.
     """
 
     def __init__(self, node: int, config: VirtualNetworkConfig) -> None:
         self.node, self._columns = node, config.columns
         self.peer = UNKNOWN_INCARNATION
         self.unacknowledged = 0
+        self.tries, self.tried, self.down = 0, -1, False
         self.groups = (Group(self, False), Group(self, True))
         columns = iter(range(config.columns))
         for group, count in zip(self.groups, (config.request_channels, config.reply_channels), strict=True):
@@ -138,8 +142,13 @@ class Row:
         self.send = [channel for group in self.groups for channel in group.channels]
         self.receive = [ReceiveChannel(column) for column in range(config.columns)]
 
+    def answers(self) -> None:
+        """The card has answered something."""
+        self.tries, self.down = 0, False
+
     def begin(self, peer: int) -> None:
-        """A new epoch: all numbers begin anew. The transport has ended what was under way."""
+        """A new epoch: all numbers begin anew. The transport ends what was under way."""
+        self.answers()
         self.peer = peer
         self.receive = [ReceiveChannel(column) for column in range(self._columns)]
         for channel in self.send:

@@ -48,6 +48,7 @@ class SendHalf:
         self._outcomes: deque[Outcome] = deque()
         self._open: Counter[int] = Counter()
         self._leaving: set[int] = set()
+        self._scans = 0
 
     # State.
 
@@ -100,6 +101,8 @@ class SendHalf:
         row = self._row(message.node)
         if row is None:
             raise ValueError(f"node {message.node}: 0 to {self.config.nodes_max - 1}")
+        if row.tries > self.config.tries and not row.down:
+            self._give_up_row(row)
         self._open[source] += 1
         group = row.groups[message.header.reply]
         group.waiting.put(message)
@@ -130,8 +133,11 @@ class SendHalf:
 
     def _packet(self, channel: SendChannel, now: int) -> Packet:
         row = channel.group.row
-        # A stamp names a try, so no two tries of a channel have the same.
-        late = 0 < (now - channel.stamp) % STAMP_MODULUS < STAMP_MODULUS // 2
+        if row.tried != self._scans:
+            row.tried = self._scans
+            row.tries += 1
+        # A stamp names a try, so no two tries with a number have the same.
+        late = not channel.waits or 0 < (now - channel.stamp) % STAMP_MODULUS < STAMP_MODULUS // 2
         channel.stamp = (now if late else channel.stamp + 1) % STAMP_MODULUS
         channel.tries += 1
         channel.refusal, channel.aged = None, False
@@ -216,8 +222,8 @@ class SendHalf:
         """Give free channels to messages that wait."""
         while (channel := group.free()) is not None and (message := group.waiting.take()) is not None:
             channel.message, channel.leave = message, Leave.TURN
-            known = channel.known or not self.config.reliability
-            self._begin(channel, Mode.DATA if known else Mode.SYNC)
+            channel.known = channel.known and not group.row.down
+            self._begin(channel, Mode.DATA if channel.known or not self.config.reliability else Mode.SYNC)
 
     def _begin(self, channel: SendChannel, mode: Mode) -> None:
         channel.begin(mode)
@@ -279,13 +285,17 @@ class SendHalf:
         """Look at all channels that wait for an answer (4.3). Packets to be sent again are due then.
 
         A packet is sent again if it was refused, or is older than the last scan. After `tries` without any answer its
-        message comes back.
+        message comes back. If the card has not answered anything else meanwhile, all others to it come back, too, and
+        later ones after a single try, until it answers.
         """
+        self._scans += 1
         looked = channels = 0
         for row in list(self._rows.values()):
             if not row.unacknowledged:
                 continue
             looked += 1
+            if row.tries > self.config.tries and not row.down:
+                self._give_up_row(row)
             for channel in row.send:
                 if channel.waits and not channel.due:
                     channels += 1
@@ -297,9 +307,12 @@ class SendHalf:
             channel.aged = True
             return
         message = channel.message
-        if channel.tries >= self.config.tries:
-            channel.known = False
-            self._free(channel, Ending.RETURNED, Reason.UNREACHABLE)
+        row = channel.group.row
+        if row.down or channel.tries >= self.config.tries:
+            if row.down or row.tries >= self.config.tries:
+                self._give_up_row(row)
+            else:
+                self._give_up(channel)
         elif channel.mode is Mode.DATA and message is not None:
             if message.header.source_endpoint in self._leaving:
                 self._void(channel, Leave.QUIET)
@@ -310,25 +323,45 @@ class SendHalf:
         else:
             self._enqueue(channel)
 
+    def _give_up(self, channel: SendChannel) -> None:
+        """A packet has had all its tries."""
+        channel.known = False
+        self._free(channel, Ending.RETURNED, Reason.UNREACHABLE)
+
+    def _give_up_row(self, row: Row) -> None:
+        """A card has not answered any of so many tries: all messages to it come back, but those just begun if it was
+        down before.
+        """
+        again, row.down = row.down, True
+        for group in row.groups:
+            for message in group.waiting.clear():
+                self._end(message, Ending.RETURNED, Reason.UNREACHABLE)
+        for channel in row.send:
+            if channel.mode is not Mode.IDLE and not (again and not channel.aged):
+                self._give_up(channel)
+
     # Endpoints.
 
     def quiesce(self, endpoint: int) -> None:
         """An endpoint is to be quiet: nothing more of it is sent, and each of its messages gets its outcome.
 
-        Those of which no packet was sent are withdrawn at once, and those whose last try was refused as soon as the
-        other card says that it takes no copy. The others wait for their answers until the next scan but one.
+        - Those of which no packet was sent are withdrawn at once; if their card is down they come back.
+        - Those whose last try was refused are withdrawn as soon as the other card says that it takes no copy.
+        - The others wait for their answers, until the next scan but one; then they are as those that were refused.
         """
         self._leaving.add(endpoint)
         for row in list(self._rows.values()):
+            ending = Ending.RETURNED if row.down else Ending.WITHDRAWN
+            reason = Reason.UNREACHABLE if row.down else Reason.VOID
             for group in row.groups:
                 for message in group.waiting.remove(endpoint):
-                    self._end(message, Ending.WITHDRAWN, Reason.VOID)
+                    self._end(message, ending, reason)
                 for channel in group.channels:
                     message_there = channel.message
                     if message_there is None or message_there.header.source_endpoint != endpoint:
                         continue
                     if not channel.sent:
-                        self._free(channel, Ending.WITHDRAWN, Reason.VOID)
+                        self._free(channel, ending, reason)
                     elif channel.mode is Mode.VOID:
                         channel.leave = Leave.QUIET
                     elif channel.refusal is not None:

@@ -154,6 +154,7 @@ class Transport(SendHalf):
         peer = row.peer
         if not self._meet(row, answer.incarnation) or row.peer != peer:
             return
+        row.answers()
         try:
             reason = Reason(header.flow)
         except ValueError:

@@ -111,6 +111,10 @@ class Waiting:
             self._drop(flow)
         return found
 
+    def clear(self) -> list[Message]:
+        """Take out all messages that wait, and return them."""
+        return [message for source in list(self._turns) for message in self.remove(source)]
+
     def _drop(self, flow: Flow) -> None:
         """Forget a flow that has no messages."""
         if flow.messages or flow.bound:

@@ -23,11 +23,15 @@ def message(
 class Pair:
     """Cards 0 and 1, each with a transport. `say` is the reason with which a card answers each fresh message."""
 
-    def __init__(self, config: VirtualNetworkConfig = SMALL, incarnations: tuple[int, int] = (1, 1)) -> None:
+    def __init__(
+        self,
+        config: VirtualNetworkConfig = SMALL,
+        incarnations: tuple[int, int] = (1, 1),
+        kind: type[Transport] = Transport,
+    ) -> None:
         self.config = config
         self.cards = [
-            Transport(config, node=node, incarnation=incarnation)
-            for node, incarnation in enumerate(incarnations)
+            kind(config, node=node, incarnation=incarnation) for node, incarnation in enumerate(incarnations)
         ]
         self.now = 0
         self.say = Reason.DELIVERED
