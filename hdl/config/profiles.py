@@ -33,9 +33,11 @@ _LANAI7_LINK = _LANAI4_LINK.replace(rate_num=10)
 # 16 VLs of 128-bit flits (yum-2006 6.1) at 1.6 Gbit/s, on the card's 66 MHz: 1600 / (66 * 128) = 25/132 flits a
 # cycle. (`yum2006` is the router on the link's own clock, a flit a cycle, as that paper counts time.)
 _IBA_LINK = LinkConfig(flit_bits=128, vls=16, rate_num=25, rate_den=132, restart=True, hop_bits=3)
-# 1.28 Gbit/s (chun-1998 3.4: 160 MB/s) over 64-bit flits at 37.5 MHz: 1280 / (64 * 37.5) = 8/15 flits a cycle. A hop
-# of 3 bits names the 8 ports of its switches, so that a route has up to 16 hops.
-_LANAI41_LINK = LinkConfig(flit_bits=64, vls=1, rate_num=8, rate_den=15, restart=True, hop_bits=3)
+# 1.28 Gbit/s (chun-1998 3.4: 160 MB/s) over 64-bit flits at 37.5 MHz: 1280 / (64 * 37.5) = 8/15 flits a cycle. Its
+# switches have 8 ports. A hop has 4 bits, so that a route can end with a port that is not there: else a packet whose
+# hops are used up inside of the network goes by ports 0, perhaps for ever. VL 1 is the mapper's, whose probes may take
+# ways that could deadlock with those of messages (docs/am.md).
+_LANAI41_LINK = LinkConfig(flit_bits=64, vls=2, rate_num=8, rate_den=15, restart=True)
 
 _YUM2006 = RouterConfig(link=LinkConfig(flit_bits=128, vls=16, hop_bits=3), ports=5)
 
