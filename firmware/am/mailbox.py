@@ -212,5 +212,11 @@ class Mailbox:
         header = Header(kind=Kind.PROBE, route=command.route, source=self.state.node, length=command.length)
         self.state.script.store(layout.raw_out, header_words(header))
         self.state.send.packets.append(
-            Outgoing(address=layout.raw_out, bytes=command.length, sent=lambda: answer(CommandStatus.OK))
+            Outgoing(
+                address=layout.raw_out,
+                bytes=command.length,
+                sent=lambda: answer(CommandStatus.OK),
+                # Raw packets may go ways that could deadlock with those of messages: they have the last VL.
+                vl=layout.nic.link.vls - 1,
+            )
         )

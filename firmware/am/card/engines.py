@@ -79,11 +79,15 @@ class HostDma:
 
 @dataclass(frozen=True, kw_only=True)
 class Outgoing:
-    """A packet at `address` of the SRAM, with `bytes` behind its header. `sent()` is called when it has gone."""
+    """A packet at `address` of the SRAM, with `bytes` behind its header. `sent()` is called when it has gone.
+
+    `vl`: its virtual lane.
+    """
 
     address: int
     bytes: int
     sent: Callable[[], None]
+    vl: int = 0
 
 
 class SendEngine:
@@ -119,7 +123,7 @@ class SendEngine:
         if packet is not None:
             self._active = packet
             script.write("SEND_ADDRESS", address=packet.address)
-            script.write("SEND_CONTROL", bytes=packet.bytes)
+            script.write("SEND_CONTROL", bytes=packet.bytes, vl=packet.vl)
 
 
 class ReceiveEngine:
