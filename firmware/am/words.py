@@ -6,7 +6,7 @@ All words are 32 bits, little endian. `layout` has their places.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 from .wire import MOST_WORDS, MessageKind
@@ -145,9 +145,12 @@ class Counts:
     requests_consumed: int = 0
     replies_consumed: int = 0
 
+    def _all(self) -> tuple[int, int, int, int]:
+        return self.requests_posted, self.replies_posted, self.requests_consumed, self.replies_consumed
+
     def word(self) -> int:
         """The doorbell word."""
-        return sum(count % COUNT_MODULUS << COUNT_BITS * place for place, count in enumerate(astuple(self)))
+        return sum(count % COUNT_MODULUS << COUNT_BITS * place for place, count in enumerate(self._all()))
 
     @classmethod
     def unpack(cls, word: int) -> Counts:
@@ -166,7 +169,7 @@ class Counts:
         hold a message.
         """
         requests, replies, taken, answered = (
-            (now - then) % COUNT_MODULUS for now, then in zip(astuple(self), astuple(before), strict=True)
+            (now - then) % COUNT_MODULUS for now, then in zip(self._all(), before._all(), strict=True)
         )
         return requests, replies, taken, answered
 

@@ -17,8 +17,8 @@ VICTIM = 1
 BOUND_SCANS = 2 * (CONFIG.tries + 1) + 2 * 8
 """Scans after a death until all is over.
 
-All messages that are open come back after two scans for each try and two more. Each process may learn of the death by
-such a message, and have others to post to that card: they come back after two scans, and each endpoint has at most 8.
+All messages that are open come back after two scans for each try, and two more. By then a process may have others to
+post to that card: each comes back after two scans, and there are at most 8.
 """
 
 

@@ -248,9 +248,11 @@ def test_a_card_that_was_started_again_takes_no_copy_of_what_it_had_taken_before
 
 
 def test_packets_of_a_cards_earlier_life_are_thrown_away():
-    pair = met()
+    pair = Pair()
     pair.cards[0].offer(message(number=1))
+    pair.exchange(pair.send(0))
     (old,) = pair.send(0)
+    assert old.header.sequence == FIRST_SEQUENCE
     pair.cards[0] = Transport(SMALL, node=0, incarnation=2)
     pair.cards[0].offer(message(number=2))
     pair.run()
