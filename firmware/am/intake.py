@@ -39,6 +39,8 @@ class Intake:
             accesses = state.script.room(2)
             accesses.write("DOORBELL_SELECT", channel=channel)
             seen.append((channel, accesses.read("DOORBELL_WORD")))
+        # It comes up again for a word that has been rung behind the look at it.
+        state.script.write("ISR", doorbell=1)
         state.then(lambda: self._seen(seen))
 
     def _seen(self, words: list[tuple[int, Reading]]) -> None:

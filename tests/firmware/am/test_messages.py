@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from lanikai.firmware.am.wire import MessageKind, Reason
 from lanikai.firmware.am.words import Entry, NoticeKind
-from support.firmware.am_cluster import AmCluster, Endpoint
+from support.firmware.am_cluster import AmCluster
+from support.firmware.am_host import Endpoint
 
 
 def test_a_short_request_and_its_reply():

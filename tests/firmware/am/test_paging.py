@@ -3,7 +3,8 @@
 from lanikai.firmware.am.layout import PageWord
 from lanikai.firmware.am.wire import MessageKind, Reason
 from lanikai.firmware.am.words import CommandKind, CommandStatus, Entry, NoticeKind
-from support.firmware.am_cluster import AmCluster, Endpoint
+from support.firmware.am_cluster import AmCluster
+from support.firmware.am_host import Endpoint
 
 
 def test_a_page_comes_back_as_it_went_and_goes_on_in_another_frame():

@@ -419,13 +419,12 @@ class Host:
         assert 0 <= channel < card.nic.channels
         if card.nic.doorbell == "polled":
             card.words[channel] = data & 0x7FFFFFFF
-            card.raise_event()  # the bit is up for as long as a word waits
         else:
             while len(card.queue) >= card.nic.doorbell_queue_entries:
                 card.room.clear()
                 await card.room.wait()
             card.queue.append((channel, data))
-            card.raise_event("doorbell")
+        card.raise_event("doorbell")
 
     async def write_all(self, writes, *, after_cycles=0) -> None:
         if after_cycles:

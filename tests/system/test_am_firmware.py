@@ -1,0 +1,26 @@
+"""Virtual networks' firmware on two cards of chun-1998, with a bare driver and bare processes."""
+
+import pytest
+from lanikai.sim.run import run
+from lanikai.sim.systems.cluster import cluster_preset
+
+pytestmark = pytest.mark.xdist_group("lanai41")
+CONFIG = cluster_preset("lanai41", firmware="am")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return CONFIG.build()
+
+
+def point(model, name, spec, folder, seed=3):
+    job = CONFIG.job(f"support.system.am_points:{name}", spec)
+    return run(model, *job, out_dir=folder, seed=seed).value
+
+
+def test_messages_of_all_kinds_arrive_while_pages_move(model, tmp_path):
+    spec = {"messages": 8, "sizes": [4, 333, 4096, 8192], "seed": 5}
+    found = point(model, "exchange", spec, tmp_path)
+    assert all(found["same"]) and len(found["same"]) == 2 * 8 + 2 * 2 * 4
+    assert found["pages"] >= 5 and found["pending"] == [0, 0]
+    assert found["drops"] == [{}, {}]
