@@ -2,7 +2,7 @@
 
 Fields of a header (`lanikai.hdl.packet.Header`):
 
-- `kind`: DATA, its answers ACK and NACK, and PROBE (the mapper's, chun-1998 4.4.3, to which the other fields
+- `kind`: DATA, its answers ACK and NACK, and PROBE (the mapper's, chun-1998 4.4.3, to whom the other fields
   but `length` then belong).
 - `destination`, `source`: nodes.
 - `flow`: of DATA the destination's endpoint, 12 bits; of an answer a `Reason`.
