@@ -21,6 +21,6 @@ def test_the_stages_of_svia_take_the_published_times(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    judged = [claim["holds"] for claim in found["claims"] if claim["text"].startswith("svia")]
+    judged = [claim["holds"] for claim in found["claims"] if claim["text"].startswith("SVIA")]
     assert judged == [True, True]
     assert all(point["within"] for point in found["points"])

@@ -13,8 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lanikai.hdl.config import Config
-
 from ...host.via.admission import MessageTime, via_capacity
 from ..framework.base import Claim, Outcome, Point, Size
 from .cards import NAMES
@@ -24,7 +22,7 @@ from .workloads import Channel
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ViaAdmission", "ViaAdmissionParameters", "message_ns"]
+__all__ = ["ViaAdmission", "message_ns"]
 
 SEND, RECEIVE, ADMITTED, CONTROL = "send", "receive", "admission", "control"
 SIZES = {"quick": (4, 4096, 16384), "full": (4, 256, 1024, 4096, 8192, 16384)}
@@ -41,21 +39,16 @@ SUSTAINED = 0.05
 """A channel that lacks less of its rate than this part has it."""
 
 
-class ViaAdmissionParameters(Config):
-    """Parameters of via-admission: none."""
-
-
 class ViaAdmission(ChannelsExperiment):
     """Capacity, then admission."""
 
     name = "via-admission"
     asks = "What does a card carry under each design of firmware, and do channels that were admitted have their rates?"
     source = "beyond nagar-thesis-2001 5.3.3, which leaves admission control to future work"
-    Parameters = ViaAdmissionParameters
     by_flow = ChannelsExperiment.by_flow
     span_us = {"quick": 14_000.0, "full": 42_000.0}
 
-    def cases(self, parameters: ViaAdmissionParameters, size: Size) -> list[Case]:
+    def cases(self, parameters: Any, size: Size) -> list[Case]:
         """A run for each design, size and direction; then admission, and its control."""
         found = [
             Case(
@@ -105,7 +98,7 @@ class ViaAdmission(ChannelsExperiment):
             for setup in (ADMITTED, CONTROL)
         ]
 
-    def points(self, parameters: ViaAdmissionParameters, size: Size) -> list[Point]:
+    def points(self, parameters: Any, size: Size) -> list[Point]:
         """A point a case; those that measure capacity are short."""
         found = []
         for one in self.cases(parameters, size):

@@ -18,19 +18,21 @@ from lanikai.hdl.config import Config
 from pydantic import Field
 
 from ...published import source, table
-from ..framework.base import Claim, Experiment, Outcome, Point, Size
-from .cards import NAMES, VIA_HOST, via_cluster, via_program
-from .latency import allowed_us
+from ..framework.base import Claim, Outcome, Point, Size
+from .cards import NAMES, VIA_HOST, via_program
+from .ends import PairExperiment, key, open_pairs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ...systems.cluster import Cluster, ClusterConfig
+    from ...systems.cluster import Cluster
 
 __all__ = ["ViaBulk", "ViaBulkParameters"]
 
 TABLE = table("via-bulk")
 SIZES = tuple(TABLE["message_bytes"])
+TIMES = {name: dict(zip(SIZES, times, strict=False)) for name, times in TABLE["per_message_us"].items()}
+"""The published averages, microseconds, by design and size."""
 ROUNDS = {"quick": 1, "full": 4}
 """Rounds of a window that are measured, after one that is not."""
 LONG_BYTES = 4096
@@ -63,7 +65,7 @@ class ViaBulkParameters(Config):
     )
 
 
-class ViaBulk(Experiment):
+class ViaBulk(PairExperiment):
     """Ping-bulk between two processes."""
 
     name = "via-bulk"
@@ -72,33 +74,13 @@ class ViaBulk(Experiment):
     entry = "lanikai.sim.experiments.via.bulk:measure"
     Parameters = ViaBulkParameters
 
-    def points(self, parameters: ViaBulkParameters, size: Size) -> list[Point]:
-        """A point for each design and size."""
-        found = []
-        for design in parameters.designs:
-            for length in parameters.message_bytes:
-                us = published_us(design, length)
-                windows = sorted(set(parameters.windows))
-                found.append(
-                    Point(
-                        label=f"{design}, {length} bytes",
-                        parameters={"design": design, "message_bytes": length},
-                        spec={
-                            "design": design,
-                            "message_bytes": length,
-                            "windows": windows,
-                            "rounds": ROUNDS[size],
-                        },
-                        published=None if us is None else {"average_us": us},
-                        tolerance=None if us is None else {"average_us": allowed_us(us) / us},
-                        workload=f"{length} bytes",
-                    )
-                )
-        return found
+    def published_us(self, design: str, size: int) -> Mapping[str, float]:
+        """The published average; none of QoSVIA with 16 KB."""
+        return {"average_us": TIMES[design][size]} if size in TIMES[design] else {}
 
-    def system(self, parameters: Any, point: Point) -> ClusterConfig:
-        """Two nodes of chapter 5 with the design's card."""
-        return via_cluster(point.parameters["design"], nodes=2)
+    def told(self, parameters: ViaBulkParameters, size: Size) -> Mapping[str, Any]:
+        """The windows, and the rounds of each."""
+        return {"windows": sorted(set(parameters.windows)), "rounds": ROUNDS[size]}
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
         """The window with the lowest average, that average, and the time of a message, microseconds."""
@@ -119,8 +101,8 @@ class ViaBulk(Experiment):
         """The claims in words of 5.4.1.1, and the order of PVIA and QoSVIA."""
         by_size: dict[int, dict[str, float]] = {}
         for one in outcomes:
-            where = one.point.parameters
-            by_size.setdefault(where["message_bytes"], {})[where["design"]] = one.results["average_us"]
+            name, length = key(one)
+            by_size.setdefault(length, {})[name] = one.results["average_us"]
         whole = {length: ways for length, ways in by_size.items() if set(NAMES) <= ways.keys()}
         nothing = "no size was run by all three designs"
         return [
@@ -151,37 +133,15 @@ class ViaBulk(Experiment):
 
     def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
         """Average against the size, measured and published."""
-        axes = figure.subplots()
-        for design, style in zip(NAMES, ("o-", "s-", "^-"), strict=True):
-            mine = sorted(
-                (one.point.parameters["message_bytes"], one.results["average_us"])
-                for one in outcomes
-                if one.point.parameters["design"] == design
-            )
-            if not mine:
-                continue
-            (line,) = axes.plot([at for at, _ in mine], [us for _, us in mine], style, label=design)
-            there = TABLE["per_message_us"][design]
-            axes.plot(SIZES[: len(there)], there, "x", color=line.get_color(), markersize=9)
-        axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
-        axes.set_xlabel("message (bytes)")
-        axes.set_ylabel("average one-way latency (µs)")
-        axes.legend()
+        self.draw(figure, outcomes, "average_us", TIMES)
+        figure.axes[0].set_ylabel("average one-way latency (µs)")
         figure.suptitle("A message's average in streams both ways; crosses: published")
-
-
-def published_us(design: str, size: int) -> float | None:
-    """The published average; None if there is none, as of QoSVIA with 16 KB."""
-    times = dict(zip(SIZES, TABLE["per_message_us"][design], strict=False))
-    return times.get(size)
 
 
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point: for each window rounds, one after the other. Each round's messages come in order and whole."""
     from ...errors import SimulationError
     from ...host.via.vipl import VipPostRecv, VipPostSend, VipRecvWait, VipSendWait
-    from .ends import open_pairs
 
     size, windows = spec["message_bytes"], spec["windows"]
     programs, pairs = await open_pairs(

@@ -12,10 +12,12 @@ from ...host.config import KitConfig
 if TYPE_CHECKING:
     from ...systems.cluster import ClusterConfig
 
-__all__ = ["NAMES", "QUEUE_ENTRIES", "VIA_HOST", "via_card", "via_cluster", "via_program"]
+__all__ = ["NAMES", "QUEUE_ENTRIES", "TITLES", "VIA_HOST", "via_card", "via_cluster", "via_program"]
 
 NAMES = tuple(DESIGNS)
 """The three designs, in the order of their claims."""
+TITLES = {"svia": "SVIA", "pvia": "PVIA", "qosvia": "QoSVIA"}
+"""Their names as the thesis writes them, for readers."""
 VIA_HOST = KitConfig(post_ns=2_000, miss_ns=2_800)
 """The costs of VIPL's calls on the hosts of chapter 5, of which nagar-thesis-2001 says no more than the sum.
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from lanikai.hdl.config import Config
+
 from ..framework.base import Experiment, Outcome, Point, Size
 from .cards import via_cluster
 from .metrics import Jitter, jitter, latency, mean_jitter
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
     from ...systems.cluster import ClusterConfig
 
-__all__ = ["BEST_EFFORT", "Case", "ChannelsExperiment", "class_value"]
+__all__ = ["BEST_EFFORT", "Case", "ChannelsExperiment", "NoParameters", "class_value"]
 
 BEST_EFFORT = "best effort"
 NODES = 5
@@ -80,6 +82,10 @@ class Case:
         )
 
 
+class NoParameters(Config):
+    """Parameters of an experiment whose set-up is fixed: none."""
+
+
 class ChannelsExperiment(Experiment):
     """An experiment on channels. A subclass has `cases`, spans and claims; its runs and its results are here.
 
@@ -91,6 +97,7 @@ class ChannelsExperiment(Experiment):
     """
 
     entry = "lanikai.sim.experiments.via.traffic:measure"
+    Parameters: ClassVar[type[Config]] = NoParameters
     by_flow: ClassVar[Sequence[str]] = (
         "class",
         "class_channels",

@@ -1,25 +1,105 @@
-"""Two processes on two nodes that are connected by VIs: what the experiments on pairs of cards begin with."""
+"""Two processes on two nodes that are connected by VIs: what the experiments on pairs of cards have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from ..framework.base import Experiment, Outcome, Point, Size
+from .cards import NAMES, TITLES, via_cluster
 
 if TYPE_CHECKING:
     from lanikai.firmware.via.config import ViaConfig
     from lanikai.firmware.via.program import ViaProgram
+    from matplotlib.figure import Figure
 
     from ...host.config import KitConfig
     from ...host.via.completion_queue import VipCompletionQueue
     from ...host.via.vi import Vi
-    from ...systems.cluster import Cluster
+    from ...systems.cluster import Cluster, ClusterConfig
 
-__all__ = ["End", "open_pairs"]
+__all__ = ["BUFFER_OFFSET", "PAGE_BYTES", "End", "PairExperiment", "allowed_us", "key", "open_pairs"]
 
 PAGE_BYTES = 4096
 BUFFER_OFFSET = 64
-"""Byte of its page at which a message's buffer begins, if it is of a page or more (as in `via-latency`)."""
+"""Byte of its page at which a message's buffer begins, if it is of a page or more.
+
+So a message of 4 KB lies in two pages, and one of 16 KB in five.
+"""
+RELATIVE, ABSOLUTE_US = 0.1, 2.0
+"""How far a measured time may be from the published one: the larger of both."""
+
+
+def allowed_us(published_us: float) -> float:
+    """How far from a published time a measured one may be."""
+    return max(ABSOLUTE_US, RELATIVE * published_us)
+
+
+def key(outcome: Outcome) -> tuple[str, int]:
+    """A point's design and size."""
+    return outcome.point.parameters["design"], outcome.point.parameters["message_bytes"]
+
+
+class PairExperiment(Experiment):
+    """An experiment on two cards, with a point for each design and message size.
+
+    A subclass says what was published of a point, and what else its run is told.
+    """
+
+    @abstractmethod
+    def published_us(self, design: str, size: int) -> Mapping[str, float]:
+        """The published times of a point, microseconds, by the names of its results; empty if there are none."""
+
+    @abstractmethod
+    def told(self, parameters: Any, size: Size) -> Mapping[str, Any]:
+        """The parts of a point's spec beside design and message size."""
+
+    def points(self, parameters: Any, size: Size) -> list[Point]:
+        """A point for each design and message size."""
+        found = []
+        for design in parameters.designs:
+            for length in parameters.message_bytes:
+                published = self.published_us(design, length)
+                chosen = {"design": design, "message_bytes": length}
+                found.append(
+                    Point(
+                        label=f"{design}, {length} bytes",
+                        parameters=chosen,
+                        spec={**chosen, **self.told(parameters, size)},
+                        published=published or None,
+                        tolerance={name: allowed_us(us) / us for name, us in published.items()} or None,
+                        workload=f"{length} bytes",
+                    )
+                )
+        return found
+
+    def system(self, parameters: Any, point: Point) -> ClusterConfig:
+        """Two nodes of chapter 5 with the design's card."""
+        return via_cluster(point.parameters["design"], nodes=2)
+
+    def draw(
+        self,
+        figure: Figure,
+        outcomes: Sequence[Outcome],
+        name: str,
+        there: Mapping[str, Mapping[int, float]],
+    ) -> None:
+        """Draw the times `name` against the size, a line a design; crosses where something was published (`there`)."""
+        axes = figure.subplots()
+        for design, style in zip(NAMES, ("o-", "s-", "^-"), strict=True):
+            mine = sorted((key(one)[1], one.results[name]) for one in outcomes if key(one)[0] == design)
+            if not mine:
+                continue
+            sizes, times = [max(1, at) for at, _ in mine], [us for _, us in mine]
+            (line,) = axes.plot(sizes, times, style, label=TITLES[design])
+            published = there[design]
+            axes.plot(list(published), list(published.values()), "x", color=line.get_color(), markersize=9)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_xlabel("message (bytes)")
+        axes.legend()
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lanikai.hdl.config import Config
-
 from ..framework.base import Claim, Outcome, Size
 from .channels import Case, ChannelsExperiment
 from .qos_load import BEST_EFFORT_MB_PER_S, load_of, qos_channels
 
-__all__ = ["ViaHns", "ViaHnsParameters"]
+__all__ = ["ViaHns"]
 
 STEPS = {
     "quick": [(1, 1, 1), (4, 4, 1), (2, 2, 2), (4, 4, 2), (3, 3, 3)],
@@ -34,20 +32,15 @@ STEPS = {
 }
 
 
-class ViaHnsParameters(Config):
-    """Parameters of via-hns: none."""
-
-
 class ViaHns(ChannelsExperiment):
     """The classes of via-qos-load without best effort."""
 
     name = "via-hns"
     asks = "What does a hardware queue at the net send engine bring QoSVIA?"
     source = "nagar-thesis-2001 5.4.2.3, figure 5.8"
-    Parameters = ViaHnsParameters
     span_us = {"quick": 14_000.0, "full": 42_000.0}
 
-    def cases(self, parameters: ViaHnsParameters, size: Size) -> list[Case]:
+    def cases(self, parameters: Any, size: Size) -> list[Case]:
         """A run for each load, without the queue and with it."""
         return [
             Case(

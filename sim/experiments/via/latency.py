@@ -24,29 +24,39 @@ from lanikai.hdl.config import Config
 from pydantic import Field
 
 from ...published import source, table
-from ..framework.base import Claim, Experiment, Outcome, Point, Size
-from .cards import NAMES, VIA_HOST, via_cluster, via_program
+from ..framework.base import Claim, Outcome, Point, Size
+from .cards import NAMES, TITLES, VIA_HOST, via_program
+from .ends import PairExperiment, allowed_us, key, open_pairs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ...systems.cluster import Cluster, ClusterConfig
+    from ...systems.cluster import Cluster
 
-__all__ = ["JUDGED_BYTES", "ViaLatency", "ViaLatencyParameters", "allowed_us"]
+__all__ = ["JUDGED_BYTES", "ViaLatency", "ViaLatencyParameters"]
 
 TABLE = table("via-latency")
 SIZES = tuple(TABLE["message_bytes"])
 JUDGED_BYTES = (1024, 16384)
 """The columns to which nothing is fitted."""
-RELATIVE, ABSOLUTE_US = 0.1, 2.0
-"""How far a judged time may be from the published one: the larger of both."""
 ROUNDS = {"quick": 3, "full": 12}
 """Rounds that are measured, after one that fills the card's cache of page table entries."""
+OUT, INTO = 0, 1
+"""Places of an end's memory: of the message that it sends, and of the one that it receives."""
 IDLE_CYCLES = 20_000
 """Pause before a message whose stages are timed: longer than anything takes that the one before has left to do."""
-BUFFER_OFFSET = 64
-"""Byte of its page at which a message's buffer begins, if it is of a page or more."""
-SIDES = ("send", "receive")
+SIDES = {"send": "at the sender", "receive": "at the receiver"}
+ROWS = {
+    "program_descriptor": "host DMA of the descriptor programmed",
+    "descriptor_down": "descriptor on the card",
+    "program_data": "host DMA of the data programmed",
+    "data_down": "data on the card",
+    "data_up": "data in host memory",
+    "net_send_done": "packet sent",
+    "program_status": "host DMA of the status programmed",
+    "status_done": "status in host memory",
+}
+"""The rows of the table in words."""
 
 
 class ViaLatencyParameters(Config):
@@ -67,9 +77,10 @@ class ViaLatencyParameters(Config):
     )
 
 
-def allowed_us(published_us: float) -> float:
-    """How far from a published time a measured one may be."""
-    return max(ABSOLUTE_US, RELATIVE * published_us)
+def row_title(name: str) -> str:
+    """The name of a result in words: "data on the card, at the sender"."""
+    side, _, row = name.removesuffix("_us").partition("_")
+    return f"{ROWS[row]}, {SIDES[side]}" if side in SIDES else "one-way latency"
 
 
 def rows(design: str, size: int) -> dict[str, float]:
@@ -81,7 +92,7 @@ def rows(design: str, size: int) -> dict[str, float]:
     return found | {"one_way_us": mine["one_way"][place]}
 
 
-class ViaLatency(Experiment):
+class ViaLatency(PairExperiment):
     """Ping-pong between two processes."""
 
     name = "via-latency"
@@ -90,27 +101,13 @@ class ViaLatency(Experiment):
     entry = "lanikai.sim.experiments.via.latency:measure"
     Parameters = ViaLatencyParameters
 
-    def points(self, parameters: ViaLatencyParameters, size: Size) -> list[Point]:
-        """A point for each design and size."""
-        found = []
-        for design in parameters.designs:
-            for length in parameters.message_bytes:
-                published = rows(design, length)
-                found.append(
-                    Point(
-                        label=f"{design}, {length} bytes",
-                        parameters={"design": design, "message_bytes": length},
-                        spec={"design": design, "message_bytes": length, "rounds": ROUNDS[size]},
-                        published=published or None,
-                        tolerance={name: allowed_us(us) / us for name, us in published.items()} or None,
-                        workload=f"{length} bytes",
-                    )
-                )
-        return found
+    def published_us(self, design: str, size: int) -> Mapping[str, float]:
+        """The published column."""
+        return rows(design, size)
 
-    def system(self, parameters: Any, point: Point) -> ClusterConfig:
-        """Two nodes of chapter 5 with the design's card."""
-        return via_cluster(point.parameters["design"], nodes=2)
+    def told(self, parameters: ViaLatencyParameters, size: Size) -> Mapping[str, Any]:
+        """The number of rounds."""
+        return {"rounds": ROUNDS[size]}
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
         """Microseconds at which each stage ends, at both ends, and the one-way latency: means of all rounds."""
@@ -133,10 +130,11 @@ class ViaLatency(Experiment):
                     for name, us in rows(design, length).items()
                 ]
                 _, name, got, us = max(off, default=(0.0, "", 0.0, 0.0))
-                furthest = f" (furthest {name}: {got:.1f}, published {us})" if off else ""
+                furthest = f"; the furthest is {row_title(name)}: {got:.1f} us, published {us}" if off else ""
                 claims.append(
                     Claim.every(
-                        f"{design}, {length} bytes: every row is within 10% or 2 us of the published one{furthest}",
+                        f"{TITLES[design]}, {length} bytes: every stage ends within 10% or 2 us of the published time"
+                        + furthest,
                         (one[0] <= 1 for one in off),
                     )
                 )
@@ -154,103 +152,58 @@ class ViaLatency(Experiment):
 
     def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
         """One-way latency against the size, measured and published."""
-        axes = figure.subplots()
-        for design, style in zip(NAMES, ("o-", "s-", "^-"), strict=True):
-            mine = sorted(
-                (key(one)[1], one.results["one_way_us"]) for one in outcomes if key(one)[0] == design
-            )
-            if not mine:
-                continue
-            (line,) = axes.plot([max(1, at) for at, _ in mine], [us for _, us in mine], style, label=design)
-            axes.plot(SIZES, TABLE[design]["one_way"], "x", color=line.get_color(), markersize=9)
-        axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
-        axes.set_xlabel("message (bytes)")
-        axes.set_ylabel("one-way latency (µs)")
-        axes.legend()
+        there = {design: dict(zip(SIZES, TABLE[design]["one_way"], strict=True)) for design in NAMES}
+        self.draw(figure, outcomes, "one_way_us", there)
+        figure.axes[0].set_ylabel("one-way latency (µs)")
         figure.suptitle("Latency of a message alone; crosses: published")
-
-
-def key(outcome: Outcome) -> tuple[str, int]:
-    """A point's design and size."""
-    return outcome.point.parameters["design"], outcome.point.parameters["message_bytes"]
 
 
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point: rounds one after the other, each when the one before is done at both ends."""
-    from lanikai.firmware.via.descriptor import Segment
-    from lanikai.firmware.via.program import ViaProgram
     from lanikai.firmware.via.trace import Stage
 
     from ...errors import SimulationError
-    from ...host.via.attributes import MemAttributes, NetAddress, ViAttributes
-    from ...host.via.descriptor import VipDescriptor
-    from ...host.via.vipl import (
-        VipConnectPeerRequest,
-        VipConnectPeerWait,
-        VipCreatePtag,
-        VipCreateVi,
-        VipOpenNic,
-        VipPostRecv,
-        VipPostSend,
-        VipRecvWait,
-        VipRegisterMem,
-        VipSendWait,
-    )
-    from ..measure.hosts import start_hosts
+    from ...host.via.vipl import VipPostRecv, VipPostSend, VipRecvWait, VipSendWait
 
     size, rounds = spec["message_bytes"], spec["rounds"] + 1
-    programs: list[ViaProgram] = []
-    agents = start_hosts(
-        cluster, "via", config=via_program(spec["design"]), costs=VIA_HOST, started=programs.append
+    programs, [(here, there)] = await open_pairs(
+        cluster, via_program(spec["design"]), VIA_HOST, vis=1, size=size, places=2
     )
-    ends = []
-    for node, agent in enumerate(agents):
-        nic = await VipOpenNic(agent)
-        ptag = await VipCreatePtag(nic)
-        vi = await VipCreateVi(nic, ViAttributes(ptag=ptag))
-        offset = 0 if size < 4096 else BUFFER_OFFSET
-        buffer = nic.allocate(2 * (size + 4096))
-        handle = await VipRegisterMem(nic, buffer.start, buffer.length, MemAttributes(ptag=ptag))
-        out = Segment(buffer.start + offset, handle, size)
-        into = Segment(buffer.start + (size // 4096 + 1) * 4096 + offset, handle, size)
-        buffer.write(cluster.random.randbytes(size), offset)
-        await VipConnectPeerRequest(vi, NetAddress(node, b"ping"), NetAddress(1 - node, b"ping"), None)
-        ends.append((vi, out, into))
-    for vi, *_ in ends:
-        await VipConnectPeerWait(vi)
-    (here, out, into_here), (there, back, into_there) = ends
     clock, posts, times = cluster.clock, [], []
     for _ in range(rounds):
-        await VipPostRecv(there, VipDescriptor((into_there,)))
+        await VipPostRecv(there.vi, there.descriptor(INTO))
         await clock.sleep(IDLE_CYCLES)
-        await VipPostSend(here, VipDescriptor((out,)))
+        await VipPostSend(here.vi, here.descriptor(OUT))
         posts.append(clock.cycle)
-        await VipRecvWait(there, None)
-        await VipSendWait(here, None)
+        await VipRecvWait(there.vi, None)
+        await VipSendWait(here.vi, None)
     await clock.sleep(IDLE_CYCLES)
 
     async def pong() -> None:
         for _ in range(rounds):
-            await VipRecvWait(there, None)
-            await VipPostRecv(there, VipDescriptor((into_there,)))
-            await VipPostSend(there, VipDescriptor((back,)))
+            await VipRecvWait(there.vi, None)
+            await VipPostRecv(there.vi, there.descriptor(INTO))
+            await VipPostSend(there.vi, there.descriptor(OUT))
 
-    await VipPostRecv(there, VipDescriptor((into_there,)))
+    await VipPostRecv(there.vi, there.descriptor(INTO))
     await clock.sleep(IDLE_CYCLES)
     clock.spawn(pong(), "pong")
     begin = clock.cycle
     for _ in range(rounds):
-        await VipPostRecv(here, VipDescriptor((into_here,)))
-        await VipPostSend(here, VipDescriptor((out,)))
-        came = await VipRecvWait(here, None)
+        await VipPostRecv(here.vi, here.descriptor(INTO))
+        await VipPostSend(here.vi, here.descriptor(OUT))
+        came = await VipRecvWait(here.vi, None)
         times.append(clock.cycle - begin)
         begin = clock.cycle
         if came.length != size:
             raise SimulationError(f"a message of {came.length} bytes came, and {size} were sent")
     await clock.sleep(IDLE_CYCLES)
-    sent = [one for one in programs[0].trace if (one.channel, one.receive) == (here.channel, False)][:rounds]
-    taken = [one for one in programs[1].trace if (one.channel, one.receive) == (there.channel, True)][:rounds]
+    sent = [one for one in programs[0].trace if (one.channel, one.receive) == (here.vi.channel, False)][
+        :rounds
+    ]
+    taken = [one for one in programs[1].trace if (one.channel, one.receive) == (there.vi.channel, True)][
+        :rounds
+    ]
     found: dict[str, list[float]] = {"one_way": [cycles / 2 for cycles in times[1:]]}
     stages = {
         "program_descriptor": Stage.PROGRAM_DESCRIPTOR,

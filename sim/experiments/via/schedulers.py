@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from lanikai.firmware.via.schedulers.base import BEST_EFFORT_RATE, Rate
 from lanikai.firmware.via.schedulers.registry import SCHEDULERS, find_scheduler
-from lanikai.hdl.config import Config
 
 from ...host.via.admission import via_capacity, vtick
 from ..framework.base import Claim, Outcome, Point, Size
@@ -28,7 +27,7 @@ from .workloads import Channel
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ViaSchedulers", "ViaSchedulersParameters", "bound_us"]
+__all__ = ["ViaSchedulers", "bound_us"]
 
 MESSAGE_BYTES = 4096
 IDLE, GREEDY = "idle bandwidth", "greedy"
@@ -50,10 +49,6 @@ It is paced all the same. A source that fills its work queue at once floods the 
 FAIR = ("wf2q", "deficit")
 
 
-class ViaSchedulersParameters(Config):
-    """Parameters of via-schedulers: none."""
-
-
 class ViaSchedulers(ChannelsExperiment):
     """Two channels and best effort under each scheduler."""
 
@@ -62,11 +57,10 @@ class ViaSchedulers(ChannelsExperiment):
     source = (
         "beyond nagar-thesis-2001 5.3.3, which has VirtualClock alone and says that it may starve best effort"
     )
-    Parameters = ViaSchedulersParameters
     by_flow = (*ChannelsExperiment.by_flow, "bound_us", "over_bound_us")
     span_us = {"quick": 18_000.0, "full": 60_000.0}
 
-    def cases(self, parameters: ViaSchedulersParameters, size: Size) -> list[Case]:
+    def cases(self, parameters: Any, size: Size) -> list[Case]:
         """A run for each case and scheduler."""
         span = self.span_us[size]
         hurry = HURRY_US * span / self.span_us["quick"]
@@ -103,7 +97,7 @@ class ViaSchedulers(ChannelsExperiment):
             for order in SCHEDULERS
         ]
 
-    def points(self, parameters: ViaSchedulersParameters, size: Size) -> list[Point]:
+    def points(self, parameters: Any, size: Size) -> list[Point]:
         """A point a case. Under `idle bandwidth` the messages are judged from the time on that B begins."""
         found = []
         for one in self.cases(parameters, size):

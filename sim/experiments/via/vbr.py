@@ -16,8 +16,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lanikai.hdl.config import Config
-
 from ...manager.frames import read_frames
 from ..framework.base import Claim, Outcome, Size
 from .cards import NAMES
@@ -25,7 +23,7 @@ from .channels import BEST_EFFORT, Case, ChannelsExperiment
 from .qos_load import in_order, jitter_start
 from .workloads import Channel, mean_message_bytes
 
-__all__ = ["ViaVbr", "ViaVbrParameters"]
+__all__ = ["ViaVbr"]
 
 CLASSES = ((0.95, 20), (1.9, 40), (3.8, 80))
 """Rate, MB/s, and films of each class."""
@@ -40,21 +38,16 @@ SETUP = "1 to 4"
 FOLDER = Path(__file__).parents[1] / "video"
 
 
-class ViaVbrParameters(Config):
-    """Parameters of via-vbr: none."""
-
-
 class ViaVbr(ChannelsExperiment):
     """Films on channels of 0.95, 1.9 and 3.8 MB/s."""
 
     name = "via-vbr"
     asks = "Up to which load do films play without jitter under the three designs of firmware?"
     source = "nagar-thesis-2001 5.4.2.2, figure 5.7"
-    Parameters = ViaVbrParameters
     film = "starwars-mpeg1.bits"
     span_us = {"quick": 20_000.0, "full": 100_000.0}
 
-    def cases(self, parameters: ViaVbrParameters, size: Size) -> list[Case]:
+    def cases(self, parameters: Any, size: Size) -> list[Case]:
         """A run for each number of channels and design."""
         mean = mean_message_bytes(read_frames(FOLDER / self.film), MESSAGE_BYTES)
         return [

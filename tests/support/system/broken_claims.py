@@ -399,7 +399,7 @@ BROKEN = (
     Broken(
         experiment="via-latency",
         mutant="svia takes ten times as long",
-        claims=("every row is within 10% or 2 us", "a message takes longer by PVIA than by SVIA"),
+        claims=("every stage ends within 10% or 2 us", "a message takes longer by PVIA than by SVIA"),
         settings=("message_bytes=[4, 1024]",),
         outside=True,
     ),

@@ -3,7 +3,6 @@
 import pytest
 from lanikai.sim.experiments.framework.base import Outcome
 from lanikai.sim.experiments.registry import EXPERIMENTS
-from lanikai.sim.experiments.via.bulk import published_us
 
 EXPERIMENT = EXPERIMENTS["via-bulk"]
 PARAMETERS = EXPERIMENT.Parameters()
@@ -12,8 +11,9 @@ POINTS = EXPERIMENT.points(PARAMETERS, "quick")
 
 def test_the_table_is_published_but_for_one_number():
     assert len(POINTS) == 12
-    assert [published_us("svia", size) for size in (4, 1024, 4096, 16384)] == [8, 14, 48, 152]
-    assert published_us("qosvia", 16384) is None and published_us("pvia", 64) is None
+    published = [EXPERIMENT.published_us("svia", size)["average_us"] for size in (4, 1024, 4096, 16384)]
+    assert published == [8, 14, 48, 152]
+    assert EXPERIMENT.published_us("qosvia", 16384) == EXPERIMENT.published_us("pvia", 64) == {}
     assert [point.published is None for point in POINTS] == [False] * 11 + [True]
 
 
@@ -29,7 +29,7 @@ def verdicts(change=lambda design, size: 0.0):
     made = []
     for point in POINTS:
         design, size = point.parameters["design"], point.parameters["message_bytes"]
-        us = published_us(design, size) or 100
+        us = EXPERIMENT.published_us(design, size).get("average_us", 100)
         made.append(
             Outcome(
                 point=point,

@@ -3,7 +3,8 @@
 import pytest
 from lanikai.sim.experiments.framework.base import Outcome
 from lanikai.sim.experiments.registry import EXPERIMENTS
-from lanikai.sim.experiments.via.latency import JUDGED_BYTES, allowed_us
+from lanikai.sim.experiments.via.ends import allowed_us
+from lanikai.sim.experiments.via.latency import JUDGED_BYTES
 from lanikai.sim.published import table
 
 EXPERIMENT = EXPERIMENTS["via-latency"]
@@ -63,7 +64,7 @@ def test_a_judged_row_that_is_too_far_off_breaks_its_claim(off):
 
     claims = EXPERIMENT.claims(PARAMETERS, outcomes(change))
     assert [claim.holds for claim in claims] == [True] * 3 + [False] + [True] * 2 + [False]
-    assert "pvia, 16384 bytes" in claims[3].text and "send_data_down_us" in claims[3].text
+    assert "PVIA, 16384 bytes" in claims[3].text and "data on the card, at the sender: " in claims[3].text
 
 
 def test_columns_that_are_fitted_are_not_judged():
