@@ -29,8 +29,9 @@ class Jitter:
     """Jitter of a channel, or the mean of several.
 
     - `theta`: the jitter fraction.
-    - `sustained`: the part of it that early messages do not make up: the mean gap's excess over the negotiated time, as
-      a part of that. It is what a channel lacks of its rate.
+    - `sustained`: the part of it that early messages do not make up, over the whole time. It is what all gaps together
+      exceed those of the negotiated rate by, as a part of these: what a channel lacks of its rate. Where the source
+      gave less than that rate, the time that it took stands in its place.
     - `late_part`: part of the messages that incur jitter.
     - `messages`: messages that were judged: all but the first.
     """
@@ -75,9 +76,13 @@ def jitter(
     late = [max(0.0, gap - due) for gap, due in zip(gaps, expected, strict=True)]
     if not late:
         return NO_JITTER
+    # Gap by gap a burst would count as late by its own silence after it. Of the whole time none of it is left out.
+    whole = interval_us * len(late)
+    if sent_us is not None:
+        whole = max(whole, sent_us[-1] - sent_us[0])
     return Jitter(
         theta=sum(late) / len(late) / interval_us,
-        sustained=max(0.0, sum(gaps) - sum(expected)) / len(late) / interval_us,
+        sustained=max(0.0, sum(gaps) - whole) / whole,
         late_part=sum(one > LEAST_JITTER_US for one in late) / len(late),
         messages=len(late),
     )

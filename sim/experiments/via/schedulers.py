@@ -27,7 +27,7 @@ from .workloads import Channel
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ViaSchedulers", "bound_us"]
+__all__ = ["ViaSchedulers", "bound_us", "catching_up_us"]
 
 MESSAGE_BYTES = 4096
 IDLE, GREEDY = "idle bandwidth", "greedy"
@@ -47,6 +47,8 @@ GREED = 3
 It is paced all the same. A source that fills its work queue at once floods the doorbell queue, which no scheduler sees.
 """
 FAIR = ("wf2q", "deficit")
+TITLES = {"virtual_clock": "VirtualClock", "wf2q": "WF2Q+", "deficit": "deficit round robin"}
+"""The schedulers' names for readers."""
 
 
 class ViaSchedulers(ChannelsExperiment):
@@ -144,15 +146,18 @@ class ViaSchedulers(ChannelsExperiment):
         found = {(one.point.parameters["setup"], one.point.parameters["order"]): one for one in outcomes}
         idle = {order: found[IDLE, order] for order in SCHEDULERS if (IDLE, order) in found}
         greedy = {order: found[GREEDY, order] for order in SCHEDULERS if (GREEDY, order) in found}
-        waits = {order: class_value(one, KEEPS, "latency_us") for order, one in idle.items()}
+        waits = {order: class_value(one, KEEPS, "longest_us") for order, one in idle.items()}
         shares = {order: _carried(one) for order, one in greedy.items()}
+        catching_up = max((_catching_up_us(one) for one in idle.values()), default=0.0)
         return [
             Claim.every(
-                "VirtualClock punishes a channel for idle bandwidth that it has used: its messages wait at least 5 "
-                "times as long as under WF2Q+ and deficit round robin" + _shown(waits, "us"),
+                "VirtualClock punishes a channel for idle bandwidth that it has used: a message waits for the "
+                f"{catching_up:.0f} us that the others' stamps take to catch up with it; under WF2Q+ and deficit round "
+                "robin none does" + _shown(waits, " us"),
                 (
                     waits[order] is not None
-                    and (waits["virtual_clock"] is None or waits["virtual_clock"] > 5 * waits[order])
+                    and (waits["virtual_clock"] is None or waits["virtual_clock"] >= catching_up)
+                    and waits[order] < catching_up
                     for order in FAIR
                     if {order, "virtual_clock"} <= waits.keys()
                 ),
@@ -176,7 +181,8 @@ class ViaSchedulers(ChannelsExperiment):
                 else [],
             ),
             Claim.every(
-                "WF2Q+ and deficit round robin do not: at least nine tenths arrive" + _shown(shares, ""),
+                "WF2Q+ and deficit round robin do not: at least nine tenths arrive"
+                + _shown(shares, " of it"),
                 (shares[order] > 0.9 for order in FAIR if order in shares),
             ),
             Claim.every(
@@ -233,6 +239,21 @@ def _channel(
     )
 
 
+def catching_up_us(hurry_us: float) -> float:
+    """The time that a message of A waits at least under VirtualClock, if A has sent for `hurry_us` at twice its rate.
+
+    A's next stamp is then `hurry_us` ahead of the clock. The others begin with the clock, and their stamps go `GREED`
+    times as fast. Until they have passed A's their messages go first, and the card always has some of them. A's message
+    may be due an interval late. The others' last stamp before A's may be an interval early, and was given one before.
+    """
+    own, other = (MESSAGE_BYTES / RATES_MB_PER_S[kind] for kind in (KEEPS, OTHER))
+    return hurry_us / GREED - 2 * other / GREED - own
+
+
+def _catching_up_us(outcome: Outcome) -> float:
+    return catching_up_us(max(one["hurries_until_us"] for one in outcome.point.spec["channels"]))
+
+
 def bound_us(order: str, channel: Channel, *, ahead_bytes: int) -> float | None:
     """The bound on a message's one-way latency under a scheduler; None where there is none.
 
@@ -264,7 +285,7 @@ def _carried(outcome: Outcome) -> float:
 
 def _shown(values: Mapping[str, float | None], unit: str) -> str:
     shown = ", ".join(
-        f"{order} {'none' if value is None else f'{value:.3g}'} {unit}".strip()
+        f"{TITLES[order]} {'none' if value is None else f'{value:.3g}{unit}'}"
         for order, value in values.items()
     )
     return f": {shown}" if shown else ""

@@ -20,7 +20,7 @@ from ...manager.frames import read_frames
 from ..framework.base import Claim, Outcome, Size
 from .cards import NAMES
 from .channels import BEST_EFFORT, Case, ChannelsExperiment
-from .qos_load import in_order, jitter_start
+from .qos_load import in_order, jitter_start, shown
 from .workloads import Channel, mean_message_bytes
 
 __all__ = ["ViaVbr"]
@@ -88,13 +88,12 @@ class ViaVbr(ChannelsExperiment):
 
     def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
         """The claim: QoSVIA sustains the highest load before jitter, then PVIA, then SVIA."""
-        starts = [jitter_start(outcomes, SETUP, name) for name in NAMES]
-        shown = ", ".join("none" if one is None else f"{one:g}" for one in starts)
+        starts = {name: jitter_start(outcomes, SETUP, name) for name in NAMES}
         ran = {one.point.parameters["design"] for one in outcomes}
         return [
             Claim.every(
-                f"QoSVIA sustains the highest load before jitter, then PVIA, then SVIA: {shown} MB/s",
-                [in_order(starts)] if ran >= set(NAMES) else [],
+                f"QoSVIA sustains the highest load before jitter, then PVIA, then SVIA: {shown(starts)}",
+                [in_order(list(starts.values()))] if ran >= set(NAMES) else [],
                 nothing="it was not run under all three",
             )
         ]

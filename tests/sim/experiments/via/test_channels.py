@@ -13,7 +13,7 @@ from lanikai.sim.experiments.via.cbr import ViaCbr
 from lanikai.sim.experiments.via.channels import BEST_EFFORT, class_value
 from lanikai.sim.experiments.via.hns import ViaHns
 from lanikai.sim.experiments.via.qos_load import ViaQosLoad, load_of
-from lanikai.sim.experiments.via.schedulers import ViaSchedulers, bound_us
+from lanikai.sim.experiments.via.schedulers import ViaSchedulers, bound_us, catching_up_us
 from lanikai.sim.experiments.via.vbr import ViaVbr
 from lanikai.sim.experiments.via.workloads import Channel, messages
 from matplotlib.figure import Figure
@@ -128,8 +128,11 @@ def test_qos_load_setups_and_steps():
     experiment = ViaQosLoad()
     points = experiment.points(experiment.Parameters(), "full")
     assert {one.parameters["setup"] for one in points} == {"1 to 4", "4 to 1", "both ways"}
-    steps = sorted({one.parameters["load_mb_per_s"] for one in points})
-    assert all(b - a <= 0.1 * 62 for a, b in pairwise(steps) if b < 140)
+    for setup, lowest in (("1 to 4", 43), ("4 to 1", 43), ("both ways", 35)):
+        steps = sorted(
+            {one.parameters["load_mb_per_s"] for one in points if one.parameters["setup"] == setup}
+        )
+        assert steps[0] == lowest and all(b - a <= 0.1 * 62 for a, b in pairwise(steps) if b < 140)
     both = next(one for one in points if one.parameters["setup"] == "both ways")
     assert both.parameters["nodes"] == 5 and both.parameters["class_channels"][0] == 2
     assert load_of((1, 1, 1)) == 75
@@ -191,11 +194,19 @@ def scheduled(point, punished_us=6000.0, others_us=150.0, starves=("virtual_cloc
 def test_schedulers_claims():
     assert run(ViaSchedulers(), scheduled)[1] == [True] * 5
     assert run(ViaSchedulers(), lambda point: scheduled(point, 100))[1][:2] == [False, False]
+    # One for whom the others wait as long is not punished more than they.
+    assert run(ViaSchedulers(), lambda point: scheduled(point, others_us=1600))[1][0] is False
     assert run(ViaSchedulers(), lambda point: scheduled(point, starves=()))[1][2:4] == [False, True]
     assert (
         run(ViaSchedulers(), lambda point: scheduled(point, starves=("wf2q", "virtual_clock")))[1][3] is False
     )
     assert run(ViaSchedulers(), lambda point: scheduled(point, others_us=9000))[1][4] is False
+
+
+def test_the_time_in_which_stamps_catch_up():
+    # A's stamps are 6000 us ahead; the others' pass them three times as fast, in steps of 512 us.
+    assert catching_up_us(6000) == pytest.approx(2000 - 2 * 512 / 3 - 4096 / 24)
+    assert catching_up_us(20000) > 3 * catching_up_us(6000)
 
 
 def test_bounds_of_schedulers():

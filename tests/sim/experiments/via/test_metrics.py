@@ -63,6 +63,16 @@ def test_a_late_message_and_an_early_one_are_no_sustained_jitter():
     assert jitter([12.0 * number for number in range(9)], 10).sustained == pytest.approx(0.2)
 
 
+def test_bursts_do_not_hide_what_a_channel_lacks():
+    sent = [0, 0, 0, 30, 30, 30]
+    # At the negotiated rate; then at five sevenths of it, where no gap by itself exceeds the source's but by 4.
+    assert jitter([10.0 * number for number in range(6)], 10, sent).sustained == 0
+    assert jitter([14.0 * number for number in range(6)], 10, sent).sustained == pytest.approx(0.4)
+    # A source that gives half of its rate lacks nothing, if its messages come as it gave them.
+    assert jitter([3, 23, 43], 10, [0, 20, 40]).sustained == 0
+    assert jitter([3, 23, 53], 10, [0, 20, 40]).sustained == pytest.approx(0.25)
+
+
 @pytest.mark.parametrize(
     ("sustained", "load"),
     [
