@@ -170,7 +170,14 @@ class ChannelsExperiment(Experiment):
             found["latency_us"].append(waits.mean_us if waits.messages else None)
             found["longest_us"].append(waits.longest_us if waits.messages else None)
             found["bandwidth_mb_per_s"].append(carried / (end - begin))
-        return {**found, "backlog": measured["backlog"]}
+        injected = sum(
+            size
+            for run in measured["channels"]
+            if not run.get("refused")
+            for size, at in zip(run["bytes"], run["due_us"], strict=True)
+            if begin <= at < end
+        )
+        return {**found, "injected_mb_per_s": injected / (end - begin), "backlog": measured["backlog"]}
 
     def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:
         """The highest jitter fraction of a class, and best effort's latency, against the load; a line a design."""

@@ -285,7 +285,7 @@ def _carried(outcome: Outcome) -> float:
 
 def _shown(values: Mapping[str, float | None], unit: str) -> str:
     shown = ", ".join(
-        f"{TITLES[order]} {'none' if value is None else f'{value:.3g}{unit}'}"
+        f"{TITLES[order]} {'none' if value is None else f'{value:.4g}{unit}'}"
         for order, value in values.items()
     )
     return f": {shown}" if shown else ""
