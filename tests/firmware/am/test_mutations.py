@@ -205,11 +205,11 @@ def stamps_by_the_clock_alone(patch: Patch) -> None:
 MUTATIONS: dict[Callable[[Patch], None], list[tuple[str, str, tuple[object, ...]]]] = {
     takes_copies: [
         ("test_transport", "test_a_copy_is_acknowledged_again_and_not_delivered", ()),
-        ("test_soak", "soak", (300, 1)),
+        ("test_adversary", "explore", (1, 25, False)),
     ],
     takes_copies_meanwhile: [
         ("test_transport", "test_a_copy_that_comes_while_the_message_is_being_delivered_is_thrown_away", ()),
-        ("test_soak", "soak", (300, 1)),
+        ("test_adversary", "explore", (1, 25, False)),
     ],
     forgets_fates: [
         (
@@ -218,22 +218,34 @@ MUTATIONS: dict[Callable[[Patch], None], list[tuple[str, str, tuple[object, ...]
             (Reason.OUTSIDE,),
         )
     ],
-    leaves_without_void: [("test_soak", "soak", (300, 1))],
-    turns_without_void: [("test_soak", "soak", (300, 1))],
+    leaves_without_void: [("test_adversary", "explore", (1, 25, False))],
+    turns_without_void: [("test_adversary", "explore", (1, 25, False))],
     trusts_every_life: [
-        ("test_transport", "test_a_card_that_was_started_again_takes_no_copy_of_what_it_had_taken_before", ())
+        ("test_adversary", "explore", (1, 25, True)),
+        (
+            "test_transport",
+            "test_a_card_that_was_started_again_takes_no_copy_of_what_it_had_taken_before",
+            (),
+        ),
     ],
-    believes_old_lives: [("test_transport", "test_packets_of_a_cards_earlier_life_are_thrown_away", ())],
-    never_wraps: [("test_bounds", "test_incarnations_go_across_their_wrap", ())],
-    numbers_from_zero_after_the_last: [("test_soak", "soak", (300, 1))],
+    believes_old_lives: [
+        ("test_adversary", "explore", (1, 25, True)),
+        ("test_transport", "test_packets_of_a_cards_earlier_life_are_thrown_away", ()),
+    ],
+    never_wraps: [
+        ("test_adversary", "explore", (1, 25, True)),
+        ("test_bounds", "test_incarnations_go_across_their_wrap", ()),
+    ],
+    numbers_from_zero_after_the_last: [("test_adversary", "explore", (1, 25, False))],
     goes_on_after_giving_up: [
+        ("test_adversary", "explore", (1, 25, False)),
         (
             "test_transport",
             "test_a_message_without_any_answer_comes_back_and_its_channel_asks_before_it_goes_on",
             (),
-        )
+        ),
     ],
-    never_sends_again: [("test_soak", "soak", (300, 1))],
+    never_sends_again: [("test_adversary", "explore", (1, 25, False))],
     never_gives_up: [
         ("test_bounds", "test_a_message_to_a_silent_card_comes_back_after_two_scans_for_each_try", ()),
         ("test_deaths", "run_with_death", (1, 100, False, 700)),
@@ -270,7 +282,12 @@ MUTATIONS: dict[Callable[[Patch], None], list[tuple[str, str, tuple[object, ...]
         ("test_transport", "test_an_abandoned_endpoint_is_quiet_at_once_and_its_channels_are_free_later", ())
     ],
     sends_the_old_messages_to_a_new_life: [
-        ("test_transport", "test_a_card_that_was_started_again_takes_no_copy_of_what_it_had_taken_before", ())
+        ("test_adversary", "explore", (1, 25, True)),
+        (
+            "test_transport",
+            "test_a_card_that_was_started_again_takes_no_copy_of_what_it_had_taken_before",
+            (),
+        ),
     ],
     stamps_by_the_clock_alone: [
         ("test_bounds", "test_stamps_go_across_their_wrap_and_no_two_tries_have_the_same", ())
@@ -295,7 +312,8 @@ def test_a_mutation_is_found(mutation, module, name, args, monkeypatch):
 
 
 def test_the_same_checks_pass_without_a_mutation():
-    """The soak of that size and seed; all others are tests of their own."""
+    """Those with seeds; all others are tests of their own."""
     assert channels.FIRST_SEQUENCE > SEQUENCE_MODULUS // 2
-    checks_of("test_soak").soak(300, 1)
+    for restarts in (False, True):
+        checks_of("test_adversary").explore(1, 25, restarts)
     checks_of("test_deaths").run_with_death(1, 100, False, 700)
