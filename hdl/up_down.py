@@ -13,28 +13,42 @@ import numpy as np
 from .network_paths import Paths
 from .router.routing import Place
 
-__all__ = ["up_down_tables"]
+__all__ = ["up_down_order", "up_down_tables"]
 
 _NEVER = 1 << 20
 """More routers than any way has."""
 
 
-def up_down_tables(
+def up_down_order(
     neighbours: Mapping[Place, Place], routers: int, ports: int, nodes: Sequence[Place]
-) -> tuple[tuple[int, ...], ...]:
-    """For each router of a connected graph its port for each node, as `Network.tables`.
-
-    The root is the router nearest to all nodes in sum. A link goes up towards fewer links from the root, or else the
-    lower number. A router from which links that go down lead to a node takes the shortest such way. Any other takes the
-    link up from which it is shortest; of equal ones the lowest port. So no way goes down and up again, and no channels
-    can wait for each other in a cycle.
-    """
-    homes = np.array(nodes, np.int32)
+) -> list[int]:
+    """The routers in the order of `up_down_tables`, the root first."""
     distances = Paths(neighbours, routers, ports, nodes, ()).distances
     root = int(np.argmin(distances.sum(axis=1)))
     # A place at the root stands for a node, to have the distances from there.
     levels = Paths(neighbours, routers, ports, [(root, 0)], ()).distances[:, 0]
-    order = sorted(range(routers), key=lambda router: (levels[router], router))
+    return sorted(range(routers), key=lambda router: (levels[router], router))
+
+
+def up_down_tables(
+    neighbours: Mapping[Place, Place],
+    routers: int,
+    ports: int,
+    nodes: Sequence[Place],
+    order: Sequence[int] | None = None,
+) -> tuple[tuple[int, ...], ...]:
+    """For each router of a connected graph its port for each node, as `Network.tables`.
+
+    The root is the router nearest to all nodes in sum. A link goes up towards fewer links from the root, or else the
+    lower number. `order`: all routers, the root first, if others are to count: a link then goes up towards the router
+    that comes earlier. Each but the first has a link to an earlier one, as each way needs one up to the root.
+
+    A router from which links that go down lead to a node takes the shortest such way. Any other takes the
+    link up from which it is shortest; of equal ones the lowest port. So no way goes down and up again, and no channels
+    can wait for each other in a cycle.
+    """
+    homes = np.array(nodes, np.int32)
+    order = order or up_down_order(neighbours, routers, ports, nodes)
     rank = {router: number for number, router in enumerate(order)}
     links: dict[int, list[tuple[int, int]]] = {router: [] for router in range(routers)}
     for (router, port), (there, _) in sorted(neighbours.items()):

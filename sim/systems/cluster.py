@@ -89,6 +89,9 @@ class ClusterConfig(SystemConfig):
         description="cards and routers are compiled once each, whatever their number: the same results, sooner "
         "(in waves and with `--debug` the card of a node is `node0.nic`, not `nic0`)",
     )
+    cuts: bool = Field(
+        False, description="cables can be cut and joined again while the cluster runs (`Cluster.cut`)"
+    )
     access_lists: bool = Field(
         True,
         description="the main loop carries out the firmware's lists of accesses: the same results, sooner than by "
@@ -130,6 +133,10 @@ class ClusterConfig(SystemConfig):
                 raise ValueError(
                     "topology.router and router differ: ClusterConfig.on takes the network's own"
                 )
+        if self.cuts and not self.composed:
+            raise ValueError(
+                "cuts = True: needs composed = True: a cluster that is one model has fixed cables"
+            )
         assert self.network
         return self
 
@@ -145,6 +152,7 @@ class ClusterConfig(SystemConfig):
                 memory_bytes=self.memory_bytes,
                 settle_cycles=settle_cycles(self),
                 variant=variant,
+                cuts=self.cuts,
             )
         return cluster_design(
             self.network, nic=self.nic, pci=self.pci, memory_bytes=self.memory_bytes, variant=variant
@@ -352,6 +360,28 @@ class Cluster(System[ClusterConfig]):
     def dropped(self) -> int:
         """Packets that routers have dropped since the start."""
         return native_api.signal("network_dropped").get()
+
+    def cut(self, router: int, port: int) -> None:
+        """Cut the cable at a port of a router (`ClusterConfig.cuts`), at both ends if it leads to another router.
+
+        Packets that are on their way through the port go on; all that come later are dropped and counted there. So it
+        is for a node's port, whose card sends on: its packets come in, and none go out to it. Raises KeyError without
+        `ClusterConfig.cuts`.
+        """
+        self._connect(router, port, False)
+
+    def join(self, router: int, port: int) -> None:
+        """Join a cable that was cut. Raises KeyError without `ClusterConfig.cuts`."""
+        self._connect(router, port, True)
+
+    def _connect(self, router: int, port: int, on: bool) -> None:
+        ends = [(router, port)]
+        if (router, port) in self.network.neighbours:
+            ends.append(self.network.neighbours[router, port])
+        for here, bit in ends:
+            signal = native_api.signal("connected", f"{self._top}.network.router{here}")
+            value = signal.get() & ~(1 << bit)
+            signal.set(value | 1 << bit if on else value)
 
     def probes(self) -> list[Probe]:
         """Queues, credits and VL state of every block."""

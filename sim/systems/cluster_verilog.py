@@ -76,12 +76,14 @@ def composed_design(
     memory_bytes: int,
     settle_cycles: int,
     variant: Variant = "fast",
+    cuts: bool = False,
 ) -> Design:
     """The same cluster as `cluster_design`, composed of blocks that are compiled once each (`composition.py`): nodes,
-    which rest after `settle_cycles` without movement, and routers. Its top module is `ComposedClusterTop`."""
+    which rest after `settle_cycles` without movement, and routers. Its top module is `ComposedClusterTop`. `cuts`: as
+    `router_blocks`."""
     top = ComposedClusterTop()
     composition = cluster_composition(
-        network, nic=nic, pci=pci, memory_bytes=memory_bytes, settle_cycles=settle_cycles, top=TOP
+        network, nic=nic, pci=pci, memory_bytes=memory_bytes, settle_cycles=settle_cycles, top=TOP, cuts=cuts
     )
     enums: dict[str, dict[int, str]] = {}
     if variant == "waves":

@@ -129,8 +129,10 @@ def message_composition(network: Network, traffic: TrafficConfig, top: str, *, o
     )
 
 
-def router_blocks(network: Network, *, agents: bool = False) -> tuple[Block, ...]:
+def router_blocks(network: Network, *, agents: bool = False, cuts: bool = False) -> tuple[Block, ...]:
     """The network's kinds of routers.
+
+    With `cuts` Python reaches the port `connected`: a port whose bit it clears leads nowhere from then on.
 
     With `agents`, or where forwarding tables have to be written, Python reaches the ports `agent_request` and
     `agent_response`.
@@ -160,7 +162,10 @@ def router_blocks(network: Network, *, agents: bool = False) -> tuple[Block, ...
                 "activity": Output(input="moving", kind="or", bits=1),
             },
             settle_cycles=settle_cycles(network.router),
-            python=("agent_request", "agent_response") if agents else (),
+            python=(
+                *(("agent_request", "agent_response") if agents else ()),
+                *(("connected",) if cuts else ()),
+            ),
             views=router_ends(network.router.ports),
             view_module=packet_view(network.router.link),
             public=tuple(variable for _, variable in router_signals(network.router)),

@@ -124,9 +124,16 @@ class ClusterNode(wiring.Component):
 
 
 def cluster_composition(
-    network: Network, *, nic: NicConfig, pci: PciTiming, memory_bytes: int, settle_cycles: int, top: str
+    network: Network,
+    *,
+    nic: NicConfig,
+    pci: PciTiming,
+    memory_bytes: int,
+    settle_cycles: int,
+    top: str,
+    cuts: bool = False,
 ) -> Composition:
-    """The routers and nodes of a cluster whose top module is `top`, routers first.
+    """The routers and nodes of a cluster whose top module is `top`, routers first. `cuts`: as `router_blocks`.
 
     Python reaches node i as `top.node{i}`. The probes' scopes are those of a cluster that is one model.
     """
@@ -166,7 +173,7 @@ def cluster_composition(
         for i in range(len(network.nodes))
     ]
     return Composition(
-        blocks=(*router_blocks(network), node),
+        blocks=(*router_blocks(network, cuts=cuts), node),
         instances=(*router_instances(network, f"{top}.network"), *instances),
         links=network_links(network),
     )

@@ -5,4 +5,6 @@
 - `network_map`: a map, and when two are the same.
 - `facts`, `search`, `kinds`, `discover`: how a map is found.
 - `routes`: routes that cannot deadlock, and how old ones give way to new ones.
+- `wire`, `agent`: packets of mappers, and the agent of every node, which is a `Prober`.
+- `config`, `mapper`: the mapper, which is elected among the candidates.
 """

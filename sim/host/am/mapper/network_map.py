@@ -111,9 +111,9 @@ class NetworkMap:
 
     @property
     def tag(self) -> int:
-        """16 bits by which maps of different networks differ, but for one chance in 65,536; never 0."""
+        """16 bits by which maps of different networks differ, but for one chance in 65,534; neither 0 nor 65,535."""
         one = self.canonical()
-        return zlib.crc32(repr((one.rows, one.sizes)).encode()) % 0xFFFF + 1
+        return zlib.crc32(repr((one.rows, one.sizes)).encode()) % 0xFFFE + 1
 
     def cables(self) -> list[tuple[Place, Place]]:
         """The cables between switches of a `rigid` map, in the sense of the class. Raises MapError for another."""
