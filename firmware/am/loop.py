@@ -29,13 +29,14 @@ _REST_WORDS = (AM_HEADER_BYTES - ANSWER_BYTES) // 4 + MOST_WORDS
 
 @dataclass(frozen=True)
 class _Look:
-    """The list with which a pass ends, and its readings."""
+    """The list with which a pass ends, and its readings. `then_armed`: whether it arms a buffer once more."""
 
     accesses: AccessList
     now: Reading
     status: Reading
     error: Reading | None
     packet: list[Reading]
+    then_armed: bool
 
 
 class Loop:
@@ -105,13 +106,13 @@ class Loop:
             packet = accesses.load(armed, _FIRST_WORDS)
             accesses.stop_if(packet[0], mask=_KIND_MASK, value=_DATA, differs=True)
             packet += accesses.load(armed + 4 * _FIRST_WORDS, _REST_WORDS)
-        return _Look(accesses, now, status, error, packet)
+        return _Look(accesses, now, status, error, packet, bool(free))
 
     def _received(self, look: _Look) -> None:
         receive = self.state.receive
         buffer = receive.armed
         assert buffer is not None
-        receive.armed = receive.free.popleft() if receive.free else None
+        receive.armed = receive.free.popleft() if look.then_armed else None
         words = [reading.get() for reading in look.packet if reading.word is not None]
         self.receiver.take(buffer, words)
 
