@@ -127,7 +127,7 @@ class AmHost:
     def __init__(self, host: Any, number: int, layout: AmLayout) -> None:
         self.host, self.number, self.layout = host, number, layout
         self._free = 64
-        self.answer = self.allocate(8)
+        self._answers: list[int] = []
         self.ring = self.allocate(layout.notice_ring_bytes)
         self.noticed = 0
         self.commands = 0
@@ -154,19 +154,21 @@ class AmHost:
         """Give the firmware a command, and wait for the answer, if it has one."""
         host, layout = self.host, self.layout
         self.commands += 1
-        command = Command(kind=kind, number=self.commands, answer=self.answer, **fields)
-        while await host.read(layout.mailbox):
-            await self.host.sleep(20)
-        words = command.pack()
+        number = self.commands
+        answer = self._answers.pop() if self._answers else self.allocate(8)
+        words = Command(kind=kind, number=number, answer=answer, **fields).pack()
         assert len(words) == COMMAND_WORDS
+        while await host.read(layout.mailbox):
+            await host.sleep(20)
         for at in reversed(range(COMMAND_WORDS)):
             await host.write(layout.mailbox + 4 * at, words[at])
-        await host.write(DOORBELL_BASE, self.commands & 0x7FFFFFFF)
-        start = self.host.cycle
-        while kind is not CommandKind.CONSUMED and self.get(self.answer + 4, 1)[0] != self.commands:
-            await self.host.sleep(50)
-            assert self.host.cycle - start < limit, f"{kind.name}: no answer"
-        return CommandStatus(self.get(self.answer, 1)[0])
+        await host.write(DOORBELL_BASE, number & 0x7FFFFFFF)
+        start = host.cycle
+        while kind is not CommandKind.CONSUMED and self.get(answer + 4, 1)[0] != number:
+            await host.sleep(50)
+            assert host.cycle - start < limit, f"{kind.name}: no answer"
+        self._answers.append(answer)
+        return CommandStatus(self.get(answer, 1)[0])
 
     async def set_ring(self) -> None:
         assert await self.ask(CommandKind.SET_RING, page=self.ring) is CommandStatus.OK
