@@ -54,7 +54,7 @@ class SendChannel:
     - `tries`: packets sent since the last answer.
     - `stamp`: time of the last one.
     - `refusal`: the answer to the last one, if it was a refusal.
-    - `aged`: a scan has been since the last one was sent.
+    - `age`: scans since the last one was sent.
     - `due`: it is in the queue of packets to be sent.
     """
 
@@ -70,12 +70,12 @@ class SendChannel:
     tries: int = 0
     stamp: int = 0
     refusal: Reason | None = None
-    aged: bool = False
+    age: int = 0
     due: bool = False
 
     def begin(self, mode: Mode) -> None:
         """A packet of another kind than before is to be sent."""
-        self.mode, self.tries, self.refusal, self.aged = mode, 0, None, False
+        self.mode, self.tries, self.refusal, self.age = mode, 0, None, 0
 
     def advance(self) -> None:
         """The number's fate is known: the next one is new."""
@@ -144,7 +144,7 @@ class Row:
 
     def answers(self) -> None:
         """The card has answered something."""
-        self.tries, self.down = 0, False
+        self.tries, self.tried, self.down = 0, -1, False
 
     def begin(self, peer: int) -> None:
         """A new epoch: all numbers begin anew. The transport ends what was under way."""

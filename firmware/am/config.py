@@ -46,6 +46,13 @@ class VirtualNetworkConfig(Config):
     scan_us: int = Field(
         1000, ge=1, le=1_000_000, description="time between two scans for packets to be sent again (4.3)"
     )
+    silence_scans: int = Field(
+        1,
+        ge=1,
+        le=255,
+        description="a packet without an answer is sent again at the scan that comes so many after the next one; a "
+        "refused one at the next. More than 1 where packets of 8 KB wait for others longer than a scan",
+    )
     send_buffers: int = Field(2, ge=1, le=16, description="packets in the SRAM on their way out")
     receive_buffers: int = Field(2, ge=1, le=16, description="packets in the SRAM on their way in")
     notice_entries: Literal[8, 16, 32, 64, 128, 256] = Field(

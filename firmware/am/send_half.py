@@ -140,7 +140,7 @@ class SendHalf:
         late = not channel.waits or 0 < (now - channel.stamp) % STAMP_MODULUS < STAMP_MODULUS // 2
         channel.stamp = (now if late else channel.stamp + 1) % STAMP_MODULUS
         channel.tries += 1
-        channel.refusal, channel.aged = None, False
+        channel.refusal, channel.age = None, 0
         if not channel.waits and self.config.reliability:
             channel.waits = True
             row.unacknowledged += 1
@@ -284,9 +284,9 @@ class SendHalf:
     def scan(self) -> Scanned:
         """Look at all channels that wait for an answer (4.3). Packets to be sent again are due then.
 
-        A packet is sent again if it was refused, or is older than the last scan. After `tries` without any answer its
-        message comes back. If the card has not answered anything else meanwhile, all others to it come back, too, and
-        later ones after a single try, until it answers.
+        A packet is sent again if it was refused, or if `silence_scans` have been since it was sent, without an answer.
+        After `tries` its message comes back. If the card has not answered anything else meanwhile, all others to it
+        come back, too, and later ones after a single try, until it answers.
         """
         self._scans += 1
         looked = channels = 0
@@ -303,10 +303,11 @@ class SendHalf:
         return Scanned(looked, channels)
 
     def _look(self, channel: SendChannel) -> None:
-        if channel.refusal is None and not channel.aged:
-            channel.aged = True
-            return
         message = channel.message
+        leaving = message is not None and message.header.source_endpoint in self._leaving
+        if channel.refusal is None and channel.age < (1 if leaving else self.config.silence_scans):
+            channel.age += 1
+            return
         row = channel.group.row
         if row.down or channel.tries >= self.config.tries:
             if row.down or row.tries >= self.config.tries:
@@ -314,7 +315,7 @@ class SendHalf:
             else:
                 self._give_up(channel)
         elif channel.mode is Mode.DATA and message is not None:
-            if message.header.source_endpoint in self._leaving:
+            if leaving:
                 self._void(channel, Leave.QUIET)
             elif channel.refusal is not None and channel.group.waiting.wanted(message):
                 self._void(channel, Leave.TURN)
@@ -337,7 +338,7 @@ class SendHalf:
             for message in group.waiting.clear():
                 self._end(message, Ending.RETURNED, Reason.UNREACHABLE)
         for channel in row.send:
-            if channel.mode is not Mode.IDLE and not (again and not channel.aged):
+            if channel.mode is not Mode.IDLE and not (again and not channel.age):
                 self._give_up(channel)
 
     # Endpoints.

@@ -126,6 +126,34 @@ def test_a_message_to_a_silent_card_comes_back_after_two_scans_for_each_try():
         assert [outcome.reason for outcome in pair.outcomes()] == [Reason.UNREACHABLE] * 4
 
 
+@pytest.mark.parametrize("silence", [2, 5])
+def test_a_packet_without_an_answer_is_sent_again_after_so_many_scans_and_a_refused_one_after_one(silence):
+    pair = Pair(SMALL.replace(silence_scans=silence))
+    card = pair.cards[0]
+    card.offer(message(number=99))
+    pair.run()
+    pair.outcomes()
+    card.offer(message(number=1))
+    (lost,) = pair.send(0)
+    for _ in range(silence):
+        card.scan()
+        assert not card.ready
+    card.scan()
+    (again,) = pair.send(0)
+    assert again.header == lost.header
+    pair.say = Reason.NO_BUFFER
+    pair.exchange([again])
+    card.scan()
+    pair.say = Reason.DELIVERED
+    pair.run()
+    assert pair.delivered == [99, 1]
+    card.offer(message(number=2))
+    scans = silent_scans(card, lambda: not card.open(0), (silence + 1) * SMALL.tries)
+    assert scans == (silence + 1) * SMALL.tries
+    card.offer(message(number=3))
+    assert silent_scans(card, lambda: not card.open(0), silence + 1) == silence + 1
+
+
 def test_all_messages_to_a_card_that_is_down_come_back_and_later_ones_after_one_try():
     pair = Pair()
     card = pair.cards[0]
@@ -190,7 +218,7 @@ def test_an_endpoint_is_quiet_after_two_scans_if_the_other_card_answers():
         assert ends == {Ending.DELIVERED, Ending.WITHDRAWN}
 
 
-def test_an_endpoint_is_quiet_after_two_scans_for_each_try_and_two_more_if_the_other_card_is_silent():
+def test_an_endpoint_is_quiet_after_two_scans_for_each_try_and_one_if_the_other_card_is_silent():
     pair = Pair()
     pair.cards[0].offer(message(number=99))
     pair.run()
@@ -199,8 +227,8 @@ def test_an_endpoint_is_quiet_after_two_scans_for_each_try_and_two_more_if_the_o
     card.offer(message(number=1))
     card.next_packet(1)
     card.quiesce(0)
-    scans = silent_scans(card, lambda: card.quiet(0), 2 * SMALL.tries + 2)
-    assert scans == 2 * SMALL.tries + 2
+    scans = silent_scans(card, lambda: card.quiet(0), 2 * SMALL.tries + 1)
+    assert scans == 2 * SMALL.tries + 1
     assert [outcome.reason for outcome in pair.outcomes()] == [Reason.UNREACHABLE]
 
 

@@ -57,7 +57,7 @@ class Trouble:
     """Until all requests are posted: cards are started again, processes die, fall asleep, or have more to send."""
 
     def __init__(self, network: Network, requests: int) -> None:
-        self.network, self.left, self.part = network, requests, requests // 200 + 1
+        self.network, self.left = network, requests
         self.seen: Counter[str] = Counter()
         for card in network.cards:
             self.fill(card)
@@ -71,7 +71,7 @@ class Trouble:
 
     def give(self, endpoint: Endpoint) -> None:
         """An endpoint has more to send."""
-        more = min(self.left, self.part)
+        more = min(self.left, 8)
         endpoint.budget += more
         self.left -= more
 

@@ -12,7 +12,10 @@ from lanikai.firmware.am.words import Counts, EndpointRecord
 if TYPE_CHECKING:
     from .am_network import Card
 
-__all__ = ["Endpoint"]
+__all__ = ["UNKNOWN_FATES", "Endpoint"]
+
+UNKNOWN_FATES = (Reason.UNREACHABLE, Reason.RESTARTED)
+"""Reasons of returned messages that may have been delivered, to a card that has died."""
 
 
 class Endpoint:
@@ -27,7 +30,7 @@ class Endpoint:
         self.counts = [0, 0, 0, 0]
         self.inbox: tuple[deque[tuple[Fresh | Message, Reason]], ...] = (deque(), deque())
         self.unsent: deque[Message] = deque()
-        self.returning: deque[Message] = deque()
+        self.returning: deque[tuple[Message, Reason]] = deque()
         self.outstanding: dict[int, tuple[int, int, int]] = {}
         self.budget = self.loaded = 0
         self.answers: deque[Fresh] = deque()
@@ -91,9 +94,12 @@ class Endpoint:
                     self.outstanding.pop(found.header.reference, None)
                 elif not found.header.reply:
                     number = found.header.reference
-                    assert status is not Reason.DELIVERED
-                    assert number in self.outstanding, f"message {number} was answered and returned"
-                    del self.outstanding[number]
+                    # A card may die between its reply and its acknowledgement.
+                    unknown = status in UNKNOWN_FATES
+                    assert unknown or number in self.outstanding, (
+                        f"message {number} was answered and returned"
+                    )
+                    self.outstanding.pop(number, None)
 
     def _post(self, reply: bool, node: int, endpoint: int, tag: int, reference: int | None) -> int:
         number = next(self.card.network.numbers)

@@ -20,14 +20,12 @@ from lanikai.firmware.am.transport import Transport
 from lanikai.firmware.am.wire import Reason, next_incarnation
 from lanikai.firmware.am.words import Counts
 
-from .am_endpoint import Endpoint
+from .am_endpoint import UNKNOWN_FATES, Endpoint
 
-__all__ = ["CREDITS", "UNKNOWN_FATES", "Card", "Faults", "Ledger", "Network"]
+__all__ = ["CREDITS", "Card", "Faults", "Ledger", "Network"]
 
 CREDITS = 4
 """Requests of an endpoint to another one that may be open at once."""
-UNKNOWN_FATES = (Reason.UNREACHABLE, Reason.RESTARTED)
-"""Reasons of returned messages that may have been delivered, to a card that has died."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,11 +233,11 @@ class Card:
                 continue
             if outcome.ending is Ending.RETURNED:
                 ledger.returned.setdefault(message.words[0], []).append(outcome.reason)
-                endpoint.returning.append(message)
+                endpoint.returning.append((message, outcome.reason))
             self._taken(endpoint, message)
         for endpoint in self.endpoints.values():
             while endpoint.returning and self._free(endpoint, True):
-                self._into(endpoint, True, endpoint.returning.popleft(), Reason.VOID)
+                self._into(endpoint, True, *endpoint.returning.popleft())
 
     def _taken(self, endpoint: Endpoint, message: Message) -> None:
         """An entry is done; those done in order are free."""
