@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..errors import UserError
+from .am.interface import AmInterface
 from .gm.interface import GmInterface
 from .interface import HostInterface
 from .kit.interface import KitInterface
@@ -14,6 +15,7 @@ from .via.interface import ViaInterface
 __all__ = ["INTERFACES", "find_interface"]
 
 INTERFACES: Mapping[str, type[HostInterface]] = {
+    "am": AmInterface,
     "gm": GmInterface,
     "kit": KitInterface,
     "mpi": MpiInterface,
