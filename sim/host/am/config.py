@@ -14,10 +14,10 @@ __all__ = ["AmHostConfig"]
 class AmHostConfig(Config):
     """A Sun UltraSPARC 1 of chun-1998 3.4, at 167 MHz, and the choices of its driver and library.
 
-    The paper says where the time of a short message goes on the host: "41% of it is spent in finding and writing
-    message descriptors", o_send = 4.09 us, and as much in reading them, o_recv = 4.28 us (5.1). Most of that is
-    programmed I/O, which takes its time on the simulated bus. The times here are beside it: instructions of the
-    library, at one a cycle (6 ns), and of the kernel. The paper gives no break-up of either.
+    The paper measures o_send = 4.09 us and o_recv = 4.28 us for a short message. It says that they go into writing the
+    descriptor to the endpoint, and into reading it (5.1). Most of that is programmed I/O, which takes its time on the
+    simulated bus. The times here are beside it: instructions of the library, at one a cycle (6 ns), and of the kernel.
+    The paper gives no break-up of either.
     """
 
     credits: int = Field(

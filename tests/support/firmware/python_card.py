@@ -18,8 +18,9 @@ from lanikai.firmware.accesses import AccessList
 from lanikai.firmware.carry_out import carry_out
 from lanikai.firmware.registers import NIC_REGISTERS, pack, unpack
 from lanikai.hdl.config import NicConfig
+from lanikai.hdl.nic.nic import HOST_REGISTERS
 from lanikai.hdl.nic.ports import DOORBELL_BASE, DOORBELL_PAGE_BYTES, REGISTER_BASE, SRAM_BASE
-from lanikai.hdl.packet import Header, packet_flits
+from lanikai.hdl.packet import Header, Kind, packet_flits
 
 from support.firmware.scheduler import Event, World
 
@@ -92,6 +93,7 @@ class Card:
         self.bad_addresses: set[int] = set()
         self.watches: list[CardWatch] = []
         self._event = self.world.flag()
+        self.interrupts = self.world.flag()
         self._list: AccessList | None = None
         network.cards[node] = self
 
@@ -225,6 +227,9 @@ class Card:
 
         self.world.at(self._cycle_of(ticks), ring)
 
+    def _write_HOST_INTERRUPT(self, vector: int) -> None:
+        self.interrupts.set()
+
     def _write_HOST_DMA_CONTROL(self, bytes: int, to_host: int, busy: int) -> None:
         assert not self.busy["host_dma"] and bytes
         host, sram = self.registers["HOST_DMA_HOST"], self.registers["HOST_DMA_SRAM"]
@@ -255,7 +260,9 @@ class Card:
         start = self.registers["SEND_ADDRESS"] - SRAM_BASE
         packet = self.sram[start : start + HEADER_BYTES + bytes]
         header = Header.unpack(int.from_bytes(packet[:HEADER_BYTES], "little"))
-        assert header.length == bytes and header.destination == header.route, "header"
+        probe = header.kind == Kind.PROBE  # it has a route, and no destination
+        target = header.route if probe else header.destination
+        assert header.length == bytes and target == header.route, "header"
 
         def sent() -> None:
             self.busy["send"] = False
@@ -268,7 +275,7 @@ class Card:
                 sent()
                 return
             self.network.log.append((self.world.cycle, header))
-            receiver = self.network.cards[header.destination]
+            receiver = self.network.cards[target]
             if self.network.fate is None:
                 receiver.inbox.append((packet, sent))
                 receiver.take()
@@ -415,6 +422,10 @@ class Host:
         if address < REGISTER_BASE:
             card._sram_put(address, data.to_bytes(4, "little"))
             return
+        if address < DOORBELL_BASE:
+            if address == REGISTER_BASE + HOST_REGISTERS["HOST_ISR"].offset and data & 1:
+                card.interrupts.clear()
+            return
         channel = (address - DOORBELL_BASE) // DOORBELL_PAGE_BYTES
         assert 0 <= channel < card.nic.channels
         if card.nic.doorbell == "polled":
@@ -440,6 +451,9 @@ class Host:
     async def read(self, address: int) -> int:
         await self.sleep(2 * self.WRITE_CYCLES)
         return int.from_bytes(self.card.sram[address - SRAM_BASE :][:4], "little")
+
+    async def interrupt(self) -> None:
+        await self.card.interrupts.wait()
 
     def watch(self, start: int, length: int) -> CardWatch:
         watch = CardWatch(start, length, self.flag(), self.sleep)

@@ -438,6 +438,14 @@ class AmNet:
         for driver in self.drivers:
             driver.start()
 
+    def cut(self, node: int) -> None:
+        """Let a node give no answer any more."""
+        self.cards[node].dead = True
+
+    def refused(self) -> int:
+        """Doorbell words that the cards have refused, of resident endpoints."""
+        return sum(frame.refused for card in self.cards.values() for frame in card.frames.values())
+
     def run(self, main: Any, limit: int = 200_000_000) -> Any:
         """Run a coroutine to its end."""
         return self.world.run(main, limit)

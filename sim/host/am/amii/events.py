@@ -17,8 +17,10 @@ async def AM_Poll(bundle: Bundle) -> int:
     """Take in the messages that have come to a bundle's endpoints, and call their handlers. Returns how many.
 
     Each endpoint is first in its turn. An exception of a handler comes out of here; messages behind it wait for the
-    next poll. If no endpoint is resident and none has a message, the poll looks on for up to 20 us, or until one moves:
-    so a loop of polls is one wait.
+    next poll.
+
+    If no endpoint is resident and none has a message, the poll looks on for up to 20 us, or until one moves. So a loop
+    of polls is one wait.
     """
     of_kind("bundle", bundle, Bundle)
     bundle.check()

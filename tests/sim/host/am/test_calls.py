@@ -8,13 +8,12 @@ from lanikai.sim.host.am import amii
 from lanikai.sim.host.am.errors import AmCode, AmOpcode, AmStatus
 from lanikai.sim.host.am.ledger import EndpointName
 from lanikai.sim.host.am.process import EventMask
-from support.sim.am_card import AmNet
 from support.sim.am_processes import ANSWER, ECHO, Party, code_of, pair, run, serve
 
 
-def test_requests_and_replies_of_three_kinds():
+def test_requests_and_replies_of_three_kinds(make):
     """Words arrive as they were sent. Medium data are at the pointer, bulk data at their offset of the segment."""
-    net, seen = AmNet(), []
+    net, seen = make(), []
 
     async def test():
         a, b = await pair(net)
@@ -64,9 +63,9 @@ def test_requests_and_replies_of_three_kinds():
     run(net, test)
 
 
-def test_a_destination_has_four_credits_and_every_request_is_answered():
+def test_a_destination_has_four_credits_and_every_request_is_answered(make):
     """The fifth request waits for a reply. A handler that does not reply is answered for by the library."""
-    net = AmNet()
+    net = make()
 
     async def test():
         a, b = await pair(net, serves=False)
@@ -95,8 +94,8 @@ def test_a_destination_has_four_credits_and_every_request_is_answered():
     run(net, test)
 
 
-def test_a_reply_only_from_the_handler_of_a_request_and_once():
-    net = AmNet()
+def test_a_reply_only_from_the_handler_of_a_request_and_once(make):
+    net = make()
 
     async def test():
         a, b = await pair(net)
@@ -123,8 +122,8 @@ def test_a_reply_only_from_the_handler_of_a_request_and_once():
     run(net, test)
 
 
-def test_a_handler_that_raises_is_answered_for_and_its_error_comes_out_of_the_poll():
-    net = AmNet()
+def test_a_handler_that_raises_is_answered_for_and_its_error_comes_out_of_the_poll(make):
+    net = make()
 
     async def test():
         a, b = await pair(net, serves=False)
@@ -158,34 +157,34 @@ def test_a_handler_that_raises_is_answered_for_and_its_error_comes_out_of_the_po
         ("handler", AmStatus.EBADHANDLER),
     ],
 )
-def test_a_message_that_cannot_be_delivered_comes_back_with_its_arguments_and_the_reason(fault, status):
-    net = AmNet()
+def test_a_message_that_cannot_be_delivered_comes_back_with_its_arguments_and_the_reason(make, fault, status):
+    net = make(config={"tries": 20})
 
     async def test():
         a, b = await pair(net)
         if fault == "dead":
-            net.cards[1].dead = True
+            net.cut(1)
         names = {"endpoint": EndpointName(1, 9), "node": EndpointName(5, 1)}
         await amii.AM_Map(a.endpoint, 1, names.get(fault, b.endpoint.name), 99 if fault == "tag" else 11)
         if fault == "offset":
             await amii.AM_RequestXfer(a.endpoint, 1, 4, ECHO, b"data", 1, 2)
         else:
             await a.send(1, 2, index=1, handler=77 if fault == "handler" else ECHO)
-        await a.until(lambda: a.back)
+        await a.until(lambda: a.back and a.credits_home)
         ((found, opcode, token),) = a.back
         assert found is status and token.words == (1, 2) and token.is_request
         assert opcode is (AmOpcode.AM_REQUEST_XFER_M if fault == "offset" else AmOpcode.AM_REQUEST_M)
         assert token.destination == names.get(fault, b.endpoint.name)
         assert token.data == (b"data" if fault == "offset" else None)
         assert token.handler == (77 if fault == "handler" else ECHO)
-        assert a.credits_home and a.endpoint.returned == 1 and not b.heard
+        assert a.endpoint.returned == 1 and not b.heard
         assert (token.reason != 0) == (fault != "handler") and Reason(token.reason) is not Reason.VOID
 
     run(net, test)
 
 
-def test_without_an_error_handler_the_poll_raises():
-    net = AmNet()
+def test_without_an_error_handler_the_poll_raises(make):
+    net = make()
 
     async def test():
         a, _ = await pair(net)
@@ -199,8 +198,8 @@ def test_without_an_error_handler_the_poll_raises():
     run(net, test)
 
 
-def test_wrong_arguments_are_refused_in_one_line():
-    net = AmNet()
+def test_wrong_arguments_are_refused_in_one_line(make):
+    net = make()
 
     async def test():
         a, b = await pair(net)
@@ -227,8 +226,8 @@ def test_wrong_arguments_are_refused_in_one_line():
     run(net, test)
 
 
-def test_translations_tags_and_handlers_are_kept_and_taken_back():
-    net = AmNet()
+def test_translations_tags_and_handlers_are_kept_and_taken_back(make):
+    net = make()
 
     async def test():
         a, b = await pair(net)
@@ -254,9 +253,9 @@ def test_translations_tags_and_handlers_are_kept_and_taken_back():
     run(net, test)
 
 
-def test_a_bundle_of_many_endpoints_and_threads():
+def test_a_bundle_of_many_endpoints_and_threads(make):
     """Four threads send by one endpoint, four serve one bundle of three. No message is lost or doubled."""
-    net = AmNet(3)
+    net = make(3)
 
     async def test():
         a, b = await pair(net)
@@ -279,14 +278,14 @@ def test_a_bundle_of_many_endpoints_and_threads():
         assert sorted(b.heard + more[0].heard + more[1].heard) == expected and a.credits_home
         assert len(more[1].heard) == 32
         assert (a.endpoint.strays, b.endpoint.strays) == (0, 0)
-        assert not any(frame.refused for card in net.cards.values() for frame in card.frames.values())
+        assert not net.refused()
 
     run(net, test)
 
 
-def test_a_thread_sleeps_until_a_message_comes():
+def test_a_thread_sleeps_until_a_message_comes(make):
     """The semaphore is posted by the first message of an empty queue, and at once for one that is there already."""
-    net = AmNet()
+    net = make()
 
     async def test():
         a, b = await pair(net, serves=False)
@@ -312,9 +311,9 @@ def test_a_thread_sleeps_until_a_message_comes():
     run(net, test)
 
 
-def test_two_processes_that_flood_each_other_with_requests_go_on():
+def test_two_processes_that_flood_each_other_with_requests_go_on(make):
     """Handlers wait for entries of their reply queues, while replies wait for the room of the other's."""
-    net = AmNet(config={"queue_entries": 2}, credits=8)
+    net = make(config={"queue_entries": 2}, credits=8)
 
     async def test():
         a, b = await pair(net, serves=False)

@@ -8,16 +8,15 @@ from lanikai.sim.host.am import amii
 from lanikai.sim.host.am.errors import AmCode, AmStatus
 from lanikai.sim.host.am.mmu import Place
 from lanikai.sim.host.am.policies import POLICIES
-from support.sim.am_card import AmNet
 from support.sim.am_processes import ECHO, Party, code_of, left, pair, run, serve
 
 SMALL = {"memory_bytes": 1 << 21, "endpoints": 64}
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_more_endpoints_than_frames_all_get_their_messages(policy):
+def test_more_endpoints_than_frames_all_get_their_messages(make, policy):
     """Seven endpoints of a host share two frames. Each message arrives once, and no endpoint starves."""
-    net = AmNet(2, policy=policy, **SMALL)
+    net = make(2, policy=policy, **SMALL)
 
     async def test():
         client = await Party.open(net.drivers[0])
@@ -42,8 +41,8 @@ def test_more_endpoints_than_frames_all_get_their_messages(policy):
     run(net, test)
 
 
-def test_endpoints_stay_for_their_residency():
-    net = AmNet(2, residency_us=700, **SMALL)
+def test_endpoints_stay_for_their_residency(make):
+    net = make(2, residency_us=700, **SMALL)
 
     async def test():
         parties = [await Party.open(net.drivers[0]) for _ in range(3)]
@@ -56,9 +55,9 @@ def test_endpoints_stay_for_their_residency():
     run(net, test)
 
 
-def test_a_write_to_a_page_on_its_way_waits_and_is_not_lost():
+def test_a_write_to_a_page_on_its_way_waits_and_is_not_lost(make):
     """A thread writes all the while that its page is thrown out again and again: no word is lost, none is elsewhere."""
-    net = AmNet(2, residency_us=0, **SMALL)
+    net = make(2, residency_us=0, **SMALL)
 
     async def test():
         parties = [await Party.open(net.drivers[0]) for _ in range(5)]
@@ -79,9 +78,9 @@ def test_a_write_to_a_page_on_its_way_waits_and_is_not_lost():
     run(net, test)
 
 
-def test_a_process_may_write_anything_into_its_page():
+def test_a_process_may_write_anything_into_its_page(make):
     """Random words into a page and random doorbell words: another process' messages arrive as ever, in their time."""
-    net = AmNet(2, **SMALL)
+    net = make(2, **SMALL)
 
     async def test():
         a, b = await pair(net)
@@ -113,9 +112,9 @@ def test_a_process_may_write_anything_into_its_page():
 
 
 @pytest.mark.parametrize("place", ["HOST", "LOADING", "RESIDENT", "UNLOADING", "waits"])
-def test_a_process_that_dies_with_its_page_anywhere_gives_everything_back(place):
+def test_a_process_that_dies_with_its_page_anywhere_gives_everything_back(make, place):
     """Its threads' calls end, frames and memory are free, and messages for it come back."""
-    net = AmNet(2, residency_us=0 if place != "waits" else 10**6, **SMALL)
+    net = make(2, residency_us=0 if place != "waits" else 10**6, **SMALL)
 
     async def test():
         a, b = await pair(net, serves=False)
@@ -162,9 +161,9 @@ def test_a_process_that_dies_with_its_page_anywhere_gives_everything_back(place)
     run(net, test)
 
 
-def test_an_endpoint_that_is_freed_with_messages_under_way():
+def test_an_endpoint_that_is_freed_with_messages_under_way(make):
     """Requests that it never took are credits that come home: the library asks, and hears that it is gone."""
-    net = AmNet(2, **SMALL)
+    net = make(2, **SMALL)
 
     async def test():
         a, b = await pair(net, serves=False)
@@ -183,8 +182,8 @@ def test_an_endpoint_that_is_freed_with_messages_under_way():
     run(net, test)
 
 
-def test_a_reply_to_a_dead_requester_comes_back():
-    net = AmNet(2, **SMALL)
+def test_a_reply_to_a_dead_requester_comes_back(make):
+    net = make(2, **SMALL)
 
     async def test():
         a, b = await pair(net, serves=False)
@@ -205,8 +204,8 @@ def test_a_reply_to_a_dead_requester_comes_back():
     run(net, test)
 
 
-def test_more_endpoints_than_the_host_has_memory_for():
-    net = AmNet(2, memory_bytes=1 << 17, endpoints=64)
+def test_more_endpoints_than_the_host_has_memory_for(make):
+    net = make(2, memory_bytes=1 << 17, endpoints=64)
 
     async def test():
         process = await amii.AM_Init(net.drivers[0])
@@ -227,8 +226,8 @@ def test_more_endpoints_than_the_host_has_memory_for():
     run(net, test)
 
 
-def test_all_numbers_in_use():
-    net = AmNet(2, endpoints=4)
+def test_all_numbers_in_use(make):
+    net = make(2, endpoints=4)
 
     async def test():
         process = await amii.AM_Init(net.drivers[0])
@@ -241,9 +240,9 @@ def test_all_numbers_in_use():
     run(net, test)
 
 
-def test_counts_wrap():
+def test_counts_wrap(make):
     """Doorbell counts wrap at 128, those of a record at 65536: they begin just below, and messages go over both."""
-    net = AmNet(2, **SMALL)
+    net = make(2, **SMALL)
 
     async def test():
         a, b = await pair(net)
@@ -267,9 +266,9 @@ def test_counts_wrap():
     run(net, test)
 
 
-def test_raw_packets_for_the_mapper():
+def test_raw_packets_for_the_mapper(make):
     """The driver sends a packet by a route, and hears packets: more than the ring of notices has entries."""
-    net = AmNet(2, config={"notice_entries": 8}, **SMALL)
+    net = make(2, config={"notice_entries": 8}, **SMALL)
     heard = []
 
     async def test():
