@@ -104,7 +104,7 @@ def test_what_cannot_be_started_as_named_is_refused(nic, firmware, start, says):
 def test_an_unknown_interface_or_setting_is_refused(nic):
     cluster = Nodes("gm", nic)
     with pytest.raises(
-        UserError, match=r"^unknown host interface 'ib'; valid interfaces: gm, kit, mpi, via$"
+        UserError, match=r"^unknown host interface 'ib'; valid interfaces: am, gm, kit, mpi, via$"
     ):
         start_hosts(cluster, "ib")
 

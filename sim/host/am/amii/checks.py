@@ -12,7 +12,7 @@ from ..ledger import EndpointName
 __all__ = ["MOST_TAG", "bad", "number", "of_kind", "words_of"]
 
 MOST_TAG = (1 << 32) - 1
-"""Largest tag; AM_ALL and AM_NONE of the C interface, which are tags of their own, are not built."""
+"""Largest tag. The C interface has two special tags, for all senders and for none; they are not built."""
 
 
 def bad(message: str) -> NoReturn:
