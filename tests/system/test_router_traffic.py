@@ -55,7 +55,7 @@ def run_traffic(traffic, name, tmp_path):
 @pytest.mark.parametrize(
     "name",
     [
-        "source_same",
+        pytest.param("source_same", marks=pytest.mark.full),
         pytest.param("source_weighed", marks=pytest.mark.full),
         "dimension_order_any",
         pytest.param("table_service_level", marks=pytest.mark.full),
