@@ -51,7 +51,8 @@ class Agent(DriverMailbox):
     what was posted is flushed, both counts of descriptors are 0. When it has been answered nothing of the VI's past is
     under way any more.
 
-    `meanwhile`: takes doorbells. `flush`: empties a VI's work queues.
+    - `meanwhile`: takes doorbells. `flush`: empties a VI's work queues.
+    - `drain`: takes the doorbells that another processor's queue holds. Those of the VI's past are among them.
     """
 
     def __init__(
@@ -61,11 +62,12 @@ class Agent(DriverMailbox):
         *,
         meanwhile: Callable[[], Awaitable[None]],
         flush: Flush,
+        drain: Callable[[], Awaitable[None]],
     ) -> None:
         super().__init__(
             engines.processor, context.nic, context.layout, meanwhile=meanwhile, says=context.wait
         )
-        self.context, self.engines, self._flush = context, engines, flush
+        self.context, self.engines, self._flush, self._drain = context, engines, flush, drain
         self._count = 0
         self._turns = Lock(engines.processor.port.flag)
         self._late: deque[tuple[int, int, CompletionStatus]] = deque()
@@ -100,6 +102,7 @@ class Agent(DriverMailbox):
                 accesses.write("DOORBELL_SELECT", channel=channel, receive=receive)
                 accesses.read("DOORBELL_WORD")
             await self.processor.run("look", accesses)
+        await self._drain()
         if channel in self.context.vis:
             vi = self.context.vi(channel)
             await self._flush(vi)

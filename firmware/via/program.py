@@ -14,7 +14,8 @@ from ..program import FirmwareProgram
 from .config import ARRIVAL, ViaConfig
 from .costs import SVIA_COSTS
 from .parallel.costs import PVIA_COSTS, QOSVIA_COSTS
-from .parallel.loop import ParallelVia, events
+from .parallel.events import events
+from .parallel.loop import ParallelVia
 from .sequential import SequentialVia
 from .state import ViaContext
 from .trace import STEP_LABELS

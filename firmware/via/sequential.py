@@ -40,7 +40,9 @@ class SequentialVia:
         self._armed = True
         self._woken_cycle: int | None = None
         self.stages = Stages(context, self)
-        self.agent = Agent(context, self, meanwhile=self._take_doorbells, flush=self.stages.flush)
+        self.agent = Agent(
+            context, self, meanwhile=self._take_doorbells, flush=self.stages.flush, drain=self._nothing
+        )
         self.connection = Connection(self.stages, self.agent)
         self.sending = Sending(self.stages, self.connection)
         self.receiving = Receiving(self.stages, self.connection, self.agent)
@@ -98,6 +100,9 @@ class SequentialVia:
 
     async def _take_doorbells(self) -> None:
         await self.doorbells.take()
+
+    async def _nothing(self) -> None:
+        """There is no other processor."""
 
     async def _wait(self, *sources: str) -> set[str]:
         """Sleep until one of these events; those that have come are cleared."""

@@ -94,6 +94,10 @@ class Trace:
     def __len__(self) -> int:
         return len(self._messages)
 
+    def clear(self) -> None:
+        """Forget all messages."""
+        self._messages.clear()
+
     def message(self, channel: int, number: int, *, receive: bool) -> MessageTrace:
         """The message, begun now if it is new. Of one of the same number before, nothing is left."""
         key = channel, receive, number

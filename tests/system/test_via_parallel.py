@@ -1,5 +1,7 @@
 """VIA's parallel designs from end to end on small cards: order, contents and bounded waits at saturation."""
 
+from functools import cache
+
 import pytest
 from lanikai.sim.experiments.via.cards import via_cluster
 from lanikai.sim.run import run
@@ -10,9 +12,13 @@ pytestmark = pytest.mark.xdist_group("owners")
 CONFIG = OWNERS.replace(firmware="via")
 PARALLEL = {"design": "parallel", "queue_entries": 4, "send_buffers": 2, "receive_buffers": 2}
 DESIGNS = {
+    "sequential": {"queue_entries": 4},
     "parallel": PARALLEL,
+    "two buffers": PARALLEL,
     "one buffer": PARALLEL | {"send_buffers": 1, "receive_buffers": 1},
-    "stamped": PARALLEL | {"order": "virtual_clock"},
+    "stamped": PARALLEL | {"send_buffers": 1, "order": "virtual_clock"},
+    "tailgated": PARALLEL | {"descriptors": "tailgated"},
+    "shadow": PARALLEL | {"descriptors": "shadow"},
 }
 
 
@@ -26,30 +32,54 @@ def point(model, name, spec, folder, seed=3, config=CONFIG):
     return run(model, *job, out_dir=folder, seed=seed).value
 
 
+SATURATION = {"level": 0, "vis": 2, "count": 12, "sizes": [64, 300, 0, 112], "vtick": 40}
+OVERLAP = {"level": 0, "vis": 2, "count": 4, "sizes": [112], "stages": True}
+BURSTS = {"burst": 2, "bytes": 64, "bursts": 3}
+_POINTS = "via_parallel_points"
+_CROWD = {"saturation": (f"{_POINTS}:both_ways", SATURATION), "overtake": (f"{_POINTS}:overtake", {})}
+PARTS = {
+    "sequential": {"overlap": (f"{_POINTS}:both_ways", OVERLAP)},
+    "parallel": {"overlap": (f"{_POINTS}:both_ways", OVERLAP), "bursts": (f"{_POINTS}:bursts", BURSTS)},
+    "two buffers": {"saturation": (f"{_POINTS}:both_ways", SATURATION)},
+    "one buffer": _CROWD,
+    "stamped": _CROWD,
+    **{name: {"bursts": (f"{_POINTS}:bursts", BURSTS)} for name in ("tailgated", "shadow")},
+}
+"""The parts of each run, by the name of its design."""
+
+
+@pytest.fixture(scope="module")
+def parts(model, tmp_path_factory):
+    """The parts of a run, by its name: each is run once, whichever test asks for it first."""
+
+    @cache
+    def found(design):
+        spec = {"config": DESIGNS[design], "parts": PARTS[design]}
+        return run(
+            model,
+            *CONFIG.job("support.system.via_parts:parts", spec),
+            out_dir=tmp_path_factory.mktemp("parts"),
+            seed=3,
+        ).value
+
+    return found
+
+
 @pytest.mark.parametrize(
-    "design", [pytest.param("parallel", marks=pytest.mark.full), "one buffer", "stamped"]
+    "design", [pytest.param("two buffers", marks=pytest.mark.full), "one buffer", "stamped"]
 )
-def test_two_cards_that_send_to_each_other_at_saturation_lose_nothing(design, model, tmp_path):
+def test_two_cards_that_send_to_each_other_at_saturation_lose_nothing(design, parts):
     """Messages of none, one and several packets, by two VIs each way at once. All come in order, and the program rests
     when they have: a pool that is empty makes a message wait, and nothing stands for ever."""
-    spec = {
-        "config": DESIGNS[design],
-        "level": 0,
-        "vis": 2,
-        "count": 12,
-        "sizes": [64, 300, 0, 112],
-        "vtick": 40,
-    }
-    found = point(model, "both_ways", spec, tmp_path)
+    found = parts(design)["saturation"]
     assert found["wrong"] == [] and found["drops"] == [{}, {}]
     assert found["sent"] == [24, 24] and found["pending"] == [0, 0]
 
 
-def test_a_message_with_a_rate_goes_before_those_without_that_wait(model, tmp_path):
+def test_a_message_with_a_rate_goes_before_those_without_that_wait(parts):
     """By arrival VIs take turns. By stamps the one with a rate overtakes all that have not begun to be sent."""
-    one = PARALLEL | {"send_buffers": 1}
-    assert point(model, "overtake", {"config": one}, tmp_path / "a") == [0, 1, 2, 0, 1]
-    stamped = point(model, "overtake", {"config": one | {"order": "virtual_clock"}}, tmp_path / "b")
+    assert parts("one buffer")["overtake"] == [0, 1, 2, 0, 1]
+    stamped = parts("stamped")["overtake"]
     assert stamped[:2] == [0, 2] and sorted(stamped[2:]) == [0, 1, 1]
 
 
@@ -65,7 +95,14 @@ def test_reliable_messages_come_and_are_told_in_order(level, model, tmp_path):
 
 @pytest.mark.full
 def test_lists_carried_out_by_python_change_nothing(model, tmp_path):
-    spec = {"config": DESIGNS["stamped"], "level": 1, "vis": 2, "count": 6, "sizes": [64, 300], "vtick": 40}
+    spec = {
+        "config": PARALLEL | {"order": "virtual_clock"},
+        "level": 1,
+        "vis": 2,
+        "count": 6,
+        "sizes": [64, 300],
+        "vtick": 40,
+    }
     spec["stages"] = True
     by_python = CONFIG.replace(access_lists=False)
     assert point(model, "both_ways", spec, tmp_path / "a") == point(
@@ -73,13 +110,10 @@ def test_lists_carried_out_by_python_change_nothing(model, tmp_path):
     )
 
 
-def test_messages_overlap_where_the_sequential_design_has_one_at_a_time(model, tmp_path):
+def test_messages_overlap_where_the_sequential_design_has_one_at_a_time(parts):
     """The same messages, sooner: the stages of two messages overlap, and one after the other they never do."""
-    spec = {"level": 0, "vis": 2, "count": 4, "sizes": [112], "stages": True}
-    found = {}
-    for name, config in {"sequential": {"queue_entries": 4}, "parallel": PARALLEL}.items():
-        found[name] = point(model, "both_ways", spec | {"config": config}, tmp_path / name)
-        assert found[name]["wrong"] == []
+    found = {name: parts(name)["overlap"] for name in ("sequential", "parallel")}
+    assert [one["wrong"] for one in found.values()] == [[], []]
     overlaps = {name: [overlapping(stages) for stages in one["stages"]] for name, one in found.items()}
     assert overlaps["sequential"] == [0, 0]
     assert min(overlaps["parallel"]) > 4
@@ -104,17 +138,15 @@ def overlapping(messages):
     )
 
 
-def test_a_descriptor_comes_by_itself_behind_data_or_not_at_all(model, tmp_path):
+def test_a_descriptor_comes_by_itself_behind_data_or_not_at_all(parts):
     """In bursts of two half of the messages tailgate (4.3.9). A shadow spares all of these DMAs (4.3.11)."""
-    found = {}
-    for way in ("fetched", "tailgated", "shadow"):
-        spec = {"config": PARALLEL | {"descriptors": way}, "burst": 2, "bytes": 64, "bursts": 3}
-        found[way] = point(model, "bursts", spec, tmp_path / way)
-        assert found[way]["same"] and found[way]["drops"] == [{}, {}]
-    assert found["fetched"]["own"] == [[True] * 6, [True] * 6]
+    found = {name: parts(name)["bursts"] for name in ("parallel", "tailgated", "shadow")}
+    for one in found.values():
+        assert one["same"] and one["drops"] == [{}, {}]
+    assert found["parallel"]["own"] == [[True] * 6, [True] * 6]
     assert found["tailgated"]["own"][0] == [True, False] * 3
     assert found["shadow"]["own"] == [[False] * 6, [False] * 6]
-    assert found["shadow"]["cycles"][1] < found["tailgated"]["cycles"][1] < found["fetched"]["cycles"][1]
+    assert found["shadow"]["cycles"][1] < found["tailgated"]["cycles"][1] < found["parallel"]["cycles"][1]
 
 
 @pytest.mark.full

@@ -14,8 +14,6 @@ from collections import deque
 from collections.abc import Sequence
 from functools import partial
 
-from lanikai.hdl.config import NicConfig
-
 from ...accesses import AccessList
 from ...lock import Lock
 from ...processor import Processor
@@ -28,24 +26,10 @@ from ..schedulers.registry import find_scheduler
 from ..sending import Sending
 from ..state import COUNTS, Vi, ViaContext
 from .engines import ParallelEngines
+from .events import RECEIVES
 from .messages import InTurn, ParallelStages
 
-__all__ = ["ParallelVia", "events"]
-
-ONE = ("receive", "send", "host_dma", "timer", "doorbell", "completion")
-"""Events of a processor that does both; those that hold the wire come first."""
-SENDS = ("send", "host_dma", "timer", "peer", "doorbell", "completion")
-"""Events of a processor that sends."""
-RECEIVES = ("receive", "host_dma", "peer", "receive_doorbell")
-"""Events of a processor that receives."""
-
-
-def events(nic: NicConfig) -> tuple[tuple[str, ...], ...]:
-    """The events of each of a card's processors. Without a queue before it, checked moves have one of their own."""
-    if nic.processors == 2:
-        return SENDS, RECEIVES
-    return (ONE if nic.host_dma_queue_entries else (*ONE, "access"),)
-
+__all__ = ["ParallelVia"]
 
 PROTECTED = 1
 """Entries of the host DMA queue behind what is served that no stamp goes before: "a few that immediately follow it"
@@ -85,7 +69,13 @@ class ParallelVia:
         self.receive_stages = (
             self.stages if receives is sends else ParallelStages(context, self.receive_engines)
         )
-        self.agent = Agent(context, self.engines, meanwhile=self._nothing, flush=self.stages.flush)
+        self.agent = Agent(
+            context,
+            self.engines,
+            meanwhile=self._nothing,
+            flush=self.stages.flush,
+            drain=self._take_receive_doorbells,
+        )
         self.connection = Connection(self.stages, self.agent)
         self.sending = Sending(self.stages, self.connection)
         self.receiving = InTurn(
@@ -99,6 +89,7 @@ class ParallelVia:
         self._asked = sends.port.flag()
         self._answering = sends.port.flag()
         self._hearing = Lock(sends.port.flag)
+        self._hearing_receive = Lock(sends.port.flag)
 
     def start(self, name: str) -> None:
         """Spawn its coroutines."""
@@ -175,9 +166,15 @@ class ParallelVia:
         while True:
             await rung.wait()
             rung.clear()
-            await self.doorbells.take_receive(processor)
+            await self._take_receive_doorbells()
             async with processor.step("look", 0):
                 await processor.enable("receive_doorbell")
+
+    async def _take_receive_doorbells(self) -> None:
+        """Take the receive doorbells that a queue of their own holds, if there is one."""
+        if len(self.processors) == 2:
+            async with self._hearing_receive:
+                await self.doorbells.take_receive(self.receive_engines.processor)
 
     async def _run_packets(self) -> None:
         """Take packets in for ever: each in a coroutine of its own, as many as there are buffers."""

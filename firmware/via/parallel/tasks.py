@@ -38,13 +38,15 @@ Task = TypeVar("Task", bound=_Stamped)
 
 
 class Ordered(Generic[Task]):
-    """Tasks in software: by arrival, or by stamps on a clock of `bits` bits, those of one stamp by arrival."""
+    """Tasks in software: by arrival, or by stamps on a clock of `bits` bits, those of one stamp by arrival.
+
+    Stamps that wait at once are less than half the clock's range apart. What was taken before may be any time ago.
+    """
 
     def __init__(self, *, stamped: bool, bits: int) -> None:
         self._stamped, self._range = stamped, 1 << bits
         self._tasks: list[tuple[int, int, Task]] = []
         self._count = count()
-        self._origin = 0
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -58,19 +60,18 @@ class Ordered(Generic[Task]):
 
     def take(self) -> Task:
         """Take the first task out. Raises IndexError if there is none."""
-        key, _, task = heapq.heappop(self._tasks)
-        if self._stamped:
-            self._origin = key
-        return task
+        return heapq.heappop(self._tasks)[2]
 
     def first(self) -> Task:
         """The first task, which stays. Raises IndexError if there is none."""
         return self._tasks[0][2]
 
     def _key(self, stamp: int) -> int:
-        """The stamp without the clock's wrap: the one nearest to the last that was taken."""
-        half = self._range >> 1
-        return self._origin + (stamp - self._origin + half) % self._range - half
+        """The stamp without the clock's wrap: the one nearest to those that wait."""
+        if not self._tasks:
+            return stamp
+        half, origin = self._range >> 1, self._tasks[0][0]
+        return origin + (stamp - origin + half) % self._range - half
 
 
 @dataclass

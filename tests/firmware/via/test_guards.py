@@ -10,6 +10,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from lanikai.firmware.registers import NIC_REGISTERS
+from lanikai.firmware.via.agent import Agent
 from lanikai.firmware.via.config import ViaConfig
 from lanikai.firmware.via.connection import Connection
 from lanikai.firmware.via.descriptor import Descriptor, Op, Segment
@@ -239,6 +241,33 @@ def test_the_agent_hears_which_connection_has_ended():
         done(connection.end(vi, CompletionStatus.TRANSPORT))
     assert told == [(vi.channel, 77, CompletionStatus.TRANSPORT)]
     assert unpack_broken(pack_broken(508, 65_535)) == (508, 65_535)
+
+
+def test_doorbells_of_before_are_taken_before_a_vi_begins_anew():
+    """The second processor's queue may still have one when the agent closes the VI, and opens it again."""
+    card = context()
+    vi = connected(card)
+    past = [5]
+
+    async def drain():
+        for posted in past:
+            done(part(Doorbells, context=card).rung(vi.channel, posted, receive=True))
+        past.clear()
+
+    async def flush(vi):
+        vi.receive.drop()
+
+    async def quiet(channel):
+        pass
+
+    agent = part(
+        Agent, context=card, engines=SimpleNamespace(quiet=quiet), _flush=flush, _drain=drain, _late=deque()
+    )
+    register = NIC_REGISTERS["DOORBELL_CHANNEL"]
+    for opened in (0, 1):
+        done(agent.written(register.offset, register.pack(channel=vi.channel, owner=1, open=opened)))
+        assert (vi.receive.posted, vi.receive.waiting) == (0, 0) and not past
+    assert vi.channel in card.declared
 
 
 def test_packets_that_make_no_sense_are_told_from_good_ones():

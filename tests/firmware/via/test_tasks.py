@@ -49,6 +49,17 @@ def test_tasks_go_by_stamp_then_by_arrival_across_the_clocks_wrap(offsets, origi
     assert found == wanted
 
 
+@given(st.integers(0, 255), st.integers(0, 255), st.integers(-60, 60))
+def test_it_does_not_matter_how_long_ago_the_last_task_was_taken(last, first, more):
+    """The order once went by the last stamp taken. Later by more than half the clock's range it was the wrong one."""
+    queue: Ordered[Stamped] = Ordered(stamped=True, bits=8)
+    queue.add(Stamped(last, -1))
+    queue.take()
+    for place, stamp in enumerate((first, first + more)):
+        queue.add(Stamped(stamp % 256, place))
+    assert [queue.take().place for _ in range(2)] == ([1, 0] if more < 0 else [0, 1])
+
+
 def test_a_task_that_goes_before_others_says_so():
     queue: Ordered[Stamped] = Ordered(stamped=True, bits=16)
     assert [queue.add(Stamped(stamp, 0)) for stamp in (30, 10, 20, 40)] == [0, 1, 1, 0]

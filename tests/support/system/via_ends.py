@@ -244,6 +244,8 @@ async def start(cluster, **config):
             await agent.clear()
         for program in programs:
             program.drops.clear()
+            program.context.sent = program.context.received = 0
+            program.trace.clear()
         return programs, agents
     programs, agents = [], []
     STARTED[cluster] = chosen, programs, agents
