@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ..bell import Bell
 from .attributes import Quality, ViState
@@ -47,16 +48,7 @@ class Rates:
         wanted = replace(vi.attributes, quality=quality)
         self.calls.reserve(vi, other.attributes, wanted)
         rate = self.requests[vi.channel] = RateRequest(vi, quality)
-        self.calls.say(
-            other.node,
-            Message(
-                kind=MessageKind.RATE,
-                channel=vi.channel,
-                peer=other.channel,
-                connection=other.connection,
-                attributes=wanted,
-            ),
-        )
+        self._say(vi, other, kind=MessageKind.RATE, attributes=wanted)
         return rate
 
     async def settle(self, rate: RateRequest) -> None:
@@ -94,17 +86,13 @@ class Rates:
             code, acceptable = error.code, error.acceptable_bytes_per_s
         else:
             vi.other = replace(vi.other, attributes=message.attributes)
-        self.calls.say(
-            node,
-            Message(
-                kind=MessageKind.RATE_ANSWER,
-                channel=vi.channel,
-                peer=message.channel,
-                connection=message.connection,
-                code=code,
-                acceptable_bytes_per_s=acceptable,
-            ),
-        )
+        answer = MessageKind.RATE_ANSWER
+        self._say(vi, vi.other, kind=answer, code=code, acceptable_bytes_per_s=acceptable)
+
+    def _say(self, vi: Vi, other: Other, **fields: Any) -> None:
+        """Tell the other end of a connection something about it."""
+        fields |= {"channel": vi.channel, "peer": other.channel, "connection": other.connection}
+        self.calls.say(other.node, Message(**fields))
 
     async def _end(self, rate: RateRequest, outcome: VipReturn) -> None:
         """Have the card serve the new rate, or keep the old one."""
@@ -127,15 +115,7 @@ class Rates:
         try:
             self.calls.reserve(vi, other.attributes)
         except VipError as error:
-            self.calls.say(
-                other.node,
-                Message(
-                    kind=MessageKind.DISCONNECT,
-                    channel=vi.channel,
-                    peer=other.channel,
-                    connection=other.connection,
-                ),
-            )
+            self._say(vi, other, kind=MessageKind.DISCONNECT)
             await self.calls.lose_vi(vi, f"its old rate is not to be had any more: {error}")
 
 
