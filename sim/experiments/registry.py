@@ -17,6 +17,8 @@ from .framework.base import Experiment, Listed
 __all__ = ["EXPERIMENTS", "find", "listing"]
 
 _CLASSES = {
+    "am-bandwidth": "am.bandwidth:AmBandwidth",
+    "am-logp": "am.logp:AmLogp",
     "best-effort": "best_effort.experiment:BestEffortExperiment",
     "descriptor-fetch": "descriptor_fetch:DescriptorFetch",
     "dma-bandwidth": "dma_bandwidth:DmaBandwidth",

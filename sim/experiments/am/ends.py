@@ -1,0 +1,149 @@
+"""Programs of Active Messages II for experiments: clusters, endpoints, and the handlers that all of them have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lanikai.hdl.config import NicConfig, RouterConfig, preset
+
+from .topology import LARGE, SMALL, Shape, fat_tree
+
+if TYPE_CHECKING:
+    from lanikai.firmware.am.config import VirtualNetworkConfig
+
+    from ...host.am.config import AmHostConfig
+    from ...systems.cluster import Cluster, ClusterConfig
+
+__all__ = ["REPLY", "REQUEST", "End", "figure_3", "open_end", "pair_of_nodes", "start_am", "until_quiet"]
+
+REQUEST, REPLY = 1, 2
+"""Indexes of the handlers of requests and of replies."""
+TAG = 0x4E4F57
+TARGET = 0
+"""Index of the translation of an endpoint that has one destination alone."""
+
+
+def pair_of_nodes(*, streaming: bool = False) -> ClusterConfig:
+    """Two nodes of chun-1998 on a switch. `streaming`: their SBus has streaming buffers, else consistent ones."""
+    from ...models.pci_timing import PciTiming
+    from ...systems.cluster import cluster_preset
+
+    pci = PciTiming.of_sbus(preset(NicConfig, "lanai41"), streaming=streaming)
+    return cluster_preset("lanai41", firmware="am", pci=pci)
+
+
+def figure_3(size: str) -> ClusterConfig:
+    """The cluster of figure 3, or (`quick`) the same in small."""
+    from ...systems.cluster import cluster_preset
+
+    shape: Shape = SMALL if size == "quick" else LARGE
+    config = cluster_preset("lanai41", firmware="am")
+    return config.on(fat_tree(shape, router=preset(RouterConfig, "lanai41")))
+
+
+def start_am(
+    cluster: Cluster, config: VirtualNetworkConfig | None = None, costs: AmHostConfig | None = None
+) -> tuple[list[Any], list[Any]]:
+    """Start the program on every card and the driver on every host; programs and drivers by node."""
+    from ..measure.hosts import start_hosts
+
+    programs: list[Any] = []
+    return programs, start_hosts(cluster, "am", config=config, costs=costs, started=programs.append)
+
+
+@dataclass
+class End:
+    """An endpoint of a process.
+
+    - `bundle`, `endpoint`, `name`: as Active Messages II has them.
+    - `replies`, `requests`: messages that its handlers were called with.
+    - `reply_cycles`: when each reply came, if `timed`.
+    """
+
+    bundle: Any
+    endpoint: Any
+    name: Any
+    timed: bool = False
+    replies: int = 0
+    requests: int = 0
+    reply_cycles: list[int] = field(default_factory=list)
+
+    @property
+    def driver(self) -> Any:
+        """The node's driver."""
+        return self.bundle.process.driver
+
+    async def to(self, other: End) -> None:
+        """Let the endpoint's translation lead to another one."""
+        from ...host.am.amii import AM_Map
+
+        await AM_Map(self.endpoint, TARGET, other.name, TAG)
+
+    async def request(self) -> None:
+        """Send a request of 4 words; wait for a credit if there is none."""
+        from ...host.am.amii import AM_Request4
+
+        await AM_Request4(self.endpoint, TARGET, REQUEST, 1, 2, 3, 4)
+
+    async def medium(self, data: bytes) -> None:
+        """Send a medium request."""
+        from ...host.am.amii import AM_RequestI
+
+        await AM_RequestI(self.endpoint, TARGET, REQUEST, data)
+
+    async def poll(self) -> int:
+        """Take in what has come to the bundle."""
+        from ...host.am.amii import AM_Poll
+
+        return int(await AM_Poll(self.bundle))
+
+    async def answered(self, count: int) -> None:
+        """Poll until so many replies have come."""
+        while self.replies < count:
+            await self.poll()
+
+
+async def open_end(
+    driver: Any, *, bundle: Any = None, timed: bool = False, takes: Callable[[Any], Any] | None = None
+) -> End:
+    """An endpoint of a new process, or in a bundle that there is.
+
+    Its handler of requests replies with 4 words. `takes` is a coroutine that it awaits before, with the handler's
+    arguments as a tuple.
+    """
+    from ...host.am.amii import (
+        AM_AllocateBundle,
+        AM_AllocateEndpoint,
+        AM_Init,
+        AM_Reply4,
+        AM_SetHandler,
+    )
+
+    if bundle is None:
+        bundle = await AM_AllocateBundle(await AM_Init(driver))
+    endpoint, name = await AM_AllocateEndpoint(bundle, TAG)
+    end = End(bundle, endpoint, name, timed=timed)
+
+    async def requested(token: Any, *arguments: Any) -> None:
+        if takes is not None:
+            await takes(arguments)
+        end.requests += 1
+        await AM_Reply4(token, REPLY, 1, 2, 3, 4)
+
+    def replied(token: Any, *arguments: Any) -> None:
+        end.replies += 1
+        if end.timed:
+            end.reply_cycles.append(driver.bus.cycle)
+
+    await AM_SetHandler(endpoint, REQUEST, requested)
+    await AM_SetHandler(endpoint, REPLY, replied)
+    return end
+
+
+async def until_quiet(ends: Sequence[End], sent: int) -> None:
+    """Poll endpoints in turn until each has had `sent` replies."""
+    while any(end.replies < sent for end in ends):
+        for end in ends:
+            await end.poll()
