@@ -18,7 +18,10 @@ __all__ = ["EXPERIMENTS", "find", "listing"]
 
 _CLASSES = {
     "am-bandwidth": "am.bandwidth:AmBandwidth",
+    "am-contention": "am.contention:AmContention",
     "am-logp": "am.logp:AmLogp",
+    "am-permutations": "am.permutations:AmPermutations",
+    "am-virtual-networks": "am.virtual_networks:AmVirtualNetworks",
     "best-effort": "best_effort.experiment:BestEffortExperiment",
     "descriptor-fetch": "descriptor_fetch:DescriptorFetch",
     "dma-bandwidth": "dma_bandwidth:DmaBandwidth",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lanikai.hdl.config import NicConfig, RouterConfig, preset
 
-from .topology import LARGE, SMALL, Shape, fat_tree
+from ..framework.base import Size
+from .topology import LARGE, SMALL, fat_tree
 
 if TYPE_CHECKING:
     from lanikai.firmware.am.config import VirtualNetworkConfig
@@ -16,10 +18,22 @@ if TYPE_CHECKING:
     from ...host.am.config import AmHostConfig
     from ...systems.cluster import Cluster, ClusterConfig
 
-__all__ = ["REPLY", "REQUEST", "End", "figure_3", "open_end", "pair_of_nodes", "start_am", "until_quiet"]
+__all__ = [
+    "LARGE_NODES",
+    "REPLY",
+    "REQUEST",
+    "SMALL_NODES",
+    "End",
+    "figure_3",
+    "nodes_of",
+    "open_end",
+    "pair_of_nodes",
+    "start_am",
+]
 
 REQUEST, REPLY = 1, 2
 """Indexes of the handlers of requests and of replies."""
+LARGE_NODES, SMALL_NODES = LARGE.nodes, SMALL.nodes
 TAG = 0x4E4F57
 TARGET = 0
 """Index of the translation of an endpoint that has one destination alone."""
@@ -34,12 +48,19 @@ def pair_of_nodes(*, streaming: bool = False) -> ClusterConfig:
     return cluster_preset("lanai41", firmware="am", pci=pci)
 
 
-def figure_3(size: str) -> ClusterConfig:
-    """The cluster of figure 3, or (`quick`) the same in small."""
+def nodes_of(size: Size, *, at_least: int = 1) -> int:
+    """Nodes of the network of a size: 12 in quick runs if they are enough, else the 92 of figure 3."""
+    return SMALL_NODES if size == "quick" and at_least <= SMALL_NODES else LARGE_NODES
+
+
+def figure_3(nodes: int, *, streaming: bool = False) -> ClusterConfig:
+    """The cluster of figure 3, or the same in small, by its nodes. `streaming` as in `pair_of_nodes`."""
+    from ...models.pci_timing import PciTiming
     from ...systems.cluster import cluster_preset
 
-    shape: Shape = SMALL if size == "quick" else LARGE
-    config = cluster_preset("lanai41", firmware="am")
+    pci = PciTiming.of_sbus(preset(NicConfig, "lanai41"), streaming=streaming)
+    shape = SMALL if nodes == SMALL_NODES else LARGE
+    config = cluster_preset("lanai41", firmware="am", pci=pci)
     return config.on(fat_tree(shape, router=preset(RouterConfig, "lanai41")))
 
 
@@ -59,6 +80,7 @@ class End:
 
     - `bundle`, `endpoint`, `name`: as Active Messages II has them.
     - `replies`, `requests`: messages that its handlers were called with.
+    - `sources`: name of another endpoint -> requests of its.
     - `reply_cycles`: when each reply came, if `timed`.
     """
 
@@ -69,6 +91,7 @@ class End:
     replies: int = 0
     requests: int = 0
     reply_cycles: list[int] = field(default_factory=list)
+    sources: Counter[Any] = field(default_factory=Counter)
 
     @property
     def driver(self) -> Any:
@@ -93,6 +116,12 @@ class End:
 
         await AM_RequestI(self.endpoint, TARGET, REQUEST, data)
 
+    async def bulk(self, data: bytes) -> None:
+        """Send a bulk request to the beginning of the other one's segment."""
+        from ...host.am.amii import AM_RequestXfer
+
+        await AM_RequestXfer(self.endpoint, TARGET, 0, REQUEST, data)
+
     async def poll(self) -> int:
         """Take in what has come to the bundle."""
         from ...host.am.amii import AM_Poll
@@ -106,12 +135,18 @@ class End:
 
 
 async def open_end(
-    driver: Any, *, bundle: Any = None, timed: bool = False, takes: Callable[[Any], Any] | None = None
+    driver: Any,
+    *,
+    process: Any = None,
+    bundle: Any = None,
+    segment_bytes: int = 0,
+    timed: bool = False,
+    takes: Callable[[Any], Any] | None = None,
 ) -> End:
-    """An endpoint of a new process, or in a bundle that there is.
+    """An endpoint in a bundle that there is, in a new one of a `process`, or of a new process.
 
-    Its handler of requests replies with 4 words. `takes` is a coroutine that it awaits before, with the handler's
-    arguments as a tuple.
+    Its handler of requests replies with 4 words. `takes` is a coroutine function that it awaits before, with the
+    handler's arguments as a tuple. `segment_bytes`: of its segment; 0: none.
     """
     from ...host.am.amii import (
         AM_AllocateBundle,
@@ -119,10 +154,11 @@ async def open_end(
         AM_Init,
         AM_Reply4,
         AM_SetHandler,
+        AM_SetSeg,
     )
 
     if bundle is None:
-        bundle = await AM_AllocateBundle(await AM_Init(driver))
+        bundle = await AM_AllocateBundle(process or await AM_Init(driver))
     endpoint, name = await AM_AllocateEndpoint(bundle, TAG)
     end = End(bundle, endpoint, name, timed=timed)
 
@@ -130,6 +166,7 @@ async def open_end(
         if takes is not None:
             await takes(arguments)
         end.requests += 1
+        end.sources[token.source] += 1
         await AM_Reply4(token, REPLY, 1, 2, 3, 4)
 
     def replied(token: Any, *arguments: Any) -> None:
@@ -139,11 +176,6 @@ async def open_end(
 
     await AM_SetHandler(endpoint, REQUEST, requested)
     await AM_SetHandler(endpoint, REPLY, replied)
+    if segment_bytes:
+        await AM_SetSeg(endpoint, bundle.process.allocate(segment_bytes))
     return end
-
-
-async def until_quiet(ends: Sequence[End], sent: int) -> None:
-    """Poll endpoints in turn until each has had `sent` replies."""
-    while any(end.replies < sent for end in ends):
-        for end in ends:
-            await end.poll()

@@ -48,6 +48,11 @@ class Shape:
     subclusters: tuple[Subcluster, ...]
     connecting: int
 
+    @property
+    def nodes(self) -> int:
+        """Nodes of all subclusters."""
+        return sum(sum(part.leaves) for part in self.subclusters)
+
 
 _LEAVES = (5, 5, 5, 4, 4, 4, 4)
 _FOUR, _THREE = ((0, 0), (0, 1), (1, 0), (1, 1)), ((0, 0), (0, 1), (1, 1))

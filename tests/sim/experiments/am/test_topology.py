@@ -25,7 +25,7 @@ def test_the_large_network_is_that_of_the_figure():
     assert len(cables) == 11
     parts = Counter(min(router for router, _ in link) // 13 for link in cables)
     assert parts == {0: 4, 1: 4, 2: 3}
-    assert network.longest_path == 7 <= network.router.link.max_hops == 16
+    assert network.longest_path == 7 <= network.router.link.max_hops == 12
 
 
 @pytest.mark.parametrize(("shape", "nodes", "routers"), [(LARGE, 92, 40), (SMALL, 12, 16)])
