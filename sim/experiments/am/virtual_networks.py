@@ -203,7 +203,8 @@ class AmVirtualNetworks(Experiment):
             Claim.every(
                 "endpoints move only where there are more than frames",
                 (
-                    (one.results["loads"] == 0) == (count <= one.point.parameters["frames"])
+                    _rate(one) > 0
+                    and (one.results["loads"] == 0) == (count <= one.point.parameters["frames"])
                     for by_count in found.values()
                     for count, one in by_count.items()
                 ),

@@ -71,7 +71,29 @@ def deaf_vis(point: Any) -> dict[str, Any]:
     }
 
 
+def mute_cards(point: Any) -> dict[str, Any]:
+    """A run in which no active message arrives."""
+    spec = point.spec
+    nodes, clients = len(spec.get("partners", ())), spec.get("clients", spec.get("endpoints", 1))
+    return {
+        "clock_hz": HZ,
+        "cycles": 1 if "messages" in spec else {name: [0] for name in ("o_send", "o_recv", "rtt")},
+        "messages": 0,
+        "burst_cycles": 0,
+        "burst_messages": 1,
+        "sent_cycles": [1 << 40] * nodes,
+        "rounds_cycles": [0] * nodes,
+        "counts": [0] * clients,
+        "rtt_cycles": [],
+        "loads": 0,
+        "window_cycles": 1000,
+    }
+
+
 SILENT: Mapping[str, Any] = {
+    **dict.fromkeys(
+        ("am-bandwidth", "am-contention", "am-logp", "am-permutations", "am-virtual-networks"), mute_cards
+    ),
     **{name: (lambda point, name=name: NOTHING_MOVES[name]) for name in NOTHING_MOVES},
     **dict.fromkeys(
         ("via-admission", "via-cbr", "via-hns", "via-qos-load", "via-schedulers", "via-vbr"), deaf_vis
