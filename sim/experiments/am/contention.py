@@ -45,7 +45,7 @@ class AmContentionParameters(Config):
     """Parameters of am-contention."""
 
     loads: list[Literal["rate", "bulk", "rtt"]] = Field(
-        list(LOADS),
+        ["rate", "bulk", "rtt"],
         min_length=1,
         description="loads: figures 7, 8 and 9",
         json_schema_extra={"range": "list of rate, bulk, rtt"},

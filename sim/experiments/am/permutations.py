@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["AmPermutations", "AmPermutationsParameters", "partners"]
 
 TABLE = table("am-permutations")
-PATTERNS = ("cshift", "neighbor", "bisection")
 TOLERANCE = 0.1
 MESSAGES = {"quick": (8, 10), "full": (24, 40)}
 """Medium messages of each node, and round trips."""
@@ -44,7 +43,7 @@ class AmPermutationsParameters(Config):
     """Parameters of am-permutations."""
 
     patterns: list[Literal["cshift", "neighbor", "bisection"]] = Field(
-        list(PATTERNS),
+        ["cshift", "neighbor", "bisection"],
         min_length=1,
         description="permutations",
         json_schema_extra={"range": "list of cshift, neighbor, bisection"},

@@ -55,7 +55,7 @@ class AmVirtualNetworksParameters(Config):
     """Parameters of am-virtual-networks."""
 
     servers: list[Literal["one", "threads"]] = Field(
-        list(SERVERS),
+        ["one", "threads"],
         min_length=1,
         description="programs of the server: one thread, or one an endpoint",
         json_schema_extra={"range": "list of one, threads"},
