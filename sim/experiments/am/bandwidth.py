@@ -10,8 +10,8 @@ The SBus bridge of an Ultra 1 has two ways of DMA (`PciTiming.of_sbus`):
   `FLUSH_NS`. Both ends pay it for each message: the sender before its buffer may be used again, the receiver before it
   looks at the data.
 
-The table in `published.toml` names 31 and 23 MB/s; the paper's text says which is which: "streaming transfers reach 31
-MB/s with 4KB messages and consistent DMA transfers reach 23 MB/s with 8KB messages".
+The table in `published.toml` names 31 and 23 MB/s. The paper's text says which is which: streaming transfers reach 31
+MB/s with messages of 4 KB, and consistent ones 23 MB/s with 8 KB.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["FLUSH_NS", "PEAKS", "AmBandwidth", "AmBandwidthParameters"]
 
 TABLE = table("am-bandwidth")
 PEAKS = {("streaming", 4096): 31.0, ("consistent", 8192): 23.0}
-"""What the paper's text names, MB/s, by buffers and message size."""
+"""The peaks that the paper's text names, MB/s, by buffers and message size."""
 FLUSH_NS = 3_000
 """Flushing the streaming buffers of a transfer: into the kernel and back (2 us, `AmHostConfig.system_call_ns`), a write
 to the bridge, and waiting for its flag in memory. Assumption."""

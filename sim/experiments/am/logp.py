@@ -115,7 +115,7 @@ class AmLogp(Experiment):
         return found
 
     def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
-        """What each layer adds, and what the paper says of these numbers."""
+        """The part of each layer, and the paper's words on these numbers."""
         found = {one.point.parameters["layer"]: one.results for one in outcomes}
         parts, order = TABLE["am2_breakdown_us"], list(LAYERS)
         claims = []

@@ -173,7 +173,7 @@ def test_the_slope_is_that_of_least_squares():
 
 
 def networks(change=lambda server, endpoints: {}):
-    """What figures 10 and 11 say, with 2 frames."""
+    """Figures 10 and 11, with 2 frames."""
 
     def results(where):
         server, count, over = where["server"], where["endpoints"], where["endpoints"] > where["frames"]
