@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from .facts import Fact, Leads
 from .network_map import BEYOND, Entry, MapError, Switch
 from .words import Word
 
 if TYPE_CHECKING:
-    from .facts import Fact
-    from .search import Search
+    from .search import Found, Search
 
 __all__ = ["tell_apart"]
 
@@ -29,14 +29,14 @@ MOST_PLACES = 512
 """Places looked at, before the search is given up: each of 40 switches of 8 ports by most of its cables."""
 
 
-@dataclass
+@dataclass(eq=False)
 class _Place:
     """A switch as it is seen by one way.
 
     - `access`, `home`: the ways to and from it. `test`: a test that it passes, and perhaps others, too.
     - `row`: far ends that are certain. `unclear`: the other ports, with the places that they lead to.
     - `cells`: the kinds of those. `kind`: its own.
-    - `signature`: which of the facts are true here.
+    - `signature`: which of the facts are true here. `like`: the place that stands for this one.
     """
 
     access: Word
@@ -46,7 +46,8 @@ class _Place:
     unclear: dict[int, _Place] = field(default_factory=dict)
     cells: dict[int, int] = field(default_factory=dict)
     kind: int = 0
-    signature: list[bool] = field(default_factory=list)
+    signature: list[bool | None] = field(default_factory=list)
+    like: _Place | None = None
 
 
 async def tell_apart(search: Search) -> tuple[int, ...] | None:
@@ -60,44 +61,69 @@ async def tell_apart(search: Search) -> tuple[int, ...] | None:
     await search.identify(opened)
     if search.exploring:
         return None
-    cut, parting = search.cut, _Parting(search)
-    try:
-        for number, port in opened:
-            here = search.switches[number]
-            if port in here.open:
-                back = here.open[port][0]
-                place = _Place((*here.access, port), (back, *here.home), here.tests[0].behind(back))
-                parting.opened[number, port] = await parting.look(place)
-                if search.exploring:
-                    return None
-        if parting.opened:
-            await parting.part()
-            if search.exploring:
-                return None
-            parting.note()
-        return _sizes(search, alone)
-    except MapError:
-        if search.cut == cut:
-            raise
-    del search.switches[alone:]
+    for merging in (False, True)[search.merging :]:
+        cut = search.cut
+        search.shortened = False
+        try:
+            done = await _part(search, opened, _Parting(search, merging=merging))
+            return _sizes(search, alone) if done else None
+        except MapError:
+            if search.cut == cut and not merging:
+                raise
+            search.merging = True
+            if search.shortened:
+                return None  # more can be told by the shorter ways
+            del search.switches[alone:]
+            for number, port in opened:
+                _take_back(search.switches[number], port, alone)
     for number, port in opened:
         here = search.switches[number]
-        entry = here.row.get(port)
-        if port in here.open or not isinstance(entry, Switch) or entry.kind >= alone:
-            here.open.pop(port, None)
+        if here.open.pop(port, None):
             here.row[port] = BEYOND
     return _sizes(search, alone)
 
 
-class _Parting:
-    """The places of a search and their kinds; `opened`: the place of each open port."""
+def _take_back(here: Found, port: int, alone: int) -> None:
+    """Have a port be open again whose kind is not known after all."""
+    entry = here.row.get(port)
+    if isinstance(entry, Switch) and entry.kind >= alone:
+        del here.row[port]
+        here.open[port] = here.was_open[port]
 
-    def __init__(self, search: Search) -> None:
-        self._search = search
+
+async def _part(search: Search, opened: list[tuple[int, int]], parting: _Parting) -> bool:
+    """Part the places of open ports. False if there are new switches to be explored first."""
+    for number, port in opened:
+        here = search.switches[number]
+        if port in here.open:
+            here.was_open[port] = here.open[port]
+            back = here.open[port][0]
+            place = _Place((*here.access, port), (back, *here.home), here.tests[0].behind(back))
+            parting.opened[number, port] = await parting.look(place)
+            if search.exploring:
+                return False
+    if parting.opened:
+        await parting.part()
+        if search.exploring:
+            return False
+        parting.note()
+    return True
+
+
+class _Parting:
+    """The places of a search and their kinds; `opened`: the place of each open port.
+
+    `merging`: places with the same far ends that are certain count as one kind from the beginning, and one of each is
+    looked at further, the nearest. So fewer and shorter probes are needed. What differs only further on goes unseen.
+    """
+
+    def __init__(self, search: Search, *, merging: bool) -> None:
+        self._search, self._merging = search, merging
         self._places: list[_Place] = []
         self._kinds: list[list[_Place]] = []
         self._facts: list[Fact] = []
         self.opened: dict[tuple[int, int], _Place] = {}
+        self._late: list[_Place] = []
 
     async def look(self, place: _Place) -> _Place:
         """Look at every port of a place. Returns it."""
@@ -110,7 +136,9 @@ class _Parting:
             back = next((x for x in ports if passed[port * len(ports) + x]), None)
             if back is None:
                 row = passed[port * len(ports) : (port + 1) * len(ports)]
-                place.row[port] = BEYOND if None in row else None
+                place.row[port] = None
+                if None in row:
+                    place.row[port] = await search.far(place.access, place.home, port)
             else:
                 there = _Place((*place.access, port), (back, *place.home), place.test.behind(back))
                 number = await search.by_host(there.access, there.home)
@@ -119,6 +147,7 @@ class _Parting:
                 if number is None:
                     place.unclear[port] = there
                 else:
+                    search.shorten(number, there.access, there.home)
                     place.row[port] = Switch(number)
         self._places.append(place)
         if len(self._places) > MOST_PLACES:
@@ -127,7 +156,11 @@ class _Parting:
 
     async def part(self) -> None:
         """Part the places until those of one kind lead to the same kinds. Returns early if switches wait."""
-        last = list(self._places)
+        if self._merging:
+            # Those that are too far for their ports may be found from elsewhere, too.
+            self._late = [place for place in self._places if BEYOND in place.row.values()]
+            self._places = [place for place in self._places if place not in self._late]
+        last = self._merged(list(self._places))
         while last:
             await self._ask([fact for place in last for fact in self._shown(place)])
             last = await self._further(last)
@@ -138,13 +171,23 @@ class _Parting:
             await self._ask(more)
             for place in self._places:
                 for port, there in place.unclear.items():
-                    kind = await self._kind_of(there.access)
+                    seen = there.like
+                    kind = (
+                        seen.kind
+                        if seen in self._places
+                        else await self._kind_of(there.access, lenient=self._merging)
+                    )
                     if kind is None:
                         raise MapError(f"the switch at {there.access} has changed")
                     place.cells[port] = kind
             more = [fact for fact in self._parting_facts() if fact not in self._facts]
             if not more:
-                return
+                break
+        for place in self._late:
+            kind = await self._kind_of(place.access, lenient=True)
+            if kind is None:
+                raise MapError(f"no route is long enough for the ports of the switch at {place.access}")
+            place.kind = kind
 
     async def _further(self, last: list[_Place]) -> list[_Place]:
         """Look at all places that the `last` ones lead to and that are of no kind yet. Returns them."""
@@ -156,15 +199,34 @@ class _Parting:
                     place.cells[port] = kind
                     continue
                 found.append(there)
-        for there in found:
+        for there in list(found):
             await self.look(there)
             if self._search.exploring:
                 return []
+            if BEYOND in there.row.values():
+                # Too far for its ports: it may be one that is found from elsewhere, too.
+                self._places.remove(there)
+                found.remove(there)
+                continue
             for port, cell in there.unclear.items():
                 kind = await self._kind_of(cell.access)
                 if kind is not None:
                     there.cells[port] = kind
-        return found
+        return self._merged(found)
+
+    def _merged(self, places: list[_Place]) -> list[_Place]:
+        """The places of which one each stands for all that look like it, if they are merged."""
+        if not self._merging:
+            for place in places:
+                place.like = place
+            return places
+        nearest: dict[str, _Place] = {}
+        for place in sorted(places, key=lambda one: len(one.access)):
+            look = repr((sorted(place.row.items()), sorted(place.cells.items()), sorted(place.unclear)))
+            place.like = nearest.setdefault(look, place)
+            if place.like is not place:
+                self._places.remove(place)
+        return list(nearest.values())
 
     def _shown(self, place: _Place) -> Iterator[Fact]:
         """Facts of a place by its ports that lead to switches or kinds that are known."""
@@ -172,8 +234,12 @@ class _Parting:
             if isinstance(entry, Switch):
                 yield from (test.behind(port) for test in self._search.switches[entry.kind].tests)
         for port, kind in sorted(place.cells.items()):
-            signature = self._kinds[kind][0].signature
-            yield self._facts[signature.index(True)].behind(port)
+            yield self._ways(self._kinds[kind][0])[0].behind(port)
+
+    def _ways(self, place: _Place) -> list[Fact]:
+        """The facts that are true of a place and show ways to hosts, the first ones the most certain."""
+        answers = zip(self._facts, place.signature, strict=True)
+        return [fact for fact, true in answers if true and isinstance(fact, Leads)]
 
     async def _ask(self, facts: list[Fact]) -> None:
         """Have every place answer all facts, the further ones too, and group the places anew."""
@@ -182,7 +248,7 @@ class _Parting:
             new = [place for place in self._places if len(place.signature) <= number]
             answers = await self._search.passing([place.access for place in new], [fact])
             for place, answer in zip(new, answers, strict=True):
-                if answer is None:
+                if answer is None and not self._merging:
                     raise MapError(f"the way {place.access}: a route does not hold what is asked there")
                 place.signature.append(answer)
         groups: dict[str, list[_Place]] = {}
@@ -190,30 +256,40 @@ class _Parting:
             groups.setdefault(repr((sorted(place.row.items()), place.signature)), []).append(place)
         self._kinds = list(groups.values())
         for kind, places in enumerate(self._kinds):
-            if True not in places[0].signature:
+            if not self._ways(places[0]):
                 raise MapError(f"the way {places[0].access} leads to a switch that no host shows")
             for place in places:
                 place.kind = kind
 
-    async def _kind_of(self, access: Word) -> int | None:
+    async def _kind_of(self, access: Word, *, lenient: bool = False) -> int | None:
         """The kind of the switch at the end of a way, None if it is of none: answer by answer fewer are left."""
         left = {kind: places[0].signature for kind, places in enumerate(self._kinds)}
         asked: set[int] = set()
-        while len({tuple(signature) for signature in left.values()}) > 1:
-            trues = [sum(signature[fact] for signature in left.values()) for fact in range(len(self._facts))]
-            fact = min(range(len(trues)), key=lambda one: abs(2 * trues[one] - len(left)))
-            answer = await self._search.holds(access, [self._facts[fact]])
+        told: set[int] = set()
+        while True:
+            shares = {
+                number: sum(signature[number] is True for signature in left.values())
+                for number in range(len(self._facts))
+                if number not in asked and {True, False} <= {signature[number] for signature in left.values()}
+            }
+            if not shares:
+                break
+            fact = min(shares, key=lambda one: abs(2 * shares[one] - len(left)))
             asked.add(fact)
-            left = {kind: signature for kind, signature in left.items() if signature[fact] == answer}
+            (answer,) = await self._search.passing([access], [self._facts[fact]])
+            if answer is not None:
+                told.add(fact)
+                left = {kind: one for kind, one in left.items() if one[fact] in (answer, None)}
         if not left:
             return None
         kind = min(left)
-        rest = [fact for number, fact in enumerate(self._facts) if left[kind][number] and number not in asked]
-        return kind if await self._search.holds(access, rest) else None
+        rest = [fact for number, fact in enumerate(self._facts) if left[kind][number] and number not in told]
+        (answer,) = await self._search.passing([access], rest)
+        return kind if answer or (answer is None and lenient) else None
 
     def _parting_facts(self) -> Iterator[Fact]:
         """Facts that part places which have the same answers, but lead to different kinds."""
-        groups: dict[tuple[bool, ...], list[_Place]] = {}
+        groups: dict[tuple[bool | None, ...], list[_Place]] = {}
         for place in self._places:
             groups.setdefault(tuple(place.signature), []).append(place)
         for first, *others in groups.values():
@@ -227,7 +303,7 @@ class _Parting:
                         for kind in (one, two)
                     ]
                     for fact, a, b in zip(self._facts, *signatures, strict=True):
-                        if a != b:
+                        if a is not None and b is not None and a != b:
                             yield fact.behind(port)
                             break
 
@@ -242,7 +318,7 @@ class _Parting:
         for (switch, port), place in self.opened.items():
             here = search.switches[switch]
             here.open.pop(port, None)
-            here.row[port] = Switch(first + place.kind)
+            here.row[port] = Switch(first + (place.like or place).kind)
 
 
 def _sizes(search: Search, alone: int) -> tuple[int, ...]:

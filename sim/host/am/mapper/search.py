@@ -38,6 +38,7 @@ class Found:
     - `alone`: it is known to be alone in its kind.
     - `row`: the far ends that are known; a kind is a number of `Search.switches`.
     - `open`: ports that lead to a switch which is not told apart from others yet, with the ports that lead back.
+      `was_open`: those whose kind is being looked for.
     """
 
     access: Word
@@ -46,6 +47,7 @@ class Found:
     alone: bool = True
     row: dict[int, Entry] = field(default_factory=dict)
     open: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    was_open: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 class Search:
@@ -54,6 +56,8 @@ class Search:
     - `switches`: those found, the mapper's own first.
     - `asked`: probes so far.
     - `cut`: probes that a route could not hold.
+    - `merging`: routes are too short to tell all apart without merging places (`kinds`).
+    - `shortened`: a shorter way to a switch was found.
     """
 
     def __init__(self, prober: Prober) -> None:
@@ -61,16 +65,21 @@ class Search:
         self.switches: list[Found] = []
         self.hosts: dict[int, tuple[int, int]] = {}
         self.asked = self.cut = 0
+        self.merging = self.shortened = False
+        self._known: dict[tuple[Word, Word], int | None] = {}
         self._waiting: list[int] = []
 
     async def ask(self, probes: Sequence[tuple[Word, Word]]) -> list[int | None]:
         """The hosts where the ways end, each with its way back; None for silence, and for what no route holds."""
         fit = [self.form.fits(word) and self.form.fits(back) for word, back in probes]
         self.cut += fit.count(False)
-        sent = [Probe(word, back) for (word, back), fits in zip(probes, fit, strict=True) if fits]
-        self.asked += len(sent)
-        answers = iter(await self.prober.ask(sent) if sent else ())
-        return [next(answers) if fits else None for fits in fit]
+        fresh = dict.fromkeys(
+            one for one, fits in zip(probes, fit, strict=True) if fits and one not in self._known
+        )
+        self.asked += len(fresh)
+        answers = await self.prober.ask([Probe(word, back) for word, back in fresh]) if fresh else []
+        self._known.update(zip(fresh, answers, strict=True))
+        return [self._known.get(one) for one in probes]
 
     def opened(self) -> list[tuple[int, int]]:
         """All open ports."""
@@ -161,8 +170,33 @@ class Search:
         found = [() if None in row else tuple(x for x in far if row[x]) for row in rows]
         for port, row, back in zip(ports, rows, found, strict=True):
             if not back:
-                here.row[port] = BEYOND if None in row else None
+                here.row[port] = await self.far(here.access, here.home, port) if None in row else None
         return found
+
+    async def far(self, access: Word, home: Word, port: int) -> Entry:
+        """The far end of a port of a place, where no route is long enough for tests: by a host at it that answers.
+
+        Whatever way the answer comes home, it shows that the port leads to the switch of that host. Switches between
+        are found from there once more, with shorter tests.
+        """
+        far = range(self.form.ports)
+        ends = [(x, y) for x in far for y in far]
+        answers = await self.ask([((*access, port, y), (x, *home)) for x, y in ends])
+        for (x, y), node in zip(ends, answers, strict=True):
+            if node is not None:
+                return Switch(self._switch_of(node, y, (*access, port), (x, *home)))
+        return BEYOND
+
+    def _switch_of(self, node: int, port: int, access: Word, home: Word) -> int:
+        """The switch of a host, known or new."""
+        if node in self.hosts:
+            number, own = self.hosts[node]
+            if own != port:
+                raise MapError(f"node {node} is at port {own} and at port {port}")
+            return number
+        number = self._add(Found(access, home, [Leads((port,), node)]))
+        self._host(number, port, node)
+        return number
 
     def _known_ends(self, number: int) -> dict[int, tuple[int, ...]]:
         """For each port of a switch that leads to a switch: the far ports that lead back."""
@@ -207,7 +241,9 @@ class Search:
         if there is None:
             if not tests:
                 return
-            there = self._add(Found(access, home, tests))
+            there = self._seen_from_afar(number, tests)
+            if there is None:
+                there = self._add(Found(access, home, tests))
         elif there in self._waiting:
             # Not explored yet: shorter ways and tests reach further.
             other = self.switches[there]
@@ -216,6 +252,23 @@ class Search:
             if tests and longest(tests) < longest(other.tests):
                 other.tests = tests
         self.join(number, port, there)
+
+    def _seen_from_afar(self, number: int, tests: list[Fact]) -> int | None:
+        """A known switch that `tests`, by a port that leads to `number`, are true of, since its port leads there.
+
+        It was explored with tests that were too long for some of its ports: these are open again.
+        """
+        first = tests[0]
+        assert isinstance(first, Leads)
+        back = self.switches[number].row.values()
+        for there, one in enumerate(self.switches):
+            if one.alone and one.row.get(first.word[0]) == Switch(number) and Switch(there) not in back:
+                one.tests = tests
+                one.row = {port: entry for port, entry in one.row.items() if entry != BEYOND}
+                if there not in self._waiting:
+                    self._waiting.append(there)
+                return there
+        return None
 
     def join(self, number: int, port: int, there: int) -> None:
         """Note that an open port leads to a switch, and what follows for that one's ports."""
@@ -250,6 +303,13 @@ class Search:
         self._waiting.remove(nearest)
         await self._explore(nearest)
 
+    def shorten(self, number: int, access: Word, home: Word) -> None:
+        """Take over a way to and from a switch if it is shorter."""
+        one = self.switches[number]
+        if len(access) < len(one.access):
+            one.access, one.home = access, home
+            self.shortened = True
+
     def add_kind(self, access: Word, home: Word, tests: list[Fact], row: dict[int, Entry]) -> None:
         """Add a kind of switch of which all is known."""
         self.switches.append(Found(access, home, tests, False, row))
@@ -265,12 +325,5 @@ class Search:
             (node,) = await self.ask([((*access, x), home)])
             if node is None:
                 continue
-            if node in self.hosts:
-                number, port = self.hosts[node]
-                if port != x:
-                    raise MapError(f"node {node} is at port {port} and at port {x}")
-                return number
-            number = self._add(Found(access, home, [Leads((x,), node)]))
-            self._host(number, x, node)
-            return number
+            return self._switch_of(node, x, access, home)
         return None

@@ -1,0 +1,37 @@
+"""The mapper on clusters of RTL: what routers do with its packets, maps, changes while data flow."""
+
+from lanikai.sim.run import run
+from support.system.mapper_points import small_network
+
+
+def play(tmp_path, config, entry, spec, *, seed=7):
+    entry, job = config.job(f"support.system.mapper_points:{entry}", spec)
+    return run(config.build(), entry, job, out_dir=tmp_path / entry.split(":")[-1], seed=seed).value
+
+
+def test_the_rules_that_plain_networks_follow(tmp_path):
+    """U-turns go. What has no way is dropped whole. Hops that are left stay in the header, and zeros come in."""
+    found = play(tmp_path, small_network(), "rules", {})
+    assert found == {
+        "to the port it came by": [[[0, 0xF]], 0],
+        "back over a cable": [[[1, 0xF]], 0],
+        "round a loop": [[[1, 0xF]], 0],
+        "to a port without a cable": [[], 1],
+        "to a port that is not there": [[], 1],
+        "with hops left at a host": [[[1, 0xF23]], 0],
+        "without hops in a switch": [[[0, 0]], 0],
+    }
+
+
+def test_maps_and_changes(tmp_path):
+    """The map is the network's. It is made again when a cable, a host or a switch goes and comes, while data flow."""
+    spec = {
+        "config": dict(
+            candidates=(0, 1), timeout_us=150, attempts=1, watch_us=400, lease_us=20_000, drain_us=100
+        ),
+        "cuts": [(0, 1), (1, 2), (4, 4)],
+    }
+    found = play(tmp_path, small_network(), "changes", spec)
+    print(found)
+    assert found["during"] > 100 and found["flows on"] > 10 and found["came"] > 0.8 * found["during"]
+    assert found["maps"][0] >= 7 and found["maps"][1] >= 1
