@@ -35,3 +35,11 @@ def test_maps_and_changes(tmp_path):
     print(found)
     assert found["during"] > 100 and found["flows on"] > 10 and found["came"] > 0.8 * found["during"]
     assert found["maps"][0] >= 7 and found["maps"][1] >= 1
+
+
+def test_the_map_over_drivers_and_firmware(tmp_path):
+    """Probes and routes go through the driver's mailbox, the firmware and the ring of notices."""
+    spec = {"config": dict(timeout_us=300, attempts=1, watch_us=1000, drain_us=100)}
+    found = play(tmp_path, small_network().replace(firmware="am"), "over_drivers", spec)
+    print(found)
+    assert found["routes"] == [[there for there in range(5) if there != node] for node in range(5)]

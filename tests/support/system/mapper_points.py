@@ -5,9 +5,12 @@ from __future__ import annotations
 import time
 from random import Random
 
+from lanikai.firmware.am.config import VirtualNetworkConfig
 from lanikai.hdl.network import Network
+from lanikai.sim.experiments.measure.hosts import start_hosts
 from lanikai.sim.host.am.mapper.agent import Agent
 from lanikai.sim.host.am.mapper.config import MapperConfig
+from lanikai.sim.host.am.mapper.driver_port import DriverPort
 from lanikai.sim.host.am.mapper.mapper import Mapper
 from lanikai.sim.host.am.mapper.network_map import NetworkMap
 from lanikai.sim.host.am.mapper.words import WordFormat
@@ -35,13 +38,13 @@ def small_network():
 class Mapped:
     """Agents on all nodes of a cluster without firmware, and mappers on the candidates."""
 
-    def __init__(self, cluster, **changes):
+    def __init__(self, cluster, ports=None, **changes):
         self.cluster, self.clock = cluster, cluster.clock
         router = cluster.network.router
         self.config = MapperConfig(**changes)
         self.config.check_network(router)
         self.form = WordFormat.of(router)
-        self.cards = [RawCard(cluster, node) for node in range(cluster.config.nodes)]
+        self.cards = ports or [RawCard(cluster, node) for node in range(cluster.config.nodes)]
         hz = cluster.config.nic.clock_hz
         self.agents = [Agent(card, self.clock, self.config, self.form, clock_hz=hz) for card in self.cards]
         self.mappers = {node: Mapper(self.agents[node], self.clock) for node in self.config.candidates}
@@ -67,7 +70,7 @@ class Mapped:
 
 
 async def rules(cluster, spec):
-    """What becomes of packets: each case's arrivals as (node, route left), and the packets that routers dropped."""
+    """Packets that take odd ways: each case's arrivals as (node, route left), and the packets that routers dropped."""
     cards = [RawCard(cluster, node) for node in range(cluster.config.nodes)]
     form = WordFormat.of(cluster.network.router)
     came = []
@@ -125,3 +128,18 @@ async def changes(cluster, spec):
     found["came"] = sum(len(card.data) for card in mapped.cards)
     found["maps"] = [mapper.maps for mapper in mapped.mappers.values()]
     return found
+
+
+async def over_drivers(cluster, spec):
+    """Map through drivers and firmware, which begin without routes. Returns probes, cycles, and the routes of each."""
+    drivers = start_hosts(
+        cluster, "am", config=VirtualNetworkConfig.for_nic(cluster.config.nic, scan_us=1_000_000)
+    )
+    for driver in drivers:
+        for node in range(cluster.config.nodes):
+            await driver.set_route(node, None)
+    mapped = Mapped(cluster, [DriverPort(driver) for driver in drivers], **spec["config"])
+    mapped.start()
+    await mapped.until()
+    routes = [sorted(driver.routes) for driver in drivers]
+    return {"probes": mapped.mappers[0].probes, "cycles": cluster.clock.cycle, "routes": routes}
