@@ -57,7 +57,7 @@ class Mapper:
                 if not agent.superseded and not await self.look():
                     await self.remap()
             except (MapError, Superseded) as error:
-                self.told(f"node {agent.node}: {error}")
+                self.told(str(error))
             rest = config.lease_us if agent.superseded else config.watch_us
             await self._clock.sleep(agent.cycles(rest))
 
