@@ -151,7 +151,7 @@ def _tables(
         mine = of_case.get(number, [])
         outcomes = [_outcome(experiment, case, task, results[task.key]) for task in mine]
         outside += sum(outcome.within is False for outcome in outcomes)
-        for row in rows(outcomes, experiment.by_flow, experiment.element):
+        for row in rows(outcomes, experiment.by_flow, experiment.element, experiment.first_element):
             row["point"] = mine[row["point"]].index
             table.append(settings | row)
         if len(mine) == len(case.points):

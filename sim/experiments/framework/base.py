@@ -155,6 +155,7 @@ class Experiment(ABC):
       class, slot). `*` stands for any letters. These lists are dealt out to the rows of `results.csv`. No other list
       is.
     - `element`: the thing that has one value in such a list: the heading of its number in tables.
+    - `first_element`: the number of the first of them.
     """
 
     name: ClassVar[str]
@@ -164,6 +165,7 @@ class Experiment(ABC):
     Parameters: ClassVar[type[Config]]
     by_flow: ClassVar[Sequence[str]] = ()
     element: ClassVar[str] = "flow"
+    first_element: ClassVar[int] = 0
 
     @abstractmethod
     def points(self, parameters: Any, size: Size) -> Sequence[Point]:

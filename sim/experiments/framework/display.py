@@ -72,10 +72,10 @@ class RunProgress:
 
 
 def result_table(
-    outcomes: Sequence[Outcome], by_flow: Sequence[str] = ("*",), element: str = "flow"
+    outcomes: Sequence[Outcome], by_flow: Sequence[str] = ("*",), element: str = "flow", first: int = 0
 ) -> Table:
     """Every result, achieved beside published, and whether it is within its tolerance. Lists that `by_flow` names have
-    a row for each `element`."""
+    a row for each `element`, numbered from `first` on."""
     compared = any(outcome.point.published for outcome in outcomes)
     table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="bold")
     table.add_column("point")
@@ -102,7 +102,7 @@ def result_table(
                 wanted = published[flow] if isinstance(published, list) and flow is not None else published
                 table.add_row(
                     shown,
-                    "" if flow is None else str(flow),
+                    "" if flow is None else str(first + flow),
                     _name(key),
                     _number(one),
                     *(("" if half is None else _number(half),) if repeated else ()),
@@ -144,7 +144,7 @@ def _number(value: Any) -> str:
 
 def show(console: Console, report: Report) -> None:
     """Show the end of a run: table, claims, speed, files."""
-    console.print(result_table(report.outcomes, report.by_flow, report.element))
+    console.print(result_table(report.outcomes, report.by_flow, report.element, report.first_element))
     for claim in report.claims:
         if claim.holds is None:
             console.print("[yellow]not judged[/]", end=": ")

@@ -82,6 +82,7 @@ class Report:
     files: Mapping[str, Any] = field(default_factory=dict)
     by_flow: Sequence[str] = ()
     element: str = "flow"
+    first_element: int = 0
 
     @property
     def exit_status(self) -> int:
@@ -153,12 +154,12 @@ def _spread(outcome: Outcome) -> dict[str, Any]:
 
 
 def rows(
-    outcomes: Sequence[Outcome], by_flow: Sequence[str], element: str = "flow"
+    outcomes: Sequence[Outcome], by_flow: Sequence[str], element: str = "flow", first: int = 0
 ) -> Iterator[dict[str, Any]]:
     """A flat row for each flow of each point, one row for a point without flows.
 
-    Columns: `point`, `flow` or what `element` calls it (None without flows), parameters, results, `published_...`,
-    `interval_...` (of several seeds), `within`, `seed`, `cycles`.
+    Columns: `point`, `flow` or what `element` calls it (numbers from `first` on, None without flows), parameters,
+    results, `published_...`, `interval_...` (of several seeds), `within`, `seed`, `cycles`.
 
     `by_flow` declares which results and parameters have a value for each flow (`Experiment.by_flow`). Their lists are
     dealt out; one that is shorter than the longest result has None for the last flows. Any other list is JSON, however
@@ -172,7 +173,7 @@ def rows(
         ]
         flows = max(map(len, lists), default=0)
         for flow in range(flows or 1):
-            row: dict[str, Any] = {"point": number, element: flow if flows else None}
+            row: dict[str, Any] = {"point": number, element: first + flow if flows else None}
             for prefix, values in (
                 ("", outcome.point.parameters),
                 ("", outcome.results),
@@ -191,11 +192,13 @@ def declared(key: str, by_flow: Sequence[str]) -> bool:
     return any(fnmatchcase(key, pattern) for pattern in by_flow)
 
 
-def write_csv(path: Path, outcomes: Sequence[Outcome], by_flow: Sequence[str], element: str = "flow") -> None:
+def write_csv(
+    path: Path, outcomes: Sequence[Outcome], by_flow: Sequence[str], element: str = "flow", first: int = 0
+) -> None:
     """Write `rows` as CSV; the same outcomes give the same bytes."""
     import polars
 
-    polars.DataFrame(list(rows(outcomes, by_flow, element)), infer_schema_length=None).write_csv(path)
+    polars.DataFrame(list(rows(outcomes, by_flow, element, first)), infer_schema_length=None).write_csv(path)
 
 
 def check_file(path: Path, what: str) -> None:

@@ -159,8 +159,10 @@ def _write(
         files=files,
         by_flow=experiment.by_flow,
         element=experiment.element,
+        first_element=experiment.first_element,
     )
-    write_csv(folder.file("results.csv"), outcomes, experiment.by_flow, experiment.element)
+    numbers = experiment.by_flow, experiment.element, experiment.first_element
+    write_csv(folder.file("results.csv"), outcomes, *numbers)
     save_plot(folder.file("plot.png"), experiment, parameters, outcomes)
     folder.file("run.log").write_text(_log(experiment, parameters, outcomes, size=size, seed=seed))
     folder.file("results.json").write_text(report.json_text())

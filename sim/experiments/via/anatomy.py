@@ -64,6 +64,7 @@ class ViaAnatomy(Experiment):
     Parameters = ViaAnatomyParameters
     by_flow = ("send_us", "receive_us")
     element = "stage"
+    first_element = 1
 
     def points(self, parameters: ViaAnatomyParameters, size: Size) -> list[Point]:
         """A point for each design."""

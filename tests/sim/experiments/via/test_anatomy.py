@@ -1,10 +1,14 @@
 """via-anatomy: lanes, overlaps and claims on made-up traces."""
 
+from dataclasses import replace
+
 import pytest
 from lanikai.firmware.via.ladder import LADDER
 from lanikai.firmware.via.trace import Stage
 from lanikai.sim.errors import UserError
 from lanikai.sim.experiments.framework.base import Outcome
+from lanikai.sim.experiments.framework.display import result_table
+from lanikai.sim.experiments.framework.results import rows
 from lanikai.sim.experiments.registry import EXPERIMENTS
 from lanikai.sim.experiments.via.timeline import LANES, lanes, overlapping, spared, stage_means
 from matplotlib.figure import Figure
@@ -115,6 +119,15 @@ def test_every_design_of_the_ladder_is_a_point_of_one_workload():
 def test_each_claim_can_fail(name, results, broken):
     found = verdicts(lambda design, fine: fine.update(results) if design == name else None)
     assert [i for i, holds in enumerate(found) if holds is False] == [broken]
+
+
+def test_stages_have_the_numbers_of_the_figure():
+    _, made = outcomes(designs=["Base"])
+    made[0] = replace(made[0], results={"send_us": [1.0] * 12})
+    found = rows(made, EXPERIMENT.by_flow, EXPERIMENT.element, EXPERIMENT.first_element)
+    assert [row["stage"] for row in found] == list(Stage)
+    table = result_table(made, EXPERIMENT.by_flow, EXPERIMENT.element, EXPERIMENT.first_element)
+    assert list(table.columns[1].cells) == [str(int(stage)) for stage in Stage]
 
 
 def test_claims_are_judged_where_their_design_was_run():
