@@ -179,19 +179,21 @@ class ViaQosLoad(ChannelsExperiment):
     def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
         """The claims: where jitter starts, in which order, and what best effort pays for it."""
         published: Mapping[str, float] = table(self.name)["jitter_starts_mb_per_s"]
+        ran = dict.fromkeys(one.point.parameters["setup"] for one in outcomes)
         found = {
             setup: {name: jitter_start(outcomes, setup, name) for name in NAMES}
-            for setup in dict.fromkeys(one.point.parameters["setup"] for one in outcomes)
+            for setup in ran
             if all(_loads(outcomes, setup, name) for name in NAMES)
         }
         first = found.get(SETUPS[0])
         claims = [
             Claim.every(
-                "jitter starts under SVIA first, then under PVIA, then under QoSVIA"
-                + "".join(f"; {setup}: {shown(starts)}" for setup, starts in found.items()),
-                (in_order(list(starts.values())) for starts in found.values()),
-                nothing="no configuration was run under all three",
+                f"jitter starts under SVIA first, then under PVIA, then under QoSVIA ({setup})"
+                + (f": {shown(found[setup])}" if setup in found else ""),
+                [in_order(list(found[setup].values()))] if setup in found else [],
+                nothing="the configuration was not run under all three",
             )
+            for setup in ran or SETUPS
         ]
         for name in NAMES:
             start = first[name] if first else None
@@ -200,7 +202,7 @@ class ViaQosLoad(ChannelsExperiment):
             )
             claims.append(
                 Claim(
-                    text=f"{text}; here at {'none' if start is None else f'{start:g}'}",
+                    text=f"{text}; here {'at none' if start is None else f'at {start:g}'}",
                     holds=_near(start, published[name]),
                 )
                 if first
