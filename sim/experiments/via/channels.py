@@ -212,14 +212,14 @@ def _jitter(channel: Channel, due: Sequence[float], received: Sequence[float], e
     """A channel's jitter. A channel that waits for a message as the run ends has had no less than that gap."""
     interval = channel.interval_us
     assert interval is not None
-    receipts = list(received)
+    receipts, sent = list(received), list(due[: len(received)])
     # A message that has been due for an interval, and has not come.
     if len(received) < len(due) and due[len(received)] + interval < end_us:
+        waits = due[len(received)]
         if not receipts:
-            receipts = [due[0]]
+            receipts, sent = [waits], [waits]
         if end_us - receipts[-1] > interval:
             receipts.append(end_us)
-    if channel.traffic == "constant":
-        return jitter(receipts, interval)
-    # A gap of the source that is longer than the interval is no jitter.
-    return jitter(receipts, interval, due[: len(receipts)])
+            sent.append(waits)
+    # A gap of the source that is longer than the interval is no jitter. One of constant rate has none.
+    return jitter(receipts, interval, None if channel.traffic == "constant" else sent)

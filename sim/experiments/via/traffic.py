@@ -43,7 +43,7 @@ class Run:
     async def open(self, source: Program, target: Program) -> None:
         """Make and connect both VIs, and post the receiving one's buffers."""
         channel = self.channel
-        most = channel.longest_bytes or channel.message_bytes
+        most = channel.message_bytes
         quality = None
         if channel.mb_per_s is not None:
             quality = Quality(bytes_per_s=round(channel.mb_per_s * 1e6), message_bytes=channel.message_bytes)
@@ -115,7 +115,7 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     channels = [Channel(**one) for one in spec["channels"]]
     needs = [0] * len(agents)
     for one in channels:
-        most = (one.longest_bytes or one.message_bytes) + ALIGNMENT
+        most = one.message_bytes + ALIGNMENT
         needs[one.source] += most
         needs[one.target] += RECEIVE_DESCRIPTORS * most
     ends = [await Program.open(agent, need + 4096) for agent, need in zip(agents, needs, strict=True)]

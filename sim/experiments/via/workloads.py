@@ -18,7 +18,6 @@ __all__ = [
     "Traffic",
     "constant_rate",
     "film_mix",
-    "mean_message_bytes",
     "messages",
     "poisson",
 ]
@@ -37,8 +36,7 @@ class Channel:
     - `source`, `target`: nodes.
     - `kind`: the name of its class.
     - `mb_per_s`: the bandwidth that it has negotiated; None for best effort.
-    - `message_bytes`: the message for which the bandwidth holds.
-    - `longest_bytes`: the longest message, if it is another.
+    - `message_bytes`: bytes of each message.
     - `traffic`: its source.
     - `sends_mb_per_s`: the rate of its source.
     - `streams`: films on it.
@@ -53,7 +51,6 @@ class Channel:
     message_bytes: int
     traffic: Traffic
     sends_mb_per_s: float
-    longest_bytes: int = 0
     streams: int = 0
     begins_us: float = 0.0
     hurries_until_us: float = 0.0
@@ -75,14 +72,14 @@ def messages(
     span_us = until_us - channel.begins_us
     shared: Mapping[str, Any] = {
         "mb_per_s": channel.sends_mb_per_s,
-        "message_bytes": channel.longest_bytes or channel.message_bytes,
+        "message_bytes": channel.message_bytes,
         "until_us": span_us,
     }
     match channel.traffic:
         case "constant":
             found = constant_rate(**shared, rng=rng)
             # Between two messages goes another one.
-            half = (channel.longest_bytes or channel.message_bytes) / channel.sends_mb_per_s / 2
+            half = channel.message_bytes / channel.sends_mb_per_s / 2
             early = [(at + half, size) for at, size in found if at < channel.hurries_until_us]
             found = sorted(found + early)
         case "poisson":
@@ -129,23 +126,20 @@ def film_mix(
 ) -> list[Due]:
     """`streams` copies of a film on one channel, each from a place of its own, that have `mb_per_s` together.
 
-    A frame is due at a constant pace, which is the one at which the whole film has its part of the rate. Copies are not
-    in step. A frame is cut into messages of at most `message_bytes`, all due at once.
+    A frame comes at a constant pace, which is the one at which the whole film has its part of the rate. Copies are not
+    in step. The channel's frames stand one behind the other, and each `message_bytes` of them are a message, due when
+    the last byte has come. A large frame ends several at once. The first message has a part from before.
     """
     pace_us = sum(frames) / len(frames) / (mb_per_s / streams)
-    found = []
+    come = []
     for _ in range(streams):
         place, at = rng.randrange(len(frames)), rng.uniform(0, pace_us)
         while at < until_us:
-            left = frames[place % len(frames)]
-            while left > 0:
-                size = min(left, message_bytes)
-                found.append((at, size))
-                left -= size
+            come.append((at, frames[place % len(frames)]))
             place, at = place + 1, at + pace_us
-    return sorted(found)
-
-
-def mean_message_bytes(frames: Sequence[int], longest_bytes: int) -> int:
-    """The mean message of a film whose frames are cut at `longest_bytes`, rounded up."""
-    return -(-sum(frames) // sum(-(-size // longest_bytes) for size in frames))
+    found, have = [], rng.randrange(message_bytes)
+    for at, size in sorted(come):
+        have += size
+        found += [(at, message_bytes)] * (have // message_bytes)
+        have %= message_bytes
+    return found

@@ -159,13 +159,13 @@ def test_cbr_claims():
 
 
 def test_vbr_claims():
-    keep = lambda point: point.parameters["load_mb_per_s"] > 50  # noqa: E731
+    keep = lambda point: point.parameters["load_mb_per_s"] > 60  # noqa: E731
 
-    def measure(point, svia=55, pvia=65, qosvia=80):
+    def measure(point, svia=65, pvia=80, qosvia=95):
         return carried(point, {"svia": svia, "pvia": pvia, "qosvia": qosvia}[point.parameters["design"]])
 
     assert run(ViaVbr(), measure, keep=keep)[1] == [True]
-    assert run(ViaVbr(), lambda point: measure(point, qosvia=65), keep=keep)[1] == [False]
+    assert run(ViaVbr(), lambda point: measure(point, qosvia=80), keep=keep)[1] == [False]
 
 
 def test_hns_claims():
