@@ -59,7 +59,7 @@ class ViaSchedulers(ChannelsExperiment):
     source = (
         "beyond nagar-thesis-2001 5.3.3, which has VirtualClock alone and says that it may starve best effort"
     )
-    by_flow = (*ChannelsExperiment.by_flow, "bound_us", "over_bound_us")
+    by_flow = (*ChannelsExperiment.by_flow, "bound_us", "over_bound_us", "first_us")
     span_us = {"quick": 18_000.0, "full": 60_000.0}
 
     def cases(self, parameters: Any, size: Size) -> list[Case]:
@@ -112,8 +112,11 @@ class ViaSchedulers(ChannelsExperiment):
         return found
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
-        """As of all experiments on channels, and each class' bound: of the message that came nearest to its own, or was
-        the furthest above it (`over_bound_us` > 0)."""
+        """As of all experiments on channels, and of each class:
+
+        - `bound_us`: of the message that came nearest to its own, or was the furthest above it (`over_bound_us` > 0).
+        - `first_us`: the longest wait of those that are due before stamps have caught up with A's.
+        """
         found = super().results(parameters, point, measured)
         worst: dict[str, tuple[float, float]] = {}
         for channel, run in zip(
@@ -139,14 +142,15 @@ class ViaSchedulers(ChannelsExperiment):
         for kind in point.parameters["class"]:
             over.append(worst[kind][0] if kind in worst else None)
             bounds.append(worst[kind][1] if kind in worst else None)
-        return {**found, "bound_us": bounds, "over_bound_us": over}
+        first = [_first_us(point, measured, kind) for kind in point.parameters["class"]]
+        return {**found, "bound_us": bounds, "over_bound_us": over, "first_us": first}
 
     def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
         """The claims: VirtualClock's two faults, which the others have not, and their bounds."""
         found = {(one.point.parameters["setup"], one.point.parameters["order"]): one for one in outcomes}
         idle = {order: found[IDLE, order] for order in SCHEDULERS if (IDLE, order) in found}
         greedy = {order: found[GREEDY, order] for order in SCHEDULERS if (GREEDY, order) in found}
-        waits = {order: class_value(one, KEEPS, "longest_us") for order, one in idle.items()}
+        waits = {order: class_value(one, KEEPS, "first_us") for order, one in idle.items()}
         shares = {order: _carried(one) for order, one in greedy.items()}
         catching_up = max((_catching_up_us(one) for one in idle.values()), default=0.0)
         return [
@@ -155,9 +159,7 @@ class ViaSchedulers(ChannelsExperiment):
                 f"{catching_up:.0f} us that the others' stamps take to catch up with it; under WF2Q+ and deficit round "
                 "robin none does" + _shown(waits, " us"),
                 (
-                    waits[order] is not None
-                    and (waits["virtual_clock"] is None or waits["virtual_clock"] >= catching_up)
-                    and waits[order] < catching_up
+                    waits[order] < catching_up <= waits["virtual_clock"]
                     for order in FAIR
                     if {order, "virtual_clock"} <= waits.keys()
                 ),
@@ -248,6 +250,22 @@ def catching_up_us(hurry_us: float) -> float:
     """
     own, other = (MESSAGE_BYTES / RATES_MB_PER_S[kind] for kind in (KEEPS, OTHER))
     return hurry_us / GREED - 2 * other / GREED - own
+
+
+def _first_us(point: Point, measured: Mapping[str, Any], kind: str) -> float:
+    """The longest wait of a class' messages that are due while stamps catch up: `HURRY_US` over `GREED`, from the
+    others' begin on. Later the card lacks more and more of what is asked, and all wait for that. 0 if there are none.
+    """
+    channels = [Channel(**one) for one in point.spec["channels"]]
+    begin, end = point.spec["warm_up_us"], measured["end_us"]
+    until = begin + max(one.hurries_until_us for one in channels) / GREED
+    longest = 0.0
+    for channel, run in zip(channels, measured["channels"], strict=True):
+        for number, due in enumerate(run["due_us"]):
+            if channel.kind == kind and begin <= due < until:
+                there = run["received_us"][number] if number < len(run["received_us"]) else end
+                longest = max(longest, there - due)
+    return longest
 
 
 def _catching_up_us(outcome: Outcome) -> float:
