@@ -49,7 +49,7 @@ class ViaVbr(ChannelsExperiment):
             Case(
                 design=name,
                 setup=SETUP,
-                load_mb_per_s=BEST_EFFORT_MB_PER_S + count * sum(rate for rate, _ in CLASSES),
+                load_mb_per_s=round(BEST_EFFORT_MB_PER_S + count * sum(rate for rate, _ in CLASSES), 2),
                 channels=[
                     *(
                         Channel(
