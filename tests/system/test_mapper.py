@@ -1,7 +1,8 @@
 """The mapper on clusters of RTL: what routers do with its packets, maps, changes while data flow."""
 
+import pytest
 from lanikai.sim.run import run
-from support.system.mapper_points import small_network
+from support.system.mapper_points import figure_3, small_network
 
 
 def play(tmp_path, config, entry, spec, *, seed=7):
@@ -43,3 +44,13 @@ def test_the_map_over_drivers_and_firmware(tmp_path):
     found = play(tmp_path, small_network().replace(firmware="am"), "over_drivers", spec)
     print(found)
     assert found["routes"] == [[there for there in range(5) if there != node] for node in range(5)]
+
+
+@pytest.mark.full
+def test_forty_switches_in_under_a_minute(tmp_path):
+    """The network of figure 3 is mapped exactly, through 40 routers and 92 cards of RTL."""
+    spec = {"config": dict(timeout_us=100, attempts=1, in_flight=2)}
+    found = play(tmp_path, figure_3(1), "whole_map", spec, seed=1)
+    print(found)
+    assert found["right"] and (found["switches"], found["hosts"]) == (40, 92)
+    assert found["seconds"] < 60

@@ -7,12 +7,15 @@ from random import Random
 
 from lanikai.firmware.am.config import VirtualNetworkConfig
 from lanikai.hdl.network import Network
+from lanikai.sim.experiments.am.topology import LARGE, fat_tree
 from lanikai.sim.experiments.measure.hosts import start_hosts
 from lanikai.sim.host.am.mapper.agent import Agent
 from lanikai.sim.host.am.mapper.config import MapperConfig
+from lanikai.sim.host.am.mapper.discover import discover
 from lanikai.sim.host.am.mapper.driver_port import DriverPort
 from lanikai.sim.host.am.mapper.mapper import Mapper
 from lanikai.sim.host.am.mapper.network_map import NetworkMap
+from lanikai.sim.host.am.mapper.search import Search
 from lanikai.sim.host.am.mapper.words import WordFormat
 from lanikai.sim.systems.cluster import cluster_preset
 
@@ -33,6 +36,22 @@ def small_network():
         ((4, 0), (3, 0)),
     )
     return base.on(Network(router=base.router, routers=5, nodes=nodes, links=links))
+
+
+def figure_3(seed):
+    """The network of chun-1998 figure 3, 40 switches and 92 nodes, with cables in ports as they come: each switch's are
+    dealt out by the seed."""
+    base = small_network()
+    plain = fat_tree(LARGE, router=base.router)
+    random = Random(seed)
+    deal = [random.sample(range(8), 8) for _ in range(plain.routers)]
+
+    def dealt(place):
+        return place[0], deal[place[0]][place[1]]
+
+    nodes = tuple(dealt(place) for place in plain.nodes)
+    links = tuple((dealt(a), dealt(b)) for a, b in plain.links)
+    return base.on(Network(router=base.router, routers=plain.routers, nodes=nodes, links=links))
 
 
 class Mapped:
@@ -107,9 +126,9 @@ async def changes(cluster, spec):
     async def traffic(card):
         while not sent[0] < 0:
             there = random.choice([node for node in range(len(mapped.cards)) if node != card.node])
-            if await card.send_data(there, sent[0] % 65536, 2048):
+            if await card.send_data(there, sent[0] % 65536, 1024):
                 sent[0] += 1
-            await cluster.clock.sleep(random.randint(200, 3_000))
+            await cluster.clock.sleep(random.randint(2_000, 12_000))
 
     for card in mapped.cards:
         cluster.clock.spawn(traffic(card), "traffic")
@@ -128,6 +147,26 @@ async def changes(cluster, spec):
     found["came"] = sum(len(card.data) for card in mapped.cards)
     found["maps"] = [mapper.maps for mapper in mapped.mappers.values()]
     return found
+
+
+async def whole_map(cluster, spec):
+    """Discover a network once. Returns whether the map is right, its probes, cycles, and the wall time."""
+    mapped = Mapped(cluster, **spec["config"])
+    await cluster.clock.sleep(100)
+    begun, first = time.perf_counter(), cluster.clock.cycle
+    search = Search(mapped.agents[0])
+    found = await discover(search)
+    seconds = time.perf_counter() - begun
+    right = NetworkMap.of_network(cluster.network, 0)
+    return {
+        "right": found.canonical() == right.canonical(),
+        "switches": found.switches,
+        "hosts": len(found.hosts),
+        "probes": search.asked,
+        "cycles": cluster.clock.cycle - first,
+        "seconds": seconds,
+        "processor_seconds": time.process_time(),
+    }
 
 
 async def over_drivers(cluster, spec):

@@ -3,7 +3,8 @@
 from random import Random
 
 import pytest
-from lanikai.hdl.config import ConfigError, RouterConfig
+from lanikai.hdl.config import ConfigError, RouterConfig, preset
+from lanikai.sim.experiments.am.topology import LARGE, fat_tree
 from lanikai.sim.host.am.mapper.discover import discover
 from lanikai.sim.host.am.mapper.network_map import Host, MapError, NetworkMap
 from lanikai.sim.host.am.mapper.search import Search
@@ -95,6 +96,24 @@ def test_forty_switches_and_a_hundred_hosts():
         other = check(network, max(network.homes))
         assert len(network.homes) == 100 and len(search.switches) == len(other.switches) == 40
         assert search.asked < 100 * 40
+
+
+def test_the_network_of_figure_3():
+    """40 switches and 92 nodes (chun-1998 figure 3), whose subclusters no test reaches through the tops: they are found
+    from afar."""
+    plain = fat_tree(LARGE, router=preset(RouterConfig, "lanai41"))
+    for seed in range(2):
+        print("seed", seed)
+        random = Random(seed)
+        deal = [random.sample(range(8), 8) for _ in range(plain.routers)]
+
+        def dealt(place, deal=deal):
+            return place[0], deal[place[0]][place[1]]
+
+        ends = {dealt(here): dealt(there) for here, there in plain.neighbours.items()}
+        ends |= {dealt(place): Host(node) for node, place in enumerate(plain.nodes)}
+        search = check(PlainNetwork(ends, routers=plain.routers, ports=8))
+        assert search is not None and len(search.switches) == 40 and len(search.hosts) == 92
 
 
 def test_twins_have_one_kind():
