@@ -25,17 +25,18 @@ def test_the_rules_that_plain_networks_follow(tmp_path):
 
 
 def test_maps_and_changes(tmp_path):
-    """The map is the network's. It is made again when a cable, a host or a switch goes and comes, while data flow."""
+    """The map is the network's. It is made again when a cable goes and comes, and two switches with a host, while data
+    flow. Then the mapper dies."""
     spec = {
         "config": dict(
-            candidates=(0, 1), timeout_us=150, attempts=1, watch_us=400, lease_us=20_000, drain_us=100
+            candidates=(0, 1), timeout_us=50, attempts=1, watch_us=100, lease_us=20_000, drain_us=100
         ),
-        "cuts": [(0, 1), (1, 2), (4, 4)],
+        "cuts": [(0, 1), (4, 4)],
     }
     found = play(tmp_path, small_network(), "changes", spec)
     print(found)
     assert found["during"] > 100 and found["flows on"] > 10 and found["came"] > 0.8 * found["during"]
-    assert found["maps"][0] >= 7 and found["maps"][1] >= 1
+    assert found["maps"][0] >= 5 and found["maps"][1] >= 1
 
 
 def test_the_map_over_drivers_and_firmware(tmp_path):

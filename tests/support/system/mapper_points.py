@@ -128,7 +128,7 @@ async def changes(cluster, spec):
             there = random.choice([node for node in range(len(mapped.cards)) if node != card.node])
             if await card.send_data(there, sent[0] % 65536, 1024):
                 sent[0] += 1
-            await cluster.clock.sleep(random.randint(2_000, 12_000))
+            await cluster.clock.sleep(random.randint(10_000, 60_000))
 
     for card in mapped.cards:
         cluster.clock.spawn(traffic(card), "traffic")

@@ -322,8 +322,12 @@ class _Parting:
 
 
 def _sizes(search: Search, alone: int) -> tuple[int, ...]:
-    """The switches of each kind: cables between two kinds have as many ends at the one as at the other."""
+    """The switches of each kind: cables between two kinds have as many ends at the one as at the other.
+
+    Where a port is `BEYOND`, the other end of a cable may be unknown, and the count with it: 1 then.
+    """
     rows = [one.row for one in search.switches]
+    whole = not any(BEYOND in row.values() for row in rows)
 
     def ports(here: int, there: int) -> int:
         return sum(entry == Switch(there) for entry in rows[here].values())
@@ -337,7 +341,9 @@ def _sizes(search: Search, alone: int) -> tuple[int, ...]:
                 continue
             ends, back = sizes[here] * ports(here, there), ports(there, here)
             if not back or ends % back or sizes.get(there, ends // back) != ends // back:
-                raise MapError(f"kinds {here} and {there}: {ends} cables, {back} to each switch")
+                if whole:
+                    raise MapError(f"kinds {here} and {there}: {ends} cables, {back} to each switch")
+                back = ends
             if there not in sizes:
                 sizes[there] = ends // back
                 waiting.append(there)
