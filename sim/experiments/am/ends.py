@@ -104,6 +104,10 @@ class End:
 
         await AM_Map(self.endpoint, TARGET, other.name, TAG)
 
+    async def load(self) -> None:
+        """Have its page loaded into a frame, by a write of the process: of an event mask that is 0 already."""
+        await self.endpoint.page.write_all([(self.endpoint.EVENT_MASK, 0)])
+
     async def request(self) -> None:
         """Send a request of 4 words; wait for a credit if there is none."""
         from ...host.am.amii import AM_Request4

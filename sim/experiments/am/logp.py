@@ -46,8 +46,8 @@ TOLERANCE = 0.1
 SIZES = {"quick": (20, 200), "full": (100, 2000)}
 """Requests one at a time, and of the burst."""
 WARM = 8
-PAUSE_CYCLES = 6_000
-"""Pause, 160 us, after which a reply has come and nothing is under way."""
+PAUSE_CYCLES = 3_000
+"""Pause, 80 us, after which a reply has come and nothing is under way."""
 
 
 class AmLogpParameters(Config):
@@ -178,6 +178,9 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     _, drivers = start_am(cluster, config, AmHostConfig(credits=spec["credits"]))
     client, server = await open_end(drivers[0]), await open_end(drivers[1])
     await client.to(server)
+    # Without acknowledgements a message for an endpoint that is not resident would be lost.
+    for end in (client, server):
+        await end.load()
     clock = cluster.clock
 
     async def serve() -> None:
