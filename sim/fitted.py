@@ -94,7 +94,24 @@ def _via_host() -> float:
     return 2 * VIA_HOST.post_ns + VIA_HOST.miss_ns
 
 
+def _am_host(name: str) -> Callable[[], float]:
+    def value() -> float:
+        from .host.am.config import AmHostConfig
+
+        found: float = getattr(AmHostConfig(), name)
+        return found
+
+    return value
+
+
+def _am_loop() -> float:
+    from lanikai.firmware.am.costs import AM_COSTS
+
+    return sum(AM_COSTS.cycles(step) for step in ("dispatch", "doorbell_look"))
+
+
 COSTS = "firmware/costs.py"
+AM_HOST = "sim/host/am/config.py"
 VIA_COSTS = "firmware/via/costs.py"
 PARALLEL_COSTS = "firmware/via/parallel/costs.py"
 SVIA_SPENT = "`via-latency`: the 4 B and 4 KB columns of SVIA. Not: those of 1 KB and 16 KB"
@@ -226,6 +243,30 @@ FITTED = (
             ("LINE_READ_WAIT_CYCLES", "32 us more for 4 KB down than for 4 B (table 5.1, SVIA)"),
             ("LINE_WRITE_WAIT_CYCLES", "31 us more for 4 KB up than for 4 B (table 5.1, SVIA)"),
         )
+    ),
+    Fit(
+        name="request_ns",
+        where=AM_HOST,
+        value=_am_host("request_ns"),
+        unit="ns",
+        to="o_send = 4.09 us (chun-1998 5.1), beside programmed I/O of 10 words",
+        spent="`am-logp`: o_send",
+    ),
+    Fit(
+        name="handle_ns",
+        where=AM_HOST,
+        value=_am_host("handle_ns"),
+        unit="ns",
+        to="o_recv = 4.28 us (chun-1998 5.1), beside programmed I/O of 12 words",
+        spent="`am-logp`: o_recv",
+    ),
+    Fit(
+        name="dispatch + doorbell_look",
+        where="firmware/am/costs.py",
+        value=_am_loop,
+        unit="cycles",
+        to="the gap of the baseline row, 9.60 us, with a latency of 10.36 us (chun-1998 5.1)",
+        spent="`am-logp`: gap, latency and rtt of the baseline row. Not: what reliability and protection add",
     ),
 )
 """All fitted numbers."""

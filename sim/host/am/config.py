@@ -16,8 +16,8 @@ class AmHostConfig(Config):
 
     The paper measures o_send = 4.09 us and o_recv = 4.28 us for a short message. It says that they go into writing the
     descriptor to the endpoint, and into reading it (5.1). Most of that is programmed I/O, which takes its time on the
-    simulated bus. The times here are beside it: instructions of the library, at one a cycle (6 ns), and of the kernel.
-    The paper gives no break-up of either.
+    simulated bus. The times here are beside it, of the library and of the kernel. The paper gives no break-up of
+    either, so `request_ns` and `handle_ns` are fitted to the two sums (`am-logp`).
     """
 
     credits: int = Field(
@@ -42,7 +42,7 @@ class AmHostConfig(Config):
         description="a request without a reply for so long has the library ask whether the endpoint is still there",
     )
     request_ns: int = Field(
-        300, ge=0, description="a request or reply: translation, credit, entry; about 50 instructions"
+        1_670, ge=0, description="a request or reply: translation, credit, entry. Fitted to o_send = 4.09 us"
     )
     poll_ns: int = Field(
         60, ge=0, description="a look at an endpoint, beside its word; about 10 instructions"
@@ -53,7 +53,7 @@ class AmHostConfig(Config):
         description="reading a word of a page in host memory that is in the cache: as `KitConfig.look_ns`",
     )
     handle_ns: int = Field(
-        180, ge=0, description="taking a message and calling its handler; about 30 instructions"
+        990, ge=0, description="taking a message and calling its handler. Fitted to o_recv = 4.28 us"
     )
     copy_ns_per_kb: int = Field(
         8_000,
