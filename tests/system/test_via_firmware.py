@@ -56,7 +56,7 @@ RUNS = [
 ]
 
 
-@pytest.fixture(scope="module", params=RUNS, ids=str)
+@pytest.fixture(scope="module", params=RUNS, ids=lambda one: f"{one[1]} {one[0]}")
 def found(request, model, tmp_path_factory):
     """A reliability level, and the results of all parts at it, in one run of a design."""
     level, design = request.param
