@@ -63,6 +63,12 @@ class AmBandwidthParameters(Config):
         description="message sizes, bytes",
         json_schema_extra={"range": "list of multiples of 4, each 4 to 8192"},
     )
+    credits: int = Field(
+        4,
+        ge=1,
+        le=15,
+        description="messages that may wait for their replies (chun-1998 4.2); 1: one at a time",
+    )
 
 
 class AmBandwidth(Experiment):
@@ -85,7 +91,7 @@ class AmBandwidth(Experiment):
                     Point(
                         label=f"{way}, {length} bytes",
                         parameters=where,
-                        spec={**where, "messages": MESSAGES[size]},
+                        spec={**where, "messages": MESSAGES[size], "credits": parameters.credits},
                         published=None if peak is None else {"bandwidth_mb_per_s": peak},
                         tolerance=None if peak is None else {"bandwidth_mb_per_s": TOLERANCE},
                         workload=f"{length} bytes",
@@ -161,7 +167,9 @@ class AmBandwidth(Experiment):
 
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point: the time from the reply that ends the warming to the last one."""
-    _, drivers = start_am(cluster)
+    from ...host.am.config import AmHostConfig
+
+    _, drivers = start_am(cluster, costs=AmHostConfig(credits=spec["credits"]))
     clock = cluster.clock
     flush = drivers[0].cycles(FLUSH_NS) if spec["buffers"] == "streaming" else 0
     data = bytes(number % 251 for number in range(spec["message_bytes"]))
