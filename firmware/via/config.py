@@ -49,6 +49,11 @@ class ViaConfig(Config):
         description="how a descriptor comes to the card. fetched: by a host DMA of its own; tailgated: with the data "
         "of the message before it in its queue (4.3.9); shadow: the process writes it into its shadow window (4.3.11)",
     )
+    cost_table: Literal["measured", "ladder"] = Field(
+        "measured",
+        description="costs of the parallel designs. measured: those of table 5.1; ladder: Base's, and what "
+        "an event loop and its queues add (4.3, ladder_costs.py)",
+    )
     queue_entries: Literal[2, 4, 8, 16, 32, 64, 128, 256] = Field(
         8, description="descriptors of each work queue, of which a VI has two: to send and to receive"
     )

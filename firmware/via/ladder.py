@@ -1,6 +1,7 @@
 """The ladder of nagar-thesis-2001 4.3: designs of card and firmware, each a step from the one before.
 
-They are choices of one card's `NicConfig` and of one program's `ViaConfig`, and none is a program of its own.
+They are choices of one card's `NicConfig` and of one program's `ViaConfig`, and none is a program of its own. Their
+costs are those of chapter 4 (`ladder_costs.py`).
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ _ONE = {"processors": 1, "receive_doorbells": "merged"}
 _POLLED = {"doorbell": "polled", **_ONE}
 _DOOR = {"doorbell": "queue", **_ONE}
 _TWO = {"doorbell": "queue", "processors": 2, "receive_doorbells": "separate"}
-_PARALLEL = {"design": "parallel", "send_buffers": 8, "receive_buffers": 4}
+_PARALLEL = {"design": "parallel", "cost_table": "ladder", "send_buffers": 8, "receive_buffers": 4}
 
 LADDER: Mapping[str, Rung] = {
     "Base": Rung(
         about="4.3.3: doorbell words polled in turn, a message's stages one after the other, with busy waits",
         nic_changes={**_POLLED, **_NO_QUEUES},
-        via_changes={"design": "sequential"},
+        via_changes={"design": "sequential", "cost_table": "ladder"},
     ),
     "Base+O": Rung(
         about="4.3.6: an event loop, with a task queue in software before each DMA engine",

@@ -13,6 +13,7 @@ from ..processor import Processor
 from ..program import FirmwareProgram
 from .config import ARRIVAL, ViaConfig
 from .costs import SVIA_COSTS
+from .ladder_costs import LADDER_COSTS
 from .parallel.costs import PVIA_COSTS, QOSVIA_COSTS
 from .parallel.events import events
 from .parallel.loop import ParallelVia
@@ -54,7 +55,8 @@ class ViaProgram(FirmwareProgram[ViaConfig]):
         parallel = self.config.design == "parallel"
         ports = tuple(card.processors) if parallel else (self.only_processor(),)
         if costs is None and parallel:
-            self.costs = PVIA_COSTS if self.config.order == ARRIVAL else QOSVIA_COSTS
+            measured = PVIA_COSTS if self.config.order == ARRIVAL else QOSVIA_COSTS
+            self.costs = LADDER_COSTS if self.config.cost_table == "ladder" else measured
         self.context = ViaContext(node=node, nic=nic, config=self.config, clock=lambda: ports[0].cycle)
         self.layout, self.trace, self.drops = self.context.layout, self.context.trace, self.context.drops
         self.processors = tuple(

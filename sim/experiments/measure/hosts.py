@@ -22,6 +22,7 @@ def start_hosts(
     config: Config | None = None,
     costs: Config | None = None,
     started: Callable[[Any], None] = lambda program: None,
+    nodes: Sequence[int] | None = None,
 ) -> list[Any]:
     """Start the program `ClusterConfig.firmware` on every card, and the library of `interface` on every host.
 
@@ -31,6 +32,7 @@ def start_hosts(
     - `config`: that of the program; None for its own defaults.
     - `costs`: those of the library's calls.
     - `started`: called with each node's program.
+    - `nodes`: these alone; None for all.
     """
     from ...host.interfaces import find_interface
 
@@ -44,6 +46,8 @@ def start_hosts(
     nic = cluster.config.nic
     libraries = []
     for node in cluster.nodes:
+        if nodes is not None and node.number not in nodes:
+            continue
         others = [other.number for other in cluster.nodes if other is not node]
         routes = {other: cluster.network.source_route(node.number, other) for other in others}
         program = program_class(node, node=node.number, nic=nic, routes=routes, config=config)

@@ -30,16 +30,24 @@ ALIGNMENT = 64
 
 
 def start_via(
-    cluster: Cluster, config: ViaConfig, kit: KitConfig | None = None, *, admit_all: bool = True
+    cluster: Cluster,
+    config: ViaConfig,
+    kit: KitConfig | None = None,
+    *,
+    admit_all: bool = True,
+    nodes: Sequence[int] | None = None,
 ) -> tuple[list[Any], list[Agent]]:
     """Start the program on every card and the agent on every host; programs and agents by node.
 
     `admit_all`: the cards promise every rate that they are asked for: for runs that overload them.
+    `nodes`: these nodes alone; None for all.
     """
     from ..measure.hosts import start_hosts
 
     programs: list[Any] = []
-    agents: list[Agent] = start_hosts(cluster, "via", config=config, costs=kit, started=programs.append)
+    agents: list[Agent] = start_hosts(
+        cluster, "via", config=config, costs=kit, started=programs.append, nodes=nodes
+    )
     if admit_all:
         for agent in agents:
             agent.admission = CardAdmission(capacity=UNLIMITED, best_effort_part=0)

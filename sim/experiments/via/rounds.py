@@ -1,8 +1,7 @@
-"""The run of via-scalability: rounds of four processes over their active VIs, inside the simulation.
+"""The runs of via-scalability: rounds of four processes over their active VIs, inside the simulation.
 
-The other card stands for all peers of the node. It has as many VIs, as many of them active, and the same design: the
-load of every peer, as all nodes of the thesis' cluster are alike. Its processes answer each message with one of the
-same size.
+A simulation runs several loads, one after the other, since its start takes longer than most of them. VIs are declared
+as the loads want them, so loads come by rising numbers of declared VIs. What answers is in `peers.py`.
 """
 
 from __future__ import annotations
@@ -10,108 +9,117 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lanikai.firmware.via.descriptor import Descriptor
 from lanikai.firmware.via.ladder import rung
 from lanikai.firmware.via.trace import Stage
 
-from ...host.via.descriptor import VipDescriptor
 from ...host.via.vipl.completions import VipCQDone
-from ...host.via.vipl.transfers import VipPostRecv, VipPostSend, VipRecvDone, VipRecvWait, VipSendDone
-from .joined import Program, declare, join, start_via
+from ...host.via.vipl.transfers import VipPostRecv, VipPostSend, VipRecvDone, VipSendWait
+from .joined import Program, declare, start_via
+from .peers import CardPeers, ModelPeers, buffer, message, open_process
 
 if TYPE_CHECKING:
     from ...host.via.vi import Vi
     from ...systems.cluster import Cluster
 
-__all__ = ["Process", "measure"]
+__all__ = ["COMPLETIONS", "QUEUE_ENTRIES", "Process", "measure"]
 
 QUEUE_ENTRIES = 4
-LOOK_CYCLES = 20
-"""From one look at a completion queue, or at what has been sent, to the next: 0.3 us."""
+COMPLETIONS = 512
+"""Entries of a process' completion queue: a message of each of its VIs, several times."""
+REST_CYCLES = 20_000
+"""Pause between two loads: longer than anything takes that the last one has left to do."""
 
 
 class Process:
-    """One of the node's four: `vis` are its active VIs, among `others` that it has declared and does not use."""
+    """One of the node's four: `vis` are its VIs, and `others` those that it has declared and never uses.
 
-    def __init__(self, program: Program, spec: Mapping[str, Any], others: int) -> None:
-        self.program, self.spec, self.others = program, spec, others
+    - `active`: the first of `vis`, which the present load uses.
+    - `latencies`, `finds`: cycles of each message that counts: from its post to its answer, and until that is found.
+    - `rung`: channel, number and cycle of the doorbell of each.
+    """
+
+    def __init__(self, program: Program, load: Mapping[str, Any], queue: Any = None) -> None:
+        self.program, self.load, self.queue = program, load, queue
         self.vis: list[Vi] = []
+        self.others = 0
+        self._watch = None
+        if queue is not None:
+            self._watch = program.agent.bus.watch(queue.kit.ring.start, queue.kit.ring.length)
+        self.begin(load)
+
+    def begin(self, load: Mapping[str, Any]) -> None:
+        """Begin with another load, of which nothing has been measured."""
+        self.load = load
         self.latencies: list[int] = []
         self.finds: list[int] = []
         self.rung: list[tuple[int, int, int]] = []
-        self._sent: dict[int, list[int]] = {}
-        self._arrived: dict[int, list[int]] = {}
-
-    async def add(self, vi: Vi, peer: Vi, far: Program) -> None:
-        """Connect an active VI with its peer, which answers."""
-        self.vis.append(vi)
-        await join(vi, peer)
-        far.agent.bus.spawn(_answer(peer, far, self.spec), "answers")
 
     async def round(self, vis: Sequence[Vi], *, counts: bool) -> None:
         """Post to each VI, then take what comes on each. `counts`: times are kept."""
-        at_once = self.spec["messages_at_once"]
+        at_once = self.load["messages_at_once"]
         bus = self.program.agent.bus
-        begins = {}
+        begins: dict[int, list[int]] = {vi.channel: [] for vi in vis}
         for vi in vis:
             for _ in range(at_once):
-                await VipPostRecv(vi, _buffer(self.program, self.spec))
+                await VipPostRecv(vi, buffer(self.program, self.load))
+        watched = {vi.channel: _Arrivals(vi) for vi in vis}
         for vi in vis:
             for _ in range(at_once):
                 number = vi.send.posted
-                begins[vi.channel, number] = bus.cycle
-                await VipPostSend(vi, _message(self.program, self.spec))
+                begins[vi.channel].append(bus.cycle)
+                await VipPostSend(vi, message(self.program, self.load))
                 if counts:
                     self.rung.append((vi.channel, number, bus.cycle))
-        left = {vi.channel: [begins[key] for key in begins if key[0] == vi.channel] for vi in vis}
-        watched = {vi.channel: _Arrivals(vi) for vi in vis}
-        by_channel = {vi.channel: vi for vi in vis}
-        while any(left.values()):
-            vi = await self._find(by_channel, left)
+        for _ in range(len(vis) * at_once):
+            if self.queue is None:
+                await self._search(vis[0], watched[vis[0].channel])
+                channel = vis[0].channel
+            else:
+                channel = await self._hear()
+            begin, came = begins[channel].pop(0), watched[channel].take()
             if counts:
-                self.latencies.append(bus.cycle - left[vi.channel][0])
-                self.finds.append(bus.cycle - watched[vi.channel].next())
-            left[vi.channel].pop(0)
+                self.latencies.append(bus.cycle - begin)
+                self.finds.append(bus.cycle - came)
         for one in watched.values():
             one.stop()
         for vi in vis:
             for _ in range(at_once):
-                while await VipSendDone(vi) is None:
-                    await bus.sleep(LOOK_CYCLES)
+                await VipSendWait(vi, None)
 
-    async def _find(self, vis: Mapping[int, Vi], left: Mapping[int, Sequence[int]]) -> Vi:
-        """The VI of the next message that has come, taken off: by the completion queue, or by looking at all VIs."""
-        program = self.program
-        if self.queue is not None:
-            while (found := await VipCQDone(self.queue)) is None:
-                await program.agent.bus.sleep(LOOK_CYCLES)
-            vi = found[0]
-            assert await VipRecvDone(vi) is not None
-            return vi
-        looks = program.agent.kit.look_ns
-        while True:
-            for place in range(len(vis) + self.others):
-                # Those in use stand among the others, evenly.
-                step = (len(vis) + self.others) // len(vis)
-                if place % step or place // step >= len(vis):
-                    await program.agent.spend(looks)
-                    continue
-                vi = list(vis.values())[place // step]
-                if not left[vi.channel] or not len(vi.receive):
-                    await program.agent.spend(looks)
-                elif await VipRecvDone(vi) is not None:
-                    return vi
+    async def _hear(self) -> int:
+        """Look at the completion queue until it names a VI; take its message off; its channel.
 
-    queue: Any = None
+        In the simulation the loop is asleep until something is written, as in `CompletionQueue.spin`.
+        """
+        assert self._watch is not None
+        while (found := await VipCQDone(self.queue)) is None:
+            await self._watch.wait()
+        assert await VipRecvDone(found[0]) is not None
+        return found[0].channel
+
+    async def _search(self, vi: Vi, arrivals: _Arrivals) -> None:
+        """Look at all VIs in turn, of which one is used, until its message has come; take it off.
+
+        In the simulation the loop is asleep until then. The looks of the turn that is under way are spent then.
+        """
+        agent = self.program.agent
+        begin = agent.bus.cycle
+        await arrivals.there.wait()
+        passed_ns = (agent.bus.cycle - begin) * 1e9 / agent.nic.clock_hz
+        vis = self.load["declared_vis"] // self.load["processes"]
+        left = -int(passed_ns / agent.kit.look_ns) % vis
+        await agent.spend(agent.kit.look_ns * left)
+        assert await VipRecvDone(vi) is not None
 
 
 class _Arrivals:
-    """The cycles in which messages came into a VI's ring."""
+    """The cycles in which messages came into a VI's ring; `there` is set while one was not taken."""
 
     def __init__(self, vi: Vi) -> None:
-        self._vi, self._taken, self._goes = vi, 0, True
+        self._vi, self._goes = vi, True
         self._cycles: list[int] = []
         self._bus = vi.nic.driver.bus
+        self.there = self._bus.flag()
         self._bus.spawn(self._watch(), "arrivals")
 
     async def _watch(self) -> None:
@@ -119,11 +127,13 @@ class _Arrivals:
             await self._vi.receive.watch.wait()
             if self._goes:
                 self._cycles.append(self._bus.cycle)
+                self.there.set()
 
-    def next(self) -> int:
+    def take(self) -> int:
         """The cycle in which the next message had come."""
-        cycle = self._cycles[min(self._taken, len(self._cycles) - 1)] if self._cycles else self._bus.cycle
-        self._taken += 1
+        cycle = self._cycles.pop(0) if self._cycles else self._bus.cycle
+        if not self._cycles:
+            self.there.clear()
         return int(cycle)
 
     def stop(self) -> None:
@@ -132,59 +142,53 @@ class _Arrivals:
         self._vi.receive.watch.touch()
 
 
-def _message(program: Program, spec: Mapping[str, Any]) -> VipDescriptor:
-    size = spec["message_bytes"]
-    if spec["immediate"]:
-        return VipDescriptor(request=Descriptor(immediate=bytes(size)))
-    return VipDescriptor([program.piece])
-
-
-def _buffer(program: Program, spec: Mapping[str, Any]) -> VipDescriptor:
-    return VipDescriptor() if spec["immediate"] else VipDescriptor([program.piece])
-
-
-async def _answer(vi: Vi, program: Program, spec: Mapping[str, Any]) -> None:
-    """A peer: answer each message."""
-    while True:
-        await VipRecvWait(vi, None)
-        await VipPostRecv(vi, _buffer(program, spec))
-        while len(vi.send) and await VipSendDone(vi) is not None:
-            pass
-        await VipPostSend(vi, _message(program, spec))
-
-
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one point: rounds, each process at its own pace."""
+    """Run the loads of one point: rounds, each process at its own pace. Returns what each has measured, by load."""
     config = rung(spec["design"]).config(
         queue_entries=QUEUE_ENTRIES, immediate_bytes=128 if spec["immediate"] else 4
     )
-    programs, agents = start_via(cluster, config)
-    active, count = spec["active_vis"] // spec["processes"], spec["processes"]
-    unused = spec["declared_vis"] // count - active
+    loads, model = spec["loads"], spec["peers"] == "model"
+    most = max(load["active_vis"] for load in loads) // loads[0]["processes"]
+    programs, agents = start_via(cluster, config, nodes=(0,) if model else None)
+    peers = ModelPeers(cluster) if model else CardPeers(agents[1], programs, loads[0])
     processes: list[Process] = []
-    for _ in range(count):
-        ends = [await Program.open(agent, 16384) for agent in agents]
-        for end in ends:
-            end.piece = end.memory.segment(max(4, spec["message_bytes"]))
-        process = Process(ends[0], spec, unused)
-        if spec["completion_queue"]:
-            process.queue = await ends[0].queue(64)
-        for _ in range(active):
-            here = await ends[0].vi(most_bytes=4096, told=(None, process.queue))
-            there = await ends[1].vi(most_bytes=4096)
-            for _ in range(spec["messages_at_once"] + 1):
-                await VipPostRecv(there, _buffer(ends[1], spec))
-            await process.add(here, there, ends[1])
-        for node, end in enumerate(ends):
-            await declare(end.agent, end.ptag.owner, [(1 - node, 0)] * unused)
-        processes.append(process)
+    for _ in range(loads[0]["processes"]):
+        program = await open_process(agents[0])
+        queue = await program.queue(COMPLETIONS) if spec["completion_queue"] else None
+        processes.append(Process(program, loads[0], queue))
+        await peers.process()
+    found = []
+    for load in loads:
+        for place, process in enumerate(processes):
+            declared = load["declared_vis"] // load["processes"]
+            while len(process.vis) < min(declared, most):
+                vi = await process.program.vi(most_bytes=4096, told=(None, process.queue))
+                process.vis.append(vi)
+                await peers.add(place, vi)
+            if unused := declared - len(process.vis) - process.others:
+                await declare(process.program.agent, process.program.ptag.owner, [(1, 0)] * unused)
+                await peers.declare(place, unused)
+                process.others += unused
+            process.begin(load)
+        peers.begin(load)
+        found.append(await _load(cluster, processes, load, programs[0].trace))
+        found[-1]["peer"] = peers.times([one for process in processes for one in process.rung])
+        await cluster.clock.sleep(REST_CYCLES)
+    return {"loads": found}
+
+
+async def _load(
+    cluster: Cluster, processes: Sequence[Process], load: Mapping[str, Any], traced: Any
+) -> dict[str, Any]:
+    """Run one load; its times, microseconds, and its DMAs of descriptors, of the firmware's trace."""
     done = [cluster.clock.flag() for _ in processes]
-    fetched = Stage.DESCRIPTOR
+    active = load["active_vis"] // load["processes"]
 
     async def life(process: Process, flag: Any) -> None:
-        for number in range(spec["rounds"] + 1):
-            vis = [cluster.random.choice(process.vis)] if spec["type"] == "I" else process.vis
-            await process.round(vis, counts=number > 0)
+        for number in range(load["warm_up"] + load["rounds"]):
+            # Type I: any of them, with an active VI a process.
+            vis = [cluster.random.choice(process.vis)] if load["type"] == "I" else process.vis[:active]
+            await process.round(vis, counts=number >= load["warm_up"])
         flag.set()
 
     for process, flag in zip(processes, done, strict=True):
@@ -192,18 +196,16 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     for flag in done:
         await flag.wait()
     to_us = 1e6 / cluster.config.nic.clock_hz
-    first = (
-        Stage.PROGRAM_DESCRIPTOR if spec["design"] != "Door+O+DMAQ+2CPU shadow queues" else Stage.PROGRAM_DATA
-    )
-    spans = {(one.channel, one.number): one for one in programs[0].trace if not one.receive}
+    spans = {(one.channel, one.number): one for one in traced if not one.receive}
     waits, dmas, messages = [], 0, 0
     for channel, number, cycle in (one for process in processes for one in process.rung):
         trace = spans.get((channel, number))
         if trace is None:
             continue
         messages += 1
-        dmas += len(trace.of(fetched))
-        starts = [span.begin for span in (*trace.of(first), *trace.of(Stage.PROGRAM_DATA))]
+        dmas += len(trace.of(Stage.DESCRIPTOR))
+        # A descriptor in a shadow, or behind the data of the one before, has no DMA to be programmed.
+        starts = [span.begin for span in (*trace.of(Stage.PROGRAM_DESCRIPTOR), *trace.of(Stage.PROGRAM_DATA))]
         if starts:
             waits.append(min(starts) - cycle)
     return {

@@ -4,8 +4,9 @@ A node has four processes, one on each processor. Each owns a quarter of the VIs
 them, its active ones. In a round it posts to all its active VIs, then waits for an answer on each. The latency of a
 message is the time from its post until its answer has been received, as in nagar-thesis-2001 4.3.1.
 
-The node is RTL with its firmware and its processes. A second card of the same design stands for its peers, which are up
-to 127 nodes in the thesis: it has as many VIs, and answers each message.
+The node is RTL with its firmware and its processes. A second card stands for its peers, which are up to 127 nodes in
+the thesis. It is a full one of the same design, with as many VIs (`peers=card`), or the model of one, with times that
+were measured on such a card (`peers=model`).
 
 The workloads:
 
@@ -19,13 +20,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from lanikai.firmware.via.ladder import LADDER, rung
 from lanikai.hdl.config import Config, NicConfig, preset
+from pydantic import Field
 
+from ...models.via_peer_times import peer_times
 from ..framework.base import Claim, Experiment, Outcome, Point, Size
-from .scalability_claims import claims
+from .scalability_claims import by_load, claims
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +41,18 @@ BASE, OVERLAP, QUEUES, DOOR, TAILGATING, TWO_CPUS, SHADOW = LADDER
 PROCESSES = 4
 ROUNDS = {"quick": 2, "full": 8}
 """Rounds that are measured. One before them is not."""
+MANY, ALL = 60, 508
+"""Active VIs from which on a round has messages enough: quick, it is measured alone, and with all VIs none before."""
 DECLARED = (4, 28, 60, 124, 252, 508)
+BY_LOAD = ("type", "declared_vis", "active_vis", "message_bytes", "messages_at_once")
+RESULTS = (
+    "latency_us",
+    "wait_us",
+    "host_receive_us",
+    "descriptor_dmas",
+    "peer_latency_us",
+    "peer_interval_us",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,13 +85,17 @@ class Load:
             return "IV"
         return "II" if self.active == self.declared else "III"
 
-    def point(self, rounds: int) -> Point:
-        """The point that runs it. The designs have the same workload."""
-        label = f"{self.design}, d={self.declared}, u={self.active}, {self.message_bytes} B"
-        label += ", immediate" if self.immediate else ""
-        label += f", {self.messages} at once" if self.messages > 1 else ""
-        label += "" if self.completion_queue else ", no CQ"
-        own: dict[str, Any] = {
+    @property
+    def card(self) -> tuple[str, bool, bool]:
+        """The set-up in which it runs: loads of the same one share a simulation."""
+        return self.design, self.immediate, self.completion_queue
+
+    def spec(self, *, rounds: int, warm_up: int, peers: str) -> dict[str, Any]:
+        """The load for the coroutine that runs it: `rounds` are measured, behind `warm_up` others.
+
+        Raises UserError for a load whose peers were not measured, with `peers` = model.
+        """
+        own = {
             "design": self.design,
             "type": self.kind,
             "declared_vis": self.declared,
@@ -85,14 +103,37 @@ class Load:
             "message_bytes": self.message_bytes,
             "immediate": self.immediate,
             "messages_at_once": self.messages,
-            "completion_queue": self.completion_queue,
         }
-        return Point(
-            label=label,
-            parameters=own,
-            spec={**own, "rounds": rounds, "processes": PROCESSES},
-            workload=f"{self.kind} {self.declared} {self.active} {self.message_bytes}",
-        )
+        peer = dict(peer_times(own)) if peers == "model" else None
+        return {**own, "rounds": rounds, "warm_up": warm_up, "processes": PROCESSES, "peer": peer}
+
+
+def point(loads: Sequence[Load], size: Size, peers: str) -> Point:
+    """The point that runs loads of one card, by rising numbers of declared VIs, with peers as a full card or a model.
+
+    The designs have the same workload. Raises UserError as `Load.spec`.
+    """
+    design, immediate, queue = loads[0].card
+    specs = []
+    for one in sorted(loads, key=lambda load: load.declared):
+        many = size == "quick" and one.active >= MANY
+        rounds = 1 if many else ROUNDS[size]
+        warm_up = 0 if many and one.active >= ALL else 1
+        specs.append(one.spec(rounds=rounds, warm_up=warm_up, peers=peers))
+    label = design + (", immediate" if immediate else "") + ("" if queue else ", no CQ")
+    own: dict[str, Any] = {
+        "design": design,
+        "immediate": immediate,
+        "completion_queue": queue,
+        "peers": peers,
+    }
+    lists = {name: [one[name] for one in specs] for name in BY_LOAD}
+    return Point(
+        label=label,
+        parameters={**own, **lists},
+        spec={**own, "loads": specs},
+        workload="immediate" if immediate else "long",
+    )
 
 
 def loads(size: Size) -> list[Load]:
@@ -111,7 +152,7 @@ def loads(size: Size) -> list[Load]:
     for d in some:  # claim_base, figure 4.4
         add(BASE, d, 8, 128, immediate=True)
     for d in DECLARED if full else (508,):  # claim_payload, figure 4.6
-        for length in (8, 32, 64, 128) if full else (8, 32, 64):
+        for length in (8, 32, 64, 128) if full else (8, 32):
             # 4.3.4 has shadow queues here. Those of this project hold no immediate data, so the card fetches them.
             add(BASE, d, d, length, immediate=True)
     for d in some if full else (28, 252, 508):  # claim_cq, figure 4.7
@@ -140,7 +181,13 @@ def loads(size: Size) -> list[Load]:
 
 
 class ViaScalabilityParameters(Config):
-    """Parameters of via-scalability: none."""
+    """Parameters of via-scalability."""
+
+    peers: Literal["size", "model", "card"] = Field(
+        "size",
+        description="what answers: model, with times that were measured on a full card; card: a second full card; "
+        "size: the model in the quick size, a card in the full one",
+    )
 
 
 class ViaScalability(Experiment):
@@ -151,10 +198,18 @@ class ViaScalability(Experiment):
     source = "nagar-thesis-2001 4.3, figures 4.4-4.19"
     entry = "lanikai.sim.experiments.via.rounds:measure"
     Parameters = ViaScalabilityParameters
+    by_flow = (*BY_LOAD, *RESULTS)
+    element = "load"
 
     def points(self, parameters: ViaScalabilityParameters, size: Size) -> list[Point]:
-        """A point a load."""
-        return [one.point(ROUNDS[size]) for one in loads(size)]
+        """A point a card and set-up, with all loads that run on it."""
+        peers = parameters.peers
+        if peers == "size":
+            peers = "model" if size == "quick" else "card"
+        cards: dict[Any, list[Load]] = {}
+        for one in loads(size):
+            cards.setdefault(one.card, []).append(one)
+        return [point(some, size, peers) for some in cards.values()]
 
     def system(self, parameters: Any, point: Point) -> ClusterConfig:
         """Two cards: the node's, of the point's design, and one that stands for all peers."""
@@ -165,14 +220,22 @@ class ViaScalability(Experiment):
         )
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
-        """Means over all messages, microseconds: latency, wait in the send queue (stages 1 and 2), and the time that a
-        process spends to find a message that has come. Then DMAs of descriptors, a message sent."""
-        return {
-            "latency_us": _mean(measured["latencies_us"]),
-            "wait_us": measured["wait_us"],
-            "host_receive_us": measured["host_receive_us"],
-            "descriptor_dmas": measured["descriptor_dmas"] / measured["messages"],
-        }
+        """Means over the messages of each load, microseconds.
+
+        They are latency, wait in the send queue (stages 1 and 2), and the time that a process spends to find a message
+        that has come. Then DMAs of descriptors, a message sent, and a peer's times.
+        """
+        found = [
+            {
+                "latency_us": _mean(one["latencies_us"]),
+                "wait_us": one["wait_us"],
+                "host_receive_us": one["host_receive_us"],
+                "descriptor_dmas": one["descriptor_dmas"] / one["messages"],
+                **{f"peer_{name}": value for name, value in one["peer"].items()},
+            }
+            for one in measured["loads"]
+        ]
+        return {name: [one[name] for one in found] for name in RESULTS}
 
     def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
         """The ten claims of published.toml."""
@@ -184,12 +247,11 @@ class ViaScalability(Experiment):
         panels = figure.subplots(1, len(lengths))
         for axes, length in zip(panels, lengths, strict=True):
             lines: dict[tuple[str, int], list[tuple[int, float]]] = {}
-            for one in outcomes:
-                its = one.point.parameters
+            for its, results in by_load(outcomes):
                 plain = not its["immediate"] and its["messages_at_once"] == 1 and its["type"] != "I"
                 if plain and its["message_bytes"] == length:
                     lines.setdefault((its["design"], its["active_vis"]), []).append(
-                        (its["declared_vis"], one.results["latency_us"])
+                        (its["declared_vis"], results["latency_us"])
                     )
             for (design, active), found in lines.items():
                 style = "o-" if active == 12 else "s--" if active == 60 else "^:"

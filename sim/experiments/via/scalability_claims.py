@@ -10,7 +10,7 @@ from lanikai.firmware.via.ladder import LADDER
 
 from ..framework.base import Claim, Outcome
 
-__all__ = ["INDEPENDENT", "LINEAR", "LITTLE", "claims"]
+__all__ = ["INDEPENDENT", "LINEAR", "LITTLE", "by_load", "claims"]
 
 BASE, OVERLAP, QUEUES, DOOR, TAILGATING, TWO_CPUS, SHADOW = LADDER
 LINEAR = 0.98
@@ -31,11 +31,24 @@ FLAT = 1.1
 """Ratio of the cost at 508 declared VIs to that at 28, of what is flat."""
 
 
+def by_load(outcomes: Sequence[Outcome]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Parameters and results of each load. A point has several, whose values are lists in their order."""
+    found = []
+    for one in outcomes:
+        for place in range(len(one.results["latency_us"])):
+            found.append((_at(one.point.parameters, place), _at(one.results, place)))
+    return found
+
+
+def _at(values: Mapping[str, Any], place: int) -> dict[str, Any]:
+    return {name: value[place] if isinstance(value, list) else value for name, value in values.items()}
+
+
 class Found:
     """The outcomes, to be asked for by their parameters."""
 
     def __init__(self, outcomes: Sequence[Outcome]) -> None:
-        self._rows = [(one.point.parameters, one.results) for one in outcomes]
+        self._rows = by_load(outcomes)
 
     def curve(self, x: str, y: str = "latency_us", /, **wanted: Any) -> dict[int, float]:
         """`y` by `x` of the outcomes that have the parameters `wanted`, and the defaults of the rest, by rising x."""

@@ -48,15 +48,20 @@ def _place(key: str, *values: Any) -> Callable[[Point], bool]:
     return lambda point: point.parameters[key] in values
 
 
-def _sixty(point: Point) -> bool:
-    """60 declared VIs, without those whose data stand in the descriptor."""
-    return point.parameters["declared_vis"] == 60
+def _long(point: Point) -> bool:
+    """Every design of the ladder, with messages whose data do not stand in the descriptor."""
+    return not point.parameters["immediate"] and bool(point.parameters["completion_queue"])
 
 
 def _declared(point: Point) -> bool:
-    """Few active VIs among many, polled and with a doorbell queue."""
+    """Few and many declared VIs: polled, and with a doorbell queue."""
     its = point.parameters
-    return its["active_vis"] in (8, 12) and its["message_bytes"] == 128 and its["messages_at_once"] == 1
+    return its["immediate"] or its["design"] in ("Base+O+DMAQ", "Door+O+DMAQ")
+
+
+def _type_i(point: Point) -> bool:
+    """One active VI a process, with a completion queue and without."""
+    return "I" in point.parameters["type"]
 
 
 SHARED = ("bandwidth is shared in the inverse ratio of the IDT values",)
@@ -462,13 +467,13 @@ BROKEN = (
         experiment="via-scalability",
         mutant="immediate messages are all long",
         claims=("an immediate message of 32 or 64 bytes is faster than one of 8",),
-        keep=_place("active_vis", 508),
+        keep=_place("immediate", True),
     ),
     Broken(
         experiment="via-scalability",
         mutant="completion queues are searched",
         claims=("with a completion queue the host's cost to receive is flat",),
-        keep=_place("type", "I"),
+        keep=_type_i,
     ),
     Broken(
         experiment="via-scalability",
@@ -478,19 +483,19 @@ BROKEN = (
             "hardware DMA queues add little",
             "two processors are a large gain",
         ),
-        keep=_sixty,
+        keep=_long,
     ),
     Broken(
         experiment="via-scalability",
         mutant="descriptors of via are always fetched",
         claims=("tailgating is a reasonable gain", "shadow queues lower latency further"),
-        keep=_sixty,
+        keep=_long,
     ),
     Broken(
         experiment="via-scalability",
         mutant="parallel designs are slow",
         claims=("the full design beats Base at 12 and at 60 active VIs",),
-        keep=_sixty,
+        keep=_long,
     ),
     Broken(
         experiment="via-schedulers",

@@ -570,9 +570,10 @@ def one_message_at_a_time(spec: Mapping[str, Any]) -> None:
 def _via_costs(times: Mapping[str, float]) -> None:
     """Make the steps of designs of VIA take `times` as long as they should, by the name of their cost table."""
     from lanikai.firmware.via.costs import SVIA_COSTS
+    from lanikai.firmware.via.ladder_costs import LADDER_COSTS
     from lanikai.firmware.via.parallel.costs import PVIA_COSTS, QOSVIA_COSTS
 
-    for costs in (SVIA_COSTS, PVIA_COSTS, QOSVIA_COSTS):
+    for costs in (SVIA_COSTS, PVIA_COSTS, QOSVIA_COSTS, LADDER_COSTS):
         assert isinstance(costs.table, dict)
         factor = times.get(costs.program, 1)
         costs.table.update({step: int(factor * cycles) for step, cycles in costs.table.items()})
@@ -581,7 +582,7 @@ def _via_costs(times: Mapping[str, float]) -> None:
 @mutant
 def firmware_of_via_is_slow(spec: Mapping[str, Any]) -> None:
     """Every step of every design takes 30 times its cycles."""
-    _via_costs({"svia": 30, "pvia": 30, "qosvia": 30})
+    _via_costs({"svia": 30, "pvia": 30, "qosvia": 30, "ladder": 30})
 
 
 @mutant
@@ -598,14 +599,14 @@ def qosvia_is_slow(spec: Mapping[str, Any]) -> None:
 
 @mutant
 def parallel_designs_take_no_cycles(spec: Mapping[str, Any]) -> None:
-    """The steps of PVIA and QoSVIA cost nothing but their accesses."""
-    _via_costs({"pvia": 0, "qosvia": 0})
+    """The steps of the parallel designs cost nothing but their accesses."""
+    _via_costs({"pvia": 0, "qosvia": 0, "ladder": 0})
 
 
 @mutant
 def parallel_designs_are_slow(spec: Mapping[str, Any]) -> None:
-    """The steps of PVIA and QoSVIA take 30 times their cycles."""
-    _via_costs({"pvia": 30, "qosvia": 30})
+    """The steps of the parallel designs take 30 times their cycles."""
+    _via_costs({"pvia": 30, "qosvia": 30, "ladder": 30})
 
 
 @mutant
@@ -650,7 +651,7 @@ def immediate_messages_are_all_long(spec: Mapping[str, Any]) -> None:
     from lanikai.sim.experiments.via import rounds
     from lanikai.sim.host.via.descriptor import VipDescriptor
 
-    rounds._message = lambda program, spec: VipDescriptor(request=Descriptor(immediate=bytes(64)))
+    rounds.message = lambda program, spec: VipDescriptor(request=Descriptor(immediate=bytes(64)))
 
 
 @mutant
@@ -659,15 +660,19 @@ def completion_queues_are_searched(spec: Mapping[str, Any]) -> None:
     from lanikai.sim.experiments.via import rounds
     from lanikai.sim.host.via.vipl.checks import agent_of
 
-    right = rounds.VipCQDone
+    right, begin, declared = rounds.VipCQDone, rounds.Process.begin, [0]
+
+    def begins(self: Any, load: Mapping[str, Any]) -> None:
+        declared[0] = load["declared_vis"]
+        begin(self, load)
 
     async def done(queue: Any) -> Any:
         found = await right(queue)
         if found is not None:
-            await agent_of(queue.nic).spend(20 * spec["declared_vis"])
+            await agent_of(queue.nic).spend(20 * declared[0])
         return found
 
-    rounds.VipCQDone = done
+    rounds.VipCQDone, rounds.Process.begin = done, begins  # type: ignore[method-assign]
 
 
 @mutant

@@ -234,8 +234,10 @@ def piece(region, at=0, size=None):
 STARTED = {}
 
 
-async def start(cluster, **config):
-    """Programs and agents of all nodes. A second test on the same cluster has those of the first, as they began."""
+async def start(cluster, *, nodes=None, **config):
+    """Programs and agents of all nodes, or of `nodes` alone.
+
+    A second test on the same cluster has those of the first, as they began."""
     chosen = ViaConfig(**config)
     if cluster in STARTED:
         was, programs, agents = STARTED[cluster]
@@ -249,7 +251,7 @@ async def start(cluster, **config):
         return programs, agents
     programs, agents = [], []
     STARTED[cluster] = chosen, programs, agents
-    for node in cluster.nodes:
+    for node in cluster.nodes if nodes is None else [cluster.nodes[number] for number in nodes]:
         others = [other.number for other in cluster.nodes if other is not node]
         routes = {other: cluster.network.source_route(node.number, other) for other in others}
         program = ViaProgram(node, node=node.number, nic=cluster.config.nic, routes=routes, config=chosen)

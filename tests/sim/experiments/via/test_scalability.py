@@ -31,6 +31,12 @@ POLLED = (BASE, OVERLAP, QUEUES)
 
 
 def measured(spec, changes):
+    """What the loads of a point have measured."""
+    shared = {name: spec[name] for name in ("design", "immediate", "completion_queue")}
+    return {"loads": [one_load({**shared, **load}, changes) for load in spec["loads"]]}
+
+
+def one_load(spec, changes):
     """A card whose messages wait for those before them, and for half a turn of polls, as the thesis says."""
     design, declared, active = spec["design"], spec["declared_vis"], spec["active_vis"]
     size, at_once = spec["message_bytes"], spec["messages_at_once"]
@@ -50,6 +56,7 @@ def measured(spec, changes):
         "host_receive_us": 0.1 * declared / 2 if not spec["completion_queue"] else 0.4,
         "descriptor_dmas": 3 * {SHADOW: 0.0, TAILGATING: 0.5}.get(design, 1.0),
         "messages": 3,
+        "peer": {"latency_us": 50.0, "interval_us": 10.0},
     }
     for change in changes:
         change(spec, found)
@@ -58,7 +65,7 @@ def measured(spec, changes):
 
 def judge(*changes):
     experiment = ViaScalability()
-    parameters = experiment.Parameters()
+    parameters = experiment.Parameters(peers="card")
     outcomes = [
         Outcome(
             point=point,
