@@ -18,7 +18,7 @@ from ...host.via.descriptor import VipDescriptor
 from ...host.via.vi import Other
 from ...host.via.vipl.transfers import VipPostRecv, VipPostSend, VipRecvWait, VipSendDone
 from ...models.via_peer import PeerEnd, PeerTimes, ViaPeer
-from ...models.via_peer_times import fitted
+from ..measure.via_peer_times import fitted
 from .joined import Program, declare, join
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from lanikai.firmware.via.ladder import LADDER, rung
 from lanikai.hdl.config import Config, NicConfig, preset
 from pydantic import Field
 
-from ...models.via_peer_times import peer_times
 from ..framework.base import Claim, Experiment, Outcome, Point, Size
+from ..measure.via_peer_times import peer_times
 from .scalability_claims import by_load, claims
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ class ViaScalability(Experiment):
         return {name: [one[name] for one in found] for name in RESULTS}
 
     def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
-        """The ten claims of published.toml."""
+        """The ten claims of published.toml, and that on declared VIs from 4 on."""
         return claims(outcomes)
 
     def plot(self, parameters: Any, outcomes: Sequence[Outcome], figure: Figure) -> None:

@@ -645,6 +645,22 @@ def vis_are_not_declared(spec: Mapping[str, Any]) -> None:
 
 
 @mutant
+def a_doorbell_costs_a_look_at_every_declared_vi(spec: Mapping[str, Any]) -> None:
+    """In the parallel designs of the ladder."""
+    from lanikai.firmware.via.ladder_costs import LADDER_COSTS
+    from lanikai.sim.experiments.via import rounds
+
+    right, table = rounds.declare, LADDER_COSTS.table
+    assert isinstance(table, dict)
+
+    async def declare(agent: Any, owner: int, others: Any) -> list[int]:
+        table["doorbell"] += 2 * len(others)
+        return await right(agent, owner, others)
+
+    rounds.declare = declare
+
+
+@mutant
 def immediate_messages_are_all_long(spec: Mapping[str, Any]) -> None:
     """An immediate message has 64 bytes, whatever it should have."""
     from lanikai.firmware.via.descriptor import Descriptor

@@ -1,7 +1,7 @@
 """The times of peers (`via_peers.toml`), measured on full cards. The file is made of a run of via-scalability:
 
     lanikai run via-scalability --quick --set peers=card --json results.json
-    python -m lanikai.sim.models.via_peer_times results.json --out via_peers.toml
+    python -m lanikai.sim.experiments.measure.via_peer_times results.json --out via_peers.toml
 
 There two full cards run. Of each message it is known when it was at the second card, and when its answer began to go.
 A peer is one server with a latency and an interval between answers. Of all such servers with the measured mean the file
@@ -18,14 +18,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..errors import UserError
-from .via_peer import PeerTimes
+from ...errors import UserError
+from ...models.via_peer import PeerTimes
 
 __all__ = ["FILE", "fitted", "load_name", "main", "peer_file", "peer_times"]
 
 FILE = Path(__file__).with_name("via_peers.toml")
-HEAD = """# How long a peer takes to answer, by load: see via_peer.py. Measured on two full cards by the experiment
-# via-scalability. Made by `python -m lanikai.sim.models.via_peer_times`; see there.
+HEAD = """# How long a peer takes to answer, by load: see sim/models/via_peer.py. Measured on two full cards by
+# via-scalability. Made by `python -m lanikai.sim.experiments.measure.via_peer_times`; see there.
 # A load: type, design, declared and active VIs, bytes of a message (i: immediate), messages at once.
 """
 STEPS = 64

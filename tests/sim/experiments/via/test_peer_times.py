@@ -8,9 +8,16 @@ import tomllib
 
 import pytest
 from lanikai.sim.errors import UserError
+from lanikai.sim.experiments.measure.via_peer_times import (
+    FILE,
+    fitted,
+    load_name,
+    main,
+    peer_file,
+    peer_times,
+)
 from lanikai.sim.experiments.via.scalability import ViaScalability
 from lanikai.sim.models.via_peer import PeerTimes
-from lanikai.sim.models.via_peer_times import FILE, fitted, load_name, main, peer_file, peer_times
 
 
 def served(came, latency, interval):
