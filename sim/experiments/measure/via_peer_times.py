@@ -107,7 +107,7 @@ def peer_file(results: Mapping[str, Any]) -> str:
 
     Raises ValueError for results of the model: it may not be measured of itself.
     """
-    lines = {}
+    lines: dict[str, str] = {}
     for point in results["points"]:
         its, found = point["parameters"], point["results"]
         if its["peers"] != "card":

@@ -41,6 +41,8 @@ BASE, OVERLAP, QUEUES, DOOR, TAILGATING, TWO_CPUS, SHADOW = LADDER
 PROCESSES = 4
 ROUNDS = {"quick": 2, "full": 8}
 """Rounds that are measured. One before them is not."""
+FEW, FEW_ROUNDS = 12, 6
+"""Active VIs up to which a round has few messages: quick, so many rounds are measured."""
 MANY, ALL = 60, 508
 """Active VIs from which on a round has messages enough: quick, it is measured alone, and with all VIs none before."""
 DECLARED = (4, 28, 60, 124, 252, 508)
@@ -117,7 +119,8 @@ def point(loads: Sequence[Load], size: Size, peers: str) -> Point:
     specs = []
     for one in sorted(loads, key=lambda load: load.declared):
         many = size == "quick" and one.active >= MANY
-        rounds = 1 if many else ROUNDS[size]
+        few = size == "quick" and one.active <= FEW
+        rounds = 1 if many else FEW_ROUNDS if few else ROUNDS[size]
         warm_up = 0 if many and one.active >= ALL else 1
         specs.append(one.spec(rounds=rounds, warm_up=warm_up, peers=peers))
     label = design + (", immediate" if immediate else "") + ("" if queue else ", no CQ")
