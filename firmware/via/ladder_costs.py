@@ -9,8 +9,8 @@ Chapter 4 has no table of times. It says what each design does beside the one be
   `ended`, `status_done` and `queue_done` of Base are no work here. What an event costs comes in their place.
 - "The overhead of queue/state maintenance" (4.3.6) comes on top. It is counted in instructions below, an instruction a
   cycle and a load two, as the accesses of the processor's port take.
-- Moving a task through a queue in software is the one cost of such a queue that was measured on a LANai: a turn of the
-  queue of GM's program, from its head to its tail, 68 cycles (`sdma_turn` of `GM_COSTS`).
+- A task's way through a queue in software costs 68 cycles (`sdma_turn` of `GM_COSTS`). That was measured on a LANai: an
+  entry of GM's queue goes from its head to its tail.
 
 Nothing is fitted to the claims of 4.3. The costs of PVIA (table 5.1) are not used: they are those of a program of
 chapter 5, measured on another host and card.

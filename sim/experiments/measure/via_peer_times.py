@@ -21,7 +21,7 @@ from typing import Any
 from ...errors import UserError
 from ...models.via_peer import PeerTimes
 
-__all__ = ["FILE", "fitted", "load_name", "main", "peer_file", "peer_times"]
+__all__ = ["FILE", "STEPS", "fitted", "load_name", "main", "peer_file", "peer_times"]
 
 FILE = Path(__file__).with_name("via_peers.toml")
 HEAD = """# How long a peer takes to answer, by load: see sim/models/via_peer.py. Measured on two full cards by

@@ -31,7 +31,7 @@ POLLED = (BASE, OVERLAP, QUEUES)
 
 
 def measured(spec, changes):
-    """What the loads of a point have measured."""
+    """Results of the loads of a point."""
     shared = {name: spec[name] for name in ("design", "immediate", "completion_queue")}
     return {"loads": [one_load({**shared, **load}, changes) for load in spec["loads"]]}
 
