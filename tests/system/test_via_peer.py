@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from lanikai.sim.experiments.via.scalability import BASE, DOOR, Load, ViaScalability, point
+from lanikai.sim.experiments.via.scalability import DOOR, SHADOW, Load, ViaScalability, point
 from lanikai.sim.models.via_peer import PeerTimes
 from lanikai.sim.run import run
 from support.system.owner_cluster import CONFIG as OWNERS
@@ -54,7 +54,7 @@ def test_a_peer_refuses_what_makes_no_sense():
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("design", [BASE, DOOR])
+@pytest.mark.parametrize("design", [DOOR, SHADOW])
 def test_a_node_beside_the_model_is_as_one_of_four_full_nodes(design, tmp_path):
     load = Load(design=design, declared=60, active=12, message_bytes=128)
     experiment = ViaScalability()
