@@ -15,6 +15,7 @@ does M last until the firmware gives one up.
 
 from __future__ import annotations
 
+import random
 from collections import deque
 from collections.abc import Callable
 
@@ -61,9 +62,10 @@ class Pager:
         self._since: dict[PagedEndpoint, int] = {}
         self._bell = Bell(bus)
         self._policy = find_policy(costs.policy)(seed=bus.node)
+        self._random = random.Random(bus.node)
         self._residency_cycles = cycles(costs.residency_ns(config), nic)
         self._patience_cycles = cycles(costs.unload_patience_ns(config), nic)
-        self._leaving = self._left_cycle = self._changes = 0
+        self._leaving = self._left_cycle = self._changes = self._move_cycles = 0
         self.loads = self.unloads = self.longest_wait_cycles = self.pinned = 0
 
     async def fault(self, endpoint: PagedEndpoint) -> None:
@@ -106,8 +108,10 @@ class Pager:
             assert endpoint is not None
             since = self._since[endpoint]
             self.forget(endpoint)
+            began = self._bus.cycle
             async with endpoint.lock:
                 await self._load(endpoint, frame)
+            self._move_cycles = 2 * (self._bus.cycle - began)
             self.longest_wait_cycles = max(self.longest_wait_cycles, self._bus.cycle - since)
             self._ring()
 
@@ -178,7 +182,7 @@ class Pager:
         """Unload a resident endpoint; the caller has its lock.
 
         First its page is unmapped. What its process writes from then on waits, and is not lost. An endpoint with
-        messages that are not sent yet has a fault at once.
+        messages that are not sent yet has a fault soon.
         """
         frame = endpoint.frame
         await endpoint.unmap(Place.UNLOADING)
@@ -192,7 +196,18 @@ class Pager:
         record = endpoint.record
         if record.posted != record.taken:
             # It has messages to send, and its process may wait for nothing but their replies.
-            self.request(endpoint)
+            self._bus.spawn(self._again(endpoint), f"pager[{self._bus.node}].again")
+
+    async def _again(self, endpoint: PagedEndpoint) -> None:
+        """Queue an endpoint with messages to send, after a time that is drawn by lot: below a residency and a move for
+        each fault that waits, and one more.
+
+        If all took their places at once, the frames would go round in one order for ever. Then two endpoints of a host
+        that send to each other might never be resident at the same time.
+        """
+        turn = self._residency_cycles + self._move_cycles
+        await self._bus.sleep(1 + self._random.randrange(1 + turn * (1 + len(self.queue))))
+        self.request(endpoint)
 
     async def _pin(self, endpoint: PagedEndpoint, sign: int) -> None:
         """Pin its staging areas, or unpin them: only those of resident endpoints may not leave the memory."""

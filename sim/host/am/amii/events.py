@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from ..endpoint import Endpoint
+from ..errors import AmCode, AmError
 from ..polling import poll
 from ..process import Bundle, EventMask
 from .checks import of_kind
@@ -34,7 +38,8 @@ async def AM_Poll(bundle: Bundle) -> int:
         if _quiet(endpoint):
             quiet += 1
         else:
-            handled += await poll(endpoint)
+            with _unless_freed(bundle, endpoint):
+                handled += await poll(endpoint)
     if quiet:
         costs, driver = bundle.process.driver.costs, bundle.process.driver
         await driver.spend(quiet * (costs.look_ns + costs.poll_ns))
@@ -43,6 +48,17 @@ async def AM_Poll(bundle: Bundle) -> int:
             await bundle.bell.until(lambda: not all(map(_quiet, bundle.endpoints)), deadline)
         bundle.check()
     return handled
+
+
+@contextmanager
+def _unless_freed(bundle: Bundle, endpoint: Endpoint) -> Iterator[None]:
+    """Go on if another thread has freed the endpoint meanwhile: the bundle and its other endpoints are there."""
+    try:
+        yield
+    except AmError as error:
+        if error.code is not AmCode.AM_ERR_NOT_INIT or endpoint.alive:
+            raise
+        bundle.check()
 
 
 def _quiet(endpoint: Endpoint) -> bool:
@@ -72,13 +88,14 @@ async def AM_SetEventMask(bundle: Bundle, mask: EventMask) -> None:
     bundle.check()
     bundle.mask = EventMask(mask)
     for endpoint in list(bundle.endpoints):
-        if not endpoint.alive:
-            continue
-        if endpoint.mask != bundle.mask:
-            endpoint.mask = bundle.mask
-            await endpoint.driver.set_word(endpoint.page, endpoint.EVENT_MASK, int(bundle.mask))
-        if bundle.mask and endpoint.waiting(await endpoint.page.read(endpoint.DELIVERED)):
-            bundle.post()
+        with _unless_freed(bundle, endpoint):
+            endpoint.check()
+            if endpoint.mask != bundle.mask:
+                endpoint.mask = bundle.mask
+                await endpoint.driver.set_word(endpoint.page, endpoint.EVENT_MASK, int(bundle.mask))
+            if bundle.mask and endpoint.waiting(await endpoint.page.read(endpoint.DELIVERED)):
+                bundle.post()
+    bundle.check()
 
 
 async def AM_WaitSema(bundle: Bundle, timeout_us: int | None = None) -> bool:
