@@ -49,9 +49,12 @@ def test_the_map_over_drivers_and_firmware(tmp_path):
 
 @pytest.mark.full
 def test_forty_switches_in_under_a_minute(tmp_path):
-    """The network of figure 3 is mapped exactly, through 40 routers and 92 cards of RTL."""
+    """The network of figure 3 is mapped exactly, through 40 routers and 92 cards of RTL.
+
+    The minute is of processor time, start of the simulator included: wall time is also that of other programs.
+    """
     spec = {"config": dict(timeout_us=100, attempts=1, in_flight=2)}
     found = play(tmp_path, figure_3(1), "whole_map", spec, seed=1)
     print(found)
     assert found["right"] and (found["switches"], found["hosts"]) == (40, 92)
-    assert found["seconds"] < 60
+    assert found["processor_seconds"] < 60
