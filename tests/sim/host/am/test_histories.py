@@ -23,7 +23,7 @@ def play(make, seed: int, messages: int, *, deaths: int, limit: int, **net) -> H
 def test_each_message_is_delivered_once_or_returned_once_and_all_credits_come_home(make, seed):
     history = play(make, seed, 160, deaths=3, limit=30_000_000)
     assert history.killed + history.freed == 3
-    assert len(history.outcome.handled) > 80 and history.outcome.back
+    assert len(history.outcome.handled) > 40 and history.outcome.back
 
 
 @pytest.mark.full
@@ -32,7 +32,7 @@ def test_many_messages_are_delivered_once_or_returned_once(make, policy):
     """10^5 messages in all: half of them on stand-in cards, half on cards with the firmware."""
     seed = random.SystemRandom().randrange(1 << 30)
     history = play(make, seed, 16_700, deaths=60, limit=3_000_000_000, policy=policy)
-    assert len(history.outcome.handled) > 8_000
+    assert len(history.outcome.handled) > 4_000
 
 
 def test_the_same_on_a_network_that_loses_doubles_and_delays_packets():
