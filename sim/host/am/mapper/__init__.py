@@ -6,5 +6,6 @@
 - `facts`, `search`, `kinds`, `discover`: how a map is found.
 - `routes`: routes that cannot deadlock, and how old ones give way to new ones.
 - `wire`, `agent`: packets of mappers, and the agent of every node, which is a `Prober`.
+- `driver_port`: the raw packets of the segment driver.
 - `config`, `mapper`: the mapper, which is elected among the candidates.
 """
