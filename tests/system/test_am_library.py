@@ -18,7 +18,7 @@ def model():
 
 def test_the_example_of_the_page_runs(model, tmp_path, monkeypatch):
     page = Path(__file__).parents[2] / "docs" / "am.md"
-    (example,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    example, *_ = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     (tmp_path / "hello.py").write_text(example)
     monkeypatch.syspath_prepend(str(tmp_path))
     found = run(model, *CONFIG.job("hello:main", {"text": "a word"}), out_dir=tmp_path, seed=1)
