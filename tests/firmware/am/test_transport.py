@@ -102,7 +102,7 @@ def test_a_lost_packet_is_sent_again_by_the_second_scan_after_it():
     assert pair.delivered == [1]
 
 
-def test_a_message_without_any_answer_comes_back_and_its_channel_asks_before_it_goes_on():
+def test_a_message_without_any_answer_comes_back_and_all_channels_ask_before_they_go_on():
     pair = met()
     pair.cards[0].offer(message(number=1))
     tries = 0
@@ -117,7 +117,10 @@ def test_a_message_without_any_answer_comes_back_and_its_channel_asks_before_it_
         pair.cards[0].offer(message(number=number))
     packets = pair.send(0)
     voids = [packet for packet in packets if unpack_channel(packet.header.bandwidth)[1]]
-    assert len(voids) == 1 and voids[0].header.sequence == (FIRST_SEQUENCE + 1) % SEQUENCE_MODULUS
+    asked = {unpack_channel(void.header.bandwidth)[0]: void.header.sequence for void in voids}
+    # The card was down: each channel asks. The number that was given up is asked for again.
+    first = FIRST_SEQUENCE % SEQUENCE_MODULUS
+    assert len(voids) == 4 and asked == {0: (first + 1) % SEQUENCE_MODULUS, 1: first, 2: first, 3: first}
     pair.exchange(packets)
     pair.run()
     assert sorted(pair.delivered) == [2, 3, 4, 5]
