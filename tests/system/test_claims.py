@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -44,16 +45,20 @@ def test_a_claim_does_not_hold_when_its_mechanism_is_broken(broken: Broken, muta
     (tmp_path / "file").write_bytes(bytes(range(256)) * 16)
     settings = [one.replace("FILE", str(tmp_path / "file")) for one in broken.settings]
     parameters = parse(experiment, settings)
-    points = [point for point in experiment.points(parameters, "quick") if broken.keep(point)]
+    points = [
+        replace(point, spec={**point.spec, **broken.spec})
+        for point in experiment.points(parameters, broken.size)
+        if broken.keep(point)
+    ]
 
     def execute():
         return runner.execute(
             experiment,
             parameters,
             points=points,
-            size="quick",
+            size=broken.size,
             seed=1,
-            folder=RunFolder(tmp_path / "run", experiment=experiment.name, size="quick", seed=1),
+            folder=RunFolder(tmp_path / "run", experiment=experiment.name, size=broken.size, seed=1),
             backend=mutants.MutantSimulator(name=broken.mutant),
             workers=1,
         )
@@ -70,7 +75,8 @@ def test_a_claim_does_not_hold_when_its_mechanism_is_broken(broken: Broken, muta
 
 def names_in_mutants() -> Iterator[tuple[str, str, str]]:
     """Function, module and attribute (`Sdma.set_idt`) that each function of the mutants imports or replaces."""
-    for function in ast.parse(Path(mutants_module.__file__).read_text()).body:
+    sources = (Path(import_module(name).__file__ or "").read_text() for name in mutants_module.MODULES)
+    for function in (function for source in sources for function in ast.parse(source).body):
         imported: dict[str, str] = {}
         for node in ast.walk(function) if isinstance(function, ast.FunctionDef) else ():
             if isinstance(node, ast.ImportFrom) and node.module:

@@ -6,46 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 from lanikai.sim.experiments.framework.base import Point
+
+from .am_broken_claims import AM_BROKEN
+from .broken import Broken, place
 
 __all__ = ["BROKEN", "Broken", "page"]
 
 
-def _all(point: Point) -> bool:
-    return True
-
-
-@dataclass(frozen=True, kw_only=True)
-class Broken:
-    """An experiment with a `mutant` in it.
-
-    - `settings`: those of its quick size.
-    - `keep`: the points of it that are run.
-    - `claims`: those that do not hold.
-    - `outside`: points outside of their tolerance.
-    """
-
-    experiment: str
-    mutant: str
-    claims: tuple[str, ...] = ()
-    settings: tuple[str, ...] = ()
-    keep: Callable[[Point], bool] = _all
-    outside: bool = False
-
-    def __str__(self) -> str:
-        """For the names of tests."""
-        return f"{self.experiment}: {self.mutant}"
-
-
 def _sizes(*lengths: int) -> Callable[[Point], bool]:
     return lambda point: point.parameters["message_bytes"] in lengths
-
-
-def _place(key: str, *values: Any) -> Callable[[Point], bool]:
-    return lambda point: point.parameters[key] in values
 
 
 def _long(point: Point) -> bool:
@@ -151,19 +122,19 @@ BROKEN = (
         experiment="fair-queueing",
         mutant="messages in turn are packets in turn",
         claims=("message by message, flows get",),
-        keep=_place("discipline", "message"),
+        keep=place("discipline", "message"),
     ),
     Broken(
         experiment="fair-queueing",
         mutant="packets in turn are messages in turn",
         claims=("packet by packet, all flows get the same",),
-        keep=_place("discipline", "packet"),
+        keep=place("discipline", "packet"),
     ),
     Broken(
         experiment="fair-queueing",
         mutant="an unregulated flow comes late",
         claims=("so they do when the rate control unit chooses",),
-        keep=_place("discipline", "rate_controlled"),
+        keep=place("discipline", "rate_controlled"),
     ),
     Broken(
         experiment="rate-overhead",
@@ -273,37 +244,37 @@ BROKEN = (
         experiment="video-reservation",
         mutant="packets are charged in place of bytes",
         claims=(GRANTED, ARRIVES, IN_TIME),
-        keep=_place("case", "always", "clock"),
+        keep=place("case", "always", "clock"),
     ),
     Broken(
         experiment="video-reservation",
         mutant="premium idts are not set",
         claims=(GRANTED,),
-        keep=_place("case", "always"),
+        keep=place("case", "always"),
     ),
     Broken(
         experiment="video-reservation",
         mutant="idts are 4 percent long",
         claims=(GRANTED,),
-        keep=_place("case", "always"),
+        keep=place("case", "always"),
     ),
     Broken(
         experiment="video-reservation",
         mutant="films stop",
         claims=(GRANTED, ARRIVES, IN_TIME),
-        keep=_place("case", "always", "clock"),
+        keep=place("case", "always", "clock"),
     ),
     Broken(
         experiment="video-reservation",
         mutant="bytes are charged in place of packets",
         claims=("control: where packets are charged",),
-        keep=_place("case", "packets"),
+        keep=place("case", "packets"),
     ),
     Broken(
         experiment="video-reservation",
         mutant="nothing competes",
         claims=("control: without a reservation a film is late",),
-        keep=_place("case", "nothing"),
+        keep=place("case", "nothing"),
     ),
     Broken(
         experiment="transfer",
@@ -361,25 +332,25 @@ BROKEN = (
         experiment="via-anatomy",
         mutant="descriptors are always fetched by the card",
         claims=("of bursts of two nearly half", "with shadow queues stages 3 and 4 are absent"),
-        keep=_place("design", "Door+O+DMAQ tailgating", "Door+O+DMAQ+2CPU shadow queues"),
+        keep=place("design", "Door+O+DMAQ tailgating", "Door+O+DMAQ+2CPU shadow queues"),
     ),
     Broken(
         experiment="via-anatomy",
         mutant="messages of base overlap",
         claims=("in Base the stages of messages follow one another",),
-        keep=_place("design", "Base"),
+        keep=place("design", "Base"),
     ),
     Broken(
         experiment="via-anatomy",
         mutant="one message at a time",
         claims=("from Base+O on stages of different messages overlap",),
-        keep=_place("design", "Base+O"),
+        keep=place("design", "Base+O"),
     ),
     Broken(
         experiment="via-anatomy",
         mutant="descriptors leave no trace",
         claims=("every descriptor that is sent has stages 3 and 4",),
-        keep=_place("design", "Base+O"),
+        keep=place("design", "Base+O"),
     ),
     Broken(
         experiment="via-bulk",
@@ -412,7 +383,7 @@ BROKEN = (
         experiment="via-cbr",
         mutant="firmware of via is slow",
         claims=("every class has its rate under every design",),
-        keep=_place("load_mb_per_s", 30.0),
+        keep=place("load_mb_per_s", 30.0),
     ),
     Broken(
         experiment="via-cbr",
@@ -423,31 +394,31 @@ BROKEN = (
         experiment="via-cbr",
         mutant="qosvia is slow",
         claims=("QoSVIA has no more packets with jitter than PVIA",),
-        keep=_place("load_mb_per_s", 30.0),
+        keep=place("load_mb_per_s", 30.0),
     ),
     Broken(
         experiment="via-qos-load",
         mutant="firmware of via is slow",
         claims=("jitter starts under SVIA first", "jitter starts at"),
-        keep=_place("load_mb_per_s", 43.0, 53.0),
+        keep=place("load_mb_per_s", 43.0, 53.0),
     ),
     Broken(
         experiment="via-qos-load",
         mutant="svia takes no cycles",
         claims=("under SVIA the latency of best effort is several times higher",),
-        keep=_place("load_mb_per_s", 43.0, 67.0),
+        keep=place("load_mb_per_s", 43.0, 67.0),
     ),
     Broken(
         experiment="via-qos-load",
         mutant="qosvia has no stamps",
         claims=("below PVIA's onset best effort is slower under QoSVIA",),
-        keep=_place("load_mb_per_s", 43.0, 53.0),
+        keep=place("load_mb_per_s", 43.0, 53.0),
     ),
     Broken(
         experiment="via-vbr",
         mutant="firmware of via is slow",
         claims=("QoSVIA sustains the highest load before jitter",),
-        keep=_place("load_mb_per_s", 56.6, 63.25),
+        keep=place("load_mb_per_s", 56.6, 63.25),
     ),
     Broken(
         experiment="via-hns",
@@ -467,13 +438,13 @@ BROKEN = (
         experiment="via-scalability",
         mutant="a doorbell costs a look at every declared vi",
         claims=("latency with 508 declared VIs is within 2% of that with 4",),
-        keep=_place("design", "Door+O+DMAQ"),
+        keep=place("design", "Door+O+DMAQ"),
     ),
     Broken(
         experiment="via-scalability",
         mutant="immediate messages are all long",
         claims=("an immediate message of 32 or 64 bytes is faster than one of 8",),
-        keep=_place("immediate", True),
+        keep=place("immediate", True),
     ),
     Broken(
         experiment="via-scalability",
@@ -510,37 +481,37 @@ BROKEN = (
             "VirtualClock punishes a channel for idle bandwidth",
             "waits for longer than that of a channel",
         ),
-        keep=_place("setup", "idle bandwidth"),
+        keep=place("setup", "idle bandwidth"),
     ),
     Broken(
         experiment="via-schedulers",
         mutant="best effort has the first stamps",
         claims=("VirtualClock starves best effort",),
-        keep=_place("setup", "greedy"),
+        keep=place("setup", "greedy"),
     ),
     Broken(
         experiment="via-schedulers",
         mutant="best effort has the last stamps",
         claims=("WF2Q+ and deficit round robin do not", "no message of a channel that keeps to its rate"),
-        keep=_place("setup", "greedy"),
+        keep=place("setup", "greedy"),
     ),
     Broken(
         experiment="via-admission",
         mutant="firmware of via is slow",
         claims=("no message takes a card longer than admission reckons with",),
-        keep=_place("setup", "send"),
+        keep=place("setup", "send"),
     ),
     Broken(
         experiment="via-admission",
         mutant="cards of via promise everything",
         claims=("some are refused, and those that are granted have their rate",),
-        keep=_place("setup", "admission"),
+        keep=place("setup", "admission"),
     ),
     Broken(
         experiment="via-admission",
         mutant="every channel of via asks",
         claims=("without admission they have not",),
-        keep=_place("setup", "control"),
+        keep=place("setup", "control"),
     ),
     Broken(
         experiment="network-load",
@@ -578,6 +549,7 @@ BROKEN = (
         claims=("what idle VLs leave goes to the others",),
         settings=("variants=small_fast",),
     ),
+    *AM_BROKEN,
 )
 """All of them; `test_claims.py` runs each, and looks that no claim is without one."""
 

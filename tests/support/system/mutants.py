@@ -15,18 +15,13 @@ from lanikai.firmware.accesses import AccessList
 from lanikai.sim.experiments.framework.backend import Job, Measured, Progress, Simulator
 from lanikai.sim.inside.session import load_coroutine
 
-__all__ = ["MUTANTS", "MutantSimulator", "mutant", "run_point"]
+from . import am_mutants
+from .mutant import MUTANTS, mutant
 
-Change = Callable[[Mapping[str, Any]], None]
+__all__ = ["MODULES", "MUTANTS", "MutantSimulator", "run_point"]
 
-MUTANTS: dict[str, Change] = {}
-"""Every mutant, by name: makes its change, for a point with a spec."""
-
-
-def mutant(change: Change) -> Change:
-    """Register a mutant under its function's name, with spaces."""
-    MUTANTS[change.__name__.replace("_", " ")] = change
-    return change
+MODULES = (__name__, am_mutants.__name__)
+"""Modules with mutants."""
 
 
 @dataclass(frozen=True, kw_only=True)
