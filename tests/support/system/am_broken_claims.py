@@ -40,11 +40,12 @@ AM_BROKEN = (
         keep=place("layer", "protection"),
         spec=SHORT,
     ),
+    # With the paper's 4 credits it does not hold: 5.8 MB/s, and 6.2 with streaming buffers.
     Broken(
         experiment="am-bandwidth",
         mutant="streaming buffers are never flushed",
         claims=("small transfers are faster with consistent",),
-        settings=("message_bytes=[128]",),
+        settings=("message_bytes=[128]", "credits=1"),
         spec=MESSAGES,
     ),
     Broken(
