@@ -20,7 +20,7 @@ from lanikai.sim.experiments.via.schedulers import (
 )
 from lanikai.sim.experiments.via.workloads import Channel, messages
 from support.firmware.fluid_server import Arrival, serve
-from support.system import mutants
+from support.system import via_mutants
 
 TICKS_PER_US = 2
 SERVER_MB_PER_S = 90
@@ -62,5 +62,5 @@ def test_only_virtualclock_lets_a_channel_wait_for_the_bandwidth_that_it_has_use
 
 def test_a_virtualclock_that_forgets_punishes_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(VirtualClock, "stamp", VirtualClock.stamp)
-    mutants.virtualclock_forgets({})
+    via_mutants.virtualclock_forgets({})
     assert longest_wait_us("virtual_clock") < catching_up_us(HURRY_US)
