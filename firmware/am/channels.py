@@ -96,12 +96,14 @@ class ReceiveChannel:
     - `last`: the number that was taken last.
     - `fate`: its fate.
     - `open`: the number after it has come, and the firmware has not answered yet.
+    - `absent`: the endpoint that the number after it was for, if that was not resident.
     """
 
     column: int
     last: int = FIRST_SEQUENCE - 1
     fate: Reason = Reason.VOID
     open: bool = False
+    absent: int | None = None
 
 
 @dataclass(eq=False)

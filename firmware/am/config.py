@@ -53,6 +53,13 @@ class VirtualNetworkConfig(Config):
         description="a packet without an answer is sent again at the scan that comes so many after the next one; a "
         "refused one at the next. More than 1 where packets of 8 KB wait for others longer than a scan",
     )
+    absent_scans: int = Field(
+        10,
+        ge=1,
+        le=255,
+        description="a packet for an endpoint that is not resident is sent again at the scan that comes so many after "
+        "it, unless the other card says before that the endpoint has been loaded",
+    )
     send_buffers: int = Field(2, ge=1, le=16, description="packets in the SRAM on their way out")
     receive_buffers: int = Field(2, ge=1, le=16, description="packets in the SRAM on their way in")
     notice_entries: Literal[8, 16, 32, 64, 128, 256] = Field(

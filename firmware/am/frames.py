@@ -28,9 +28,18 @@ class Ending(Protocol):
     def resume(self, frame: Frame) -> None:
         """The endpoint, which is quiet, may send again once it has been loaded."""
 
+    def missed(self, endpoint: int) -> bool:
+        """Whether packets for an endpoint were refused as it was absent."""
+
+    def loaded(self, endpoint: int) -> None:
+        """Have those who sent them send them again, as it is there, or no more."""
+
 
 class Faults(Protocol):
     """Tells the driver of faults (`Notices`)."""
+
+    def fault(self, endpoint: int) -> None:
+        """A packet has come for an endpoint that is not resident."""
 
     def forget_fault(self, endpoint: int) -> None:
         """The next fault of an endpoint is a new one."""
@@ -99,6 +108,7 @@ class Paging:
             self._quiesce(frame)
         else:
             self.state.turns.add(frame.number)
+            self._ending.loaded(record.endpoint)
 
     def unload(self, number: int, answer: Answer) -> None:
         """Unload a frame; `answer` is called when page and record are back in host memory."""
@@ -119,6 +129,7 @@ class Paging:
         self._faults.forget_fault(endpoint)
         frame = self.state.resident.get(endpoint)
         if frame is None:
+            self._ending.loaded(endpoint)
             answer(CommandStatus.OK)
             return
         frame.killed = True
@@ -160,11 +171,16 @@ class Paging:
 
     def _gone(self, frame: Frame, error: bool) -> None:
         """Nothing of an endpoint is left in its frame."""
-        number = frame.number
+        number, endpoint = frame.number, frame.record.endpoint
         self._empty(frame)
         self.state.advance()
         for answer in self._leaving.pop(number, []):
             answer(CommandStatus.HOST_BUS if error else CommandStatus.OK)
+        if frame.killed:
+            self._ending.loaded(endpoint)
+        elif self._ending.missed(endpoint):
+            # Packets that came while it left were refused, and do not come again before it is there.
+            self._faults.fault(endpoint)
 
     def _empty(self, frame: Frame) -> None:
         del self.state.resident[frame.record.endpoint]

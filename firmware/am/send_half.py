@@ -208,6 +208,11 @@ class SendHalf:
         if message.header.source_endpoint in self._leaving:
             self._void(channel, Leave.QUIET)
 
+    def _invited(self, channel: SendChannel, stamp: int) -> None:
+        """The endpoint that the last try did not find is there now. That may overtake the refusal."""
+        if channel.mode is Mode.DATA and channel.waits and stamp == channel.stamp:
+            self._enqueue(channel)
+
     # Channels.
 
     def _row(self, node: int) -> Row | None:
@@ -285,6 +290,7 @@ class SendHalf:
         """Look at all channels that wait for an answer (4.3). Packets to be sent again are due then.
 
         A packet is sent again if it was refused, or if `silence_scans` have been since it was sent, without an answer.
+        One that was refused as NOT_RESIDENT waits for `absent_scans` instead, or until it is told to come.
         After `tries` its message comes back. If the card has not answered anything else meanwhile, all others to it
         come back, too, and later ones after a single try, until it answers.
         """
@@ -305,7 +311,7 @@ class SendHalf:
     def _look(self, channel: SendChannel) -> None:
         message = channel.message
         leaving = message is not None and message.header.source_endpoint in self._leaving
-        if channel.refusal is None and channel.age < (1 if leaving else self.config.silence_scans):
+        if channel.age < self._patience(channel, leaving):
             channel.age += 1
             return
         row = channel.group.row
@@ -323,6 +329,15 @@ class SendHalf:
                 self._enqueue(channel)
         else:
             self._enqueue(channel)
+
+    def _patience(self, channel: SendChannel, leaving: bool) -> int:
+        """Scans that a packet lets go by before the one that sends it again, or has its message give way."""
+        if channel.refusal is None:
+            return 1 if leaving else self.config.silence_scans
+        message = channel.message
+        if channel.refusal is not Reason.NOT_RESIDENT or message is None or channel.group.waiting.wanted(message):
+            return 0
+        return self.config.absent_scans - 1
 
     def _give_up(self, channel: SendChannel) -> None:
         """A packet has had all its tries."""

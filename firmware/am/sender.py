@@ -242,6 +242,17 @@ class Sender:
         if not frame.killed:
             self.transport.resume(frame.record.endpoint)
 
+    def missed(self, endpoint: int) -> bool:
+        """As `frames.Ending`."""
+        return self.transport.missed(endpoint)
+
+    def loaded(self, endpoint: int) -> None:
+        """As `frames.Ending`."""
+        packets = self.transport.loaded(endpoint)
+        self.state.script.pay("scan_channel", len(packets))
+        for packet in packets:
+            self.answer(packet)
+
     def ended(self) -> None:
         """Take what has ended from the transport."""
         while (outcome := self.transport.next_outcome()) is not None:

@@ -8,6 +8,7 @@ The program's sender and receiver are I/O around one `Transport`:
   answer, or a `Fresh` message. That one the receiver delivers or refuses, and then sends what `answer` gives.
 - After each of these calls `next_outcome` has the messages that have ended.
 - A timer calls `scan` each `AmLayout.scan_ticks`, then the sender sends what is due.
+- When an endpoint has been loaded, `loaded` gives what is to be told to those whose packets found it absent.
 - Before an endpoint is unloaded: `quiesce`, wait until it is `quiet`, unload, `resume`. If its process has died:
   `abandon`.
 
@@ -21,6 +22,7 @@ from collections.abc import Sequence
 from lanikai.hdl.packet import Header, Kind
 
 from .channels import ReceiveChannel, Row, SendChannel
+from .config import VirtualNetworkConfig
 from .messages import Fresh, Packet
 from .send_half import SendHalf
 from .wire import (
@@ -47,6 +49,10 @@ class Transport(SendHalf):
 
     The arguments and the calls to send are those of `SendHalf`. Here are those to receive.
     """
+
+    def __init__(self, config: VirtualNetworkConfig, *, node: int, incarnation: int = 1) -> None:
+        super().__init__(config, node=node, incarnation=incarnation)
+        self._absent: dict[int, dict[tuple[int, int], AmHeader]] = {}
 
     def arrived(self, header: Header, words: Sequence[int]) -> Packet | Fresh | None:
         """A packet has come, whole: its header and the words behind it, 16 at most.
@@ -85,7 +91,37 @@ class Transport(SendHalf):
         row = self._rows[fresh.node]
         if row.receive[slot.column] is not slot:
             return None  # its card was started again meanwhile
+        if reason is Reason.NOT_RESIDENT:
+            slot.absent = fresh.endpoint
+            self._absent.setdefault(fresh.endpoint, {})[row.node, slot.column] = fresh.header
         return self._reply(row, slot.column, sequence, fresh.header, reason)
+
+    def missed(self, endpoint: int) -> bool:
+        """Whether packets for an endpoint were refused as it was absent, and none of them has come again."""
+        return endpoint in self._absent
+
+    def loaded(self, endpoint: int) -> list[Packet]:
+        """An endpoint is resident, or no more: answers to those whose packets were refused, who send them again.
+
+        There is one a channel at most. If it is lost, the packet is sent again by a scan.
+        """
+        found = []
+        for (node, column), said in self._absent.pop(endpoint, {}).items():
+            row = self._rows[node]
+            slot = row.receive[column]
+            slot.absent = None
+            sequence = (slot.last + 1) % SEQUENCE_MODULUS
+            found.append(self._reply(row, column, sequence, said, Reason.RESIDENT))
+        return found
+
+    def _come(self, row: Row, slot: ReceiveChannel) -> None:
+        """What a channel had for an absent endpoint has come again, or never will."""
+        if slot.absent is not None:
+            packets = self._absent[slot.absent]
+            del packets[row.node, slot.column]
+            if not packets:
+                del self._absent[slot.absent]
+            slot.absent = None
 
     def _data(
         self, row: Row, header: Header, words: Sequence[int], column: int, void: bool
@@ -108,6 +144,7 @@ class Transport(SendHalf):
         if distance != 1 or slot.open:
             self.drops["copy" if slot.open else "stale"] += 1
             return None
+        self._come(row, slot)
         fresh = None if void else self._fresh(row, header, words, slot)
         if fresh is not None:
             slot.open = True
@@ -167,12 +204,17 @@ class Transport(SendHalf):
         elif reason in (Reason.NO_BUFFER, Reason.NOT_RESIDENT):
             channel.tries = 0
             self._refused(channel, answer.stamp, reason)
+        elif reason is Reason.RESIDENT:
+            channel.tries = 0
+            self._invited(channel, answer.stamp)
         else:
             self.drops["stale"] += 1
 
     def _meet(self, row: Row, incarnation: int) -> bool:
         """A packet of this incarnation of a card has come. Returns whether it is the present one, which may be new."""
         if newer(incarnation, row.peer):
+            for slot in row.receive:
+                self._come(row, slot)
             self._restart(row, incarnation)
         elif incarnation != row.peer or incarnation == UNKNOWN_INCARNATION:
             self.drops["stale"] += 1

@@ -107,6 +107,8 @@ class Reason(IntEnum):
     """The sender's card has no route to the node, or it is no node; never on the wire."""
     BAD_ENTRY = 13
     """The sender's entry makes no sense, or names memory that is not its own; never on the wire."""
+    RESIDENT = 14
+    """The endpoint has come into a frame, or has ended: what was NOT_RESIDENT may be sent again. It is no fate."""
 
 
 FINAL_REASONS = frozenset(

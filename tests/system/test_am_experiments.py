@@ -51,6 +51,16 @@ def test_a_server_with_more_endpoints_than_frames(tmp_path):
 
 
 @pytest.mark.full
+def test_twelve_times_as_many_endpoints_as_frames_keep_the_rate(tmp_path):
+    """The server keeps more than 80% of its peak, and every client has a quarter of the mean at least (issue 17)."""
+    peak = results("am-virtual-networks", 5, tmp_path / "peak")
+    over = results("am-virtual-networks", 7, tmp_path / "over", warm_us=4000, window_us=36_000)
+    assert peak["loads"] == 0 < over["loads"] and len(over["client_messages_per_s"]) == 24
+    assert over["messages_per_s"] > 0.8 * peak["messages_per_s"]
+    assert over["least_share"] >= 0.25
+
+
+@pytest.mark.full
 def test_every_client_of_one_endpoint_is_served(tmp_path):
     found = results("am-contention", 3, tmp_path, warm_us=1500, window_us=4000)
     assert len(found["client_messages_per_s"]) == 8 and min(found["client_messages_per_s"]) > 0

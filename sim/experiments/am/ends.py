@@ -65,13 +65,25 @@ def figure_3(nodes: int, *, streaming: bool = False) -> ClusterConfig:
 
 
 def start_am(
-    cluster: Cluster, config: VirtualNetworkConfig | None = None, costs: AmHostConfig | None = None
+    cluster: Cluster,
+    config: VirtualNetworkConfig | None = None,
+    costs: AmHostConfig | None = None,
+    *,
+    others: VirtualNetworkConfig | None = None,
 ) -> tuple[list[Any], list[Any]]:
-    """Start the program on every card and the driver on every host; programs and drivers by node."""
+    """Start the program on every card and the driver on every host; programs and drivers by node.
+
+    `others`: sizes of all cards but that of node 0, if they are others. No packet tells how many frames a card has.
+    """
     from ..measure.hosts import start_hosts
 
     programs: list[Any] = []
-    return programs, start_hosts(cluster, "am", config=config, costs=costs, started=programs.append)
+    drivers: list[Any] = []
+    for sizes, nodes in ((config, [0]), (others or config, range(1, len(cluster.nodes)))):
+        drivers += start_hosts(
+            cluster, "am", config=sizes, costs=costs, started=programs.append, nodes=list(nodes)
+        )
+    return programs, drivers
 
 
 @dataclass

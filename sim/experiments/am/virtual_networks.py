@@ -10,8 +10,9 @@ without end. So there are N virtual networks. The server's program is one of two
 With more endpoints than frames the driver moves them to and fro. A write of a single thread to an endpoint that is not
 resident stops the whole server; a thread's stops that thread alone.
 
-The card has 7 frames, and the paper goes to 12 times as many endpoints. Quick runs have 2 frames, and 24 endpoints on
-12 nodes. Host processors are not simulated: threads cost their switches, but never wait for each other.
+The card has 7 frames, and the paper goes to 12 times as many endpoints. Quick runs have 2 frames on the server's card,
+and 24 endpoints. Their 24 clients are on 11 other nodes, whose cards have 7 frames, so that no client's endpoint is
+moved. Host processors are not simulated: threads cost their switches, but never wait for each other.
 """
 
 from __future__ import annotations
@@ -262,7 +263,8 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     from ...host.am.config import AmHostConfig
 
     config = VirtualNetworkConfig(frames=spec["frames"], scan_us=spec["scan_us"])
-    _, drivers = start_am(cluster, config, AmHostConfig(policy=spec["policy"]))
+    clients_config = config.replace(frames=PUBLISHED_FRAMES)
+    _, drivers = start_am(cluster, config, AmHostConfig(policy=spec["policy"]), others=clients_config)
     clock, to_cycles = cluster.clock, cluster.config.nic.clock_hz / 1e6
     process = await AM_Init(drivers[0])
     shared = await AM_AllocateBundle(process) if spec["server"] == "one" else None

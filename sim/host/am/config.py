@@ -97,8 +97,12 @@ class AmHostConfig(Config):
         """The least time in a frame, nanoseconds.
 
         An endpoint that was loaded since a message came for it must stay until that has been of use. The message
-        comes again within a scan of its sender. Its process is woken, which takes an interrupt and a switch. Then it
-        has another scan for it and what follows. So the default is two scans, an interrupt and a switch.
+        comes again as soon as its sender hears that the endpoint is there; if packets are lost, at a scan. Its process
+        is woken, which takes an interrupt and a switch. Then it has as long again for it and what follows. So the
+        default is two scans, an interrupt and a switch.
+
+        On `lanai41` a page out and a page in take 0.51 ms, measured. So a frame's endpoint is there for 2.02 ms of
+        2.53 ms: moves take a fifth of the frame's time, and as little as that only if the scan is not shorter.
         """
         if self.residency_us is not None:
             return 1000 * self.residency_us

@@ -221,3 +221,31 @@ def test_the_driver_hears_what_its_commands_were_worth():
         assert (await one.receive(True))[0].status == Reason.NO_ROUTE
 
     cluster.run(main())
+
+
+def test_a_message_for_an_absent_endpoint_waits_for_no_scan():
+    """The sender hears that the endpoint has been loaded, or has ended; the scans are too far away to help."""
+    cluster = AmCluster(scan_us=1_000_000)
+    left, right = cluster.nodes
+
+    async def main():
+        await right.set_ring()
+        one, other = Endpoint(left, 1, tag=11), Endpoint(right, 2, tag=22)
+        await left.load(one, 1)
+        for endpoint in (2, 3):
+            assert await right.ask(CommandKind.CREATE, endpoint=endpoint) is CommandStatus.OK
+        for number in range(3):
+            await one.post(Entry(node=1, endpoint=2, tag=22, words=(number,)))
+        await cluster.world.sleep(20_000)
+        assert await one.taken() == (0, 0)
+        start = cluster.world.cycle
+        await right.load(other, 1)
+        words = [(await other.receive(False))[0].words for _ in range(3)]
+        assert sorted(words) == [(0,), (1,), (2,)]
+        await one.post(Entry(node=1, endpoint=3, tag=22))
+        await cluster.world.sleep(20_000)
+        assert await right.ask(CommandKind.KILL, endpoint=3) is CommandStatus.OK
+        assert (await one.receive(True))[0].status == Reason.NO_ENDPOINT
+        assert cluster.world.cycle - start < 100_000
+
+    cluster.run(main())

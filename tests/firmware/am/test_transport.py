@@ -63,17 +63,85 @@ def test_a_copy_that_comes_while_the_message_is_being_delivered_is_thrown_away()
         pair.cards[1].answer(fresh, Reason.DELIVERED)
 
 
-@pytest.mark.parametrize("reason", [Reason.NO_BUFFER, Reason.NOT_RESIDENT])
-def test_a_refusal_is_only_noted_and_the_scan_sends_again(reason):
+@pytest.mark.parametrize(
+    ("reason", "scans"), [(Reason.NO_BUFFER, 1), (Reason.NOT_RESIDENT, SMALL.absent_scans)]
+)
+def test_a_refusal_is_only_noted_and_the_scan_sends_again(reason, scans):
     pair = met()
     pair.say = reason
     pair.cards[0].offer(message(number=1))
     pair.run()
     assert pair.send(0) == [] and pair.cards[0].unacknowledged == 1 and not pair.outcomes()
     pair.say = Reason.DELIVERED
-    assert pair.cards[0].scan() == (1, 1)
+    for _ in range(scans):
+        assert not pair.cards[0].ready
+        assert pair.cards[0].scan() == (1, 1)
     pair.run()
     assert pair.delivered == [1] and [outcome.ending for outcome in pair.outcomes()] == [Ending.DELIVERED]
+
+
+def absent(messages: int = 1) -> Pair:
+    """Messages of card 0 that were refused, as endpoint 0 of card 1 is not resident. Now all would be taken."""
+    pair = met()
+    pair.say = Reason.NOT_RESIDENT
+    for number in range(messages):
+        pair.cards[0].offer(message(number=number))
+    pair.run()
+    pair.say = Reason.DELIVERED
+    assert not pair.cards[0].ready and pair.cards[1].missed(0) and not pair.cards[1].missed(1)
+    return pair
+
+
+def test_packets_for_an_absent_endpoint_come_at_once_when_it_has_been_loaded():
+    pair = absent(messages=3)
+    assert pair.cards[1].loaded(1) == []
+    told = pair.cards[1].loaded(0)
+    assert [one.header.flow for one in told] == [Reason.RESIDENT] * 3
+    assert not pair.cards[1].missed(0) and pair.cards[1].loaded(0) == []
+    pair.exchange(told)
+    pair.run()
+    assert sorted(pair.delivered) == [0, 1, 2]
+    pair.exchange(told)  # copies of the past
+    assert not pair.cards[0].ready and not pair.cards[0].pending - 3
+
+
+def test_an_invitation_that_is_lost_costs_a_wait_for_the_scan():
+    pair = absent()
+    pair.cards[1].loaded(0)
+    for _ in range(SMALL.absent_scans):
+        assert not pair.cards[0].ready
+        pair.cards[0].scan()
+    pair.run()
+    assert pair.delivered == [0]
+
+
+def test_an_invitation_may_overtake_the_refusal_and_that_of_an_earlier_try_says_nothing():
+    pair = met()
+    pair.cards[0].offer(message(number=1))
+    (data,) = pair.send(0)
+    pair.say = Reason.NOT_RESIDENT
+    refusal = pair.carry(data)
+    (told,) = pair.cards[1].loaded(0)
+    pair.carry(told)
+    (again,) = pair.send(0)
+    pair.carry(refusal)
+    pair.carry(told)
+    assert not pair.cards[0].ready and pair.cards[0].unacknowledged == 1
+    pair.say = Reason.DELIVERED
+    pair.exchange([again])
+    assert pair.delivered == [1]
+
+
+def test_a_channel_that_has_gone_on_or_begun_anew_has_no_packet_for_an_absent_endpoint():
+    pair = absent()
+    pair.cards[0].quiesce(0)
+    pair.exchange(pair.send(0))
+    assert pair.cards[0].quiet(0) and not pair.cards[1].missed(0)
+    pair = absent()
+    pair.cards[0] = Transport(pair.config, node=0, incarnation=2)
+    pair.cards[0].offer(message(number=7))
+    pair.run()
+    assert pair.delivered == [7] and not pair.cards[1].missed(0) and pair.cards[1].loaded(0) == []
 
 
 @pytest.mark.parametrize("reason", [Reason.WRONG_TAG, Reason.NO_ENDPOINT, Reason.TOO_LONG, Reason.OUTSIDE])

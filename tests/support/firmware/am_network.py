@@ -321,6 +321,8 @@ class Card:
             self._outcomes()
             self.leaving.resident = False
             self.transport.resume(self.leaving.number)
+            if self.transport.missed(self.leaving.number):
+                self.fault(self.leaving)
             self.leaving = None
         while self.faults:
             resident = [endpoint for endpoint in self.endpoints.values() if endpoint.resident]
@@ -339,4 +341,6 @@ class Card:
             endpoint = self.faults.popleft()
             endpoint.resident, endpoint.loaded = True, self.network.now
             self.loads += 1
+            for packet in self.transport.loaded(endpoint.number):
+                self.network.send(packet)
             self.pump()
