@@ -335,7 +335,11 @@ class SendHalf:
         if channel.refusal is None:
             return 1 if leaving else self.config.silence_scans
         message = channel.message
-        if channel.refusal is not Reason.NOT_RESIDENT or message is None or channel.group.waiting.wanted(message):
+        if (
+            channel.refusal is not Reason.NOT_RESIDENT
+            or message is None
+            or channel.group.waiting.wanted(message)
+        ):
             return 0
         return self.config.absent_scans - 1
 

@@ -202,6 +202,11 @@ def stamps_by_the_clock_alone(patch: Patch) -> None:
     patch.setattr(send_half, "STAMP_MODULUS", 1 << 64)
 
 
+def tells_nobody(patch: Patch) -> None:
+    loaded = Transport.loaded
+    patch.setattr(Transport, "loaded", lambda self, endpoint: loaded(self, endpoint)[:0])
+
+
 MUTATIONS: dict[Callable[[Patch], None], list[tuple[str, str, tuple[object, ...]]]] = {
     takes_copies: [
         ("test_transport", "test_a_copy_is_acknowledged_again_and_not_delivered", ()),
@@ -255,6 +260,10 @@ MUTATIONS: dict[Callable[[Patch], None], list[tuple[str, str, tuple[object, ...]
     ],
     believes_old_refusals: [
         ("test_transport", "test_a_refusal_of_an_earlier_try_is_not_taken_for_one_of_the_last", ())
+    ],
+    tells_nobody: [
+        ("test_transport", "test_packets_for_an_absent_endpoint_come_at_once_when_it_has_been_loaded", ()),
+        ("test_paging", "test_a_message_for_an_absent_endpoint_waits_for_no_scan", ()),
     ],
     gives_no_turns: [
         ("test_bounds", "test_an_endpoint_whose_receiver_takes_nothing_does_not_stop_others", (1, 1, False)),

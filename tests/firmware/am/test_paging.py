@@ -225,7 +225,7 @@ def test_the_driver_hears_what_its_commands_were_worth():
 
 def test_a_message_for_an_absent_endpoint_waits_for_no_scan():
     """The sender hears that the endpoint has been loaded, or has ended; the scans are too far away to help."""
-    cluster = AmCluster(scan_us=1_000_000)
+    cluster = AmCluster(scan_us=10_000)
     left, right = cluster.nodes
 
     async def main():
