@@ -209,7 +209,7 @@ class SendHalf:
             self._void(channel, Leave.QUIET)
 
     def _invited(self, channel: SendChannel, stamp: int) -> None:
-        """The endpoint that the last try did not find is there now. That may overtake the refusal."""
+        """The endpoint that the last try missed is there now. That may overtake the refusal."""
         if channel.mode is Mode.DATA and channel.waits and stamp == channel.stamp:
             self._enqueue(channel)
 
@@ -334,14 +334,9 @@ class SendHalf:
         """Scans that a packet lets go by before the one that sends it again, or has its message give way."""
         if channel.refusal is None:
             return 1 if leaving else self.config.silence_scans
-        message = channel.message
-        if (
-            channel.refusal is not Reason.NOT_RESIDENT
-            or message is None
-            or channel.group.waiting.wanted(message)
-        ):
-            return 0
-        return self.config.absent_scans - 1
+        message, absent = channel.message, channel.refusal is Reason.NOT_RESIDENT
+        stays = absent and message is not None and not channel.group.waiting.wanted(message)
+        return self.config.absent_scans - 1 if stays else 0
 
     def _give_up(self, channel: SendChannel) -> None:
         """A packet has had all its tries."""

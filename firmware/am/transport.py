@@ -115,7 +115,7 @@ class Transport(SendHalf):
         return found
 
     def _come(self, row: Row, slot: ReceiveChannel) -> None:
-        """What a channel had for an absent endpoint has come again, or never will."""
+        """A packet that had missed its endpoint has come again, or never will."""
         if slot.absent is not None:
             packets = self._absent[slot.absent]
             del packets[row.node, slot.column]

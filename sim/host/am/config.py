@@ -101,8 +101,8 @@ class AmHostConfig(Config):
         is woken, which takes an interrupt and a switch. Then it has as long again for it and what follows. So the
         default is two scans, an interrupt and a switch.
 
-        On `lanai41` a page out and a page in take 0.51 ms, measured. So a frame's endpoint is there for 2.02 ms of
-        2.53 ms: moves take a fifth of the frame's time, and as little as that only if the scan is not shorter.
+        On `lanai41` a page out and a page in take 0.51 ms, measured. So an endpoint is there for 2.02 ms of
+        2.53 ms, and moves take a fifth of a frame's time.
         """
         if self.residency_us is not None:
             return 1000 * self.residency_us
