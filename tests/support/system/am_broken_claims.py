@@ -143,7 +143,7 @@ AM_BROKEN = (
         claims=("threads degrade the peak to",),
         settings=('servers=["threads"]', "endpoints=[1]"),
     ),
-    # With 24 endpoints it does not hold: threads keep 54%. No setting is known with which it does.
+    # Without the mutant 83 to 89% were measured, where cards of clients have 7 frames (docs/am.md).
     Broken(
         experiment="am-virtual-networks",
         mutant="mapping a page takes a millisecond",
