@@ -246,7 +246,7 @@ MUTATIONS: dict[Callable[[Patch], None], list[tuple[str, str, tuple[object, ...]
         ("test_adversary", "explore", (1, 25, False)),
         (
             "test_transport",
-            "test_a_message_without_any_answer_comes_back_and_its_channel_asks_before_it_goes_on",
+            "test_a_message_without_any_answer_comes_back_and_all_channels_ask_before_they_go_on",
             (),
         ),
     ],
