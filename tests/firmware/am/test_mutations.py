@@ -242,14 +242,7 @@ MUTATIONS: dict[Callable[[Patch], None], list[tuple[str, str, tuple[object, ...]
         ("test_bounds", "test_incarnations_go_across_their_wrap", ()),
     ],
     numbers_from_zero_after_the_last: [("test_adversary", "explore", (1, 25, False))],
-    goes_on_after_giving_up: [
-        ("test_adversary", "explore", (1, 25, False)),
-        (
-            "test_transport",
-            "test_a_message_without_any_answer_comes_back_and_all_channels_ask_before_they_go_on",
-            (),
-        ),
-    ],
+    goes_on_after_giving_up: [("test_adversary", "explore", (1, 25, False))],
     never_sends_again: [("test_adversary", "explore", (1, 25, False))],
     never_gives_up: [
         ("test_bounds", "test_a_message_to_a_silent_card_comes_back_after_two_scans_for_each_try", ()),
