@@ -69,7 +69,7 @@ class ViaConfig(Config):
     receive_buffers: int = Field(
         1,
         ge=1,
-        le=16,
+        le=256,
         description="packets in SRAM on their way in; those of the receive engine's queue count",
     )
     patience_us: int = Field(

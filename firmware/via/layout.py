@@ -32,6 +32,7 @@ __all__ = [
     "NOTICE_BYTES",
     "NOTICE_SLOT_BYTES",
     "RECORD_BYTES",
+    "RECORD_WORDS",
     "SEND_CONTROL_PACKET",
     "NoticeKind",
     "RegionFlag",
@@ -104,6 +105,7 @@ class ViRecord:
     - `rdma_write`, `rdma_read`: whether the other end may do so.
     - `most_bytes`: longest message (VipCreateVi's MaxTransferSize), 16 bits.
     - `vtick`: RTC ticks between two packets; 0: best effort (nagar-thesis-2001 5.3.3).
+    - `receive_vtick`: the same of the other end, which both cards are told (5.3.3).
     """
 
     send_ring: int
@@ -121,12 +123,13 @@ class ViRecord:
     rdma_read: bool = False
     most_bytes: int = (1 << 16) - 1
     vtick: int = 0
+    receive_vtick: int = 0
 
     OPEN_WORD: ClassVar[int] = 2
     """Number of the word that says that the VI is connected: the agent writes it last, and first as it closes."""
 
     def words(self) -> tuple[int, ...]:
-        """The record in the SRAM, 10 words."""
+        """The record in the SRAM, 11 words."""
         told = [
             0 if queue is None else queue | 1 << 6
             for queue in (self.send_completions, self.receive_completions)
@@ -147,6 +150,7 @@ class ViRecord:
             self.channel | self.connection << 16,
             self.vtick,
             self.most_bytes,
+            self.receive_vtick,
         )
 
     @classmethod
@@ -172,10 +176,11 @@ class ViRecord:
             rdma_read=bool(flags >> 19 & 1),
             vtick=words[8],
             most_bytes=words[9] & 0xFFFF,
+            receive_vtick=words[10],
         )
 
 
-RECORD_WORDS = 10
+RECORD_WORDS = 11
 
 
 @dataclass(frozen=True)

@@ -103,8 +103,16 @@ class Receiving:
             return "" if header.kind is not Kind.DATA or via.op is PacketOp.READ_REQUEST else "unknown"
         return ""
 
-    async def _packet(self, vi: Vi, record: ViRecord, header: Header, via: ViaHeader, buffer: int) -> None:
-        """A packet of a VI's other end."""
+    async def _packet(
+        self,
+        vi: Vi,
+        record: ViRecord,
+        header: Header,
+        via: ViaHeader,
+        buffer: int,
+        stamp: int | None = None,
+    ) -> None:
+        """A packet of a VI's other end. `stamp` orders the moves of its message; None is the present time."""
         if header.kind is Kind.ACK:
             await self.connection.acknowledged(vi, via.number)
         elif header.kind is Kind.NACK:
@@ -116,7 +124,7 @@ class Receiving:
                 vi.expected = next_number(via.number)
                 await self._read_request(vi, record, via, buffer)
         elif await self._in_order(vi, via):
-            await self._data(vi, record, via, data_bytes(header, via), buffer)
+            await self._data(vi, record, via, data_bytes(header, via), buffer, stamp)
 
     async def _in_order(self, vi: Vi, via: ViaHeader) -> bool:
         """Whether a packet is the next one of its message, or its message the next one.
@@ -136,13 +144,15 @@ class Receiving:
             await self.connection.refuse(vi, via.number, CompletionStatus.TRANSPORT)
         return via.offset == 0 and not vi.reliable
 
-    async def _data(self, vi: Vi, record: ViRecord, via: ViaHeader, size: int, buffer: int) -> None:
+    async def _data(
+        self, vi: Vi, record: ViRecord, via: ViaHeader, size: int, buffer: int, stamp: int | None
+    ) -> None:
         """A packet of a message that is sent, or written into this end's memory, and is in order."""
         context = self.context
         inbound = vi.inbound
         if inbound is None:
             key = Key(vi.channel, via.number, receive=True)
-            inbound = vi.inbound = Inbound(via, key, context.clock())
+            inbound = vi.inbound = Inbound(via, key, context.clock(), stamp)
             vi.expected = next_number(via.number)
             if not await self._begin(vi, record, inbound, via, size, buffer):
                 return
@@ -186,7 +196,9 @@ class Receiving:
         if status == OK and takes:
             inbound.index = index = vi.receive.take()
             if via.op is PacketOp.SEND:
-                found, status = await self.stages.descriptor(vi.receive, record, index, inbound.key)
+                found, status = await self.stages.descriptor(
+                    vi.receive, record, index, inbound.key, stamp=inbound.stamp
+                )
                 inbound.descriptor = found
                 if status == OK and found.data_bytes < via.length:
                     status = CompletionStatus.TOO_LONG
@@ -231,7 +243,9 @@ class Receiving:
         else:
             assert inbound.descriptor is not None
             segments = cut(inbound.descriptor.segments, place, size)
-        status = await self.stages.move(vi, segments, sram, key=inbound.key, to_host=True, step="program_up")
+        status = await self.stages.move(
+            vi, segments, sram, key=inbound.key, to_host=True, step="program_up", stamp=inbound.stamp
+        )
         return REMOTE_ACCESS if status != OK and via.op is PacketOp.RDMA_WRITE else status
 
     async def _refuse(self, vi: Vi, inbound: Inbound, status: CompletionStatus) -> None:

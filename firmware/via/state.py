@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 from lanikai.hdl.config import NicConfig
 from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
 
-from .config import ViaConfig
+from .config import ARRIVAL, ViaConfig
 from .descriptor import Descriptor
 from .layout import AGENT_CHANNEL, COUNT_BITS, Reliability, ViaLayout, ViRecord
 from .trace import Trace
@@ -93,9 +93,10 @@ class Inbound:
     - `index`: its receive descriptor, None if it needs none. `descriptor`: that one, if its segments are needed.
     - `refused`: why it is thrown away; OK if it is not.
     - `touched_cycle`: when its last packet came.
+    - `stamp`: its place in the order of the design, None if that orders nothing that comes in.
     """
 
-    def __init__(self, first: ViaHeader, key: Key, cycle: int) -> None:
+    def __init__(self, first: ViaHeader, key: Key, cycle: int, stamp: int | None = None) -> None:
         self.number, self.op, self.length, self.key = first.number, first.op, first.length, key
         self.remote = first.tag, first.address
         self.offset = 0
@@ -103,6 +104,7 @@ class Inbound:
         self.descriptor: Descriptor | None = None
         self.refused = CompletionStatus.OK
         self.touched_cycle = cycle
+        self.stamp = stamp
 
     def goes_on(self, packet: ViaHeader) -> bool:
         """Whether a packet is the next part of this message, and says the same of it as the first one has."""
@@ -193,6 +195,8 @@ class ViaContext:
     - `declared`: channels that are open, the agent's among them, in order: whose doorbell words are polled.
     - `control`: packets of the agent to be sent, each with the host address of its answer.
     - `turned`: called when a VI has got a turn, or something to answer.
+    - `first_come`: messages go in the order of their doorbells: `ready` has a VI once for each.
+    - `begun`: channels of which a message is at the front, so that the next one has to wait. They get no new turn.
     - `doing`: the present step in a few words, "" for none.
     """
 
@@ -211,6 +215,8 @@ class ViaContext:
         self._before_wait: str | None = None
         self.trace = Trace(clock)
         self.turned: Callable[[], None] = lambda: None
+        self.first_come = nic.doorbell == "queue" and config.order == ARRIVAL
+        self.begun: Container[int] = ()
 
     def vi(self, channel: int) -> Vi:
         """The VI of a channel that the card has."""
@@ -241,16 +247,22 @@ class ViaContext:
     def arrived(self, vi: Vi, count: int) -> None:
         """A VI's doorbell says that `count` more messages have been posted.
 
-        In the sequential design a card's queue of doorbells is served first come, first served (nagar-thesis-2001
-        5.2.1), message by message. Else VIs have turns, a message each.
+        The card's queue of doorbells is served first come, first served (nagar-thesis-2001 5.2.1), message by message.
+        PVIA puts each at the tail of its task queues (5.3.3). Else VIs have turns, a message each.
         """
-        if self.config.design == "sequential" and self.nic.doorbell == "queue" and self.may_send(vi):
+        if self.first_come and self.may_send(vi):
             self.ready.extend([vi] * count)
+            self.turned()
         else:
             self.give_turn(vi)
 
     def give_turn(self, vi: Vi) -> None:
-        """Give a VI that may send a turn, behind the others, if it has none yet."""
+        """Give a VI that may send a turn, behind the others, if it has none yet.
+
+        In the order of doorbells that is for a message which could not go in its own turn.
+        """
+        if self.first_come and vi.channel in self.begun:
+            return
         if self.may_send(vi) and vi not in self.ready:
             self.ready.append(vi)
             self.turned()

@@ -77,8 +77,11 @@ def test_two_cards_that_send_to_each_other_at_saturation_lose_nothing(design, pa
 
 
 def test_a_message_with_a_rate_goes_before_those_without_that_wait(parts):
-    """By arrival VIs take turns. By stamps the one with a rate overtakes all that have not begun to be sent."""
-    assert parts("one buffer")["overtake"] == [0, 1, 2, 0, 1]
+    """By arrival messages go in the order of their doorbells, as thesis 5.3.3 has it of PVIA: at the tail.
+
+    VIs once had turns, a message each. By stamps the one with a rate overtakes all that have not begun to be sent.
+    """
+    assert parts("one buffer")["overtake"] == [0, 0, 1, 1, 2]
     stamped = parts("stamped")["overtake"]
     assert stamped[:2] == [0, 2] and sorted(stamped[2:]) == [0, 1, 1]
 

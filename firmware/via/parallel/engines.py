@@ -310,8 +310,10 @@ class ParallelEngines:
 
     def _order(self, stamp: int | None) -> int:
         """A task's stamp; of what has none RTC's present value."""
-        if stamp is not None:
-            return stamp
+        return self.ticks() if stamp is None else stamp
+
+    def ticks(self) -> int:
+        """RTC's present value."""
         nic = self.context.nic
         return self._now() * nic.rtc_cycles_den // nic.rtc_cycles_num % (1 << nic.rtc_bits)
 

@@ -10,7 +10,6 @@ the host DMA queue and at the net send queue, and the messages that wait for a w
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from functools import partial
 
@@ -18,16 +17,17 @@ from ...accesses import AccessList
 from ...lock import Lock
 from ...processor import Processor
 from ..agent import Agent
+from ..config import ARRIVAL
 from ..connection import Connection
 from ..doorbells import Doorbells
 from ..layout import AGENT_CHANNEL
-from ..schedulers.base import Rate, Scheduler
 from ..schedulers.registry import find_scheduler
 from ..sending import Sending
 from ..state import COUNTS, Vi, ViaContext
 from .engines import ParallelEngines
 from .events import RECEIVES
 from .messages import InTurn, ParallelStages
+from .stamps import Stamps
 
 __all__ = ["ParallelVia"]
 
@@ -49,13 +49,8 @@ class ParallelVia:
         self.processor = sends = processors[0]
         receives = processors[-1]
         config, nic = context.config, context.nic
-        self.scheduler: Scheduler | None = None
-        if config.order != "arrival":
-            self.scheduler = find_scheduler(config.order)(vis=nic.channels, bits=nic.rtc_bits)
-        self._stamps: dict[int, deque[int]] = {}
-        self._rates: dict[int, tuple[int, int, int]] = {}
-        self._rtc = 0
-        stamped = self.scheduler is not None
+        self._stamps = None if config.order == ARRIVAL else Stamps(config.order, nic)
+        stamped = self._stamps is not None
         self.engines = ParallelEngines(
             context, sends, stamped=stamped, hears=self._hear, released=self._release
         )
@@ -79,11 +74,16 @@ class ParallelVia:
         self.connection = Connection(self.stages, self.agent)
         self.sending = Sending(self.stages, self.connection)
         self.receiving = InTurn(
-            self.receive_stages, self.connection, self.agent, engines=self.receive_engines
+            self.receive_stages,
+            self.connection,
+            self.agent,
+            engines=self.receive_engines,
+            stamps=self._receive_stamps(),
         )
         self.doorbells = _Doorbells(self)
         context.turned = self._turned
         self._front: dict[int, object] = {}
+        context.begun = self._front
         self._active = 0
         self._wanted = sends.port.flag()
         self._asked = sends.port.flag()
@@ -121,6 +121,13 @@ class ParallelVia:
         engines = dict.fromkeys((self.engines, self.receive_engines))
         return [f"  processor {place}: {one.state()}" for place, one in enumerate(engines)]
 
+    def _receive_stamps(self) -> Stamps | None:
+        """Stamps of messages in, for a scheduler whose stamps compare with those of messages out; else None."""
+        context, order = self.context, self.context.config.order
+        if order == ARRIVAL or not find_scheduler(order).timed:
+            return None
+        return Stamps(order, context.nic, received=True)
+
     @property
     def _workers(self) -> int:
         return self.context.config.send_buffers + WORKERS_BESIDE_BUFFERS
@@ -134,7 +141,7 @@ class ParallelVia:
         async with receives.step("rearm"):
             await self.receive_engines.arm()
         context.doing = ""
-        if self.scheduler is not None and context.nic.host_dma_queue_order == "timestamp":
+        if self._stamps is not None and context.nic.host_dma_queue_order == "timestamp":
             for processor in self.processors:
                 async with processor.step("set_up"):
                     await processor.write("HOST_DMA_PROTECT", entries=PROTECTED)
@@ -256,36 +263,28 @@ class ParallelVia:
             self._ends()
 
     def _pick(self) -> Vi | None:
-        """The VI whose message is to begin next; none of its messages is at the front."""
-        ready = [vi for vi in self.context.ready if vi.channel not in self._front]
+        """The VI whose message is to begin next; none of its messages is at the front.
+
+        In the order of doorbells nobody passes a message that has to wait for the one before it.
+        """
+        context = self.context
+        if context.first_come:
+            while context.ready and not context.may_send(context.ready[0]):  # its messages were flushed
+                context.ready.popleft()
+            waits = context.ready and context.ready[0].channel in self._front
+            return None if waits or not context.ready else context.ready.popleft()
+        ready = [vi for vi in context.ready if vi.channel not in self._front]
         if not ready:
             return None
-        found = ready[0]
-        if self.scheduler is not None:
-            chosen = self.scheduler.choose(self._rtc)
-            by_channel = {vi.channel: vi for vi in ready}
-            found = by_channel[chosen] if chosen in by_channel else min(ready, key=self._ahead)
-        self.context.ready.remove(found)
+        found = ready[0] if self._stamps is None else self._stamps.choose(ready)
+        context.ready.remove(found)
         return found
-
-    def _ahead(self, vi: Vi) -> int:
-        """Ticks that the stamp of a VI's next message is ahead of the clock; below 0 if it is behind."""
-        stamps = self._stamps.get(vi.channel)
-        if not stamps:
-            return 0
-        half = 1 << (self.context.nic.rtc_bits - 1)
-        return (stamps[0] - self._rtc + half) % (2 * half) - half
 
     def _stamp(self, vi: Vi) -> int | None:
         """Take the stamp of a VI's next message, which begins."""
-        stamps = self._stamps.get(vi.channel)
-        if self.scheduler is None or not stamps or vi.held is not None:
+        if self._stamps is None or vi.held is not None:
             return None
-        while len(stamps) > max(1, vi.send.waiting):  # those before were flushed
-            stamps.popleft()
-            self.scheduler.served(vi.channel, self._rtc)
-        self.scheduler.served(vi.channel, self._rtc)
-        return stamps.popleft()
+        return self._stamps.take(vi, vi.send.waiting)
 
     def _release(self, channel: int) -> None:
         """The next message of a VI may begin."""
@@ -328,34 +327,21 @@ class ParallelVia:
 
     async def rung(self, vi: Vi, new: int) -> None:
         """Before `new` messages of a VI are known: stamp them, each a step."""
-        scheduler = self.scheduler
-        if scheduler is None:
+        stamps = self._stamps
+        if stamps is None:
             return
         accesses = AccessList()
         clock = accesses.read("RTC")
         async with self.processor.step("stamp", accesses=accesses):
-            self._rtc = clock["ticks"]
             record = await self.stages.look_up(vi)
             if record is None:
                 return
-            rate = vi.generation, record.vtick, record.most_bytes
-            if self._rates.get(vi.channel) != rate:
-                if self._rates.get(vi.channel, (None,))[0] != vi.generation:
-                    scheduler.close(vi.channel)
-                    self._stamps.pop(vi.channel, None)
-                self._rates[vi.channel] = rate
-                asked = (
-                    Rate(message_bytes=record.most_bytes, interval_ticks=record.vtick)
-                    if record.vtick
-                    else None
-                )
-                scheduler.open(vi.channel, asked)
+            stamps.open(vi, record, clock["ticks"])
             if new > 1:
                 await self.processor.spend(stamp=new - 1)
         # Behind the step, and nothing is awaited before the caller counts the messages: a worker that came in between
         # would see more stamps than messages, and take the first ones for those of messages that were flushed.
-        stamps = self._stamps.setdefault(vi.channel, deque())
-        stamps.extend(scheduler.stamp(vi.channel, clock["ticks"]) for _ in range(new))
+        stamps.add(vi, new, clock["ticks"])
 
     def prefetch(self, vi: Vi) -> None:
         """A receive doorbell: bring the descriptor down before a message wants it."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
-from lanikai.hdl.packet import Header
+from lanikai.hdl.packet import Header, Kind
 
 from ...lock import Lock
+from ...ports import Flag
 from ..agent import Agent
 from ..connection import Connection
 from ..descriptor import Descriptor, Segment
@@ -15,10 +17,27 @@ from ..layout import ViRecord
 from ..receive import Receiving
 from ..stages import Stages
 from ..state import Key, Outgoing, Vi, ViaContext, WorkQueue
-from ..wire import ViaHeader
+from ..wire import PacketOp, ViaHeader
 from .engines import ParallelEngines
+from .stamps import Stamps
+from .tasks import Ordered
 
-__all__ = ["InTurn", "ParallelStages"]
+__all__ = ["PLACES", "InTurn", "ParallelStages", "Places"]
+
+PLACES = 4
+"""Messages in that the engines work for at once, where stamps order them.
+
+So many are to send without a packet buffer, too. They are in their descriptor's stages, in their data's, or being told.
+"""
+_MOVED = frozenset({PacketOp.SEND, PacketOp.RDMA_WRITE})
+
+
+@dataclass
+class _Waiting:
+    """A message that waits for a place."""
+
+    stamp: int
+    granted: Flag
 
 
 class ParallelStages(Stages):
@@ -68,23 +87,87 @@ class ParallelStages(Stages):
                 queue.staged = None
 
 
+class Places:
+    """Places of messages that the engines work for, `count` at most: the smallest stamp has the next one."""
+
+    def __init__(self, count: int, *, bits: int, new_flag: Callable[[], Flag]) -> None:
+        self._free, self._new_flag = count, new_flag
+        self._waiting: Ordered[_Waiting] = Ordered(stamped=True, bits=bits)
+
+    async def take(self, stamp: int) -> None:
+        """Return when there is a place, which `give` gives back."""
+        if self._free:
+            self._free -= 1
+            return
+        one = _Waiting(stamp, self._new_flag())
+        self._waiting.add(one)
+        await one.granted.wait()
+
+    def give(self) -> None:
+        """Give a place back: the first that waits has it."""
+        if self._waiting:
+            self._waiting.take().granted.set()
+        else:
+            self._free += 1
+
+
 class InTurn(Receiving):
-    """Packets in, those of a VI one after the other."""
+    """Packets in, those of a VI one after the other.
+
+    `stamps`: where they have an order. A message is stamped as its first packet has come, by the rate of its other end.
+    It waits in its buffer then, until it has one of `PLACES`. Acknowledgements and RDMA reads do not wait.
+    """
 
     def __init__(
-        self, stages: ParallelStages, connection: Connection, agent: Agent, *, engines: ParallelEngines
+        self,
+        stages: ParallelStages,
+        connection: Connection,
+        agent: Agent,
+        *,
+        engines: ParallelEngines,
+        stamps: Stamps | None,
     ) -> None:
         super().__init__(stages, connection, agent)
-        self._parallel = engines
+        self._parallel, self._stamps = engines, stamps
         self._turns: dict[int, Lock] = {}
+        self._places = Places(PLACES, bits=self.context.nic.rtc_bits, new_flag=self.processor.port.flag)
+        self._stamp_of: dict[int, int] = {}
 
-    async def _packet(self, vi: Vi, record: ViRecord, header: Header, via: ViaHeader, buffer: int) -> None:
+    async def _packet(
+        self,
+        vi: Vi,
+        record: ViRecord,
+        header: Header,
+        via: ViaHeader,
+        buffer: int,
+        stamp: int | None = None,
+    ) -> None:
         generation = vi.generation
         vi.users += 1
+        waits = self._stamps is not None and header.kind is Kind.DATA and via.op in _MOVED
+        if waits:
+            stamp = self._arrives(vi, record, via)
         turn = self._turns.setdefault(vi.channel, Lock(self.processor.port.flag))
         async with turn:
+            if stamp is not None:
+                await self._places.take(stamp)
             if vi.generation == generation and vi.record is not None:
-                await super()._packet(vi, record, header, via, buffer)
+                await super()._packet(vi, record, header, via, buffer, stamp)
             else:
                 self.context.drops["closed"] += 1
+            if stamp is not None:
+                self._places.give()
         self._parallel.left(vi)
+
+    def _arrives(self, vi: Vi, record: ViRecord, via: ViaHeader) -> int:
+        """The stamp of a packet that has come: its message's, which its first packet is given.
+
+        The cost table has its cost among those of `program_up` (table 5.1, the receive side).
+        """
+        assert self._stamps is not None
+        ticks = self._parallel.ticks()
+        if via.offset == 0 or vi.channel not in self._stamp_of:
+            self._stamps.open(vi, record, ticks)
+            self._stamp_of[vi.channel] = self._stamps.add(vi, 1, ticks)
+            self._stamps.take(vi, 1)
+        return self._stamp_of[vi.channel]

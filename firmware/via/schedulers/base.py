@@ -91,6 +91,8 @@ class Scheduler(ABC):
     """
 
     name: ClassVar[str]
+    timed: ClassVar[bool] = False
+    """Whether stamps are times of the clock, so that those of messages out and in compare in one queue."""
     memory_bytes: ClassVar[int]
     """SRAM that a VI takes on a card whose program is this one."""
 

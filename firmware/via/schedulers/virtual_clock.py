@@ -26,6 +26,7 @@ class VirtualClockScheduler(Scheduler):
     """
 
     name = "virtual_clock"
+    timed = True
     memory_bytes = 8
 
     def __init__(self, *, vis: int, bits: int = 32, best_effort: Rate = BEST_EFFORT_RATE) -> None:

@@ -232,6 +232,7 @@ class Agent(Holdings):
             rdma_read=vi.attributes.rdma_read,
             most_bytes=vi.attributes.most_bytes,
             vtick=self.vtick(vi.attributes),
+            receive_vtick=self.vtick(other.attributes),
         ).words()
         at = self.layout.record(vi.channel)
         order = sorted(range(len(words)), key=lambda i: i == ViRecord.OPEN_WORD)

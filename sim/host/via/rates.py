@@ -67,14 +67,14 @@ class Rates:
     async def hear(self, node: int, message: Message) -> None:
         """Act on a message about rates. The caller has the lock."""
         if message.kind is MessageKind.RATE:
-            self._hear_request(node, message)
+            await self._hear_request(node, message)
         else:
             rate = self.requests.get(message.peer)
             if rate is not None and connected(self.calls, node, message) is rate.vi:
                 rate.acceptable = message.acceptable_bytes_per_s
                 await self._end(rate, message.code)
 
-    def _hear_request(self, node: int, message: Message) -> None:
+    async def _hear_request(self, node: int, message: Message) -> None:
         """Grant the other end of a connection another rate, or not."""
         vi = connected(self.calls, node, message)
         if vi is None or vi.other is None:
@@ -85,7 +85,7 @@ class Rates:
         except VipError as error:
             code, acceptable = error.code, error.acceptable_bytes_per_s
         else:
-            vi.other = replace(vi.other, attributes=message.attributes)
+            await self.calls.open_vi(vi, replace(vi.other, attributes=message.attributes))
         answer = MessageKind.RATE_ANSWER
         self._say(vi, vi.other, kind=answer, code=code, acceptable_bytes_per_s=acceptable)
 

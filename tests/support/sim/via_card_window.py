@@ -12,6 +12,7 @@ from lanikai.firmware.via.descriptor import Segment
 from lanikai.firmware.via.layout import (
     AGENT_CHANNEL,
     COUNT_BITS,
+    RECORD_WORDS,
     ViaLayout,
     ViRecord,
 )
@@ -232,7 +233,7 @@ class CardWindow:
 
     def record(self, channel: int) -> ViRecord | None:
         at = self.layout.record(channel)
-        return ViRecord.unpack([self.sram.get(at + 4 * i, 0) for i in range(10)])
+        return ViRecord.unpack([self.sram.get(at + 4 * i, 0) for i in range(RECORD_WORDS)])
 
     async def _mailbox(self) -> None:
         """The agent has rung."""

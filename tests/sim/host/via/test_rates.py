@@ -73,8 +73,9 @@ def test_rates_are_promised_by_both_cards_and_given_back():
         assert demands[0].receive_bytes_per_s == demands[1].send_bytes_per_s == 0
         records = [card.record(end.vi.channel) for card, end in zip(net.cards, (a, b), strict=True)]
         tick_ns = 1e9 * net.cards[0].nic.tick_cycles / net.cards[0].nic.clock_hz
-        assert records[1].vtick == 0
+        assert records[1].vtick == records[0].receive_vtick == 0
         assert records[0].vtick == int(RATE.message_bytes * 1e9 / (RATE.bytes_per_s * float(tick_ns)))
+        assert records[1].receive_vtick == records[0].vtick
         await vipl.VipDisconnect(a.vi)
         await quiet(net)
         assert [len(agent.admission) for agent in net.agents] == [0, 0]
@@ -134,6 +135,7 @@ def test_the_rate_of_a_connected_vi_is_renegotiated():
         assert a.vi.attributes.quality == more and b.vi.other.attributes.quality == more
         assert net.agents[1].admission.promised(b.vi.channel).receive_bytes_per_s == more.bytes_per_s
         first = net.cards[0].record(a.vi.channel).vtick
+        assert net.cards[1].record(b.vi.channel).receive_vtick == first
         much = Quality(bytes_per_s=10**9, message_bytes=4096)
         for busy in (0, 1):
             # The own card refuses; then the other one does, as it keeps nearly all for best effort.
@@ -150,7 +152,7 @@ def test_the_rate_of_a_connected_vi_is_renegotiated():
                     more.bytes_per_s,
                 ]
         await vipl.VipSetViAttributes(a.vi, ViAttributes(ptag=a.tag))
-        assert net.cards[0].record(a.vi.channel).vtick == 0
+        assert net.cards[0].record(a.vi.channel).vtick == net.cards[1].record(b.vi.channel).receive_vtick == 0
         wrong = ViAttributes(ptag=a.tag, most_bytes=9)
         assert await code_of(vipl.VipSetViAttributes(a.vi, wrong)) is VipReturn.VIP_INVALID_STATE
 
