@@ -12,7 +12,17 @@ from ...host.config import KitConfig
 if TYPE_CHECKING:
     from ...systems.cluster import ClusterConfig
 
-__all__ = ["NAMES", "QUEUE_ENTRIES", "TITLES", "VIA_HOST", "via_card", "via_cluster", "via_program"]
+__all__ = [
+    "NAMES",
+    "QUEUE_ENTRIES",
+    "SIMULATED_BUFFERS",
+    "SIMULATED_MTU_BYTES",
+    "TITLES",
+    "VIA_HOST",
+    "via_card",
+    "via_cluster",
+    "via_program",
+]
 
 NAMES = tuple(DESIGNS)
 """The three designs, in the order of their claims."""
@@ -27,6 +37,14 @@ parts are an assumption.
 """
 QUEUE_ENTRIES = 64
 """Descriptors of a work queue. What is due beyond them waits at its host, in a list without end."""
+
+SIMULATED_MTU_BYTES = 4096 + 64
+"""Packet of the runs that the thesis has simulated (5.4.2): its messages of 4 KB, and VIA's header."""
+SIMULATED_BUFFERS = 208
+"""Packet buffers for what comes in, in those runs, under the parallel designs.
+
+The thesis' simulator has buffers without end. So many of 4 KB are in the card's SRAM, 1 MB, beside all else.
+"""
 
 
 def via_card(name: str, *, send_queue: bool = False) -> NicConfig:
@@ -45,14 +63,17 @@ def via_program(name: str, order: str | None = None) -> ViaConfig:
     return design(name, **changes) if order is None else design(name, **changes, order=order)
 
 
-def via_cluster(name: str, *, nodes: int, send_queue: bool = False) -> ClusterConfig:
-    """A cluster of such cards on one switch."""
+def via_cluster(
+    name: str, *, nodes: int, send_queue: bool = False, mtu_bytes: int | None = None
+) -> ClusterConfig:
+    """A cluster of such cards on one switch. `mtu_bytes`: another packet than that of 16 KB."""
     from ...systems.cluster import cluster_preset
 
+    card = via_card(name, send_queue=send_queue)
     return cluster_preset(
         "via5",
         nodes=nodes,
-        nic=via_card(name, send_queue=send_queue),
+        nic=card if mtu_bytes is None else card.replace(mtu_bytes=mtu_bytes),
         firmware="via",
         memory_bytes=1 << 23,
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from lanikai.hdl.config import Config
 
 from ..framework.base import Experiment, Outcome, Point, Size
-from .cards import via_cluster
+from .cards import SIMULATED_BUFFERS, SIMULATED_MTU_BYTES, via_cluster
 from .metrics import Jitter, jitter, latency, mean_jitter
 from .workloads import Channel
 
@@ -52,7 +52,7 @@ class Case:
         """The classes, in the order of their first channels."""
         return list(dict.fromkeys(one.kind for one in self.channels))
 
-    def point(self, *, until_us: float, warm_up_us: float, film: str = "") -> Point:
+    def point(self, *, until_us: float, warm_up_us: float, film: str = "", simulated: bool = False) -> Point:
         """The point that runs it. Cases that differ in the design alone have the same messages."""
         label = f"{self.design}{', with HNS' if self.send_queue else ''}"
         label += f", {self.order}" if self.order else ""
@@ -77,6 +77,7 @@ class Case:
                 "warm_up_us": warm_up_us,
                 "film": film,
                 "admit": self.admit,
+                "receive_buffers": SIMULATED_BUFFERS if simulated else None,
             },
             workload=f"{self.setup}, {self.load_mb_per_s:g} MB/s",
         )
@@ -116,6 +117,9 @@ class ChannelsExperiment(Experiment):
     film: ClassVar[str] = ""
     """The file of a film's frames, where films are sent."""
 
+    simulated: ClassVar[bool] = False
+    """Whether the thesis has it from its simulator (5.4.2): cards have as many packet buffers as their SRAM holds."""
+
     @abstractmethod
     def cases(self, parameters: Any, size: Size) -> Sequence[Case]:
         """The runs, in order."""
@@ -123,14 +127,24 @@ class ChannelsExperiment(Experiment):
     def points(self, parameters: Any, size: Size) -> list[Point]:
         """A point a case."""
         return [
-            one.point(until_us=self.span_us[size], warm_up_us=self.warm_up_us, film=self.film)
+            one.point(
+                until_us=self.span_us[size],
+                warm_up_us=self.warm_up_us,
+                film=self.film,
+                simulated=self.simulated,
+            )
             for one in self.cases(parameters, size)
         ]
 
     def system(self, parameters: Any, point: Point) -> ClusterConfig:
         """A cluster of `via5` cards with the point's design."""
         chosen = point.parameters
-        return via_cluster(chosen["design"], nodes=chosen["nodes"], send_queue=chosen["send_queue"])
+        return via_cluster(
+            chosen["design"],
+            nodes=chosen["nodes"],
+            send_queue=chosen["send_queue"],
+            mtu_bytes=SIMULATED_MTU_BYTES if self.simulated else None,
+        )
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
         """Jitter, latency and bandwidth of each class, of the messages that were due after the warm-up."""

@@ -39,6 +39,7 @@ class ViaHns(ChannelsExperiment):
     asks = "What does a hardware queue at the net send engine bring QoSVIA?"
     source = "nagar-thesis-2001 5.4.2.3, figure 5.8"
     span_us = {"quick": 14_000.0, "full": 42_000.0}
+    simulated = True
 
     def cases(self, parameters: Any, size: Size) -> list[Case]:
         """A run for each load, without the queue and with it."""

@@ -160,6 +160,7 @@ class ViaQosLoad(ChannelsExperiment):
     source = "nagar-thesis-2001 5.4.2.1, figures 5.4-5.6"
     Parameters = ViaQosLoadParameters
     span_us = {"quick": 14_000.0, "full": 42_000.0}
+    simulated = True
 
     def cases(self, parameters: ViaQosLoadParameters, size: Size) -> list[Case]:
         """A run for each configuration, step and design."""

@@ -109,9 +109,10 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point: all channels, until its time is over."""
     until_us = spec["until_us"]
     frames = read_frames(FILMS / spec["film"]) if spec["film"] else []
-    programs, agents = start_via(
-        cluster, via_program(spec["design"], spec["order"]), VIA_HOST, admit_all=not spec["admit"]
-    )
+    config = via_program(spec["design"], spec["order"])
+    if spec.get("receive_buffers") is not None and config.design == "parallel":
+        config = config.replace(receive_buffers=spec["receive_buffers"])
+    programs, agents = start_via(cluster, config, VIA_HOST, admit_all=not spec["admit"])
     channels = [Channel(**one) for one in spec["channels"]]
     needs = [0] * len(agents)
     for one in channels:

@@ -42,6 +42,7 @@ class ViaVbr(ChannelsExperiment):
     source = "nagar-thesis-2001 5.4.2.2, figure 5.7"
     film = "starwars-mpeg1.bits"
     span_us = {"quick": 30_000.0, "full": 100_000.0}
+    simulated = True
 
     def cases(self, parameters: Any, size: Size) -> list[Case]:
         """A run for each number of channels and design."""
