@@ -18,6 +18,8 @@ from lanikai.hdl.registers import Register
 from lanikai.sim.experiments.framework.parameters import ranges
 from lanikai.sim.experiments.registry import EXPERIMENTS, listing
 from lanikai.sim.fitted import page as fitted_table
+from lanikai.sim.host.via import vipl
+from lanikai.sim.host.via.vipl.ends import ends_of
 from lanikai.sim.published import table, tables
 
 HERE = Path(__file__).parent
@@ -85,6 +87,27 @@ def register_rows(registers: Mapping[str, Register]) -> Iterator[str]:
             bits = f"{high}:{field.low}" if field.width > 1 else str(field.low)
             access = "write 1 clears" if field.write_one_clears else "rw" if field.sw_writable else "r"
             yield f"| | | {bits} | `{field.name}` | {access} | {field.doc} |"
+
+
+def via_calls_page() -> str:
+    """Every call of VIPL, each code with which it may end, and when it does."""
+    lines = [
+        "# VIPL's calls and their codes",
+        "",
+        "*Made by `docs/generate.py` from `sim/host/via/vipl/`.* [via.md](via.md) says what calls and codes mean.",
+        "",
+        "Each call may end with `VIP_SUCCESS`, and with these. A call that ends with any other raises AssertionError. "
+        "`tests/sim/host/via/test_codes.py` brings about every row, by a way named in its table, and fails for a row "
+        "that has none.",
+        "",
+        "| call | code | when |",
+        "|---|---|---|",
+    ]
+    for call in (name for name in vipl.__all__ if name.startswith("Vip")):
+        for code, when in ends_of(call).items():
+            lines.append(f"| `{call}` | `{code.name}` | {when} |")
+            call = " "
+    return "\n".join(lines).replace("| ` ` |", "| |") + "\n"
 
 
 def blocks_page() -> str:
@@ -228,6 +251,7 @@ PAGES = {
     "arbiters.md": lambda: measured_page("arbiters.md", "VL arbiters"),
     "bench.md": bench_page,
     "blocks.md": blocks_page,
+    "via-calls.md": via_calls_page,
     "dma.md": lambda: measured_page("dma.md", "DMA"),
     "experiments.md": experiments_page,
     "registers.md": registers_page,

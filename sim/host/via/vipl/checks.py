@@ -18,6 +18,7 @@ from ..vi import Vi
 __all__ = [
     "agent_of",
     "check_address",
+    "check_nic",
     "check_ptag",
     "check_queue",
     "check_state",
@@ -39,11 +40,19 @@ def invalid(what: object, message: str) -> VipError:
     return VipError(VipReturn.VIP_INVALID_PARAMETER, f"{what}: {message}")
 
 
+def check_nic(nic: VipNic) -> VipNic:
+    """Raise VipError for what is no NIC, or one that is closed, or whose process is gone."""
+    if not isinstance(nic, VipNic):
+        raise invalid(repr(nic), "a NIC, as VipOpenNic opens it")
+    nic.check()
+    return nic
+
+
 @asynccontextmanager
 async def in_kernel(nic: VipNic) -> AsyncIterator[None]:
     """A system call, with the agent's lock. Raises VipError: VIP_ERROR if the process is gone, VIP_ERROR_RESOURCE for
     what card or host have no more of."""
-    nic.check()
+    check_nic(nic)
     await agent_of(nic).spend(agent_of(nic).kit.system_call_ns)
     async with agent_of(nic).lock:
         nic.check()
@@ -57,8 +66,12 @@ def deadline_of(nic: VipNic, timeout_ms: float | None, *, least_ms: float = 0) -
     """The cycle in which a wait ends; None for VIP_INFINITE. Raises VipError for a time that is too short."""
     if timeout_ms is None:
         return None
-    if not timeout_ms >= least_ms or (least_ms == 0 and timeout_ms < 0):
-        raise invalid(nic, f"timeout_ms = {timeout_ms}: at least {least_ms:g}, or None for VIP_INFINITE")
+    if (
+        not isinstance(timeout_ms, (int, float))
+        or not timeout_ms >= least_ms
+        or (least_ms == 0 and timeout_ms < 0)
+    ):
+        raise invalid(nic, f"timeout_ms = {timeout_ms!r}: at least {least_ms:g}, or None for VIP_INFINITE")
     return agent_of(nic).bus.cycle + cycles(round(timeout_ms * 1_000_000), agent_of(nic).nic)
 
 

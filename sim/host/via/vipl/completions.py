@@ -13,18 +13,27 @@ from ..errors import VipError, VipReturn
 from ..nic import VipNic
 from ..vi import Vi
 from .checks import agent_of, check_queue, deadline_of, in_kernel, invalid
+from .ends import ends_with
 
 __all__ = ["VipCQDone", "VipCQNotify", "VipCQWait", "VipCreateCQ", "VipDestroyCQ", "VipResizeCQ"]
 
 MOST_ENTRIES = 1 << (INDEX_BITS - 1)
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no NIC handle, or entries that there cannot be",
+    VIP_ERROR_RESOURCE="card or host have no more, or the process has as many as it may",
+)
 async def VipCreateCQ(nic: VipNic, entries: int) -> VipCompletionQueue:
     """A completion queue of at least `entries`: a power of two. Ends with VIP_INVALID_PARAMETER, VIP_ERROR_RESOURCE."""
     async with in_kernel(nic):
         return await agent_of(nic).create_queue(nic, _rounded(nic, entries))
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no handle of a completion queue of the process",
+    VIP_ERROR_RESOURCE="a VI is told in it",
+)
 async def VipDestroyCQ(queue: VipCompletionQueue) -> None:
     """Destroy it. Ends with VIP_ERROR_RESOURCE while a VI is told in it."""
     check_queue(queue)
@@ -38,6 +47,10 @@ async def VipDestroyCQ(queue: VipCompletionQueue) -> None:
         await agent_of(queue.nic).destroy_queue(queue)
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no handle of a completion queue of the process, or entries that there cannot be",
+    VIP_ERROR_RESOURCE="the host has no memory for it",
+)
 async def VipResizeCQ(queue: VipCompletionQueue, entries: int) -> None:
     """Give it a ring of at least `entries`. No end is lost. Ends with VIP_INVALID_PARAMETER, VIP_ERROR_RESOURCE."""
     check_queue(queue)
@@ -46,6 +59,11 @@ async def VipResizeCQ(queue: VipCompletionQueue, entries: int) -> None:
         await agent_of(queue.nic).resize_queue(queue, _rounded(queue.nic, entries))
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no handle of a completion queue of the process",
+    VIP_NOT_DONE="nothing has ended",
+    VIP_ERROR_RESOURCE="the bus has refused its ring",
+)
 async def VipCQDone(queue: VipCompletionQueue) -> tuple[Vi, bool] | None:
     """Look once: a VI of which a descriptor has ended, and whether it is one to receive; None (VIP_NOT_DONE) for none.
 
@@ -62,6 +80,11 @@ async def VipCQDone(queue: VipCompletionQueue) -> tuple[Vi, bool] | None:
     return None if found is None else (agent_of(queue.nic).vis[found.channel], found.receive)
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no handle of a completion queue of the process, or a time below 0",
+    VIP_TIMEOUT="nothing has ended in time",
+    VIP_ERROR_RESOURCE="somebody waits already, or the bus has refused its ring",
+)
 async def VipCQWait(queue: VipCompletionQueue, timeout_ms: float | None) -> tuple[Vi, bool]:
     """As `VipCQDone`, but it sleeps in the kernel until there is one: the card's interrupt wakes it.
 
@@ -85,6 +108,10 @@ async def VipCQWait(queue: VipCompletionQueue, timeout_ms: float | None) -> tupl
     return found
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no handle of a completion queue of the process, or nothing that can be called",
+    VIP_ERROR_RESOURCE="somebody waits already",
+)
 async def VipCQNotify(
     queue: VipCompletionQueue, context: Any, callback: Callable[[Any, VipNic, Vi, bool], None]
 ) -> None:

@@ -7,7 +7,8 @@ from ..errors import VipError, VipReturn
 from ..nic import VipNic
 from ..requests import ConnectionHandle, Request, Waiter
 from ..vi import Vi
-from .checks import agent_of, check_address, check_state, check_vi, deadline_of, in_kernel, invalid
+from .checks import agent_of, check_address, check_nic, check_state, check_vi, deadline_of, in_kernel, invalid
+from .ends import ends_with
 
 __all__ = [
     "VipConnectAccept",
@@ -34,6 +35,10 @@ _MEANING = {
 }
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no NIC handle, no address of this node, or a time below 0",
+    VIP_TIMEOUT="no request has come in time",
+)
 async def VipConnectWait(
     nic: VipNic, local: NetAddress, timeout_ms: float | None
 ) -> tuple[NetAddress, ViAttributes, ConnectionHandle]:
@@ -42,7 +47,7 @@ async def VipConnectWait(
 
     Servers that wait at the same address are served in the order of their calls. Ends with VIP_TIMEOUT.
     """
-    deadline = deadline_of(nic, timeout_ms)
+    deadline = deadline_of(check_nic(nic), timeout_ms)
     connector = agent_of(nic).connector
     async with in_kernel(nic):
         check_address(nic, local, local=True)
@@ -57,6 +62,16 @@ async def VipConnectWait(
     return waiter.handle.remote, waiter.handle.attributes, waiter.handle
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no handle of a VI, or no handle of a request that waits for an answer",
+    VIP_INVALID_STATE="the VI is not idle, or was disconnected meanwhile",
+    VIP_INVALID_RELIABILITY_LEVEL="the client's VI has another one",
+    VIP_INVALID_MTU="the client's VI has another longest message",
+    VIP_INVALID_QOS="a card has not the capacity",
+    VIP_TIMEOUT="the client waits no more",
+    VIP_NOT_REACHABLE="its agent is silent",
+    VIP_ERROR="so is the client's process",
+)
 async def VipConnectAccept(handle: ConnectionHandle, vi: Vi) -> None:
     """Accept a request with an idle VI; returns when both ends are connected.
 
@@ -79,6 +94,10 @@ async def VipConnectAccept(handle: ConnectionHandle, vi: Vi) -> None:
     _raise_for(vi, handle.outcome, "")
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no handle of a request that waits for an answer",
+    VIP_TIMEOUT="the client waits no more",
+)
 async def VipConnectReject(handle: ConnectionHandle) -> None:
     """Reject a request: the client's call ends with VIP_REJECT. Ends with VIP_INVALID_PARAMETER.
 
@@ -92,6 +111,15 @@ async def VipConnectReject(handle: ConnectionHandle) -> None:
         agent_of(handle.nic).connector.reject(handle)
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no handle of a VI, addresses that make no sense, or a time of 0",
+    VIP_INVALID_STATE="the VI is not idle, or was disconnected meanwhile",
+    VIP_INVALID_QOS="one of the two cards has not the capacity",
+    VIP_TIMEOUT="no answer has come in time",
+    VIP_REJECT="the server has called VipConnectReject",
+    VIP_NO_MATCH="nobody waits there",
+    VIP_NOT_REACHABLE="there is no route to the node, it is the own one, or its agent is silent",
+)
 async def VipConnectRequest(
     vi: Vi, local: NetAddress, remote: NetAddress, timeout_ms: float | None
 ) -> ViAttributes:
@@ -106,6 +134,12 @@ async def VipConnectRequest(
     return _result(request)
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no handle of a VI, addresses that make no sense, or a time of 0",
+    VIP_INVALID_STATE="the VI is not idle",
+    VIP_INVALID_QOS="the card here has not the capacity",
+    VIP_NOT_REACHABLE="there is no route to the node, or it is the own one",
+)
 async def VipConnectPeerRequest(
     vi: Vi, local: NetAddress, remote: NetAddress, timeout_ms: float | None
 ) -> None:
@@ -118,6 +152,16 @@ async def VipConnectPeerRequest(
     bus.spawn(agent_of(vi.nic).connector.settle(request), f"agent[{bus.node}].peer[{request.number}]")
 
 
+@ends_with(
+    VIP_NOT_DONE="the request is under way",
+    VIP_INVALID_PARAMETER="no handle of a VI",
+    VIP_INVALID_STATE="there is no peer's request of it, or it was disconnected meanwhile",
+    VIP_INVALID_RELIABILITY_LEVEL="the other VI has another one",
+    VIP_INVALID_MTU="the other VI has another longest message",
+    VIP_INVALID_QOS="one of the two cards has not the capacity",
+    VIP_TIMEOUT="no like request has come in time",
+    VIP_NOT_REACHABLE="the node's agent is silent",
+)
 async def VipConnectPeerDone(vi: Vi) -> ViAttributes | None:
     """The attributes of the other VI if a peer's request has been granted; None (VIP_NOT_DONE) while it is under way.
 
@@ -128,6 +172,15 @@ async def VipConnectPeerDone(vi: Vi) -> ViAttributes | None:
     return None if request.outcome is None else _peer_result(vi, request)
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no handle of a VI",
+    VIP_INVALID_STATE="there is no peer's request of it, or it was disconnected meanwhile",
+    VIP_INVALID_RELIABILITY_LEVEL="the other VI has another one",
+    VIP_INVALID_MTU="the other VI has another longest message",
+    VIP_INVALID_QOS="one of the two cards has not the capacity",
+    VIP_TIMEOUT="no like request has come in time",
+    VIP_NOT_REACHABLE="the node's agent is silent",
+)
 async def VipConnectPeerWait(vi: Vi) -> ViAttributes:
     """As `VipConnectPeerDone`, but it waits: as long as the request said."""
     request = _peer_request(vi)
@@ -137,6 +190,10 @@ async def VipConnectPeerWait(vi: Vi) -> ViAttributes:
     return _peer_result(vi, request)
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no handle of a VI",
+    VIP_INVALID_STATE="the VI is idle",
+)
 async def VipDisconnect(vi: Vi) -> None:
     """End a connection, or the try to make one; the VI is idle, and its descriptors are flushed.
 

@@ -6,6 +6,7 @@ from ..attributes import MemAttributes
 from ..errors import VipError, VipReturn
 from ..nic import Ptag, Registered, VipNic
 from .checks import agent_of, check_ptag, in_kernel, invalid
+from .ends import ends_with
 
 __all__ = [
     "VipCreatePtag",
@@ -17,6 +18,10 @@ __all__ = [
 ]
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no NIC handle",
+    VIP_ERROR_RESOURCE="card or host have no more, or the process has as many as it may",
+)
 async def VipCreatePtag(nic: VipNic) -> Ptag:
     """A protection tag. VIs may use memory of the same tag alone; so may the other ends of their connections.
 
@@ -26,6 +31,11 @@ async def VipCreatePtag(nic: VipNic) -> Ptag:
         return await agent_of(nic).create_ptag(nic)
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no NIC handle",
+    VIP_INVALID_PTAG="it is none of the process'",
+    VIP_ERROR_RESOURCE="a VI or memory has it",
+)
 async def VipDestroyPtag(nic: VipNic, ptag: Ptag) -> None:
     """Take a tag back. Ends with VIP_INVALID_PTAG, and VIP_ERROR_RESOURCE if a VI or memory has it."""
     async with in_kernel(nic):
@@ -37,6 +47,11 @@ async def VipDestroyPtag(nic: VipNic, ptag: Ptag) -> None:
         agent_of(nic).destroy_ptag(ptag)
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no NIC handle, no attributes, or bytes that the process does not have",
+    VIP_INVALID_PTAG="its tag is none of the process'",
+    VIP_ERROR_RESOURCE="card or host have no more, or the process has as many as it may",
+)
 async def VipRegisterMem(nic: VipNic, address: int, length: int, attributes: MemAttributes) -> int:
     """Register `length` bytes of the process' memory from virtual `address` on, and return their handle.
 
@@ -50,6 +65,9 @@ async def VipRegisterMem(nic: VipNic, address: int, length: int, attributes: Mem
         return await agent_of(nic).register(nic, buffer, attributes)
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no NIC handle, or a handle that is not that of this memory",
+)
 async def VipDeregisterMem(nic: VipNic, address: int, handle: int) -> None:
     """Deregister memory: its handle is never good again. Ends with VIP_INVALID_PARAMETER."""
     async with in_kernel(nic):
@@ -57,12 +75,19 @@ async def VipDeregisterMem(nic: VipNic, address: int, handle: int) -> None:
         await agent_of(nic).deregister(nic, handle)
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no NIC handle, or a handle that is not that of this memory",
+)
 async def VipQueryMem(nic: VipNic, address: int, handle: int) -> MemAttributes:
     """The attributes of registered memory. Ends with VIP_INVALID_PARAMETER."""
     async with in_kernel(nic):
         return _find(nic, address, handle).attributes
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no NIC handle, no attributes, or a handle that is not that of this memory",
+    VIP_INVALID_PTAG="its tag is none of the process'",
+)
 async def VipSetMemAttributes(nic: VipNic, address: int, handle: int, attributes: MemAttributes) -> None:
     """Give registered memory other attributes; its handle stays. Ends with VIP_INVALID_PARAMETER, VIP_INVALID_PTAG."""
     async with in_kernel(nic):

@@ -13,7 +13,8 @@ from ..agent import Agent
 from ..attributes import MOST_DISCRIMINATOR_BYTES, RDMA_READ_LEVELS, NetAddress, NicAttributes, Reliability
 from ..errors import ErrorReport, VipError, VipReturn
 from ..nic import VipNic
-from .checks import agent_of, in_kernel, invalid
+from .checks import agent_of, check_nic, in_kernel, invalid
+from .ends import ends_with
 
 __all__ = [
     "VIP_SMI_AUTODISCOVERY",
@@ -32,8 +33,15 @@ VIP_SMI_AUTODISCOVERY = 1
 """InfoType of `VipQuerySystemManagementInfo`: the addresses of the nodes that can be reached."""
 
 
+@ends_with(
+    gone=False,
+    VIP_INVALID_PARAMETER="no agent",
+    VIP_ERROR_RESOURCE="the card has no page left",
+)
 async def VipOpenNic(agent: Agent) -> VipNic:
     """Open a node's card for a process. Ends with VIP_ERROR_RESOURCE if the card has no page left."""
+    if not isinstance(agent, Agent):
+        raise invalid(repr(agent), "the kernel agent of a node")
     await agent.spend(agent.kit.system_call_ns)
     async with agent.lock:
         try:
@@ -42,15 +50,21 @@ async def VipOpenNic(agent: Agent) -> VipNic:
             raise VipError(VipReturn.VIP_ERROR_RESOURCE, str(error)) from None
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no NIC handle",
+)
 async def VipCloseNic(nic: VipNic) -> None:
     """Close it: all that the process has of it is taken back, and its connections end."""
     async with in_kernel(nic):
         await agent_of(nic).close_nic(nic)
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no NIC handle",
+)
 async def VipQueryNic(nic: VipNic) -> NicAttributes:
     """The card's attributes; of what a process may have less than the card, that is what they say."""
-    nic.check()
+    check_nic(nic)
     card, layout = agent_of(nic).nic, agent_of(nic).layout
     limits = agent_of(nic).config.limits
     return NicAttributes(
@@ -73,18 +87,27 @@ async def VipQueryNic(nic: VipNic) -> NicAttributes:
     )
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no NIC handle, or a handler that cannot be called",
+)
 async def VipErrorCallback(
     nic: VipNic, context: Any, handler: Callable[[Any, ErrorReport], None] | None
 ) -> None:
     """Have `handler(context, report)` called of asynchronous errors, those that were before first. None: keep the last
     ones until there is a handler."""
-    nic.check()
+    check_nic(nic)
+    if handler is not None and not callable(handler):
+        raise invalid(nic, f"{handler!r}: something that can be called")
     nic.handle_errors(context, handler)
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no NIC handle",
+    VIP_ERROR_NOT_SUPPORTED="information that there is not",
+)
 async def VipQuerySystemManagementInfo(nic: VipNic, info_type: int) -> list[NetAddress]:
     """The nodes that can be reached (VIP_SMI_AUTODISCOVERY). Ends with VIP_ERROR_NOT_SUPPORTED for anything else."""
-    nic.check()
+    check_nic(nic)
     if info_type != VIP_SMI_AUTODISCOVERY:
         raise VipError(
             VipReturn.VIP_ERROR_NOT_SUPPORTED,
@@ -93,6 +116,10 @@ async def VipQuerySystemManagementInfo(nic: VipNic, info_type: int) -> list[NetA
     return [NetAddress(node) for node in sorted(agent_of(nic).routes)]
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no NIC handle",
+    VIP_ERROR_NAMESERVICE="it has been called already",
+)
 async def VipNSInit(nic: VipNic) -> None:
     """Begin to use the name service, whose names are node0, node1, and so on."""
     async with in_kernel(nic):
@@ -101,6 +128,10 @@ async def VipNSInit(nic: VipNic) -> None:
         nic.named = True
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no NIC handle",
+    VIP_ERROR_NAMESERVICE="VipNSInit was not called",
+)
 async def VipNSShutdown(nic: VipNic) -> None:
     """End that."""
     async with in_kernel(nic):
@@ -108,6 +139,10 @@ async def VipNSShutdown(nic: VipNic) -> None:
         nic.named = False
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no NIC handle",
+    VIP_ERROR_NAMESERVICE="VipNSInit was not called, or no node has the name",
+)
 async def VipNSGetHostByName(nic: VipNic, name: str) -> NetAddress:
     """The address of a node. Ends with VIP_ERROR_NAMESERVICE for a name that there is not."""
     async with in_kernel(nic):
@@ -119,6 +154,10 @@ async def VipNSGetHostByName(nic: VipNic, name: str) -> NetAddress:
         raise VipError(VipReturn.VIP_ERROR_NAMESERVICE, f"{nic}: no host {name!r}; there are {known}")
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no NIC handle, or no address",
+    VIP_ERROR_NAMESERVICE="VipNSInit was not called, or the node cannot be reached",
+)
 async def VipNSGetHostByAddr(nic: VipNic, address: NetAddress) -> str:
     """The name of a node. Ends with VIP_ERROR_NAMESERVICE for one that cannot be reached."""
     async with in_kernel(nic):

@@ -16,6 +16,7 @@ from ..nic import VipNic
 from ..queue import ViQueue
 from ..vi import Vi
 from .checks import agent_of, check_vi, deadline_of, invalid
+from .ends import ends_with
 
 __all__ = [
     "VipPostRecv",
@@ -31,6 +32,11 @@ __all__ = [
 Called = Callable[[Any, VipNic, Vi, VipDescriptor], None]
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no handle of a VI, or a descriptor that fits no slot, or is posted already",
+    VIP_ERROR_RESOURCE="the queue is full",
+    VIP_ERROR="the card refuses the process' doorbell",
+)
 async def VipPostSend(vi: Vi, descriptor: VipDescriptor) -> None:
     """Post a descriptor to send, or of an RDMA. On a VI that is not connected it ends flushed.
 
@@ -40,12 +46,22 @@ async def VipPostSend(vi: Vi, descriptor: VipDescriptor) -> None:
     await _post(vi, vi.send if isinstance(vi, Vi) else None, descriptor, ViState.CONNECTED)
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no handle of a VI, or a descriptor that fits no slot, or is posted already",
+    VIP_ERROR_RESOURCE="the queue is full",
+    VIP_ERROR="the card refuses the process' doorbell",
+)
 async def VipPostRecv(vi: Vi, descriptor: VipDescriptor) -> None:
     """Post a descriptor to receive, in any state; in VIP_STATE_ERROR it ends flushed. Ends as `VipPostSend` does."""
     states = (ViState.IDLE, ViState.CONNECT_PENDING, ViState.CONNECTED)
     await _post(vi, vi.receive if isinstance(vi, Vi) else None, descriptor, *states)
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no handle of a VI",
+    VIP_NOT_DONE="the oldest descriptor has not ended",
+    VIP_DESCRIPTOR_ERROR="it has ended with an error, or the queue is empty",
+)
 async def VipSendDone(vi: Vi) -> VipDescriptor | None:
     """Look once: the oldest descriptor of the queue to send, taken off, if it has ended; None (VIP_NOT_DONE) if not.
 
@@ -55,11 +71,22 @@ async def VipSendDone(vi: Vi) -> VipDescriptor | None:
     return await _done(check_vi(vi), vi.send)
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no handle of a VI",
+    VIP_NOT_DONE="the oldest descriptor has not ended",
+    VIP_DESCRIPTOR_ERROR="it has ended with an error, or the queue is empty",
+)
 async def VipRecvDone(vi: Vi) -> VipDescriptor | None:
     """As `VipSendDone`, of the queue to receive."""
     return await _done(check_vi(vi), vi.receive)
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no handle of a VI, or a time below 0",
+    VIP_DESCRIPTOR_ERROR="the descriptor has ended with an error, or the queue is empty",
+    VIP_TIMEOUT="it has not ended in time",
+    VIP_ERROR_RESOURCE="a completion queue tells the queue's ends, or somebody waits already",
+)
 async def VipSendWait(vi: Vi, timeout_ms: float | None) -> VipDescriptor:
     """Wait for the oldest descriptor of the queue to send, in a loop that holds the processor, and take it off.
 
@@ -70,11 +97,21 @@ async def VipSendWait(vi: Vi, timeout_ms: float | None) -> VipDescriptor:
     return await _wait(check_vi(vi), vi.send, vi.told[0], timeout_ms)
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no handle of a VI, or a time below 0",
+    VIP_DESCRIPTOR_ERROR="the descriptor has ended with an error, or the queue is empty",
+    VIP_TIMEOUT="it has not ended in time",
+    VIP_ERROR_RESOURCE="a completion queue tells the queue's ends, or somebody waits already",
+)
 async def VipRecvWait(vi: Vi, timeout_ms: float | None) -> VipDescriptor:
     """As `VipSendWait`, of the queue to receive."""
     return await _wait(check_vi(vi), vi.receive, vi.told[1], timeout_ms)
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no handle of a VI, or nothing that can be called",
+    VIP_ERROR_RESOURCE="a completion queue tells the queue's ends, or somebody waits already",
+)
 async def VipSendNotify(vi: Vi, context: Any, callback: Called) -> None:
     """Have `callback(context, nic, vi, descriptor)` called, once, when the oldest descriptor to send has ended; it is
     taken off. It may be posted later than this call.
@@ -85,6 +122,10 @@ async def VipSendNotify(vi: Vi, context: Any, callback: Called) -> None:
     _notify(check_vi(vi), vi.send, vi.told[0], context, callback)
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no handle of a VI, or nothing that can be called",
+    VIP_ERROR_RESOURCE="a completion queue tells the queue's ends, or somebody waits already",
+)
 async def VipRecvNotify(vi: Vi, context: Any, callback: Called) -> None:
     """As `VipSendNotify`, of the queue to receive."""
     _notify(check_vi(vi), vi.receive, vi.told[1], context, callback)

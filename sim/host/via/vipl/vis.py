@@ -12,12 +12,22 @@ from ..errors import VipError, VipReturn
 from ..nic import VipNic
 from ..vi import Vi
 from .checks import agent_of, check_ptag, check_queue, check_state, check_vi, in_kernel, invalid
+from .ends import ends_with
 
 __all__ = ["VipCreateVi", "VipDestroyVi", "VipQueryVi", "VipSetViAttributes"]
 
 MOST_BYTES_PER_S = (1 << 32) - 1
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no NIC handle, no attributes, or another process' completion queue",
+    VIP_INVALID_PTAG="its tag is none of the process'",
+    VIP_INVALID_RELIABILITY_LEVEL="there is no such level",
+    VIP_INVALID_MTU="its longest message is not of 1 to 65,535 bytes",
+    VIP_INVALID_RDMAREAD="RDMA reads on the unreliable level",
+    VIP_INVALID_QOS="no VI can have such a rate",
+    VIP_ERROR_RESOURCE="card or host have no more, or the process has as many as it may",
+)
 async def VipCreateVi(
     nic: VipNic,
     attributes: ViAttributes,
@@ -39,6 +49,11 @@ async def VipCreateVi(
         return await agent_of(nic).create_vi(nic, attributes, told)
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no handle of a VI",
+    VIP_INVALID_STATE="it is not idle",
+    VIP_ERROR_RESOURCE="descriptors are on its queues",
+)
 async def VipDestroyVi(vi: Vi) -> None:
     """Destroy an idle VI.
 
@@ -57,12 +72,26 @@ async def VipDestroyVi(vi: Vi) -> None:
         await agent_of(vi.nic).destroy_vi(vi)
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no handle of a VI",
+)
 async def VipQueryVi(vi: Vi) -> tuple[ViState, ViAttributes, bool, bool]:
     """Its state, its attributes, and whether its queues to send and to receive are empty."""
     check_vi(vi)
     return vi.state, vi.attributes, not len(vi.send), not len(vi.receive)
 
 
+@ends_with(
+    VIP_INVALID_PARAMETER="no handle of a VI, or no attributes",
+    VIP_INVALID_PTAG="its tag is none of the process'",
+    VIP_INVALID_RELIABILITY_LEVEL="there is no such level",
+    VIP_INVALID_MTU="its longest message is not of 1 to 65,535 bytes",
+    VIP_INVALID_RDMAREAD="RDMA reads on the unreliable level",
+    VIP_INVALID_QOS="no VI can have such a rate, or one of the two cards has not the capacity",
+    VIP_INVALID_STATE="it is not idle, but for the rate of a connected VI; or the connection ends meanwhile",
+    VIP_ERROR_RESOURCE="another tag while descriptors are on its queues",
+    VIP_NOT_REACHABLE="the other node's agent is silent",
+)
 async def VipSetViAttributes(vi: Vi, attributes: ViAttributes) -> None:
     """Give a VI other attributes.
 
