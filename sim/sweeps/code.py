@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +20,8 @@ __all__ = ["CheckedBackend", "Code", "OtherCode", "check_code", "code_here"]
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 _ROOTS = tuple(_PACKAGE / name for name in ("sim", "firmware", "hdl"))
+_RECENT_SECONDS = 1.0
+"""Age of a look at the files that is good enough before a point. The look after it is always a new one."""
 _MADE = (".pyc", ".pyo", ".so", ".swp", "~")
 """Ends of names of files that come and go without the code's being another."""
 
@@ -54,7 +58,10 @@ class _Files:
     def __init__(self) -> None:
         self.folders, self.files = _listed()
         self.digests = {path: _digest(path) for path in self.files}
+        # As text: a Path takes as long as asking for its time does, and there are hundreds, for each point.
+        self._names = [str(path) for path in (*self.folders, *self.files)]
         self.stamp = self._stamp()
+        self._good_at = time.monotonic()
 
     def digest(self) -> str:
         """A name for all files by path and content."""
@@ -63,22 +70,35 @@ class _Files:
             whole.update(f"{path.relative_to(_PACKAGE).as_posix()}\0{digest}\0".encode())
         return whole.hexdigest()
 
-    def _stamp(self) -> list[tuple[int, int] | None]:
-        return [_time_and_size(path) for path in (*self.folders, *self.files)]
+    def _stamp(self) -> list[int]:
+        """Time and size of each folder and file, one after the other; -1 for what has gone."""
+        stamp = []
+        for name in self._names:
+            try:
+                found = os.stat(name)
+            except OSError:
+                stamp.append(-1)
+            else:
+                stamp += (found.st_mtime_ns, found.st_size)
+        return stamp
 
-    def changed(self) -> Path | None:
+    def changed(self, recent_seconds: float) -> Path | None:
         """A file whose content is not what it was, or that came or went. None if there is none.
 
-        It takes under a millisecond: files are read again only if a time or size differs.
+        It takes a millisecond or two: files are read again only if a time or size differs. After a look at most
+        `recent_seconds` old, at which nothing had changed, there is none.
         """
-        stamp = self._stamp()
-        if stamp == self.stamp:
+        now = time.monotonic()
+        if now - self._good_at < recent_seconds:
             return None
-        _, files = _listed()
-        for path in sorted({*files, *self.files}):
-            if self.digests.get(path) != _digest(path):
-                return path
-        self.stamp = stamp
+        stamp = self._stamp()
+        if stamp != self.stamp:
+            self._good_at = -math.inf
+            _, files = _listed()
+            for path in sorted({*files, *self.files}):
+                if self.digests.get(path) != _digest(path):
+                    return path
+        self.stamp, self._good_at = stamp, now
         return None
 
 
@@ -102,14 +122,6 @@ def _digest(path: Path) -> str:
         return ""  # it has gone
 
 
-def _time_and_size(path: Path) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size
-
-
 @cache
 def _files() -> _Files:
     return _Files()
@@ -121,11 +133,14 @@ def code_here() -> Code:
     return Code(digest=_files().digest(), versions=versions())
 
 
-def check_code(wanted: Code) -> None:
-    """Check that this process has `wanted`, and that its files have not been edited since. Raises OtherCode."""
+def check_code(wanted: Code, *, recent_seconds: float = 0.0) -> None:
+    """Check that this process has `wanted`, and that its files have not been edited since. Raises OtherCode.
+
+    A look at the files that is at most `recent_seconds` old will do.
+    """
     if difference := wanted.difference(code_here()):
         raise OtherCode(f"other code: {difference}")
-    if path := _files().changed():
+    if path := _files().changed(recent_seconds):
         raise OtherCode(f"other code: {path.relative_to(_PACKAGE)} has been edited since the sweep began")
 
 
@@ -134,7 +149,7 @@ class CheckedBackend:
     """`backend` on the sweep's `code` and no other: each point is checked before it runs and when it has run.
 
     A simulator reads its Python when it starts. So an edit that is made while a sweep runs would get into its later
-    points.
+    points. The look after a point finds every edit but one that is undone before the point ends.
     """
 
     backend: Backend
@@ -142,12 +157,12 @@ class CheckedBackend:
 
     def build(self, system: Any, variant: Variant, progress: Progress) -> Built:
         """As the backend does. Raises OtherCode."""
-        check_code(self.code)
+        check_code(self.code, recent_seconds=_RECENT_SECONDS)
         return self.backend.build(system, variant, progress)
 
     def run(self, model: Any, job: Job, progress: Progress) -> Measured:
         """As the backend does. Raises OtherCode."""
-        check_code(self.code)
+        check_code(self.code, recent_seconds=_RECENT_SECONDS)
         done = self.backend.run(model, job, progress)
         check_code(self.code)
         return done

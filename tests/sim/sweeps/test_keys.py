@@ -16,7 +16,7 @@ from lanikai.sim.cli import program
 from lanikai.sim.errors import UserError
 from lanikai.sim.experiments.registry import find
 from lanikai.sim.host.mpi.trace import example_traces
-from lanikai.sim.sweeps.code import Code, OtherCode, check_code, code_here
+from lanikai.sim.sweeps.code import CheckedBackend, Code, OtherCode, check_code, code_here
 from lanikai.sim.sweeps.grid import cases, tasks
 from lanikai.sim.sweeps.inputs import InputFolder, input_files, marked, placed
 from lanikai.sim.sweeps.store import SweepFolder
@@ -88,6 +88,13 @@ def test_data_that_comes_along_is_code():
     assert not any("__pycache__" in path.parts for path in listed)
 
 
+class Edited:
+    """A backend during whose point nothing else happens."""
+
+    def run(self, model, job, progress):
+        return None
+
+
 def test_an_edit_is_seen(tmp_path, monkeypatch):
     """A file that is edited, added or removed after the process has begun; a time alone is no edit."""
     root = tmp_path / "sim"
@@ -109,6 +116,15 @@ def test_an_edit_is_seen(tmp_path, monkeypatch):
     (root / "new.txt").write_text("")
     with pytest.raises(OtherCode, match=r"sim/new\.txt"):
         check_code(code_here())
+    with pytest.raises(OtherCode, match=r"sim/new\.txt"):
+        check_code(code_here(), recent_seconds=60)  # what was found once is not forgotten
+    (root / "new.txt").unlink()
+    check_code(code_here())
+    # Just before a point, a look that is not old will do. The one after it is new.
+    (root / "new.txt").write_text("")
+    check_code(code_here(), recent_seconds=60)
+    with pytest.raises(OtherCode, match=r"sim/new\.txt"):
+        CheckedBackend(backend=Edited(), code=code_here()).run(None, None, lambda fraction, text: None)
     with pytest.raises(OtherCode, match=r"^other code: sources [0-9a-f]{8}, not 00000000$"):
         check_code(OTHER)
 
