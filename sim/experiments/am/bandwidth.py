@@ -191,6 +191,7 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
 
     clock.spawn(serve(), "server")
     for _ in range(WARM + spec["messages"]):
+        await client.until_credit()
         if flush:
             await clock.sleep(flush)
         await client.medium(data)

@@ -214,6 +214,7 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
         await all_are(0, end)
         begin = clock.cycle
         for _ in range(spec["messages"]):
+            await end.until_credit()
             if flush:
                 await clock.sleep(flush)
             await end.medium(data)
