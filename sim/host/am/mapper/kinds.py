@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from .doubts import Doubts, tell
 from .facts import Fact, Leads
 from .network_map import BEYOND, Entry, MapError, Switch
 from .words import Word
@@ -36,6 +37,7 @@ class _Place:
     - `access`, `home`: the ways to and from it. `test`: a test that it passes, and perhaps others, too.
     - `row`: far ends that are certain. `unclear`: the other ports, with the places that they lead to.
     - `cells`: the kinds of those. `kind`: its own.
+    - `doubts`: ports that lead to one of several kinds, with these. `kinds`: its own, if they are several.
     - `signature`: which of the facts are true here. `like`: the place that stands for this one.
     """
 
@@ -45,7 +47,9 @@ class _Place:
     row: dict[int, Entry] = field(default_factory=dict)
     unclear: dict[int, _Place] = field(default_factory=dict)
     cells: dict[int, int] = field(default_factory=dict)
+    doubts: dict[int, tuple[int, ...]] = field(default_factory=dict)
     kind: int = 0
+    kinds: tuple[int, ...] = ()
     signature: list[bool | None] = field(default_factory=list)
     like: _Place | None = None
 
@@ -65,8 +69,11 @@ async def tell_apart(search: Search) -> tuple[int, ...] | None:
         cut = search.cut
         search.shortened = False
         try:
-            done = await _part(search, opened, _Parting(search, merging=merging))
-            return _sizes(search, alone) if done else None
+            parting = _Parting(search, merging=merging)
+            if not await _part(search, opened, parting):
+                return None
+            await tell(search, parting.note())
+            return _sizes(search, alone)
         except MapError:
             if search.cut == cut and not merging:
                 raise
@@ -106,7 +113,6 @@ async def _part(search: Search, opened: list[tuple[int, int]], parting: _Parting
         await parting.part()
         if search.exploring:
             return False
-        parting.note()
     return True
 
 
@@ -172,31 +178,36 @@ class _Parting:
             for place in self._places:
                 for port, there in place.unclear.items():
                     seen = there.like
-                    kind = (
-                        seen.kind
-                        if seen in self._places
-                        else await self._kind_of(there.access, lenient=self._merging)
+                    kinds = (
+                        (seen.kind,)
+                        if seen is not None and seen in self._places
+                        else await self._kinds_of(there.access, lenient=self._merging)
                     )
-                    if kind is None:
+                    if not kinds:
                         raise MapError(f"the switch at {there.access} has changed")
-                    place.cells[port] = kind
+                    place.doubts.pop(port, None)
+                    place.cells.pop(port, None)
+                    if len(kinds) > 1:
+                        place.doubts[port] = kinds
+                    else:
+                        place.cells[port] = kinds[0]
             more = [fact for fact in self._parting_facts() if fact not in self._facts]
             if not more:
                 break
         for place in self._late:
-            kind = await self._kind_of(place.access, lenient=True)
-            if kind is None:
+            place.kinds = await self._kinds_of(place.access, lenient=True)
+            if not place.kinds:
                 raise MapError(f"no route is long enough for the ports of the switch at {place.access}")
-            place.kind = kind
+            place.kind = place.kinds[0]
 
     async def _further(self, last: list[_Place]) -> list[_Place]:
         """Look at all places that the `last` ones lead to and that are of no kind yet. Returns them."""
         found = []
         for place in last:
             for port, there in place.unclear.items():
-                kind = await self._kind_of(there.access)
-                if kind is not None:
-                    place.cells[port] = kind
+                kinds = await self._kinds_of(there.access)
+                if kinds:
+                    place.cells[port] = kinds[0]
                     continue
                 found.append(there)
         for there in list(found):
@@ -209,9 +220,9 @@ class _Parting:
                 found.remove(there)
                 continue
             for port, cell in there.unclear.items():
-                kind = await self._kind_of(cell.access)
-                if kind is not None:
-                    there.cells[port] = kind
+                kinds = await self._kinds_of(cell.access)
+                if kinds:
+                    there.cells[port] = kinds[0]
         return self._merged(found)
 
     def _merged(self, places: list[_Place]) -> list[_Place]:
@@ -261,8 +272,11 @@ class _Parting:
             for place in places:
                 place.kind = kind
 
-    async def _kind_of(self, access: Word, *, lenient: bool = False) -> int | None:
-        """The kind of the switch at the end of a way, None if it is of none: answer by answer fewer are left."""
+    async def _kinds_of(self, access: Word, *, lenient: bool = False) -> tuple[int, ...]:
+        """The kind of the switch at the end of a way, none if it is of none: answer by answer fewer are left.
+
+        `lenient`: several, if no route is long enough to tell which of them.
+        """
         left = {kind: places[0].signature for kind, places in enumerate(self._kinds)}
         asked: set[int] = set()
         told: set[int] = set()
@@ -281,11 +295,13 @@ class _Parting:
                 told.add(fact)
                 left = {kind: one for kind, one in left.items() if one[fact] in (answer, None)}
         if not left:
-            return None
+            return ()
+        if len(left) > 1 and lenient:
+            return tuple(sorted(left))
         kind = min(left)
         rest = [fact for number, fact in enumerate(self._facts) if left[kind][number] and number not in told]
         (answer,) = await self._search.passing([access], rest)
-        return kind if answer or (answer is None and lenient) else None
+        return (kind,) if answer or (answer is None and lenient) else ()
 
     def _parting_facts(self) -> Iterator[Fact]:
         """Facts that part places which have the same answers, but lead to different kinds."""
@@ -294,7 +310,7 @@ class _Parting:
             groups.setdefault(tuple(place.signature), []).append(place)
         for first, *others in groups.values():
             for other in others:
-                for port in sorted({*first.cells, *other.cells}):
+                for port in sorted({*first.cells, *other.cells} - {*first.doubts, *other.doubts}):
                     one, two = first.cells.get(port), other.cells.get(port)
                     if one == two:
                         continue
@@ -307,18 +323,25 @@ class _Parting:
                             yield fact.behind(port)
                             break
 
-    def note(self) -> None:
-        """Write the kinds into the search as its last switches."""
+    def note(self) -> Doubts:
+        """Write the kinds into the search as its last switches. Returns what is open yet."""
         search = self._search
         first = len(search.switches)
-        for places in self._kinds:
+        doubts: Doubts = {}
+        for number, places in enumerate(self._kinds, first):
             place = places[0]
+            for port, kinds in place.doubts.items():
+                doubts[number, port] = tuple(first + kind for kind in kinds)
             row = dict(place.row) | {port: Switch(first + cell) for port, cell in place.cells.items()}
             search.add_kind(place.access, place.home, [place.test], row)
         for (switch, port), place in self.opened.items():
             here = search.switches[switch]
             here.open.pop(port, None)
-            here.row[port] = Switch(first + (place.like or place).kind)
+            if len(place.kinds) > 1:
+                doubts[switch, port] = tuple(first + kind for kind in place.kinds)
+            else:
+                here.row[port] = Switch(first + (place.like or place).kind)
+        return doubts
 
 
 def _sizes(search: Search, alone: int) -> tuple[int, ...]:

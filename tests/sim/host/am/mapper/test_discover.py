@@ -116,6 +116,26 @@ def test_the_network_of_figure_3():
         assert search is not None and len(search.switches) == 40 and len(search.hosts) == 92
 
 
+@pytest.mark.parametrize("node", [0, 40])
+def test_the_regular_network_of_figure_3(node):
+    """As it is wired in `am-permutations`: two subclusters have equal tops, which no route tells apart. All else is
+    told, by the last port that a route reaches."""
+    plain = fat_tree(LARGE, router=preset(RouterConfig, "lanai41"))
+    ends = dict(plain.neighbours) | {place: Host(number) for number, place in enumerate(plain.nodes)}
+    network = PlainNetwork(ends, routers=plain.routers, ports=8)
+    assert check(network, node) is not None and network.longest == network.form.longest
+    right = network.map(node)
+    assert (right.switches, len(right.hosts)) == (40, 92) and sorted(right.sizes) == [1] * 36 + [2, 2]
+
+
+def test_a_port_that_no_route_tells_ends_beyond():
+    """Routes of 10 hops are too short for the regular network: the map says where it ends, and all else is right."""
+    plain = fat_tree(LARGE, router=preset(RouterConfig, "lanai41"))
+    ends = dict(plain.neighbours) | {place: Host(number) for number, place in enumerate(plain.nodes)}
+    network = PlainNetwork(ends, routers=plain.routers, ports=8, max_hops=10)
+    assert check(network) is None
+
+
 def test_twins_have_one_kind():
     """Middles and roots of a regular tree are told apart by no route: the map has how many of each there are."""
     network = regular_tree(leaves=4, middles=2, roots=3, hosts=2)
