@@ -54,6 +54,7 @@ class SendChannel:
     - `tries`: packets sent since the last answer.
     - `stamp`: time of the last one.
     - `refusal`: the answer to the last one, if it was a refusal.
+    - `welcome`: since then its endpoint has come into a frame. So a refusal as absent is of the past.
     - `age`: scans since the last one was sent.
     - `due`: it is in the queue of packets to be sent.
     """
@@ -70,12 +71,13 @@ class SendChannel:
     tries: int = 0
     stamp: int = 0
     refusal: Reason | None = None
+    welcome: bool = False
     age: int = 0
     due: bool = False
 
     def begin(self, mode: Mode) -> None:
         """A packet of another kind than before is to be sent."""
-        self.mode, self.tries, self.refusal, self.age = mode, 0, None, 0
+        self.mode, self.tries, self.refusal, self.age, self.welcome = mode, 0, None, 0, False
 
     def advance(self) -> None:
         """The number's fate is known: the next one is new."""
@@ -96,14 +98,12 @@ class ReceiveChannel:
     - `last`: the number that was taken last.
     - `fate`: its fate.
     - `open`: the number after it has come, and the firmware has not answered yet.
-    - `absent`: the endpoint that the number after it was for, if that was not resident.
     """
 
     column: int
     last: int = FIRST_SEQUENCE - 1
     fate: Reason = Reason.VOID
     open: bool = False
-    absent: int | None = None
 
 
 @dataclass(eq=False)
@@ -120,12 +120,28 @@ class Group:
         free = [channel for channel in self.channels if channel.mode is Mode.IDLE]
         return next((channel for channel in free if channel.known), free[0] if free else None)
 
+    def to_make_way(self) -> SendChannel | None:
+        """A channel whose message should give it up, as its endpoint is absent and others wait; one at a time.
+
+        None if there is no reason, or none to be had.
+        """
+        if not self.waiting.absent or not self.waiting.pressing:
+            return None
+        absent = None
+        for channel in self.channels:
+            if channel.mode is Mode.VOID and channel.leave is Leave.TURN:
+                return None
+            refused = channel.mode is Mode.DATA and channel.refusal is Reason.NOT_RESIDENT
+            if refused and not channel.due and (absent is None or channel.age > absent.age):
+                absent = channel
+        return absent
+
 
 class Row:
     """A card's row in both tables.
 
     - `peer`: its incarnation, as far as it is known.
-    - `unacknowledged`: packets sent to it that wait for an answer; a scan skips a row that has none (4.3).
+    - `unacknowledged`: packets sent to it that wait for an answer (4.3).
     - `tries`: tries since it has answered anything, one at most counted between two scans; the last of them after the
       scan `tried`.
     - `down`: it has answered nothing for so many tries that it is given up, until it answers again.
@@ -144,9 +160,30 @@ class Row:
         self.send = [channel for group in self.groups for channel in group.channels]
         self.receive = [ReceiveChannel(column) for column in range(config.columns)]
 
+    @property
+    def scanned(self) -> bool:
+        """Whether a scan looks at it: a packet waits for its answer, or a message for its endpoint to come."""
+        return bool(self.unacknowledged or any(group.waiting.absent for group in self.groups))
+
     def answers(self) -> None:
         """The card has answered something."""
         self.tries, self.tried, self.down = 0, -1, False
+
+    def state(self) -> list[str]:
+        """A line for each channel with a message, and each group of channels for which messages wait."""
+        lines = []
+        for channel in self.send:
+            if channel.mode is not Mode.IDLE:
+                said = f", refused: {channel.refusal.name}" if channel.refusal is not None else ""
+                lines.append(
+                    f"channel {channel.column} to node {self.node}: {channel.mode.value} {channel.sequence}, "
+                    f"{channel.tries} tries{said}"
+                )
+        for group in self.groups:
+            if len(group.waiting):
+                what = "replies" if group.reply else "requests"
+                lines.append(f"node {self.node}: {len(group.waiting)} {what} wait for a channel")
+        return lines
 
     def begin(self, peer: int) -> None:
         """A new epoch: all numbers begin anew. The transport ends what was under way."""

@@ -35,6 +35,7 @@ AM_COSTS = CostTable(
         "deliver": 30,
         "answer": 20,
         "answer_in": 30,
+        "line": 20,
         "scan": 20,
         "scan_row": 12,
         "scan_channel": 10,
@@ -85,6 +86,7 @@ estimates of 40, 40, 30 and 40 cycles before, the whole program had a gap of 19.
 
 Rare:
 
+- `line`: a message at a queue that is full, or was: find its flow among those refused, and their number.
 - `scan`, `scan_row`, `scan_channel`: a scan, a card with unacknowledged packets, a channel of it.
 - `return`: give a message back to its sender. `command`, `notice`: the driver's. `page_piece`: a piece of a page.
 - `quiesce`: stop an endpoint, and look whether anything of it is under way.

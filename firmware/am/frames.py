@@ -102,6 +102,7 @@ class Paging:
         killed = frame.killed
         frame.loaded(record)
         self._faults.forget_fault(record.endpoint)
+        self.state.places.renew(record.endpoint, self.state.now_ticks)
         self.state.advance()
         answer(CommandStatus.OK)
         if killed:
@@ -126,6 +127,7 @@ class Paging:
     def kill(self, endpoint: int, answer: Answer) -> None:
         """An endpoint's process is gone; `answer` is called when nothing of it is left in the card."""
         self.state.known.discard(endpoint)
+        self.state.places.end(endpoint)
         self._faults.forget_fault(endpoint)
         frame = self.state.resident.get(endpoint)
         if frame is None:

@@ -10,6 +10,7 @@ from lanikai.hdl.config import HEADER_BITS, ConfigError, NicConfig
 from lanikai.hdl.nic.ports import SRAM_BASE
 
 from .config import MOST_DATA_BYTES, VirtualNetworkConfig
+from .places import NOTE_BYTES
 from .wire import AM_HEADER_BYTES, ANSWER_BYTES, MOST_WORDS
 from .words import COMMAND_WORDS, ENTRY_BYTES, NOTICE_WORDS, RECORD_BYTES
 
@@ -219,10 +220,15 @@ class AmLayout:
         row = SEND_ROW_BYTES + self.config.columns * (SEND_ENTRY_BYTES + RECEIVE_ENTRY_BYTES)
         return self.config.nodes_max * row
 
+    @property
+    def places(self) -> int:
+        """Most flows that `Places` notes."""
+        return 4 * self.config.nodes_max
+
     @cached_property
     def frames_start(self) -> int:
-        """The first frame, at a multiple of 1024."""
-        return -(-(self.channel_tables + self.channel_table_bytes) // 1024) * 1024
+        """The first frame, at a multiple of 1024. The notes of `Places` are before it."""
+        return -(-(self.channel_tables + self.channel_table_bytes + NOTE_BYTES * self.places) // 1024) * 1024
 
     def frame(self, frame: int) -> int:
         """A frame, from 1: the page of the endpoint that is resident in it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lanikai.hdl.packet import Header, Kind
@@ -47,6 +47,12 @@ class Receiver:
     ) -> None:
         self.state, self.transport, self.sender = state, transport, sender
         self.delivery, self.notices = delivery, notices
+        self._sent: dict[int, Callable[[], None]] = {}
+        sender.loop_back = self._loop_back
+
+    def _loop_back(self, buffer: int, words: list[int], sent: Callable[[], None]) -> None:
+        self._sent[buffer] = sent
+        self.take(buffer, words)
 
     def take(self, buffer: int, words: Sequence[int]) -> None:
         """A packet is in a receive buffer; `words` are its header and what has been read behind it."""
@@ -121,7 +127,15 @@ class Receiver:
             return Reason.BAD_MESSAGE
         if header.kind is MessageKind.BULK and self._outside(fresh, frame):
             return Reason.OUTSIDE
-        return Reason.DELIVERED if frame.receives[header.reply].room > 0 else Reason.NO_BUFFER
+        return Reason.DELIVERED if self._admits(fresh, frame) else Reason.NO_BUFFER
+
+    def _admits(self, fresh: Fresh, frame: Frame) -> bool:
+        """Whether the queue has an entry that is not kept for others."""
+        state, reply = self.state, fresh.header.reply
+        room, queue = frame.receives[reply].room, (fresh.endpoint, reply)
+        if not room or state.places.notes(queue):
+            state.script.pay("line")
+        return state.places.admits(queue, (fresh.node, fresh.header.source_endpoint), room, state.now_ticks)
 
     def _outside(self, fresh: Fresh, frame: Frame) -> bool:
         """Whether bulk data are not all inside the segment, into which the process copies them."""
@@ -163,4 +177,8 @@ class Receiver:
         self._free(buffer)
 
     def _free(self, buffer: int) -> None:
-        self.state.receive.free.append(buffer)
+        """A packet's buffer is free: a receive buffer, or a send buffer of a packet of the card's own."""
+        if (sent := self._sent.pop(buffer, None)) is not None:
+            sent()
+        else:
+            self.state.receive.free.append(buffer)

@@ -59,8 +59,13 @@ class SendHalf:
 
     @property
     def unacknowledged(self) -> int:
-        """Packets that wait for an answer, to all cards: while it is 0 and `ready` is false, no scan is needed."""
+        """Packets that wait for an answer, to all cards."""
         return sum(row.unacknowledged for row in self._rows.values())
+
+    @property
+    def scans(self) -> bool:
+        """Whether scans are needed: while it is false and `ready` is, too, there is nothing to look for."""
+        return any(row.scanned for row in self._rows.values())
 
     @property
     def ready(self) -> bool:
@@ -73,20 +78,7 @@ class SendHalf:
 
     def state(self) -> list[str]:
         """A line for each channel with a message, and each group of channels for which messages wait."""
-        lines = []
-        for node, row in sorted(self._rows.items()):
-            for channel in row.send:
-                if channel.mode is not Mode.IDLE:
-                    said = f", refused: {channel.refusal.name}" if channel.refusal is not None else ""
-                    lines.append(
-                        f"channel {channel.column} to node {node}: {channel.mode.value} {channel.sequence}, "
-                        f"{channel.tries} tries{said}"
-                    )
-            for group in row.groups:
-                if len(group.waiting):
-                    what = "replies" if group.reply else "requests"
-                    lines.append(f"node {node}: {len(group.waiting)} {what} wait for a channel")
-        return lines
+        return [line for _, row in sorted(self._rows.items()) for line in row.state()]
 
     # Sending.
 
@@ -140,7 +132,7 @@ class SendHalf:
         late = not channel.waits or 0 < (now - channel.stamp) % STAMP_MODULUS < STAMP_MODULUS // 2
         channel.stamp = (now if late else channel.stamp + 1) % STAMP_MODULUS
         channel.tries += 1
-        channel.refusal, channel.age = None, 0
+        channel.refusal, channel.age, channel.welcome = None, 0, False
         if not channel.waits and self.config.reliability:
             channel.waits = True
             row.unacknowledged += 1
@@ -203,15 +195,29 @@ class SendHalf:
         message = channel.message
         if channel.mode is not Mode.DATA or message is None or stamp != channel.stamp:
             return
-        channel.refusal = reason
-        channel.group.waiting.refuse(message)
+        channel.refusal, waiting = reason, channel.group.waiting
+        absent = reason is Reason.NOT_RESIDENT and not channel.welcome
+        waiting.refuse(message, absent=absent)
         if message.header.source_endpoint in self._leaving:
             self._void(channel, Leave.QUIET)
-
-    def _invited(self, channel: SendChannel, stamp: int) -> None:
-        """The endpoint that the last try missed is there now. That may overtake the refusal."""
-        if channel.mode is Mode.DATA and channel.waits and stamp == channel.stamp:
+        elif absent and waiting.wanted(message):
+            self._void(channel, Leave.TURN)
+        elif reason is Reason.NOT_RESIDENT and not absent:
             self._enqueue(channel)
+
+    def _invited(self, row: Row, endpoint: int) -> None:
+        """An endpoint of a card is there now, or is no more: its messages that were refused go at once.
+
+        That may overtake a refusal.
+        """
+        for group in row.groups:
+            group.waiting.come(endpoint)
+            for channel in group.channels:
+                if channel.mode is Mode.DATA and channel.message and channel.message.endpoint == endpoint:
+                    channel.tries, channel.welcome = 0, True
+                    if channel.refusal is Reason.NOT_RESIDENT:
+                        self._enqueue(channel)
+            self._fill(group)
 
     # Channels.
 
@@ -229,6 +235,8 @@ class SendHalf:
             channel.message, channel.leave = message, Leave.TURN
             channel.known = channel.known and not group.row.down
             self._begin(channel, Mode.DATA if channel.known or not self.config.reliability else Mode.SYNC)
+        if (channel := group.to_make_way()) is not None:
+            self._void(channel, Leave.TURN)
 
     def _begin(self, channel: SendChannel, mode: Mode) -> None:
         channel.begin(mode)
@@ -297,9 +305,13 @@ class SendHalf:
         self._scans += 1
         looked = channels = 0
         for row in list(self._rows.values()):
-            if not row.unacknowledged:
+            if not row.scanned:
                 continue
             looked += 1
+            for group in row.groups:
+                if group.waiting.absent:
+                    group.waiting.age(self.config.absent_scans)
+                    self._fill(group)
             if row.tries > self.config.tries and not row.down:
                 self._give_up_row(row)
             for channel in row.send:

@@ -6,6 +6,7 @@ The transport has a copy of each message, of checked words: what a process write
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ..accesses import Reading
@@ -41,13 +42,17 @@ class Sender:
 
     A packet is built in a send buffer. Data come there by host DMA from the staging slot of their entry; then the send
     engine has it. So with several buffers the next packet's data come while one is being sent.
+
+    What is for the card itself needs no network and no route. In the next pass `loop_back(buffer, words, sent)` takes a
+    packet out of its send buffer, and calls `sent` when that is free. Its answers come back likewise.
     """
 
     def __init__(self, state: AmState, transport: Transport, delivery: Delivery, notices: Notices) -> None:
         self.state, self.transport, self.delivery, self.notices = state, transport, delivery, notices
         self._buffers = deque(state.send_buffers)
-        self._answers: dict[tuple[int, int], Packet] = {}
+        self._answers: dict[tuple[int, int, int], Packet] = {}
         self._armed = False
+        self.loop_back: Callable[[int, list[int], Callable[[], None]], None]
         state.send.answer = self._next_answer
 
     # Turns.
@@ -124,7 +129,8 @@ class Sender:
 
     def _refusal(self, entry: Entry) -> Reason | None:
         """Why an entry is not sent; None if it is."""
-        if entry.node not in self.state.routes or entry.node >= self.state.config.nodes_max:
+        there = entry.node in self.state.routes or entry.node == self.state.node
+        if not there or entry.node >= self.state.config.nodes_max:
             return Reason.NO_ROUTE
         if entry.kind is not MessageKind.SHORT and entry.bytes > self.state.layout.data_bytes:
             return Reason.TOO_LONG
@@ -135,7 +141,7 @@ class Sender:
     def _build(self, packet: Packet) -> None:
         """Build a packet in a buffer; its data come by host DMA, then it goes."""
         state, message = self.state, packet.message
-        route = state.routes.get(packet.header.destination)
+        route = 0 if self._is_here(packet) else state.routes.get(packet.header.destination)
         if route is None:
             return  # nobody answers it; the transport finds that out
         buffer = self._buffers.popleft()
@@ -146,7 +152,7 @@ class Sender:
         state.script.store(buffer, words)
         at = message.context if message is not None else None
         if not packet.data_bytes or not isinstance(at, _Place):
-            self._send(packet, buffer, None)
+            self._send(packet, buffer, words, None)
             return
         frame = at.frame
         frame.moving += 1
@@ -158,22 +164,25 @@ class Sender:
                 sram=buffer + 4 * len(words),
                 bytes=-(-packet.data_bytes // 4) * 4,
                 to_host=False,
-                done=lambda error: self._fetched(packet, buffer, frame, error),
+                done=lambda error: self._fetched(packet, buffer, words, frame, error),
             )
         )
 
-    def _fetched(self, packet: Packet, buffer: int, frame: Frame, error: bool) -> None:
+    def _is_here(self, packet: Packet) -> bool:
+        return packet.header.destination == self.state.node
+
+    def _fetched(self, packet: Packet, buffer: int, words: list[int], frame: Frame, error: bool) -> None:
         """A packet's data have come. If the bus has failed it does not go, as somebody else's stand there: it is tried
         again, and its message comes back in the end, as UNREACHABLE."""
         if not error:
-            self._send(packet, buffer, frame)
+            self._send(packet, buffer, words, frame)
             return
         self.state.drops["host bus"] += 1
         self._buffers.append(buffer)
         frame.moving -= 1
         self.state.look(frame)
 
-    def _send(self, packet: Packet, buffer: int, frame: Frame | None) -> None:
+    def _send(self, packet: Packet, buffer: int, words: list[int], frame: Frame | None) -> None:
         def sent() -> None:
             self.state.script.pay("sent")
             self._buffers.append(buffer)
@@ -183,13 +192,25 @@ class Sender:
                 self.state.look(frame)
             self.ended()
 
-        self.state.send.packets.append(Outgoing(address=buffer, bytes=packet.header.length, sent=sent))
+        if self._is_here(packet):
+            self.state.then(lambda: self.loop_back(buffer, words, sent))
+        else:
+            self.state.send.packets.append(Outgoing(address=buffer, bytes=packet.header.length, sent=sent))
 
     def answer(self, packet: Packet | None) -> None:
-        """Send an answer; a later one of the same channel takes its place."""
-        if packet is not None:
+        """Send an answer; a later one of the same channel takes its place. One that tells of an endpoint does not."""
+        if packet is not None and self._is_here(packet):
+            self.state.then(lambda: self._answered(packet))
+        elif packet is not None:
             header = packet.header
-            self._answers[header.destination, header.bandwidth] = packet
+            told = header.sequence if header.flow == Reason.RESIDENT else -1
+            self._answers[header.destination, header.bandwidth, told] = packet
+
+    def _answered(self, packet: Packet) -> None:
+        """An answer is for a packet of the card itself."""
+        self.state.script.pay("answer_in")
+        self.transport.arrived(packet.header, packet.words)
+        self.ended()
 
     def _next_answer(self, script: Script) -> Outgoing | None:
         """Write the answer that has waited longest; None if none waits."""
@@ -220,7 +241,7 @@ class Sender:
 
     def _arm(self) -> None:
         """Have TIMER ring for the next scan, if any packet waits for an answer."""
-        if self._armed or not self.transport.unacknowledged:
+        if self._armed or not self.transport.scans:
             return
         self._armed = True
         ticks = max(MARGIN_TICKS, self.state.layout.scan_ticks)

@@ -14,6 +14,7 @@ from .card.script import Script
 from .config import VirtualNetworkConfig
 from .endpoints import Frame, FrameState
 from .layout import HEADER_BYTES, AmLayout
+from .places import KEEP_SCANS, Places
 from .schedule import Turns
 
 __all__ = ["AmState", "header_words"]
@@ -30,7 +31,7 @@ class AmState:
     - `frames`: by number, from 1. `resident`: endpoint -> its frame, from the beginning of its load to the end of its
       unload. `known`: endpoints that exist.
     - `routes`: node -> source route.
-    - `turns`: whose turn it is to send.
+    - `turns`: whose turn it is to send. `places`: whose turn it is at a queue that was full.
     - `now_ticks`: RTC at the last look.
     - `drops`: packets and doorbells thrown away, by the reason.
     - `advanced_cycle`: when a message or a page last moved on.
@@ -57,6 +58,12 @@ class AmState:
         self.resident: dict[int, Frame] = {}
         self.known: set[int] = set()
         self.turns = Turns(config.loiter_messages)
+        self.places = Places(
+            config.queue_entries,
+            most=layout.places,
+            keep_ticks=KEEP_SCANS * layout.scan_ticks,
+            modulus=1 << nic.rtc_bits,
+        )
         self.now_ticks = 0
         self.drops: Counter[str] = Counter()
         self.advanced_cycle = 0

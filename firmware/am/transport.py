@@ -52,7 +52,7 @@ class Transport(SendHalf):
 
     def __init__(self, config: VirtualNetworkConfig, *, node: int, incarnation: int = 1) -> None:
         super().__init__(config, node=node, incarnation=incarnation)
-        self._absent: dict[int, dict[tuple[int, int], AmHeader]] = {}
+        self._absent: dict[int, dict[int, None]] = {}
 
     def arrived(self, header: Header, words: Sequence[int]) -> Packet | Fresh | None:
         """A packet has come, whole: its header and the words behind it, 16 at most.
@@ -92,36 +92,31 @@ class Transport(SendHalf):
         if row.receive[slot.column] is not slot:
             return None  # its card was started again meanwhile
         if reason is Reason.NOT_RESIDENT:
-            slot.absent = fresh.endpoint
-            self._absent.setdefault(fresh.endpoint, {})[row.node, slot.column] = fresh.header
+            self._absent.setdefault(fresh.endpoint, {})[row.node] = None
         return self._reply(row, slot.column, sequence, fresh.header, reason)
 
     def missed(self, endpoint: int) -> bool:
-        """Whether packets for an endpoint were refused as it was absent, and none of them has come again."""
+        """Whether packets for an endpoint were refused as it was absent since it was loaded the last time."""
         return endpoint in self._absent
 
     def loaded(self, endpoint: int) -> list[Packet]:
-        """An endpoint is resident, or no more: answers to those whose packets were refused, who send them again.
+        """An endpoint is resident, or no more: answers to the cards whose packets were refused, one for each.
 
-        There is one a channel at most. If it is lost, the packet is sent again by a scan.
+        They send all that they have for it. If such an answer is lost, a scan sends a packet again.
         """
-        found = []
-        for (node, column), said in self._absent.pop(endpoint, {}).items():
-            row = self._rows[node]
-            slot = row.receive[column]
-            slot.absent = None
-            sequence = (slot.last + 1) % SEQUENCE_MODULUS
-            found.append(self._reply(row, column, sequence, said, Reason.RESIDENT))
-        return found
+        return [
+            self._reply(
+                self._rows[node], 0, endpoint, AmHeader(incarnation=self._rows[node].peer), Reason.RESIDENT
+            )
+            for node in self._absent.pop(endpoint, {})
+        ]
 
-    def _come(self, row: Row, slot: ReceiveChannel) -> None:
-        """A packet that had missed its endpoint has come again, or never will."""
-        if slot.absent is not None:
-            packets = self._absent[slot.absent]
-            del packets[row.node, slot.column]
-            if not packets:
-                del self._absent[slot.absent]
-            slot.absent = None
+    def _forget(self, node: int) -> None:
+        """Nothing of a card waits for an endpoint that is absent."""
+        for endpoint in [one for one, nodes in self._absent.items() if node in nodes]:
+            del self._absent[endpoint][node]
+            if not self._absent[endpoint]:
+                del self._absent[endpoint]
 
     def _data(
         self, row: Row, header: Header, words: Sequence[int], column: int, void: bool
@@ -144,7 +139,6 @@ class Transport(SendHalf):
         if distance != 1 or slot.open:
             self.drops["copy" if slot.open else "stale"] += 1
             return None
-        self._come(row, slot)
         fresh = None if void else self._fresh(row, header, words, slot)
         if fresh is not None:
             slot.open = True
@@ -197,24 +191,22 @@ class Transport(SendHalf):
         except ValueError:
             self.drops["malformed"] += 1
             return
-        if header.sequence != channel.sequence or (channel.known and not channel.waits):
+        if reason is Reason.RESIDENT:
+            self._invited(row, header.sequence)
+        elif header.sequence != channel.sequence or (channel.known and not channel.waits):
             self.drops["stale"] += 1
         elif reason in FINAL_REASONS:
             self._settled(channel, reason)
         elif reason in (Reason.NO_BUFFER, Reason.NOT_RESIDENT):
             channel.tries = 0
             self._refused(channel, answer.stamp, reason)
-        elif reason is Reason.RESIDENT:
-            channel.tries = 0
-            self._invited(channel, answer.stamp)
         else:
             self.drops["stale"] += 1
 
     def _meet(self, row: Row, incarnation: int) -> bool:
         """A packet of this incarnation of a card has come. Returns whether it is the present one, which may be new."""
         if newer(incarnation, row.peer):
-            for slot in row.receive:
-                self._come(row, slot)
+            self._forget(row.node)
             self._restart(row, incarnation)
         elif incarnation != row.peer or incarnation == UNKNOWN_INCARNATION:
             self.drops["stale"] += 1

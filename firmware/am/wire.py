@@ -6,7 +6,8 @@ Fields of a header (`lanikai.hdl.packet.Header`):
   but `length` then belong).
 - `destination`, `source`: nodes.
 - `flow`: of DATA the destination's endpoint, 12 bits; of an answer a `Reason`.
-- `sequence`: the number of the packet on its channel, 16 bits; an answer has that of the packet that it answers.
+- `sequence`: the number of the packet on its channel, 16 bits; an answer has that of the packet that it answers. An
+  answer that says RESIDENT has the endpoint instead; it is to the card, and to no packet.
 - `bandwidth`: column of the channel, bits 0 to 4; bit 5: VOID.
 - `length`: bytes behind the header.
 
@@ -108,7 +109,7 @@ class Reason(IntEnum):
     BAD_ENTRY = 13
     """The sender's entry makes no sense, or names memory that is not its own; never on the wire."""
     RESIDENT = 14
-    """The endpoint has come into a frame, or has ended: what was NOT_RESIDENT may be sent again. It is no fate."""
+    """An endpoint has come into a frame, or has ended: what was NOT_RESIDENT may be sent again. It is no fate."""
 
 
 FINAL_REASONS = frozenset(

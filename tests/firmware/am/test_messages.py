@@ -93,6 +93,44 @@ def test_what_cannot_be_delivered_comes_back_with_its_words_and_the_reason():
     cluster.run(main())
 
 
+def test_endpoints_of_one_card_talk_without_a_route_and_one_to_itself():
+    """Requests with data, their replies, and one that comes back; nothing of it goes to the network."""
+    cluster = AmCluster(nodes=2)
+    left = cluster.nodes[0]
+    pairs = ((1, 2), (1, 1), (2, 1))
+
+    async def main():
+        ends = {number: Endpoint(left, number, tag=10 + number) for number in (1, 2)}
+        for number, end in ends.items():
+            await left.load(end, number)
+        for turn in range(20):
+            for source, target in pairs:
+                one, other = ends[source], ends[target]
+                data = bytes((turn + at) % 256 for at in range(32))
+                head = {"kind": MessageKind.MEDIUM, "bytes": 32} if turn % 2 else {}
+                await one.post(
+                    Entry(node=0, endpoint=target, tag=other.tag, reference=turn, words=(turn,), **head), data
+                )
+                entry, came = await other.receive(False)
+                assert (entry.node, entry.endpoint, entry.words) == (0, source, (turn,))
+                assert came == (data if turn % 2 else b"")
+                await other.post(
+                    Entry(node=0, endpoint=source, tag=entry.tag, reply=True, reference=turn, **head),
+                    data[::-1],
+                )
+                entry, came = await one.receive(True)
+                assert (entry.reference, entry.status) == (turn, 0) and came == (
+                    data[::-1] if turn % 2 else b""
+                )
+        await ends[1].post(Entry(node=0, endpoint=2, tag=99))
+        assert (await ends[1].receive(True))[0].status == Reason.WRONG_TAG
+        await left.unload(ends[1])
+        await left.unload(ends[2])
+        assert left.program.pending == 0 and not cluster.network.log
+
+    cluster.run(main())
+
+
 def test_a_silent_node_gives_messages_back_as_unreachable():
     cluster = AmCluster(drop=lambda header: header.destination == 1, tries=4)
     left = cluster.nodes[0]

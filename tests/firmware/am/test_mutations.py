@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from lanikai.firmware.am import channels, send_half, transport
-from lanikai.firmware.am.channels import Leave, Row, SendChannel
+from lanikai.firmware.am.channels import Group, Leave, Row, SendChannel
 from lanikai.firmware.am.messages import Ending
 from lanikai.firmware.am.send_half import SendHalf
 from lanikai.firmware.am.transport import Transport
@@ -207,6 +207,14 @@ def tells_nobody(patch: Patch) -> None:
     patch.setattr(Transport, "loaded", lambda self, endpoint: loaded(self, endpoint)[:0])
 
 
+def absent_endpoints_keep_their_channels(patch: Patch) -> None:
+    patch.setattr(Group, "to_make_way", lambda self: None)
+
+
+def absent_endpoints_wait_for_ever(patch: Patch) -> None:
+    patch.setattr(Waiting, "age", lambda self, most: None)
+
+
 MUTATIONS: dict[Callable[[Patch], None], list[tuple[str, str, tuple[object, ...]]]] = {
     takes_copies: [
         ("test_transport", "test_a_copy_is_acknowledged_again_and_not_delivered", ()),
@@ -257,6 +265,20 @@ MUTATIONS: dict[Callable[[Patch], None], list[tuple[str, str, tuple[object, ...]
     tells_nobody: [
         ("test_transport", "test_packets_for_an_absent_endpoint_come_at_once_when_it_has_been_loaded", ()),
         ("test_paging", "test_a_message_for_an_absent_endpoint_waits_for_no_scan", ()),
+    ],
+    absent_endpoints_keep_their_channels: [
+        (
+            "test_transport",
+            "test_many_absent_endpoints_are_all_tried_once_and_each_has_a_channel_when_it_comes",
+            (1,),
+        )
+    ],
+    absent_endpoints_wait_for_ever: [
+        (
+            "test_transport",
+            "test_absent_endpoints_without_a_channel_are_tried_again_if_no_invitation_comes",
+            (),
+        )
     ],
     gives_no_turns: [
         ("test_bounds", "test_an_endpoint_whose_receiver_takes_nothing_does_not_stop_others", (1, 1, False)),

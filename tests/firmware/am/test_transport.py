@@ -96,7 +96,7 @@ def test_packets_for_an_absent_endpoint_come_at_once_when_it_has_been_loaded():
     pair = absent(messages=3)
     assert pair.cards[1].loaded(1) == []
     told = pair.cards[1].loaded(0)
-    assert [one.header.flow for one in told] == [Reason.RESIDENT] * 3
+    assert [(one.header.flow, one.header.sequence) for one in told] == [(Reason.RESIDENT, 0)]
     assert not pair.cards[1].missed(0) and pair.cards[1].loaded(0) == []
     pair.exchange(told)
     pair.run()
@@ -123,9 +123,10 @@ def test_an_invitation_may_overtake_the_refusal_and_that_of_an_earlier_try_says_
     refusal = pair.carry(data)
     (told,) = pair.cards[1].loaded(0)
     pair.carry(told)
+    assert not pair.cards[0].ready, "its answer may be that it has been delivered"
+    pair.carry(refusal)
     (again,) = pair.send(0)
     pair.carry(refusal)
-    pair.carry(told)
     assert not pair.cards[0].ready and pair.cards[0].unacknowledged == 1
     pair.say = Reason.DELIVERED
     pair.exchange([again])
@@ -136,12 +137,62 @@ def test_a_channel_that_has_gone_on_or_begun_anew_has_no_packet_for_an_absent_en
     pair = absent()
     pair.cards[0].quiesce(0)
     pair.exchange(pair.send(0))
-    assert pair.cards[0].quiet(0) and not pair.cards[1].missed(0)
+    assert pair.cards[0].quiet(0)
+    pair.exchange(pair.cards[1].loaded(0))
+    assert not pair.cards[0].ready and not pair.cards[1].missed(0)
     pair = absent()
     pair.cards[0] = Transport(pair.config, node=0, incarnation=2)
     pair.cards[0].offer(message(number=7))
     pair.run()
     assert pair.delivered == [7] and not pair.cards[1].missed(0) and pair.cards[1].loaded(0) == []
+
+
+class Absent(Pair):
+    """Card 1's endpoints are absent but for those `here`."""
+
+    here: frozenset[int] = frozenset()
+
+    def carry(self, packet):
+        fresh = self.cards[packet.header.destination].arrived(packet.header, packet.words)
+        if not isinstance(fresh, Fresh):
+            return fresh
+        there = fresh.endpoint in self.here
+        if there:
+            self.delivered.append(fresh.words[0])
+        return self.cards[1].answer(fresh, Reason.DELIVERED if there else Reason.NOT_RESIDENT)
+
+
+@pytest.mark.parametrize("channels", [1, 2, 4])
+def test_many_absent_endpoints_are_all_tried_once_and_each_has_a_channel_when_it_comes(channels):
+    """Without a scan: an absent one gives its channel up to those not tried yet, and to those that have come."""
+    pair = Absent(SMALL.replace(request_channels=channels))
+    for source in range(9):
+        for number in range(3):
+            pair.cards[0].offer(message(source=source, endpoint=source, number=10 * source + number))
+    pair.run(100)
+    assert all(pair.cards[1].missed(endpoint) for endpoint in range(9))
+    assert not pair.cards[0].ready and pair.cards[0].scans
+    for endpoint in (4, 0, 8, 1, 7, 2, 3, 6, 5):
+        pair.here = frozenset({endpoint})
+        pair.delivered.clear()
+        pair.exchange(pair.cards[1].loaded(endpoint))
+        pair.run(6)
+        assert sorted(pair.delivered) == [10 * endpoint + number for number in range(3)]
+    assert not pair.cards[0].pending - 27 and not pair.cards[0].scans
+
+
+def test_absent_endpoints_without_a_channel_are_tried_again_if_no_invitation_comes():
+    pair = Absent(SMALL.replace(request_channels=1))
+    for source in range(5):
+        pair.cards[0].offer(message(source=source, endpoint=source, number=source))
+    pair.run(100)
+    for endpoint in range(5):
+        pair.cards[1].loaded(endpoint)
+    pair.here = frozenset(range(5))
+    for _ in range(SMALL.absent_scans + 1):
+        pair.cards[0].scan()
+        pair.run(100)
+    assert sorted(pair.delivered) == list(range(5))
 
 
 @pytest.mark.parametrize("reason", [Reason.WRONG_TAG, Reason.NO_ENDPOINT, Reason.TOO_LONG, Reason.OUTSIDE])
