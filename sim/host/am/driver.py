@@ -63,6 +63,7 @@ class SegmentDriver:
         self.mailbox = Mailbox(bus, self.layout, self.pages)
         self.pager = Pager(bus, self.mailbox, nic=nic, config=self.config, costs=self.costs)
         self.endpoints: dict[int, PagedEndpoint] = {}
+        self.pager.find = self.endpoints.get
         self.processes: list[Owner] = []
         self.hear_raw: Callable[[Notice, bytes], None] = lambda notice, payload: None
         self.events = self.arrivals = 0

@@ -45,6 +45,9 @@ class PagedEndpoint:
     - `place`, `frame`: where its page is; frame 0: in none.
     - `loaded_cycle`, `used_cycle`, `referenced`: for the choice of a victim.
     - `queued`: it waits in the driver's queue of faults. `faults`: how often its process has waited for it.
+    - `leaving`: it has been chosen to leave its frame.
+    - `partners`: endpoints of its host for which it had messages when it left its frame; `last_partner` had its turn
+      last (`partners.next_partner`).
     - `changed`: rung when its place changes; then `moved` is called.
     - `lock`: whoever moves or ends it has it. `ending`, `ended`: somebody ends it, and has done so.
     """
@@ -53,7 +56,9 @@ class PagedEndpoint:
         self.number, self.owner, self.memory = number, owner, memory
         self.place, self.frame = Place.HOST, 0
         self.loaded_cycle = self.used_cycle = 0
-        self.referenced = self.queued = False
+        self.referenced = self.queued = self.leaving = False
+        self.partners: set[int] = set()
+        self.last_partner = 0
         self.faults = 0
         self.changed = Bell(bus)
         self.moved: Callable[[], None] = lambda: None
