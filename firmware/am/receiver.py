@@ -142,7 +142,10 @@ class Receiver:
         return fresh.header.offset + fresh.header.bytes > frame.record.segment_bytes
 
     def _moved(self, taken: _Taken, error: bool) -> None:
-        """A message's data are in host memory, or the bus has failed: the process is told so in the entry."""
+        """A message's data are in host memory, or the bus has failed. Then the message goes back to its sender.
+
+        Its entry cannot be given to another one, as later ones may have come: the process is told that it is empty.
+        """
         taken.frame.moving -= 1
         self._write(taken, Reason.HOST_BUS if error else Reason.DELIVERED)
 
@@ -155,7 +158,7 @@ class Receiver:
             endpoint=header.source_endpoint,
             kind=header.kind,
             tag=header.reply_tag,
-            status=status,
+            status=status if status is Reason.DELIVERED else Reason.VOID,
             handler=header.handler,
             bytes=header.bytes,
             slot=layout.slot(reply=header.reply, count=taken.count),
@@ -166,7 +169,7 @@ class Receiver:
         queue = Queue.RECEIVE_REPLY if header.reply else Queue.RECEIVE_REQUEST
         self.state.script.store(frame.page + layout.entry(queue, taken.count), entry.pack())
         self.delivery.complete(frame, header.reply, taken.count)
-        self._end(fresh, taken.buffer, Reason.DELIVERED)
+        self._end(fresh, taken.buffer, status)
         self.state.look(frame)
 
     def _end(self, fresh: Fresh, buffer: int, reason: Reason) -> None:

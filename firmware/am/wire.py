@@ -80,7 +80,7 @@ class Reason(IntEnum):
     DELIVERED = 0
     """It is in the endpoint. Status of an entry: a message that has come."""
     VOID = 1
-    """The number is taken, and nothing delivered with it nor ever will be."""
+    """The number is taken, and nothing delivered with it nor ever will be. Status of an entry: it is empty."""
     NO_BUFFER = 2
     """The endpoint's queue is full. Not final: tried again."""
     NOT_RESIDENT = 3

@@ -60,8 +60,9 @@ class Entry:
     - `endpoint` (word 0, bits 12 to 23): the endpoint there.
     - `kind` (word 0, bits 24, 25): a `MessageKind`.
     - `tag` (word 1): of a send the destination's tag; of a message that has come the tag for a reply.
-    - `status` (word 2, bits 0 to 7): 0 of a message that has come; else the `Reason` why the process' own message
-      comes back. The firmware writes it into a send entry, too, while its message waits to come back.
+    - `status` (word 2, bits 0 to 7): 0 of a message that has come; VOID of one whose data the host's bus has not
+      taken. Else the `Reason` why the process' own message comes back. The firmware writes that into a send entry, too,
+      while its message waits to come back.
     - `handler` (word 3, bits 0 to 7): index of the handler.
     - `count` (word 3, bits 8 to 11): words of the message.
     - `reply` (word 3, bit 12): of a message that comes back, whether it was a reply.

@@ -19,7 +19,9 @@ class AmCode(IntEnum):
     AM_ERR_NOT_INIT = 1  # the process, the bundle or the endpoint is no more
     AM_ERR_BAD_ARG = 2  # an argument that makes no sense
     AM_ERR_RESOURCE = 3  # card or host have no more of it
-    AM_ERR_NOT_SENT = 4  # a reply elsewhere than in its request's handler, or a second one
+    AM_ERR_NOT_SENT = (
+        4  # a reply elsewhere than in its request's handler, or a second one; a handler's request
+    )
     AM_ERR_IN_USE = 5  # it still has messages under way, or is taken already
 
 

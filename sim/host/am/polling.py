@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from lanikai.firmware.am.layout import Queue
-from lanikai.firmware.am.wire import MessageKind
+from lanikai.firmware.am.wire import MessageKind, Reason
 from lanikai.firmware.am.words import ENTRY_WORDS, Entry, unpack_pair
 
 from ..memory import Buffer
-from . import posting
+from . import handling, posting
 from .endpoint import ERROR_HANDLER, NO_HANDLER, REJECTED, Endpoint
 from .errors import AmCode, AmError, AmStatus, opcode_of, status_of
 from .ledger import EndpointName
@@ -79,7 +78,9 @@ async def _take(endpoint: Endpoint, count: int, *, reply: bool) -> None:
         return
     await endpoint.driver.spend(endpoint.driver.costs.handle_ns)
     try:
-        if entry.status and reply:
+        if entry.status == Reason.VOID:
+            await _without_data(endpoint, entry, reply=reply)
+        elif entry.status and reply:
             await _came_back(endpoint, entry)
         elif reply:
             await _replied(endpoint, entry)
@@ -137,14 +138,11 @@ async def _requested(endpoint: Endpoint, entry: Entry) -> None:
     words: tuple[int, ...] = ()
     if entry.handler != NO_HANDLER and (handler is None or entry.handler == ERROR_HANDLER):
         answer, words = REJECTED, (int(AmStatus.EBADHANDLER),)
-    elif entry.status:
-        # The host's bus has failed: its data are not there.
-        answer, words = REJECTED, (int(status_of(entry.status)),)
     token.active = True
     try:
         if handler is not None and answer == NO_HANDLER:
             endpoint.handled += 1
-            await _call(handler, token, *await _data(endpoint, entry), *entry.words)
+            await handling.call(handler, token, token, *await _data(endpoint, entry), *entry.words)
     finally:
         token.active = False
         if not token.replied and endpoint.alive:
@@ -184,9 +182,25 @@ async def _replied(endpoint: Endpoint, entry: Entry) -> None:
     endpoint.handled += 1
     token.active = True
     try:
-        await _call(handler, token, *await _data(endpoint, entry), *entry.words)
+        await handling.call(handler, token, token, *await _data(endpoint, entry), *entry.words)
     finally:
         token.active = False
+
+
+async def _without_data(endpoint: Endpoint, entry: Entry, *, reply: bool) -> None:
+    """A message has come whose data the host's bus did not take: its sender has it back, and no handler is called.
+
+    A reply's request has its credit home all the same, and the process is told that the reply is lost.
+    """
+    if not reply:
+        return
+    name = EndpointName(entry.node, entry.endpoint)
+    request = endpoint.ledger.answered(entry.reference, name, endpoint.driver.bus.cycle)
+    if request is None:
+        endpoint.strays += 1
+        return
+    token = _token(endpoint, entry, is_request=False, reason=int(Reason.HOST_BUS))
+    await _undeliverable(endpoint, token, AmStatus.EHOSTBUS)
 
 
 async def _came_back(endpoint: Endpoint, entry: Entry) -> None:
@@ -219,7 +233,7 @@ async def _undeliverable(endpoint: Endpoint, token: Token, status: AmStatus) -> 
             f"{endpoint}: {opcode.name} to endpoint {token.destination.number} of node {token.destination.node} came "
             f"back: {status.name}; set handler {ERROR_HANDLER} to be called instead",
         )
-    await _call(handler, status, opcode, token)
+    await handling.call(handler, token, status, opcode, token)
 
 
 async def _data(endpoint: Endpoint, entry: Entry) -> tuple[Any, ...]:
@@ -245,10 +259,3 @@ async def _data(endpoint: Endpoint, entry: Entry) -> tuple[Any, ...]:
     )
     place.write(staged.read())
     return place, place.length
-
-
-async def _call(function: Any, *arguments: Any) -> None:
-    """Call a handler, a function or a coroutine function."""
-    found = function(*arguments)
-    if inspect.isawaitable(found):
-        await found

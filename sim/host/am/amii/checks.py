@@ -9,8 +9,10 @@ from ..endpoint import Endpoint
 from ..errors import AmCode, AmError
 from ..ledger import EndpointName
 
-__all__ = ["MOST_TAG", "bad", "number", "of_kind", "words_of"]
+__all__ = ["MOST_TAG", "TRANSLATIONS", "bad", "number", "of_kind", "words_of"]
 
+TRANSLATIONS = 4096
+"""Entries of a translation table."""
 MOST_TAG = (1 << 32) - 1
 """Largest tag. The C interface has two special tags, for all senders and for none; they are not built."""
 

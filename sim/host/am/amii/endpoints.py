@@ -11,7 +11,7 @@ from ..endpoint import ERROR_HANDLER, HANDLERS, Endpoint
 from ..errors import AmCode, AmError
 from ..ledger import EndpointName
 from ..process import AmProcess, Bundle, BundleKind
-from .checks import MOST_TAG, bad, number, of_kind
+from .checks import MOST_TAG, TRANSLATIONS, bad, number, of_kind
 
 __all__ = [
     "AM_AllocateBundle",
@@ -22,6 +22,7 @@ __all__ = [
     "AM_GetTag",
     "AM_Init",
     "AM_MoveEndpoint",
+    "AM_SetExpectedResources",
     "AM_SetHandler",
     "AM_SetHandlerAny",
     "AM_SetSeg",
@@ -133,6 +134,28 @@ async def AM_MoveEndpoint(endpoint: Endpoint, source: Bundle, target: Bundle) ->
         )
     source.remove(endpoint)
     target.add(endpoint)
+
+
+async def AM_SetExpectedResources(endpoint: Endpoint, endpoints: int, requests: int) -> None:
+    """Say with how many endpoints an endpoint will talk, and how many requests to each may wait for their replies.
+
+    So many credits has each destination from now on, instead of `AmHostConfig.credits`. Raises AmError: AM_ERR_RESOURCE
+    for more endpoints than translations, or more requests than a queue has entries; AM_ERR_IN_USE while requests wait.
+    """
+    of_kind("endpoint", endpoint, Endpoint)
+    endpoint.check()
+    endpoints = number("endpoints", endpoints, (1 << 31) - 1, least=1)
+    requests = number("requests", requests, (1 << 31) - 1, least=1)
+    entries, ledger = endpoint.layout.config.queue_entries, endpoint.ledger
+    if endpoints > TRANSLATIONS:
+        raise AmError(AmCode.AM_ERR_RESOURCE, f"{endpoint}: {endpoints} endpoints: at most {TRANSLATIONS}")
+    if requests > entries:
+        raise AmError(AmCode.AM_ERR_RESOURCE, f"{endpoint}: {requests} requests to each: at most {entries}")
+    if waiting := sum(to.waiting for to in ledger.destinations.values()):
+        raise AmError(AmCode.AM_ERR_IN_USE, f"{endpoint}: {waiting} requests wait for their replies")
+    ledger.credits = requests
+    for to in ledger.destinations.values():
+        to.credits = requests
 
 
 async def AM_SetTag(endpoint: Endpoint, tag: int) -> None:

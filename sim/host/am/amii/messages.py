@@ -11,6 +11,7 @@ from .. import posting
 from ..driver import SegmentDriver
 from ..endpoint import HANDLERS, Endpoint
 from ..errors import AmCode, AmError
+from ..handling import running
 from ..ledger import EndpointName
 from ..polling import poll, poll_replies
 from ..token import Token
@@ -64,7 +65,7 @@ async def AM_Request(endpoint: Endpoint, index: int, handler: int, *words: int) 
     """Send a short request of up to 8 words to the endpoint of a translation; its `handler` is called with them.
 
     It returns when the request is posted. If it has no credit, or no entry is free, it polls the endpoint until it has.
-    So it is not for handlers. Raises AmError.
+    Raises AmError; inside a handler (AM_ERR_NOT_SENT).
     """
     await _request(endpoint, index, handler, words, MessageKind.SHORT)
 
@@ -153,6 +154,11 @@ async def _request(
     offset: int = 0,
 ) -> None:
     found = translation(endpoint, index)
+    if (token := running()) is not None:
+        raise AmError(
+            AmCode.AM_ERR_NOT_SENT,
+            f"{endpoint}: a request from inside handler {token.handler} of {token.endpoint}: a handler sends none",
+        )
     await posting.request(
         endpoint,
         found,

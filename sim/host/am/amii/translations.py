@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..endpoint import Endpoint, Translation
 from ..errors import AmCode, AmError
 from ..ledger import EndpointName
-from .checks import MOST_TAG, bad, name_of, number, of_kind
+from .checks import MOST_TAG, TRANSLATIONS, bad, name_of, number, of_kind
 
 __all__ = [
     "AM_GetTranslationInuse",
@@ -17,9 +17,6 @@ __all__ = [
     "AM_UnMap",
 ]
 
-TRANSLATIONS = 4096
-"""Entries of a translation table."""
-
 
 async def AM_Map(endpoint: Endpoint, index: int, name: EndpointName, tag: int) -> None:
     """Let `index` lead to an endpoint; messages to it carry `tag`. Raises AmError (AM_ERR_IN_USE) if it leads
@@ -27,6 +24,13 @@ async def AM_Map(endpoint: Endpoint, index: int, name: EndpointName, tag: int) -
     of_kind("endpoint", endpoint, Endpoint)
     endpoint.check()
     index = number("index", index, TRANSLATIONS - 1)
+    local = isinstance(name, EndpointName) and name.node == endpoint.name.node and name != endpoint.name
+    if local and endpoint.layout.config.frames < 2:
+        raise AmError(
+            AmCode.AM_ERR_RESOURCE,
+            f"{endpoint}: a translation to endpoint {name.number} of its own card: both must be in a frame, and the "
+            "card has one",
+        )
     if index in endpoint.translations:
         raise AmError(AmCode.AM_ERR_IN_USE, f"{endpoint}: translation {index} is in use: AM_UnMap first")
     to = endpoint.ledger.destination(name_of(endpoint, name))

@@ -8,6 +8,7 @@ from lanikai.sim.host.am import amii
 from lanikai.sim.host.am.errors import AmCode, AmOpcode, AmStatus
 from lanikai.sim.host.am.ledger import EndpointName
 from lanikai.sim.host.am.process import EventMask
+from support.sim.am_nodes import AmNodes
 from support.sim.am_processes import ANSWER, ECHO, Party, code_of, pair, run, serve
 
 
@@ -118,6 +119,151 @@ def test_a_reply_only_from_the_handler_of_a_request_and_once(make):
         await amii.AM_Poll(a.bundle)
         codes.append(await code_of(amii.AM_Reply(kept[0], ANSWER, 4), "its handler has returned"))
         assert codes == [AmCode.AM_ERR_NOT_SENT] * 3 and a.answers == [(1,)]
+
+    run(net, test)
+
+
+def test_no_request_from_inside_a_handler(make):
+    """Neither of a request's handler, nor a reply's, nor the error handler. Another thread's goes out meanwhile."""
+    net = make()
+
+    async def test():
+        a, b = await pair(net)
+        c = await Party.open(net.drivers[1], 12)
+        for party in (b, c):
+            await party.map(a, 3)
+        seen, own = [], []
+
+        def says(index):
+            return f"from inside handler {index} of endpoint"
+
+        async def hears(token, *words):
+            seen.append(await code_of(b.send(1, index=3), says(9)))
+            seen.append(await code_of(c.send(1, index=3), says(9)))
+            await net.world.sleep(5_000)
+            await amii.AM_Reply(token, ANSWER, *words)
+            seen.append(await code_of(b.send(1, index=3), says(9)))
+
+        async def heard(token, *words):
+            seen.append(await code_of(a.send(1), says(ANSWER)))
+
+        async def back(status, opcode, token):
+            await net.world.sleep(10)
+            seen.append(await code_of(a.send(1), says(ECHO)))
+
+        async def beside():
+            while not seen:
+                await net.world.sleep(100)
+            await b.send(77, index=3)
+            own.append(len(seen))
+
+        for end, index, handler in ((b, 9, hears), (a, ANSWER, heard), (a, 0, back)):
+            await amii.AM_SetHandler(end.endpoint, index, handler)
+        net.world.spawn(beside(), "beside")
+        await amii.AM_Map(a.endpoint, 1, b.endpoint.name, 99)
+        await a.send(1, handler=9)
+        await a.until(lambda: len(seen) == 4)
+        await a.send(1, index=1)
+        await a.until(lambda: len(seen) == 5)
+        await a.until(lambda: a.credits_home and a.heard)
+        assert seen == [AmCode.AM_ERR_NOT_SENT] * 5 and own == [2] and a.heard == [(77,)] and not b.heard
+        await a.send(2)
+        await a.until(lambda: b.heard)
+
+    run(net, test)
+
+
+def test_endpoints_of_one_host_talk_unless_its_card_has_one_frame(make):
+    net, small = make(), make(config={"frames": 1})
+
+    async def talk():
+        a, b = [await Party.open(net.drivers[0]) for _ in range(2)]
+        net.world.spawn(serve(b), "serve")
+        await a.map(b)
+        await a.map(a, 1)
+        for word in range(10):
+            await a.send(word, index=word % 2)
+        await a.until(lambda: len(a.answers) == 10)
+        assert len(b.heard) == len(a.heard) == 5
+
+    async def refused():
+        a, b = [await Party.open(small.drivers[0]) for _ in range(2)]
+        says = "endpoint 1 of node 0: a translation to endpoint 2 of its own card: both must be in a frame"
+        assert await code_of(a.map(b), says) is AmCode.AM_ERR_RESOURCE
+        await a.map(a)
+        await a.send(1)
+        await a.until(lambda: a.answers)
+
+    run(net, talk)
+    run(small, refused)
+
+
+def test_expected_resources_are_credits(make):
+    net = make()
+
+    async def test():
+        a, b = await pair(net, serves=False)
+        entries = net.config.queue_entries
+        for call, says, code in (
+            ((entries + 1, 0), "requests = 0: 1 to", AmCode.AM_ERR_BAD_ARG),
+            ((1, entries + 1), f"{entries + 1} requests to each: at most {entries}", AmCode.AM_ERR_RESOURCE),
+            ((4097, 1), "4097 endpoints: at most 4096", AmCode.AM_ERR_RESOURCE),
+        ):
+            assert await code_of(amii.AM_SetExpectedResources(a.endpoint, *call), says) is code
+        await amii.AM_SetExpectedResources(a.endpoint, 1, 2)
+        await a.map(b, 5)
+        to = a.endpoint.ledger.destination(b.endpoint.name)
+        for word in range(2):
+            await a.send(word, index=5)
+        assert to.credits == 0
+        says = "2 requests wait for their replies"
+        code = await code_of(amii.AM_SetExpectedResources(a.endpoint, 1, 3), says)
+        assert code is AmCode.AM_ERR_IN_USE
+        net.world.spawn(serve(b), "serve")
+        await a.until(lambda: a.credits_home)
+        await amii.AM_SetExpectedResources(a.endpoint, 8, entries)
+        assert to.credits == entries
+
+    run(net, test)
+
+
+@pytest.mark.parametrize("reply", [False, True])
+def test_a_message_whose_data_the_receivers_bus_refuses_comes_back_to_its_sender(reply):
+    """Both processes hear of a reply that does, and the request's credit comes home. Later messages come as ever."""
+    net = AmNodes()
+
+    async def test():
+        a, b = await pair(net)
+
+        async def answers(token, pointer, length):
+            b.heard.append(pointer.read(length))
+            await amii.AM_ReplyI(token, 4, b"answer" * 4)
+
+        def answer(token, pointer, length):
+            a.answers.append(pointer.read(length))
+
+        await amii.AM_SetHandler(b.endpoint, 3, answers)
+        await amii.AM_SetHandler(a.endpoint, 4, answer)
+        hit, sender = (a, b) if reply else (b, a)
+        staging = hit.endpoint.page.endpoint.memory.receive_staging
+        card = net.cards[hit.endpoint.name.node]
+        card.bad_addresses |= set(range(staging.start, staging.start + staging.length))
+        await amii.AM_RequestI(a.endpoint, 0, 3, b"request")
+        await a.until(lambda: a.credits_home and sender.back)
+        ((status, opcode, token),) = sender.back
+        assert status is AmStatus.EHOSTBUS and token.is_request != reply and not a.answers
+        assert opcode is (AmOpcode.AM_REPLY_IM if reply else AmOpcode.AM_REQUEST_IM)
+        if reply:
+            ((status, opcode, token),) = a.back
+            assert status is AmStatus.EHOSTBUS and opcode is AmOpcode.AM_REPLY_IM and len(b.heard) == 1
+            assert (token.source, token.destination) == (b.endpoint.name, a.endpoint.name)
+        else:
+            assert not b.heard and not b.back and token.data == b"request"
+        card.bad_addresses.clear()
+        for _ in range(40):
+            await amii.AM_RequestI(a.endpoint, 0, 3, b"request")
+        await a.until(lambda: len(a.answers) == 40)
+        assert a.credits_home and (a.endpoint.strays, b.endpoint.strays) == (0, 0)
 
     run(net, test)
 
