@@ -37,19 +37,29 @@ class Lock:
             await turn.wait()  # whoever sets it hands the lock over: it stays held
         self.held = True
 
-    def take(self, function: Callable[[], None], call_soon: Callable[[Callable[[], None]], None]) -> None:
+    def take(
+        self,
+        function: Callable[[], None],
+        call_soon: Callable[[Callable[[], None]], None],
+        *,
+        first: bool = False,
+    ) -> None:
         """Call `function` when the lock is the caller's: at once if nobody has it, else when it is handed over.
 
-        Then it is called by `call_soon`, in the place of a coroutine that had called `acquire`.
+        Then it is called by `call_soon`, in the place of a coroutine that had called `acquire`. With `first` that is
+        before all who wait.
         """
         if self.held:
-            self._wait(lambda: call_soon(function))
+            self._wait(lambda: call_soon(function), first=first)
         else:
             self.held = True
             function()
 
-    def _wait(self, hand_over: Callable[[], None]) -> None:
-        self._waiting.append(hand_over)
+    def _wait(self, hand_over: Callable[[], None], *, first: bool = False) -> None:
+        if first:
+            self._waiting.appendleft(hand_over)
+        else:
+            self._waiting.append(hand_over)
         if self._asked is not None:
             self._asked()
 

@@ -64,9 +64,9 @@ class Processor:
     - `current`: the step that has the processor, None between steps.
     - `cycles_spent[step]`, `steps_taken[step]`: cycles and steps that were charged, for break-ups.
 
-    Steps are granted in the order of asking. State machines woken by the same interrupt status ask in the order of
-    `sources`, so a run is deterministic. Two processors of a card know nothing of each other but through the card: its
-    registers, which take turns, `take_lock` and `tell`.
+    Steps are granted in the order of asking, urgent ones first. State machines woken by the same interrupt status ask
+    in the order of `sources`, so a run is deterministic. Two processors of a card know nothing of each other but
+    through the card: its registers, which take turns, `take_lock` and `tell`.
     """
 
     def __init__(
@@ -104,6 +104,7 @@ class Processor:
         after: Notice | PortEvent | None = None,
         came: Callable[[], None] | None = None,
         holding: Lock | None = None,
+        urgent: bool = False,
     ) -> Step:
         """`async with processor.step("name"):` takes the processor, spends `times` the step's cycles, runs the body.
 
@@ -113,11 +114,12 @@ class Processor:
           that it looks at may change while the step spends its cycles.
         - `after`: wait for this before all else, and clear it. `came` is called then.
         - `holding`: take this lock before the processor. Who has called gives it back.
+        - `urgent`: before all steps that wait for the processor.
 
         The coroutine wakes once, when the body can begin. Raises KeyError for a step that the cost table does not have,
         before anything waits.
         """
-        return Step(self, Part(self, name, times, accesses, ahead, after, came, holding))
+        return Step(self, Part(self, name, times, accesses, ahead, after, came, holding, urgent))
 
     async def run(
         self, name: str, accesses: Accesses, *, after: Notice | None = None, until: Notice | None = None
@@ -212,15 +214,19 @@ class Processor:
         """
         await self.write("PEER", word=word)
 
-    async def idle_loop(self) -> None:
+    async def idle_loop(self, *, urgent: bool = False) -> None:
         """Sleep until an enabled event, read ISR, clear its bits, wake who waits for them. Never returns.
+
+        `urgent`: it looks before all steps that wait for the processor, as an event loop does between its handlers.
 
         A level would wake the loop for as long as it lasts. So the bits of `LEVELS` are masked when seen instead. The
         coroutine that serves them clears them and enables them again.
         """
         event = PortEvent(self.port)
         while True:
-            async with self.step("dispatch", accesses=self._look_at_events, ahead=True, after=event):
+            async with self.step(
+                "dispatch", accesses=self._look_at_events, ahead=True, after=event, urgent=urgent
+            ):
                 status, enabled = self._status.get(), self._enabled
                 seen = [name for name, bit in self._bits if status & bit and name in enabled]
                 self._enabled = enabled.difference(LEVELS.intersection(seen))

@@ -45,7 +45,7 @@ class Part:
     Raises KeyError for a step that the cost table does not have.
     """
 
-    __slots__ = ("accesses", "after", "ahead", "came", "cycles", "holding", "name", "times")
+    __slots__ = ("accesses", "after", "ahead", "came", "cycles", "holding", "name", "times", "urgent")
 
     def __init__(
         self,
@@ -57,7 +57,9 @@ class Part:
         after: Notice | PortEvent | None,
         came: Callable[[], None] | None,
         holding: Lock | None,
+        urgent: bool = False,
     ) -> None:
+        self.urgent = urgent
         self.name, self.times, self.cycles = name, times, processor.costs.cycles(name) * times
         self.accesses = _NOTHING if accesses is None else accesses
         self.ahead, self.after, self.came, self.holding = ahead, after, came, holding
@@ -147,7 +149,7 @@ class Step:
             self._take()
 
     def _take(self) -> None:
-        self._processor.lock.take(self._taken, self._port.call_soon)
+        self._processor.lock.take(self._taken, self._port.call_soon, first=self._part.urgent)
 
     def _taken(self) -> None:
         one = self._part

@@ -137,7 +137,7 @@ class Engines(Protocol):
         """Give back a buffer from which nothing was, or is, sent."""
 
     async def rearm(self, buffer: int) -> None:
-        """Let a buffer take the next packet. Only the first call for a packet counts."""
+        """Let a buffer take the next packet; once for each packet that it has had."""
 
     async def hear(self, vi: Vi) -> None:
         """A message wants a descriptor of a VI, and none is known: look whether one has been posted meanwhile."""

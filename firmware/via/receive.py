@@ -57,7 +57,7 @@ class Receiving:
         `came_cycle`: when the packet had come, if the firmware knows; for the trace.
         """
         context, trace = self.context, self.context.trace
-        begin = context.clock()
+        begin, armed = context.clock(), False
         accesses = AccessList()
         words = accesses.load(buffer, HEAD_WORDS)
         record: ViRecord | None = None
@@ -82,8 +82,9 @@ class Receiving:
         else:
             assert vi is not None and record is not None
             context.doing = f"takes in a message for channel {vi.channel}"
-            await self._packet(vi, record, header, via, buffer)
-        await self.engines.rearm(buffer)
+            armed = await self._packet(vi, record, header, via, buffer)
+        if not armed:
+            await self.engines.rearm(buffer)
 
     def _refusal(self, header: Header, via: ViaHeader, record: ViRecord | None) -> str:
         """Why a packet for this node is dropped whatever its VI does; "" if it is not."""
@@ -111,8 +112,11 @@ class Receiving:
         via: ViaHeader,
         buffer: int,
         stamp: int | None = None,
-    ) -> None:
-        """A packet of a VI's other end. `stamp` orders the moves of its message; None is the present time."""
+    ) -> bool:
+        """A packet of a VI's other end. `stamp` orders the moves of its message; None is the present time.
+
+        Returns whether its buffer is armed again: it may have the next packet then.
+        """
         if header.kind is Kind.ACK:
             await self.connection.acknowledged(vi, via.number)
         elif header.kind is Kind.NACK:
@@ -124,7 +128,8 @@ class Receiving:
                 vi.expected = next_number(via.number)
                 await self._read_request(vi, record, via, buffer)
         elif await self._in_order(vi, via):
-            await self._data(vi, record, via, data_bytes(header, via), buffer, stamp)
+            return await self._data(vi, record, via, data_bytes(header, via), buffer, stamp)
+        return False
 
     async def _in_order(self, vi: Vi, via: ViaHeader) -> bool:
         """Whether a packet is the next one of its message, or its message the next one.
@@ -146,8 +151,11 @@ class Receiving:
 
     async def _data(
         self, vi: Vi, record: ViRecord, via: ViaHeader, size: int, buffer: int, stamp: int | None
-    ) -> None:
-        """A packet of a message that is sent, or written into this end's memory, and is in order."""
+    ) -> bool:
+        """A packet of a message that is sent, or written into this end's memory, and is in order.
+
+        Returns as `_packet`.
+        """
         context = self.context
         inbound = vi.inbound
         if inbound is None:
@@ -155,7 +163,7 @@ class Receiving:
             inbound = vi.inbound = Inbound(via, key, context.clock(), stamp)
             vi.expected = next_number(via.number)
             if not await self._begin(vi, record, inbound, via, size, buffer):
-                return
+                return False
             if not via.last:
                 await self.connection.watch_inbound(vi, inbound)
         inbound.touched_cycle = context.clock()
@@ -168,15 +176,17 @@ class Receiving:
             place, ahead = inbound.offset, via.immediate_bytes if via.last else 0
             status = await self._up(vi, inbound, via, place, size, buffer + PAYLOAD + ahead)
         if vi.inbound is not inbound:
-            return  # its connection has ended meanwhile
+            return False  # its connection has ended meanwhile
         inbound.offset += size
         if status not in (OK, inbound.refused):
             await self._refuse(vi, inbound, status)
         if not via.last or vi.inbound is not inbound:
-            return
+            return False
         vi.inbound = None
-        if inbound.refused == OK:
-            await self._end(vi, record, inbound, via, buffer)
+        if inbound.refused != OK:
+            return False
+        await self._end(vi, record, inbound, via, buffer)
+        return True
 
     async def _begin(
         self, vi: Vi, record: ViRecord, inbound: Inbound, via: ViaHeader, size: int, buffer: int
@@ -260,7 +270,7 @@ class Receiving:
             await self.connection.refuse(vi, inbound.number, theirs)
 
     async def _end(self, vi: Vi, record: ViRecord, inbound: Inbound, via: ViaHeader, buffer: int) -> None:
-        """A message has come as a whole."""
+        """A message has come as a whole: arm its buffer, then tell."""
         if via.op is PacketOp.RDMA_WRITE:
             self.connection.acknowledge(vi, inbound.number, Reliability.RELIABLE_DELIVERY)
         self.connection.acknowledge(vi, inbound.number, Reliability.RELIABLE_RECEPTION)

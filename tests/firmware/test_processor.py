@@ -37,6 +37,22 @@ def test_steps_exclude_one_another_and_are_granted_in_the_order_of_asking() -> N
     assert cpu.steps_taken == {"long": 1, "short": 2, "free": 1}
 
 
+def test_an_urgent_step_goes_before_all_that_wait_and_preempts_nothing() -> None:
+    world, _, cpu = processor()
+    log = []
+
+    async def machine(name: str, *, urgent: bool = False) -> None:
+        async with cpu.step("short", urgent=urgent):
+            log.append((name, world.cycle))
+
+    world.run(
+        world.gather(
+            machine("a"), machine("b"), machine("c", urgent=True), machine("d"), machine("e", urgent=True)
+        )
+    )
+    assert [name for name, _ in log] == ["a", "e", "c", "b", "d"] and log[0][1] == 10
+
+
 def test_spend_adds_up_several_steps() -> None:
     world, _, cpu = processor()
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
 
@@ -38,13 +38,14 @@ LOOKS = 64
 
 @dataclass
 class _Posting:
-    """A post that waits for the completion unit."""
+    """A post that waits for the completion unit. `then` is called when it has been told."""
 
     post: Post
     step: str
     done: str
     key: Key
     live: Callable[[], bool]
+    then: list[Callable[[], None]] = field(default_factory=list)
 
 
 @dataclass
@@ -85,11 +86,11 @@ class ParallelEngines:
         self._granted: dict[int, deque[int]] = {}
         self._turns: dict[int, Flag] = {}
         self._posts: deque[_Posting] = deque()
+        self._posting: _Posting | None = None
         self._posted = processor.port.flag()
         self.rested: dict[int, Flag] = {}
         self._spare: deque[int] = deque()
         self._armed: deque[int] = deque()
-        self._taken: set[int] = set()
 
     async def move(self, transfer: Transfer) -> CompletionStatus:
         """Have the host DMA engine make moves; return when the last has ended.
@@ -172,14 +173,20 @@ class ParallelEngines:
         self._posts.append(_Posting(post, step, done, key, live))
         self._posted.set()
 
+    def when_told(self, function: Callable[[], None]) -> None:
+        """Call `function` when all that has been posted until now has been told."""
+        last = self._posts[-1] if self._posts else self._posting
+        if last is None:
+            function()
+        else:
+            last.then.append(function)
+
     async def rearm(self, buffer: int) -> None:
-        """Let a buffer take the next packet. Only the first call for a packet counts."""
-        if buffer in self._taken:
-            self._taken.remove(buffer)
-            self._spare.append(buffer)
-            if self._may_arm:
-                async with self.processor.step("rearm"):
-                    await self.arm()
+        """As `Engines.rearm`."""
+        self._spare.append(buffer)
+        if self._may_arm:
+            async with self.processor.step("rearm"):
+                await self.arm()
 
     async def hear(self, vi: Vi) -> None:
         """Look whether a descriptor has been posted meanwhile."""
@@ -207,7 +214,7 @@ class ParallelEngines:
             if not self._posts:
                 self._posted.clear()
                 continue
-            one = self._posts.popleft()
+            one = self._posting = self._posts.popleft()
             begin, step = self._now(), one.step
             while True:
                 accesses = AccessList()
@@ -230,6 +237,9 @@ class ParallelEngines:
                 begin = self._now()
                 await self._until_taken(one.done)
                 self._span(one.key, stages[1], begin)
+            self._posting = None
+            for function in one.then:
+                function()
             self.left(self.context.vi(one.post.channel))
 
     async def _until_taken(self, done: str) -> None:
@@ -285,7 +295,6 @@ class ParallelEngines:
                 found.append(self._armed.popleft())
         elif self._armed:
             found.append(self._armed.popleft())
-        self._taken.update(found)
         await self.arm()
         return found
 

@@ -148,10 +148,10 @@ class ParallelVia:
         for processor in self.processors[1:]:
             async with processor.step("dispatch"):
                 await processor.enable(*RECEIVES)
-            processor.port.spawn(processor.idle_loop(), f"via[{context.node}].idle1")
+            processor.port.spawn(processor.idle_loop(urgent=True), f"via[{context.node}].idle1")
         async with self.processor.step("dispatch"):
             await self.processor.enable(*self.processor.sources)
-        await self.processor.idle_loop()
+        await self.processor.idle_loop(urgent=True)
 
     async def _run_doorbells(self) -> None:
         """Take doorbells for ever."""
@@ -184,14 +184,18 @@ class ParallelVia:
                 await self.doorbells.take_receive(self.receive_engines.processor)
 
     async def _run_packets(self) -> None:
-        """Take packets in for ever: each in a coroutine of its own, as many as there are buffers."""
+        """Take packets in for ever: each in a coroutine of its own, as many as there are buffers.
+
+        That comes before all else. The receive engine has no queue (5.2.3), so until it has a buffer the network
+        waits, and what the network holds is in no order of the card's.
+        """
         engines = self.receive_engines
         came = engines.processor.events["receive"]
         while True:
             await came.wait()
             came.clear()
             cycle = engines.processor.woken_cycle
-            async with engines.processor.step("look"):
+            async with engines.processor.step("look", urgent=True):
                 buffers = await engines.received()
             for buffer in buffers:
                 engines.processor.port.spawn(self._take(buffer, cycle), f"via[{self.context.node}].packet")

@@ -24,10 +24,10 @@ from .tasks import Ordered
 
 __all__ = ["PLACES", "InTurn", "ParallelStages", "Places"]
 
-PLACES = 4
-"""Messages in that the engines work for at once, where stamps order them.
+PLACES = 2
+"""Messages in that the engines work for at once: one whose data the host DMA engine moves, and the one behind it.
 
-So many are to send without a packet buffer, too. They are in their descriptor's stages, in their data's, or being told.
+No stamp goes before these in the engine's queue either (5.3.3).
 """
 _MOVED = frozenset({PacketOp.SEND, PacketOp.RDMA_WRITE})
 
@@ -88,11 +88,14 @@ class ParallelStages(Stages):
 
 
 class Places:
-    """Places of messages that the engines work for, `count` at most: the smallest stamp has the next one."""
+    """Places of messages that the engines work for, `count` at most.
 
-    def __init__(self, count: int, *, bits: int, new_flag: Callable[[], Flag]) -> None:
+    The one that has waited longest has the next one; the smallest stamp, if they are `stamped`.
+    """
+
+    def __init__(self, count: int, *, stamped: bool, bits: int, new_flag: Callable[[], Flag]) -> None:
         self._free, self._new_flag = count, new_flag
-        self._waiting: Ordered[_Waiting] = Ordered(stamped=True, bits=bits)
+        self._waiting: Ordered[_Waiting] = Ordered(stamped=stamped, bits=bits)
 
     async def take(self, stamp: int) -> None:
         """Return when there is a place, which `give` gives back."""
@@ -114,8 +117,12 @@ class Places:
 class InTurn(Receiving):
     """Packets in, those of a VI one after the other.
 
-    `stamps`: where they have an order. A message is stamped as its first packet has come, by the rate of its other end.
-    It waits in its buffer then, until it has one of `PLACES`. Acknowledgements and RDMA reads do not wait.
+    A packet of data waits in its buffer until it has one of `PLACES`, which it gives back when it has been told. So a
+    card that is overloaded fills its buffers, and not its queue of completions. Acknowledgements and RDMA reads do not
+    wait.
+
+    `stamps`: the order in which they wait, None for that of arrival. A message is stamped as its first packet has come,
+    by the rate of its other end.
     """
 
     def __init__(
@@ -130,7 +137,12 @@ class InTurn(Receiving):
         super().__init__(stages, connection, agent)
         self._parallel, self._stamps = engines, stamps
         self._turns: dict[int, Lock] = {}
-        self._places = Places(PLACES, bits=self.context.nic.rtc_bits, new_flag=self.processor.port.flag)
+        self._places = Places(
+            PLACES,
+            stamped=stamps is not None,
+            bits=self.context.nic.rtc_bits,
+            new_flag=self.processor.port.flag,
+        )
         self._stamp_of: dict[int, int] = {}
 
     async def _packet(
@@ -141,33 +153,33 @@ class InTurn(Receiving):
         via: ViaHeader,
         buffer: int,
         stamp: int | None = None,
-    ) -> None:
-        generation = vi.generation
+    ) -> bool:
+        generation, armed = vi.generation, False
         vi.users += 1
-        waits = self._stamps is not None and header.kind is Kind.DATA and via.op in _MOVED
-        if waits:
-            stamp = self._arrives(vi, record, via)
+        waits = header.kind is Kind.DATA and via.op in _MOVED
+        if waits and self._stamps is not None:
+            stamp = self._arrives(self._stamps, vi, record, via)
         turn = self._turns.setdefault(vi.channel, Lock(self.processor.port.flag))
         async with turn:
-            if stamp is not None:
-                await self._places.take(stamp)
+            if waits:
+                await self._places.take(stamp or 0)
             if vi.generation == generation and vi.record is not None:
-                await super()._packet(vi, record, header, via, buffer, stamp)
+                armed = await super()._packet(vi, record, header, via, buffer, stamp)
             else:
                 self.context.drops["closed"] += 1
-            if stamp is not None:
-                self._places.give()
+        if waits:
+            self._parallel.when_told(self._places.give)
         self._parallel.left(vi)
+        return armed
 
-    def _arrives(self, vi: Vi, record: ViRecord, via: ViaHeader) -> int:
+    def _arrives(self, stamps: Stamps, vi: Vi, record: ViRecord, via: ViaHeader) -> int:
         """The stamp of a packet that has come: its message's, which its first packet is given.
 
         The cost table has its cost among those of `program_up` (table 5.1, the receive side).
         """
-        assert self._stamps is not None
         ticks = self._parallel.ticks()
         if via.offset == 0 or vi.channel not in self._stamp_of:
-            self._stamps.open(vi, record, ticks)
-            self._stamp_of[vi.channel] = self._stamps.add(vi, 1, ticks)
-            self._stamps.take(vi, 1)
+            stamps.open(vi, record, ticks)
+            self._stamp_of[vi.channel] = stamps.add(vi, 1, ticks)
+            stamps.take(vi, 1)
         return self._stamp_of[vi.channel]

@@ -64,11 +64,16 @@ def test_only_stamps_that_are_times_order_what_comes_in():
     assert [name for name, one in SCHEDULERS.items() if one.timed] == ["virtual_clock"]
 
 
-@given(st.lists(st.integers(0, 60), min_size=1, max_size=20), st.integers(0, 255), st.integers(1, 4))
-def test_the_smallest_stamp_has_the_next_place(offsets, origin, count):
+@given(
+    st.lists(st.integers(0, 60), min_size=1, max_size=20),
+    st.integers(0, 255),
+    st.integers(1, 4),
+    st.booleans(),
+)
+def test_the_smallest_stamp_has_the_next_place(offsets, origin, count, stamped):
     """Those that find a place free have it as they come; all others go by their stamps, then as they came."""
     world, begun, at_work = World(), [], 0
-    places = Places(count, bits=8, new_flag=world.flag)
+    places = Places(count, stamped=stamped, bits=8, new_flag=world.flag)
     leaves = [world.flag() for _ in offsets]
 
     async def message(number):
@@ -90,7 +95,7 @@ def test_the_smallest_stamp_has_the_next_place(offsets, origin, count):
             await world.sleep(1)
 
     world.run(main())
-    later = sorted(range(count, len(offsets)), key=lambda i: (offsets[i], i))
+    later = sorted(range(count, len(offsets)), key=lambda i: (offsets[i] if stamped else 0, i))
     assert begun == [*range(min(count, len(offsets))), *later]
 
 
