@@ -22,12 +22,13 @@ from .engines import ParallelEngines
 from .stamps import Stamps
 from .tasks import Ordered
 
-__all__ = ["PLACES", "InTurn", "ParallelStages", "Places"]
+__all__ = ["PLACES", "STAMPED_PLACES", "InTurn", "ParallelStages", "Places"]
 
-PLACES = 2
-"""Messages in that the engines work for at once: one whose data the host DMA engine moves, and the one behind it.
+PLACES, STAMPED_PLACES = 8, 2
+"""Messages in that the engines work for at once, by arrival and by stamps.
 
-No stamp goes before these in the engine's queue either (5.3.3).
+By stamps there is one whose data the host DMA engine moves, and the one behind it: no stamp goes before these in the
+engine's queue either (5.3.3). By arrival nothing is to go before another one.
 """
 _MOVED = frozenset({PacketOp.SEND, PacketOp.RDMA_WRITE})
 
@@ -117,9 +118,9 @@ class Places:
 class InTurn(Receiving):
     """Packets in, those of a VI one after the other.
 
-    A packet of data waits in its buffer until it has one of `PLACES`, which it gives back when it has been told. So a
-    card that is overloaded fills its buffers, and not its queue of completions. Acknowledgements and RDMA reads do not
-    wait.
+    A packet of data waits in its buffer until it has a place (`PLACES`), which it gives back when it has been told. So
+    a card that is overloaded fills its buffers, and not its queue of completions. Acknowledgements and RDMA reads do
+    not wait.
 
     `stamps`: the order in which they wait, None for that of arrival. A message is stamped as its first packet has come,
     by the rate of its other end.
@@ -138,7 +139,7 @@ class InTurn(Receiving):
         self._parallel, self._stamps = engines, stamps
         self._turns: dict[int, Lock] = {}
         self._places = Places(
-            PLACES,
+            PLACES if stamps is None else STAMPED_PLACES,
             stamped=stamps is not None,
             bits=self.context.nic.rtc_bits,
             new_flag=self.processor.port.flag,
