@@ -58,3 +58,16 @@ def test_forty_switches_in_under_a_minute(tmp_path):
     print(found)
     assert found["right"] and (found["switches"], found["hosts"]) == (40, 92)
     assert found["processor_seconds"] < 60
+
+
+@pytest.mark.full
+def test_figure_3_over_drivers_and_firmware_in_under_a_minute(tmp_path):
+    """The same by the firmware and drivers of 92 nodes, until every node has its routes to all others.
+
+    The minute is of processor time, as above.
+    """
+    spec = {"config": dict(timeout_us=300, attempts=1, in_flight=2, watch_us=100_000)}
+    found = play(tmp_path, figure_3(1).replace(firmware="am"), "over_drivers", spec, seed=1)
+    print({name: value for name, value in found.items() if name != "routes"})
+    assert found["routes"] == [[there for there in range(92) if there != node] for node in range(92)]
+    assert found["processor_seconds"] < 60

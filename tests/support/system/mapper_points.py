@@ -170,15 +170,34 @@ async def whole_map(cluster, spec):
 
 
 async def over_drivers(cluster, spec):
-    """Map through drivers and firmware, which begin without routes. Returns probes, cycles, and the routes of each."""
+    """Map through drivers and firmware, which begin without routes. Returns probes, cycles, times, and each one's routes.
+
+    Times are from the mapper's start on until every host has its routes; processor time is of the whole run.
+    """
     drivers = start_hosts(
         cluster, "am", config=VirtualNetworkConfig.for_nic(cluster.config.nic, scan_us=1_000_000)
     )
-    for driver in drivers:
+    left, over = len(drivers), cluster.clock.flag()
+
+    async def forget(driver):
+        nonlocal left
         for node in range(cluster.config.nodes):
             await driver.set_route(node, None)
+        left -= 1
+        if not left:
+            over.set()
+
+    for driver in drivers:
+        cluster.clock.spawn(forget(driver), "forget")
+    await over.wait()
     mapped = Mapped(cluster, [DriverPort(driver) for driver in drivers], **spec["config"])
+    begun, first = time.perf_counter(), cluster.clock.cycle
     mapped.start()
     await mapped.until()
-    routes = [sorted(driver.routes) for driver in drivers]
-    return {"probes": mapped.mappers[0].probes, "cycles": cluster.clock.cycle, "routes": routes}
+    return {
+        "probes": mapped.mappers[0].probes,
+        "cycles": cluster.clock.cycle - first,
+        "seconds": time.perf_counter() - begun,
+        "processor_seconds": time.process_time(),
+        "routes": [sorted(driver.routes) for driver in drivers],
+    }

@@ -66,13 +66,13 @@ class Mapper:
         network = self.map
         if network is None:
             return False
-        expected = self._expected(network)
+        expected = self.expected(network)
         answers = await self.agent.ask([probe for probe, _ in expected])
         right = all(answer == host for answer, (_, host) in zip(answers, expected, strict=True))
         return right and all(self.agent.tags.get(node) == network.tag for node in network.hosts)
 
-    def _expected(self, network: NetworkMap) -> list[tuple[Probe, int | None]]:
-        """Probes by every port of every switch of a map, with the hosts that must answer; None for silence."""
+    def expected(self, network: NetworkMap) -> list[tuple[Probe, int | None]]:
+        """The probes of a look: by every port of every switch of a map, with the hosts that must answer; None: silence."""
         form = self.agent.format
         me = self.agent.node
         start = network.hosts[me][0]

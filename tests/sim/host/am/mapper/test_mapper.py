@@ -44,6 +44,37 @@ def test_routes_lead_everywhere_and_cannot_deadlock(make):
     play(nodes, story())
 
 
+def test_a_host_that_returns_has_the_present_routes_in_time():
+    """It keeps its old routes until then: the rest of a look, a rest, a look, a search, and the routes of all hosts."""
+    network = ring(4, 2)
+    nodes = MappedNodes(network, Random(4), look_every=5)
+
+    async def story():
+        await nodes.until_settled()
+        lost = network.cut((2, 1))
+        await nodes.until_settled()
+        network.cut((1, 6))
+        await nodes.until_settled()
+        assert nodes.tables[5].keys() == set(range(8)) - {5}, "the host that was cut off keeps its routes"
+        mapper, config, hosts = nodes.mappers[0], nodes.config, len(network.homes)
+        look = len(mapper.expected(mapper.map))
+        for phase in range(4):
+            await nodes.world.sleep(mapper.agent.cycles(config.watch_us) * phase // 4 + 1)
+            begin = nodes.world.cycle
+            network.join(*lost)
+            await nodes.until_settled()
+            exchanges = 2 * look + mapper.probes + hosts * (hosts + 1)
+            patience = config.attempts * (mapper.agent.cycles(config.timeout_us) + 100)
+            bound = exchanges * patience + mapper.agent.cycles(config.watch_us + config.drain_us)
+            took = nodes.world.cycle - begin
+            print("phase", phase, "took", took, "bound", bound)
+            assert took <= bound
+            network.cut((2, 1))
+            await nodes.until_settled()
+
+    nodes.world.run(story(), limit=10**10)
+
+
 def test_the_check_finds_a_circle():
     network = ring(4, 1).map()
     round_it = {(node, (node + 2) % 4): (6, 6, 0) for node in range(4)}
