@@ -170,34 +170,40 @@ async def whole_map(cluster, spec):
 
 
 async def over_drivers(cluster, spec):
-    """Map through drivers and firmware, which begin without routes. Returns probes, cycles, times, and each one's routes.
+    """Map through drivers and firmware. Returns probes, cycles, times, and each one's routes.
 
-    Times are from the mapper's start on until every host has its routes; processor time is of the whole run.
+    Times are from the mapper's start on: until it has a map (`map`), and until every host has its routes. `forget`: the
+    drivers begin without routes.
     """
     drivers = start_hosts(
         cluster, "am", config=VirtualNetworkConfig.for_nic(cluster.config.nic, scan_us=1_000_000)
     )
-    left, over = len(drivers), cluster.clock.flag()
-
-    async def forget(driver):
-        nonlocal left
-        for node in range(cluster.config.nodes):
-            await driver.set_route(node, None)
-        left -= 1
-        if not left:
-            over.set()
-
-    for driver in drivers:
-        cluster.clock.spawn(forget(driver), "forget")
-    await over.wait()
+    if spec["forget"]:
+        for driver in drivers:
+            for node in range(cluster.config.nodes):
+                await driver.set_route(node, None)
     mapped = Mapped(cluster, [DriverPort(driver) for driver in drivers], **spec["config"])
-    begun, first = time.perf_counter(), cluster.clock.cycle
+    begun, first = (time.perf_counter(), time.process_time()), cluster.clock.cycle
     mapped.start()
-    await mapped.until()
-    return {
+    found = {}
+    for what in ("map", "routes"):
+        while what == "map" and not mapped.mappers[0].maps:
+            await cluster.clock.sleep(5_000)
+        if what == "routes":
+            await mapped.until(most=spec["rests"])
+        found[what] = {
+            "cycles": cluster.clock.cycle - first,
+            "seconds": time.perf_counter() - begun[0],
+            "processor_seconds": time.process_time() - begun[1],
+        }
+    form = mapped.form
+    words = mapped.mappers[0].words
+    return found | {
         "probes": mapped.mappers[0].probes,
-        "cycles": cluster.clock.cycle - first,
-        "seconds": time.perf_counter() - begun,
-        "processor_seconds": time.process_time(),
-        "routes": [sorted(driver.routes) for driver in drivers],
+        "given": all(
+            driver.routes[there] == form.route(words[driver.node, there])
+            for driver in drivers
+            for there in driver.routes
+        ),
+        "reached": [sorted(driver.routes) for driver in drivers],
     }

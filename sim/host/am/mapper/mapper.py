@@ -72,7 +72,7 @@ class Mapper:
         return right and all(self.agent.tags.get(node) == network.tag for node in network.hosts)
 
     def expected(self, network: NetworkMap) -> list[tuple[Probe, int | None]]:
-        """The probes of a look: by every port of every switch of a map, with the hosts that must answer; None: silence."""
+        """The probes of a look, by every port of a map, with the hosts that must answer; None for silence."""
         form = self.agent.format
         me = self.agent.node
         start = network.hosts[me][0]
