@@ -7,7 +7,7 @@ from lanikai.hdl.config import RouterConfig
 from lanikai.sim.host.am.mapper.config import MapperConfig
 from lanikai.sim.host.am.mapper.network_map import Host
 from lanikai.sim.host.am.mapper.routes import deadlocks, order_after, to_withdraw, up_down_words
-from lanikai.sim.host.am.mapper.wire import Kind, MapPacket
+from lanikai.sim.host.am.mapper.wire import MOST_ROUTES, Kind, MapPacket
 from support.sim.mapped_nodes import MappedNodes
 from support.sim.plain_network import PlainNetwork, random_network, regular_tree
 
@@ -63,7 +63,7 @@ def test_a_host_that_returns_has_the_present_routes_in_time():
             begin = nodes.world.cycle
             network.join(*lost)
             await nodes.until_settled()
-            exchanges = 2 * look + mapper.probes + hosts * (hosts + 1)
+            exchanges = 2 * look + mapper.probes + hosts * (2 + -(-hosts // MOST_ROUTES))
             patience = config.attempts * (mapper.agent.cycles(config.timeout_us) + 100)
             bound = exchanges * patience + mapper.agent.cycles(config.watch_us + config.drain_us)
             took = nodes.world.cycle - begin
