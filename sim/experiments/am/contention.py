@@ -21,7 +21,7 @@ from pydantic import Field
 
 from ...published import table
 from ..framework.base import Claim, Experiment, Outcome, Point, Size, within
-from .ends import figure_3, nodes_of, open_end, start_am
+from .ends import SILENCE_SCANS, figure_3, nodes_of, open_end, start_am
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,6 +59,13 @@ class AmContentionParameters(Config):
     scan_us: int = Field(
         1000, ge=50, le=100_000, description="time between two scans for packets to be sent again"
     )
+    silence_scans: int = Field(
+        SILENCE_SCANS,
+        ge=1,
+        le=255,
+        description="scans without an answer before a packet is sent again; with 10 and the 255 tries of chun-1998 "
+        "4.4.2 a card is given up after 2.8 s",
+    )
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float | None:
@@ -95,6 +102,7 @@ class AmContention(Experiment):
                     "warm_us": warm_us,
                     "window_us": window_us,
                     "scan_us": parameters.scan_us,
+                    "silence_scans": parameters.silence_scans,
                 },
             )
             for load in dict.fromkeys(parameters.loads)
@@ -221,7 +229,8 @@ async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point."""
     from lanikai.firmware.am.config import VirtualNetworkConfig
 
-    _, drivers = start_am(cluster, VirtualNetworkConfig(scan_us=spec["scan_us"]))
+    config = VirtualNetworkConfig(scan_us=spec["scan_us"], silence_scans=spec["silence_scans"])
+    _, drivers = start_am(cluster, config)
     clock, load = cluster.clock, spec["load"]
     to_cycles = cluster.config.nic.clock_hz / 1e6
     bulk = BULK_BYTES if load == "bulk" else 0

@@ -21,7 +21,7 @@ from pydantic import Field
 from ...published import source, table
 from ...units import mb_per_s
 from ..framework.base import Claim, Experiment, Outcome, Point, Size, within
-from .ends import LARGE_NODES, End, figure_3, nodes_of, open_end, start_am
+from .ends import LARGE_NODES, SILENCE_SCANS, End, figure_3, nodes_of, open_end, start_am
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -184,9 +184,11 @@ class AmPermutations(Experiment):
 
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point: every node first sends its medium messages, then its short ones, each when all are ready."""
+    from lanikai.firmware.am.config import VirtualNetworkConfig
+
     from .bandwidth import FLUSH_NS
 
-    _, drivers = start_am(cluster)
+    _, drivers = start_am(cluster, VirtualNetworkConfig(silence_scans=SILENCE_SCANS))
     clock, nodes = cluster.clock, len(spec["partners"])
     flush = drivers[0].cycles(FLUSH_NS) if spec["streaming"] else 0
     data = bytes(number % 251 for number in range(MESSAGE_BYTES))
