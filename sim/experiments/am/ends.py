@@ -39,8 +39,9 @@ TAG = 0x4E4F57
 SILENCE_SCANS = 10
 """Scans of 1 ms without an answer before a packet is sent again, where many packets wait for each other.
 
-chun-1998 4.4.2 gives an endpoint up after 255 tries, "several seconds". With 10 a try takes 11 ms, and 255 take 2.8 s. With
-the firmware's default of 1 they take 0.5 s. Then 91 clients of a server send copies faster than it takes packets in."""
+chun-1998 4.4.2 gives an endpoint up after 255 tries, "several seconds". With 10 a try takes 11 ms, and 255 take 2.8 s.
+With the firmware's default of 1 they take 0.5 s. Then 91 clients of a server send copies faster than it takes packets
+in."""
 TARGET = 0
 """Index of the translation of an endpoint that has one destination alone."""
 
