@@ -91,16 +91,18 @@ class Outgoing:
 
 
 class SendEngine:
-    """The send engine: answers first, then packets, in the order of asking.
+    """The send engine: answers and packets, each in the order of asking.
 
     An answer has no buffer of its own while it waits: `answer(script)` writes it when the engine is free, and returns
-    it. There is at most one answer a channel under way, so packets wait for a bounded number of answers.
+    it. Where both wait they take turns: a card that has to refuse what hundreds of channels send has time for its own
+    packets.
     """
 
     def __init__(self) -> None:
         self.packets: deque[Outgoing] = deque()
         self.answer: Callable[[Script], Outgoing | None] = lambda script: None
         self._active: Outgoing | None = None
+        self._answered = False
 
     @property
     def busy(self) -> bool:
@@ -117,7 +119,8 @@ class SendEngine:
         """Give the engine the next answer or packet, if it has none and one waits."""
         if self._active is not None:
             return
-        packet = self.answer(script)
+        packet = None if self._answered and self.packets else self.answer(script)
+        self._answered = packet is not None
         if packet is None and self.packets:
             packet = self.packets.popleft()
         if packet is not None:
