@@ -17,7 +17,11 @@ before any run: a peer of the four has rounds of its own, which the model knows 
 
 
 def check_peer(config, folder):
-    """Latency and interval to the cycle; acknowledgements in their own time; and nothing is lost."""
+    """Latency and interval to the cycle; acknowledgements in their own time; and nothing is lost.
+
+    A node with queues in hardware begins to send, and sees a packet, a cycle sooner or later by itself.
+    """
+    slack = 1 if config.nic.send_queue_entries else 0
     times = [
         {"latency_cycles": 2000, "acknowledge_cycles": 1000},
         {"latency_cycles": 2700, "acknowledge_cycles": 1500},
@@ -31,9 +35,9 @@ def check_peer(config, folder):
     assert {tuple(one) for one in found["told"]} == {("OK", 64)} and found["own"] == ["OK", 32]
     assert found["drops"] == [{}, {"stranger": 1}]
     first = [came - went for went, came in (one[0] for one in found["rounds"])]
-    assert first[1] - first[0] == 700 and first[2] == first[0]
+    assert abs(first[1] - first[0] - 700) <= slack and abs(first[2] - first[0]) <= slack
     arrivals = [came for _, came in found["rounds"][2]]
-    assert [b - a for a, b in pairwise(arrivals)] == [3000, 3000]
+    assert all(abs(b - a - 3000) <= slack for a, b in pairwise(arrivals))
     assert abs(found["waits"][1] - found["waits"][0] - 500) <= 40 and found["waits"][0] > 1000
 
 
