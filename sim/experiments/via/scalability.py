@@ -27,7 +27,7 @@ from lanikai.hdl.config import Config, NicConfig, preset
 from pydantic import Field
 
 from ..framework.base import Claim, Experiment, Outcome, Point, Size
-from ..measure.via_peer_times import peer_times
+from ..measure.via_peer_times import MODELLED, peer_times
 from .scalability_claims import by_load, claims
 
 if TYPE_CHECKING:
@@ -41,13 +41,18 @@ BASE, OVERLAP, QUEUES, DOOR, TAILGATING, TWO_CPUS, SHADOW = LADDER
 PROCESSES = 4
 ROUNDS = {"quick": 2, "full": 8}
 """Rounds that are measured. One before them is not."""
-MODELLED = (DOOR, TAILGATING, TWO_CPUS, SHADOW)
-"""Designs whose peers the model stands for. Where words are polled, an answer waits for the peer's turn of polls. Two
-numbers do not tell that: with 508 declared VIs Base's latency was 3 to 5 times too long beside the model."""
 FEW, FEW_ROUNDS = 12, 6
 """Active VIs up to which a round has few messages: quick, so many rounds are measured."""
 MANY, ALL = 60, 508
 """Active VIs from which on a round has messages enough: quick, it is measured alone, and with all VIs none before."""
+LEAST_MESSAGES = 208
+"""Messages of a load whose curve is to be a line, quick too: their standard error is 4% of the mean.
+
+A wait for a turn of polls, or a search for a VI, is anything from none to a whole turn. So the mean of n of them has a
+standard error of 1 / sqrt(3 n) of it. With 24, the least that other loads have, a line's squared correlation of 0.98
+would be luck."""
+MANY_ROUNDS = 3
+"""Quick, rounds of 60 short messages but in Base: two such loads are held to within 2% of each other."""
 DECLARED = (4, 28, 60, 124, 252, 508)
 BY_LOAD = ("type", "declared_vis", "active_vis", "message_bytes", "messages_at_once")
 RESULTS = (
@@ -91,6 +96,11 @@ class Load:
         return "II" if self.active == self.declared else "III"
 
     @property
+    def line(self) -> bool:
+        """Whether a claim is about its curve's being a line: claim_base, and searches without a completion queue."""
+        return (self.random_vi and not self.completion_queue) or (self.immediate and self.active < MANY)
+
+    @property
     def card(self) -> tuple[str, bool, bool]:
         """The set-up in which it runs: loads of the same one share a simulation."""
         return self.design, self.immediate, self.completion_queue
@@ -113,6 +123,18 @@ class Load:
         return {**own, "rounds": rounds, "warm_up": warm_up, "processes": PROCESSES, "peer": peer}
 
 
+def rounds(load: Load, size: Size) -> int:
+    """Rounds of a load that are measured."""
+    least = -(-LEAST_MESSAGES // load.active) if load.line else 1
+    if size == "full":
+        found = ROUNDS[size]
+    elif load.active >= MANY:
+        found = MANY_ROUNDS if load.message_bytes <= 128 and load.design != BASE else 1
+    else:
+        found = FEW_ROUNDS if load.active <= FEW else ROUNDS[size]
+    return max(found, least)
+
+
 def point(loads: Sequence[Load], size: Size, peers: str) -> Point:
     """The point that runs loads of one card, by rising numbers of declared VIs, with peers as a full card or a model.
 
@@ -121,11 +143,8 @@ def point(loads: Sequence[Load], size: Size, peers: str) -> Point:
     design, immediate, queue = loads[0].card
     specs = []
     for one in sorted(loads, key=lambda load: load.declared):
-        many = size == "quick" and one.active >= MANY
-        few = size == "quick" and one.active <= FEW
-        rounds = 1 if many else FEW_ROUNDS if few else ROUNDS[size]
-        warm_up = 0 if many and one.active >= ALL else 1
-        specs.append(one.spec(rounds=rounds, warm_up=warm_up, peers=peers))
+        warm_up = 0 if size == "quick" and one.active >= ALL else 1
+        specs.append(one.spec(rounds=rounds(one, size), warm_up=warm_up, peers=peers))
     label = design + (", immediate" if immediate else "") + ("" if queue else ", no CQ")
     own: dict[str, Any] = {
         "design": design,

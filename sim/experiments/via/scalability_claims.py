@@ -111,7 +111,9 @@ def _payload(found: Found) -> Claim:
     longer = [curve[length] for length in (32, 64) if length in curve]
     if 8 not in curve or not longer:
         return Claim.unjudged(text, "the sizes were not run")
-    return Claim(text=f"{text}: {min(longer):.1f} us against {curve[8]:.1f}", holds=min(longer) < curve[8])
+    # Less than that is luck: one round's mean has differed by so much from one firmware to the next.
+    faster = min(longer) < (1 - LITTLE) * curve[8]
+    return Claim(text=f"{text}: {min(longer):.1f} us against {curve[8]:.1f}", holds=faster)
 
 
 def _completion_queue(found: Found) -> Claim:

@@ -15,6 +15,7 @@ from lanikai.sim.experiments.via.scalability import (
     ViaScalability,
     ladder_card,
     loads,
+    rounds,
 )
 from matplotlib.figure import Figure
 
@@ -49,7 +50,7 @@ def one_load(spec, changes):
     each += {OVERLAP: 0, QUEUES: 0}.get(design, 0) if size > 1000 else 0
     wait = poll + active * at_once * (each + data) / 2
     if active == 508 and size == 8:
-        wait += 500
+        wait += 1500
     found = {
         "latencies_us": [wait + 2 * (each + data)] * 3,
         "wait_us": wait,
@@ -145,3 +146,13 @@ def test_points_are_once_each_and_cards_are_legal():
 def test_no_claim_is_judged_on_nothing():
     experiment = ViaScalability()
     assert {claim.holds for claim in experiment.claims(experiment.Parameters(), [])} == {None}
+
+
+def test_a_load_whose_curve_is_to_be_a_line_has_messages_enough():
+    """Both sizes; of the others some have less."""
+    for size in ("quick", "full"):
+        counts = {one: rounds(one, size) * one.active for one in loads(size)}
+        assert min(count for one, count in counts.items() if one.line) >= 208
+        assert min(counts.values()) < 208
+        lines = {(one.design, one.kind, one.immediate, one.completion_queue) for one in counts if one.line}
+        assert (BASE, "I", False, False) in lines and (BASE, "III", True, True) in lines
