@@ -52,7 +52,7 @@ A wait for a turn of polls, or a search for a VI, is anything from none to a who
 standard error of 1 / sqrt(3 n) of it. With 24, the least that other loads have, a line's squared correlation of 0.98
 would be luck."""
 MANY_ROUNDS = 3
-"""Quick, rounds of 60 short messages but in Base: two such loads are held to within 2% of each other."""
+"""Quick, rounds of 60 short messages, in every design: two such loads are held to within 2% of each other."""
 DECLARED = (4, 28, 60, 124, 252, 508)
 BY_LOAD = ("type", "declared_vis", "active_vis", "message_bytes", "messages_at_once")
 RESULTS = (
@@ -129,7 +129,7 @@ def rounds(load: Load, size: Size) -> int:
     if size == "full":
         found = ROUNDS[size]
     elif load.active >= MANY:
-        found = MANY_ROUNDS if load.message_bytes <= 128 and load.design != BASE else 1
+        found = MANY_ROUNDS if load.message_bytes <= 128 and load.active < ALL else 1
     else:
         found = FEW_ROUNDS if load.active <= FEW else ROUNDS[size]
     return max(found, least)

@@ -156,3 +156,13 @@ def test_a_load_whose_curve_is_to_be_a_line_has_messages_enough():
         assert min(counts.values()) < 208
         lines = {(one.design, one.kind, one.immediate, one.completion_queue) for one in counts if one.line}
         assert (BASE, "I", False, False) in lines and (BASE, "III", True, True) in lines
+
+
+def test_designs_that_are_compared_have_as_many_rounds():
+    """In a round after another one messages meet those of other processes' rounds, and wait longer."""
+    counts = {}
+    for one in loads("quick"):
+        if not one.line:
+            kind = one.kind, one.declared, one.active, one.message_bytes, one.messages
+            counts.setdefault(kind, set()).add(rounds(one, "quick"))
+    assert [kind for kind, found in counts.items() if len(found) > 1] == []
