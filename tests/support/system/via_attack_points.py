@@ -57,6 +57,13 @@ async def attacks(cluster, spec):
         )
         if rng.random() < 0.9:
             address = address // 4 * 4
+        if rng.random() < 0.1:
+            # One that may be, whatever the others are: else a few tries may have none.
+            tag, address, size = (
+                target.tag,
+                target.buffer.start + 4 * rng.randrange(100),
+                rng.randrange(1, 300),
+            )
         read = level != Reliability.UNRELIABLE and rng.random() < 0.3
         begin = address - target.buffer.start
         good = tag == target.tag and address % 4 == 0 and begin >= 0 and begin + size <= 1000
