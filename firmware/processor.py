@@ -104,7 +104,7 @@ class Processor:
         after: Notice | PortEvent | None = None,
         came: Callable[[], None] | None = None,
         holding: Lock | None = None,
-        urgent: bool = False,
+        urgent: Callable[[], bool] | None = None,
     ) -> Step:
         """`async with processor.step("name"):` takes the processor, spends `times` the step's cycles, runs the body.
 
@@ -114,7 +114,7 @@ class Processor:
           that it looks at may change while the step spends its cycles.
         - `after`: wait for this before all else, and clear it. `came` is called then.
         - `holding`: take this lock before the processor. Who has called gives it back.
-        - `urgent`: before all steps that wait for the processor.
+        - `urgent`: asked when it would have to wait, whether it goes before all steps that wait for the processor.
 
         The coroutine wakes once, when the body can begin. Raises KeyError for a step that the cost table does not have,
         before anything waits.
@@ -214,10 +214,10 @@ class Processor:
         """
         await self.write("PEER", word=word)
 
-    async def idle_loop(self, *, urgent: bool = False) -> None:
+    async def idle_loop(self, *, urgent: Callable[[], bool] | None = None) -> None:
         """Sleep until an enabled event, read ISR, clear its bits, wake who waits for them. Never returns.
 
-        `urgent`: it looks before all steps that wait for the processor, as an event loop does between its handlers.
+        `urgent`: whether it looks before all steps that wait, as an event loop does between its handlers.
 
         A level would wake the loop for as long as it lasts. So the bits of `LEVELS` are masked when seen instead. The
         coroutine that serves them clears them and enables them again.

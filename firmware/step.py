@@ -57,7 +57,7 @@ class Part:
         after: Notice | PortEvent | None,
         came: Callable[[], None] | None,
         holding: Lock | None,
-        urgent: bool = False,
+        urgent: Callable[[], bool] | None = None,
     ) -> None:
         self.urgent = urgent
         self.name, self.times, self.cycles = name, times, processor.costs.cycles(name) * times
@@ -149,7 +149,9 @@ class Step:
             self._take()
 
     def _take(self) -> None:
-        self._processor.lock.take(self._taken, self._port.call_soon, first=self._part.urgent)
+        urgent = self._part.urgent
+        first = urgent is not None and urgent()
+        self._processor.lock.take(self._taken, self._port.call_soon, first=first)
 
     def _taken(self) -> None:
         one = self._part

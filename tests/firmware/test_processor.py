@@ -42,7 +42,7 @@ def test_an_urgent_step_goes_before_all_that_wait_and_preempts_nothing() -> None
     log = []
 
     async def machine(name: str, *, urgent: bool = False) -> None:
-        async with cpu.step("short", urgent=urgent):
+        async with cpu.step("short", urgent=lambda: urgent):
             log.append((name, world.cycle))
 
     world.run(

@@ -84,7 +84,7 @@ class ParallelVia:
         context.turned = self._turned
         self._front: dict[int, object] = {}
         context.begun = self._front
-        self._active = 0
+        self._active = self._packets = 0
         self._wanted = sends.port.flag()
         self._asked = sends.port.flag()
         self._answering = sends.port.flag()
@@ -148,10 +148,10 @@ class ParallelVia:
         for processor in self.processors[1:]:
             async with processor.step("dispatch"):
                 await processor.enable(*RECEIVES)
-            processor.port.spawn(processor.idle_loop(urgent=True), f"via[{context.node}].idle1")
+            processor.port.spawn(processor.idle_loop(urgent=self._receives), f"via[{context.node}].idle1")
         async with self.processor.step("dispatch"):
             await self.processor.enable(*self.processor.sources)
-        await self.processor.idle_loop(urgent=True)
+        await self.processor.idle_loop(urgent=self._receives)
 
     async def _run_doorbells(self) -> None:
         """Take doorbells for ever."""
@@ -195,15 +195,24 @@ class ParallelVia:
             await came.wait()
             came.clear()
             cycle = engines.processor.woken_cycle
-            async with engines.processor.step("look", urgent=True):
+            async with engines.processor.step("look", urgent=lambda: True):
                 buffers = await engines.received()
             for buffer in buffers:
                 engines.processor.port.spawn(self._take(buffer, cycle), f"via[{self.context.node}].packet")
 
     async def _take(self, buffer: int, came_cycle: int) -> None:
         self._begins()
+        self._packets += 1
         await self.receiving.take(buffer, came_cycle)
+        self._packets -= 1
         self._ends()
+
+    def _receives(self) -> bool:
+        """Whether packets are being taken in: then events are looked at between any two steps.
+
+        Else that would take time for nothing: an event that waits for a step often comes with others.
+        """
+        return self._packets > 0
 
     async def _run_timer(self) -> None:
         """End waits that are over, for ever."""
