@@ -102,8 +102,8 @@ class SendEngine:
     """The send engine: answers first, then packets, each in the order of asking.
 
     An answer has no buffer of its own while it waits: `answer(script)` writes it when the engine is free, and returns
-    it. After `MOST_ANSWERS` in a row a packet has its turn: a card that has to refuse what hundreds of channels send has
-    time for its own packets.
+    it. After `MOST_ANSWERS` in a row a packet has its turn. So a card that has to refuse what hundreds of channels send
+    has time for its own packets.
     """
 
     def __init__(self) -> None:
