@@ -1,0 +1,57 @@
+"""A host's scheduler, as its processors see it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .host import Host
+    from .process import HostProcess
+
+__all__ = ["HostScheduler", "Why"]
+
+
+class Why(Enum):
+    """The reason why a process can run now and does not."""
+
+    NEW = "new"
+    WOKEN = "woken"
+    PREEMPTED = "preempted"
+    EXPIRED = "expired"
+    YIELDED = "yielded"
+
+
+class HostScheduler(ABC):
+    """The order in which the processes of a host run. A host has one of its own.
+
+    - `tick_us`: it is asked at its ticks alone whether a running process has to go.
+
+    A process has a `level`, the higher the more urgent, and `ticks_left` of its time slice. Both are the scheduler's.
+    """
+
+    tick_us: int = 1000
+
+    def start(self, host: Host) -> None:
+        """Begin, on a host that has no process yet."""
+        self.host = host
+
+    @abstractmethod
+    def ready(self, process: HostProcess, why: Why) -> None:
+        """Take a process into the queues."""
+
+    @abstractmethod
+    def take(self) -> HostProcess | None:
+        """Take the process that is next out of the queues; None if there is none."""
+
+    @abstractmethod
+    def passes(self, process: HostProcess, *, equal: bool) -> bool:
+        """Whether one of the queues is more urgent than `process`, which runs; `equal`: or as urgent."""
+
+    @abstractmethod
+    def expired(self, process: HostProcess) -> None:
+        """Give a process that has used up its slice, and still runs, its next one."""
+
+    def ended(self, process: HostProcess) -> None:
+        """Forget a process that has ended."""

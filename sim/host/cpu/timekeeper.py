@@ -1,0 +1,37 @@
+"""The time that hosts live in, as a protocol: what happens when, and in which order within a cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from enum import IntEnum
+from typing import Any, Protocol
+
+__all__ = ["Rank", "Timekeeper"]
+
+
+class Rank(IntEnum):
+    """The order of what happens in one cycle."""
+
+    TICK = 0
+    OUTSIDE = 1
+    TIMER = 2
+    END = 3
+
+
+class Timekeeper(Protocol):
+    """Time in cycles of `hz`."""
+
+    @property
+    def cycle(self) -> int:
+        """Cycles since the start: now."""
+
+    @property
+    def hz(self) -> int:
+        """Cycles a second."""
+
+    def call_at(self, cycle: int, rank: Rank, function: Callable[[int], None], argument: int) -> None:
+        """Call `function(argument)` in a cycle: now or later. Within a cycle the lower rank comes first, where time
+        is by events; then who asked first."""
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None], name: str) -> None:
+        """Run a coroutine that awaits what the simulation has."""
