@@ -1,0 +1,79 @@
+"""A node's card as a model of times: messages go out one after the other, and arrivals may interrupt the host."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from ..cpu.process import HostProcess
+from ..cpu.timekeeper import Rank
+from .endpoint import Endpoint, Message
+
+if TYPE_CHECKING:
+    from .node import Node
+
+__all__ = ["Card"]
+
+
+class Card:
+    """The card of `node`.
+
+    - `registered`: endpoints whose processes want to be woken by the next message.
+    - `interrupts`: raised so far.
+
+    A message leaves when those before it have left, each for its bytes at the card's bandwidth. Its time on the way is
+    the same for all. So messages from one node to another keep their order.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.registered: set[Endpoint] = set()
+        self.interrupts = 0
+        self._free_at = 0
+        self._period = 0
+        self._runs: HostProcess | None = None
+        self._at_asking: HostProcess | None = None
+        self._ways: deque[tuple[Endpoint, Message]] = deque()
+
+    # -- out ----------------------------------------------------------------------------------------------------------
+
+    def send(self, to: Endpoint, message: Message) -> None:
+        """Send a message whose descriptor has been written."""
+        node = self.node
+        time, out = node.host.time, node.out_cycles(len(message.data))
+        self._free_at = max(time.cycle, self._free_at) + out
+        self._ways.append((to, message))
+        time.call_at(self._free_at + node.way_cycles, Rank.OUTSIDE, self._arrive, 0)
+
+    def _arrive(self, _: int) -> None:
+        to, message = self._ways.popleft()
+        to.take_in(message)
+        card = to.node.card
+        if card.node.strategy.card_looks:
+            time = card.node.host.time
+            time.call_at(time.cycle + card.node.check_cycles, Rank.OUTSIDE, lambda _: card.look(to), 0)
+
+    # -- in -----------------------------------------------------------------------------------------------------------
+
+    def look(self, endpoint: Endpoint) -> None:
+        """Decide, after a message has arrived, whether to interrupt the host."""
+        wake = endpoint in self.registered
+        if wake or self.node.strategy.arrival.interrupts(self.node, endpoint):
+            self.registered.discard(endpoint)
+            self.interrupts += 1
+            self.node.host.interrupt(
+                lambda: self.node.strategy.interrupted(self.node, endpoint, wake=wake),
+                cycles=self.node.config.handler_cycles,
+            )
+
+    def estimate(self) -> HostProcess | None:
+        """The process that ran when the card asked last, which it does once a period."""
+        period = self.node.host.time.cycle // self.node.estimate_cycles
+        return self._at_asking if period == self._period else self._runs
+
+    def ran(self, process: HostProcess) -> None:
+        """Note that the host runs a process now."""
+        period = self.node.host.time.cycle // self.node.estimate_cycles
+        if period != self._period:
+            self._period, self._at_asking = period, self._runs
+        self._runs = process

@@ -1,0 +1,37 @@
+"""A parallel program: what every rank of it does, and how long that takes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from random import Random
+
+from ..rank import Rank
+
+__all__ = ["IMBALANCE", "Program", "uneven"]
+
+IMBALANCE = 0.02
+"""Half of the range, relative, of a rank's time for one piece of computing. Assumption: caches, cells and daemons."""
+
+
+def uneven(cycles: int, chance: Random) -> int:
+    """A time of computing, which is not the same for all ranks."""
+    return round(cycles * (1 + IMBALANCE * (2 * chance.random() - 1)))
+
+
+class Program(ABC):
+    """A program of `ranks` (8 in the experiment). `iteration_cycles`: the computing of one iteration on one rank."""
+
+    ranks = 8
+
+    @property
+    @abstractmethod
+    def iteration_cycles(self) -> int:
+        """Cycles that a rank computes in an iteration."""
+
+    @abstractmethod
+    async def iteration(self, rank: Rank, number: int, chance: Random) -> None:
+        """Carry out an iteration. `chance`: the rank's own."""
+
+    async def finish(self, rank: Rank) -> None:
+        """End the program, after the last iteration."""
+        await rank.Barrier()
