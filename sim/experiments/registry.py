@@ -23,6 +23,7 @@ _CLASSES = {
     "am-permutations": "am.permutations:AmPermutations",
     "am-virtual-networks": "am.virtual_networks:AmVirtualNetworks",
     "best-effort": "best_effort.experiment:BestEffortExperiment",
+    "cosched": "cosched.cosched:Cosched",
     "descriptor-fetch": "descriptor_fetch:DescriptorFetch",
     "dma-bandwidth": "dma_bandwidth:DmaBandwidth",
     "doorbell-latency": "doorbell_latency:DoorbellLatency",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from ...machine import ONE_THREAD, Threads
+from ...systems.no_model import NoModel
 from ...waves.window import WaveWindow
 
 __all__ = ["Backend", "Built", "Job", "Measured", "Progress", "Simulator", "System", "Variant"]
@@ -95,7 +96,8 @@ class Backend(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Simulator:
-    """The backend that runs RTL: Verilator, by `lanikai.sim.build.model` and `lanikai.sim.run`.
+    """The backend that runs RTL: Verilator, by `lanikai.sim.build.model` and `lanikai.sim.run`. A system without RTL
+    (`lanikai.sim.systems.no_model`) runs by itself.
 
     `threads`: those of each simulation.
     """
@@ -108,7 +110,9 @@ class Simulator:
         return built
 
     def run(self, model: Any, job: Job, progress: Progress) -> Measured:
-        """Run the point in a simulator process."""
+        """Run the point in a simulator process; in this process where the system has no RTL."""
+        if isinstance(model, NoModel):
+            return model.run(job, progress, Measured)
         from ...run import run
 
         entry, spec = job.system.job(job.entry, job.spec)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import cast
 
 from ..cpu.process import State
@@ -43,7 +43,7 @@ class InterruptAndBoost(Arrival):
             boost(node, endpoint)
 
 
-class PeriodicBoost(Arrival):
+class PeriodicBoost(Arrival, ABC):
     """The kernel looks at the endpoints every 10 ms, and boosts one of them (6.1.5). Nothing is interrupted."""
 
     def start(self, node: Node, first: int) -> None:

@@ -20,6 +20,7 @@ class Card:
 
     - `registered`: endpoints whose processes want to be woken by the next message.
     - `interrupts`: raised so far.
+    - `log`: cycle and node of sending, and of arrival, of messages sent in the cycles `logged`.
 
     A message leaves when those before it have left, each for its bytes at the card's bandwidth. Its time on the way is
     the same for all. So messages from one node to another keep their order.
@@ -29,6 +30,8 @@ class Card:
         self.node = node
         self.registered: set[Endpoint] = set()
         self.interrupts = 0
+        self.logged = range(0)
+        self.log: list[tuple[int, int, int, int]] = []
         self._free_at = 0
         self._period = 0
         self._runs: HostProcess | None = None
@@ -43,7 +46,10 @@ class Card:
         time, out = node.host.time, node.out_cycles(len(message.data))
         self._free_at = max(time.cycle, self._free_at) + out
         self._ways.append((to, message))
-        time.call_at(self._free_at + node.way_cycles, Rank.OUTSIDE, self._arrive, 0)
+        arrives = self._free_at + node.way_cycles
+        if time.cycle in self.logged:
+            self.log.append((time.cycle, node.host.node, arrives, to.node.host.node))
+        time.call_at(arrives, Rank.OUTSIDE, self._arrive, 0)
 
     def _arrive(self, _: int) -> None:
         to, message = self._ways.popleft()

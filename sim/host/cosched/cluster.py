@@ -6,11 +6,11 @@ from collections.abc import Coroutine
 from random import Random
 from typing import Any
 
-from ..cpu.timekeeper import Rank as Order
 from ..cpu.event_time import EventTime
 from ..cpu.host import Host
 from ..cpu.machine import MACHINES
 from ..cpu.process import HostProcess
+from ..cpu.timekeeper import Rank as Order
 from .config import CoschedConfig
 from .node import Node
 from .programs.program import Program

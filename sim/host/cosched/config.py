@@ -11,9 +11,9 @@ __all__ = ["CoschedConfig"]
 class CoschedConfig(Config):
     """The platform of nagar-thesis-2001 chapter 6: MPI over user-level endpoints, and what strategies add.
 
-    Published are the one-way latency, 32 us, and the peak bandwidth, 26.2 MB/s (6.1). Where the latency is spent follows
-    table 3.2, the anatomy of a message of 8 bytes on the same card. There the sender takes 6.5 us, card and wire 11.5 us,
-    and the receiver 1.5 us. That is 19.5 of the 32 us. The other 12.5 us are MPI's, and half of them is at each end.
+    Published are the one-way latency, 32 us, and the peak bandwidth, 26.2 MB/s (6.1). Table 3.2, the anatomy of a
+    message of 8 bytes on the same card, tells where the latency is spent. There the sender takes 6.5 us, card and wire
+    11.5 us, and the receiver 1.5 us. That is 19.5 of the 32 us. The other 12.5 us are MPI's, and half is at each end.
     """
 
     send_ns: int = Field(

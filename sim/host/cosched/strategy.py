@@ -29,7 +29,7 @@ class Waiting(ABC):
         """Return when a message may have arrived at the endpoint. The endpoint's process calls it, inside a receive."""
 
 
-class Arrival(ABC):
+class Arrival:
     """The things that happen when a message has arrived. `asks_who_runs`: the card asks the host every millisecond."""
 
     asks_who_runs: ClassVar[bool] = False
@@ -45,7 +45,7 @@ class Arrival(ABC):
         """Take the steps of the interrupt's handler, beside waking a process."""
 
 
-class Strategy(ABC):
+class Strategy:
     """A strategy of one run: all nodes have the same object.
 
     - `title`: its name in the thesis.

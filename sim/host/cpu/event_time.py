@@ -37,7 +37,7 @@ class EventTime:
         raise TypeError(f"{name} waits for something outside: there is nothing outside of time by events")
 
     def run(self, done: Callable[[], bool], *, limit: int) -> bool:
-        """Let time pass until `done()`, nothing is left to happen, or the cycle `limit` is reached. Returns `done()`."""
+        """Let time pass until `done()`, until nothing is left to happen, or until cycle `limit`. Returns `done()`."""
         agenda, pop = self._agenda, heapq.heappop
         while agenda and not done():
             if agenda[0][0] > limit:

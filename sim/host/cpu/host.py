@@ -166,6 +166,5 @@ class Host:
         """Note that a process has ended."""
         process.ended_at = self.time.cycle
         self.processes.remove(process)
-        self.scheduler.ended(process)
         if process.on_end is not None:
             process.on_end()

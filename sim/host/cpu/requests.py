@@ -56,8 +56,8 @@ class Work(Request):
 class Spin(Request):
     """A loop that looks at `signal` every `poll` cycles of the process' own time.
 
-    It ends at the end of the first look that finds it set, or after `limit` cycles, rounded up to a whole look. `spent`:
-    cycles so far. The awaiter gets whether the signal was set.
+    It ends at the end of the first look that finds it set, or after `limit` cycles, rounded up to a whole look. The
+    awaiter gets whether the signal was set. `spent`: cycles so far.
     """
 
     __slots__ = ("limit", "poll", "signal", "spent")

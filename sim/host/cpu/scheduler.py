@@ -52,6 +52,3 @@ class HostScheduler(ABC):
     @abstractmethod
     def expired(self, process: HostProcess) -> None:
         """Give a process that has used up its slice, and still runs, its next one."""
-
-    def ended(self, process: HostProcess) -> None:
-        """Forget a process that has ended."""

@@ -34,6 +34,10 @@ class TimeSharing(HostScheduler):
 
     - `start_level`: the level of a new process. It is inherited (6.1.1); assumed is Solaris' middle of the user range.
     - `raise_phase`: the cycle of the first raise of all, within the first second.
+
+    A boosted process goes before a running one of the same level, too, at the next tick. The thesis says that a boost
+    "ensures that the destination process is scheduled soon" (6.1.3), and that "it is important to immediately schedule"
+    it (6.2.3). A running process of level 59 has up to 20 ms left.
     """
 
     def __init__(self, *, start_level: int = 29, raise_phase: int = 0) -> None:
@@ -41,6 +45,7 @@ class TimeSharing(HostScheduler):
         self.raise_phase = raise_phase
         self._queues: list[deque[HostProcess]] = [deque() for _ in range(LEVELS)]
         self._filled = 0
+        self._boosted: set[HostProcess] = set()
 
     def start(self, host: Host) -> None:
         """Begin, with the raise every second."""
@@ -68,12 +73,15 @@ class TimeSharing(HostScheduler):
             return None
         process = self._queues[self._filled.bit_length() - 1][0]
         self._drop(process)
+        self._boosted.discard(process)
         return process
 
     def passes(self, process: HostProcess, *, equal: bool) -> bool:
         """Whether a queue is higher than a running process; or as high."""
         highest = self._filled.bit_length() - 1
-        return highest > process.level or (equal and highest == process.level)
+        if highest != process.level:
+            return highest > process.level
+        return equal or self._queues[highest][0] in self._boosted
 
     def expired(self, process: HostProcess) -> None:
         """Lower a process that has used up its slice."""
@@ -83,6 +91,8 @@ class TimeSharing(HostScheduler):
 
     def boost(self, process: HostProcess) -> None:
         """Raise a process to the highest level, to the head of its queue, with a new slice."""
+        if process.state is State.READY:
+            self._boosted.add(process)
         self._move(process, HIGHEST, head=True)
 
     def lower(self, process: HostProcess, level: int) -> None:

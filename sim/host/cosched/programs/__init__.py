@@ -1,7 +1,12 @@
 """The parallel programs of nagar-thesis-2001 6.2.1, each by its name and part of time in communication.
 
 The numbers behind a name set the granularity. They are chosen so that the program spends the published part of its time
-in communication when it runs alone (`tests/sim/host/cosched/test_programs.py`). No result of a strategy plays a part.
+in communication when it runs alone (`tests/sim/host/cosched/test_programs.py`).
+
+**The fit.** Two numbers are not published: how uneven ranks compute (`program.IMBALANCE`), and the granularity of LIFE
+with little communication. The published part of 3.5% leaves one of the two free. It is fitted to one completion time of
+the 120: Local scheduling of workload 10, 83 s. A rank that computes 4% more or less waits for others 2.9% of its time,
+and iterations of 180 ms make it 3.5% in all, and 82 s. All other completion times are predicted.
 """
 
 from __future__ import annotations
@@ -17,10 +22,10 @@ from .program import Program
 __all__ = ["PROGRAMS", "PUBLISHED_PART"]
 
 PROGRAMS: Mapping[str, Program] = {
-    "life-lo": Life(275),
-    "life-hi": Life(91),
-    "mg": Multigrid(42),
-    "lu": Lu(138_000),
+    "life-lo": Life(1000),
+    "life-hi": Life(98),
+    "mg": Multigrid(44),
+    "lu": Lu(158_000),
     "ep": Ep(),
 }
 """Every program, by name."""

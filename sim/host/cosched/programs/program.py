@@ -9,8 +9,9 @@ from ..rank import Rank
 
 __all__ = ["IMBALANCE", "Program", "uneven"]
 
-IMBALANCE = 0.02
-"""Half of the range, relative, of a rank's time for one piece of computing. Assumption: caches, cells and daemons."""
+IMBALANCE = 0.04
+"""Half of the range, relative, of a rank's time for one piece of computing: caches, cells, daemons. Fitted
+(`programs/__init__.py`)."""
 
 
 def uneven(cycles: int, chance: Random) -> int:
@@ -19,9 +20,7 @@ def uneven(cycles: int, chance: Random) -> int:
 
 
 class Program(ABC):
-    """A program of `ranks` (8 in the experiment). `iteration_cycles`: the computing of one iteration on one rank."""
-
-    ranks = 8
+    """A program of ranks on 8 nodes."""
 
     @property
     @abstractmethod

@@ -3,7 +3,8 @@
 The latest message tells best which job runs elsewhere now: its sender has just sent it. So boosting its receiver (PBT)
 brings a job together faster than taking turns does. But one job can then hold all nodes. Here the latest message counts
 only among processes that are not far ahead of the one that has had the least of the processor. One that falls so far
-behind, and has something to do, is boosted itself.
+behind, and has something to do, is boosted itself. A process that waits for long sleeps, so that others can use the
+time.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from ..arrival import PeriodicBoost
 from ..endpoint import Endpoint
 from ..node import Node
 from ..strategy import Strategy
-from ..waiting import BusyWait
+from ..waiting import SpinBlock
 
 __all__ = ["FairBoost", "Pbf"]
 
@@ -43,5 +44,5 @@ class Pbf(Strategy):
     """Periodic Boost, fair."""
 
     title = "PBF"
-    waiting = BusyWait()
+    waiting = SpinBlock()
     arrival = FairBoost()
