@@ -53,13 +53,16 @@ class Card:
 
     def _arrive(self, _: int) -> None:
         to, message = self._ways.popleft()
-        to.take_in(message)
-        card = to.node.card
-        if card.node.strategy.card_looks:
-            time = card.node.host.time
-            time.call_at(time.cycle + card.node.check_cycles, Rank.OUTSIDE, lambda _: card.look(to), 0)
+        to.node.card.receive(to, message)
 
     # -- in -----------------------------------------------------------------------------------------------------------
+
+    def receive(self, endpoint: Endpoint, message: Message) -> None:
+        """Write a message into host memory, and look a little later whether to interrupt the host."""
+        endpoint.take_in(message)
+        if self.node.strategy.card_looks:
+            time = self.node.host.time
+            time.call_at(time.cycle + self.node.check_cycles, Rank.OUTSIDE, lambda _: self.look(endpoint), 0)
 
     def look(self, endpoint: Endpoint) -> None:
         """Decide, after a message has arrived, whether to interrupt the host."""

@@ -66,6 +66,10 @@ class TimeSharing(HostScheduler):
         elif why is Why.WOKEN:
             self._set(process, RETURNS[process.level])
         self._put(process, head=why in (Why.PREEMPTED, Why.WOKEN))
+        queue = self._queues[process.level]
+        if why is Why.PREEMPTED and len(queue) > 1 and queue[1] in self._boosted:
+            # It had to go for a boosted one of its own level, so it does not go before it.
+            queue[0], queue[1] = queue[1], queue[0]
 
     def take(self) -> HostProcess | None:
         """Take the head of the highest queue."""
