@@ -49,7 +49,7 @@ class Card:
         arrives = self._free_at + node.way_cycles
         if time.cycle in self.logged:
             self.log.append((time.cycle, node.host.node, arrives, to.node.host.node))
-        time.call_at(arrives, Rank.OUTSIDE, self._arrive, 0)
+        time.call_at(arrives, Rank.OUTSIDE + node.host.node, self._arrive, 0)
 
     def _arrive(self, _: int) -> None:
         to, message = self._ways.popleft()
@@ -62,7 +62,8 @@ class Card:
         endpoint.take_in(message)
         if self.node.strategy.card_looks:
             time = self.node.host.time
-            time.call_at(time.cycle + self.node.check_cycles, Rank.OUTSIDE, lambda _: self.look(endpoint), 0)
+            at = time.cycle + self.node.check_cycles
+            time.call_at(at, Rank.CARD + self.node.host.node, lambda _: self.look(endpoint), 0)
 
     def look(self, endpoint: Endpoint) -> None:
         """Decide, after a message has arrived, whether to interrupt the host."""

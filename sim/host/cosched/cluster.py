@@ -8,7 +8,7 @@ from typing import Any
 
 from ..cpu.event_time import EventTime
 from ..cpu.host import Host
-from ..cpu.machine import MACHINES
+from ..cpu.machine import MACHINES, Machine
 from ..cpu.process import HostProcess
 from ..cpu.timekeeper import Rank as Order
 from .config import CoschedConfig
@@ -69,7 +69,7 @@ class Job:
 
 
 class CoschedCluster:
-    """`nodes` hosts of machine `ultra1` under `strategy`, on one time. `record`: hosts keep what ran when.
+    """`nodes` hosts of a `machine` under `strategy`, on one time. `record`: hosts keep what ran when.
 
     The hosts' ticks, seconds and boosts do not agree: each begins at a random place of its own.
     """
@@ -81,6 +81,7 @@ class CoschedCluster:
         seed: int,
         nodes: int = 8,
         config: CoschedConfig | None = None,
+        machine: Machine = MACHINES["ultra1"],
         record: bool = False,
         host_class: type[Host] = Host,
     ) -> None:
@@ -89,7 +90,6 @@ class CoschedCluster:
         self.seed = seed
         self.jobs: list[Job] = []
         self._chance = Random(seed)
-        machine = MACHINES["ultra1"]
         self.time = EventTime(machine.hz)
         self.nodes = []
         for number in range(nodes):
@@ -103,12 +103,12 @@ class CoschedCluster:
             )
             self.nodes.append(Node(host, strategy, self.config))
 
-    def add(self, program: Program, iterations: int) -> Job:
-        """A job that starts when the cluster runs."""
+    def add(self, program: Program, iterations: int, *, spread_us: int = START_SPREAD_US) -> Job:
+        """A job that starts when the cluster runs: its processes within `spread_us` (at least 1)."""
         job = Job(self, len(self.jobs), program, iterations)
         self.jobs.append(job)
         for rank, node in enumerate(self.nodes):
-            at = self._chance.randrange(node.host.microseconds(START_SPREAD_US))
+            at = self._chance.randrange(node.host.microseconds(spread_us))
             self.time.call_at(at, Order.OUTSIDE, lambda _, rank=rank: job.begin(rank), 0)
         return job
 

@@ -9,8 +9,6 @@ import heapq
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-from .timekeeper import Rank
-
 __all__ = ["ClockTime", "SimulationClock"]
 
 
@@ -46,7 +44,7 @@ class ClockTime:
         """Cycles since the start."""
         return self._clock.cycle
 
-    def call_at(self, cycle: int, rank: Rank, function: Callable[[int], None], argument: int) -> None:
+    def call_at(self, cycle: int, rank: int, function: Callable[[int], None], argument: int) -> None:
         """Call `function(argument)` in a cycle. Raises ValueError for one that is over."""
         now = self._clock.cycle
         if cycle < now:

@@ -6,8 +6,6 @@ import heapq
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from .timekeeper import Rank
-
 __all__ = ["EventTime"]
 
 
@@ -21,7 +19,7 @@ class EventTime:
         self._agenda: list[tuple[int, int, int, Callable[[int], None], int]] = []
         self._asked = 0
 
-    def call_at(self, cycle: int, rank: Rank, function: Callable[[int], None], argument: int) -> None:
+    def call_at(self, cycle: int, rank: int, function: Callable[[int], None], argument: int) -> None:
         """Call `function(argument)` in a cycle. Raises ValueError for one that is over."""
         if cycle < self.cycle:
             raise ValueError(f"cycle {cycle} is over: it is {self.cycle}")

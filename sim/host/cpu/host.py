@@ -7,7 +7,7 @@ from typing import Any
 
 from .machine import Machine
 from .process import HostProcess, State
-from .processor import Processor
+from .processor import MOST_PROCESSORS, Processor
 from .scheduler import HostScheduler, Why
 from .timekeeper import Rank, Timekeeper
 
@@ -48,6 +48,8 @@ class Host:
         self.tick = self.microseconds(scheduler.tick_us)
         if not 0 <= tick_phase < self.tick:
             raise ValueError(f"tick_phase = {tick_phase}: 0 to {self.tick - 1}")
+        if not 1 <= processors <= MOST_PROCESSORS:
+            raise ValueError(f"processors = {processors}: 1 to {MOST_PROCESSORS}")
         self._phase = tick_phase
         self._same = time.hz == machine.hz
         self.switch_cycles = self.cycles(machine.context_switch.cycles)
@@ -127,20 +129,20 @@ class Host:
         price = self.cycles(self.machine.timer.cycles + cycles)
 
         def due(cycle: int) -> None:
-            self.time.call_at(cycle + period, Rank.TIMER, due, cycle + period)
+            self.time.call_at(cycle + period, Rank.TIMER + self.node, due, cycle + period)
             self.processors[0].interrupt(price, function)
 
-        self.time.call_at(first, Rank.TIMER, due, first)
+        self.time.call_at(first, Rank.TIMER + self.node, due, first)
 
     def clockwork(self, microseconds: int, function: Callable[[], None], *, first: int) -> None:
         """Call a function periodically that takes no time of a processor."""
         period = self.microseconds(microseconds)
 
         def due(cycle: int) -> None:
-            self.time.call_at(cycle + period, Rank.TIMER, due, cycle + period)
+            self.time.call_at(cycle + period, Rank.TIMER + self.node, due, cycle + period)
             function()
 
-        self.time.call_at(first, Rank.TIMER, due, first)
+        self.time.call_at(first, Rank.TIMER + self.node, due, first)
 
     # -- for processors ---------------------------------------------------------------------------------------------
 

@@ -18,12 +18,16 @@ from .timekeeper import Rank
 if TYPE_CHECKING:
     from .host import Host
 
-__all__ = ["Processor"]
+__all__ = ["MOST_PROCESSORS", "Processor"]
+
+MOST_PROCESSORS = 8
+"""Processors of a host."""
 
 
 class Processor:
     """Processor `number` of `host`.
 
+    - `place`: its place among those of all hosts, in the order of what happens in one cycle.
     - `process`: the one that it runs, or None.
     - `busy`: it works for the kernel: a switch or an interrupt. The process stands still.
     - `kernel_cycles`: cycles of switches and interrupts.
@@ -32,6 +36,7 @@ class Processor:
     def __init__(self, host: Host, number: int) -> None:
         self.host = host
         self.number = number
+        self.place = host.node * MOST_PROCESSORS + number
         self.process: HostProcess | None = None
         self.busy = False
         self.kernel_cycles = 0
@@ -143,7 +148,7 @@ class Processor:
 
     def _after(self, cycles: int) -> None:
         time = self.host.time
-        time.call_at(time.cycle + cycles, Rank.END, self._ended, self._turn)
+        time.call_at(time.cycle + cycles, Rank.END + self.place, self._ended, self._turn)
 
     def _ended(self, turn: int) -> None:
         """What was under way is over, unless it was cut short."""
@@ -219,7 +224,7 @@ class Processor:
         at = host.tick_cycle(host.tick_index() + wait)
         if self._tick_at <= host.time.cycle or at < self._tick_at:
             self._tick_at = at
-            host.time.call_at(at, Rank.TICK, self._tick, at)
+            host.time.call_at(at, Rank.TICK + self.place, self._tick, at)
 
     def _tick(self, at: int) -> None:
         if at != self._tick_at:

@@ -10,12 +10,17 @@ __all__ = ["Rank", "Timekeeper"]
 
 
 class Rank(IntEnum):
-    """The order of what happens in one cycle."""
+    """The order of what happens in one cycle: ticks, arrivals, what cards do about them, timers, ends of work.
+
+    Hosts and processors add their numbers, less than 4096, so that things of one kind come in the order of hosts. Then no result
+    depends on the order in which they were asked for.
+    """
 
     TICK = 0
-    OUTSIDE = 1
-    TIMER = 2
-    END = 3
+    OUTSIDE = 1 << 12
+    CARD = 2 << 12
+    TIMER = 3 << 12
+    END = 4 << 12
 
 
 class Timekeeper(Protocol):
@@ -29,9 +34,9 @@ class Timekeeper(Protocol):
     def hz(self) -> int:
         """Cycles a second."""
 
-    def call_at(self, cycle: int, rank: Rank, function: Callable[[int], None], argument: int) -> None:
-        """Call `function(argument)` in a cycle: now or later. Within a cycle the lower rank comes first, where time
-        is by events; then who asked first."""
+    def call_at(self, cycle: int, rank: int, function: Callable[[int], None], argument: int) -> None:
+        """Call `function(argument)` in a cycle: now or later. Within a cycle the lower rank comes first, a `Rank` and
+        the number of a host; then who asked first."""
 
     def spawn(self, coroutine: Coroutine[Any, Any, None], name: str) -> None:
         """Run a coroutine that awaits what the simulation has."""

@@ -12,7 +12,7 @@ from lanikai.sim.host.cpu.processor import Processor
 from lanikai.sim.host.cpu.requests import Spin, Work
 from lanikai.sim.host.cpu.timekeeper import Rank
 
-BEFORE = Rank.TICK - 1
+BEFORE = -1
 """The place in a cycle where the one before it is counted."""
 
 
@@ -24,7 +24,11 @@ class SteppedProcessor(Processor):
         self._works = False
         self._job_left = 0
         self._counted = False
-        for rank, function in ((BEFORE, self._count_cycle), (Rank.TICK, self._look), (Rank.END, self._step)):
+        for rank, function in (
+            (BEFORE, self._count_cycle),
+            (Rank.TICK + self.place, self._look),
+            (Rank.END + self.place, self._step),
+        ):
             host.time.call_at(host.time.cycle + 1, rank, function, 0)
 
     def _count_cycle(self, _: int) -> None:
@@ -47,14 +51,14 @@ class SteppedProcessor(Processor):
     def _look(self, _: int) -> None:
         """Ask the scheduler, if this cycle has a tick."""
         host = self.host
-        host.time.call_at(host.time.cycle + 1, Rank.TICK, self._look, 0)
+        host.time.call_at(host.time.cycle + 1, Rank.TICK + self.place, self._look, 0)
         if host.time.cycle == host.tick_cycle(host.tick_index()):
             self.decide()
 
     def _step(self, _: int) -> None:
         """End what is over in this cycle."""
         time = self.host.time
-        time.call_at(time.cycle + 1, Rank.END, self._step, 0)
+        time.call_at(time.cycle + 1, Rank.END + self.place, self._step, 0)
         if self.busy:
             if self._counted and not self._job_left:
                 self._job_done()
@@ -64,11 +68,27 @@ class SteppedProcessor(Processor):
             request = process.request
             if isinstance(request, Work) and not request.left:
                 self._finish(process)
-            elif isinstance(request, Spin) and request.spent % request.poll == 0:
-                if request.signal.is_set or request.spent == request.limit:
-                    request.signal.waiting = None
-                    process.answer = request.signal.is_set
-                    self._finish(process)
+            elif isinstance(request, Spin) and self._is_over(request):
+                self._answer(process, request)
+                self._finish(process)
+
+    @staticmethod
+    def _is_over(spin: Spin) -> bool:
+        """Whether a whole look has found something, or was the last one."""
+        return spin.spent % spin.poll == 0 and (spin.signal.is_set or spin.spent == spin.limit)
+
+    def _end(self, _: int) -> None:
+        """End what was over when it was interrupted."""
+        process = self.process
+        assert process is not None
+        if isinstance(process.request, Spin):
+            self._answer(process, process.request)
+        self._finish(process)
+
+    @staticmethod
+    def _answer(process: HostProcess, spin: Spin) -> None:
+        spin.signal.waiting = None
+        process.answer = spin.signal.is_set
 
     def _finish(self, process: HostProcess) -> None:
         self._works = False
@@ -83,6 +103,10 @@ class SteppedProcessor(Processor):
 
     def _begin(self, cycles: int | None) -> None:
         self._works, self._counted = True, False
+        if cycles == 0:
+            # It was interrupted in the very cycle in which it was over.
+            time = self.host.time
+            time.call_at(time.cycle, Rank.END + self.place, self._end, 0)
 
     def _pause(self) -> None:
         self._works = False

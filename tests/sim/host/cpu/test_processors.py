@@ -47,11 +47,11 @@ def test_computed_time_is_the_time_of_every_cycle(scheduler: str, repetition: in
     print(f"seed {seed}")
     seen = []
     for kind in (Host, SteppedHost):
-        work = Workload(EventTime(HZ), seed, scheduler, kind=kind, steps=20)
+        work = Workload(EventTime(HZ), seed, scheduler, kind=kind, steps=15)
         assert work.time.run(lambda work=work: work.over, limit=FOREVER)  # type: ignore[attr-defined]
         seen.append(work.seen())
     assert seen[0] == seen[1]
-    assert len(seen[0]["log"]) >= 120
+    assert len(seen[0]["log"]) >= 90
 
 
 def test_each_thing_takes_its_price() -> None:

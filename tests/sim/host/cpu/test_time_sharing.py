@@ -38,7 +38,14 @@ def test_the_table_is_that_of_the_system() -> None:
     assert list(SLICES_MS) == sorted(SLICES_MS, reverse=True)
     assert all(low <= level for level, low in enumerate(EXPIRED))
     assert all(high >= min(level, 58) for level, high in enumerate(RETURNS))
-    assert (EXPIRED[59], EXPIRED[49], EXPIRED[9], RETURNS[0], RETURNS[58], RETURNS[59]) == (49, 39, 0, 50, 58, 59)
+    assert (EXPIRED[59], EXPIRED[49], EXPIRED[9], RETURNS[0], RETURNS[58], RETURNS[59]) == (
+        49,
+        39,
+        0,
+        50,
+        58,
+        59,
+    )
 
 
 def test_a_process_that_computes_sinks_and_is_raised_every_second() -> None:
