@@ -110,6 +110,12 @@ def _am_loop() -> float:
     return sum(AM_COSTS.cycles(step) for step in ("dispatch", "doorbell_look"))
 
 
+def _imbalance() -> float:
+    from .host.cosched.programs.program import IMBALANCE
+
+    return 100 * IMBALANCE
+
+
 COSTS = "firmware/costs.py"
 AM_HOST = "sim/host/am/config.py"
 VIA_COSTS = "firmware/via/costs.py"
@@ -267,6 +273,14 @@ FITTED = (
         unit="cycles",
         to="the gap of the baseline row, 9.60 us, with a latency of 10.36 us (chun-1998 5.1)",
         spent="`am-logp`: gap, latency and rtt of the baseline row. Not: what reliability and protection add",
+    ),
+    Fit(
+        name="IMBALANCE",
+        where="sim/host/cosched/programs/program.py",
+        value=_imbalance,
+        unit="%",
+        to="83 s of Local scheduling of workload 10 (nagar-thesis-2001 table 6.6), with LIFE at 3.5% communication",
+        spent="`cosched`: the completion time of Local in workload 10. Not: any other one",
     ),
 )
 """All fitted numbers."""

@@ -6,16 +6,15 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from importlib import import_module
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lanikai.hdl.config import Config
 
 from ..errors import UserError
 
-if TYPE_CHECKING:
-    from ..experiments.framework.backend import Job, Measured, Progress
-
 __all__ = ["NO_MODEL", "NoModel", "PlainConfig", "PlainSystem"]
+
+Progress = Callable[[float, str], None]
 
 
 class PlainSystem:
@@ -39,21 +38,22 @@ class NoModel:
     cached = True
     seconds = 0.0
 
-    def run(self, job: Job, progress: Progress, measured: Callable[..., Measured]) -> Measured:
-        """Run a point's coroutine, which waits for nothing. Gives `measured` of what it returns."""
-        module, _, name = job.entry.partition(":")
-        system = PlainSystem(job.seed, progress)
-        coroutine: Coroutine[Any, Any, Mapping[str, Any]] = getattr(import_module(module), name)(
-            system, job.spec
-        )
+    def run(
+        self, entry: str, spec: Mapping[str, Any], *, seed: int, progress: Progress
+    ) -> tuple[Mapping[str, Any], int, float]:
+        """Run a point's coroutine, which waits for nothing. Returns its values, the cycles simulated, and the seconds
+        of wall-clock time."""
+        module, _, name = entry.partition(":")
+        system = PlainSystem(seed, progress)
+        coroutine: Coroutine[Any, Any, Mapping[str, Any]] = getattr(import_module(module), name)(system, spec)
         began = time.perf_counter()
         try:
             coroutine.send(None)
         except StopIteration as end:
             values: Mapping[str, Any] = end.value
         else:
-            raise TypeError(f"{job.entry} waits for something, and there is no simulator")
-        return measured(values=values, cycles=system.cycles, wall_seconds=time.perf_counter() - began)
+            raise TypeError(f"{entry} waits for something, and there is no simulator")
+        return values, system.cycles, time.perf_counter() - began
 
 
 NO_MODEL = NoModel()

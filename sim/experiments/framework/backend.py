@@ -112,7 +112,8 @@ class Simulator:
     def run(self, model: Any, job: Job, progress: Progress) -> Measured:
         """Run the point in a simulator process; in this process where the system has no RTL."""
         if isinstance(model, NoModel):
-            return model.run(job, progress, Measured)
+            values, cycles, seconds = model.run(job.entry, job.spec, seed=job.seed, progress=progress)
+            return Measured(values=values, cycles=cycles, wall_seconds=seconds)
         from ...run import run
 
         entry, spec = job.system.job(job.entry, job.spec)

@@ -7,14 +7,13 @@ from typing import cast
 
 from ..cpu.process import State
 from ..cpu.time_sharing import TimeSharing
-from .endpoint import Endpoint
-from .node import Node
+from .endpoint import Endpoint, NodeGround
 from .strategy import Arrival
 
 __all__ = ["InterruptAndBoost", "LatestFirst", "NoReschedule", "PeriodicBoost", "RoundRobinBoost", "boost"]
 
 
-def boost(node: Node, endpoint: Endpoint) -> None:
+def boost(node: NodeGround, endpoint: Endpoint) -> None:
     """Raise an endpoint's process to the highest level."""
     assert endpoint.process is not None
     cast(TimeSharing, node.host.scheduler).boost(endpoint.process)
@@ -32,11 +31,11 @@ class InterruptAndBoost(Arrival):
 
     asks_who_runs = True
 
-    def interrupts(self, node: Node, endpoint: Endpoint) -> bool:
+    def interrupts(self, node: NodeGround, endpoint: Endpoint) -> bool:
         """Whether the receiver is not the process that the card believes to run."""
         return node.card.estimate() is not endpoint.process
 
-    def interrupted(self, node: Node, endpoint: Endpoint) -> None:
+    def interrupted(self, node: NodeGround, endpoint: Endpoint) -> None:
         """Boost the receiver if there really is a mismatch."""
         assert endpoint.process is not None
         if endpoint.process.state is not State.RUNNING:
@@ -46,7 +45,7 @@ class InterruptAndBoost(Arrival):
 class PeriodicBoost(Arrival, ABC):
     """The kernel looks at the endpoints every 10 ms, and boosts one of them (6.1.5). Nothing is interrupted."""
 
-    def start(self, node: Node, first: int) -> None:
+    def start(self, node: NodeGround, first: int) -> None:
         """Begin on a node."""
 
         def due() -> None:
@@ -60,14 +59,14 @@ class PeriodicBoost(Arrival, ABC):
         node.host.every(node.config.boost_period_us, due, cycles=cycles, first=first)
 
     @abstractmethod
-    def choose(self, node: Node) -> Endpoint | None:
+    def choose(self, node: NodeGround) -> Endpoint | None:
         """The endpoint whose process is boosted; None: nobody's."""
 
 
 class RoundRobinBoost(PeriodicBoost):
     """Boost the first process with a pending message, the endpoints in turn. Sleeping ones go first (6.1.6)."""
 
-    def choose(self, node: Node) -> Endpoint | None:
+    def choose(self, node: NodeGround) -> Endpoint | None:
         """The first after the one that was boosted last."""
         # Endpoints are in turn: one that has been boosted goes to the end.
         pending = [one for one in node.endpoints if one.pending and one.process is not None]
@@ -82,7 +81,7 @@ class RoundRobinBoost(PeriodicBoost):
 class LatestFirst(PeriodicBoost):
     """Boost the process with the latest pending message."""
 
-    def choose(self, node: Node) -> Endpoint | None:
+    def choose(self, node: NodeGround) -> Endpoint | None:
         """The endpoint at which a message arrived last that is pending."""
         pending = [one for one in node.endpoints if one.pending and one.process is not None]
         return max(pending, key=lambda one: one.last_arrival, default=None)

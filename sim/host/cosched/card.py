@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
 from ..cpu.process import HostProcess
 from ..cpu.timekeeper import Rank
-from .endpoint import Endpoint, Message
-
-if TYPE_CHECKING:
-    from .node import Node
+from .endpoint import Endpoint, Message, NodeGround
 
 __all__ = ["Card"]
 
@@ -26,7 +22,7 @@ class Card:
     the same for all. So messages from one node to another keep their order.
     """
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: NodeGround) -> None:
         self.node = node
         self.registered: set[Endpoint] = set()
         self.interrupts = 0

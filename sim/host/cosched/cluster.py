@@ -109,7 +109,7 @@ class CoschedCluster:
         self.jobs.append(job)
         for rank, node in enumerate(self.nodes):
             at = self._chance.randrange(node.host.microseconds(spread_us))
-            self.time.call_at(at, Order.OUTSIDE, lambda _, rank=rank: job.begin(rank), 0)
+            self.time.call_at(at, Order.OUTSIDE + rank, job.begin, rank)
         return job
 
     def run(self, limit_seconds: float) -> bool:

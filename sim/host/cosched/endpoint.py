@@ -4,15 +4,32 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
+from ..cpu.host import Host
 from ..cpu.process import HostProcess
 from ..cpu.requests import Signal
+from .config import CoschedConfig
 
-if TYPE_CHECKING:
-    from .node import Node
+__all__ = ["Endpoint", "Message", "NodeGround"]
 
-__all__ = ["Endpoint", "Message"]
+
+class NodeGround(Protocol):
+    """The node, as far as endpoint, card and strategy stand on it (`lanikai.sim.host.cosched.node.Node`). Its `card`
+    and `strategy` are a `Card` and a `Strategy`, which stand on it themselves."""
+
+    host: Host
+    config: CoschedConfig
+    endpoints: list[Endpoint]
+    card: Any
+    strategy: Any
+    way_cycles: int
+    check_cycles: int
+    estimate_cycles: int
+    spin_cycles: int
+
+    def out_cycles(self, length: int) -> int:
+        """Cycles in which the card has sent so many bytes."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +54,7 @@ class Endpoint:
     - `spin_left`: cycles that it may still spin in this receive. `lowered`: it has yielded in this receive.
     """
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: NodeGround) -> None:
         self.node = node
         self.process: HostProcess | None = None
         self.inbox: deque[Message] = deque()

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..cpu.host import Host
 from .card import Card
 from .config import CoschedConfig
 from .endpoint import Endpoint
-
-if TYPE_CHECKING:
-    from .strategy import Strategy
+from .strategy import Strategy
 
 __all__ = ["Node"]
 

@@ -6,15 +6,12 @@ A strategy is a file in `strategies/` with a subclass of `Strategy`, and a line 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from ..cpu.process import State
 from ..cpu.scheduler import HostScheduler
 from ..cpu.time_sharing import TimeSharing
-
-if TYPE_CHECKING:
-    from .endpoint import Endpoint
-    from .node import Node
+from .endpoint import Endpoint, NodeGround
 
 __all__ = ["Arrival", "Strategy", "Waiting"]
 
@@ -34,14 +31,14 @@ class Arrival:
 
     asks_who_runs: ClassVar[bool] = False
 
-    def start(self, node: Node, first: int) -> None:
+    def start(self, node: NodeGround, first: int) -> None:
         """Begin on a node. `first`: a cycle within the node's first boost period, for what it does periodically."""
 
-    def interrupts(self, node: Node, endpoint: Endpoint) -> bool:
+    def interrupts(self, node: NodeGround, endpoint: Endpoint) -> bool:
         """Whether the card interrupts the host for a message, though nobody has asked for it."""
         return False
 
-    def interrupted(self, node: Node, endpoint: Endpoint) -> None:
+    def interrupted(self, node: NodeGround, endpoint: Endpoint) -> None:
         """Take the steps of the interrupt's handler, beside waking a process."""
 
 
@@ -65,11 +62,11 @@ class Strategy:
         """The scheduler of a node: Solaris' time-sharing class. `raise_phase`: when its second begins, a cycle."""
         return TimeSharing(raise_phase=raise_phase)
 
-    def start(self, node: Node, first: int) -> None:
+    def start(self, node: NodeGround, first: int) -> None:
         """Begin on a node, as `Arrival.start`."""
         self.arrival.start(node, first)
 
-    def interrupted(self, node: Node, endpoint: Endpoint, *, wake: bool) -> None:
+    def interrupted(self, node: NodeGround, endpoint: Endpoint, *, wake: bool) -> None:
         """Handle an interrupt of the card. `wake`: a process had asked for it."""
         if wake:
             endpoint.semaphore.set()

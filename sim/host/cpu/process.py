@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from .requests import Block, Outside, Request, Signal, Spin, Work, Yield
+from .machine import Machine
+from .requests import Block, Outside, Request, Signal, Spin, Waiter, Work, Yield
+from .timekeeper import Timekeeper
 
-if TYPE_CHECKING:
-    from .host import Host
-    from .processor import Processor
-
-__all__ = ["HostProcess", "State"]
+__all__ = ["HostProcess", "ProcessHost", "State"]
 
 
 class State(Enum):
@@ -22,6 +20,20 @@ class State(Enum):
     RUNNING = "running"
     BLOCKED = "blocked"
     ENDED = "ended"
+
+
+class ProcessHost(Protocol):
+    """The host, as far as a process stands on it (`lanikai.sim.host.cpu.host.Host`)."""
+
+    time: Timekeeper
+    machine: Machine
+    node: int
+
+    def cycles(self, of_machine: int) -> int:
+        """Cycles of time for so many of the machine."""
+
+    def wake(self, process: HostProcess) -> None:
+        """Let a process that is blocked go on."""
 
 
 class HostProcess:
@@ -34,7 +46,7 @@ class HostProcess:
     - `ended_at`: the cycle in which it ended, or None.
     """
 
-    def __init__(self, host: Host, name: str, job: int) -> None:
+    def __init__(self, host: ProcessHost, name: str, job: int) -> None:
         self.host = host
         self.name = name
         self.job = job
@@ -46,7 +58,7 @@ class HostProcess:
         self.worked = 0
         self.started_at = host.time.cycle
         self.ended_at: int | None = None
-        self.processor: Processor | None = None
+        self.processor: Waiter | None = None
         self.request: Request | None = None
         self.answer: Any = None
         self.on_end: Callable[[], None] | None = None

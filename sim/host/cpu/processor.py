@@ -8,20 +8,44 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from .process import HostProcess, State
 from .requests import Block, Outside, Spin, Work, Yield
-from .scheduler import Why
-from .timekeeper import Rank
+from .scheduler import HostScheduler, Why
+from .timekeeper import Rank, Timekeeper
 
-if TYPE_CHECKING:
-    from .host import Host
-
-__all__ = ["MOST_PROCESSORS", "Processor"]
+__all__ = ["MOST_PROCESSORS", "Processor", "ProcessorHost"]
 
 MOST_PROCESSORS = 8
 """Processors of a host."""
+
+
+class ProcessorHost(Protocol):
+    """The host, as far as a processor stands on it (`lanikai.sim.host.cpu.host.Host`)."""
+
+    time: Timekeeper
+    node: int
+    scheduler: HostScheduler
+    switch_cycles: int
+
+    def tick_index(self) -> int:
+        """The number of ticks until now."""
+
+    def tick_cycle(self, index: int) -> int:
+        """The cycle of a tick."""
+
+    def settle_ticks(self, process: HostProcess) -> None:
+        """Take the ticks since the last time off a running process' slice."""
+
+    def dispatched(self, process: HostProcess) -> None:
+        """Note that a processor has a process."""
+
+    def left(self, process: HostProcess) -> None:
+        """Note that it has it no more."""
+
+    def end(self, process: HostProcess) -> None:
+        """Note that a process has ended."""
 
 
 class Processor:
@@ -33,7 +57,7 @@ class Processor:
     - `kernel_cycles`: cycles of switches and interrupts.
     """
 
-    def __init__(self, host: Host, number: int) -> None:
+    def __init__(self, host: ProcessorHost, number: int) -> None:
         self.host = host
         self.number = number
         self.place = host.node * MOST_PROCESSORS + number
@@ -151,7 +175,7 @@ class Processor:
         time.call_at(time.cycle + cycles, Rank.END + self.place, self._ended, self._turn)
 
     def _ended(self, turn: int) -> None:
-        """What was under way is over, unless it was cut short."""
+        """End what was under way, unless it was cut short."""
         if turn != self._turn:
             return
         if self.busy:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Generator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from .process import HostProcess
+__all__ = ["Block", "Outside", "Request", "Signal", "Spin", "Waiter", "Work", "Yield"]
 
-__all__ = ["Block", "Outside", "Request", "Signal", "Spin", "Work", "Yield"]
+
+class Waiter(Protocol):
+    """A process that waits for a signal."""
+
+    def signalled(self) -> None:
+        """Note that it is set."""
 
 
 class Signal:
@@ -18,7 +22,7 @@ class Signal:
 
     def __init__(self) -> None:
         self.is_set = False
-        self.waiting: HostProcess | None = None
+        self.waiting: Waiter | None = None
 
     def set(self) -> None:
         """Set it: its process, spinning or blocked, goes on as soon as it can."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from .host import Host
-    from .process import HostProcess
+from .process import HostProcess
 
-__all__ = ["HostScheduler", "Why"]
+__all__ = ["HostScheduler", "SchedulerHost", "Why"]
 
 
 class Why(Enum):
@@ -23,6 +22,21 @@ class Why(Enum):
     YIELDED = "yielded"
 
 
+class SchedulerHost(Protocol):
+    """The host, as far as a scheduler stands on it (`lanikai.sim.host.cpu.host.Host`)."""
+
+    processes: list[HostProcess]
+
+    def look(self) -> None:
+        """Note that the queues have changed."""
+
+    def settle_ticks(self, process: HostProcess) -> None:
+        """Take the ticks since the last time off a running process' slice."""
+
+    def clockwork(self, microseconds: int, function: Callable[[], None], *, first: int) -> None:
+        """Call a function periodically that takes no time of a processor."""
+
+
 class HostScheduler(ABC):
     """The order in which the processes of a host run. A host has one of its own.
 
@@ -33,7 +47,7 @@ class HostScheduler(ABC):
 
     tick_us: int = 1000
 
-    def start(self, host: Host) -> None:
+    def start(self, host: SchedulerHost) -> None:
         """Begin, on a host that has no process yet."""
         self.host = host
 

@@ -1,10 +1,10 @@
 """The time-sharing class of Solaris 2.5: 60 levels, slices of 20 to 200 ms, the system's default table.
 
-nagar-thesis-2001 6.1.1 describes it: "higher priority levels get smaller time slices than lower priority levels, with
-the default ranging from 20 ms for level 59 to 200 ms for level 0"; it runs every millisecond; a process that returns
-from sleep is boosted; "in addition, the priorities of all processes are raised to level 59 every second".
+It is as nagar-thesis-2001 6.1.1 describes it. A higher level has a shorter slice, from 200 ms at level 0 to 20 ms at
+level 59. The scheduler runs every millisecond. A process that returns from sleep is boosted. "In addition, the
+priorities of all processes are raised to level 59 every second."
 
-The thesis names `ts_dptbl` and does not print it. The table here is the system's default, as its System Administration
+The thesis names the table and does not print it. The table here is the system's default, as its System Administration
 Guide shows the output of `dispadmin -c TS -g`: `SLICES_MS`, `EXPIRED` and `RETURNS` are its first three columns. Its
 other two, which prevent starvation, have no effect beside the raise of all every second.
 """
@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from .host import Host
 from .process import HostProcess, State
-from .scheduler import HostScheduler, Why
+from .scheduler import HostScheduler, SchedulerHost, Why
 
 __all__ = ["EXPIRED", "HIGHEST", "LEVELS", "RETURNS", "SLICES_MS", "TimeSharing"]
 
@@ -47,7 +46,7 @@ class TimeSharing(HostScheduler):
         self._filled = 0
         self._boosted: set[HostProcess] = set()
 
-    def start(self, host: Host) -> None:
+    def start(self, host: SchedulerHost) -> None:
         """Begin, with the raise every second."""
         super().start(host)
         host.clockwork(1_000_000, self.raise_all, first=self.raise_phase)

@@ -12,8 +12,8 @@ __all__ = ["Rank", "Timekeeper"]
 class Rank(IntEnum):
     """The order of what happens in one cycle: ticks, arrivals, what cards do about them, timers, ends of work.
 
-    Hosts and processors add their numbers, less than 4096, so that things of one kind come in the order of hosts. Then no result
-    depends on the order in which they were asked for.
+    Hosts and processors add their numbers, less than 4096, so that things of one kind come in the order of hosts. Then
+    no result depends on the order in which they were asked for.
     """
 
     TICK = 0

@@ -58,7 +58,7 @@ SHARE = ("run", "share-senders")
 BAD_INPUT = [
     (("run", "share-sender"), "unknown experiment 'share-sender' (did you mean 'share-senders'?); built are"),
     (("run", "xyzzy"), "unknown experiment 'xyzzy'; built are: "),
-    (("run", "cosched"), "experiment 'cosched' is not built yet; built are: "),
+    (("run", "substrates"), "experiment 'substrates' is not built yet; built are: "),
     (("run", "router"), "'router' holds the constants of a set-up"),
     (("run",), "Missing argument 'NAME'."),
     (("walk",), "No such command 'walk'."),

@@ -99,9 +99,9 @@ def test_unknown_experiments_are_named_with_what_was_meant():
     with pytest.raises(UserError, match=r"'share-sender' \(did you mean 'share-senders'\?\); built are: "):
         find("share-sender")
     with pytest.raises(
-        UserError, match=r"'cosched' is not built yet; built are: .*share-senders, transfer, "
+        UserError, match=r"'substrates' is not built yet; built are: .*share-senders, transfer, "
     ):
-        find("cosched")
+        find("substrates")
     with pytest.raises(UserError, match="'rtc' holds the constants"):
         find("rtc")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from lanikai.sim.host.cpu.host import Host
 from lanikai.sim.host.cpu.process import HostProcess
-from lanikai.sim.host.cpu.processor import Processor
+from lanikai.sim.host.cpu.processor import Processor, ProcessorHost
 from lanikai.sim.host.cpu.requests import Spin, Work
 from lanikai.sim.host.cpu.timekeeper import Rank
 
@@ -19,7 +19,7 @@ BEFORE = -1
 class SteppedProcessor(Processor):
     """A processor that counts cycles one by one."""
 
-    def __init__(self, host: Host, number: int) -> None:
+    def __init__(self, host: ProcessorHost, number: int) -> None:
         super().__init__(host, number)
         self._works = False
         self._job_left = 0

@@ -9,6 +9,9 @@ from .mutant import mutant
 
 __all__: list[str] = []
 
+_RIGHT: dict[str, Any] = {}
+"""Functions of the product that a mutant calls, by class."""
+
 
 @mutant
 def boosts_do_nothing(spec: Mapping[str, Any]) -> None:
@@ -79,8 +82,7 @@ def asking_who_runs_is_slow(spec: Mapping[str, Any]) -> None:
     """A card that asks who runs delays messages by 20 us."""
     from lanikai.sim.host.cosched.node import Node
 
-    right = getattr(Node, "of_the_product", Node.__init__)
-    Node.of_the_product = right
+    right = _RIGHT.setdefault("Node", Node.__init__)
 
     def slow(self: Any, host: Any, strategy: Any, config: Any) -> None:
         right(self, host, strategy, config.replace(estimate_ns=20_000))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...cpu.process import HostProcess
 from ...cpu.scheduler import HostScheduler, Why
 from ..arrival import NoReschedule
-from ..node import Node
+from ..endpoint import NodeGround
 from ..strategy import Strategy
 from ..waiting import BusyWait
 
@@ -52,7 +52,7 @@ class Gang(Strategy):
 
     def __init__(self) -> None:
         self.jobs: list[int] = []
-        self._nodes: list[Node] = []
+        self._nodes: list[NodeGround] = []
 
     @property
     def current(self) -> int | None:
@@ -63,7 +63,7 @@ class Gang(Strategy):
         """A scheduler that runs one job at a time."""
         return _OneJob(self)
 
-    def start(self, node: Node, first: int) -> None:
+    def start(self, node: NodeGround, first: int) -> None:
         """Begin on a node. The first node's clock is the clock of all."""
         if not self._nodes:
             node.host.clockwork(1000 * node.config.gang_slot_ms, self._turn, first=node.host.time.cycle)

@@ -10,8 +10,7 @@ time.
 from __future__ import annotations
 
 from ..arrival import PeriodicBoost
-from ..endpoint import Endpoint
-from ..node import Node
+from ..endpoint import Endpoint, NodeGround
 from ..strategy import Strategy
 from ..waiting import SpinBlock
 
@@ -24,7 +23,7 @@ class FairBoost(PeriodicBoost):
     A process can go on if it has a pending message, or does not wait for any.
     """
 
-    def choose(self, node: Node) -> Endpoint | None:
+    def choose(self, node: NodeGround) -> Endpoint | None:
         """The endpoint of the process that is boosted."""
         able = [one for one in node.endpoints if one.process is not None and (one.pending or not one.waits)]
         if not able:

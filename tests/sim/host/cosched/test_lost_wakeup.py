@@ -1,7 +1,7 @@
 """The race between blocking and arrival (nagar-thesis-2001 6.1.2): no interleaving of the two loses a wake-up.
 
-A process spins, tells its card to interrupt, and sleeps. A message arrives in any cycle from before the spin ends
-to after the process sleeps, before or behind what the process does in that cycle. The card looks at its registry so many
+A process spins, tells its card to interrupt, and sleeps. A message arrives in any cycle from before the spin ends to
+after the process sleeps, before or behind what the process does in that cycle. The card looks at its registry so many
 cycles later. With the prices of the tests' machine that is every order of their steps.
 """
 
