@@ -1,4 +1,4 @@
-"""The claims of cosched: orderings that nagar-thesis-2001 6.2 and 6.3 state in words, and two of our own.
+"""The claims of cosched: orderings that nagar-thesis-2001 6.2 states in words, and two of our own.
 
 A claim is judged on the workloads and strategies that were run. Margins are fixed here, before any run:
 

@@ -2,9 +2,9 @@
 
 The latest message tells best which job runs elsewhere now: its sender has just sent it. So boosting its receiver (PBT)
 brings a job together faster than taking turns does. But one job can then hold all nodes. Here the latest message counts
-only among processes that are not far ahead of the one that has had the least of the processor. One that falls so far
-behind, and has something to do, is boosted itself. A process that waits for long sleeps, so that others can use the
-time.
+only among processes that are not far ahead of the one that has had the least of the processor. If there is none, one
+that is far behind the process that runs, and has something to do, is boosted itself. A process that waits for long
+sleeps, so that others can use the time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ class FairBoost(PeriodicBoost):
         least = min(able, key=used)
         lead = node.host.microseconds(1000 * node.config.fair_lead_ms)
         near = [one for one in able if one.pending and used(one) <= used(least) + lead]
-        return max(near, key=lambda one: one.last_arrival, default=least)
+        if near:
+            return max(near, key=lambda one: one.last_arrival)
+        running = [one.used for one in node.host.running()]
+        return least if running and used(least) + lead < max(running) else None
 
 
 class Pbf(Strategy):
