@@ -6,7 +6,7 @@ from .broken import Broken, place
 
 __all__ = ["COSCHED_BROKEN"]
 
-SMALL = "scale=0.02"
+SMALL = "scale=0.01"
 TEN = 'strategies=["local","sb","dcs","dcs_sb","pb","pbt","pb_sb","sy","dcs_sy","pb_sy"]'
 
 
