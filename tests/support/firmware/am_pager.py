@@ -53,18 +53,20 @@ class Pager:
 
     async def _serve(self) -> None:
         while True:
+            # Before each load, too: endpoints with messages to send may keep the queue from being ever empty.
             for notice in await self.node.poll_notices():
                 assert notice.kind is NoticeKind.ENDPOINT_FAULT, notice
                 self._want(notice.endpoint)
-            while self.wanted:
-                end = self.endpoints[self.wanted[0]]
-                if end.frame is None:
-                    frame = await self._empty()
-                    await self.node.load(end, frame)
-                    self.since[end.number] = self.node.world.cycle
-                    self.moves += 1
-                self.wanted.popleft()
-            await self.node.world.sleep(LOOK_CYCLES)
+            if not self.wanted:
+                await self.node.world.sleep(LOOK_CYCLES)
+                continue
+            end = self.endpoints[self.wanted[0]]
+            if end.frame is None:
+                frame = await self._empty()
+                await self.node.load(end, frame)
+                self.since[end.number] = self.node.world.cycle
+                self.moves += 1
+            self.wanted.popleft()
 
     async def _empty(self) -> int:
         """A frame without an endpoint, if need be after an unload."""
