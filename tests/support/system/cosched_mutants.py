@@ -35,7 +35,7 @@ def nobody_sends(spec: Mapping[str, Any]) -> None:
     """Jobs compute, and send nothing."""
     from lanikai.sim.host.cosched.rank import Rank
 
-    async def nothing(self: Any, *arguments: Any) -> bytes:
+    async def nothing(self: Any, *arguments: Any, **named: Any) -> bytes:
         return b""
 
     async def same(self: Any, value: float) -> float:
@@ -71,7 +71,7 @@ def blocked_processes_wake_late(spec: Mapping[str, Any]) -> None:
         time = node.host.time
         if wake:
             time.call_at(time.cycle + time.hz // 10, Rank.OUTSIDE, lambda _: endpoint.semaphore.set(), 0)
-        elif endpoint.process.state is not State.ENDED:
+        elif endpoint.process is not None and endpoint.process.state is not State.ENDED:
             self.arrival.interrupted(node, endpoint)
 
     Strategy.interrupted = interrupted
@@ -120,3 +120,14 @@ def spinning_costs_nothing(spec: Mapping[str, Any]) -> None:
         await endpoint.process.block(endpoint.arrived)
 
     BusyWait.wait = wait
+
+
+@mutant
+def PBF_boosts_the_first_job(spec: Mapping[str, Any]) -> None:
+    """The fair boost is for processes of the first job alone."""
+    from lanikai.sim.host.cosched.strategies.pbf import FairBoost
+
+    def choose(self: Any, node: Any) -> Any:
+        return next((one for one in node.endpoints if one.process is not None and one.process.job == 0), None)
+
+    FairBoost.choose = choose
