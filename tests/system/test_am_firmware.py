@@ -1,11 +1,14 @@
 """Virtual networks' firmware on two cards of chun-1998, with a bare driver and bare processes."""
 
+import random
+
 import pytest
 from lanikai.sim.run import run
 from lanikai.sim.systems.cluster import cluster_preset
 
 pytestmark = pytest.mark.xdist_group("lanai41")
 CONFIG = cluster_preset("lanai41", firmware="am")
+WRITES = 100_000
 
 
 @pytest.fixture(scope="module")
@@ -24,3 +27,15 @@ def test_messages_of_all_kinds_arrive_while_pages_move(model, tmp_path):
     assert all(found["same"]) and len(found["same"]) == 2 * 8 + 2 * 2 * 4
     assert found["pages"] >= 5 and found["pending"] == [0, 0]
     assert found["drops"] == [{}, {}]
+
+
+@pytest.mark.full
+def test_no_write_into_a_page_changes_anything_of_others(model, tmp_path):
+    """10^5 writes by programmed I/O, on the card. Others' messages come, in no more than four times the time."""
+    seed = random.SystemRandom().randrange(1 << 30)
+    print(f"seed {seed}")
+    found = point(model, "hostile", {"writes": WRITES, "seed": seed}, tmp_path)
+    print(found)
+    assert found["writes"] >= WRITES and found["same"] and found["untouched"]
+    assert max(found["rounds"]) <= 4 * found["alone"] and len(found["rounds"]) > 20
+    assert found["refused"] > WRITES // 100 and found["served"] > WRITES // 1000 and found["pending"] == 0

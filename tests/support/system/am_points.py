@@ -1,11 +1,13 @@
 """Virtual networks' firmware from end to end on the cards of chun-1998. Coroutines of `test_am_firmware.py`, in the
 simulator."""
 
+import random
+
 import numpy as np
 from lanikai.firmware.am.config import VirtualNetworkConfig
 from lanikai.firmware.am.program import AmProgram
 from lanikai.firmware.am.wire import MessageKind
-from lanikai.firmware.am.words import CommandKind, Entry
+from lanikai.firmware.am.words import CommandKind, Counts, Entry
 
 from support.firmware.am_host import AmHost, Endpoint
 
@@ -103,3 +105,94 @@ async def exchange(cluster, spec):
         "spent": [dict(host.program.processor.cycles_spent) for host in (left, right)],
         "cycle": clock.cycle,
     }
+
+
+async def hostile(cluster, spec):
+    """A process writes words at random into its page and its doorbell, while two others exchange requests and replies.
+
+    Half of the writes are words anywhere, some are entries that make nearly sense, some are doorbell words.
+    """
+    left, right = await start(cluster)
+    rng, clock = random.Random(spec["seed"]), cluster.clock
+    bad, good = Endpoint(left, 1, tag=rng.getrandbits(32)), Endpoint(left, 2, tag=5)
+    peer, idle = Endpoint(right, 3, tag=rng.getrandbits(32)), Endpoint(right, 4, tag=7)
+    for end, frame in ((bad, 1), (good, 2), (peer, 1), (idle, 2)):
+        await end.node.load(end, frame)
+    layout = left.layout
+    frame = left.program.shared.frames[bad.frame]
+    page, words = layout.frame(bad.frame), layout.config.page_bytes // 4
+    written, stop, same, rounds = 0, False, [], []
+
+    async def talk():
+        begin = clock.cycle
+        for number in range(20):
+            await good.post(Entry(node=1, endpoint=3, tag=peer.tag, reference=number, words=(number,)))
+            entry, _ = await peer.receive(False)
+            same.append((entry.node, entry.endpoint, entry.words) == (0, 2, (number,)))
+            await peer.post(Entry(node=0, endpoint=2, tag=entry.tag, reply=True, reference=number))
+            entry, _ = await good.receive(True)
+            same.append((entry.reference, entry.status) == (number, 0))
+        return clock.cycle - begin
+
+    async def write(address, data):
+        nonlocal written
+        written += 1
+        await left.host.write(address, data)
+
+    async def attack():
+        nonlocal stop, written
+        while written < spec["writes"]:
+            kind = rng.random()
+            if kind < 0.6:
+                await write(page + 4 * rng.randrange(words), rng.getrandbits(32))
+            elif kind < 0.65:
+                node, number = rng.choice([(1, 3), (1, 4), (0, 2), (1, 9), (3, 3)])
+                size, queue = rng.choice([0, 4, 8192, 65535]), rng.randrange(4)
+                entry = Entry(node=node, endpoint=number, kind=MessageKind(rng.randrange(3)), bytes=size)
+                at = page + layout.entry(queue, rng.randrange(layout.config.queue_entries))
+                for place, word in enumerate(entry.pack()):
+                    await write(at + 4 * place, word)
+            else:
+                written += 1
+                await bad.ring_word(_doorbell_word(rng, frame))
+        stop = True
+
+    async def talks():
+        while not stop:
+            rounds.append(await talk())
+
+    alone = await talk()
+    others = [right.get_bytes(end.record, 64) for end in (peer, idle)], right.get_bytes(idle.page, 4 * words)
+    await gather(cluster, attack(), talks())
+    after = [right.get_bytes(end.record, 64) for end in (peer, idle)], right.get_bytes(idle.page, 4 * words)
+    refused, served, idle_has = frame.refused, frame.activity, await idle.delivered()
+    await left.unload(bad)
+    rounds.append(await talk())
+    await left.unload(good)
+    await clock.sleep(20_000)
+    return {
+        "writes": written,
+        "same": all(same),
+        "alone": alone,
+        "rounds": rounds,
+        "untouched": others == after and idle_has == (0, 0),
+        "refused": refused,
+        "served": served,
+        "pending": left.program.pending,
+        "cycle": clock.cycle,
+    }
+
+
+def _doorbell_word(rng, frame):
+    """A doorbell word of a frame: mostly one that can be."""
+    if rng.random() < 0.3:
+        return rng.getrandbits(31)
+    sends = [(queue.posted, queue.entries - queue.open) for queue in frame.sends]
+    receives = [(queue.consumed, queue.waiting) for queue in frame.receives]
+    counts = [count + rng.randrange(more + 1) for count, more in [*sends, *receives]]
+    return Counts(
+        requests_posted=counts[0],
+        replies_posted=counts[1],
+        requests_consumed=counts[2],
+        replies_consumed=counts[3],
+    ).word()
