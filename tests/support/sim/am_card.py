@@ -202,6 +202,7 @@ class AmCard:
                 self.later(lambda: (self.kill(command.endpoint), answer()), 100, 2000)
             case CommandKind.CREATE:
                 self.known.add(command.endpoint)
+                self.faults.discard(command.endpoint)  # of an endpoint that had the number before
                 answer()
             case CommandKind.SET_RING:
                 self.ring, self.noticed, self.consumed = command.page, 0, 0
