@@ -31,11 +31,14 @@ def test_messages_of_all_kinds_arrive_while_pages_move(model, tmp_path):
 
 @pytest.mark.full
 def test_no_write_into_a_page_changes_anything_of_others(model, tmp_path):
-    """10^5 writes by programmed I/O, on the card. Others' messages come, in no more than four times the time."""
+    """10^5 writes by programmed I/O, on the card, as fast as the bus takes them. Others' messages come as ever.
+
+    Before each attempt of theirs are 8 of the hostile endpoint at most, so they take 9 times as long at most.
+    """
     seed = random.SystemRandom().randrange(1 << 30)
     print(f"seed {seed}")
     found = point(model, "hostile", {"writes": WRITES, "seed": seed}, tmp_path)
     print(found)
     assert found["writes"] >= WRITES and found["same"] and found["untouched"]
-    assert max(found["rounds"]) <= 4 * found["alone"] and len(found["rounds"]) > 20
+    assert max(found["rounds"]) <= 9 * found["alone"] and len(found["rounds"]) > 5
     assert found["refused"] > WRITES // 100 and found["served"] > WRITES // 1000 and found["pending"] == 0

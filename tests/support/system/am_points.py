@@ -108,7 +108,7 @@ async def exchange(cluster, spec):
 
 
 async def hostile(cluster, spec):
-    """A process writes words at random into its page and its doorbell, while two others exchange requests and replies.
+    """A process writes words at random into its page and its doorbell, while two others exchange requests and replies, 4 at once.
 
     Half of the writes are words anywhere, some are entries that make nearly sense, some are doorbell words.
     """
@@ -125,13 +125,20 @@ async def hostile(cluster, spec):
 
     async def talk():
         begin = clock.cycle
-        for number in range(20):
-            await good.post(Entry(node=1, endpoint=3, tag=peer.tag, reference=number, words=(number,)))
-            entry, _ = await peer.receive(False)
-            same.append((entry.node, entry.endpoint, entry.words) == (0, 2, (number,)))
-            await peer.post(Entry(node=0, endpoint=2, tag=entry.tag, reply=True, reference=number))
-            entry, _ = await good.receive(True)
-            same.append((entry.reference, entry.status) == (number, 0))
+        for first in range(0, 40, 4):
+            numbers = range(first, first + 4)
+            for number in numbers:
+                await good.post(Entry(node=1, endpoint=3, tag=peer.tag, reference=number, words=(number,)))
+            came = [(await peer.receive(False))[0] for _ in numbers]
+            same.append(sorted(entry.words[0] for entry in came) == [*numbers])
+            same.append(all((entry.node, entry.endpoint) == (0, 2) for entry in came))
+            for entry in came:
+                reply = Entry(node=0, endpoint=2, tag=entry.tag, reply=True, reference=entry.reference)
+                await peer.post(reply)
+            back = [(await good.receive(True))[0] for _ in numbers]
+            same.append(
+                sorted((entry.reference, entry.status) for entry in back) == [(one, 0) for one in numbers]
+            )
         return clock.cycle - begin
 
     async def write(address, data):
