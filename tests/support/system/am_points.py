@@ -108,7 +108,7 @@ async def exchange(cluster, spec):
 
 
 async def hostile(cluster, spec):
-    """A process writes words at random into its page and its doorbell, while two others exchange requests and replies, 4 at once.
+    """A process writes words at random into its page and its doorbell. Two others exchange requests, 4 at once.
 
     Half of the writes are words anywhere, some are entries that make nearly sense, some are doorbell words.
     """
