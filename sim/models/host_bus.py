@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -126,7 +127,7 @@ class SimulatedHost(Clocked):
         self._watches: list[SimulatedWatch] = []
         self._toggle = 0
         self._busy = False
-        self._turn = EventFlag()
+        self._waiting: deque[EventFlag] = deque()
 
     @property
     def node(self) -> int:
@@ -170,10 +171,10 @@ class SimulatedHost(Clocked):
             await self._clock.drive_phase()
             self._begin(burst)
         await burst.ended.wait()
-        while burst.busy:
+        if burst.busy:
             await self._my_turn()
             burst.ended.clear()
-            self._begin(burst)
+            self._next(burst)
             await burst.ended.wait()
         if burst.refused is not None:
             raise self._refused(burst.refused, write=writes)
@@ -181,14 +182,18 @@ class SimulatedHost(Clocked):
     def _begin(self, burst: _Burst) -> None:
         """Start the words if nobody else has the bus: the drive phase in which they may start has come."""
         burst.busy = self._busy
-        if self._busy or not burst.left:
+        if self._busy:
             burst.ended.set()
             return
         self._busy = True
         self._next(burst)
 
     def _next(self, burst: _Burst) -> None:
-        """Write or read the next word."""
+        """Write or read the next word; the bus is the burst's. Give it back if none is left."""
+        if not burst.left:
+            self._release()
+            burst.ended.set()
+            return
         address, data = burst.left.pop()
 
         def done() -> None:
@@ -198,9 +203,8 @@ class SimulatedHost(Clocked):
             else:
                 if data is None:
                     burst.words.append(_RESPONSE.get(answer, "data"))
-                if burst.left:
-                    self._next(burst)
-                    return
+                self._next(burst)
+                return
             self._release()
             burst.ended.set()
 
@@ -213,18 +217,35 @@ class SimulatedHost(Clocked):
         self._toggle = toggle
 
     def _release(self) -> None:
-        self._busy = False
-        self._turn.set()
+        """Hand the bus to the one that has waited longest, if any waits.
+
+        A process that goes on at once cannot take it before those that wait. Else one that writes back to back would
+        keep all others of its host from the card.
+        """
+        if self._waiting:
+            self._waiting.popleft().set()
+        else:
+            self._busy = False
 
     async def _my_turn(self) -> None:
-        while self._busy:
-            self._turn.clear()
-            await self._turn.wait()
+        """Return when the bus is the caller's, after those that have waited before."""
+        if not self._busy:
+            self._busy = True
+            return
+        turn = EventFlag()
+        self._waiting.append(turn)
+        try:
+            await turn.wait()
+        except BaseException:  # the task has been ended meanwhile
+            if turn in self._waiting:
+                self._waiting.remove(turn)
+            else:
+                self._release()
+            raise
 
     async def _access(self, address: int, data: int, *, write: int) -> int:
         self._check(address)
         await self._my_turn()
-        self._busy = True
         try:
             await self._clock.drive_phase()
             self._start(address, data, write=write)

@@ -104,6 +104,14 @@ def test_refused_programmed_io(tiny, tiny_config, tmp_path):
         point(tiny, tiny_config, "bad_programmed_io", tmp_path, {"address": 0x7FF000})
 
 
+def test_processes_of_a_host_take_turns_at_the_bus(tiny, tiny_config, tmp_path):
+    """A process that writes back to back keeps no other from the card: each has the bus once between two accesses of
+    another. One that is ended while it waits does not keep the bus."""
+    ran = point(tiny, tiny_config, "turns", tmp_path).value
+    assert ran["longest"] <= 4 * ran["alone"] + 4
+    assert ran["writers"] == [True, True]
+
+
 def test_words_written_together(tiny, tiny_config, tmp_path):
     """The words take the cycles that they take one by one, also while somebody else has the bus, with three wake-ups at
     most. The first that is refused ends them. Words that are read together are those, in those cycles, too."""

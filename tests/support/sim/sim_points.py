@@ -1,5 +1,6 @@
 """Coroutines that the tests of the simulation layer run on a cluster, inside the simulator."""
 
+import cocotb
 import numpy as np
 from lanikai.hdl.nic.nic import NIC_REGISTERS
 from lanikai.hdl.nic.ports import REGISTER_BASE, SRAM_BASE
@@ -182,6 +183,36 @@ async def words_together(cluster, spec):
         "refused": refused,
         "before": await first.read(SRAM_BASE),
     }
+
+
+async def turns(cluster, spec):
+    """Two processes of a host write back to back. A third reads, and a fourth is ended while it waits for the bus.
+
+    Returns the cycles of a read alone, the longest of the third's, and whether a later one ended.
+    """
+    clock, host = cluster.clock, cluster.nodes[0].host
+    begin = clock.cycle
+    await host.read(SRAM_BASE)
+    alone, stop, longest = clock.cycle - begin, False, 0
+
+    async def writes():
+        for _ in range(200):
+            if stop:
+                return
+            await host.write(SRAM_BASE + 64, 1)
+
+    writers = [cocotb.start_soon(writes()) for _ in range(2)]
+    for number in range(5):
+        task = cocotb.start_soon(host.read(SRAM_BASE))
+        await clock.sleep(number + 1)
+        task.cancel()
+        begin = clock.cycle
+        await host.read(SRAM_BASE)
+        longest = max(longest, clock.cycle - begin)
+    stop = True
+    await clock.sleep(10 * alone)
+    await host.read(SRAM_BASE)
+    return {"alone": alone, "longest": longest, "writers": [task.done() for task in writers]}
 
 
 async def idle(cluster, spec):
