@@ -185,7 +185,8 @@ async def hostile(cluster, spec):
         "untouched": others == after and idle_has == (0, 0),
         "refused": refused,
         "served": served,
-        "pending": left.program.pending,
+        # No driver here has given the card a ring: what it has to tell waits for one.
+        "pending": left.program.pending - left.program.notices.waiting,
         "cycle": clock.cycle,
     }
 
