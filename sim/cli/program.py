@@ -82,7 +82,9 @@ def run(
             help="A parameter of the experiment (docs/experiments.md lists them); may be given again.",
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Seconds: a first look (the default).")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A first look: seconds, or minutes (the default).")
+    ] = False,
     full: Annotated[bool, typer.Option("--full", help="The published size.")] = False,
     seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**63 - 1, help="Seed of the whole run.")] = 1,
     seeds: Annotated[
