@@ -21,8 +21,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from lanikai.hdl.config import Config
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from ...host.am.policies import POLICIES, find_policy
 from ...published import source, table
 from ..framework.base import Claim, Experiment, Outcome, Point, Size, within
 from .ends import End, figure_3, nodes_of, open_end, start_am
@@ -67,10 +68,20 @@ class AmVirtualNetworksParameters(Config):
         description="numbers of endpoints of the server; empty: those of the size",
         json_schema_extra={"range": "list of numbers, each 1 to 256"},
     )
-    policy: str = Field("lru", description="which endpoint leaves its frame: lru, random or clock")
+    policy: str = Field(
+        "lru",
+        description="which endpoint leaves its frame",
+        json_schema_extra={"range": f"one of {', '.join(POLICIES)}"},
+    )
     scan_us: int = Field(
         1000, ge=50, le=100_000, description="time between two scans for packets to be sent again"
     )
+
+    @field_validator("policy")
+    @classmethod
+    def _is_there(cls, policy: str) -> str:
+        find_policy(policy)
+        return policy
 
 
 class AmVirtualNetworks(Experiment):

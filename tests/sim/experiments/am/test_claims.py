@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from lanikai.sim.errors import UserError
 from lanikai.sim.experiments.am.bandwidth import PEAKS
 from lanikai.sim.experiments.am.contention import slope
 from lanikai.sim.experiments.am.logp import published_us
 from lanikai.sim.experiments.am.permutations import partners
+from lanikai.sim.experiments.framework.parameters import parse
 from lanikai.sim.experiments.registry import EXPERIMENTS
 
 from .stand_in import failing, judged, outcomes
@@ -219,3 +221,11 @@ def test_a_client_that_starves_is_also_outside_of_the_spread():
         NETWORKS, networks(lambda s, n: {"least_share": 0.1} if s == "threads" and n == 24 else {})
     )
     assert [one[:16] for one in found] == ["there clients ar", "no client starve"]
+
+
+def test_an_unknown_policy_is_refused_before_anything_is_built():
+    with pytest.raises(
+        UserError, match="policy = 'mru': unknown policy 'mru'; valid policies: clock, lru, random"
+    ):
+        parse(NETWORKS, ["policy=mru"])
+    assert parse(NETWORKS, ["policy=clock"]).policy == "clock"
