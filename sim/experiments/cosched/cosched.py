@@ -55,7 +55,7 @@ class CoschedParameters(Config):
         list(STRATEGIES),
         min_length=1,
         description="strategies, by their names in `lanikai.sim.host.cosched.strategies`",
-        json_schema_extra={"range": "list of names"},
+        json_schema_extra={"range": f"list of one or more of {', '.join(STRATEGIES)}"},
     )
     scale: float = Field(
         0.0,
@@ -71,8 +71,10 @@ class CoschedParameters(Config):
     def _check(self) -> Self:
         if unknown := sorted(set(self.strategies) - STRATEGIES.keys()):
             raise ValueError(f"strategies = {unknown[0]}: there are {', '.join(STRATEGIES)}")
-        if len(set(self.strategies)) < len(self.strategies) or len(set(self.workloads)) < len(self.workloads):
-            raise ValueError("a workload or a strategy is named twice")
+        named: Mapping[str, Sequence[Any]] = {"workloads": self.workloads, "strategies": self.strategies}
+        for name, values in named.items():
+            if twice := [one for one in values if values.count(one) > 1]:
+                raise ValueError(f"{name}: {twice[0]} is named twice")
         return self
 
 

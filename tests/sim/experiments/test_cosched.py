@@ -69,6 +69,13 @@ def test_settings_that_cannot_be_are_refused(setting) -> None:
         parse(EXPERIMENT, (setting,))
 
 
+def test_what_is_named_twice_is_said() -> None:
+    with pytest.raises(UserError, match="workloads: 3 is named twice"):
+        parse(EXPERIMENT, ("workloads=[1,3,3]",))
+    with pytest.raises(UserError, match="strategies: pb is named twice"):
+        parse(EXPERIMENT, ('strategies=["pb","sb","pb"]',))
+
+
 def test_there_are_no_waves() -> None:
     with pytest.raises(UserError, match="nothing of this experiment is RTL"):
         PlainConfig().build("waves")
