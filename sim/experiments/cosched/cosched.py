@@ -36,6 +36,8 @@ __all__ = ["Cosched", "CoschedParameters"]
 
 SCALES = {"quick": 0.04, "full": 0.2}
 """A size's scale."""
+LEAST_SCALE = 0.002
+"""Least scale. At this, a job takes 50 ms alone: a quarter of the longest slice of the time-sharing class."""
 QUICK_WORKLOADS = (1, 3, 5, 6, 8, 12)
 """Workloads of the quick size."""
 MONITORED = {3: ("sb", "dcs", "pb", "pbt", "pb_sy"), 5: ("sb", "dcs", "pb", "pbt", "pb_sy")}
@@ -61,7 +63,7 @@ class CoschedParameters(Config):
         0.0,
         ge=0,
         le=1,
-        description="part of a job's iterations that is run; 0: 0.04, or 0.2 in the full size",
+        description="part of a job's iterations that is run, from 0.002 on; 0: 0.04, or 0.2 in the full size",
     )
     scale_workload: int = Field(
         12, ge=0, le=12, description="workload that runs at a quarter of the scale, too; 0: none"
@@ -75,6 +77,11 @@ class CoschedParameters(Config):
         for name, values in named.items():
             if twice := [one for one in values if values.count(one) > 1]:
                 raise ValueError(f"{name}: {twice[0]} is named twice")
+        if 0 < self.scale < LEAST_SCALE:
+            raise ValueError(f"scale = {self.scale:g}: 0 for that of the size, or {LEAST_SCALE} to 1")
+        beside = "scale_workload" in self.model_fields_set and self.scale_workload
+        if beside and self.workloads and beside not in self.workloads:
+            raise ValueError(f"scale_workload = {beside}: one of workloads ({self.workloads}), or 0")
         return self
 
 

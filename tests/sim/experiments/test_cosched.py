@@ -69,6 +69,14 @@ def test_settings_that_cannot_be_are_refused(setting) -> None:
         parse(EXPERIMENT, (setting,))
 
 
+def test_scales_that_change_nothing_are_refused() -> None:
+    with pytest.raises(UserError, match=r"scale = 0\.001: 0 for that of the size, or 0\.002 to 1"):
+        parse(EXPERIMENT, ("scale=0.001",))
+    with pytest.raises(UserError, match=r"scale_workload = 7: one of workloads \(\[1\]\), or 0"):
+        parse(EXPERIMENT, ("workloads=[1]", "scale_workload=7"))
+    assert parse(EXPERIMENT, ("workloads=[1]",)).scale_workload == 12
+
+
 def test_what_is_named_twice_is_said() -> None:
     with pytest.raises(UserError, match="workloads: 3 is named twice"):
         parse(EXPERIMENT, ("workloads=[1,3,3]",))
