@@ -21,15 +21,16 @@ def listed(value):
     return [listed(one) for one in value] if isinstance(value, list | tuple) else value
 
 
-def test_processes_run_beside_rtl_as_by_events(tmp_path):
-    spec = {"seed": 7, "steps": 15, "begin": 500, "scheduler": "time sharing"}
+@pytest.mark.parametrize("steps", [5, pytest.param(15, marks=pytest.mark.full)])
+def test_processes_run_beside_rtl_as_by_events(tmp_path, steps):
+    spec = {"seed": 7, "steps": steps, "begin": 500, "scheduler": "time sharing"}
     found = play(tmp_path, "workload", **spec)
     time = EventTime(1_000_000)
     time.cycle = spec["begin"]
     work = Workload(time, spec["seed"], spec["scheduler"], steps=spec["steps"])
     assert time.run(lambda: work.over, limit=10_000_000)
     assert {key: listed(value) for key, value in work.seen().items()} == found
-    assert len(found["log"]) >= 90
+    assert len(found["log"]) >= 6 * steps
 
 
 def test_a_message_is_seen_when_its_process_has_the_processor(tmp_path):
