@@ -17,7 +17,7 @@ from ...accesses import AccessList
 from ...lock import Lock
 from ...processor import Processor
 from ..agent import Agent
-from ..config import ARRIVAL
+from ..config import ARRIVAL, ViaConfig
 from ..connection import Connection
 from ..doorbells import Doorbells
 from ..layout import AGENT_CHANNEL
@@ -29,13 +29,21 @@ from .events import RECEIVES
 from .messages import InTurn, ParallelStages
 from .stamps import Stamps
 
-__all__ = ["ParallelVia"]
+__all__ = ["ParallelVia", "messages_begun"]
 
 PROTECTED = 1
 """Entries of the host DMA queue behind what is served that no stamp goes before: "a few that immediately follow it"
 (nagar-thesis-2001 5.3.3)."""
 WORKERS_BESIDE_BUFFERS = 4
 """Messages to send that may be under way without a packet buffer: in their descriptor's stages, or being told."""
+
+
+def messages_begun(config: ViaConfig) -> int:
+    """The most messages to send that are under way at once: the scheduler has chosen them, and chooses no more.
+
+    Each packet buffer may have one. `WORKERS_BESIDE_BUFFERS` more have none yet, or none any more.
+    """
+    return config.send_buffers + WORKERS_BESIDE_BUFFERS
 
 
 class ParallelVia:
@@ -104,7 +112,7 @@ class ParallelVia:
             "completion": self._run_completion(),
             "agent": self._run_agent(),
             "answers": self._run_answers(),
-            **{f"worker{i}": self._run_worker() for i in range(self._workers)},
+            **{f"worker{i}": self._run_worker() for i in range(messages_begun(self.context.config))},
         }
         if len(self.processors) == 2:
             loops["receive_host"] = self.receive_engines.host.run()
@@ -127,10 +135,6 @@ class ParallelVia:
         if order == ARRIVAL or not find_scheduler(order).timed:
             return None
         return Stamps(order, context.nic, received=True)
-
-    @property
-    def _workers(self) -> int:
-        return self.context.config.send_buffers + WORKERS_BESIDE_BUFFERS
 
     async def _boot(self) -> None:
         context = self.context

@@ -105,6 +105,7 @@ class ChannelsExperiment(Experiment):
         "theta",
         "sustained",
         "late_part",
+        "judged",
         "latency_us",
         "longest_us",
         "bandwidth_mb_per_s",
@@ -147,13 +148,17 @@ class ChannelsExperiment(Experiment):
         )
 
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
-        """Jitter, latency and bandwidth of each class, of the messages that were due after the warm-up."""
+        """Jitter, latency and bandwidth of each class, of the messages that were due after the warm-up.
+
+        `judged`: the number of messages that its jitter is taken from.
+        """
         begin, end = point.spec["warm_up_us"], measured["end_us"]
         channels = [Channel(**one) for one in point.spec["channels"]]
         found: dict[str, Any] = {
             "theta": [],
             "sustained": [],
             "late_part": [],
+            "judged": [],
             "latency_us": [],
             "longest_us": [],
             "bandwidth_mb_per_s": [],
@@ -181,6 +186,7 @@ class ChannelsExperiment(Experiment):
             found["theta"].append(judged.theta if jitters else None)
             found["sustained"].append(judged.sustained if jitters else None)
             found["late_part"].append(judged.late_part if jitters else None)
+            found["judged"].append(judged.messages if jitters else None)
             found["latency_us"].append(waits.mean_us if waits.messages else None)
             found["longest_us"].append(waits.longest_us if waits.messages else None)
             found["bandwidth_mb_per_s"].append(carried / (end - begin))

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lanikai.firmware.via.parallel.loop import messages_begun
 from lanikai.firmware.via.schedulers.base import BEST_EFFORT_RATE, Rate
 from lanikai.firmware.via.schedulers.registry import SCHEDULERS, find_scheduler
 
@@ -276,8 +277,9 @@ def bound_us(order: str, channel: Channel, *, ahead_bytes: int) -> float | None:
     """The bound on a message's one-way latency under a scheduler; None where there is none.
 
     The scheduler's own bound is that of one server that takes one message at a time. The card is a chain: a message
-    that has passed the scheduler may stand behind as many as the card has buffers for. Then it is received. So these
-    times come on top: of the longest message to send, once for each buffer, and to receive.
+    that the scheduler has chosen may stand behind all others that it has chosen (`messages_begun`). Some of them wait
+    for a packet buffer. Then it is received. So these times come on top: of the longest message to send, once for each
+    message under way, and to receive.
     """
     card, program, capacity = via_card("qosvia"), via_program("qosvia"), via_capacity("qosvia")
     tick_ns = card.tick_cycles / card.clock_hz * 1e9
@@ -292,7 +294,7 @@ def bound_us(order: str, channel: Channel, *, ahead_bytes: int) -> float | None:
     )
     if ticks_bound is None:
         return None
-    chain_ns = program.send_buffers * send_ns + capacity.receive.message_ns(MESSAGE_BYTES)
+    chain_ns = messages_begun(program) * send_ns + capacity.receive.message_ns(MESSAGE_BYTES)
     return float(ticks_bound * tick_ns + chain_ns) / 1000
 
 

@@ -6,16 +6,18 @@ import random
 from itertools import pairwise
 
 import pytest
+from lanikai.firmware.via.parallel.loop import messages_begun
 from lanikai.sim.experiments.framework.base import Outcome
 from lanikai.sim.experiments.via.admission import ViaAdmission, message_ns
 from lanikai.sim.experiments.via.cards import NAMES, via_card, via_program
-from lanikai.sim.experiments.via.cbr import ViaCbr
+from lanikai.sim.experiments.via.cbr import ViaCbr, late_part_error
 from lanikai.sim.experiments.via.channels import BEST_EFFORT, class_value
 from lanikai.sim.experiments.via.hns import ViaHns
 from lanikai.sim.experiments.via.qos_load import ViaQosLoad, load_of
 from lanikai.sim.experiments.via.schedulers import ViaSchedulers, bound_us, catching_up_us
 from lanikai.sim.experiments.via.vbr import ViaVbr
 from lanikai.sim.experiments.via.workloads import Channel, messages
+from lanikai.sim.host.via.admission import via_capacity
 from matplotlib.figure import Figure
 
 CARRIES_MB_PER_S = {"svia": 62.0, "pvia": 99.0, "qosvia": 129.0}
@@ -148,14 +150,28 @@ def test_cbr_claims():
     def measure(point):
         return carried(point, wobble_us=jittery[point.parameters["design"]])
 
-    assert run(ViaCbr(), measure)[1] == [True, True, True]
+    # Nothing tells PVIA's part of late packets from QoSVIA's: the last claim is not judged.
+    assert run(ViaCbr(), measure)[1] == [True, True, None]
     assert run(ViaCbr(), lambda point: carried(point, 5.0))[1][0] is False
-    assert run(ViaCbr(), lambda point: carried(point, wobble_us=40))[1] == [True, False, True]
+    assert run(ViaCbr(), lambda point: carried(point, wobble_us=40))[1] == [True, False, None]
+    jittery["qosvia"] = 0.0
+    assert run(ViaCbr(), measure)[1] == [True, True, True]
 
     def late(point):
         return carried(point, wobble_us=60.0 * (point.parameters["design"] != "pvia"))
 
     assert run(ViaCbr(), late)[1][2] is False
+
+
+def test_chance_of_late_packets():
+    def error(parts, judged):
+        found = {"late_part": parts, "judged": judged}
+        return late_part_error(Outcome(point=None, results=found, seed=1, cycles=0, wall_seconds=0))
+
+    assert error([0.5], [98]) == pytest.approx(0.05)
+    assert error([0.0], [98]) == pytest.approx((0.01 * 0.99 / 100) ** 0.5)
+    assert error([0.5, 0.5, None], [98, 98, 5]) == pytest.approx(0.05 / 2**0.5)
+    assert error([None], [0]) == 0
 
 
 def test_vbr_claims():
@@ -226,6 +242,12 @@ def test_bounds_of_schedulers():
     assert 1000 < wf2q < 2500 and deficit > 500
     more = bound_us("wf2q", best_effort, ahead_bytes=8192)
     assert more is not None and more > wf2q
+    # The chain has a place for each message that the scheduler can have chosen before, with a packet buffer or without.
+    program, times = via_program("qosvia"), via_capacity("qosvia")
+    alone = wf2q - (2 * 512 + float(times.send.message_ns(4096)) / 1000)
+    chain = messages_begun(program) * times.send.message_ns(4096) + times.receive.message_ns(4096)
+    assert messages_begun(program) > program.send_buffers
+    assert alone == pytest.approx(float(chain) / 1000, abs=2)
 
 
 @pytest.mark.parametrize("experiment", [ViaAdmission, ViaCbr, ViaHns, ViaQosLoad, ViaSchedulers, ViaVbr])
