@@ -164,9 +164,12 @@ def test_cbr_claims():
 
 
 def test_chance_of_late_packets():
+    experiment = ViaCbr()
+    point = experiment.points(experiment.Parameters(), "quick")[0]
+
     def error(parts, judged):
         found = {"late_part": parts, "judged": judged}
-        return late_part_error(Outcome(point=None, results=found, seed=1, cycles=0, wall_seconds=0))
+        return late_part_error(Outcome(point=point, results=found, seed=1, cycles=0, wall_seconds=0))
 
     assert error([0.5], [98]) == pytest.approx(0.05)
     assert error([0.0], [98]) == pytest.approx((0.01 * 0.99 / 100) ** 0.5)
