@@ -200,6 +200,14 @@ def results_page() -> str:
     return filled("results.md", {"fitted numbers": fitted_table(), "broken claims": broken_claims_table()})
 
 
+def mutation_page() -> str:
+    """The page with the results of `make mutate`."""
+    sys.path.insert(0, str(HERE.parent / "tests"))
+    from support.mutation.survivors import page
+
+    return filled("mutation.md", {"mutation": page()}, " from docs/mutation.json")
+
+
 COLUMNS = {
     "lut4": "LUT4",
     "lut4_sites": "all LUT4 sites",
@@ -254,6 +262,7 @@ PAGES = {
     "via-calls.md": via_calls_page,
     "dma.md": lambda: measured_page("dma.md", "DMA"),
     "experiments.md": experiments_page,
+    "mutation.md": mutation_page,
     "registers.md": registers_page,
     "rate-control.md": lambda: measured_page("rate-control.md", "rate control"),
     "results.md": results_page,

@@ -1,0 +1,173 @@
+"""The tool for mutation: which mutants it finds, that each changes the RTL, what it needs to know of the tree."""
+
+from __future__ import annotations
+
+import json
+import linecache
+import os
+import subprocess
+import sys
+
+import amaranth.tracer
+import pytest
+from amaranth.back import rtlil
+from amaranth.hdl import Const, Module, Signal, signed, unsigned
+from amaranth.sim import Simulator
+from lanikai.hdl.arbiter.round_robin import RoundRobinArbiter
+from lanikai.hdl.router.credits import Credits
+from lanikai.hdl.traffic.random import Xoroshiro
+from support.mutation import places
+from support.mutation.changes import fitted
+from support.mutation.child import ChildFailed, TimedOut, in_child
+from support.mutation.own_tests import named, own_tests, rtl_files
+from support.mutation.places import ROOT, text_at
+from support.mutation.rewrite import Rewriter
+from support.mutation.survivors import explanations, page, survivors
+
+
+@pytest.fixture
+def rewriting(monkeypatch):
+    """A function that has a rewriter go through all that is elaborated from then on."""
+    monkeypatch.setattr(amaranth.tracer, "get_src_loc", places.locate)
+    elaborate = Module.elaborate
+
+    def begin(rewriter):
+        def changed(module, platform):
+            return rewriter.fragment(elaborate(module, platform))
+
+        monkeypatch.setattr(Module, "elaborate", changed)
+        return rewriter
+
+    return begin
+
+
+def text(component):
+    return rtlil.convert(component, name="top", emit_src=False)
+
+
+def found_in(make, rewriting):
+    found = set()
+    rewriting(Rewriter(found.add))
+    text(make())
+    return sorted(found)
+
+
+def test_what_is_found_in_an_arbiter(rewriting):
+    """Every operator, constant, condition and assignment of the file, in words of its source."""
+    found = found_in(lambda: RoundRobinArbiter(size=4), rewriting)
+    said = {
+        (text_at(one.file, one.span), one.change) for one in found if one.file == "hdl/arbiter/round_robin.py"
+    }
+    assert said >= {
+        ("self.requests & above", "& -> |"),
+        ("Mux(later.any(), later, self.requests)", "Mux: swapped"),
+        ("later.any()", "any -> all"),
+        ("~pick", "~ dropped"),
+        ("~pick + 1", "+ -> -"),
+        ("~pick + 1", "constant + 1"),
+        ("later.eq(self.requests & above)", "assignment dropped"),
+        ("with m.If(self.advance & self.requests.any()):", "condition negated"),
+        ("with m.If(self.advance & self.requests.any()):", "condition always"),
+        ("with m.If(self.advance & self.requests.any()):", "condition never"),
+    }
+    # `works_when` stands in a file of its own.
+    assert {one.file for one in found} == {"hdl/arbiter/round_robin.py", "hdl/working.py"}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: RoundRobinArbiter(size=3), lambda: Credits(vls=3, depth=5), Xoroshiro],
+    ids=["arbiter", "credits", "random"],
+)
+def test_every_mutant_changes_the_rtl_and_nothing_does_without_one(make, rewriting):
+    found = found_in(make, rewriting)
+    plain = text(make())
+    assert len(found) > 10
+    for mutant in found:
+        rewriter = rewriting(Rewriter(active=mutant))
+        assert text(make()) != plain, mutant
+        assert rewriter.applied
+    rewriting(Rewriter())
+    assert text(make()) == plain
+
+
+def test_a_changed_value_keeps_its_shape():
+    value = Signal(8)
+    for shape in (unsigned(3), unsigned(12), signed(3), signed(12)):
+        assert fitted(value, shape).shape() == shape
+    m, out = Module(), Signal(signed(12))
+    m.d.comb += out.eq(fitted(Const(-3, signed(4)), signed(12)))
+
+    async def bench(ctx):
+        assert ctx.get(out) == -3
+
+    simulator = Simulator(m)
+    simulator.add_testbench(bench)
+    simulator.run()
+
+
+def test_a_changed_copy_of_a_file_is_no_place_in_it():
+    copy = {"__name__": f"lanikai.hdl.link{places.COPIES}", "locate": places.locate}
+    exec(compile("place = locate()", str(ROOT / "hdl" / "link.py"), "exec"), copy)
+    assert copy["place"].file is None
+    copy["__name__"] = "lanikai.hdl.link"
+    exec(compile("place = locate()", str(ROOT / "hdl" / "link.py"), "exec"), copy)
+    assert copy["place"].file == "hdl/link.py"
+
+
+def test_every_file_of_the_rtl_has_tests():
+    """A file is one of RTL if it assigns anything."""
+    missing = [name for name in rtl_files() if ".eq(" in (ROOT / name).read_text() and not own_tests(name)]
+    assert not missing, "name their tests in tests/support/mutation/own_tests.toml"
+    assert named().keys() <= set(rtl_files())
+    gone = [test for name in rtl_files() for test in own_tests(name) if not (ROOT / test).exists()]
+    assert not gone
+
+
+def test_a_child_gives_its_result_or_is_ended(tmp_path):
+    log = tmp_path / "log"
+    assert in_child(lambda: {"pid": os.getpid()}, log=log, timeout_s=60)["pid"] != os.getpid()
+    with pytest.raises(TimedOut):
+        in_child(lambda: subprocess.run(["sleep", "60"]), log=log, timeout_s=0.3)
+    with pytest.raises(ChildFailed, match=f"its output is {log}"):
+        in_child(lambda: 1 // 0, log=log, timeout_s=60)
+    assert "ZeroDivisionError" in log.read_text()
+
+
+def test_every_survivor_is_explained_and_every_explanation_is_of_one():
+    entries = explanations()
+    assert len({one.survivor for one in entries}) == len(entries)
+    assert {one.survivor for one in entries} == set(survivors())
+    for one in entries:
+        assert one.text in " ".join((ROOT / one.file).read_text().split()), f"stale: {one.file}: {one.text}"
+        assert one.reason.endswith(".")
+    assert "not explained yet" not in page()
+
+
+def run(*arguments):
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "tests")}
+    command = [sys.executable, "-m", "support.mutation", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+def test_wrong_input_is_told_in_one_line():
+    told = run("hdl/none.py")
+    assert (told.returncode, told.stderr) == (
+        2,
+        "error: hdl/none.py: no file of hdl/; name one as hdl/link.py\n",
+    )
+    told = run("--count", "0")
+    assert (told.returncode, told.stderr) == (2, "error: --count 0: at least 1\n")
+
+
+@pytest.mark.full
+def test_mutants_of_an_arbiter_are_killed_and_a_harmless_one_is_not(tmp_path):
+    """A whole run. `working` is a wire that nothing in a test takes, so its only statement may be dropped."""
+    result = tmp_path / "result.json"
+    told = run("--count", "3", "--json", str(result), "hdl/arbiter/round_robin.py")
+    assert told.returncode == 0, told.stdout
+    assert json.loads(result.read_text())["files"]["hdl/arbiter/round_robin.py"]["killed"] == 3
+    told = run("--count", "3", "--json", str(result), "hdl/working.py")
+    assert told.returncode == 1
+    assert "hdl/working.py:26: working.eq(Cat(*needs).any()): assignment dropped" in told.stdout
+    linecache.clearcache()
