@@ -36,6 +36,9 @@
 #include "verilated.h"
 #include "verilated_sym_props.h"
 #include "verilated_vpi.h"
+#if VM_COVERAGE
+#include "verilated_cov.h"
+#endif
 #if VM_TRACE
 #include "trace.h"
 #endif
@@ -460,6 +463,21 @@ void lanikai_poke(uint32_t owner) {
 }
 }
 
+#if VM_COVERAGE
+// Write what was counted to a file of its own in the folder LANIKAI_COVERAGE. Its name begins with that of the model's
+// folder, which has the sources.
+static void write_coverage(const std::string& program) {
+    const char* const folder = std::getenv("LANIKAI_COVERAGE");
+    if (!folder) return;
+    const std::string model = program.substr(0, program.rfind('/'));
+    timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const std::string name = model.substr(model.rfind('/') + 1) + "-" + std::to_string(now.tv_sec) + "-" +
+                             std::to_string(now.tv_nsec) + ".dat";
+    context->coveragep()->write(std::string(folder) + "/" + name);
+}
+#endif
+
 double sc_time_stamp() { return 0; }  // not used: the context holds the time
 
 int main(int argc, char** argv) {
@@ -507,6 +525,9 @@ int main(int argc, char** argv) {
     dump();
 #if VM_TRACE
     tracer.close();
+#endif
+#if VM_COVERAGE
+    write_coverage(argv[0]);
 #endif
     return context->errorCount() > 0 ? 1 : 0;
 }
