@@ -66,5 +66,5 @@ $(RUN_STAMP): pyproject.toml requirements.lock
 	@touch $@
 
 $(STAMP): $(RUN_STAMP)
-	$(BIN)/python -m pip install --quiet -c requirements.lock -e '.[test,formal,fpga,cluster]'
+	$(BIN)/python -m pip install --quiet -c requirements.lock -e '.[test,formal,fpga,export,cluster]'
 	@touch $@

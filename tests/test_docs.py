@@ -130,6 +130,10 @@ def check(arguments: list[str], monkeypatch) -> None:
         monkeypatch.setattr("lanikai.sim.sweeps.store.SweepFolder", stop)
         with pytest.raises(Reached):
             program.app(arguments, prog_name="lanikai", standalone_mode=False)
+    elif arguments[0] == "verilog":
+        monkeypatch.setattr("lanikai.sim.export.export.export", stop)
+        with pytest.raises(Reached):
+            program.app(arguments, prog_name="lanikai", standalone_mode=False)
     else:
         with pytest.raises(SystemExit) as caught:
             program.main(arguments)

@@ -38,6 +38,7 @@ from .bench import bench
 from .screen import screen
 from .sweep import sweep
 from .synth import synth
+from .verilog import verilog
 
 if TYPE_CHECKING:
     from ..waves.window import WaveWindow
@@ -330,6 +331,7 @@ def show_waves(
 app.command("sweep")(sweep)
 app.command("bench")(bench)
 app.command("synth")(synth)
+app.command("verilog")(verilog)
 
 
 @app.callback(invoke_without_command=True)

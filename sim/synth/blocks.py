@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lanikai.hdl.config import Config, ConfigError, LinkConfig, NicConfig, RouterConfig, preset, preset_names
+from lanikai.hdl.config import Config, ConfigError, NicConfig, RouterConfig, preset, preset_names
 from lanikai.hdl.vl_arbiter.registry import VL_ARBITERS
 from pydantic import Field
 
@@ -174,44 +174,89 @@ BLOCKS: Mapping[str, Block] = {
 """The blocks, by the name that the command line takes."""
 
 
-def find_block(name: str) -> Block:
+def find_block(name: str, blocks: Mapping[str, Block] = BLOCKS) -> Block:
     """The block `name`. Raises UserError with the valid names."""
-    if name not in BLOCKS:
-        raise UserError(f"unknown block {name!r}; valid blocks: {', '.join(BLOCKS)}")
-    return BLOCKS[name]
+    if name not in blocks:
+        raise UserError(f"unknown block {name!r}; valid blocks: {', '.join(blocks)}")
+    return blocks[name]
 
 
-def configure(name: str, settings: Iterable[str]) -> Config:
-    """The configuration of the block `name` with `settings`, `key=value` each.
+def configure(name: str, settings: Iterable[str], blocks: Mapping[str, Block] = BLOCKS) -> Config:
+    """The configuration of the block `name` of `blocks` with `settings`, `key=value` each.
 
-    Keys are the fields of its configuration, those of its link too (`vls=4`), and `preset`. Values are JSON, or
+    Keys are the fields of its configuration and of those in it (its link, `vls=4`), and `preset`. Values are JSON, or
     plain text. Raises UserError: what is wrong, and every valid key with its range.
     """
-    block = find_block(name)
-    part = block.part
-    own = {key: text for key, text in ranges(part).items() if key != "link"}
-    link = ranges(LinkConfig) if "link" in part.model_fields else {}
-    presets = {"preset": ", ".join(preset_names(part))} if block.preset else {}
-    valid = ", ".join(f"{key} ({text})" for key, text in (presets | own | link).items())
+    block = find_block(name, blocks)
+    sections = _sections(block.part)
+    own = {
+        key: text
+        for _, part in reversed(sections)
+        for key, text in ranges(part).items()
+        if not _is_section(part, key)
+    }
+    own = {key: own[key] for _, part in sections for key in part.model_fields if key in own}
+    presets = {"preset": ", ".join(_preset_names(block.part))} if block.preset else {}
+    valid = ", ".join(f"{key} ({text})" for key, text in (presets | own).items())
     values: dict[str, Any] = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
         key = key.strip()
         if not equals or not key:
             raise UserError(f"--set {setting!r}: not of the form key=value; valid: {valid}")
-        if key not in own | link | presets:
+        if key not in own | presets:
             raise UserError(f"--set {setting!r}: unknown parameter {key!r} of {name}; valid: {valid}")
         if key in values:
             raise UserError(f"--set {setting!r}: {key!r} is set twice")
         values[key] = _value(text)
     try:
-        start = preset(part, values.pop("preset", block.preset)) if block.preset else part()
-        changes = {key: value for key, value in values.items() if key in own}
-        if of_link := {key: value for key, value in values.items() if key not in own}:
-            changes["link"] = start.link.replace(**of_link)  # type: ignore[attr-defined]
-        return start.replace(**changes)
+        start = _preset(block.part, values.pop("preset", block.preset)) if block.preset else block.part()
+        return _changed(start, values)
     except ConfigError as error:
         raise UserError(f"{name}: {error}; valid: {valid}") from None
+
+
+def _is_section(part: type[Config], key: str) -> bool:
+    """Whether a field is a configuration itself, whose fields are set and not it."""
+    kind = part.model_fields[key].annotation
+    return isinstance(kind, type) and issubclass(kind, Config)
+
+
+def _sections(part: type[Config], path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], type[Config]]]:
+    """`part` and the configurations in it, each with the names of the fields that lead to it."""
+    inner = [key for key in part.model_fields if _is_section(part, key)]
+    below = [
+        one
+        for key in inner
+        for one in _sections(part.model_fields[key].annotation, (*path, key))  # type: ignore[arg-type]
+    ]
+    return [(path, part), *below]
+
+
+def _changed(config: Config, values: Mapping[str, Any]) -> Config:
+    """`config` with these fields of it and of the configurations in it."""
+    part = type(config)
+    changes = {key: value for key, value in values.items() if key in part.model_fields}
+    rest = {key: value for key, value in values.items() if key not in changes}
+    for key in part.model_fields:
+        if rest and _is_section(part, key):
+            inner = getattr(config, key)
+            new = _changed(inner, rest)
+            if new != inner:
+                changes[key] = new
+    return config.replace(**changes)
+
+
+def _preset_names(part: type[Config]) -> list[str]:
+    """Names of the presets of a configuration, or of the one in it that has some."""
+    return next(found for _, one in _sections(part) if (found := preset_names(one)))
+
+
+def _preset(part: type[Config], name: str) -> Config:
+    """The preset `name` of `part`, or `part` with that of the configuration in it that has presets."""
+    path, owner = next((path, one) for path, one in _sections(part) if preset_names(one))
+    found = preset(owner, name)
+    return part(**{path[0]: found}) if path else found
 
 
 def _value(text: str) -> Any:

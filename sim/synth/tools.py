@@ -69,16 +69,16 @@ def _path(tool: str) -> str:
     return found
 
 
-def install_command() -> str:
-    """The command that installs the tools into the environment of this Python."""
+def install_command(extra: str = "fpga") -> str:
+    """The command that installs the tools of an extra into the environment of this Python."""
     pip = os.path.relpath(Path(sys.executable).parent / "pip")
     if pip.startswith(".."):
         pip = os.path.abspath(pip)
     root = checkout()
     if root is None:
-        return f"{pip} install 'lanikai[fpga]'"
+        return f"{pip} install 'lanikai[{extra}]'"
     place = "." if root == Path.cwd() else str(root)
-    return f"{pip} install -e '{place}[fpga]'"
+    return f"{pip} install -e '{place}[{extra}]'"
 
 
 def _cache() -> Path:
