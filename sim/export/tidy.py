@@ -67,9 +67,9 @@ def tidy(text: str, *, ports: Sequence[str], outside: Mapping[str, str] | None =
     - `ports`: the top module's ports in the order that they are to have; others have inputs before outputs.
     - `outside`: names of modules that the text has instances of and that are elsewhere, by their names in it.
 
-    Behaviour is that of `text`. Names of ports and registers are those of the source: `a.b` and `a$7` become `a_b` and
-    `a_7`. A wire that one expression makes and one expression uses is put into it, if its line stays readable. Wires
-    that nothing reads are left out. What is left of unnamed wires is called `t1`, `t2` and so on.
+    Behaviour is that of `text`. Names of ports and registers are those of the source, with `_` for each letter that a
+    plain name has not. A wire that one expression makes and one expression uses is put into it, if its line stays
+    readable. Wires that nothing reads are left out. What is left of unnamed wires is called `t1`, `t2` and so on.
     """
     bodies = {
         found[1].strip(): found[3] for found in _MODULE.finditer(_EMPTY.sub("", _ATTRIBUTE.sub("", text)))

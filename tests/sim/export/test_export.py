@@ -134,14 +134,14 @@ def test_the_text_behaves_as_what_it_was_made_from_under_verilator(what, setting
 
 
 class Widened(wiring.Component):
-    """The sum of a number's inverse and another number, a bit wider than both."""
+    """The sum of a number's inverse and another number, a bit wider than both, in a register."""
 
     def __init__(self):
         super().__init__({"a": In(4), "b": In(4), "y": Out(5)})
 
     def elaborate(self, platform):
         m = Module()
-        m.d.comb += self.y.eq(~self.a + self.b)
+        m.d.sync += self.y.eq(~self.a + self.b)
         return m
 
 

@@ -30,7 +30,7 @@ HARMLESS = (
 
 
 def icarus(folder: Path, *benches: Path, standard: str = "2005") -> str:
-    """What the testbench prints, with the files of the folder's list, by Icarus Verilog of that standard's year."""
+    """The output of the testbench with the files of the folder's list, by Icarus Verilog of that standard's year."""
     listed = next(folder.glob("*.f"))
     made = _run(
         [
