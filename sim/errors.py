@@ -15,6 +15,7 @@ __all__ = [
     "EXIT_OK",
     "EXIT_USER",
     "FULL",
+    "Ended",
     "LanikaiError",
     "MissingTool",
     "SimulationError",
@@ -73,3 +74,7 @@ class MissingTool(LanikaiError):
     def __init__(self, name: str, command: str) -> None:
         self.name, self.command = name, command
         super().__init__(f"{name} is missing; install it with: {command}")
+
+
+class Ended(BaseException):
+    """SIGTERM, as an exception, so that what runs is ended on the way out."""

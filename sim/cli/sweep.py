@@ -15,6 +15,8 @@ from rich.console import Console
 from ..errors import LanikaiError, UserError
 from ..machine import MOST_THREADS, Threads, cores
 from . import backend
+from .complete import experiment_names
+from .complete import settings as complete_settings
 from .screen import screen
 from .sweep_display import SweepProgress, show_sweep
 
@@ -24,12 +26,18 @@ TIMEOUT_SECONDS = 3600.0
 
 
 def sweep(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Experiment, as `lanikai list` shows it.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="Experiment, as `lanikai list` shows it.", autocompletion=experiment_names
+        ),
+    ],
     grid: Annotated[
         list[str] | None,
         typer.Option(
             "--grid",
             metavar="KEY=A,B,C",
+            autocompletion=complete_settings,
             help="Values of a parameter (or of `seed`); given again, every combination is run.",
         ),
     ] = None,
@@ -38,7 +46,8 @@ def sweep(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="A parameter of all combinations (docs/experiments.md lists them); may be given again.",
+            autocompletion=complete_settings,
+            help="A parameter of all combinations (`NAME --help` lists them); may be given again.",
         ),
     ] = None,
     quick: Annotated[

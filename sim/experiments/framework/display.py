@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from .base import Listed, Outcome, Point, within
 from .results import Report, declared
@@ -26,17 +27,48 @@ UNITS = {
 """Units at the end of a result's name, as a table shows them."""
 
 
-class RunProgress:
-    """A bar for the build and one for each point; a context manager. The runner calls `report`."""
+class TimeLeft(ProgressColumn):
+    """The time that a bar's task still takes, at its pace until now."""
 
-    def __init__(self, console: Console, points: Sequence[Point]) -> None:
+    max_refresh = 0.5
+
+    def render(self, task: Task) -> Text:
+        """`1:02 left`; empty before there is a pace, and at the end."""
+        return Text(left(task))
+
+
+def left(task: Task) -> str:
+    """The time that a task still takes, in words; empty before there is a pace, and at the end."""
+    if task.finished or not task.completed or task.total is None or task.elapsed is None:
+        return ""
+    return f"{clock(task.elapsed * (task.total - task.completed) / task.completed)} left"
+
+
+def clock(seconds: float) -> str:
+    """Seconds as `1:02`, or `1:02:03` from an hour on."""
+    whole = round(seconds)
+    hours, minutes = whole // 3600, whole // 60 % 60
+    return f"{hours}:{minutes:02d}:{whole % 60:02d}" if hours else f"{minutes}:{whole % 60:02d}"
+
+
+class RunProgress:
+    """A bar for the build, one for each point, and one for all points; a context manager. The runner calls `report`.
+
+    Each bar says how much time is left. `now`: a clock of seconds, by default the machine's.
+    """
+
+    def __init__(
+        self, console: Console, points: Sequence[Point], *, now: Callable[[], float] | None = None
+    ) -> None:
         self._bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=32),
             TextColumn("{task.percentage:>3.0f}%"),
             TimeElapsedColumn(),
+            TimeLeft(),
             TextColumn("{task.fields[text]}"),
             console=console,
+            get_time=now,
         )
         width = max(len(point.label) for point in points)
         self._tasks = {BUILD: self._bars.add_task("build".ljust(width), total=1.0, text="")}
@@ -44,6 +76,10 @@ class RunProgress:
             self._tasks[index] = self._bars.add_task(
                 point.label.ljust(width), total=1.0, text="", start=False
             )
+        self._all = self._bars.add_task(
+            "all".ljust(width), total=len(points), text="", start=False, visible=len(points) > 1
+        )
+        self._done = dict.fromkeys(range(len(points)), 0.0)
         self._plain = None if console.is_terminal else console
         self._told: dict[int, tuple[int, str]] = {}
 
@@ -53,11 +89,16 @@ class RunProgress:
         task = self._tasks[index]
         self._bars.start_task(task)
         self._bars.update(task, completed=fraction, text=text)
+        if index != BUILD:
+            self._done[index] = fraction
+            self._bars.start_task(self._all)
+            self._bars.update(self._all, completed=sum(self._done.values()))
         step = (0, text) if index == BUILD else (int(4 * fraction), "")
         if self._plain and self._told.get(index) != step:
             self._told[index] = step
             name = self._bars.tasks[task].description.strip()
-            self._plain.print(f"{name}: {text}", highlight=False, markup=False)
+            rest = "" if index == BUILD else left(self._bars.tasks[self._all])
+            self._plain.print(f"{name}: {text}{'; ' if rest else ''}{rest}", highlight=False, markup=False)
 
     def __enter__(self) -> RunProgress:
         if not self._plain:
