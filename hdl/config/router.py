@@ -69,6 +69,11 @@ class RouterConfig(Config):
     management_flits: int = Field(
         32, ge=2, le=256, description="longest packet of the management port, flits"
     )
+    pipelined: bool = Field(
+        False,
+        description="registers between the choices of stage 4: three to five times the clock, for a VL arbiter and "
+        "crossbar that go round in bursts; round_robin, packets that keep their VL, no agent and no `link.restart`",
+    )
     activity_counters: bool = Field(False, description="count buffer, arbiter, crossbar and link activity")
 
     @model_validator(mode="after")
@@ -83,6 +88,8 @@ class RouterConfig(Config):
                 f"header_lookahead = True: vl_selection = {self.vl_selection!r}: only with 'same', where the output VL "
                 "of a packet is known before one is free"
             )
+        if self.pipelined:
+            self._check_pipelined()
         if self.management and self.control_vl is None:
             raise ValueError(
                 f"management = True: link.vls = {self.link.vls}: must be 16, since control packets have VL 15"
@@ -113,6 +120,27 @@ class RouterConfig(Config):
             elif not 0 <= group < self.data_vls:
                 raise ValueError(f"service_level_map[{level}] = {group}: a data VL, 0 to {self.data_vls - 1}")
         return self
+
+    def _check_pipelined(self) -> None:
+        """Raises ValueError for what a pipelined router does not have."""
+        for name, value, only in (
+            ("allocator", self.allocator, "separable"),
+            ("vl_arbiter", self.vl_arbiter, "round_robin"),
+            ("vl_selection", self.vl_selection, "same"),
+            ("header_lookahead", bool(self.header_lookahead), False),
+            ("management", self.management, False),
+            ("activity_counters", self.activity_counters, False),
+            ("link.restart", bool(self.link.restart), False),
+        ):
+            if value != only:
+                raise ValueError(f"pipelined = True: {name} = {value!r}: must be {only!r}")
+        if self.output_buffer_flits < 4:
+            raise ValueError(
+                f"pipelined = True: output_buffer_flits = {self.output_buffer_flits}: at least 4, as room is known "
+                "2 flits late"
+            )
+        if self.routing == "table":
+            raise ValueError("pipelined = True: routing = 'table': must be auto, source or dimension_order")
 
     @cached_property
     def control_vl(self) -> int | None:

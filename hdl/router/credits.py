@@ -19,6 +19,7 @@ class Credits(wiring.Component):
     Members:
 
     - `available` (out, `vls`): bit v is set if VL v has a credit; a register.
+    - `coming` (out, `vls`): `available` of the next cycle; it follows from `spend` and `refund`.
     - `spend` (in): one credit of VL `spend_vl` (in) is used in this cycle; only if it is available.
     - `refund` (in): one credit of VL `refund_vl` (in) comes back; it can be spent from the next cycle on.
     - `stop` (in), only with the parameter `restarts`: from the next cycle on no VL has a credit, and none is counted.
@@ -39,6 +40,7 @@ class Credits(wiring.Component):
         super().__init__(
             {
                 "available": Out(vls, init=(1 << vls) - 1),
+                "coming": Out(vls),
                 "spend": In(1),
                 "spend_vl": In(vl_bits),
                 "refund": In(1),
@@ -72,5 +74,6 @@ class Credits(wiring.Component):
             stopped = Signal()
             m.d.sync += stopped.eq(self.stop)
             left = Mux(self.stop, 0, left | stopped.replicate(self._vls))
-        m.d.sync += self.available.eq(left)
+        m.d.comb += self.coming.eq(left)
+        m.d.sync += self.available.eq(self.coming)
         return m

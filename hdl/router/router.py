@@ -19,6 +19,7 @@ from .allocators import allocator_class
 from .crossbar import CrossbarStage
 from .drop_report import DropReports
 from .management import MANAGEMENT_BUFFER_FLITS, ManagementPort
+from .pipelined.join import add_pipelined_stages
 from .receive import ReceiveStage
 from .route import RouteStage
 from .routing import routing_class
@@ -135,6 +136,9 @@ class Router(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self.config
+        if config.pipelined:
+            add_pipelined_stages(m, self)
+            return m
         same_vl = config.vl_selection == "same"
         allocation = VlAllocationStage(config) if same_vl else VlSelectionStage(config)
         m.submodules.vl_allocation = allocation
