@@ -99,6 +99,11 @@ class NetworkLoadParameters(Config):
         description="of links, crossbar outputs and inputs; all VLs have equal weights, earlier classes the lower VLs",
         json_schema_extra={"range": f"one of {', '.join(sorted(VL_ARBITERS))}"},
     )
+    pipelined: bool = Field(
+        False,
+        description="routers with registers between the choices of stage 4; with the allocator separable, round_robin "
+        "and packets that keep their VL",
+    )
     routing: str = Field(
         AUTO,
         description="who knows the way: the source, the routers of a mesh or torus by coordinates, or routers by "
@@ -216,6 +221,7 @@ class NetworkLoadParameters(Config):
             input_buffer_flits=self.buffer_flits,
             output_buffer_flits=self.buffer_flits,
             allocator=allocator,
+            pipelined=self.pipelined,
         )
         classes = len(self.class_shares)
         if self.vl_selection == "any":

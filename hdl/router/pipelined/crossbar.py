@@ -26,7 +26,7 @@ class PipelinedCrossbarStage(wiring.Component):
 
     Members (P ports; vectors of VLs are `vls` wide):
 
-    - `arrived`, `non_empty`, `active`, `drop`, `want`, `last`, `flit` (in, P): as in `PipelinedReceiveStage`.
+    - `arrived`, `non_empty`, `drop`, `last`, `flit` (in, P): as in `PipelinedReceiveStage`.
     - `holds` (in, P x P): as in `VlAllocationStage`.
     - `near_full`, `nearer_full` (in, P): VLs of output p with at most one, or two, places left.
     - `read_select` (out, P), `pop` (out, P): read sides of the input buffers.
@@ -44,10 +44,9 @@ class PipelinedCrossbarStage(wiring.Component):
         vls, ports = config.link.vls, config.ports
         flit = BufferedFlitLayout(config.link)
         super().__init__(
-            {name: In(vls).array(ports) for name in ("arrived", "non_empty", "active", "drop")}
+            {name: In(vls).array(ports) for name in ("arrived", "non_empty", "drop")}
             | {name: In(vls).array(ports) for name in ("near_full", "nearer_full")}
             | {
-                "want": In(vls).array(ports, ports),
                 "holds": In(vls).array(ports, ports),
                 "last": In(1).array(ports),
                 "flit": In(flit).array(ports),
@@ -64,11 +63,8 @@ class PipelinedCrossbarStage(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         size, ports = self._config.ports, range(self._config.ports)
-        busy = [Signal(self._config.link.vls, name=f"busy_{p}") for p in ports]
         likely = Signal(size)
         pickers = [InputPicker(self._config) for _ in ports]
-        for p in ports:
-            m.d.comb += busy[p].eq(reduce(or_, (self.holds[i][p] for i in ports)))
         m.d.comb += likely.eq(reduce(or_, (picker.likely for picker in pickers)))
         grants = []
         for p in ports:
@@ -88,17 +84,13 @@ class PipelinedCrossbarStage(wiring.Component):
             tail = self.flit[i].tail
             for p in ports:
                 m.d.comb += [
-                    picker.want[p].eq(self.want[i][p]),
                     picker.holds[p].eq(self.holds[i][p]),
-                    picker.busy[p].eq(busy[p]),
                     picker.near_full[p].eq(self.near_full[p]),
                     picker.nearer_full[p].eq(self.nearer_full[p]),
                 ]
             m.d.comb += [
                 picker.non_empty.eq(self.non_empty[i]),
-                picker.active.eq(self.active[i]),
                 picker.drop.eq(self.drop[i]),
-                picker.done.eq(self.done[i]),
                 picker.arrived.eq(self.arrived[i]),
                 picker.last.eq(self.last[i]),
                 picker.tail.eq(tail),

@@ -40,11 +40,10 @@ def add_pipelined_stages(m: Module, router: Router) -> None:
             allocation.done[i].eq(crossbar.done[i]),
             receive.done.eq(crossbar.done[i]),
             # Stage 4.
-            *(mine.eq(want) for mine, want in zip(crossbar.want[i], receive.want, strict=True)),
             *(mine.eq(holds) for mine, holds in zip(crossbar.holds[i], allocation.holds[i], strict=True)),
             *(
                 getattr(crossbar, name)[i].eq(getattr(receive, name))
-                for name in ("arrived", "non_empty", "active", "drop", "last", "flit")
+                for name in ("arrived", "non_empty", "drop", "last", "flit")
             ),
             crossbar.near_full[i].eq(transmit.near_full),
             crossbar.nearer_full[i].eq(transmit.nearer_full),

@@ -29,17 +29,16 @@ class InputPicker(wiring.Component):
 
     Members (vectors of VLs are `vls` wide; P outputs):
 
-    - `non_empty`, `active`, `drop`, `done` (in), `want`, `holds` (in, P x `vls`), `arrived` (in), `last`, `tail` (in): state of
-      the input's VLs, and of the flit of the VL in `pick`.
-    - `busy`, `near_full`, `nearer_full` (in, P x `vls`): VLs of each output that are owned; that have one place left at
-      most; two at most. All follow from registers.
+    - `non_empty`, `drop`, `arrived` (in), `holds` (in, P x `vls`), `last`, `tail` (in): state of the input's VLs, and of
+      the flit of the VL in `pick`.
+    - `near_full`, `nearer_full` (in, P x `vls`): VLs of each output that have one place left at most, and two at most.
+      All follow from registers.
     - `taken_ahead` (in, P): outputs whose input will probably go on in the cycle after the next.
     - `granted` (in): the output is given to this input.
     - `pick` (out, `vls`): one-hot or 0; registers. Nobody else takes flits, so there is one in the buffer.
     - `port` (out, P): its output, one-hot; 0 if its flit is to be thrown away. Registers.
     - `control` (out): it is the control VL; a register.
-    - `valid` (out): the flit of `pick` may go if the output is granted: its packet has its output VL, and there is room
-      for it. It does not depend on `granted`.
+    - `valid` (out): there is a pick, and room for its flit at its output. It does not depend on `granted`.
     - `throws` (out): the flit of `pick` is thrown away in this cycle.
     - `goes` (out): the flit of `pick` leaves the buffer in this cycle.
     - `goes_on` (out): if it goes, the same VL asks in the next cycle, in the same burst. It does not depend on `granted`.
@@ -48,8 +47,7 @@ class InputPicker(wiring.Component):
     A VL goes on for up to `BURST_FLITS` flits while it has flits and its output two places. Then another VL comes, in
     turn. Of the VLs other than `pick` nothing is under way. So their state in registers is exact, but for two things:
     whether there is room, and whether their output is taken by another input, are a cycle old. A pick that finds no
-    room, or whose output VL went to another input, leaves its turn unused. A pick that loses its output stays only if
-    there is no other VL.
+    room leaves its turn unused. A pick that loses its output stays only if there is no other VL.
 
     One VL at a time, in turn, is watched. If it could go in `PATIENCE_CYCLES` cycles and did not, it is urgent until it
     goes: no burst goes on, no other VL is picked, and it stays the pick while it loses.
@@ -60,15 +58,14 @@ class InputPicker(wiring.Component):
     def __init__(self, config: RouterConfig) -> None:
         self._config = config
         vls, ports = config.link.vls, config.ports
-        vectors = {name: In(vls) for name in ("non_empty", "active", "drop", "arrived")}
+        vectors = {name: In(vls) for name in ("non_empty", "drop", "arrived")}
         arrays = {
-            name: In(vls).array(ports) for name in ("want", "holds", "busy", "near_full", "nearer_full")
+            name: In(vls).array(ports) for name in ("holds", "near_full", "nearer_full")
         }
         super().__init__(
             vectors
             | arrays
             | {
-                "done": In(vls),
                 "last": In(1),
                 "tail": In(1),
                 "taken_ahead": In(ports),
@@ -99,42 +96,27 @@ class InputPicker(wiring.Component):
         fuller = [(self.nearer_full[p] & self.pick).any() & self.port[p] for p in ports]
         more, stays = Signal(), Signal()
         m.d.comb += [
-            self.valid.eq((self.pick & held).any() & ~Cat(*full).any()),
+            self.valid.eq(self.pick.any() & ~Cat(*full).any()),
             self.throws.eq(throw),
             self.goes.eq(throw | (self.valid & self.granted)),
             more.eq((~self.last | (self.arrived & self.pick).any()) & ~self.tail),
         ]
 
         # What the VLs could do in the next cycle, as far as it is known.
-        known, blocked, taken = Signal(vls), Signal(vls), Signal(vls)
+        ready, no_room, taken = Signal(vls), Signal(vls), Signal(vls)
+        m.d.comb += ready.eq(self.non_empty & (held | self.drop) & ~no_room)
         m.d.sync += [
-            known.eq(self.active & ~self.done),
-            blocked.eq(
-                reduce(
-                    or_,
-                    (
-                        (self.want[p] & self.busy[p])
-                        | ((self.want[p] | self.holds[p]) & self.nearer_full[p])
-                        for p in ports
-                    ),
-                )
-            ),
-            taken.eq(
-                reduce(
-                    or_, (Mux(self.taken_ahead[p], self.want[p] | self.holds[p], 0) for p in ports)
-                )
-            ),
+            no_room.eq(reduce(or_, (self.holds[p] & self.nearer_full[p] for p in ports))),
+            taken.eq(reduce(or_, (Mux(self.taken_ahead[p], self.holds[p], 0) for p in ports))),
         ]
-        able = Signal(vls)
         watched, waited, overdue = (
             Signal(vls, init=1),
             Signal(range(PATIENCE_CYCLES)),
             Signal(),
         )
-        m.d.comb += able.eq(self.non_empty & known & ~blocked)
         if vls > 1:
-            with m.If(~(watched & able).any()):
-                with m.If(able.any()):
+            with m.If(~(watched & ready).any()):
+                with m.If(ready.any()):
                     m.d.sync += watched.eq(watched.rotate_left(1))
                 m.d.sync += [waited.eq(0), overdue.eq(0)]
             with m.Elif((watched & self.pick).any() & self.goes):
@@ -146,9 +128,7 @@ class InputPicker(wiring.Component):
 
         candidates, above = Signal(vls), Signal(vls)
         m.d.comb += candidates.eq(
-            self.non_empty
-            & known
-            & ~blocked
+            ready
             & ~self.pick
             & (Mux(overdue, watched, ~taken) | (0 if control_vl is None else 1 << control_vl))
         )
@@ -169,7 +149,7 @@ class InputPicker(wiring.Component):
             stays.eq(Mux(self.goes, more, self.valid)),
         ]
         ends = Signal(len(self.port))
-        to = Cat(*((first & (self.want[p] | self.holds[p])).any() for p in ports))
+        to = Cat(*((first & self.holds[p]).any() for p in ports))
         keeps = Signal()
         m.d.comb += keeps.eq(
             (self.goes & self.goes_on)

@@ -50,7 +50,6 @@ class PipelinedReceiveStage(wiring.Component):
     - `want` (out, P x `vls`): `want[p]`, VLs that wait for their output VL at port p; registers.
     - `taken` (in): VLs that are given their output VL in this cycle.
     - `drop` (out): VLs whose packet is thrown away; registers. The cases are those of `RouteStage`.
-    - `active` (out): VLs whose packet is routed; registers.
     - `done` (in): VLs whose tail leaves the buffer.
 
     Latency: a header on the link in cycle t is in the link register in t + 1, in `want` or `drop` in t + 2. That of a
@@ -77,7 +76,6 @@ class PipelinedReceiveStage(wiring.Component):
                 "want": Out(vls).array(ports),
                 "taken": In(vls),
                 "drop": Out(vls),
-                "active": Out(vls),
                 "done": In(vls),
             }
             | place
@@ -121,9 +119,10 @@ class PipelinedReceiveStage(wiring.Component):
 
         # A header that comes to an idle VL, and one behind a packet that has just left.
         fresh, left, behind = (Signal(vls, name=name) for name in ("fresh", "left", "behind"))
+        active = Signal(vls)  # VLs whose packet is routed
         m.d.sync += left.eq(self.done)
         m.d.comb += [
-            fresh.eq(self.arrived & ~self.active & ~self.non_empty),
+            fresh.eq(self.arrived & ~active & ~self.non_empty),
             buffer.peek_select.eq(left),
             behind.eq(left & self.non_empty),
         ]
@@ -134,7 +133,7 @@ class PipelinedReceiveStage(wiring.Component):
                 | Mux(buffer.peek_data[p], behind, 0)
             )
         m.d.sync += [
-            self.active.eq((self.active & ~self.done) | fresh | behind),
+            active.eq((active & ~self.done) | fresh | behind),
             self.drop.eq(
                 (self.drop & ~self.done)
                 | Mux(port.any(), 0, fresh)
