@@ -5,10 +5,9 @@ Input and output buffers of the router (yum-2006 3.1, stages 1 and 5) and the re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
-from amaranth import Cat, Module, Mux, Signal, Value, unsigned
+from amaranth import Cat, Module, Signal, Value, unsigned
 from amaranth.hdl import ShapeLike
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
@@ -46,7 +45,6 @@ class VlBuffer(wiring.Component):
     - `depth`: items a VL, at least 2; ConfigError below that.
     - `peek`: a slice of the item's bits that can be read by a second reader; None for no such port.
     - `memory`: `auto`, or `distributed` for a memory that is read at once at any size. The members behave alike.
-    - `margins`: numbers of places, each 1 to `depth - 2` (ConfigError), for `near_full`.
 
     Members:
 
@@ -58,9 +56,6 @@ class VlBuffer(wiring.Component):
     - `read_select` (in, `vls`): one-hot, the VL to be read; VL 0 if no bit is set.
     - `read_vl` (out, `vl_bits`): its number.
     - `read_data` (out, `shape`): its oldest item, in the same cycle; meaningless if the VL is empty.
-    - `last` (out): that VL has no other item; meaningless if it is empty.
-    - `near_full` (out, an array), only with `margins`: bit v of each is set if at most that many places are left for VL
-      v; a register.
     - `pop` (in): take that item off; only with one bit of `read_select` set, and that VL not empty.
     - `peek_select` (in, `vls`), only with `peek`: one-hot, a VL.
     - `peek_data` (out), only with `peek`: that slice of the bits of that VL's oldest item, in the same cycle.
@@ -83,14 +78,9 @@ class VlBuffer(wiring.Component):
         depth: int,
         peek: slice | None = None,
         memory: Literal["auto", "distributed"] = "auto",
-        margins: Sequence[int] = (),
     ) -> None:
         if depth < 2:
             raise ConfigError(f"VlBuffer: depth = {depth}: at least 2")
-        for margin in margins:
-            if not 1 <= margin <= depth - 2:
-                raise ConfigError(f"VlBuffer: margin = {margin}: from 1 to {depth - 2}, as depth = {depth}")
-        self._margins = tuple(margins)
         self._shape, self._vls, self._depth, self._peek = shape, vls, depth, peek
         self._distributed = memory == "distributed"
         self._in_block_ram = (
@@ -107,18 +97,11 @@ class VlBuffer(wiring.Component):
             "read_select": In(vls),
             "read_vl": Out(self._vl_bits),
             "read_data": Out(shape),
-            "last": Out(1),
             "pop": In(1),
         }
-        if margins:
-            members["near_full"] = Out(vls).array(len(margins))
         if peek is not None:
             members |= {"peek_select": In(vls), "peek_data": Out(peek.stop - peek.start)}
         super().__init__(members)
-
-    def _ahead(self, pointer: Value, steps: int) -> Value:
-        """`pointer` after so many steps."""
-        return Mux(pointer >= self._depth - steps, pointer - (self._depth - steps), pointer + steps)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -146,7 +129,7 @@ class VlBuffer(wiring.Component):
         # a depth of 2 or more: one step behind the other pointer means one item (or one place) is left.
         written, popped, emptied, filled = (Signal(vls) for _ in range(4))
         last = Signal()
-        m.d.comb += [last.eq(front.following == tail.read[0]), self.last.eq(last)]
+        m.d.comb += last.eq(front.following == tail.read[0])
         with m.If(self.write_valid):
             m.d.comb += written.eq(1 << self.write_vl)
         with m.If(self.pop):
@@ -161,15 +144,6 @@ class VlBuffer(wiring.Component):
             self.non_empty.eq((self.non_empty & ~emptied) | written),
             self.full.eq((self.full | filled) & ~popped),
         ]
-
-        for margin, flags in zip(self._margins, self.near_full if self._margins else (), strict=True):
-            # The rings say how many places are left, modulo the depth: `margin` ones and the one that is written now.
-            nears, leaves = Signal(vls, name=f"nears_{margin}"), Signal(vls, name=f"leaves_{margin}")
-            with m.If(self._ahead(tail.here, margin + 1) == front.read[0]):
-                m.d.comb += nears.eq(written & ~popped)
-            with m.If(self._ahead(tail.read[0], margin) == front.here):
-                m.d.comb += leaves.eq(popped & ~written)
-            m.d.sync += flags.eq((flags | nears) & ~leaves)
 
         peek_vl = Signal(vl_bits)
         if self._peek is not None:

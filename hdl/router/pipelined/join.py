@@ -54,7 +54,8 @@ def add_pipelined_stages(m: Module, router: Router) -> None:
             transmit.write_valid.eq(crossbar.write_valid[i]),
             transmit.write_data.eq(crossbar.write_data[i]),
         ]
-    m.d.sync += router.dropped.eq(router.dropped + sum(crossbar.dropped))
+    lost = Signal(config.ports)
+    m.d.sync += [lost.eq(Cat(*crossbar.dropped)), router.dropped.eq(router.dropped + sum(lost))]
     m.d.comb += router.activity.eq(
         Cat(
             *(receive.arrived for receive in receivers),
@@ -66,6 +67,7 @@ def add_pipelined_stages(m: Module, router: Router) -> None:
         busy = Cat(
             *(Cat(receive.arrived, receive.rx.credit_valid, receive.non_empty) for receive in receivers),
             *(transmit.non_empty for transmit in transmitters),
+            lost,
         )
         m.d.comb += router.quiet.eq(~busy.any())
     for name, vectors in {

@@ -13,21 +13,9 @@ from ...link import FlitLayout, LinkSignature
 from ...packet import HEADER_LAYOUT, Kind
 from ..flit import BufferedFlitLayout, route_field
 from ..routing import routing_class
-from ..vl_buffer import VlBuffer
+from .vl_buffer import PipelinedVlBuffer
 
-__all__ = ["DISTRIBUTED_ROWS", "PipelinedReceiveStage", "memory_kind"]
-
-DISTRIBUTED_ROWS = 64
-"""Most rows of a buffer that stands in small memories with `buffer_memory` `auto`.
-
-Block RAM of an ECP5 shows its word 5.7 ns after the clock's edge. At 125 MHz that leaves no time for the crossbar.
-"""
-
-
-def memory_kind(config: RouterConfig, depth: int) -> Any:
-    """The `memory` of a `VlBuffer` of a pipelined router."""
-    rows = config.link.vls << (depth - 1).bit_length()
-    return "distributed" if rows <= DISTRIBUTED_ROWS else config.buffer_memory
+__all__ = ["PipelinedReceiveStage"]
 
 
 class PipelinedReceiveStage(wiring.Component):
@@ -46,7 +34,7 @@ class PipelinedReceiveStage(wiring.Component):
     - `position` (in, its `position_layout`), only if the routing function has one.
     - `arrived` (out, `vls`): one-hot, the VL of the flit in the link register; 0 if there is none.
     - `non_empty` (out): VLs with a flit in the buffer; registers.
-    - `read_select` (in), `flit` (out, `BufferedFlitLayout`), `last` (out), `pop` (in): read side of the `VlBuffer`.
+    - `read_select` (in), `flit` (out, `BufferedFlitLayout`), `last` (out), `pop` (in): read side of the `PipelinedVlBuffer`.
     - `want` (out, P x `vls`): `want[p]`, VLs that wait for their output VL at port p; registers.
     - `taken` (in): VLs that are given their output VL in this cycle.
     - `drop` (out): VLs whose packet is thrown away; registers. The cases are those of `RouteStage`.
@@ -86,8 +74,8 @@ class PipelinedReceiveStage(wiring.Component):
         config, link = self._config, self._config.link
         vls, ports, depth = link.vls, config.ports, config.input_buffer_flits
         item = data.StructLayout({"port": ports, "flit": BufferedFlitLayout(link)})
-        m.submodules.buffer = buffer = VlBuffer(
-            shape=item, vls=vls, depth=depth, peek=slice(0, ports), memory=memory_kind(config, depth)
+        m.submodules.buffer = buffer = PipelinedVlBuffer(
+            shape=item, vls=vls, depth=depth, peek=ports
         )
         arrival: data.View = Signal(FlitLayout(link))
         valid = Signal()
@@ -104,7 +92,7 @@ class PipelinedReceiveStage(wiring.Component):
             written.flit.head.eq(arrival.head),
             written.flit.tail.eq(arrival.tail),
             buffer.write_valid.eq(valid),
-            buffer.write_vl.eq(arrival.vl),
+            buffer.write_select.eq(self.arrived),
             buffer.write_data.eq(written),
             buffer.read_select.eq(self.read_select),
             self.flit.eq(buffer.read_data.flit),

@@ -11,8 +11,7 @@ from ...link import LinkPacer, LinkSignature
 from ...vl_arbiter.base import rotating_pick
 from ..credits import Credits
 from ..flit import BufferedFlitLayout
-from ..vl_buffer import VlBuffer, encode
-from .receive import memory_kind
+from .vl_buffer import PipelinedVlBuffer
 
 __all__ = ["PipelinedTransmitStage"]
 
@@ -61,8 +60,8 @@ class PipelinedTransmitStage(wiring.Component):
         config, link = self._config, self._config.link
         vls, depth = link.vls, config.output_buffer_flits
         layout = BufferedFlitLayout(link)
-        m.submodules.buffer = buffer = VlBuffer(
-            shape=layout, vls=vls, depth=depth, memory=memory_kind(config, depth), margins=(1, 2)
+        m.submodules.buffer = buffer = PipelinedVlBuffer(
+            shape=layout, vls=vls, depth=depth, margins=(1, 2)
         )
         m.submodules.credits = credits = Credits(vls=vls, depth=self._credit_flits)
         m.submodules.pacer = pacer = LinkPacer(link)
@@ -77,7 +76,7 @@ class PipelinedTransmitStage(wiring.Component):
         link_vl, number = Signal(vls), Signal(link.vl_bits)
         stored, straight = Signal(), Signal()
         m.d.comb += [
-            number.eq(encode(link_vl, link.vl_bits)),
+            number.eq(buffer.read_vl),
             stored.eq((link_vl & buffer.non_empty).any()),
             straight.eq((link_vl & waiting).any() & ~stored),
             self.sent.eq((stored | straight) & pacer.slot),
@@ -85,7 +84,7 @@ class PipelinedTransmitStage(wiring.Component):
             buffer.read_select.eq(link_vl),
             buffer.pop.eq(self.sent & stored),
             buffer.write_valid.eq(here & ~(straight & pacer.slot)),
-            buffer.write_vl.eq(encode(here_vl, link.vl_bits)),
+            buffer.write_select.eq(here_vl),
             buffer.write_data.eq(flit),
             credits.spend.eq(self.sent),
             credits.spend_vl.eq(number),
