@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from amaranth import Cat, Module, Signal
 from amaranth.lib import wiring
@@ -12,14 +12,11 @@ from .crossbar import PipelinedCrossbarStage
 from .receive import PipelinedReceiveStage
 from .transmit import PipelinedTransmitStage
 
-if TYPE_CHECKING:
-    from ..router import Router
-
 __all__ = ["add_pipelined_stages"]
 
 
-def add_pipelined_stages(m: Module, router: Router) -> None:
-    """Adds the five stages to `m`, and drives the members of `router`, whose configuration is `pipelined`."""
+def add_pipelined_stages(m: Module, router: Any) -> None:
+    """Adds the five stages to `m`, and drives the members of `router` (`Router`), whose configuration is `pipelined`."""
     config = router.config
     m.submodules.vl_allocation = allocation = VlAllocationStage(config)
     m.submodules.crossbar = crossbar = PipelinedCrossbarStage(config)
