@@ -17,8 +17,8 @@ __all__ = ["BURST_FLITS", "PATIENCE_CYCLES", "InputPicker"]
 BURST_FLITS = 8
 """Most flits of a VL in a row while other VLs of its input could go.
 
-The longer a burst, the longer a matching of inputs and outputs lasts that took some cycles to be found. 4 to 16 differ
-by less than seeds do in what a 4 x 4 mesh accepts.
+A matching of inputs and outputs takes some cycles to be found, and lasts for a burst. What a 4 x 4 mesh accepts differs
+by less from 4 to 16 than from seed to seed (a model of the mesh, in plain C++).
 """
 PATIENCE_CYCLES = 64
 """Cycles in which a VL could go and does not, after which it is urgent."""
@@ -50,7 +50,7 @@ class InputPicker(wiring.Component):
     room leaves its turn unused. A pick that loses its output stays only if there is no other VL.
 
     One VL at a time, in turn, is watched. If it could go in `PATIENCE_CYCLES` cycles and did not, it is urgent until it
-    goes: no burst goes on, no other VL is picked, and it stays the pick while it loses.
+    goes. Then no burst goes on, and no other VL is picked. So it stays the pick while it loses.
 
     Latency: a VL whose state shows in cycle t may be in `pick` in t + 1. Throughput: a flit a cycle.
     """
