@@ -29,14 +29,15 @@ class PipelinedCrossbarStage(wiring.Component):
     - `arrived`, `non_empty`, `drop`, `last`, `flit` (in, P): as in `PipelinedReceiveStage`.
     - `holds` (in, P x P): as in `VlAllocationStage`.
     - `near_full`, `nearer_full` (in, P): VLs of output p with at most one, or two, places left.
-    - `read_select` (out, P), `pop` (out, P): read sides of the input buffers.
+    - `read_select`, `next_select`, `next_stays`, `pop` (out, P): read sides of the input buffers.
     - `done` (out, P): VLs of input i whose tail leaves in this cycle.
     - `dropped` (out, P): it is thrown away.
     - `crossing` (out, P): the VL of the flit that output p is offered, one-hot or 0.
     - `write_valid` (out, P): that flit crosses. It comes later in the cycle than `crossing`.
     - `write_data` (out, P): the flit.
 
-    Latency: 1 cycle from input buffer to output register. Throughput: a flit a cycle from each input and to each output.
+    Latency: 1 cycle from input buffer to output register. Throughput: a flit a cycle from each input, and to each
+    output.
     """
 
     def __init__(self, config: RouterConfig) -> None:
@@ -51,6 +52,8 @@ class PipelinedCrossbarStage(wiring.Component):
                 "last": In(1).array(ports),
                 "flit": In(flit).array(ports),
                 "read_select": Out(vls).array(ports),
+                "next_select": Out(vls).array(ports),
+                "next_stays": Out(1).array(ports),
                 "pop": Out(1).array(ports),
                 "done": Out(vls).array(ports),
                 "dropped": Out(1).array(ports),
@@ -97,6 +100,8 @@ class PipelinedCrossbarStage(wiring.Component):
                 picker.taken_ahead.eq(likely),
                 picker.granted.eq(Cat(grant[i] for grant in grants).any()),
                 self.read_select[i].eq(picker.pick),
+                self.next_select[i].eq(picker.other),
+                self.next_stays[i].eq(picker.stays),
                 self.pop[i].eq(picker.goes),
                 self.done[i].eq(Mux(picker.goes & tail, picker.pick, 0)),
                 self.dropped[i].eq(picker.throws & tail),

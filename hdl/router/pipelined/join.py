@@ -16,7 +16,7 @@ __all__ = ["add_pipelined_stages"]
 
 
 def add_pipelined_stages(m: Module, router: Any) -> None:
-    """Adds the five stages to `m`, and drives the members of `router` (`Router`), whose configuration is `pipelined`."""
+    """Adds the five stages to `m`, and drives the members of `router` (`Router`), which is `pipelined`."""
     config = router.config
     m.submodules.vl_allocation = allocation = VlAllocationStage(config)
     m.submodules.crossbar = crossbar = PipelinedCrossbarStage(config)
@@ -45,6 +45,8 @@ def add_pipelined_stages(m: Module, router: Any) -> None:
             crossbar.near_full[i].eq(transmit.near_full),
             crossbar.nearer_full[i].eq(transmit.nearer_full),
             receive.read_select.eq(crossbar.read_select[i]),
+            receive.next_select.eq(crossbar.next_select[i]),
+            receive.next_stays.eq(crossbar.next_stays[i]),
             receive.pop.eq(crossbar.pop[i]),
             # Stage 5.
             transmit.crossing.eq(crossbar.crossing[i]),

@@ -29,8 +29,8 @@ class InputPicker(wiring.Component):
 
     Members (vectors of VLs are `vls` wide; P outputs):
 
-    - `non_empty`, `drop`, `arrived` (in), `holds` (in, P x `vls`), `last`, `tail` (in): state of the input's VLs, and of
-      the flit of the VL in `pick`.
+    - `non_empty`, `drop`, `arrived` (in), `holds` (in, P x `vls`), `last`, `tail` (in): state of the input's VLs, and
+      of the flit of the VL in `pick`.
     - `near_full`, `nearer_full` (in, P x `vls`): VLs of each output that have one place left at most, and two at most.
       All follow from registers.
     - `taken_ahead` (in, P): outputs whose input will probably go on in the cycle after the next.
@@ -41,7 +41,9 @@ class InputPicker(wiring.Component):
     - `valid` (out): there is a pick, and room for its flit at its output. It does not depend on `granted`.
     - `throws` (out): the flit of `pick` is thrown away in this cycle.
     - `goes` (out): the flit of `pick` leaves the buffer in this cycle.
-    - `goes_on` (out): if it goes, the same VL asks in the next cycle, in the same burst. It does not depend on `granted`.
+    - `stays` (out): `pick` is the same in the next cycle. `other` (out, `vls`): what it is otherwise, one-hot or 0.
+    - `goes_on` (out): if it goes, the same VL asks in the next cycle, in the same burst. It does not depend on
+      `granted`.
     - `likely` (out, P): the output, if the VL in `pick` will probably ask it in the cycle after the next.
 
     A VL goes on for up to `BURST_FLITS` flits while it has flits and its output two places. Then another VL comes, in
@@ -59,9 +61,7 @@ class InputPicker(wiring.Component):
         self._config = config
         vls, ports = config.link.vls, config.ports
         vectors = {name: In(vls) for name in ("non_empty", "drop", "arrived")}
-        arrays = {
-            name: In(vls).array(ports) for name in ("holds", "near_full", "nearer_full")
-        }
+        arrays = {name: In(vls).array(ports) for name in ("holds", "near_full", "nearer_full")}
         super().__init__(
             vectors
             | arrays
@@ -76,6 +76,8 @@ class InputPicker(wiring.Component):
                 "valid": Out(1),
                 "throws": Out(1),
                 "goes": Out(1),
+                "stays": Out(1),
+                "other": Out(vls),
                 "goes_on": Out(1),
                 "likely": Out(ports),
             }
@@ -94,7 +96,7 @@ class InputPicker(wiring.Component):
         m.d.comb += held.eq(reduce(or_, list(self.holds)))
         full = [(self.near_full[p] & self.pick).any() & self.port[p] for p in ports]
         fuller = [(self.nearer_full[p] & self.pick).any() & self.port[p] for p in ports]
-        more, stays = Signal(), Signal()
+        more, may_stay = Signal(), Signal()
         m.d.comb += [
             self.valid.eq(self.pick.any() & ~Cat(*full).any()),
             self.throws.eq(throw),
@@ -142,20 +144,14 @@ class InputPicker(wiring.Component):
                 first.eq(Mux(ahead, 1 << control_vl, chosen)),
             ]
         m.d.comb += [
-            self.goes_on.eq(
-                more & (burst != BURST_FLITS - 1) & ~Cat(*fuller).any() & ~overdue & ~ahead
-            ),
+            self.goes_on.eq(more & (burst != BURST_FLITS - 1) & ~Cat(*fuller).any() & ~overdue & ~ahead),
             # A pick that went in the last flit of its burst, or lost, stays if there is no other VL.
-            stays.eq(Mux(self.goes, more, self.valid)),
+            may_stay.eq(Mux(self.goes, more, self.valid)),
         ]
         ends = Signal(len(self.port))
         to = Cat(*((first & self.holds[p]).any() for p in ports))
-        keeps = Signal()
-        m.d.comb += keeps.eq(
-            (self.goes & self.goes_on)
-            | (stays & ~candidates.any())
-        )
-        with m.If(keeps):
+        m.d.comb += self.stays.eq((self.goes & self.goes_on) | (may_stay & ~candidates.any()))
+        with m.If(self.stays):
             m.d.sync += burst.eq(Mux(self.goes & self.goes_on, burst + 1, 0))
             m.d.comb += ends.eq(self.port)
         with m.Else():
@@ -168,6 +164,7 @@ class InputPicker(wiring.Component):
             m.d.comb += ends.eq(to)
             with m.If(candidates.any() & ~ahead):
                 m.d.sync += above.eq(~(chosen << 1) + 1)
+        m.d.comb += self.other.eq(first)
         m.d.sync += self.port.eq(ends)
         likely = Signal()
         m.d.comb += likely.eq(burst < BURST_FLITS - 2)

@@ -34,7 +34,8 @@ class PipelinedReceiveStage(wiring.Component):
     - `position` (in, its `position_layout`), only if the routing function has one.
     - `arrived` (out, `vls`): one-hot, the VL of the flit in the link register; 0 if there is none.
     - `non_empty` (out): VLs with a flit in the buffer; registers.
-    - `read_select` (in), `flit` (out, `BufferedFlitLayout`), `last` (out), `pop` (in): read side of the `PipelinedVlBuffer`.
+    - `read_select`, `next_select`, `next_stays` (in), `flit` (out, `BufferedFlitLayout`), `last` (out), `pop` (in):
+      read side of the `PipelinedVlBuffer`.
     - `want` (out, P x `vls`): `want[p]`, VLs that wait for their output VL at port p; registers.
     - `taken` (in): VLs that are given their output VL in this cycle.
     - `drop` (out): VLs whose packet is thrown away; registers. The cases are those of `RouteStage`.
@@ -58,6 +59,8 @@ class PipelinedReceiveStage(wiring.Component):
                 "arrived": Out(vls),
                 "non_empty": Out(vls),
                 "read_select": In(vls),
+                "next_select": In(vls),
+                "next_stays": In(1),
                 "flit": Out(BufferedFlitLayout(config.link)),
                 "last": Out(1),
                 "pop": In(1),
@@ -75,7 +78,7 @@ class PipelinedReceiveStage(wiring.Component):
         vls, ports, depth = link.vls, config.ports, config.input_buffer_flits
         item = data.StructLayout({"port": ports, "flit": BufferedFlitLayout(link)})
         m.submodules.buffer = buffer = PipelinedVlBuffer(
-            shape=item, vls=vls, depth=depth, peek=ports
+            shape=item, vls=vls, depth=depth, peek=ports, foretold=True
         )
         arrival: data.View = Signal(FlitLayout(link))
         valid = Signal()
@@ -95,6 +98,8 @@ class PipelinedReceiveStage(wiring.Component):
             buffer.write_select.eq(self.arrived),
             buffer.write_data.eq(written),
             buffer.read_select.eq(self.read_select),
+            buffer.next_select.eq(self.next_select),
+            buffer.next_stays.eq(self.next_stays),
             self.flit.eq(buffer.read_data.flit),
             self.last.eq(buffer.last),
             buffer.pop.eq(self.pop),
@@ -116,16 +121,12 @@ class PipelinedReceiveStage(wiring.Component):
         ]
         for p in range(ports):
             m.d.sync += self.want[p].eq(
-                (self.want[p] & ~self.taken)
-                | Mux(port[p], fresh, 0)
-                | Mux(buffer.peek_data[p], behind, 0)
+                (self.want[p] & ~self.taken) | Mux(port[p], fresh, 0) | Mux(buffer.peek_data[p], behind, 0)
             )
         m.d.sync += [
             active.eq((active & ~self.done) | fresh | behind),
             self.drop.eq(
-                (self.drop & ~self.done)
-                | Mux(port.any(), 0, fresh)
-                | Mux(buffer.peek_data.any(), 0, behind)
+                (self.drop & ~self.done) | Mux(port.any(), 0, fresh) | Mux(buffer.peek_data.any(), 0, behind)
             ),
             self.rx.credit_valid.eq(self.pop),
             self.rx.credit_vl.eq(buffer.read_vl),

@@ -28,14 +28,14 @@ class PipelinedTransmitStage(wiring.Component):
 
     - `crossing` (in): one-hot or 0, the VL of a flit that may come in this cycle.
     - `write_valid`, `write_data` (in): it comes.
-    - `near_full`, `nearer_full` (out): VLs whose buffer has at most one, or two, places left; registers. The flit in the
-      register is not counted.
+    - `near_full`, `nearer_full` (out): VLs whose buffer has at most one, or two, places left; registers. The flit in
+      the register is not counted.
     - `tx` (out, `LinkSignature`): the link, behind `delay_cycles` registers. So are the credits that come back.
     - `sent` (out): a flit goes out in this cycle.
     - `non_empty`, `blocked` (out): VLs with a flit in the buffer or the register, and VLs without a credit.
 
-    Latency: a flit that comes in cycle t is on the link in t + 1 + `delay_cycles`, if nothing is in its way. Throughput:
-    the link's rate, at most a flit a cycle.
+    Latency: a flit that comes in cycle t is on the link in t + 1 + `delay_cycles`, if nothing is in its way.
+    Throughput: the link's rate, at most a flit a cycle.
     """
 
     def __init__(self, config: RouterConfig, *, credit_flits: int) -> None:
@@ -60,9 +60,7 @@ class PipelinedTransmitStage(wiring.Component):
         config, link = self._config, self._config.link
         vls, depth = link.vls, config.output_buffer_flits
         layout = BufferedFlitLayout(link)
-        m.submodules.buffer = buffer = PipelinedVlBuffer(
-            shape=layout, vls=vls, depth=depth, margins=(1, 2)
-        )
+        m.submodules.buffer = buffer = PipelinedVlBuffer(shape=layout, vls=vls, depth=depth, margins=(1, 2))
         m.submodules.credits = credits = Credits(vls=vls, depth=self._credit_flits)
         m.submodules.pacer = pacer = LinkPacer(link)
 

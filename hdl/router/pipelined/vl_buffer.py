@@ -32,6 +32,7 @@ class PipelinedVlBuffer(wiring.Component):
     - `vls`: 1 to 16.
     - `depth`: items a VL, at least 2; ConfigError below that.
     - `peek`: bits of an item, from the lowest one on, for a second reader; 0 for no such port.
+    - `foretold`: the VL to be read is known a cycle ahead. Then its row stands in a register.
     - `margins`: numbers of places, each 1 to `depth - 2` (ConfigError), for `near_full`.
 
     Members, as those of `VlBuffer`:
@@ -40,6 +41,8 @@ class PipelinedVlBuffer(wiring.Component):
     - `non_empty` (out, `vls`): VLs that hold an item; a register.
     - `near_full` (out, an array), only with `margins`: VLs with at most that many places left; registers.
     - `read_select` (in, `vls`): one-hot, the VL to be read.
+    - `next_select` (in, `vls`), `next_stays` (in), only with `foretold`: `read_select` of the next cycle is that of
+      this cycle with `next_stays`, and `next_select` otherwise, which is another VL.
     - `read_vl` (out, `vl_bits`), `read_data` (out, `shape`): its number and its oldest item, in the same cycle.
     - `last` (out): it has no other item; meaningless if it is empty.
     - `pop` (in): take that item off.
@@ -53,7 +56,14 @@ class PipelinedVlBuffer(wiring.Component):
     """
 
     def __init__(
-        self, *, shape: ShapeLike, vls: int, depth: int, peek: int = 0, margins: Sequence[int] = ()
+        self,
+        *,
+        shape: ShapeLike,
+        vls: int,
+        depth: int,
+        peek: int = 0,
+        margins: Sequence[int] = (),
+        foretold: bool = False,
     ) -> None:
         if depth < 2:
             raise ConfigError(f"PipelinedVlBuffer: depth = {depth}: at least 2")
@@ -61,7 +71,7 @@ class PipelinedVlBuffer(wiring.Component):
             if not 1 <= margin <= depth - 2:
                 raise ConfigError(f"PipelinedVlBuffer: margin = {margin}: from 1 to {depth - 2}")
         self._shape, self._vls, self._depth, self._peek = shape, vls, depth, peek
-        self._margins = tuple(margins)
+        self._margins, self._foretold = tuple(margins), foretold
         self._vl_bits = max(1, (vls - 1).bit_length())
         members: dict[str, Any] = {
             "write_valid": In(1),
@@ -74,6 +84,8 @@ class PipelinedVlBuffer(wiring.Component):
             "last": Out(1),
             "pop": In(1),
         }
+        if foretold:
+            members |= {"next_select": In(vls), "next_stays": In(1)}
         if margins:
             members["near_full"] = Out(vls).array(len(margins))
         if peek:
@@ -96,7 +108,17 @@ class PipelinedVlBuffer(wiring.Component):
 
         # For the VL that is read, that is written, and that is looked at: the row of its oldest item, and of its next.
         fronts = [self.read_vl, write_vl, *([peek_vl] if self._peek else [])]
-        front, front_written, *front_peeked = self._pointers(m, "front", self.pop, self.read_vl, fronts)
+        next_row = Signal(row_bits)
+        if self._foretold:
+            fronts[0] = encode(self.next_select, self._vl_bits)
+        front, front_written, *front_peeked = self._pointers(
+            m, "front", self.pop, self.read_vl, fronts, next_row
+        )
+        if self._foretold:
+            row = Signal(row_bits, name="read_row")
+            m.d.sync += row.eq(Mux(self.next_stays, Mux(self.pop, next_row, row), front))
+            front = row
+        m.d.comb += next_row.eq(front + 1)
         tail_moves = Signal(row_bits)
         tail_written, tail = self._pointers(
             m, "tail", self.write_valid, write_vl, [write_vl, self.read_vl], tail_moves
@@ -105,7 +127,7 @@ class PipelinedVlBuffer(wiring.Component):
         m.d.comb += [
             to.eq(Mux((self.write_select & self.non_empty).any(), tail_written, front_written)),
             tail_moves.eq(to + 1),
-            self.last.eq((front + 1)[:row_bits] == tail),
+            self.last.eq(next_row == tail),
         ]
         emptied = Mux(self.last, popping, 0)
         m.d.sync += self.non_empty.eq((self.non_empty & ~emptied) | writing)
@@ -135,7 +157,7 @@ class PipelinedVlBuffer(wiring.Component):
                 store.write_first.eq((writing & (~self.non_empty | emptied)).any()),
                 store.refill.eq(self.pop & ~self.last),
                 store.refill_vl.eq(self.read_vl),
-                store.refill_row.eq(address((front + 1)[:row_bits], self.read_vl)),
+                store.refill_row.eq(address(next_row, self.read_vl)),
                 store.read_vl.eq(self.read_vl),
                 self.read_data.eq(store.read_data),
             ]
@@ -147,9 +169,7 @@ class PipelinedVlBuffer(wiring.Component):
             ("items", whole, address(front, self.read_vl), Value.cast(self.read_data))
         ]
         if self._peek:
-            readers.append(
-                ("peeks", whole[: self._peek], address(front_peeked[0], peek_vl), self.peek_data)
-            )
+            readers.append(("peeks", whole[: self._peek], address(front_peeked[0], peek_vl), self.peek_data))
         for name, data, place, out in readers:
             copy = memory.Memory(shape=unsigned(len(data)), depth=vls * rows, init=[])
             m.submodules[name] = copy
@@ -170,9 +190,9 @@ class PipelinedVlBuffer(wiring.Component):
         step: Value,
         vl: Value,
         reads: list[Value],
-        following: Value | None = None,
+        following: Value,
     ) -> list[Signal]:
-        """A pointer for each VL. That of `vl` becomes `following`, or its successor, with `step`.
+        """A pointer for each VL. That of `vl` becomes `following` with `step`.
 
         Returns the pointers of the VLs `reads`, in the same cycle.
         """
@@ -182,7 +202,7 @@ class PipelinedVlBuffer(wiring.Component):
             pointer = Signal(bits, name=name)
             m.d.comb += [value.eq(pointer) for value in values]
             with m.If(step):
-                m.d.sync += pointer.eq(values[0] + 1 if following is None else following)
+                m.d.sync += pointer.eq(following)
             return values
         m.submodules[name] = rows = memory.Memory(shape=unsigned(bits), depth=self._vls, init=[])
         for number, value in zip(reads, values, strict=True):
@@ -192,6 +212,6 @@ class PipelinedVlBuffer(wiring.Component):
         m.d.comb += [
             write.en.eq(step),
             write.addr.eq(vl),
-            write.data.eq(values[0] + 1 if following is None else following),
+            write.data.eq(following),
         ]
         return values
