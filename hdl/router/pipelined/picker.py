@@ -10,7 +10,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ...config import RouterConfig
-from ...vl_arbiter.base import rotating_pick
+from .turns import above, in_turn
 
 __all__ = ["BURST_FLITS", "PATIENCE_CYCLES", "InputPicker"]
 
@@ -128,13 +128,13 @@ class InputPicker(wiring.Component):
             with m.Else():
                 m.d.sync += waited.eq(waited + 1)
 
-        candidates, above = Signal(vls), Signal(vls)
+        candidates, chosen, later = Signal(vls), Signal(vls), Signal(vls)
         m.d.comb += candidates.eq(
             ready
             & ~self.pick
             & (Mux(overdue, watched, ~taken) | (0 if control_vl is None else 1 << control_vl))
         )
-        chosen = rotating_pick(m, candidates, above, "chosen")
+        m.d.comb += chosen.eq(in_turn(candidates, later))
         first = chosen
         ahead = Signal()
         if control_vl is not None:
@@ -163,7 +163,7 @@ class InputPicker(wiring.Component):
             ]
             m.d.comb += ends.eq(to)
             with m.If(candidates.any() & ~ahead):
-                m.d.sync += above.eq(~(chosen << 1) + 1)
+                m.d.sync += later.eq(above(chosen))
         m.d.comb += self.other.eq(first)
         m.d.sync += self.port.eq(ends)
         likely = Signal()

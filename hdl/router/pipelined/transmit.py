@@ -8,9 +8,9 @@ from amaranth.lib.wiring import In, Out
 
 from ...config import RouterConfig
 from ...link import LinkPacer, LinkSignature
-from ...vl_arbiter.base import rotating_pick
 from ..credits import Credits
 from ..flit import BufferedFlitLayout
+from .turns import above, in_turn
 from .vl_buffer import PipelinedVlBuffer
 
 __all__ = ["PipelinedTransmitStage"]
@@ -93,9 +93,10 @@ class PipelinedTransmitStage(wiring.Component):
         ]
 
         # The VL of the next cycle.
-        candidates, above, again, follows = Signal(vls), Signal(vls), Signal(), Signal(vls)
+        candidates, chosen, later, follows = (Signal(vls) for _ in range(4))
+        again = Signal()
         m.d.comb += candidates.eq(self.non_empty & credits.available & ~link_vl)
-        chosen = rotating_pick(m, candidates, above, "chosen")
+        m.d.comb += chosen.eq(in_turn(candidates, later))
         first: Value = chosen
         if config.control_vl is not None:
             first = Mux(candidates[config.control_vl], 1 << config.control_vl, chosen)
@@ -106,7 +107,7 @@ class PipelinedTransmitStage(wiring.Component):
         with m.If(pacer.slot | ~(stored | straight)):
             m.d.sync += link_vl.eq(Mux(candidates.any(), first, follows))
             with m.If(candidates.any()):
-                m.d.sync += above.eq(~(chosen << 1) + 1)
+                m.d.sync += later.eq(above(chosen))
 
         near = Cat(self.sent, number, Mux(stored, buffer.read_data, flit))
         far = self._delayed(m, near, "flit")
