@@ -20,8 +20,12 @@ BURST_FLITS = 8
 A matching of inputs and outputs takes some cycles to be found, and lasts for a burst. What a 4 x 4 mesh accepts differs
 by less from 4 to 16 than from seed to seed (a model of the mesh, in plain C++).
 """
-PATIENCE_CYCLES = 64
-"""Cycles in which a VL could go and does not, after which it is urgent."""
+PATIENCE_CYCLES = 8
+"""Cycles in which a VL could go and does not, after which it is urgent.
+
+An input avoids outputs that are in a burst. If it has other VLs to send it may never come when a burst ends. After as
+many cycles as a burst has flits it stands at the output, and has its turn.
+"""
 
 
 class InputPicker(wiring.Component):
@@ -144,7 +148,13 @@ class InputPicker(wiring.Component):
                 first.eq(Mux(ahead, 1 << control_vl, chosen)),
             ]
         m.d.comb += [
-            self.goes_on.eq(more & (burst != BURST_FLITS - 1) & ~Cat(*fuller).any() & ~overdue & ~ahead),
+            self.goes_on.eq(
+                more
+                & (burst != BURST_FLITS - 1)
+                & ~Cat(*fuller).any()
+                & (~overdue | (self.pick & watched).any())
+                & ~ahead
+            ),
             # A pick that went in the last flit of its burst, or lost, stays if there is no other VL.
             may_stay.eq(Mux(self.goes, more, self.valid)),
         ]

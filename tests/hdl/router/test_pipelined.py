@@ -186,6 +186,31 @@ def test_nobody_is_starved_where_every_vl_wants_another_output():
     assert max(pause.values()) < 200
 
 
+CONTESTED = [
+    # (inputs and VLs: output), and how many want output 1. Input 0 could always send to another output instead.
+    ({(0, 0): 1, (0, 1): 2, (1, 2): 1, (2, 3): 1}, 3),
+    ({(0, 0): 1, (0, 1): 2, (0, 2): 3, (1, 1): 1, (2, 2): 1, (3, 3): 1, (1, 0): 0}, 4),
+]
+
+
+def shares_of_contested_output(streams, rivals):
+    """Flits of each VL that wants output 1, as parts of an equal share of all that it could send."""
+    sent, _ = saturate(routers(4, 4), streams, cycles=1200, flits=40)
+    return [count * rivals / 1200 for key, count in sent.items() if streams[key] == 1]
+
+
+@pytest.mark.parametrize(("streams", "rivals"), CONTESTED)
+def test_an_input_with_another_output_to_go_to_has_its_share_of_a_contested_one(streams, rivals):
+    """Inputs avoid an output that is in a burst, and would never meet the end of one if they were not patient."""
+    shares = shares_of_contested_output(streams, rivals)
+    assert min(shares) >= 0.97 and max(shares) <= 1.03
+
+
+def test_without_patience_it_would_be_starved(monkeypatch):
+    monkeypatch.setattr("lanikai.hdl.router.pipelined.picker.PATIENCE_CYCLES", 4096)
+    assert min(shares_of_contested_output(*CONTESTED[0])) == 0
+
+
 def test_a_vl_whose_output_has_no_room_holds_up_no_other():
     """Output 1 takes a flit in every third cycle; output 2 stays at a flit a cycle."""
     streams = {(0, 0): 1, (0, 1): 2, (1, 0): 1, (1, 2): 2}
