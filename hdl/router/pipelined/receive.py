@@ -84,9 +84,10 @@ class PipelinedReceiveStage(wiring.Component):
         valid = Signal()
         m.d.sync += [
             valid.eq(self.rx.valid),
-            arrival.eq(self.rx.payload),
             self.arrived.eq(Mux(self.rx.valid, 1 << self.rx.payload.vl, 0)),
         ]
+        with m.If(self.rx.valid):
+            m.d.sync += arrival.eq(self.rx.payload)
         port = self._route(m, arrival)
         written: data.View = Signal(item)
         m.d.comb += [

@@ -78,6 +78,16 @@ CASES = {
         ),
         [RANDOM | {"load": 0.08, "service_level": 3}, PERIODIC | {"load": 0.02}],
     ),
+    "pipelined": (
+        mesh(
+            2,
+            2,
+            router=router(
+                5, link=link(rate_num=2, rate_den=3, delay_cycles=1), output_buffer_flits=4, pipelined=True
+            ),
+        ),
+        [RANDOM, ON_OFF | {"load": 0.2}],
+    ),
     "any VL, wide flits": (
         single_router(
             3, router=router(3, link=link(flit_bits=128, vls=4), vl_selection="any", input_buffer_flits=12)
