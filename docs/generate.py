@@ -222,7 +222,7 @@ COLUMNS = {
 
 TABLES = {
     "routers": ("lut4", "ff", "distributed_ram", "bram", "fmax_mhz", "target"),
-    "cards": ("lut4", "lut4_sites", "ff", "bram", "fmax_mhz"),
+    "cards": ("lut4", "lut4_sites", "ff", "bram", "fmax_mhz", "target"),
     "blocks": ("lut4", "lut4_sites", "ff", "distributed_ram", "bram", "fmax_mhz"),
     "rate control": ("lut4", "lut4_sites", "ff", "bram", "fmax_mhz", "decision_cycles"),
     "DMA": ("lut4", "ff", "distributed_ram"),

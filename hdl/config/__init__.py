@@ -8,7 +8,7 @@
 from .base import Config, ConfigError, one_line
 from .link import HEADER_BITS, ROUTE_BITS, WORD_ROUTE_BITS, LinkConfig
 from .nic import NicConfig
-from .profiles import preset, preset_names
+from .profiles import Aim, aim, preset, preset_names
 from .router import SERVICE_LEVELS, RouterConfig
 
 __all__ = [
@@ -16,11 +16,13 @@ __all__ = [
     "ROUTE_BITS",
     "SERVICE_LEVELS",
     "WORD_ROUTE_BITS",
+    "Aim",
     "Config",
     "ConfigError",
     "LinkConfig",
     "NicConfig",
     "RouterConfig",
+    "aim",
     "one_line",
     "preset",
     "preset_names",

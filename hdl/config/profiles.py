@@ -13,6 +13,7 @@ files of their own. All their names are here, and the named presets:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from .base import Config, ConfigError
@@ -20,7 +21,7 @@ from .link import LinkConfig
 from .nic import NicConfig
 from .router import RouterConfig
 
-__all__ = ["preset", "preset_names"]
+__all__ = ["Aim", "aim", "preset", "preset_names"]
 
 P = TypeVar("P", bound="Config")
 
@@ -167,6 +168,30 @@ _PRESETS: dict[type[Config], dict[str, Config]] = {
         "lanai41": _LANAI41,
     },
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aim:
+    """Bounds for a preset on an FPGA (docs/synthesis.md): at least `fmax_mhz`; at most `lut4` LUT4s, None for any."""
+
+    fmax_mhz: int
+    lut4: int | None = None
+
+
+_AIMS: dict[type[Config], dict[str, Aim]] = {
+    NicConfig: {
+        "lanai7": Aim(fmax_mhz=100, lut4=6000),
+        # Its area is reported and has no bound.
+        "iba": Aim(fmax_mhz=100),
+    },
+}
+
+
+def aim(config: Config) -> Aim | None:
+    """The aim of the preset that `config` is; None for one that has no aim, and for any other configuration."""
+    part = type(config)
+    found = (bounds for name, bounds in _AIMS.get(part, {}).items() if config == _PRESETS[part][name])
+    return next(found, None)
 
 
 def preset_names(part: type[Config]) -> list[str]:

@@ -42,6 +42,7 @@ def synth(
     Needs Yosys and nextpnr, which pip installs (the extra `fpga`). The same parameters and seeds give the same
     report. Exit status: 0 done; 2 wrong input; 3 a tool is missing; 130 interrupted.
     """
+    from lanikai.hdl.config import aim
     from rich.console import Console
 
     from ..errors import UserError
@@ -62,7 +63,9 @@ def synth(
     count = tools.steps(numbers) + sum(tools.steps(numbers if block.clock else []) for block in more)
     with SynthesisProgress(console, what, count) as progress:
         found = tools.synthesize(what, config, seeds=numbers, progress=progress.step, board=board)
-        found = tools.synthesize_blocks(found, more, seeds=numbers, progress=progress.step)
+        found = tools.synthesize_blocks(
+            found, more, seeds=numbers, progress=progress.step, target=aim(config) if report else None
+        )
     if json_file == "-":
         sys.stdout.write(found.json_text())
     elif json_file:

@@ -88,7 +88,8 @@ def show(console: Console, report: SynthesisReport) -> None:
         )
     if report.target:
         target = report.target
-        console.print(f"target: at most {target['lut4']} LUT4 at {target['fmax_mhz']} MHz", highlight=False)
+        most = f"at most {target['lut4']} LUT4 at" if "lut4" in target else "at least"
+        console.print(f"target: {most} {target['fmax_mhz']} MHz", highlight=False)
     if report.modules:
         _show_modules(console, report)
     if report.blocks:

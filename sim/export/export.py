@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import inspect
-import os
 import shutil
 import tempfile
 import textwrap
@@ -15,7 +14,7 @@ from typing import Any
 from amaranth.lib import wiring
 from lanikai.hdl.config import Config, NicConfig
 
-from ..errors import UserError
+from ..errors import FULL, UserError
 from .blocks import EXPORTS, NetworkSettings, network_of
 from .constraints import sdc
 from .ports import BlockPort, block_ports, port_table
@@ -46,8 +45,6 @@ def check_folder(out: Path) -> None:
         raise UserError(
             f"--out {str(out)!r}: there is no folder {str(out.absolute().parent)!r} to make it in"
         )
-    if not os.access(out if out.is_dir() else out.absolute().parent, os.W_OK):
-        raise UserError(f"--out {str(out)!r}: cannot be written")
 
 
 def export(
@@ -74,8 +71,11 @@ def export(
     version = importlib.metadata.version("lanikai")
     command = " ".join(["lanikai verilog", what, *(f"--set {setting}" for setting in settings)])
     made_by = f"Written by lanikai {version}: {command}"
-    partial = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.absolute().parent))
+    out = out.absolute()
+    partial: Path | None = None
     try:
+        # What is not whole yet stands beside a new folder, or in one that is there: nothing else need be writable.
+        partial = Path(tempfile.mkdtemp(prefix=".lanikai-", dir=out if out.is_dir() else out.parent))
         for module in modules:
             head = (
                 _head(module.name, made_by, component, config, ports)
@@ -86,13 +86,21 @@ def export(
         (partial / f"{top}.f").write_text("".join(f"{module.name}.v\n" for module in modules))
         (partial / f"{top}.sdc").write_text(f"# {made_by}\n" + sdc(ports, clock_hz=clock_hz, top=top))
         write_registers(partial, maps, version=version)
-        partial.chmod(0o755)
-        # Onto an empty folder, or where none is: so the folder is never there in part.
-        partial.replace(out)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
+        files = sorted(path.name for path in partial.iterdir())
+        if partial.parent == out:
+            for name in files:
+                (partial / name).rename(out / name)
+            partial.rmdir()
+        else:
+            partial.chmod(0o755)
+            partial.rename(out)
+        return files
+    except BaseException as error:
+        if partial is not None:
+            shutil.rmtree(partial, ignore_errors=True)
+        if isinstance(error, OSError) and error.errno not in FULL:
+            raise UserError(f"--out {str(out)!r}: cannot be written: {error.strerror}") from None
         raise
-    return sorted(path.name for path in out.iterdir())
 
 
 def _modules(what: str, config: Config, component: Any, top: str, ports: Sequence[BlockPort]) -> list[Module]:

@@ -1,4 +1,4 @@
-"""The report of `lanikai synth nic --report` beside the card's own: its target, and its blocks, each alone."""
+"""The report of `lanikai synth nic --report` beside the card's own: its blocks, each alone."""
 
 from __future__ import annotations
 
@@ -7,19 +7,7 @@ from typing import Any
 
 from lanikai.hdl.config import Config, NicConfig
 
-__all__ = ["TARGETS", "CardBlock", "Target", "card_blocks"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Target:
-    """A bound for a block: at most `lut4` LUT4s of logic, at least `fmax_mhz`."""
-
-    lut4: int
-    fmax_mhz: int
-
-
-TARGETS = {"nic": Target(lut4=6000, fmax_mhz=100)}
-"""Bounds by names of blocks; the card is a `lanai7` card with 16 flows, its SRAM outside."""
+__all__ = ["CardBlock", "card_blocks"]
 
 
 @dataclass(frozen=True, kw_only=True)

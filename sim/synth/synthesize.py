@@ -15,11 +15,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lanikai.hdl.config import Config
+from lanikai.hdl.config import Aim, Config
 
 from ..errors import UserError
 from .blocks import BLOCKS, Block
-from .card_report import TARGETS, CardBlock
+from .card_report import CardBlock
 from .device import LARGEST, Device, constraints, device_of, find_board
 from .report import SynthesisReport, Timing, parse_area, parse_modules, parse_timing
 from .tools import NEXTPNR, YOSYS, first_run, require, run_tool
@@ -118,9 +118,14 @@ def synthesize(
 
 
 def synthesize_blocks(
-    report: SynthesisReport, blocks: Sequence[CardBlock], *, seeds: Sequence[int], progress: Progress
+    report: SynthesisReport,
+    blocks: Sequence[CardBlock],
+    *,
+    seeds: Sequence[int],
+    progress: Progress,
+    target: Aim | None = None,
 ) -> SynthesisReport:
-    """`report` with its target, if there is one, and with reports of `blocks`; `seeds`: where a clock is wanted."""
+    """`report` with its `target`, if there is one, and with reports of `blocks`; `seeds`: where a clock is wanted."""
     found = {
         block.label: synthesize(
             block.what,
@@ -130,8 +135,8 @@ def synthesize_blocks(
         )
         for block in blocks
     }
-    target = TARGETS.get(report.what) if blocks else None
-    return replace(report, target=asdict(target) if target else None, blocks=found)
+    bounds = {name: bound for name, bound in asdict(target).items() if bound} if target else None
+    return replace(report, target=bounds, blocks=found)
 
 
 def _write(folder: Path, block: Block, config: Config, *, registered: bool) -> None:

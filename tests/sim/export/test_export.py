@@ -304,8 +304,12 @@ def test_without_peakrdl_it_says_what_to_install(tmp_path, capsys, monkeypatch):
     assert (tmp_path / "out" / "lanikai_rate_control.v").is_file()
 
 
-def test_an_empty_folder_is_taken(tmp_path):
-    (tmp_path / "out").mkdir()
-    assert "lanikai_rate_control.v" in export(
-        "rate-control", configure_export("rate-control", ["preset=tiny"]), tmp_path / "out"
-    )
+def test_an_empty_folder_is_taken_the_present_one_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    files = export("rate-control", configure_export("rate-control", ["preset=tiny"]), Path("."))
+    assert files == sorted(path.name for path in tmp_path.iterdir()) and "lanikai_rate_control.v" in files
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path, capsys):
+    status, said = run(["rate-control", "--out", "/proc/lanikai"], capsys)
+    assert status == 2 and said.startswith("lanikai: --out '/proc/lanikai': cannot be written: ")

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from lanikai.hdl.config import NicConfig, RouterConfig, preset
+from lanikai.hdl.config import Aim, NicConfig, RouterConfig, aim, preset
 from lanikai.hdl.emit import to_rtlil
 from lanikai.hdl.vl_arbiter.registry import VL_ARBITERS
 from lanikai.sim.cli import program
@@ -151,6 +151,13 @@ def test_the_slowest_seed_gives_the_path():
     assert {"what", "device", "lut4", "ff", "bram", "fmax_mhz", "critical_path"} <= set(facts)
 
 
+def test_an_aim_is_that_of_a_preset_and_of_nothing_else():
+    assert aim(preset(NicConfig, "lanai7")) == Aim(fmax_mhz=100, lut4=6000)
+    assert aim(preset(NicConfig, "iba")) == Aim(fmax_mhz=100)
+    assert aim(preset(NicConfig, "lanai4")) is aim(preset(NicConfig, "iba", flows=8)) is None
+    assert aim(preset(RouterConfig, "lanai7")) is None
+
+
 def test_a_card_is_reported_with_its_blocks_and_against_its_target(capsys, monkeypatch):
     """Each block is there once, its clock where it is wanted. Nothing of them is there without `--report`, or for other
     blocks."""
@@ -194,6 +201,10 @@ def test_a_card_is_reported_with_its_blocks_and_against_its_target(capsys, monke
     assert asked[1:] == [(b.what, [1, 2] if b.clock else []) for b in blocks.values()]
     assert facts["blocks"]["rate control, 16 flows"]["fmax_mhz"] == [101.0, 102.0]
     assert "at most 6000 LUT4 at 100 MHz" in output.err and "doorbell queue, 1024 channels" in output.err
+    with pytest.raises(SystemExit):
+        program.main(["synth", "nic", "--set", "preset=iba", "--report", "--seeds", "1", "--json", "-"])
+    output = capsys.readouterr()
+    assert json.loads(output.out)["target"] == {"fmax_mhz": 100} and "target: at least 100 MHz" in output.err
     asked.clear()
     with pytest.raises(SystemExit):
         program.main(["synth", "nic", "--area-only", "--json", "-"])
