@@ -53,7 +53,7 @@ def verilate(folder: Path, *benches: Path) -> str:
     listed = next(folder.glob("*.f"))
     made = _verilator(
         folder,
-        *("--binary", "--timing", "-Wno-lint", "-Wno-style", "-CFLAGS", "-O0 -std=c++20 -fcoroutines"),
+        *("--binary", "--timing", "-Wno-fatal", "-CFLAGS", "-O0 -std=c++20 -fcoroutines"),
         *("-MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include", "-o", "bench"),
         *(str(one.resolve()) for one in benches),
         *("-f", listed.name),
