@@ -18,6 +18,9 @@ The handshake:
 
 The transmitter keeps each level for `settle_cycles`, longer than a round trip. So every level that it sees was sent
 after its own last change. However resets of both ends fall together, the two ends meet in the end.
+
+With `LinkConfig.guard_cycles` (`link_guard.py`) either end begins the link anew by itself, too. A transmitter whose
+other end does not answer for as long throws away all packets until it does.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from .config import LinkConfig
+from .link_guard import GUARD_BITS, ReceiveGuard, outlasts
 
 __all__ = ["CUTS_BITS", "ReceiveRestart", "TransmitRestart", "receive_register", "settle_cycles", "was_reset"]
 
@@ -71,6 +75,9 @@ class TransmitRestart(wiring.Component):
     - `cut` (out): VLs whose packet is thrown away up to its tail, without credits.
     - `cuts` (out, 8): packets cut since reset, modulo 2^8.
     - `cutting` (out): VLs whose packet is cut in this cycle.
+    - `waiting` (in), only with a guard: VLs that have a flit and no credit.
+    - `breach` (in), only with a guard: a credit came that nobody can have given.
+    - `begun_anew` (out, `GUARD_BITS`), only with a guard: times that the guard did so since reset, modulo 2^16.
 
     Latency: `peer` to `stop` none, to `restart` and `cut` one cycle. From a reset of either end to the link's work:
     at most twice `settle_cycles`, three round trips, and the time in which the receiver's buffer empties.
@@ -91,7 +98,12 @@ class TransmitRestart(wiring.Component):
                 "cuts": Out(CUTS_BITS),
                 "cutting": Out(config.vls),
             }
+            | (self._guard_members(config) if config.guard_cycles else {})
         )
+
+    @staticmethod
+    def _guard_members(config: LinkConfig) -> dict[str, wiring.Member]:
+        return {"waiting": In(config.vls), "breach": In(1), "begun_anew": Out(GUARD_BITS)}
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -101,12 +113,21 @@ class TransmitRestart(wiring.Component):
         down, releases = Signal(), Signal()  # neither: up
         held = Signal(range(settle))
         settled, falls = Signal(), Signal()
+        stalled, gone = Signal(), Signal()  # with a guard: something is wrong; nobody answers
         m.d.comb += [
             self.restart.eq(down | first),
             settled.eq(held == settle - 1),
-            falls.eq(~down & ~releases & ~first & self.peer),
-            self.stop.eq(down | releases | first | self.peer),
+            falls.eq(~down & ~releases & ~first & (self.peer | stalled)),
+            self.stop.eq(down | releases | first | self.peer | stalled),
         ]
+        if self.config.guard_cycles:
+            up = ~down & ~releases & ~first & ~self.peer
+            waits = outlasts(m, self.waiting & up.replicate(vls), self.config.guard_cycles, "waits")
+            silent = outlasts(m, down, self.config.guard_cycles, "silent")
+            m.d.comb += stalled.eq((waits | self.breach) & up)
+            m.d.sync += gone.eq((gone | silent) & down)
+            with m.If(stalled):
+                m.d.sync += self.begun_anew.eq(self.begun_anew + 1)
         with m.If(~settled):
             m.d.sync += held.eq(held + 1)
         with m.If(first | falls):
@@ -118,18 +139,21 @@ class TransmitRestart(wiring.Component):
 
         # Packets that have begun on the link and not ended. A flit of the cycle in which the link goes down is lost.
         begun, now = Signal(vls), Signal(vls)
-        here = Signal(vls)
+        here, cut, lost = Signal(vls), Signal(vls), Signal(vls)
         m.d.comb += [
+            self.cut.eq(cut | gone.replicate(vls)),
             here.eq(self.moved << self.vl),
-            now.eq((begun & ~here) | (here & ~self.cut & (~self.tail).replicate(vls))),
+            now.eq((begun & ~here) | (here & ~cut & (~self.tail).replicate(vls))),
+            # While nobody answers, each packet that begins is lost, one of a single flit too.
+            lost.eq(now | (here & ~cut & gone.replicate(vls))),
         ]
         over = here & self.tail.replicate(vls)
         with m.If(self.stop):
-            m.d.comb += self.cutting.eq(now)
-            m.d.sync += [begun.eq(0), self.cut.eq((self.cut & ~over) | now)]
-            m.d.sync += self.cuts.eq(self.cuts + sum(now[i] for i in range(vls)))
+            m.d.comb += self.cutting.eq(lost)
+            m.d.sync += [begun.eq(0), cut.eq((cut & ~over) | now)]
+            m.d.sync += self.cuts.eq(self.cuts + sum(lost[i] for i in range(vls)))
         with m.Else():
-            m.d.sync += [begun.eq(now), self.cut.eq(self.cut & ~over)]
+            m.d.sync += [begun.eq(now), cut.eq(cut & ~over)]
         return m
 
 
@@ -148,6 +172,12 @@ class ReceiveRestart(wiring.Component):
     - `cuts` (out, 8): packets that were ended by such a tail since reset, modulo 2^8.
     - `lost` (out, 16): flits thrown away since reset, modulo 2^16.
     - `busy` (out): the link is down.
+    - `breach` (in), only with a guard: the link must begin anew (`ReceiveGuard`).
+    - `taken`, `taken_vl`, `taken_tail` (in), only with a guard: a flit leaves the register for the buffer.
+    - `begun_anew` (out, `GUARD_BITS`), only with a guard: times that the guard did so since reset, modulo 2^16.
+
+    After a breach nothing is accepted, and `credit_restart` asks the transmitter for a new beginning. Packets that were
+    cut are ended at once: an end that does not answer holds nobody up.
 
     Latency: none from a flit to `accept`, which follows from registers and `restart`. Throughput: a flit a cycle.
     Reset: the link is down and nothing is accepted. After power-on: it is up.
@@ -172,28 +202,44 @@ class ReceiveRestart(wiring.Component):
                 "lost": Out(16),
                 "busy": Out(1),
             }
+            | (self._guard_members(config) if config.guard_cycles else {})
         )
+
+    @staticmethod
+    def _guard_members(config: LinkConfig) -> dict[str, wiring.Member]:
+        taken = {"taken": In(1), "taken_vl": In(config.vl_bits), "taken_tail": In(1)}
+        return {"breach": In(1), "begun_anew": Out(GUARD_BITS), **taken}
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         vls = self.config.vls
         first = was_reset(m)
-        deaf, drains, empty = Signal(), Signal(), Signal()  # none: up
+        deaf, drains, empty = Signal(), Signal(), Signal()  # none of these, and not `shut`: up
+        shut = Signal()  # after a breach, until the transmitter begins anew
+        guarded = self.config.guard_cycles > 0
         quiet = Signal(2)  # cycles since something may have gone into the register
         begun, closing = Signal(vls), Signal(vls)
         m.d.comb += [
-            self.credit_restart.eq(deaf | empty | first),
-            self.accept.eq(~self.restart & ~deaf & ~drains & ~first),
-            self.busy.eq(deaf | drains | empty | first),
+            self.credit_restart.eq(deaf | empty | first | shut),
+            self.accept.eq(~self.restart & ~deaf & ~drains & ~first & ~shut),
+            self.busy.eq(deaf | drains | empty | first | shut),
             # A flit that was taken in the cycles before has reached its buffer: `full` speaks of it.
             closing.eq(_lowest(begun & ~self.full)),
-            self.close.eq(drains & quiet.all() & closing.any()),
+            self.close.eq((drains | shut) & quiet.all() & closing.any()),
             self.close_vl.eq(_number(closing, self.config.vl_bits)),
         ]
         with m.If(first):
             m.d.sync += deaf.eq(1)
         with m.Elif(deaf):
             m.d.sync += [deaf.eq(~self.restart), empty.eq(self.restart)]
+        with m.Elif(shut):
+            with m.If(self.close):
+                m.d.sync += [quiet.eq(0), begun.eq(begun & ~closing), self.cuts.eq(self.cuts + 1)]
+            with m.Elif(~quiet.all()):
+                m.d.sync += quiet.eq(quiet + 1)
+            # At once: the level that the transmitter sees after a round trip must speak of an empty buffer.
+            with m.If(self.restart):
+                m.d.sync += [shut.eq(0), drains.eq(1)]
         with m.Elif(drains):
             with m.If(self.close):
                 m.d.sync += [quiet.eq(0), begun.eq(begun & ~closing), self.cuts.eq(self.cuts + 1)]
@@ -205,9 +251,16 @@ class ReceiveRestart(wiring.Component):
             m.d.sync += empty.eq(self.restart)
         with m.Elif(self.restart):
             m.d.sync += [drains.eq(1), quiet.eq(0)]
-        with m.If(self.valid & self.accept):
-            m.d.sync += begun.bit_select(self.vl, 1).eq(~self.tail)
-        with m.Elif(self.valid):
+        if guarded:
+            with m.If(self.breach & ~first & ~self.busy & ~self.restart):
+                m.d.sync += [shut.eq(1), quiet.eq(0), self.begun_anew.eq(self.begun_anew + 1)]
+            # A flit that is accepted may be refused in the next cycle: packets are followed where they are taken.
+            with m.If(self.taken):
+                m.d.sync += begun.bit_select(self.taken_vl, 1).eq(~self.taken_tail)
+        else:
+            with m.If(self.valid & self.accept):
+                m.d.sync += begun.bit_select(self.vl, 1).eq(~self.tail)
+        with m.If(self.valid & ~self.accept):
             m.d.sync += self.lost.eq(self.lost + 1)
         return m
 
@@ -217,7 +270,8 @@ def receive_register(
 ) -> ReceiveRestart | None:
     """The register on the link `rx`, in front of a `VlBuffer`: `arrived`, and the flit `arrival`.
 
-    With `LinkConfig.restart` the receiver's half of the handshake stands before the register, and is returned.
+    With `LinkConfig.restart` the receiver's half of the handshake stands before the register, and is returned. With a
+    guard (`LinkConfig.guard_cycles`) `arrived` is low for a flit that has no room: it may not be written.
     """
     if not config.restart:
         m.d.sync += arrived.eq(rx.valid)
@@ -234,7 +288,23 @@ def receive_register(
         half.non_empty.eq(buffer.non_empty),
         half.full.eq(buffer.full),
     ]
-    m.d.sync += [arrived.eq((rx.valid & half.accept) | half.close), arrival.eq(rx.payload)]
+    stands = arrived
+    if config.guard_cycles:
+        m.submodules.guard_in = guard = ReceiveGuard(config)
+        stands = Signal(name="stands_in_register")
+        m.d.comb += [
+            guard.valid.eq(stands),
+            guard.vl.eq(arrival.vl),
+            guard.tail.eq(arrival.tail),
+            guard.full.eq(buffer.full),
+            guard.non_empty.eq(buffer.non_empty),
+            arrived.eq(guard.take),
+            half.breach.eq(guard.breach),
+            half.taken.eq(guard.take),
+            half.taken_vl.eq(arrival.vl),
+            half.taken_tail.eq(arrival.tail),
+        ]
+    m.d.sync += [stands.eq((rx.valid & half.accept) | half.close), arrival.eq(rx.payload)]
     with m.If(half.close):
         m.d.sync += [
             arrival.data.eq(0),

@@ -19,6 +19,7 @@ from .packet import HEADER_LAYOUT
 from .router.routing import AUTO, Place, routing_class
 
 if TYPE_CHECKING:
+    from .fault_link import FaultPlace
     from .router.router import Router
 
 __all__ = ["MAX_NODES", "Network", "Place", "chain", "mesh", "single_router", "torus", "tree"]
@@ -271,7 +272,7 @@ class Network(Config):
         values = function.position_of(self, router)
         return sum(value << layout[name].offset for name, value in values.items()) if layout else 0
 
-    def verilog(self, name: str) -> str:
+    def verilog(self, name: str, *, faults: Sequence[FaultPlace] = ()) -> str:
         """The network's structural top module, `name`, made of instances `router{r}` of `blocks`.
 
         Ports:
@@ -287,12 +288,12 @@ class Network(Config):
           the port of its agent (`PROCESSOR_REQUEST`, `PROCESSOR_RESPONSE`).
 
         Each link has `payload`, `valid`, `credit_vl` and `credit_valid` as in `LinkSignature`. With
-        `LinkConfig.restart` it has `restart` and `credit_restart` too.
+        `LinkConfig.restart` it has `restart` and `credit_restart` too. `faults`: links that fail (`NetworkComponent`).
         """
         from .emit import to_verilog
         from .network_component import NetworkComponent
 
-        return to_verilog(NetworkComponent(self), name=name)
+        return to_verilog(NetworkComponent(self, faults=faults), name=name)
 
 
 def _enough_ports(router: RouterConfig, ports: int, what: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import add, or_
 from typing import Any, Protocol
 
@@ -10,6 +11,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from .balanced import balanced
+from .fault_link import FAULT_CONTROL, FAULT_COUNTS, FaultLink, FaultPlace
 from .link import LinkSignature
 from .register_port import PROCESSOR_REQUEST, PROCESSOR_RESPONSE
 from .router.agent import has_agent
@@ -42,12 +44,15 @@ class NetworkComponent(wiring.Component):
       port of its agent, if it has one (`has_agent`).
     - `dropped` (out, 32): packets that all routers dropped.
     - `activity` (out): a flit moved anywhere.
+    - `fault{k}_control` (in, `FAULT_CONTROL`), `fault{k}_counts` (out, `FAULT_COUNTS`): of the k-th of `faults`, the
+      places of links with a `FaultLink`.
+    - `begun_anew`, `refused` (out, 32), only with `LinkConfig.guard_cycles`: the sums of the routers' (`Router`).
 
     Latency: none. Throughput: the routers'. Reset: the routers'.
     """
 
-    def __init__(self, network: Wired) -> None:
-        self.network = network
+    def __init__(self, network: Wired, *, faults: Sequence[FaultPlace] = ()) -> None:
+        self.network, self.faults = network, tuple(faults)
         link = LinkSignature(network.router.link)
         members: dict[str, Any] = {"dropped": Out(DROPPED_BITS), "activity": Out(1)}
         for node in range(len(network.nodes)):
@@ -57,7 +62,13 @@ class NetworkComponent(wiring.Component):
                 f"router{router}_agent__request": In(PROCESSOR_REQUEST.size),
                 f"router{router}_agent__response": Out(PROCESSOR_RESPONSE.size),
             }
-        super().__init__(members)
+        for i in range(len(self.faults)):
+            members |= {
+                f"fault{i}_control": In(FAULT_CONTROL.size),
+                f"fault{i}_counts": Out(FAULT_COUNTS.size),
+            }
+        self._sums = ["begun_anew", "refused"] if network.router.link.guard_cycles else []
+        super().__init__(members | {name: Out(32) for name in self._sums})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -68,6 +79,7 @@ class NetworkComponent(wiring.Component):
         nodes = {place: node for node, place in enumerate(network.nodes)}
         names = {depths: block for block, depths in network.blocks.items()}
         dropped, moving = [], []
+        sums: dict[str, list[Signal]] = {name: [] for name in self._sums}
         for router in range(network.routers):
             dropped.append(Signal(DROPPED_BITS, name=f"router{router}_dropped"))
             moving.append(Signal(name=f"router{router}_activity"))
@@ -78,6 +90,9 @@ class NetworkComponent(wiring.Component):
                 "o_activity": moving[-1],
                 "i_connected": Const(network.connected(router), network.router.ports),
             }
+            for name, parts in sums.items():
+                parts.append(Signal(32, name=f"router{router}_{name}"))
+                pins[f"o_{name}"] = parts[-1]
             if has_agent(network.router):
                 pins["i_agent__request"] = getattr(self, f"router{router}_agent__request")
                 pins["o_agent__response"] = getattr(self, f"router{router}_agent__response")
@@ -91,6 +106,7 @@ class NetworkComponent(wiring.Component):
                     ends = {end: getattr(self, f"node{nodes[place]}_{end}") for end in ("rx", "tx")}
                 elif place in network.neighbours:
                     ends = {"rx": wires[network.neighbours[place]], "tx": wires[place]}
+                ends = {end: self._faulty(m, link, wire, place, end) for end, wire in ends.items()}
                 for end, member in ((end, member) for end in ("rx", "tx") for member in link.members):
                     pin = f"{end}__{port}__{member}"
                     sent = link.members[member].flow == wiring.Out
@@ -103,4 +119,33 @@ class NetworkComponent(wiring.Component):
                         pins[f"i_{pin}"] = getattr(ends[end], member) if ends else nothing
             m.submodules[f"router{router}"] = Instance(names[network.credit_flits[router]], **pins)
         m.d.comb += [self.dropped.eq(balanced(add, dropped)), self.activity.eq(balanced(or_, moving))]
+        m.d.comb += [getattr(self, name).eq(balanced(add, parts)) for name, parts in sums.items()]
         return m
+
+    def _faulty(self, m: Module, link: LinkSignature, wire: Any, place: tuple[int, int], end: str) -> Any:
+        """The wires at `end` of a router's port: those of `wire`, or with a `FaultLink` in between new ones."""
+        fault = next(
+            (
+                i
+                for i, (*at, way) in enumerate(self.faults)
+                if (*at, {"in": "rx", "out": "tx"}[way]) == (*place, end)
+            ),
+            None,
+        )
+        if fault is None:
+            return wire
+        near = link.create(path=(f"router{place[0]}_{end}{place[1]}_near",))
+        m.submodules[f"fault{fault}"] = part = FaultLink(link.config)
+        before, behind = (wire, near) if end == "rx" else (near, wire)
+        for member, description in link.members.items():
+            if description.flow == wiring.Out:
+                m.d.comb += [getattr(part.rx, member).eq(getattr(before, member))]
+                m.d.comb += [getattr(behind, member).eq(getattr(part.tx, member))]
+            else:
+                m.d.comb += [getattr(part.tx, member).eq(getattr(behind, member))]
+                m.d.comb += [getattr(before, member).eq(getattr(part.rx, member))]
+        m.d.comb += [
+            part.control.eq(getattr(self, f"fault{fault}_control")),
+            getattr(self, f"fault{fault}_counts").eq(part.counts),
+        ]
+        return near

@@ -36,6 +36,16 @@ class LinkConfig(Config):
         "False: both ends of a link are reset together; None: True at a card, and at the routers of its cluster, "
         "else False",
     )
+    guard_cycles: int = Field(
+        0,
+        ge=0,
+        le=1 << 20,
+        description="both ends watch the link, and begin it anew (`restart`) after a breach of its rules, or when it "
+        "has stood still for one to two times so many cycles; 0: they do not (docs/faults.md)",
+    )
+    guard_packet_flits: int = Field(
+        1024, ge=4, le=65535, description="longest packet that a receiver with `guard_cycles` takes, flits"
+    )
     hop_bits: int = Field(4, ge=1, le=8, description="bits of the source route that one hop consumes")
 
     @model_validator(mode="after")
@@ -44,6 +54,10 @@ class LinkConfig(Config):
             raise ValueError(
                 f"rate_num/rate_den = {self.rate_num}/{self.rate_den}: "
                 "a link carries at most one flit a cycle"
+            )
+        if self.guard_cycles and not self.restart:
+            raise ValueError(
+                f"guard_cycles = {self.guard_cycles}: needs restart = True, by which a link begins anew"
             )
         return self
 

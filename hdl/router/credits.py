@@ -24,6 +24,7 @@ class Credits(wiring.Component):
     - `refund` (in): one credit of VL `refund_vl` (in) comes back; it can be spent from the next cycle on.
     - `stop` (in), only with the parameter `restarts`: from the next cycle on no VL has a credit, and none is counted.
       From the cycle after the one in which `stop` falls all VLs have `depth` credits again.
+    - `excess` (out), only with the parameter `guarded`: a credit comes back to a VL that has them all.
 
     Flits sent and credits returned are two ring pointers a VL in memories. They meet when all credits are spent or all
     are home, and the flag tells which. Reset: every VL has `depth` credits. Raises ConfigError for a depth below 2,
@@ -32,10 +33,10 @@ class Credits(wiring.Component):
     Latency: a credit that comes back can be spent in the next cycle. Throughput: one spent and one returned a cycle.
     """
 
-    def __init__(self, *, vls: int, depth: int, restarts: bool = False) -> None:
+    def __init__(self, *, vls: int, depth: int, restarts: bool = False, guarded: bool = False) -> None:
         if depth < 2:
             raise ConfigError(f"Credits: depth = {depth}: at least 2")
-        self._vls, self._depth, self._restarts = vls, depth, restarts
+        self._vls, self._depth, self._restarts, self._guarded = vls, depth, restarts, guarded
         vl_bits = max(1, (vls - 1).bit_length())
         super().__init__(
             {
@@ -47,11 +48,12 @@ class Credits(wiring.Component):
                 "refund_vl": In(vl_bits),
             }
             | ({"stop": In(1)} if restarts else {})
+            | ({"excess": Out(1)} if guarded else {})
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        spent = VlPointers(vls=self._vls, modulus=self._depth, reads=0)
+        spent = VlPointers(vls=self._vls, modulus=self._depth, reads=int(self._guarded))
         refunded = VlPointers(vls=self._vls, modulus=self._depth, reads=1)
         resets = ResetInserter(self.stop) if self._restarts else lambda pointers: pointers
         m.submodules.spent, m.submodules.refunded = resets(spent), resets(refunded)
@@ -64,6 +66,10 @@ class Credits(wiring.Component):
             refunded.step_vl.eq(self.refund_vl),
             refunded.read_vl[0].eq(self.spend_vl),
         ]
+        if self._guarded:
+            # The pointers meet, and there are credits: all are home.
+            home = (spent.read[0] == refunded.here) & self.available.bit_select(self.refund_vl, 1)
+            m.d.comb += [spent.read_vl[0].eq(self.refund_vl), self.excess.eq(self.refund & home)]
         last, back = Signal(self._vls), Signal(self._vls)
         with m.If(self.spend & (spent.following == refunded.read[0])):
             m.d.comb += last.eq(1 << self.spend_vl)

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import RouterConfig
 from ..link import FlitLayout, LinkSignature
+from ..link_guard import GUARD_BITS
 from ..link_restart import receive_register
 from ..working import works_when
 from .flit import BufferedFlitLayout, RouteLayout
@@ -29,6 +30,9 @@ class ReceiveStage(wiring.Component):
     - `header` (out, `RouteLayout`): that header. It is at the front of the VL's buffer, or with
       `looks_ahead` the oldest one that was not yet taken.
     - `restarting` (out), only with `LinkConfig.restart`: the link does not work yet, as an end was reset.
+    - `begun_anew` (out, `GUARD_BITS`), only with `LinkConfig.guard_cycles`: that of `ReceiveRestart`.
+    - `refused` (out, `GUARD_BITS`), only with `LinkConfig.guard_cycles`: flits that were thrown away as they came since
+      reset, modulo 2^16. There was no room for them, or the link was down.
     - `headers` (out), only with `looks_ahead`: VLs that have a header which was not yet taken.
     - `header_take` (in), only with `looks_ahead`: the header that is seen is taken.
 
@@ -44,6 +48,8 @@ class ReceiveStage(wiring.Component):
         self._config = config
         vls = config.link.vls
         more = {"restarting": Out(1)} if config.link.restart else {}
+        if config.link.guard_cycles:
+            more |= {"begun_anew": Out(GUARD_BITS), "refused": Out(GUARD_BITS)}
         ahead = {"headers": Out(vls), "header_take": In(1)} if looks_ahead(config) else {}
         super().__init__(
             {
@@ -81,6 +87,12 @@ class ReceiveStage(wiring.Component):
         half = receive_register(m, link, self.rx, self.arrived, arrival, buffer)
         if half is not None:
             m.d.comb += self.restarting.eq(half.busy)
+            if link.guard_cycles:
+                refused = m.submodules.guard_in.refused
+                m.d.comb += [
+                    self.begun_anew.eq(half.begun_anew),
+                    self.refused.eq((refused + half.lost)[:GUARD_BITS]),
+                ]
         m.d.comb += self.non_empty.eq(buffer.non_empty)
         queues.d.comb += [
             buffer.write_valid.eq(self.arrived),

@@ -12,6 +12,7 @@ from amaranth.lib.wiring import In, Out
 from ..arbiter import arbiter_class
 from ..config import ConfigError, RouterConfig
 from ..link import LinkSignature
+from ..link_guard import add_up
 from ..register_port import ProcessorSignature
 from .activity import ActivityCounters
 from .agent import LEVEL_BITS, AgentPort, has_agent
@@ -52,6 +53,8 @@ class Router(wiring.Component):
     - `connected` (in, P, all set by default): ports that lead somewhere.
     - `dropped` (out, 32): packets thrown away since reset. Their route named no connected port, or (with
       `LinkConfig.restart`) the link's other end was reset while they were sent.
+    - `begun_anew`, `refused` (out, 32), only with `LinkConfig.guard_cycles`: links that the router has begun anew, and
+      flits that it has thrown away as they came, since reset, modulo 2^32 (`link_guard.py`).
     - `activity` (out): a flit moved in this cycle, for a watchdog.
     - `quiet` (out), only if `skippable`: nothing is under way. No flit is in a buffer or comes in, no credit goes out,
       and no arbiter is at work on its tables, as all are after reset. No control packet moves, and the agent asks for
@@ -122,6 +125,8 @@ class Router(wiring.Component):
             members["position"] = In(self._routing.position_layout)
         if skippable:
             members["quiet"] = Out(1)
+        if config.link.guard_cycles:
+            members |= {"begun_anew": Out(32), "refused": Out(32)}
         super().__init__(
             members
             | {
@@ -144,7 +149,7 @@ class Router(wiring.Component):
         m.submodules.vl_allocation = allocation
         m.submodules.crossbar = crossbar = CrossbarStage(config)
         # The management port is inside: it is reset with the router.
-        inside = config.replace(link=config.link.replace(restart=False))
+        inside = config.replace(link=config.link.replace(restart=False, guard_cycles=0))
         ends = [inside if config.management and i == 0 else config for i in range(config.ports)]
         receivers = [ReceiveStage(end) for end in ends]
         routers = [RouteStage(config, in_port=i) for i in range(config.ports)]
@@ -243,6 +248,10 @@ class Router(wiring.Component):
                 *([managing] if config.management else []),
             )
             m.d.comb += self.quiet.eq(~busy.any())
+        if config.link.guard_cycles:
+            guarded = [*receivers, *transmitters]
+            add_up(m, self.begun_anew, [end.begun_anew for end in guarded if hasattr(end, "begun_anew")])
+            add_up(m, self.refused, [end.refused for end in receivers if hasattr(end, "refused")])
         if has_agent(config):
             self._add_agent(m, receivers, routers, allocation, crossbar, transmitters, moved, managing)
         for name, vectors in {

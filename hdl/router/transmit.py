@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import RouterConfig
 from ..link import LinkPacer, LinkSignature
+from ..link_guard import GUARD_BITS
 from ..link_restart import TransmitRestart
 from ..working import works_when
 from .credits import Credits
@@ -39,6 +40,7 @@ class TransmitStage(wiring.Component):
     - `ended` (out), only with `LinkConfig.restart`: the last flit of a packet that was cut was thrown away,
       `delay_cycles` ago. The packet's VL is `tx.payload.vl`.
     - `cutting` (out), only with `LinkConfig.restart`: VLs of which a packet was cut in the cycle before.
+    - `begun_anew` (out, `GUARD_BITS`), only with `LinkConfig.guard_cycles`: that of `TransmitRestart`.
 
     Latency: a flit that is written in cycle t is on the link in t + 1 + `delay_cycles`, if nothing is in its way.
     Throughput: the link's rate, at most a flit a cycle.
@@ -67,7 +69,8 @@ class TransmitStage(wiring.Component):
     def _restart_members(config: RouterConfig) -> dict[str, wiring.Member]:
         if not config.link.restart:
             return {}
-        return {"restarting": Out(1), "ended": Out(1), "cutting": Out(config.link.vls)}
+        guard = {"begun_anew": Out(GUARD_BITS)} if config.link.guard_cycles else {}
+        return {"restarting": Out(1), "ended": Out(1), "cutting": Out(config.link.vls), **guard}
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -81,7 +84,10 @@ class TransmitStage(wiring.Component):
             memory=self._config.buffer_memory,
         )
         m.submodules.credits = credits = Credits(
-            vls=link.vls, depth=self._credit_flits, restarts=bool(link.restart)
+            vls=link.vls,
+            depth=self._credit_flits,
+            restarts=bool(link.restart),
+            guarded=link.guard_cycles > 0,
         )
         m.submodules.pacer = pacer = LinkPacer(link)
         m.submodules.arbiter = arbiter = vl_scheduler(self._config)
@@ -113,6 +119,12 @@ class TransmitStage(wiring.Component):
                 credits.stop.eq(restart.stop),
                 self.restarting.eq(restart.stop),
             ]
+            if link.guard_cycles:
+                m.d.comb += [
+                    restart.waiting.eq(buffer.non_empty & ~credits.available & ~restart.cut),
+                    restart.breach.eq(credits.excess),
+                    self.begun_anew.eq(restart.begun_anew),
+                ]
             # The cut follows from the flit that goes in the same cycle: a register ends that path.
             m.d.sync += self.cutting.eq(restart.cutting)
         near = Cat(sends, buffer.read_vl, buffer.read_data, *near_more)

@@ -28,6 +28,7 @@ _CLASSES = {
     "dma-bandwidth": "dma_bandwidth:DmaBandwidth",
     "doorbell-latency": "doorbell_latency:DoorbellLatency",
     "fair-queueing": "fair_queueing:FairQueueing",
+    "faults": "faults.faults:Faults",
     "idt-sweep": "idt_sweep:IdtSweep",
     "incoming-rate": "incoming_rate:IncomingRate",
     "mpi-idt": "mpi.idt:MpiIdt",

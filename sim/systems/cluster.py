@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from lanikai.firmware.programs import find_program
 from lanikai.hdl.config import ConfigError, NicConfig, RouterConfig, preset
+from lanikai.hdl.fault_link import FaultPlace
 from lanikai.hdl.network import MAX_NODES, Network, chain, single_router
 from pydantic import Field, field_validator, model_validator
 
@@ -23,6 +24,7 @@ from ..models.host_bus import SimulatedHost
 from ..models.pci_timing import PciTiming
 from ..models.processor_mailbox import SimulatedProcessor, processor_ends
 from .base import System, SystemConfig
+from .fault_ports import check_faults
 from .forwarding import write_forwarding_tables
 
 __all__ = ["Cluster", "ClusterConfig", "Node", "cluster_preset", "cluster_preset_names", "settle_cycles"]
@@ -92,6 +94,9 @@ class ClusterConfig(SystemConfig):
     cuts: bool = Field(
         False, description="cables can be cut and joined again while the cluster runs (`Cluster.cut`)"
     )
+    faults: tuple[FaultPlace, ...] = Field(
+        (), description="links that fail: router, port, and whether it is the link `out` of it or `in` to it"
+    )
     access_lists: bool = Field(
         True,
         description="the main loop carries out the firmware's lists of accesses: the same results, sooner than by "
@@ -137,7 +142,11 @@ class ClusterConfig(SystemConfig):
             raise ValueError(
                 "cuts = True: needs composed = True: a cluster that is one model has fixed cables"
             )
-        assert self.network
+        if self.composed and (self.faults or self.router.link.guard_cycles):
+            raise ValueError(
+                "faults and link.guard_cycles: need composed = False, a cluster that is one model"
+            )
+        check_faults(self.network, self.faults)
         return self
 
     def design(self, variant: Variant = "fast") -> Design:
@@ -155,7 +164,12 @@ class ClusterConfig(SystemConfig):
                 cuts=self.cuts,
             )
         return cluster_design(
-            self.network, nic=self.nic, pci=self.pci, memory_bytes=self.memory_bytes, variant=variant
+            self.network,
+            nic=self.nic,
+            pci=self.pci,
+            memory_bytes=self.memory_bytes,
+            variant=variant,
+            faults=self.faults,
         )
 
     def on(self, network: Network) -> Self:

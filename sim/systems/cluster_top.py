@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import and_, or_
 from typing import Any
@@ -11,6 +11,7 @@ from amaranth import Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from lanikai.hdl.config import NicConfig
+from lanikai.hdl.fault_link import FaultPlace
 from lanikai.hdl.link import FlitLayout
 from lanikai.hdl.network import Network
 from lanikai.hdl.network_component import NetworkComponent
@@ -28,7 +29,7 @@ from ..models.processor_mailbox import PROCESSOR_ANSWER, PROCESSOR_COMMAND, STEP
 from ..waves.save_file import KIND_IDLE
 from .forwarding import needs_tables
 from .node_parts import NodeParts, Wires, instance_of, link_wires, member
-from .top import Top, agent_members
+from .top import Top, agent_members, fault_members
 
 __all__ = ["ClusterTop", "ComposedClusterTop"]
 
@@ -67,6 +68,7 @@ class ClusterTop(Top):
     - `skip` (in): all cards' clocks are set at the end of this cycle.
     - `quiet` (out): nothing moves, and every card rests.
     - Where forwarding tables have to be written, those of `agent_members`.
+    - With links that fail (`faults`) or have a guard, those of `fault_members`.
 
     There is no reset: registers start with their initial values. Latency and throughput: those of the blocks.
 
@@ -74,7 +76,14 @@ class ClusterTop(Top):
     """
 
     def __init__(
-        self, network: Network, *, nic: NicConfig, pci: PciTiming, memory_bytes: int, waves: bool
+        self,
+        network: Network,
+        *,
+        nic: NicConfig,
+        pci: PciTiming,
+        memory_bytes: int,
+        waves: bool,
+        faults: Sequence[FaultPlace] = (),
     ) -> None:
         self._network, self._nic = network, nic
         self._nodes = range(len(network.nodes))
@@ -84,7 +93,7 @@ class ClusterTop(Top):
         self._ends = self._parts.ends
         self.blocks: Mapping[str, wiring.Component] = {
             **self._parts.blocks,
-            "network": NetworkComponent(network),
+            "network": NetworkComponent(network, faults=faults),
             "watchdog": Watchdog(),
         }
         clock, due = clock_layout(nic).size, due_layout(nic).size
@@ -109,7 +118,8 @@ class ClusterTop(Top):
             }
         self._agents = needs_tables(network)
         agents = agent_members(network) if self._agents else {}
-        super().__init__({**members, **agents, **_ONCE, "quiet": Out(1), "skip": In(1)})
+        self._faults = fault_members(network, faults)
+        super().__init__({**members, **agents, **self._faults, **_ONCE, "quiet": Out(1), "skip": In(1)})
 
     def elaborate(self, platform: object) -> Module:
         m = self._module()
@@ -134,6 +144,7 @@ class ClusterTop(Top):
             else:
                 # Agents are not reached: their registers keep what reset gave them.
                 network[request] = Const(0, PROCESSOR_REQUEST.size)
+        network |= {name: getattr(self, name) for name in self._faults}
         m.submodules.network = instance_of("network", self.blocks["network"], network)
         any_moving = Signal(name="moving")
         m.d.comb += [any_moving.eq(reduce(or_, moving)), self.quiet.eq(~any_moving & reduce(and_, resting))]

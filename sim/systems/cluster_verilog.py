@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from amaranth.lib import wiring
 from lanikai.hdl.config import NicConfig
 from lanikai.hdl.emit import to_verilog
+from lanikai.hdl.fault_link import FaultPlace
 from lanikai.hdl.network import Network
 from lanikai.hdl.nic.nic import public_signals as nic_signals
 from lanikai.hdl.router.router import public_signals as router_signals
@@ -27,16 +30,22 @@ TOP = "cluster"
 
 
 def cluster_design(
-    network: Network, *, nic: NicConfig, pci: PciTiming, memory_bytes: int, variant: Variant
+    network: Network,
+    *,
+    nic: NicConfig,
+    pci: PciTiming,
+    memory_bytes: int,
+    variant: Variant,
+    faults: Sequence[FaultPlace] = (),
 ) -> Design:
     """The design of a cluster: at every place of the `network` a card `nic`, and a host with a bus `pci` and
-    `memory_bytes` of memory.
+    `memory_bytes` of memory. `faults`: links that fail.
 
     The top module is `ClusterTop`, whose members but `clk` Python and the main loop (`native/main.cpp`) use. For
     `waves` the blocks have views of the packets on their links besides.
     """
     waves = variant == "waves"
-    top = ClusterTop(network, nic=nic, pci=pci, memory_bytes=memory_bytes, waves=waves)
+    top = ClusterTop(network, nic=nic, pci=pci, memory_bytes=memory_bytes, waves=waves, faults=faults)
     top_text = to_verilog(top, name=TOP)
     routers = network.block_verilog()
     sources = {f"{name}.v": text for name, text in routers.items()}

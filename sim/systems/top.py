@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from amaranth import ClockDomain, ClockSignal, Const, Instance, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Member, Out
+from lanikai.hdl.fault_link import FAULT_CONTROL, FAULT_COUNTS, FaultPlace
 from lanikai.hdl.network import Network
 from lanikai.hdl.register_port import PROCESSOR_REQUEST, PROCESSOR_RESPONSE
 from lanikai.hdl.router.agent import has_agent
 
 from ..inside.watchdog import WATCHDOG_BITS
 
-__all__ = ["CLOCK", "Top", "agent_members", "agent_pins", "link_pins"]
+__all__ = ["CLOCK", "Top", "agent_members", "agent_pins", "fault_members", "link_pins"]
 
 CLOCK: Mapping[str, Any] = {"i_clk": ClockSignal(), "i_rst": Const(0)}
 """Pins of an instance of a converted block."""
@@ -79,6 +80,20 @@ def agent_members(network: Network) -> dict[str, Member]:
             f"router{router}_agent__request": In(PROCESSOR_REQUEST.size),
             f"router{router}_agent__response": Out(PROCESSOR_RESPONSE.size),
         }
+    return members
+
+
+def fault_members(network: Network, faults: Sequence[FaultPlace]) -> dict[str, Member]:
+    """The members of a top by which Python sets the faults of links, and reads what they and the links' guards count
+    (`NetworkComponent`)."""
+    members: dict[str, Member] = {}
+    for i in range(len(faults)):
+        members |= {
+            f"fault{i}_control": In(FAULT_CONTROL.size),
+            f"fault{i}_counts": Out(FAULT_COUNTS.size),
+        }
+    if network.router.link.guard_cycles:
+        members |= {"begun_anew": Out(32), "refused": Out(32)}
     return members
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
+from lanikai.hdl.fault_link import FaultPlace
 from lanikai.hdl.network import Network
 from lanikai.hdl.router.agent import has_agent
 from lanikai.hdl.traffic.config import TrafficConfig
@@ -12,6 +13,7 @@ from pydantic import Field, model_validator
 
 from ..inside.watchdog import WATCHDOG_BITS
 from .base import SystemConfig
+from .fault_ports import check_faults
 
 if TYPE_CHECKING:
     from ..build.model import Design, Variant
@@ -40,6 +42,9 @@ class TrafficNetworkConfig(SystemConfig):
         description="compile routers and nodes once each, and pass over those in which nothing happens; the results "
         "are the same",
     )
+    faults: tuple[FaultPlace, ...] = Field(
+        (), description="links that fail: router, port, and whether it is the link `out` of it or `in` to it"
+    )
     watchdog_cycles: int = Field(
         100_000,
         ge=0,
@@ -51,14 +56,21 @@ class TrafficNetworkConfig(SystemConfig):
     def _check(self) -> Self:
         if self.agents and not has_agent(self.network.router):
             raise ValueError("agents = True: network.router has nothing that an agent could set or read")
+        if self.composed and (self.faults or self.network.router.link.guard_cycles):
+            raise ValueError(
+                "faults and link.guard_cycles: need composed = False, a network that is one model"
+            )
+        check_faults(self.network, self.faults)
         return self
 
     @cached_property
     def traffic(self) -> TrafficConfig:
         """Configuration of every traffic node and of the measurement. Raises ConfigError for fewer than two
         nodes, or more than the traffic system counts."""
+        link = self.network.router.link
         return TrafficConfig(
-            link=self.network.router.link,
+            # Links between routers may begin anew. Those of nodes do not fail.
+            link=link.replace(restart=None, guard_cycles=0) if link.guard_cycles else link,
             nodes=len(self.network.nodes),
             classes=self.classes,
             queue_packets=self.queue_packets,
@@ -71,4 +83,6 @@ class TrafficNetworkConfig(SystemConfig):
         """The design."""
         from .traffic_verilog import traffic_design
 
-        return traffic_design(self.network, self.traffic, agents=self.agents, composed=self.composed)
+        return traffic_design(
+            self.network, self.traffic, agents=self.agents, composed=self.composed, faults=self.faults
+        )

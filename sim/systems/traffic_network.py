@@ -203,9 +203,12 @@ class TrafficNetwork(System[TrafficNetworkConfig]):
                 self._levels.setdefault(vl, set()).add(setup.service_level)
         return any(len(levels) > 1 for levels in self._levels.values())
 
-    async def measure(self, *, warmup_cycles: int, window_cycles: int, limit_cycles: int) -> Measured:
+    async def measure(
+        self, *, warmup_cycles: int, window_cycles: int, limit_cycles: int, faults: bool = False
+    ) -> Measured:
         """Warm up, measure, drain, read out. Raises SimulationError if a sink found an error, or a router
-        dropped a packet, and ConfigError (`check_measurement`) before anything is written."""
+        dropped a packet, and ConfigError (`check_measurement`) before anything is written. With `faults` errors and
+        drops are no reason to end: `errors` has them."""
         check_measurement(warmup_cycles=warmup_cycles, window_cycles=window_cycles, limit_cycles=limit_cycles)
         place = {name: (MEASUREMENT_NODE, register.offset) for name, register in MEASUREMENT.items()}
         start = MEASUREMENT["CONTROL"].pack(start=1)
@@ -220,7 +223,8 @@ class TrafficNetwork(System[TrafficNetworkConfig]):
             await self.clock.change(self._dut.phase_event)
         self.limit_watchdog(0)
         status, drained = await self.read([place["STATUS"], place["DRAINED"]])
-        await self._look_for_errors()
+        if not faults:
+            await self._look_for_errors()
         traffic = self.config.traffic
         counts = [
             tuple([await self._counts(node, number) for number in range(traffic.classes)])
@@ -259,6 +263,20 @@ class TrafficNetwork(System[TrafficNetworkConfig]):
             histogram=tuple(histogram),
         )
 
+    @property
+    def dropped(self) -> int:
+        """Packets that routers have dropped since the start."""
+        return native_api.signal("dropped").get()
+
+    async def errors(self) -> list[dict[str, int]]:
+        """The errors that each node's sink has counted since the last start of a measurement, by kind."""
+        kinds = ("framing", "integrity", "order", "destination")
+        found = []
+        for node in range(self.config.traffic.nodes):
+            words = await self.read([(node, NODE[f"{kind.upper()}_ERRORS"].offset) for kind in kinds])
+            found.append(dict(zip(kinds, words, strict=True)))
+        return found
+
     async def _look_for_errors(self) -> None:
         nodes = range(self.config.traffic.nodes)
         words = await self.read([(node, NODE["ERRORS"].offset) for node in nodes])
@@ -269,7 +287,7 @@ class TrafficNetwork(System[TrafficNetworkConfig]):
                 raise SimulationError(
                     f"the sink of node {node} found errors of {', '.join(kinds)}; the first in cycle {cycle}"
                 )
-        if dropped := native_api.signal("dropped").get():
+        if dropped := self.dropped:
             raise SimulationError(f"routers dropped {dropped} packets")
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import or_
 
 from amaranth import Cat, Const, Instance, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Member, Out
 from lanikai.hdl.balanced import balanced
+from lanikai.hdl.fault_link import FaultPlace
 from lanikai.hdl.link import LinkSignature
 from lanikai.hdl.network import Network
 from lanikai.hdl.router.router import DROPPED_BITS
@@ -16,7 +17,7 @@ from lanikai.hdl.traffic.config import TrafficConfig
 from lanikai.hdl.traffic.ports import ALL_NODES, CONTROL, REQUEST, RESPONSE
 
 from ..inside.watchdog import WATCHDOG_BITS
-from .top import CLOCK, Top, agent_members, agent_pins, link_pins
+from .top import CLOCK, Top, agent_members, agent_pins, fault_members, link_pins
 
 __all__ = ["PORTS", "ComposedTrafficTop", "TrafficTop"]
 
@@ -71,14 +72,24 @@ class TrafficTop(_MeasuredTop):
     Members: `clk`, `PORTS`; with `agents` each router's `router{r}_agent__request` (in, `PROCESSOR_REQUEST`) and
     `router{r}_agent__response` (out, `PROCESSOR_RESPONSE`).
 
+    `faults`: links that fail; with them, and with links that have a guard, there are the members of `fault_members`.
+
     Instances: `network`, `node{i}` (module `traffic_node`), `measurement`, `watchdog`.
 
     Latency: `request` is a cycle later at the nodes. There is no reset.
     """
 
-    def __init__(self, network: Network, traffic: TrafficConfig, *, agents: bool = False) -> None:
+    def __init__(
+        self,
+        network: Network,
+        traffic: TrafficConfig,
+        *,
+        agents: bool = False,
+        faults: Sequence[FaultPlace] = (),
+    ) -> None:
         self._network, self._traffic, self._agents = network, traffic, agents
-        super().__init__(dict(PORTS) | (agent_members(network) if agents else {}))
+        self._faults = fault_members(network, faults)
+        super().__init__(dict(PORTS) | (agent_members(network) if agents else {}) | self._faults)
 
     def elaborate(self, platform: object) -> Module:
         m = self._module()
@@ -107,6 +118,14 @@ class TrafficTop(_MeasuredTop):
                 **{f"o_{name}": wires[-1] for name, wires in told.items()},
             )
         pins |= agent_pins(self._network, self if self._agents else None)
+        pins |= {
+            f"{'i' if member.flow == In else 'o'}_{name}": getattr(self, name)
+            for name, member in self._faults.items()
+        }
+        if self._network.router.link.restart:
+            # A traffic node is never reset alone, so it never begins its links anew.
+            for i in range(traffic.nodes):
+                pins |= {f"i_node{i}_rx__restart": Const(0), f"i_node{i}_tx__credit_restart": Const(0)}
         m.submodules.network = Instance("network", **pins)
         born, done, behind = (Cat(*told[name]) for name in ("born", "done", "behind"))
         responses.append(self._measure(m, request, control, born=born, done=done, behind=behind))

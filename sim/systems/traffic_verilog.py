@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from amaranth.lib.wiring import In
 from lanikai.hdl.emit import to_verilog
+from lanikai.hdl.fault_link import FaultPlace
 from lanikai.hdl.network import Network
 from lanikai.hdl.router.router import public_signals as router_signals
 from lanikai.hdl.traffic.config import TrafficConfig
@@ -25,13 +28,20 @@ TOP = "network_bench"
 
 
 def traffic_design(
-    network: Network, traffic: TrafficConfig, *, agents: bool = False, composed: bool = False
+    network: Network,
+    traffic: TrafficConfig,
+    *,
+    agents: bool = False,
+    composed: bool = False,
+    faults: Sequence[FaultPlace] = (),
 ) -> Design:
     """The design of a traffic network: `network`, with a traffic node `traffic` at each of its places.
 
     - `agents`: Python reaches the routers' agents' ports: of the top module or, `composed`, of the routers. So it does
       where it has to write forwarding tables.
     - `composed`: of blocks that are compiled once each (`composition.py`).
+
+    - `faults`: links that fail; not if it is composed.
 
     The top module is a `TrafficTop` or, `composed`, a `ComposedTrafficTop`.
     """
@@ -48,12 +58,12 @@ def traffic_design(
             composition=traffic_composition(network, traffic, TOP, agents=agents),
         )
     blocks = network.block_verilog()
-    top = TrafficTop(network, traffic, agents=agents or needs_tables(network))
+    top = TrafficTop(network, traffic, agents=agents or needs_tables(network), faults=faults)
     ends = router_ends(network.router.ports)
     sources = {f"{name}.v": with_views(text, ends) for name, text in blocks.items()}
     sources |= shared | {
         "traffic_node.v": with_views(to_verilog(TrafficNode(traffic), name="traffic_node"), NODE_ENDS),
-        "network.v": network.verilog("network"),
+        "network.v": network.verilog("network", faults=faults),
         "packet_view.v": packet_view(traffic.link),
         f"{TOP}.v": to_verilog(top, name=TOP),
     }

@@ -41,7 +41,10 @@ class Transmitter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.credits = credits = Credits(vls=self.config.vls, depth=DEPTH, restarts=True)
+        guarded = self.config.guard_cycles > 0
+        m.submodules.credits = credits = Credits(
+            vls=self.config.vls, depth=DEPTH, restarts=True, guarded=guarded
+        )
         m.submodules.restart = restart = self.kind(self.config)
         moved, inside, gone = Signal(), Signal(self.config.vls), Signal()
         m.d.comb += [
@@ -63,6 +66,11 @@ class Transmitter(wiring.Component):
             self.tx.restart.eq(restart.restart),
             self.up.eq(~restart.stop & ~restart.restart),
         ]
+        if guarded:
+            # A sound link brings no credit too many, however often it begins anew.
+            m.d.comb += [restart.breach.eq(credits.excess), Assert(~credits.excess | restart.stop)]
+            here = self.wants & ~credits.available.bit_select(self.vl, 1) & ~gone
+            m.d.comb += restart.waiting.eq(Mux(here, 1 << self.vl, 0))
         with m.If(moved):
             m.d.sync += inside.bit_select(self.vl, 1).eq(~self.tail)
         for vl in range(self.config.vls):
@@ -142,9 +150,11 @@ def bound(config):
     return 3 * settle_cycles(config) + 2 * config.delay_cycles + 2 * config.vls * DEPTH + 8
 
 
-def link_spec(transmitter=TransmitRestart, receiver=ReceiveRestart, *, vls=1, delay=0, covers=False):
-    """A link of `vls` and `delay`, resets of both ends at any time."""
-    config = LinkConfig(flit_bits=32, vls=vls, restart=True, delay_cycles=delay)
+def link_spec(transmitter=TransmitRestart, receiver=ReceiveRestart, *, vls=1, delay=0, guard=0, covers=False):
+    """A link of `vls` and `delay`, resets of both ends at any time. `guard`: cycles of its guard."""
+    config = LinkConfig(
+        flit_bits=32, vls=vls, restart=True, delay_cycles=delay, guard_cycles=guard, guard_packet_flits=4
+    )
     spec = Spec()
     m = spec.m
     resets = [spec.free(1, "resets_transmitter"), spec.free(1, "resets_receiver")]
@@ -175,8 +185,8 @@ def link_spec(transmitter=TransmitRestart, receiver=ReceiveRestart, *, vls=1, de
     # With wires the flits and credits on them count, too: there `bad` says that there are not too many credits.
     if not delay:
         m.d.comb += [Assert(~t.up | (t.held[vl] + r.occupied[vl] == DEPTH)) for vl in range(vls)]
-    # Cycles without a reset in each of which the receiver takes what there is.
-    with m.If(Cat(resets).any() | ~r.takes | (r.select != r.oldest)):
+    # Cycles without a reset in each of which the receiver takes what there is. A guard is a reset of the link.
+    with m.If(Cat(resets).any() | ~r.takes | (r.select != r.oldest) | bool(guard)):
         m.d.sync += calm.eq(0)
     with m.Elif(calm != bound(config)):
         m.d.sync += calm.eq(calm + 1)
@@ -207,14 +217,25 @@ def test_credits_are_conserved_and_nothing_is_joined(vls, delay, depth, tmp_path
     prove(spec, tmp_path, mode="bmc", depth=depth, timeout_s=1200)
 
 
+@pytest.mark.parametrize(
+    ("vls", "guard", "depth"),
+    [pytest.param(1, 2, 24, marks=pytest.mark.full), pytest.param(2, 3, 26, marks=pytest.mark.full)],
+)
+def test_a_guard_that_begins_a_sound_link_anew_joins_nothing_and_keeps_the_credits(
+    vls, guard, depth, tmp_path
+):
+    """So short a guard takes a slow receiver, a slow sender and a long packet for faults: it acts at any time."""
+    prove(link_spec(vls=vls, guard=guard), tmp_path, mode="bmc", depth=depth, timeout_s=1200)
+
+
 MUTANTS = [
     # (component, text, mutant, cycles of the wire).
     # The rest of a packet that was cut is sent on. Flits that come while the receiver is deaf are taken. The end of a
     # cut packet does not wait for room; the buffer is not waited for; the transmitter does not wait a round trip.
-    (TransmitRestart, "self.cut.eq((self.cut & ~over) | now)", "self.cut.eq(self.cut & ~over)", 0),
+    (TransmitRestart, "cut.eq((cut & ~over) | now)", "cut.eq(cut & ~over)", 0),
     (
         ReceiveRestart,
-        "self.accept.eq(~self.restart & ~deaf & ~drains & ~first)",
+        "self.accept.eq(~self.restart & ~deaf & ~drains & ~first & ~shut)",
         "self.accept.eq(~self.restart)",
         0,
     ),
@@ -222,8 +243,8 @@ MUTANTS = [
     (ReceiveRestart, "~begun.any() & ~self.non_empty.any()", "~begun.any()", 0),
     (
         ReceiveRestart,
-        "self.credit_restart.eq(deaf | empty | first)",
-        "self.credit_restart.eq(empty | first)",
+        "self.credit_restart.eq(deaf | empty | first | shut)",
+        "self.credit_restart.eq(empty | first | shut)",
         0,
     ),
     (TransmitRestart, "settled.eq(held == settle - 1)", "settled.eq(1)", 1),

@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out
 from ...arbiter.round_robin import RoundRobinArbiter
 from ...config import ConfigError, NicConfig
 from ...link import FlitLayout, LinkPacer, LinkSignature
+from ...link_guard import GUARD_BITS
 from ...link_restart import CUTS_BITS, TransmitRestart, receive_register
 from ...router.credits import Credits
 from ...router.flit import BufferedFlitLayout
@@ -42,6 +43,8 @@ class PacketInterface(wiring.Component):
     - `restarting` (out): `tx` does not work yet, or goes down in this cycle.
     - `cuts_out`, `cuts_in` (out, 8): packets cut since reset, modulo 2^8.
     - `lost_in` (out, 16): flits thrown away as they came since reset, modulo 2^16.
+    - `begun_anew_out`, `begun_anew_in` (out, 16), only with `LinkConfig.guard_cycles`: times that the guards of `tx` and
+      `rx` began them anew since reset, modulo 2^16.
 
     Buffers have `input_buffer_flits` a VL. A packet of one VL that comes in slowly holds the packets of the others, as
     the receive engine takes one at a time.
@@ -72,6 +75,8 @@ class PacketInterface(wiring.Component):
         if not self.config.link.restart:
             return {}
         cuts = {"cuts_out": Out(CUTS_BITS), "cuts_in": Out(CUTS_BITS), "lost_in": Out(16)}
+        if self.config.link.guard_cycles:
+            cuts |= {"begun_anew_out": Out(GUARD_BITS), "begun_anew_in": Out(GUARD_BITS)}
         return {"down": Out(1), "restarting": Out(1), **cuts}
 
     def _more_members(self) -> dict[str, wiring.Member]:
@@ -90,7 +95,10 @@ class PacketInterface(wiring.Component):
         """Logic of `send` and `tx`; returns whether a flit is sent in this cycle."""
         link, send, tx = self.config.link, self.send, self.tx
         m.submodules.credits = credits = Credits(
-            vls=link.vls, depth=self.downstream_flits, restarts=bool(link.restart)
+            vls=link.vls,
+            depth=self.downstream_flits,
+            restarts=bool(link.restart),
+            guarded=link.guard_cycles > 0,
         )
         m.submodules.pacer = pacer = LinkPacer(link)
         vl = send.payload.vl
@@ -128,6 +136,14 @@ class PacketInterface(wiring.Component):
                 self.restarting.eq(restart.stop),
                 self.cuts_out.eq(restart.cuts),
             ]
+        if link.guard_cycles:
+            waits = Signal(link.vls)
+            m.d.comb += [
+                waits.eq(Mux(send.valid, 1 << vl, 0)),
+                restart.waiting.eq(waits & ~allowed),
+                restart.breach.eq(credits.excess),
+                self.begun_anew_out.eq(restart.begun_anew),
+            ]
         return sent
 
     def _delayed(self, m: Module, value: Value, name: str) -> Value:
@@ -157,6 +173,12 @@ class PacketInterface(wiring.Component):
                 self.cuts_in.eq(half.cuts),
                 self.lost_in.eq(half.lost),
             ]
+            if link.guard_cycles:
+                refused = m.submodules.guard_in.refused
+                m.d.comb += [
+                    self.begun_anew_in.eq(half.begun_anew),
+                    self.lost_in.eq((half.lost + refused)[:GUARD_BITS]),
+                ]
         m.d.comb += [
             buffer.write_valid.eq(arrived),
             buffer.write_vl.eq(arrival.vl),

@@ -105,6 +105,8 @@ class VlPort(PacketInterface):
         if self.config.link.restart:
             gone = gone | stage.ended
             m.d.comb += self.restarting.eq(stage.restarting)
+            if self.config.link.guard_cycles:
+                m.d.comb += self.begun_anew_out.eq(stage.begun_anew)
             m.d.sync += self.cuts_out.eq(self.cuts_out + sum(stage.cutting))
         m.d.comb += [
             send.ready.eq(~(stage.full >> flit.vl)[0]),

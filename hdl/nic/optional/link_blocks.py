@@ -43,6 +43,9 @@ class LinkRestart(NicBlock):
             r.LINK.r_data.cut_out.eq(packets.cuts_out),
             r.LINK.r_data.cut_in.eq(packets.cuts_in),
             r.LINK.r_data.down.eq(packets.down),
+            r.LINK.r_data.begun_anew.eq(
+                packets.begun_anew_out + packets.begun_anew_in if card.config.link.guard_cycles else 0
+            ),
             r.LINK_LOST.r_data.out_flits.eq(lost),
             r.LINK_LOST.r_data.in_flits.eq(packets.lost_in),
         ]

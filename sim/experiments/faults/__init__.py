@@ -1,0 +1,1 @@
+"""faults: links that fail, in a network under load and in a cluster."""
