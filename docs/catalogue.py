@@ -24,6 +24,8 @@ from amaranth.hdl import Fragment, Shape
 from amaranth.lib import wiring
 from lanikai.hdl.arbiter.least_recent import LeastRecentArbiter
 from lanikai.hdl.config import LinkConfig, NicConfig, RouterConfig, preset
+from lanikai.hdl.fault_link import FaultLink
+from lanikai.hdl.link_guard import ReceiveGuard
 from lanikai.hdl.network import single_router
 from lanikai.hdl.network_component import NetworkComponent
 from lanikai.hdl.nic.nic import Nic
@@ -91,6 +93,8 @@ def systems() -> Iterator[wiring.Component]:
     yield MessageNode(traffic)
     yield Measurement(traffic)
     yield RateServer(nic)
+    yield FaultLink(plain)
+    yield ReceiveGuard(plain.replace(restart=True, guard_cycles=1024))
     yield Nic(owners)
     yield Nic(owners.replace(processors=2, receive_doorbells="none", link=plain, doorbell_priorities=1))
     yield Nic(owners.replace(host_dma_queue_order="timestamp", stamp_flows=2))

@@ -144,6 +144,13 @@ NEEDS = (
         install="sudo apt-get install gtkwave",
         find=_program("gtkwave"),
     ),
+    Need(
+        name="Icarus Verilog",
+        for_="a second opinion on the blocks, in `make test` (without it those tests are skipped)",
+        commands=(),
+        install="sudo apt-get install iverilog",
+        find=_program("iverilog"),
+    ),
 )
 """Everything outside Python that some command needs."""
 

@@ -67,8 +67,8 @@ class Transmitter(wiring.Component):
             self.up.eq(~restart.stop & ~restart.restart),
         ]
         if guarded:
-            # A sound link brings no credit too many, however often it begins anew.
-            m.d.comb += [restart.breach.eq(credits.excess), Assert(~credits.excess | restart.stop)]
+            # A sound link brings no credit too many, however often it begins anew. (So `breach` is left out here.)
+            m.d.comb += Assert(~credits.excess | restart.stop)
             here = self.wants & ~credits.available.bit_select(self.vl, 1) & ~gone
             m.d.comb += restart.waiting.eq(Mux(here, 1 << self.vl, 0))
         with m.If(moved):

@@ -43,8 +43,8 @@ class PacketInterface(wiring.Component):
     - `restarting` (out): `tx` does not work yet, or goes down in this cycle.
     - `cuts_out`, `cuts_in` (out, 8): packets cut since reset, modulo 2^8.
     - `lost_in` (out, 16): flits thrown away as they came since reset, modulo 2^16.
-    - `begun_anew_out`, `begun_anew_in` (out, 16), only with `LinkConfig.guard_cycles`: times that the guards of `tx` and
-      `rx` began them anew since reset, modulo 2^16.
+    - `begun_anew_out`, `begun_anew_in` (out, 16), only with `LinkConfig.guard_cycles`: times that the guards of `tx`
+      and `rx` began them anew since reset, modulo 2^16.
 
     Buffers have `input_buffer_flits` a VL. A packet of one VL that comes in slowly holds the packets of the others, as
     the receive engine takes one at a time.

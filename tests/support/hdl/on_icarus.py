@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +27,17 @@ from amaranth.lib import wiring
 from amaranth.sim import _async
 from lanikai.hdl.emit import to_verilog
 
-__all__ = ["DIFFERS", "NO_ICARUS", "RecordingSimulator", "icarus", "replay", "testbench"]
+__all__ = ["DIFFERS", "NO_ICARUS", "READ_REGISTER", "RecordingSimulator", "bench_text", "by_icarus", "icarus"]
 
-NO_ICARUS = "iverilog is missing: sudo apt-get install iverilog"
+NO_ICARUS = "Icarus Verilog is missing; install it with: sudo apt-get install iverilog"
 DIFFERS = "Icarus Verilog differs"
 CYCLES = int(os.environ.get("LANIKAI_ICARUS_CYCLES", "400"))
 """Cycles of a run that are repeated: its first ones."""
 RUNS = int(os.environ.get("LANIKAI_ICARUS_RUNS", "2"))
 """Runs of a test that are repeated: its first ones."""
+
+READ_REGISTER = re.compile(r"^  reg (\[\d+:\d+\] )?(_\d+_);$", re.MULTILINE)
+"""The register of a memory's clocked read port, which has no initial value in Verilog."""
 
 Pin = tuple[str, int, bool]
 """Name in Verilog, bits, and whether it is an input."""
@@ -43,20 +48,29 @@ def icarus() -> str | None:
     return shutil.which("iverilog") if shutil.which("vvp") else None
 
 
-def testbench(name: str, pins: list[Pin], *, clocked: bool, reset_cycles: int = 0) -> str:
+def bench_text(
+    name: str,
+    pins: list[Pin],
+    *,
+    clock: Sequence[str] = ("clk", "rst"),
+    reset_cycles: int = 0,
+    inner: Sequence[str] = (),
+) -> str:
     """A Verilog module `bench`: it reads a line of inputs a cycle from the file `inputs`, and writes a line of outputs.
 
     Both are hexadecimal, one number a line with the first pin in its highest bits. Outputs are those just before the
-    clock's edge. The block is in reset for the first `reset_cycles` cycles.
+    clock's edge. The block is in reset for the first `reset_cycles` cycles. `clock`: pins of clock and reset that it
+    has. `inner`: wires in the block that are written as well, behind the outputs.
     """
     ins, outs = ([pin for pin in pins if pin[2] == way] for way in (True, False))
-    bits_in, bits_out = (max(1, sum(bits for _, bits, _ in group)) for group in (ins, outs))
+    bits_in = max(1, sum(bits for _, bits, _ in ins))
     wire = {pin: f"pin{i}" for i, (pin, _, _) in enumerate(ins + outs)}
     wires = [f"  wire [{bits - 1}:0] {wire[pin]};" for pin, bits, _ in ins + outs]
     joined = ", ".join(wire[pin] for pin, _, _ in ins) or "unused"
-    shown = ", ".join(wire[pin] for pin, _, _ in outs) or "1'd0"
-    clock = [".clk(clk)", ".rst(rst)"] if clocked else []
-    pins_text = ", ".join([*clock, *(f".\\{pin} ({name})" for pin, name in wire.items())])
+    shown = ", ".join([*(wire[pin] for pin, _, _ in outs), *(f"dut.{one}" for one in inner)]) or "1'd0"
+    pins_text = ", ".join(
+        [f".{pin}({pin})" for pin in clock] + [f".\\{pin} ({w})" for pin, w in wire.items()]
+    )
     return "\n".join(
         [
             "module bench;",
@@ -83,16 +97,16 @@ def testbench(name: str, pins: list[Pin], *, clocked: bool, reset_cycles: int = 
             "    $finish;",
             "  end",
             "endmodule",
-            f"// {bits_out} bits of outputs",
             "",
         ]
     )
 
 
-def replay(name: str, verilog: str, pins: list[Pin], inputs: list[int], folder: Path) -> list[str]:
-    """The lines of outputs, by Icarus."""
+def by_icarus(bench: str, verilog: str, inputs: list[int], folder: Path) -> list[str]:
+    """The lines of outputs that a `bench_text` writes, by Icarus Verilog. Raises AssertionError with what it says."""
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "dut.v").write_text(verilog)
-    (folder / "bench.v").write_text(testbench(name, pins, clocked="input clk;" in verilog))
+    (folder / "bench.v").write_text(bench)
     (folder / "inputs").write_text("".join(f"{word:x}\n" for word in inputs))
     for command in (["iverilog", "-g2005-sv", "-o", "model", "bench.v", "dut.v"], ["vvp", "-n", "model"]):
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
@@ -138,9 +152,11 @@ class Recording:
             for way, word in words.items():
                 packed[way].append(word)
         name = type(self.block).__name__.lower()
-        verilog = to_verilog(self.block, name=name)
+        # What a memory's clocked read port shows before its first read is 0 in Amaranth's simulator.
+        verilog = READ_REGISTER.sub(r"  reg \1\2 = 0;", to_verilog(self.block, name=name))
         with tempfile.TemporaryDirectory() as folder:
-            found = replay(name, verilog, self.pins, packed[True], Path(folder))
+            clock = ("clk", "rst") if "input clk;" in verilog else ()
+            found = by_icarus(bench_text(name, self.pins, clock=clock), verilog, packed[True], Path(folder))
         assert len(found) == len(self.lines), f"{DIFFERS}: {len(found)} cycles of {len(self.lines)}"
         outs = [pin for pin in self.pins if not pin[2]]
         digits = -(-max(1, sum(bits for _, bits, _ in outs)) // 4)

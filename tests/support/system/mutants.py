@@ -15,12 +15,12 @@ from lanikai.firmware.accesses import AccessList
 from lanikai.sim.experiments.framework.backend import Job, Measured, Progress, Simulator
 from lanikai.sim.inside.session import load_coroutine
 
-from . import am_mutants, cosched_mutants, via_mutants
+from . import am_mutants, cosched_mutants, fault_mutants, via_mutants
 from .mutant import MUTANTS, mutant
 
 __all__ = ["MODULES", "MUTANTS", "MutantSimulator", "run_point"]
 
-MODULES = (__name__, am_mutants.__name__, cosched_mutants.__name__, via_mutants.__name__)
+MODULES = (__name__, am_mutants.__name__, cosched_mutants.__name__, fault_mutants.__name__, via_mutants.__name__)
 """Modules with mutants."""
 
 
