@@ -217,15 +217,10 @@ def test_credits_are_conserved_and_nothing_is_joined(vls, delay, depth, tmp_path
     prove(spec, tmp_path, mode="bmc", depth=depth, timeout_s=1200)
 
 
-@pytest.mark.parametrize(
-    ("vls", "guard", "depth"),
-    [pytest.param(1, 2, 24, marks=pytest.mark.full), pytest.param(2, 3, 26, marks=pytest.mark.full)],
-)
-def test_a_guard_that_begins_a_sound_link_anew_joins_nothing_and_keeps_the_credits(
-    vls, guard, depth, tmp_path
-):
+@pytest.mark.full
+def test_a_guard_that_begins_a_sound_link_anew_joins_nothing_and_keeps_the_credits(tmp_path):
     """So short a guard takes a slow receiver, a slow sender and a long packet for faults: it acts at any time."""
-    prove(link_spec(vls=vls, guard=guard), tmp_path, mode="bmc", depth=depth, timeout_s=1200)
+    prove(link_spec(guard=2), tmp_path, mode="bmc", depth=24, timeout_s=1200)
 
 
 MUTANTS = [
