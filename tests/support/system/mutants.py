@@ -20,7 +20,13 @@ from .mutant import MUTANTS, mutant
 
 __all__ = ["MODULES", "MUTANTS", "MutantSimulator", "run_point"]
 
-MODULES = (__name__, am_mutants.__name__, cosched_mutants.__name__, fault_mutants.__name__, via_mutants.__name__)
+MODULES = (
+    __name__,
+    am_mutants.__name__,
+    cosched_mutants.__name__,
+    fault_mutants.__name__,
+    via_mutants.__name__,
+)
 """Modules with mutants."""
 
 
