@@ -12,7 +12,8 @@ from lanikai.hdl.config import ConfigError, LinkConfig, NicConfig, RouterConfig,
         (
             lambda: LinkConfig(width=64),
             "LinkConfig: unknown key 'width'; valid keys: "
-            "flit_bits, vls, rate_num, rate_den, delay_cycles, restart, hop_bits",
+            "flit_bits, vls, rate_num, rate_den, delay_cycles, restart, guard_cycles, "
+            "guard_packet_flits, hop_bits",
         ),
         (lambda: LinkConfig(flit_bits=48), "LinkConfig.flit_bits = 48: must be 32, 64 or 128"),
         (lambda: LinkConfig(vls=17), "LinkConfig.vls = 17: must be 1 to 16"),

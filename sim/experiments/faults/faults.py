@@ -32,7 +32,16 @@ if TYPE_CHECKING:
 
 __all__ = ["FLOWS", "Faults", "FaultsParameters"]
 
-KINDS = {kind.name.lower(): kind for kind in FaultKind}
+KINDS = {
+    "none": FaultKind.NONE,
+    "errors": FaultKind.ERRORS,
+    "drops": FaultKind.DROPS,
+    "lost_credits": FaultKind.LOST_CREDITS,
+    "extra_credits": FaultKind.EXTRA_CREDITS,
+    "stuck": FaultKind.STUCK,
+    "dead": FaultKind.DEAD,
+    "babble": FaultKind.BABBLE,
+}
 SYSTEMS = ("network", "cluster")
 FLOWS = ((2, 0, 3, 4, 5, 1), (1, 5, 0, 2, 3, 4))
 """The destination of each node, for both classes. Nodes 0 and 1 are at router 0: 0 to 2 and 1 to 5 cross its link."""
@@ -65,7 +74,7 @@ class FaultsParameters(Config):
         json_schema_extra={"range": f"one or more of {', '.join(SYSTEMS)}, separated by commas"},
     )
     kinds: str = Field(
-        ",".join(KINDS),
+        "none,errors,drops,lost_credits,extra_credits,stuck,dead,babble",
         description="kinds of faults; none is always there, to compare with",
         json_schema_extra={"range": f"one or more of {', '.join(KINDS)}, separated by commas"},
     )
