@@ -255,21 +255,24 @@ def run(arguments: list[str], capsys) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["rooter"], "unknown block 'rooter'; valid blocks: router, nic, network, rate-control, "),
+        (["rooter"], "unknown block 'rooter'; valid blocks:"),
         (
             ["router", "--set", "port=5"],
-            "--set 'port=5': unknown parameter 'port' of router; valid: preset (",
+            "--set 'port=5': unknown parameter 'port' of router; valid:",
         ),
-        (["router", "--set", "ports"], "--set 'ports': not of the form key=value; valid: preset ("),
-        (["router", "--set", "ports=1"], "router: RouterConfig.ports = 1: must be 2 to 64; valid: "),
+        (["router", "--set", "ports"], "--set 'ports': not of the form key=value; valid:"),
+        (["router", "--set", "ports=1"], "router: RouterConfig.ports = 1: must be 2 to 64; valid:"),
         (["network", "--set", "ports=3"], "network: RouterConfig.ports = 3: a mesh needs at least 5"),
         (["network", "--set", "vls=17"], "network: LinkConfig.vls = 17: "),
         (["nic", "--clock-mhz", "0"], "Invalid value for '--clock-mhz': "),
     ],
 )
-def test_wrong_input_is_one_line_and_status_2_and_leaves_nothing(arguments, message, tmp_path, capsys):
+def test_wrong_input_is_a_line_and_status_2_and_leaves_nothing(arguments, message, tmp_path, capsys):
+    """Valid names may stand below the line."""
     status, said = run([*arguments, "--out", str(tmp_path / "out")], capsys)
-    assert status == 2 and said.startswith(f"lanikai: {message}") and said.count("\n") == 1
+    first, *below = said.splitlines()
+    assert status == 2 and first.startswith(f"lanikai: {message}")
+    assert all(line.startswith("  ") for line in below)
     assert list(tmp_path.iterdir()) == []
 
 
