@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ..framework.base import Claim, Outcome
 
@@ -10,6 +11,11 @@ __all__ = ["judge"]
 
 SAME = 0.02
 """Relative: what other flows get beside a fault, against what they get without one. Traffic is the same in both."""
+
+
+def _moves(one: Mapping[str, Any]) -> bool:
+    """Whether there was traffic on both sides: without it nothing could be lost."""
+    return one["delivered"] > 0 and one["others_delivered"] > 0
 
 
 def judge(outcomes: Sequence[Outcome], *, vls: int) -> list[Claim]:
@@ -24,7 +30,8 @@ def judge(outcomes: Sequence[Outcome], *, vls: int) -> list[Claim]:
         Claim.every(
             "on a sound link nothing is lost, refused or begun anew, and no error is seen",
             (
-                one["delivered"] == one["offered"]
+                _moves(one)
+                and one["delivered"] == one["offered"]
                 and one["others_delivered"] == one["others_offered"]
                 and not (
                     one["seen"] or one["refused"] or one["begun_anew"] or one["altered"] or one["dropped"]
@@ -35,43 +42,50 @@ def judge(outcomes: Sequence[Outcome], *, vls: int) -> list[Claim]:
         Claim.every(
             f"flows that do not cross the link that fails go on, at the same rate to {SAME:.0%}",
             (
-                abs(one.results["others_rate"] / sound[one.point.spec["system"]]["others_rate"] - 1) <= SAME
+                _moves(one.results)
+                and _moves(sound[one.point.spec["system"]])
+                and abs(one.results["others_rate"] / sound[one.point.spec["system"]]["others_rate"] - 1)
+                <= SAME
                 for one in faulty
                 if one.point.spec["system"] in sound
             ),
         ),
         Claim.every(
             "other flows of the network lose at most a packet a VL of each link that a guard begins anew",
-            (one["others_offered"] - one["others_delivered"] <= vls * one["begun_anew"] for one in networks),
+            (
+                _moves(one) and one["others_offered"] - one["others_delivered"] <= vls * one["begun_anew"]
+                for one in networks
+            ),
         ),
         Claim.every(
             "every message of the cluster's other flow arrives",
-            (one["others_delivered"] == one["others_offered"] for one in clusters),
+            (_moves(one) and one["others_delivered"] == one["others_offered"] for one in clusters),
         ),
         Claim.every(
             "no packet of the network that was hit is delivered as good (of a link that invents no flits: those come "
             "back to it as packets of their own)",
             (
-                one["delivered"] <= one["offered"] - one["packets_hit"]
+                _moves(one) and one["delivered"] <= one["offered"] - one["packets_hit"]
                 for one in networks
                 if not one["invented"]
             ),
         ),
         Claim.every(
             "no message of the cluster is delivered with a wrong byte",
-            (one["wrong"] == 0 for one in clusters),
+            (_moves(one) and one["wrong"] == 0 for one in clusters),
         ),
         Claim.every(
             "every packet of the network that is lost is seen: an error at a sink, or a router's drop",
             (
-                one["offered"] - one["delivered"] + one["others_offered"] - one["others_delivered"]
+                _moves(one)
+                and one["offered"] - one["delivered"] + one["others_offered"] - one["others_delivered"]
                 <= one["seen"]
                 for one in networks
             ),
         ),
         Claim.every(
             "every message of the cluster's flow across the link arrives, or its sender is told that it failed",
-            (one["delivered"] + one["seen"] == one["offered"] for one in clusters),
+            (_moves(one) and one["delivered"] + one["seen"] == one["offered"] for one in clusters),
         ),
         Claim.every(
             "when the link is sound again all flows have all of their packets and messages",

@@ -90,6 +90,13 @@ def mute_cards(point: Any) -> dict[str, Any]:
     }
 
 
+def dead_links(point: Any) -> dict[str, Any]:
+    """A run in which nothing is sent, and so nothing is lost."""
+    names = "offered delivered others_offered others_delivered others_rate wrong seen dropped_packets after_offered"
+    counts = "after_delivered begun_anew refused altered dropped invented packets_hit"
+    return dict.fromkeys(f"{names} {counts}".split(), 0)
+
+
 SILENT: Mapping[str, Any] = {
     **dict.fromkeys(
         ("am-bandwidth", "am-contention", "am-logp", "am-permutations", "am-virtual-networks"), mute_cards
@@ -99,6 +106,7 @@ SILENT: Mapping[str, Any] = {
         ("via-admission", "via-cbr", "via-hns", "via-qos-load", "via-schedulers", "via-vbr"), deaf_vis
     ),
     "video-reservation": dead_films,
+    "faults": dead_links,
     "network-load": silent_network,
     "vl-isolation": silent_network,
     "rate-accuracy": starved_flows,

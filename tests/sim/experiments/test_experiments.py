@@ -75,6 +75,7 @@ OWN = {
     "descriptor-fetch",
     "dma-bandwidth",
     "doorbell-latency",
+    "faults",
     "mpi-replay",
     "network-load",
     "rate-accuracy",
