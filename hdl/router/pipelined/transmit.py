@@ -61,7 +61,7 @@ class PipelinedTransmitStage(wiring.Component):
         vls, depth = link.vls, config.output_buffer_flits
         layout = BufferedFlitLayout(link)
         m.submodules.buffer = buffer = PipelinedVlBuffer(shape=layout, vls=vls, depth=depth, margins=(1, 2))
-        m.submodules.credits = credits = Credits(vls=vls, depth=self._credit_flits)
+        m.submodules.credits = credits = Credits(vls=vls, depth=self._credit_flits, foretells=True)
         m.submodules.pacer = pacer = LinkPacer(link)
 
         # The flit that has crossed.
