@@ -57,7 +57,7 @@ def buffer_spec(component, foretold):
     return spec
 
 
-@pytest.mark.parametrize("foretold", [False, True])
+@pytest.mark.parametrize("foretold", [pytest.param(False, marks=pytest.mark.full), True])
 @pytest.mark.parametrize("in_block_ram", [False, True])
 def test_buffer_keeps_order_and_loses_nothing(foretold, in_block_ram, monkeypatch, tmp_path):
     if in_block_ram:
