@@ -112,7 +112,7 @@ def check(arguments: list[str], monkeypatch) -> None:
     def stop(*_, **__):
         raise Reached
 
-    if arguments[0] == "run":
+    if arguments[0] == "run" and "--help" not in arguments:
         settings = [arguments[n + 1] for n, word in enumerate(arguments) if word == "--set"]
         experiment = find(arguments[1])
         assert experiment.points(parse(experiment, settings), "quick")
