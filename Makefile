@@ -13,7 +13,7 @@ export MPLCONFIGDIR := $(LANIKAI_CACHE_DIR)/matplotlib
 export XDG_CACHE_HOME := $(LANIKAI_CACHE_DIR)/xdg
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test test-full mutate lint format docs lock clean
+.PHONY: help setup demo test test-full mutate coverage lint format docs lock clean
 
 help: ## Show this.
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -34,6 +34,9 @@ COUNT ?= 20
 
 mutate: setup ## Change the RTL, COUNT times a file, and see whether tests notice; FILES="hdl/link.py ..." or all.
 	PYTHONPATH=tests $(BIN)/python -m support.mutation --seed $(SEED) --count $(COUNT) $(FILES)
+
+coverage: setup ## Count which lines of the RTL run and which bits change in Verilator; TESTS="..." or a set of them.
+	PYTHONPATH=tests $(BIN)/python -m support.coverage $(TESTS)
 
 lint: setup ## Run ruff and mypy.
 	$(BIN)/python -m ruff check .

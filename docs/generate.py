@@ -208,6 +208,20 @@ def mutation_page() -> str:
     return filled("mutation.md", {"mutation": page()}, " from docs/mutation.json")
 
 
+def coverage_page() -> str:
+    """The page with the coverage that `make coverage` counted."""
+    sys.path.insert(0, str(HERE.parent / "tests"))
+    from support.coverage.report import not_taken, table
+
+    found = json.loads((HERE / "coverage.json").read_text())
+    tests = "".join(f"- `{test}`\n" for test in found["tests"])
+    tables = {
+        "coverage": f"\n{tests}\n{table(found['files'])}\n\n",
+        "lines not taken": f"\n{not_taken(found['files'])}\n\n",
+    }
+    return filled("coverage.md", tables, " from docs/coverage.json")
+
+
 COLUMNS = {
     "lut4": "LUT4",
     "lut4_sites": "all LUT4 sites",
@@ -261,6 +275,7 @@ PAGES = {
     "blocks.md": blocks_page,
     "via-calls.md": via_calls_page,
     "dma.md": lambda: measured_page("dma.md", "DMA"),
+    "coverage.md": coverage_page,
     "experiments.md": experiments_page,
     "mutation.md": mutation_page,
     "registers.md": registers_page,

@@ -18,6 +18,8 @@ from .rewrite import Mutant, Rewriter
 __all__ = ["Plugin"]
 
 PROOFS = "tests/formal/"
+OUT_OF_TIME = ("took longer than", "DONE (TIMEOUT")
+"""Words of a proof that ended without an answer: that says nothing of a mutant."""
 PROOF_SECONDS = 20.0
 """The time that a test of proofs is taken to need, for their order: in a search for mutants they are not run."""
 
@@ -124,4 +126,6 @@ class Plugin:
         if report.failed:
             crash = getattr(report.longrepr, "reprcrash", None)
             text = crash.message if crash else report.longreprtext
+            if any(words in text for words in OUT_OF_TIME):
+                return
             self.failed[report.nodeid] = text.strip().partition("\n")[0][:200]
