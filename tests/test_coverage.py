@@ -118,7 +118,9 @@ def test_a_row_counts_lines_that_nothing_built_too(counted):
     assert f"| `hdl/link.py` | {len(lines)} | {300 / len(lines):.1f}% | 4 | 75.0% | 4 | 75.0% |" in table(
         found
     )
-    assert not_taken(found) == "- `hdl/link.py`: 62"
+    assert not_taken(found) == "- `hdl/link.py`: `62`"
+    found["hdl/link.py"] |= {"not_run": [1, 2, 3, 5, 7, 8], "not_built": []}
+    assert not_taken(found) == "- `hdl/link.py`: `1-3, 5, 7-8`"
 
 
 def test_a_second_run_adds_to_the_first(counted):

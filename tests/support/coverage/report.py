@@ -98,7 +98,18 @@ def table(files: dict[str, Any]) -> str:
 def not_taken(files: dict[str, Any]) -> str:
     """The lines that are in a simulator and did not run, a list of Markdown."""
     found = [(file, sorted(set(row["not_run"]) - set(row["not_built"]))) for file, row in files.items()]
-    return "\n".join(f"- `{file}`: {', '.join(map(str, lines))}" for file, lines in found if lines)
+    return "\n".join(f"- `{file}`: `{_ranges(lines)}`" for file, lines in found if lines)
+
+
+def _ranges(lines: list[int]) -> str:
+    """Numbers in order, those that follow each other as `first-last`."""
+    runs: list[list[int]] = []
+    for line in lines:
+        if runs and runs[-1][-1] == line - 1:
+            runs[-1].append(line)
+        else:
+            runs.append([line])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
 
 
 def _sum(rows: Iterable[dict[str, int]]) -> Counter[str]:

@@ -57,8 +57,10 @@ def _run(work: Callable[[], Any], log: Path, reader: int, writer: int) -> None:
             os.dup2(output, stream)
         sys.stdout, sys.stderr = (os.fdopen(stream, "w", 1, closefd=False) for stream in (1, 2))
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        # The pipe stays open while a failure is told: when it is closed, the parent ends this process.
+        text = json.dumps(work())
         with os.fdopen(writer, "w") as pipe:
-            pipe.write(json.dumps(work()))
+            pipe.write(text)
     except BaseException:
         traceback.print_exc()
     finally:
