@@ -21,14 +21,18 @@ from unittest.mock import patch
 
 import lanikai.hdl
 from amaranth.hdl import Fragment, Shape
-from amaranth.lib import wiring
+from amaranth.lib import stream, wiring
 from lanikai.hdl.arbiter.least_recent import LeastRecentArbiter
+from lanikai.hdl.axi import Axi4LiteSignature, Axi4Signature
 from lanikai.hdl.config import LinkConfig, NicConfig, RouterConfig, preset
 from lanikai.hdl.fault_link import FaultLink
 from lanikai.hdl.link_guard import ReceiveGuard
+from lanikai.hdl.link import LinkSignature
+from lanikai.hdl.monitors import MONITORS
 from lanikai.hdl.network import single_router
 from lanikai.hdl.network_component import NetworkComponent
 from lanikai.hdl.nic.nic import Nic
+from lanikai.hdl.register_port import ProcessorSignature
 from lanikai.hdl.router.allocators import ALLOCATORS
 from lanikai.hdl.router.router import Router
 from lanikai.hdl.router.routing import ROUTING
@@ -99,8 +103,22 @@ def systems() -> Iterator[wiring.Component]:
     yield Nic(owners.replace(processors=2, receive_doorbells="none", link=plain, doorbell_priorities=1))
     yield Nic(owners.replace(host_dma_queue_order="timestamp", stamp_flows=2))
     yield Nic(owners.replace(vl_packets=2, input_buffer_flits=32, link=plain))
+    yield from (monitor_of(signature) for signature in MONITORS)
     yield LeastRecentArbiter(size=3)
     yield Registered(LeastRecentArbiter(size=3), name="unit")
+
+
+def monitor_of(kind: type[Any]) -> wiring.Component:
+    """A monitor of an interface of this kind, in a small size."""
+    made: dict[type[Any], tuple[Any, dict[str, int]]] = {
+        stream.Signature: (stream.Signature(8), {}),
+        LinkSignature: (LinkSignature(LinkConfig(vls=2, restart=True)), {"depth": 10}),
+        Axi4Signature: (Axi4Signature(data_bits=32), {}),
+        Axi4LiteSignature: (Axi4LiteSignature(address_bits=16), {}),
+        ProcessorSignature: (ProcessorSignature(), {}),
+    }
+    signature, parameters = made[kind]
+    return MONITORS[kind].of(signature, **parameters)
 
 
 @cache
