@@ -13,7 +13,7 @@ export MPLCONFIGDIR := $(LANIKAI_CACHE_DIR)/matplotlib
 export XDG_CACHE_HOME := $(LANIKAI_CACHE_DIR)/xdg
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test test-full mutate coverage lint format docs lock clean
+.PHONY: help setup demo test test-full mutate coverage formal lint format docs lock clean
 
 help: ## Show this.
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -37,6 +37,12 @@ mutate: setup ## Change the RTL, COUNT times a file, and see whether tests notic
 
 coverage: setup ## Count which lines of the RTL run and which bits change in Verilator; TESTS="..." or a set of them.
 	PYTHONPATH=tests $(BIN)/python -m support.coverage $(TESTS)
+
+formal: setup ## Run every proof, and write the table of docs/verification.md.
+	@mkdir -p .cache && rm -f .cache/proofs.jsonl
+	LANIKAI_PROOFS=$(CURDIR)/.cache/proofs.jsonl $(BIN)/python -m pytest -n 2 tests/formal
+	PYTHONPATH=tests $(BIN)/python -m support.formal.table .cache/proofs.jsonl docs/verification.json
+	$(BIN)/python docs/generate.py
 
 lint: setup ## Run ruff and mypy.
 	$(BIN)/python -m ruff check .

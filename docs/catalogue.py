@@ -26,8 +26,8 @@ from lanikai.hdl.arbiter.least_recent import LeastRecentArbiter
 from lanikai.hdl.axi import Axi4LiteSignature, Axi4Signature
 from lanikai.hdl.config import LinkConfig, NicConfig, RouterConfig, preset
 from lanikai.hdl.fault_link import FaultLink
-from lanikai.hdl.link_guard import ReceiveGuard
 from lanikai.hdl.link import LinkSignature
+from lanikai.hdl.link_guard import ReceiveGuard
 from lanikai.hdl.monitors import MONITORS
 from lanikai.hdl.network import single_router
 from lanikai.hdl.network_component import NetworkComponent

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import lanikai.hdl.registers
+from lanikai.hdl.monitors import MONITORS
 from lanikai.hdl.nic.blocks import HOST_REGISTERS, NIC_REGISTERS
 from lanikai.hdl.registers import Register
 from lanikai.sim.experiments.framework.parameters import ranges
@@ -182,9 +183,10 @@ def beside_lines(beside: Mapping[str, Any] | None) -> list[str]:
     return lines
 
 
-def filled(page: str, tables: Mapping[str, str], source: str = "") -> str:
-    """The page as it is, with its tables of these names made anew; each stands between two comments."""
-    text = (HERE / page).read_text()
+def filled(page: str, tables: Mapping[str, str], source: str = "", *, text: str | None = None) -> str:
+    """The page as it is, or as `text` is, with its tables of these names made anew; each stands between two
+    comments."""
+    text = (HERE / page).read_text() if text is None else text
     for name, table_text in tables.items():
         begin, end = f"<!-- {name}: made by docs/generate.py{source} -->\n", f"<!-- end of {name} -->\n"
         before, _, rest = text.partition(begin)
@@ -220,6 +222,34 @@ def coverage_page() -> str:
         "lines not taken": f"\n{not_taken(found['files'])}\n\n",
     }
     return filled("coverage.md", tables, " from docs/coverage.json")
+
+
+def verification_page() -> str:
+    """The page with its tables of monitors, from their rules, and of proofs, from their declarations and last runs."""
+    sys.path.insert(0, str(HERE.parent / "tests"))
+    from support.formal.table import table as proofs_table
+
+    rows = json.loads((HERE / "verification.json").read_text())["rows"]
+    page = filled("verification.md", {"monitors": monitors_table()})
+    return filled(
+        "verification.md",
+        {"proofs": "\n" + proofs_table(rows) + "\n"},
+        " from docs/verification.json",
+        text=page,
+    )
+
+
+def monitors_table() -> str:
+    """A row a monitor: its interface, and the rules of each side."""
+    lines = ["", "| interface | monitor | the sender's rules | the receiver's rules |", "|---|---|---|---|"]
+    for signature, monitor in MONITORS.items():
+        cells = [
+            ", ".join(f"`{name}`" for name, rule in monitor.rules.items() if rule.side == side)
+            for side in ("sender", "receiver")
+        ]
+        name = f"{signature.__module__.replace('lanikai.', '')}.{signature.__name__}"
+        lines.append(f"| `{name}` | `{monitor.__name__}` | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n\n"
 
 
 COLUMNS = {
@@ -281,6 +311,7 @@ PAGES = {
     "registers.md": registers_page,
     "rate-control.md": lambda: measured_page("rate-control.md", "rate control"),
     "results.md": results_page,
+    "verification.md": verification_page,
     "synthesis.md": lambda: measured_page("synthesis.md", "routers", "cards", "blocks"),
 }
 """File name in this folder: what makes its text."""

@@ -23,6 +23,7 @@ from lanikai.hdl.vl_arbiter.fcfs import FcfsVlArbiter
 from lanikai.hdl.vl_arbiter.fixed_priority import FixedPriorityVlArbiter
 from lanikai.hdl.vl_arbiter.registry import VL_ARBITERS
 from support.formal.harness import Spec, mutate, prove
+from support.formal.registry import mutants_of, proof
 
 WEIGHED = "fcfs"
 """Any `vl_arbiter` but round robin: outputs then choose by VL."""
@@ -199,18 +200,21 @@ def patient(component, config, *, cycles, passes=None):
     return play.spec
 
 
+@proof(block="Allocator", states="grants are a matching of requests, and none is idle while anybody asks")
 @pytest.mark.parametrize("arbiter", ["fixed_priority", pytest.param("round_robin", marks=pytest.mark.full)])
 @pytest.mark.parametrize("name", COMPONENTS)
 def test_answers_are_a_matching(name, arbiter, tmp_path):
     prove(matching(COMPONENTS[name], configuration(name, vl_arbiter=arbiter)), tmp_path, depth=2)
 
 
+@proof(block="Allocator", states="the same with VLs that are parked")
 @pytest.mark.parametrize("name", ALL_IN_FULL)
 def test_answers_are_a_matching_with_parked_vls(name, tmp_path):
     config = configuration(name, vl_arbiter=WEIGHED, vl_selection="service_level")
     prove(matching(COMPONENTS[name], config), tmp_path, depth=2)
 
 
+@mutants_of(test_answers_are_a_matching_with_parked_vls)
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -225,6 +229,7 @@ def test_proof_of_matching_with_parked_vls_catches_mutant(old, new, tmp_path):
     prove(matching(component, config), tmp_path, mode="bmc", depth=2, anything="dut_0", expect="fail")
 
 
+@proof(block="Allocator", states="no output that a free input asks for is idle, whatever the VL arbiters do")
 @pytest.mark.parametrize("selection", ["same", "service_level"])
 @pytest.mark.parametrize("name", COMPONENTS)
 def test_no_output_that_a_free_input_asks_for_is_idle(name, selection, tmp_path, monkeypatch):
@@ -239,6 +244,11 @@ def test_no_output_that_a_free_input_asks_for_is_idle(name, selection, tmp_path,
     prove(maximal(COMPONENTS[name], config, spec), tmp_path, depth=2)
 
 
+@proof(
+    block="Allocator",
+    states="the same with round robin, inputs first",
+    like=test_no_output_that_a_free_input_asks_for_is_idle,
+)
 @pytest.mark.parametrize("iterations", [1, 3])
 @pytest.mark.parametrize("name", COMPONENTS)
 def test_no_output_that_a_free_input_asks_for_is_idle_in_round_robin(name, iterations, tmp_path):
@@ -246,6 +256,11 @@ def test_no_output_that_a_free_input_asks_for_is_idle_in_round_robin(name, itera
     prove(maximal(COMPONENTS[name], config), tmp_path, depth=2)
 
 
+@proof(
+    block="Allocator",
+    states="the same with each VL arbiter inside",
+    like=test_no_output_that_a_free_input_asks_for_is_idle,
+)
 @pytest.mark.full
 @pytest.mark.parametrize("vl_arbiter", sorted(VL_ARBITERS))
 def test_no_output_that_a_free_input_asks_for_is_idle_whatever_the_arbiter(vl_arbiter, tmp_path):
@@ -254,6 +269,7 @@ def test_no_output_that_a_free_input_asks_for_is_idle_whatever_the_arbiter(vl_ar
     prove(maximal(SeparableAllocator, config), tmp_path, mode="bmc", depth=4)
 
 
+@proof(block="WavefrontAllocator", states="a first choice of the separable allocator is granted too")
 def test_wavefront_keeps_first_choices(tmp_path):
     spec = keeps_first_choices(WavefrontAllocator, configuration("wavefront"))
     prove(spec, tmp_path, mode="bmc", depth=6)
@@ -301,6 +317,7 @@ def never_still(component, config, cycles):
     return play.spec
 
 
+@proof(block="Allocator", states="under saturation no VL waits longer than `wait_bound`, outputs first")
 @pytest.mark.parametrize("name", ALL_IN_FULL)
 def test_under_saturation_nobody_waits_longer_than_the_bound(name, tmp_path):
     """Outputs first, by FCFS. Two VLs ask for an output and an input has two, so the bound is 4 cycles; of 12 from
@@ -312,6 +329,7 @@ def test_under_saturation_nobody_waits_longer_than_the_bound(name, tmp_path):
     prove(served_in_time(COMPONENTS[name], config, bound), tmp_path, mode="bmc", depth=12)
 
 
+@mutants_of(test_under_saturation_nobody_waits_longer_than_the_bound)
 def test_proof_of_waits_under_saturation_catches_mutant(tmp_path):
     # Inputs that never count a turn.
     component = on_mutant(SeparableAllocator, "scheduler.advance.eq(follows)", "scheduler.advance.eq(0)")
@@ -323,6 +341,7 @@ PATIENCE = 2
 OVERDUE = "Mux(overdue, ready, chosen)"
 
 
+@proof(block="Allocator", states="no output stands still behind a VL that never goes")
 @pytest.mark.parametrize("name", ALL_IN_FULL)
 def test_no_output_stands_still_behind_a_vl_that_never_goes(name, tmp_path, monkeypatch):
     """The case has a patience of 2 cycles and 4 VLs, for 9 cycles from reset on."""
@@ -331,6 +350,7 @@ def test_no_output_stands_still_behind_a_vl_that_never_goes(name, tmp_path, monk
     prove(never_still(COMPONENTS[name], config, PATIENCE), tmp_path, mode="bmc", depth=9)
 
 
+@mutants_of(test_no_output_stands_still_behind_a_vl_that_never_goes)
 def test_proof_of_progress_catches_mutant(tmp_path, monkeypatch):
     component = on_mutant(SeparableAllocator, OVERDUE, "Mux(0, ready, chosen)")
     change_global(monkeypatch, component, "patience_cycles", lambda ports: PATIENCE)
@@ -360,6 +380,7 @@ def behind_offers(component, name, monkeypatch):
     return served_in_time(component, config, bound, judged=first_of_its_output), bound + 2
 
 
+@proof(block="Allocator", states="nobody waits behind an offer that never goes, longer than `wait_bound`")
 @pytest.mark.full
 @pytest.mark.parametrize("name", COMPONENTS)
 def test_nobody_waits_behind_an_offer_that_never_goes(name, tmp_path, monkeypatch):
@@ -368,6 +389,7 @@ def test_nobody_waits_behind_an_offer_that_never_goes(name, tmp_path, monkeypatc
     prove(spec, tmp_path, mode="bmc", depth=depth, timeout_s=600)
 
 
+@mutants_of(test_nobody_waits_behind_an_offer_that_never_goes)
 def test_proof_of_parking_catches_mutant(tmp_path, monkeypatch):
     # An offer is never parked.
     component = on_mutant(SeparableAllocator, "~won & (overdue | offered.any())", "~won & 0")
@@ -375,6 +397,10 @@ def test_proof_of_parking_catches_mutant(tmp_path, monkeypatch):
     prove(spec, tmp_path, mode="bmc", depth=depth, expect="fail")
 
 
+@proof(
+    block="Allocator",
+    states="inputs, pairs and VLs wait no longer than each allocator's bound, with round robin",
+)
 @pytest.mark.parametrize(
     ("name", "ports", "vls"), [("separable", 3, 2), ("wavefront", 3, 2), ("islip", 2, 3)]
 )
@@ -384,6 +410,11 @@ def test_nobody_waits_longer_than_the_bound(name, ports, vls, tmp_path):
     prove(spec, tmp_path, mode="bmc", depth=depth)
 
 
+@proof(
+    block="SeparableAllocator",
+    states="a wait as long as the bound happens",
+    like=test_nobody_waits_longer_than_the_bound,
+)
 def test_waits_as_long_as_the_bound_happen(tmp_path):
     spec = patient(SeparableAllocator, configuration("separable"), cycles={"input": 5})
     prove(spec, tmp_path, mode="cover", depth=12)
@@ -404,12 +435,14 @@ MATCHING = [
 ]
 
 
+@mutants_of(test_answers_are_a_matching)
 @pytest.mark.parametrize(("change", "name", "old", "new"), MATCHING)
 def test_proof_of_matching_catches_mutant(change, name, old, new, tmp_path):
     spec = matching(change(COMPONENTS[name], old, new), configuration(name))
     prove(spec, tmp_path, mode="bmc", depth=4, expect="fail")
 
 
+@mutants_of(test_no_output_that_a_free_input_asks_for_is_idle)
 @pytest.mark.parametrize("name", ALL_IN_FULL)
 @pytest.mark.parametrize(
     ("old", "new"),
@@ -428,6 +461,7 @@ def test_proof_of_what_is_left_catches_mutant(name, old, new, tmp_path, monkeypa
     prove(maximal(component, config, spec), tmp_path, mode="bmc", depth=4, expect="fail")
 
 
+@mutants_of(test_wavefront_keeps_first_choices)
 def test_proof_of_first_choices_catches_mutant(tmp_path):
     # A grant beyond the first choices takes a turn.
     turns = on_mutant(
@@ -447,6 +481,7 @@ WAITING = [
 ]
 
 
+@mutants_of(test_nobody_waits_longer_than_the_bound)
 @pytest.mark.parametrize(("change", "name", "ports", "vls", "old", "new"), WAITING)
 def test_proof_of_waits_catches_mutant(change, name, ports, vls, old, new, tmp_path):
     spec, depth = waiting(change(COMPONENTS[name], old, new), name, ports, vls)

@@ -14,6 +14,7 @@ from lanikai.hdl.vl_arbiter.fcfs import FcfsVlArbiter
 from lanikai.hdl.vl_arbiter.fixed_priority import FixedPriorityVlArbiter
 from lanikai.hdl.vl_arbiter.round_robin import RoundRobinVlArbiter
 from support.formal.harness import Spec, mutate, prove
+from support.formal.registry import mutants_of, proof
 
 VLS = 4
 FREE, ALWAYS = False, True
@@ -128,6 +129,9 @@ SPECS = {
 }
 
 
+@proof(
+    block="each arbiter", states="one grant, to a requester, whenever anybody asks; waits within the bound"
+)
 @pytest.mark.parametrize("name", SPECS)
 def test_arbiter_is_proved(name, tmp_path):
     """The proof is by induction while every grant is used. With grants that are not used, it is for 10 cycles after
@@ -138,6 +142,7 @@ def test_arbiter_is_proved(name, tmp_path):
     prove(spec(component, FREE), tmp_path / "free", mode="bmc", depth=10)
 
 
+@proof(block="each arbiter", states="a wait as long as the bound happens", like=test_arbiter_is_proved)
 @pytest.mark.parametrize("name", ["round_robin", "fcfs", "deficit"])
 def test_wait_can_be_as_long_as_the_bound(name, tmp_path):
     spec, component = SPECS[name]
@@ -165,6 +170,7 @@ MUTANTS = [
 ]
 
 
+@mutants_of(test_arbiter_is_proved)
 @pytest.mark.parametrize(("name", "old", "new"), MUTANTS)
 def test_proof_catches_mutant(name, old, new, tmp_path):
     spec, component = SPECS[name]

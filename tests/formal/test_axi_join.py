@@ -5,6 +5,7 @@ from amaranth import Cat, Signal, Value
 from amaranth.hdl import Assert, Assume, Cover
 from lanikai.hdl.nic.dma.axi_join import AxiJoin
 from support.formal.harness import Spec, mutate, prove
+from support.formal.registry import mutants_of, proof
 
 MANAGERS = 2
 PAYLOADS = {
@@ -92,10 +93,14 @@ def join_spec(component):
     return spec
 
 
+@proof(block="AxiJoin", states="the rules of AXI are kept, and no manager gets another's answers")
 def test_the_join_keeps_the_rules_and_mixes_nothing_up(tmp_path):
     prove(join_spec(AxiJoin), tmp_path / "bmc", mode="bmc", depth=8, timeout_s=300)
 
 
+@proof(
+    block="AxiJoin", states="the same in more cycles", like=test_the_join_keeps_the_rules_and_mixes_nothing_up
+)
 @pytest.mark.full
 def test_the_join_in_more_cycles(tmp_path):
     prove(join_spec(AxiJoin), tmp_path / "bmc", mode="bmc", depth=16, timeout_s=1800)
@@ -111,6 +116,7 @@ MUTANTS = [
 ]
 
 
+@mutants_of(test_the_join_keeps_the_rules_and_mixes_nothing_up)
 @pytest.mark.parametrize(
     ("old", "new"),
     [pytest.param(*mutant, marks=[pytest.mark.full] if i > 0 else []) for i, mutant in enumerate(MUTANTS)],

@@ -13,6 +13,7 @@ from lanikai.hdl.config import NicConfig, preset
 from lanikai.hdl.nic.dma.host_dma import HostDma
 from lanikai.hdl.nic.host_port import HostPort
 from support.formal.harness import Spec, mutate, prove
+from support.formal.registry import mutants_of, proof
 
 BEATS = 2
 PLAIN = preset(NicConfig, "tiny", burst_beats=BEATS)
@@ -20,6 +21,10 @@ CONFIGS = {
     "plain": PLAIN,
     "follows": PLAIN.replace(host_dma_queue_entries=1, host_dma_bursts=3),
     "bytes": PLAIN.replace(dma_alignment_bytes=1),
+    "pipelined": PLAIN.replace(pipelined=True),
+    "pipelined bytes, follows": PLAIN.replace(
+        pipelined=True, dma_alignment_bytes=1, host_dma_queue_entries=1, host_dma_bursts=3
+    ),
 }
 ADDRESS = ("id", "addr", "len", "size", "burst")
 MOST_BYTES = 20
@@ -169,6 +174,7 @@ def master_spec(component, config, *, to_host):
 DEPTH = 10
 
 
+@proof(block="HostDma", states="the rules of AXI4 are kept, and exactly the bytes asked for are written")
 @pytest.mark.parametrize("to_host", [0, 1], ids=["reads", "writes"])
 @pytest.mark.parametrize(
     "name",
@@ -182,6 +188,7 @@ def test_the_master_port_keeps_the_rules(name, to_host, tmp_path):
         prove(spec, tmp_path / "cover", mode="cover", depth=16)
 
 
+@mutants_of(test_the_master_port_keeps_the_rules)
 @pytest.mark.parametrize(
     ("to_host", "old", "new"),
     [
@@ -201,6 +208,21 @@ def test_the_master_port_keeps_the_rules(name, to_host, tmp_path):
 def test_proof_of_the_master_port_catches_mutant(to_host, old, new, tmp_path):
     spec = master_spec(mutate(HostDma, old, new), CONFIGS["plain"], to_host=to_host)
     prove(spec, tmp_path, mode="bmc", depth=DEPTH, expect="fail")
+
+
+@mutants_of(test_the_master_port_keeps_the_rules)
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("to_host", "old", "new"),
+    [
+        # What a pipelined engine keeps beside its numbers: no beat is left to plan; no data is left.
+        (0, "all_planned.eq(command.bytes == 0)", "all_planned.eq(0)"),
+        (1, "axi.wlast.eq(data_one)", "axi.wlast.eq(data_left == 2)"),
+    ],
+)
+def test_proof_of_a_pipelined_master_port_catches_mutant(to_host, old, new, tmp_path):
+    spec = master_spec(mutate(HostDma, old, new), CONFIGS["pipelined"], to_host=to_host)
+    prove(spec, tmp_path, mode="bmc", depth=DEPTH + 2, expect="fail")
 
 
 def subordinate_spec(component):
@@ -259,11 +281,13 @@ def subordinate_spec(component):
     return spec
 
 
+@proof(block="HostPort", states="the rules of AXI4-Lite are kept, and every write acts once")
 def test_the_subordinate_port_keeps_the_rules(tmp_path):
     prove(subordinate_spec(HostPort), tmp_path / "bmc", mode="bmc", depth=12)
     prove(subordinate_spec(HostPort), tmp_path / "cover", mode="cover", depth=14)
 
 
+@mutants_of(test_the_subordinate_port_keeps_the_rules)
 @pytest.mark.parametrize(
     ("old", "new"),
     [

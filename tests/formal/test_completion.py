@@ -12,6 +12,7 @@ from lanikai.hdl.nic.dma.bus_fence import BusFence
 from lanikai.hdl.nic.owners.completion import Completion
 from lanikai.hdl.nic.owners.event_flags import EventFlags
 from support.formal.harness import Spec, mutate, prove
+from support.formal.registry import mutants_of, proof
 
 
 def mutants(*found, quick=1):
@@ -81,11 +82,13 @@ def fence_spec(component):
     return spec
 
 
+@proof(block="BusFence", states="the fence waits for all that was under way")
 def test_fence_waits_for_all_that_was_under_way(tmp_path):
     prove(fence_spec(BusFence), tmp_path / "bmc", mode="bmc", depth=9)
     prove(fence_spec(BusFence), tmp_path / "cover", mode="cover", depth=9)
 
 
+@mutants_of(test_fence_waits_for_all_that_was_under_way)
 @pytest.mark.parametrize(
     ("old", "new"),
     mutants(
@@ -126,11 +129,13 @@ def flags_spec(component):
     return spec
 
 
+@proof(block="EventFlags", states="flags stay until acknowledged, and each gets its turn")
 def test_flags_stay_until_acknowledged_and_get_their_turn(tmp_path):
     prove(flags_spec(EventFlags), tmp_path / "bmc", mode="bmc", depth=10)
     prove(flags_spec(EventFlags), tmp_path / "cover", mode="cover", depth=10)
 
 
+@mutants_of(test_flags_stay_until_acknowledged_and_get_their_turn)
 @pytest.mark.parametrize(
     ("old", "new"),
     mutants(
@@ -290,11 +295,17 @@ def completion_spec(component, *, stall):
 DEPTH = 14
 
 
+@proof(block="Completion", states="entries come whole, in order, after their data, and wake who waits")
 @pytest.mark.parametrize("stall", [0, 1])
 def test_entries_come_whole_in_order_after_their_data_and_wake_who_waits(stall, tmp_path):
     prove(completion_spec(Completion, stall=stall), tmp_path / "bmc", mode="bmc", depth=DEPTH, timeout_s=600)
 
 
+@proof(
+    block="Completion",
+    states="the same in more cycles",
+    like=test_entries_come_whole_in_order_after_their_data_and_wake_who_waits,
+)
 @pytest.mark.full
 @pytest.mark.parametrize("stall", [0, 1])
 def test_completion_in_more_cycles(stall, tmp_path):
@@ -319,6 +330,7 @@ MUTANTS = [
 ]
 
 
+@mutants_of(test_entries_come_whole_in_order_after_their_data_and_wake_who_waits)
 @pytest.mark.parametrize(("stall", "old", "new"), mutants(*MUTANTS))
 def test_proof_of_completion_catches_mutant(stall, old, new, tmp_path):
     spec = completion_spec(mutate(Completion, old, new), stall=stall)

@@ -7,6 +7,7 @@ from amaranth import Cat, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover
 from lanikai.hdl.nic.queues.descriptor_queue import DescriptorQueue
 from support.formal.harness import Spec, mutate, prove
+from support.formal.registry import mutants_of, proof
 
 ENTRIES = 3
 STAMP_BITS = 3
@@ -111,6 +112,7 @@ def loss_spec(component, order):
 SPECS = {"order": order_spec, "loss": loss_spec}
 
 
+@proof(block="DescriptorQueue", states="order is kept and nothing is lost")
 @pytest.mark.parametrize("order", [pytest.param("arrival", marks=pytest.mark.full), "timestamp"])
 @pytest.mark.parametrize("spec", SPECS)
 def test_the_descriptor_queue_keeps_order_and_loses_nothing(spec, order, tmp_path):
@@ -143,6 +145,7 @@ MUTANTS = [
 ]
 
 
+@mutants_of(test_the_descriptor_queue_keeps_order_and_loses_nothing)
 @pytest.mark.parametrize(
     ("spec", "order", "old", "new"),
     # Every third, of both proofs; the others take long on top.

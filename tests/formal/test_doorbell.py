@@ -7,6 +7,7 @@ from amaranth.hdl import Assert, Assume, Cover
 from lanikai.hdl.config import NicConfig, preset
 from lanikai.hdl.nic.doorbell import Doorbell
 from support.formal.harness import Spec, mutate, prove
+from support.formal.registry import mutants_of, proof
 
 ENTRIES = 2
 CONFIG = preset(
@@ -92,10 +93,16 @@ def doorbell_spec(component):
     return spec
 
 
+@proof(block="Doorbell", states="rings of each priority are in order, and a stranger is not heard")
 def test_doorbells_of_each_priority_are_in_order_and_a_stranger_is_not_heard(tmp_path):
     prove(doorbell_spec(Doorbell), tmp_path / "bmc", mode="bmc", depth=9, timeout_s=300)
 
 
+@proof(
+    block="Doorbell",
+    states="the same in more cycles",
+    like=test_doorbells_of_each_priority_are_in_order_and_a_stranger_is_not_heard,
+)
 @pytest.mark.full
 def test_doorbells_of_priorities_in_more_cycles(tmp_path):
     prove(doorbell_spec(Doorbell), tmp_path / "bmc", mode="bmc", depth=14, timeout_s=1800)
@@ -113,6 +120,7 @@ MUTANTS = [
 ]
 
 
+@mutants_of(test_doorbells_of_each_priority_are_in_order_and_a_stranger_is_not_heard)
 @pytest.mark.parametrize(
     ("old", "new"),
     [pytest.param(*mutant, marks=[pytest.mark.full] if i > 1 else []) for i, mutant in enumerate(MUTANTS)],

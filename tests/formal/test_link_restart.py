@@ -18,6 +18,7 @@ from lanikai.hdl.router.credits import Credits
 from lanikai.hdl.router.flit import BufferedFlitLayout
 from lanikai.hdl.router.vl_buffer import VlBuffer
 from support.formal.harness import Spec, mutate, prove
+from support.formal.registry import mutants_of, proof
 
 DEPTH = 2
 
@@ -203,6 +204,10 @@ def link_spec(transmitter=TransmitRestart, receiver=ReceiveRestart, *, vls=1, de
     return spec
 
 
+@proof(
+    block="TransmitRestart, ReceiveRestart",
+    states="credits are conserved across resets of either end, and no packets are joined",
+)
 @pytest.mark.parametrize(
     ("vls", "delay", "depth"),
     [
@@ -246,6 +251,7 @@ MUTANTS = [
 ]
 
 
+@mutants_of(test_credits_are_conserved_and_nothing_is_joined)
 @pytest.mark.parametrize(
     ("component", "old", "new", "delay"),
     [MUTANTS[0], *(pytest.param(*row, marks=pytest.mark.full) for row in MUTANTS[1:])],
@@ -256,6 +262,11 @@ def test_proof_catches_mutant(component, old, new, delay, tmp_path):
     prove(link_spec(**ends, delay=delay), tmp_path, mode="bmc", depth=26, expect="fail", timeout_s=600)
 
 
+@proof(
+    block="TransmitRestart, ReceiveRestart",
+    states="what the proof speaks of is reached",
+    like=test_credits_are_conserved_and_nothing_is_joined,
+)
 @pytest.mark.full
 def test_what_the_proof_speaks_of_is_reached(tmp_path):
     prove(link_spec(covers=True), tmp_path, mode="cover", depth=30, timeout_s=600)

@@ -12,6 +12,7 @@ from lanikai.hdl.config import NicConfig, preset
 from lanikai.hdl.nic.doorbell import Doorbell
 from lanikai.hdl.nic.rate.control import RateControl
 from support.formal.harness import Spec, mutate, prove
+from support.formal.registry import mutants_of, proof
 
 FLOWS = 2
 RATE = preset(NicConfig, "tiny", flows=FLOWS, rtc_bits=8)
@@ -90,6 +91,9 @@ def rate_spec(component, config=RATE):
 RATE_DEPTH = 7
 
 
+@proof(
+    block="RateControl", states="the flow with the earliest due time is offered, also across the clock's wrap"
+)
 @pytest.mark.parametrize(
     ("config", "depth"),
     [(RATE, RATE_DEPTH), pytest.param(CHARGED, RATE_DEPTH - 1, marks=pytest.mark.full)],
@@ -100,6 +104,7 @@ def test_rate_control_keeps_the_rule_across_the_wrap(config, depth, tmp_path):
     prove(rate_spec(RateControl, config), tmp_path / "cover", mode="cover", depth=depth, timeout_s=1200)
 
 
+@mutants_of(test_rate_control_keeps_the_rule_across_the_wrap)
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -116,6 +121,7 @@ def test_proof_of_rate_control_catches_mutant(old, new, tmp_path):
     prove(rate_spec(mutate(RateControl, old, new)), tmp_path, mode="bmc", depth=RATE_DEPTH, expect="fail")
 
 
+@mutants_of(test_rate_control_keeps_the_rule_across_the_wrap)
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("old", "new"),
@@ -173,11 +179,13 @@ def doorbell_spec(component):
     return spec
 
 
+@proof(block="Doorbell", states="no ring is lost, and order is kept")
 def test_doorbell_queue_loses_nothing_and_keeps_order(tmp_path):
     prove(doorbell_spec(Doorbell), tmp_path / "bmc", mode="bmc", depth=12)
     prove(doorbell_spec(Doorbell), tmp_path / "cover", mode="cover", depth=8)
 
 
+@mutants_of(test_doorbell_queue_loses_nothing_and_keeps_order)
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -7,6 +7,7 @@ from amaranth.hdl import Assert, Assume, Cover
 from lanikai.hdl.nic.link_port.vl_count import VlCount
 from lanikai.hdl.nic.processor.pair import BankJoin, PairedLocks
 from support.formal.harness import Spec, mutate, prove
+from support.formal.registry import mutants_of, proof
 
 
 def mutants(*found):
@@ -54,11 +55,13 @@ def join_spec(component):
     return spec
 
 
+@proof(block="BankJoin", states="no access is lost, and neither processor starves")
 def test_turns_lose_no_access_and_starve_nobody(tmp_path):
     prove(join_spec(BankJoin), tmp_path, depth=3)
     prove(join_spec(BankJoin), tmp_path / "cover", mode="cover", depth=4)
 
 
+@mutants_of(test_turns_lose_no_access_and_starve_nobody)
 @pytest.mark.parametrize(
     ("old", "new"),
     mutants(
@@ -99,11 +102,13 @@ def locks_spec(component):
     return spec
 
 
+@proof(block="PairedLocks", states="a lock is one processor's at a time")
 def test_a_lock_is_one_processors_at_a_time(tmp_path):
     prove(locks_spec(PairedLocks), tmp_path, mode="bmc", depth=8)
     prove(locks_spec(PairedLocks), tmp_path / "cover", mode="cover", depth=6)
 
 
+@mutants_of(test_a_lock_is_one_processors_at_a_time)
 @pytest.mark.parametrize(
     ("old", "new"),
     mutants(
@@ -139,11 +144,13 @@ def count_spec(component):
     return spec
 
 
+@proof(block="VlCount", states="VLs that hold a whole packet are known")
 def test_vls_with_whole_packets_are_known(tmp_path):
     prove(count_spec(VlCount), tmp_path, mode="bmc", depth=12)
     prove(count_spec(VlCount), tmp_path / "cover", mode="cover", depth=8)
 
 
+@mutants_of(test_vls_with_whole_packets_are_known)
 @pytest.mark.parametrize(
     ("old", "new"),
     mutants(

@@ -12,6 +12,7 @@ from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
 from lanikai.hdl.nic.owners.protection import Protection
 from lanikai.hdl.nic.owners.translation import Translation
 from support.formal.harness import Spec, mutate, prove
+from support.formal.registry import mutants_of, proof
 
 CONFIG = preset(NicConfig, "tiny", owners=2, regions=2, channels=2, translation_entries=4)
 
@@ -110,10 +111,16 @@ def protection_spec(component):
     return spec
 
 
+@proof(block="Protection", states="an access is done if and only if it is allowed")
 def test_an_access_is_done_if_and_only_if_it_is_allowed(tmp_path):
     prove(protection_spec(Protection), tmp_path / "bmc", mode="bmc", depth=8, timeout_s=900)
 
 
+@proof(
+    block="Protection",
+    states="the same in more cycles",
+    like=test_an_access_is_done_if_and_only_if_it_is_allowed,
+)
 @pytest.mark.full
 def test_accesses_in_more_cycles(tmp_path):
     prove(protection_spec(Protection), tmp_path / "bmc", mode="bmc", depth=12, timeout_s=3600)
@@ -135,6 +142,7 @@ MUTANTS = [
 ]
 
 
+@mutants_of(test_an_access_is_done_if_and_only_if_it_is_allowed)
 @pytest.mark.parametrize(
     ("old", "new"),
     [pytest.param(*mutant, marks=[pytest.mark.full] if i > 1 else []) for i, mutant in enumerate(MUTANTS)],
@@ -200,10 +208,14 @@ def translation_spec(component):
     return spec
 
 
+@proof(block="Translation", states="an answer is what host memory says")
 def test_translation_answers_what_host_memory_says(tmp_path):
     prove(translation_spec(Translation), tmp_path / "bmc", mode="bmc", depth=11, timeout_s=900)
 
 
+@proof(
+    block="Translation", states="the same in more cycles", like=test_translation_answers_what_host_memory_says
+)
 @pytest.mark.full
 def test_translation_in_more_cycles(tmp_path):
     prove(translation_spec(Translation), tmp_path / "bmc", mode="bmc", depth=20, timeout_s=1800)
@@ -224,6 +236,7 @@ TRANSLATION_MUTANTS = [
 ]
 
 
+@mutants_of(test_translation_answers_what_host_memory_says)
 @pytest.mark.parametrize(
     ("old", "new"),
     [

