@@ -84,7 +84,7 @@ def test_the_table_counts_the_mutants_that_were_caught(tmp_path):
     ]
     assert table(rows, declared(tmp_path)).splitlines()[2:] == [
         "| `A`, each b | it goes | 9 cycles | 2 | 7 | `tests/formal/test_x.py` |",
-        "| `A` | further | not in the last run | as `test_a` |  | `tests/formal/test_x.py` |",
+        "| `A` | further | not in the last run | those of: it goes |  | `tests/formal/test_x.py` |",
     ]
 
 

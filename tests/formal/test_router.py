@@ -17,16 +17,19 @@ from support.formal.registry import mutants_of, proof
 from support.formal.whole_router import configuration, drains, faithful
 
 QUICK, LONG = 8, 11
-"""Cycles from reset on. A header that comes in cycle 0 goes out in cycle 5, the flits behind it one a cycle.
+"""Cycles from reset on. A header that comes in cycle 0 goes out in cycle 5, what comes behind it one a cycle.
 
-- 8: three flits of a packet are out, or a packet and the first flit of another one beside it, and two buffers of two
-  flits in a row have been full: ten flits have come for one output.
-- 11: each ring of 2 flits has gone round more than twice, and a second packet of a VL, which a header 2 cycles later
-  begins, is out behind the first one.
+- 8: what came in 3 cycles at 3 inputs is out. In them each ring of 2 flits has gone round.
+- 11: what came in 6 cycles is out. In them a VL's second packet, whose header follows 2 cycles later, is out too.
 """
-BUSY, BOUND = 3, 16
-"""Cycles in which packets begin, and in which all are out then: 5 of the pipeline, and 3 packets, one behind the other,
-of 3 flits with what was kept in receivers' buffers of 2."""
+BUSY, BOUND = 3, 14
+"""Cycles in which packets begin, and in which all are out after that.
+
+They are 5 of the pipeline, 3 packets of 2 flits for one output VL with a cycle between them, and the way of the last
+credits. What a receiver has kept comes beside. A bound of `TOO_SHORT` cycles is none: the 6 flits alone take 11 from
+the first cycle on.
+"""
+TOO_SHORT = 7
 
 
 @proof(
@@ -200,3 +203,10 @@ def test_every_packet_gets_out(tmp_path):
 def test_proof_that_packets_get_out_catches_a_fault(fault, tmp_path):
     spec = drains(lambda config: Tampered(config, fault), configuration(), busy_cycles=BUSY, bound=BOUND)
     prove(spec, tmp_path, mode="bmc", depth=BUSY + BOUND + 1, expect="fail", timeout_s=900)
+
+
+@mutants_of(test_every_packet_gets_out)
+@pytest.mark.full
+def test_packets_do_not_get_out_in_fewer_cycles_than_they_need(tmp_path):
+    spec = drains(Router, configuration(), busy_cycles=BUSY, bound=TOO_SHORT)
+    prove(spec, tmp_path, mode="bmc", depth=BUSY + TOO_SHORT + 1, expect="fail", timeout_s=900)

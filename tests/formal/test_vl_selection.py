@@ -94,8 +94,11 @@ def selection(component, config):
 
 
 QUICK, DEPTH = 6, 9
-"""6: a packet of each input is taken, ends, and another one takes its VL. 9: three packets come, one a cycle, at each
-input, are all taken, end, and one more comes after each."""
+"""Cycles from reset on.
+
+- 6: a packet of each input is taken, ends, and another one takes its VL.
+- 9: three packets come, one a cycle, at each input. They are taken and end, and one more comes after each.
+"""
 
 
 @proof(

@@ -129,7 +129,7 @@ def prove(
     depth: int,
     expect: Literal["pass", "fail"] = "pass",
     anything: str | None = None,
-    timeout_s: float = 120,
+    timeout_s: float = 600,
     engine: Literal["sat", "smt"] | None = None,
 ) -> None:
     """Prove `spec`, with files in `directory`. Raises ProofFailed unless it ends as expected.

@@ -29,6 +29,7 @@ def table(rows: Iterable[Mapping[str, Any]], proofs: Iterable[Declared] | None =
     """The table, a line a proof: block, property, how far, mutants that were caught, processor time."""
     every = list(declared() if proofs is None else proofs)
     runs = {(row["file"], row["name"]): row for row in rows}
+    stated = {(one.file, one.name): one.states for one in every}
     caught: dict[tuple[str, str], int] = defaultdict(int)
     seconds: dict[tuple[str, str], float] = defaultdict(float)
     for one in every:
@@ -44,7 +45,7 @@ def table(rows: Iterable[Mapping[str, Any]], proofs: Iterable[Declared] | None =
         key = (one.file, one.name)
         row = runs.get(key)
         far = "not in the last run" if row is None else how_far(row["runs"])
-        mutants = f"as `{one.like}`" if one.like else str(caught[key] or "")
+        mutants = f"those of: {stated[one.file, one.like]}" if one.like else str(caught[key] or "")
         cost = "" if row is None else f"{seconds[key]:.0f}"
         blocks = ", ".join(f"`{block}`" if block[0].isupper() else block for block in one.block.split(", "))
         lines.append(f"| {blocks} | {one.states} | {far} | {mutants} | {cost} | `tests/formal/{one.file}` |")
