@@ -7,6 +7,7 @@ from amaranth import Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover
 from lanikai.hdl.router.pipelined.output_arbiter import BurstArbiter
 from support.formal.harness import Spec, mutate, prove
+from support.formal.registry import mutants_of, proof
 
 SIZE = 4
 
@@ -50,12 +51,17 @@ def bursts(component):
     return spec
 
 
+@proof(
+    block="BurstArbiter",
+    states="a requester lets each of the others have one burst at most, which is not broken",
+)
 def test_burst_arbiter_is_proved(tmp_path):
     """By induction, for ever; and the bound is reached."""
     prove(bursts(BurstArbiter), tmp_path / "proof", depth=2)
     prove(bursts(BurstArbiter), tmp_path / "cover", mode="cover", depth=8)
 
 
+@mutants_of(test_burst_arbiter_is_proved)
 @pytest.mark.parametrize(
     ("old", "new"),
     [

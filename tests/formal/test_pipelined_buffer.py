@@ -8,6 +8,7 @@ from amaranth.hdl import Assert, Assume
 from lanikai.hdl.router.pipelined import vl_buffer
 from lanikai.hdl.router.pipelined.vl_buffer import PipelinedVlBuffer
 from support.formal.harness import Spec, mutate, prove
+from support.formal.registry import mutants_of, proof
 
 DEPTH, CYCLES = 4, 9
 # A ring is filled, and its pointers have gone round, in fewer cycles than these.
@@ -57,6 +58,7 @@ def buffer_spec(component, foretold):
     return spec
 
 
+@proof(block="PipelinedVlBuffer", states="each VL's order is kept and nothing is lost, in both memories")
 @pytest.mark.parametrize("foretold", [pytest.param(False, marks=pytest.mark.full), True])
 @pytest.mark.parametrize("in_block_ram", [False, True])
 def test_buffer_keeps_order_and_loses_nothing(foretold, in_block_ram, monkeypatch, tmp_path):
@@ -65,6 +67,7 @@ def test_buffer_keeps_order_and_loses_nothing(foretold, in_block_ram, monkeypatc
     prove(buffer_spec(PipelinedVlBuffer, foretold), tmp_path, mode="bmc", depth=CYCLES)
 
 
+@mutants_of(test_buffer_keeps_order_and_loses_nothing)
 @pytest.mark.parametrize(
     ("old", "new"),
     [

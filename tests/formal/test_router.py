@@ -22,6 +22,8 @@ QUICK, LONG = 8, 11
 - 8: what came in 3 cycles at 3 inputs is out. In them each ring of 2 flits has gone round.
 - 11: what came in 6 cycles is out. In them a VL's second packet, whose header follows 2 cycles later, is out too.
 """
+FORMS = {"plain": {}, "pipelined": {"pipelined": True, "output_buffer_flits": 4}}
+"""Forms of the router, by what differs in their configuration."""
 BUSY, BOUND = 3, 14
 """Cycles in which packets begin, and in which all are out after that.
 
@@ -36,9 +38,16 @@ TOO_SHORT = 7
     block="Router",
     states="no flit is lost, made, doubled, changed, sent astray or out of order; links' rules are kept",
 )
-@pytest.mark.parametrize("depth", [QUICK, pytest.param(LONG, marks=pytest.mark.full)])
-def test_what_comes_in_goes_out_once_unchanged_in_order(depth, tmp_path):
-    prove(faithful(Router, configuration()), tmp_path, mode="bmc", depth=depth, timeout_s=1500)
+@pytest.mark.parametrize(
+    ("depth", "form"),
+    [
+        (QUICK, "plain"),
+        pytest.param(LONG, "plain", marks=pytest.mark.full),
+        pytest.param(QUICK, "pipelined", marks=pytest.mark.full),
+    ],
+)
+def test_what_comes_in_goes_out_once_unchanged_in_order(depth, form, tmp_path):
+    prove(faithful(Router, configuration(**FORMS[form])), tmp_path, mode="bmc", depth=depth, timeout_s=1500)
 
 
 @proof(
