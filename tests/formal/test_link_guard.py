@@ -14,6 +14,7 @@ from lanikai.hdl.link_restart import ReceiveRestart, receive_register
 from lanikai.hdl.router.flit import BufferedFlitLayout
 from lanikai.hdl.router.vl_buffer import VlBuffer
 from support.formal.harness import Spec, mutate, prove
+from support.formal.registry import mutants_of, proof
 
 DEPTH, GUARD, LONGEST = 2, 3, 4
 
@@ -73,6 +74,9 @@ def guard_spec(monkeypatch=None, *, vls=2, restart=ReceiveRestart, guard=Receive
     return spec
 
 
+@proof(
+    block="ReceiveGuard", states="whatever comes, nothing is overrun and every packet ends in a bounded time"
+)
 @pytest.mark.parametrize(
     ("vls", "depth"),
     [(1, 22), pytest.param(2, 26, marks=pytest.mark.full), pytest.param(3, 24, marks=pytest.mark.full)],
@@ -92,6 +96,7 @@ MUTANTS = [
 ]
 
 
+@mutants_of(test_whatever_comes_nothing_is_overrun_and_every_packet_ends)
 @pytest.mark.parametrize(
     ("component", "old", "new"),
     [MUTANTS[0], *(pytest.param(*row, marks=pytest.mark.full) for row in MUTANTS[1:])],
@@ -103,6 +108,11 @@ def test_proof_catches_mutant(component, old, new, tmp_path, monkeypatch):
     prove(spec, tmp_path, mode="bmc", depth=26, expect="fail", timeout_s=600)
 
 
+@proof(
+    block="ReceiveGuard",
+    states="what the proof speaks of is reached",
+    like=test_whatever_comes_nothing_is_overrun_and_every_packet_ends,
+)
 @pytest.mark.full
 def test_what_the_proof_speaks_of_is_reached(tmp_path):
     prove(guard_spec(covers=True), tmp_path, mode="cover", depth=26, timeout_s=600)

@@ -222,6 +222,11 @@ def test_credits_are_conserved_and_nothing_is_joined(vls, delay, depth, tmp_path
     prove(spec, tmp_path, mode="bmc", depth=depth, timeout_s=1200)
 
 
+@proof(
+    block="TransmitRestart, ReceiveRestart",
+    states="the same beside a guard that begins a sound link anew",
+    like=test_credits_are_conserved_and_nothing_is_joined,
+)
 @pytest.mark.full
 def test_a_guard_that_begins_a_sound_link_anew_joins_nothing_and_keeps_the_credits(tmp_path):
     """So short a guard takes a slow receiver, a slow sender and a long packet for faults: it acts at any time."""
