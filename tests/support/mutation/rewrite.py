@@ -76,9 +76,8 @@ class Rewriter:
 
     def _statement(self, old: Statement) -> Iterator[Statement]:
         if isinstance(old, Assign):
-            if (
-                isinstance(old.lhs, Signal) and not old.lhs.name
-            ):  # `fsm.ongoing`, made by Amaranth for every state
+            # Amaranth makes such a signal for every state of a state machine.
+            if isinstance(old.lhs, Signal) and not old.lhs.name:
                 yield old
                 return
             if self._is_made(old.src_loc, "assignment dropped"):

@@ -36,7 +36,7 @@ class Explanation:
 
 
 def explanations() -> list[Explanation]:
-    """The entries of `survivors.toml`."""
+    """The entries of `tests/support/mutation/survivors.toml`."""
     return [Explanation(**entry) for entry in tomllib.loads(_FILE.read_text()).get("survivor", [])]
 
 
