@@ -55,7 +55,17 @@ class Board(ABC):
     @property
     @abstractmethod
     def data(self) -> Pin:
-        """A button or switch, whose state a design may take in."""
+        """A button, a switch or a pin of a header, whose state a design may take in."""
+
+    @property
+    @abstractmethod
+    def uart_rx(self) -> Pin:
+        """Where a serial line comes in."""
+
+    @property
+    @abstractmethod
+    def uart_tx(self) -> Pin:
+        """Where a serial line goes out."""
 
     @property
     @abstractmethod

@@ -35,9 +35,26 @@ class TrafficConfig(Config):
         description="buffer of each VL where a node's link ends (the router's input), flits",
     )
     sink_flits: int = Field(10, ge=2, le=1024, description="buffer of each VL that a sink announces, flits")
-    trace_frames: int = Field(64, ge=1, le=32768, description="rows of a source's frame trace memory")
+    random: bool = Field(
+        True,
+        description="sources have random numbers; False: no mode `random` or `on_off`, no choice among destinations or "
+        "VLs at random, and a source of half the area",
+    )
+    trace_frames: int = Field(
+        64, ge=0, le=32768, description="rows of a source's frame trace memory; 0: no mode `trace`"
+    )
     histogram_sub_bits: int = Field(
         3, ge=0, le=5, description="latency histogram: 2^histogram_sub_bits bins an octave"
+    )
+    histogram_memory: Literal["auto", "block"] = Field(
+        "auto",
+        description="memory of the latency histogram; block: one that needs a cycle to read, as a small FPGA's does; "
+        "a count then shows a cycle later",
+    )
+    compact: bool = Field(
+        False,
+        description="for a small FPGA: what experiments do not read is left out and reads 0: class registers, "
+        "WAIT_*, FRAMES, PEAK, counts of errors; the measurement answers in a cycle",
     )
     max_packet_flits: int = Field(1023, ge=1, le=1023, description="longest packet, flits")
     arbiter: str = Field(

@@ -8,7 +8,7 @@ one, except that a class then waits with packets for other VLs too.
 
 from __future__ import annotations
 
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -107,7 +107,7 @@ class Generator(wiring.Component):
         count = config.classes
         m.submodules.settings = settings = ClassSettings(config)
         # A generator a class, so that a class's packets follow from its own seed, whatever holds up the others.
-        generators = [Xoroshiro() for _ in range(count)]
+        generators = [Xoroshiro() for _ in range(count if config.random else 0)]
         for c, one in enumerate(generators):
             m.submodules[f"random_{c}"] = one
         m.submodules.arbiter = arbiter = RoundRobinArbiter(size=count)
@@ -264,6 +264,11 @@ class Generator(wiring.Component):
         for c in range(count):
             with m.If(grant[c]):
                 m.d.comb += self.birth_vl.eq(vls[c])
+        # What there is no mode for is never needed, which leaves its logic out.
+        if not config.random:
+            m.d.sync += [need_on.eq(0), need_off.eq(0)]
+        if not config.trace_frames:
+            m.d.sync += [need_frame.eq(0), fetching.eq(0)]
         return m
 
     def _state(self, m: Module, number: Value, write: Value) -> tuple[data.View, data.View]:
@@ -296,6 +301,8 @@ class Generator(wiring.Component):
     def _trace(self, m: Module, row: Value, enable: Value) -> tuple[Value, Value]:
         """Flits and spacing of the frame in `row`, in the cycle after; software writes the rows."""
         access, depth = self.access, self._config.trace_frames
+        if not depth:
+            return Const(0, 24), Const(0, 32)
         row_bits = max(1, (depth - 1).bit_length())
         written = Signal(name="trace_written")
         # The trace takes all the addresses above its base.

@@ -92,8 +92,9 @@ class Measurement(wiring.Component):
         births, arrivals = balanced(add, self.born), balanced(add, self.done)
         with m.If(self.born.any() | self.done.any()):
             m.d.sync += outstanding.eq(outstanding + births - arrivals)
-        with m.If(~outstanding[31] & (outstanding > peak)):
-            m.d.sync += peak.eq(outstanding)
+        if not self._config.compact:
+            with m.If(~outstanding[31] & (outstanding > peak)):
+                m.d.sync += peak.eq(outstanding)
 
         def enter(new: Any) -> list[Any]:
             return [phase.eq(new), self.event.eq(~self.event)]
@@ -195,11 +196,17 @@ class Measurement(wiring.Component):
         m.d.sync += [
             word.eq(0),
             read.eq(mine & ~request.write),
-            later.eq(word),
-            read_later.eq(read),
-            self.response.data.eq(later),
-            self.response.valid.eq(read_later),
         ]
+        if self._config.compact:
+            # Whoever asks waits for the answer, and asks for one word at a time.
+            m.d.comb += [self.response.data.eq(word), self.response.valid.eq(read)]
+        else:
+            m.d.sync += [
+                later.eq(word),
+                read_later.eq(read),
+                self.response.data.eq(later),
+                self.response.valid.eq(read_later),
+            ]
         with m.If(mine & ~request.write), m.Switch(request.address):
             for name, value in shown.items():
                 with m.Case(MEASUREMENT[name].offset):

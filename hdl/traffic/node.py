@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from amaranth import Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -33,6 +35,9 @@ class TrafficNode(wiring.Component):
     - `waiting` (out, a bit a class): classes that wait for the birth of their next packet.
     - `due` (out, 32 a class): the cycle of that birth.
 
+    `ends` says what a node has: both, or `source` or `sink` alone on an FPGA that has no room for both. What it lacks
+    sends nothing, takes nothing and reads 0.
+
     After `settle_cycles(config)` cycles of `quiet` in a row no register changes any more until one of these events. A
     simulator may stop the clock of this node until then (`sim/native/blocks.h`).
 
@@ -44,8 +49,8 @@ class TrafficNode(wiring.Component):
     cycle each way. Reset: that of its parts.
     """
 
-    def __init__(self, config: TrafficConfig) -> None:
-        self.config = config
+    def __init__(self, config: TrafficConfig, *, ends: Literal["both", "source", "sink"] = "both") -> None:
+        self.config, self.ends = config, ends
         super().__init__(
             {
                 "node": In(config.node_bits),
@@ -66,10 +71,16 @@ class TrafficNode(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.source = source = Source(self.config)
-        m.submodules.sink = sink = Sink(self.config)
-        wiring.connect(m, source.tx, wiring.flipped(self.tx))
-        wiring.connect(m, wiring.flipped(self.rx), sink.rx)
+        source, sink = Source(self.config), Sink(self.config)
+        parts: list[Source | Sink] = []
+        if self.ends != "sink":
+            m.submodules.source = source
+            parts.append(source)
+            wiring.connect(m, source.tx, wiring.flipped(self.tx))
+        if self.ends != "source":
+            m.submodules.sink = sink
+            parts.append(sink)
+            wiring.connect(m, wiring.flipped(self.rx), sink.rx)
 
         # Held in a register, so that the logic behind it stands still unless the node is spoken to.
         access: data.View = Signal(ACCESS)
@@ -84,7 +95,7 @@ class TrafficNode(wiring.Component):
         m.d.comb += [
             bit.eq(access.write & (access.address == seed)) for bit, seed in zip(load, seeds, strict=True)
         ]
-        for part in (source, sink):
+        for part in parts:
             m.d.comb += [
                 part.node.eq(self.node),
                 part.control.eq(self.control),

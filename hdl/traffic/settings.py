@@ -23,7 +23,7 @@ class ClassSettings(wiring.Component):
     Members:
 
     - `access` (in, `ACCESS`): an access of the pages.
-    - `answer` (out, 32): the word read in the cycle before, 0 if it is none of these pages.
+    - `answer` (out, 32): the word read in the cycle before, 0 if it is none of these pages, or `config.compact`.
     - `number` (in, `class_bits`): a class.
     - the registers' names in lower case (out, their layout): the words of that class, in the same cycle.
     - `is_off`, `is_random`, `is_on_off`, `is_trace` (out, `classes`): modes of all classes. A class that is in none of
@@ -67,11 +67,7 @@ class ClassSettings(wiring.Component):
             m.d.sync += offset.eq(Mux(mine, access.address[:PAGE_BITS], CLASS_BYTES - 1))
         for name, register in CLASS.items():
             m.submodules[name.lower()] = rows = memory.Memory(shape=32, depth=config.classes, init=[])
-            write, here, shown = (
-                rows.write_port(),
-                rows.read_port(domain="comb"),
-                rows.read_port(domain="sync"),
-            )
+            write, here = rows.write_port(), rows.read_port(domain="comb")
             known = sum(field.mask for field in register.fields.values())
             m.d.comb += [
                 write.en.eq(access.write & mine & (access.address[:PAGE_BITS] == register.offset)),
@@ -79,11 +75,12 @@ class ClassSettings(wiring.Component):
                 write.data.eq(access.data & known),
                 here.addr.eq(self.number),
                 Value.cast(getattr(self, name.lower())).eq(here.data),
-                shown.en.eq(access.read),
-                shown.addr.eq(row),
             ]
-            with m.If(offset == register.offset):
-                m.d.comb += self.answer.eq(shown.data)
+            if not config.compact:
+                shown = rows.read_port(domain="sync")
+                m.d.comb += [shown.en.eq(access.read), shown.addr.eq(row)]
+                with m.If(offset == register.offset):
+                    m.d.comb += self.answer.eq(shown.data)
             if name == "CONTROL":
                 place = register.fields["mode"]
                 mode = access.data[place.low : place.low + place.width]
@@ -93,6 +90,10 @@ class ClassSettings(wiring.Component):
                     Mode.ON_OFF: self.is_on_off,
                     Mode.TRACE: self.is_trace,
                 }
+                if not config.random:
+                    del modes[Mode.RANDOM], modes[Mode.ON_OFF]
+                if not config.trace_frames:
+                    del modes[Mode.TRACE]
                 with m.If(write.en):
                     for value, flags in modes.items():
                         m.d.sync += flags.bit_select(row, 1).eq(mode == value)

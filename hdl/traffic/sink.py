@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -12,9 +14,12 @@ from .config import TrafficConfig
 from .credit_return import CreditReturn
 from .packet import BORN_BITS, IDENTITY
 from .ports import ACCESS, CONTROL, HISTOGRAM_BASE, NODE
-from .statistics import Tally, TallyBank, bin_number
+from .statistics import Kind, Tally, TallyBank, bin_number
 
 __all__ = ["Sink"]
+
+_ERROR_COUNTS = ("FRAMING_ERRORS", "INTEGRITY_ERRORS", "ORDER_ERRORS", "DESTINATION_ERRORS")
+"""Registers of the counts of errors, in the order of `checker.ERRORS`."""
 
 
 class Sink(wiring.Component):
@@ -87,29 +92,33 @@ class Sink(wiring.Component):
             ]
         m.d.comb += [self.done.eq(tagged), self.received.eq(done), self.idle.eq(credits.idle & ~arrived)]
 
-        m.submodules.statistics = statistics = TallyBank(
-            config,
-            {
-                "accepted_flits": (32, len(flits), "sum"),
-                "latency_packets": (32, 1, "sum"),
-                "latency_sum": (64, BORN_BITS, "sum"),
-                "latency_min": (32, BORN_BITS, "min"),
-                "latency_max": (32, BORN_BITS, "max"),
-                "frames": (32, 1, "sum"),
-            },
-        )
-        for give, valid, amount in [
-            (statistics.accepted_flits, flits != 0, flits),
-            (statistics.latency_packets, tagged, 1),
-            (statistics.latency_sum, tagged, latency),
-            (statistics.latency_min, tagged, latency),
-            (statistics.latency_max, tagged, latency),
-            (statistics.frames, tagged & identity.frame_end, 1),
-        ]:
+        kept: dict[str, tuple[int, int, Kind]] = {
+            "accepted_flits": (32, len(flits), "sum"),
+            "latency_packets": (32, 1, "sum"),
+            "latency_sum": (64, BORN_BITS, "sum"),
+            "latency_min": (32, BORN_BITS, "min"),
+            "latency_max": (32, BORN_BITS, "max"),
+        }
+        if not config.compact:
+            kept["frames"] = (32, 1, "sum")
+        m.submodules.statistics = statistics = TallyBank(config, kept)
+        given: dict[str, tuple[Any, Any]] = {
+            "accepted_flits": (flits != 0, flits),
+            "latency_packets": (tagged, 1),
+            "latency_sum": (tagged, latency),
+            "latency_min": (tagged, latency),
+            "latency_max": (tagged, latency),
+            "frames": (tagged & identity.frame_end, 1),
+        }
+        for name in kept:
+            give, (valid, amount) = getattr(statistics, name), given[name]
             m.d.comb += [give.valid.eq(valid), give.row.eq(identity.traffic_class), give.amount.eq(amount)]
 
         m.submodules.histogram = histogram = Tally(
-            rows=1 << config.class_bits + config.bin_bits, bits=32, amount_bits=1
+            rows=1 << config.class_bits + config.bin_bits,
+            bits=32,
+            amount_bits=1,
+            block=config.histogram_memory == "block",
         )
         in_histogram = self.access.address[16:] == HISTOGRAM_BASE >> 16
         m.d.comb += [
@@ -148,13 +157,13 @@ class Sink(wiring.Component):
             ]
         errors = checker.errors.as_value()
         seen, first, first_cycle = Signal(4), Signal(18), Signal(32)
-        counts = [Signal(32, name=f"errors_{i}") for i in range(4)]
+        counts = [Signal(32, name=f"errors_{i}") for i in range(0 if self._config.compact else 4)]
         with m.If(self.control.clear):
             m.d.sync += [seen.eq(0), first.eq(0), first_cycle.eq(0), *(count.eq(0) for count in counts)]
         with m.Elif(errors.any()):
             m.d.sync += [
                 seen.eq(seen | errors),
-                *(count.eq(count + error) for count, error in zip(counts, errors, strict=True)),
+                *(count.eq(count + error) for count, error in zip(counts, errors, strict=False)),
             ]
             with m.If(seen == 0):
                 # The flit was on the link a cycle before.
@@ -170,13 +179,10 @@ class Sink(wiring.Component):
             | unordered << sink["unordered"].low
             | stall << sink["stall"].low,
             "ERRORS": seen,
-            "FRAMING_ERRORS": counts[0],
-            "INTEGRITY_ERRORS": counts[1],
-            "ORDER_ERRORS": counts[2],
-            "DESTINATION_ERRORS": counts[3],
             "FIRST_ERROR": first,
             "FIRST_ERROR_CYCLE": first_cycle,
         }
+        shown |= dict(zip(_ERROR_COUNTS, counts, strict=False))
         with m.If(access.read):
             m.d.sync += answer.eq(0)
             with m.Switch(address):

@@ -11,7 +11,7 @@ from .config import TrafficConfig
 from .generator import Generator
 from .ports import ACCESS, CONTROL
 from .sender import Sender
-from .statistics import TallyBank
+from .statistics import Kind, TallyBank
 
 __all__ = ["Source"]
 
@@ -62,17 +62,18 @@ class Source(wiring.Component):
         config = self._config
         m.submodules.generator = generator = Generator(config)
         m.submodules.sender = sender = Sender(config)
-        m.submodules.statistics = statistics = TallyBank(
-            config,
-            {
-                "offered_packets": (32, 1, "sum"),
-                "offered_flits": (32, config.length_bits, "sum"),
-                "injected_flits": (32, 1, "sum"),
+        kept: dict[str, tuple[int, int, Kind]] = {
+            "offered_packets": (32, 1, "sum"),
+            "offered_flits": (32, config.length_bits, "sum"),
+            "injected_flits": (32, 1, "sum"),
+        }
+        if not config.compact:
+            kept |= {
                 "wait_packets": (32, 1, "sum"),
                 "wait_sum": (64, 27, "sum"),
                 "wait_max": (32, 27, "max"),
-            },
-        )
+            }
+        m.submodules.statistics = statistics = TallyBank(config, kept)
         for part in (generator, sender, statistics):
             m.d.comb += [part.control.eq(self.control), part.access.eq(self.access)]
         for part in (generator, sender):
@@ -94,7 +95,7 @@ class Source(wiring.Component):
             self.born.eq(generator.birth_valid & generator.birth.tagged),
             self.answer.eq(generator.answer | statistics.answer),
         ]
-        for name in ("injected_flits", "wait_packets", "wait_sum", "wait_max"):
+        for name in sorted(kept.keys() - {"offered_packets", "offered_flits"}):
             wiring.connect(m, getattr(sender, name), getattr(statistics, name))
         for give, amount in [
             (statistics.offered_packets, 1),

@@ -42,11 +42,23 @@ class Tally(wiring.Component):
 
     Reset: rows keep their contents; they start as if cleared.
 
-    Latency: 1 cycle from an amount to its row, and to read. Throughput: an amount and a read a cycle.
+    Latency: 1 cycle from an amount to its row, and to read. With `block`, for block RAM, it is 2 cycles from an amount
+    to its row, and an amount is lost too that comes in the cycle before a clear. `direct`, for one row alone, shows it
+    as it is in the cycle after `read`, without a register of its own. Throughput: an amount and a read a cycle.
     """
 
-    def __init__(self, *, rows: int, bits: int, amount_bits: int, kind: Kind = "sum") -> None:
+    def __init__(
+        self,
+        *,
+        rows: int,
+        bits: int,
+        amount_bits: int,
+        kind: Kind = "sum",
+        block: bool = False,
+        direct: bool = False,
+    ) -> None:
         self._rows, self._bits, self._kind = rows, bits, kind
+        self._block, self._direct = block, direct and rows == 1
         row_bits = max(1, (rows - 1).bit_length())
         super().__init__(
             {
@@ -65,23 +77,32 @@ class Tally(wiring.Component):
         shape: ShapeLike = unsigned(self._bits)
         rows = memory.Memory(shape=shape, depth=self._rows, init=[start] * self._rows)
         m.submodules.rows = rows
-        old, write = rows.read_port(domain="comb"), rows.write_port()
-        shown = rows.read_port(domain="sync")
-        amount = self.give.amount
+        write = rows.write_port()
+        shown = rows.read_port(domain="comb" if self._direct else "sync")
+        valid, row, amount = self.give.valid, self.give.row, self.give.amount
+        if self._block:
+            # The row is read in the first cycle. What is written then shows through, for amounts of one row in turn.
+            old = rows.read_port(domain="sync", transparent_for=[write])
+            m.d.comb += [old.addr.eq(row), old.en.eq(1)]
+            later = Signal.like(Cat(valid, row, amount))
+            m.d.sync += later.eq(Cat(valid, row, amount))
+            valid, row, amount = later[0], later[1 : 1 + len(row)], later[1 + len(row) :]
+        else:
+            old = rows.read_port(domain="comb")
+            m.d.comb += old.addr.eq(row)
         new = {
             "sum": old.data + amount,
             "max": Mux(old.data > amount, old.data, amount),
             "min": Mux(old.data < amount, old.data, amount),
         }[self._kind]
         m.d.comb += [
-            old.addr.eq(self.give.row),
-            write.en.eq(self.give.valid | self.clear),
-            write.addr.eq(Mux(self.clear, self.clear_row, self.give.row)),
+            write.en.eq(valid | self.clear),
+            write.addr.eq(Mux(self.clear, self.clear_row, row)),
             write.data.eq(Mux(self.clear, start, new)),
-            shown.en.eq(self.read),
-            shown.addr.eq(self.read_row),
             self.value.eq(shown.data),
         ]
+        if not self._direct:
+            m.d.comb += [shown.en.eq(self.read), shown.addr.eq(self.read_row)]
         return m
 
 
@@ -120,7 +141,9 @@ class TallyBank(wiring.Component):
             m.d.sync += offset.eq(Mux(read, access.address[:page_bits], CLASS_BYTES - 1))
         tallies = {}
         for name, (bits, amount_bits, kind) in self._specs.items():
-            tally = Tally(rows=config.classes, bits=bits, amount_bits=amount_bits, kind=kind)
+            tally = Tally(
+                rows=config.classes, bits=bits, amount_bits=amount_bits, kind=kind, direct=config.compact
+            )
             m.submodules[name] = tallies[name] = tally
             wiring.connect(m, wiring.flipped(getattr(self, name)), tally.give)
             m.d.comb += [

@@ -34,6 +34,7 @@ from ..errors import (
 )
 from ..paths import keep_caches_together
 from .bench import bench
+from .fpga import fpga
 from .run import run
 from .run_help import ExperimentCommand
 from .screen import screen
@@ -150,6 +151,7 @@ app.command("sweep", cls=ExperimentCommand)(sweep)
 app.command("bench")(bench)
 app.command("synth")(synth)
 app.command("verilog")(verilog)
+app.add_typer(fpga, name="fpga")
 
 
 @app.callback(invoke_without_command=True)

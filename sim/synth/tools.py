@@ -40,7 +40,7 @@ def first_run(tool: str, folder: Path) -> None:
     cache = _cache()
     cache.mkdir(parents=True, exist_ok=True)
     with FileLock(cache / "first-run.lock"):
-        run_tool(tool, ["--version"] if tool == NEXTPNR else ["-V"], folder=folder, log=f"{tool}.log")
+        run_tool(tool, ["-V"] if tool == YOSYS else ["--version"], folder=folder, log=f"{tool}.log")
 
 
 def run_tool(tool: str, arguments: Sequence[str], *, folder: Path, log: str) -> None:

@@ -27,7 +27,8 @@ from .base import System
 from .forwarding import write_forwarding_tables
 from .message_config import MessageNetworkConfig
 from .network_blocks import network_probes
-from .setup_port import SetupPort, route_words
+from .setup_port import SetupPort
+from .traffic_registers import route_words
 
 __all__ = ["Message", "MessageHost", "MessageNetwork"]
 

@@ -1,20 +1,15 @@
-"""The set-up port of a network's nodes: words written and read, one a cycle, and the words of its routes."""
+"""The set-up port of a network's nodes in its simulation: words written and read, one a cycle."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-from lanikai.hdl.network import Network
-from lanikai.hdl.router.routing import routing_class
-from lanikai.hdl.traffic.ports import ALL_NODES, route_address
 
 from ..inside import native_api
 from ..inside.clock import Clock
 
-__all__ = ["SetupPort", "route_words"]
-
-_WORD = (1 << 32) - 1
+__all__ = ["SetupPort"]
 
 
 class SetupPort:
@@ -45,26 +40,3 @@ class SetupPort:
         native_api.play(self._request, self._response, words, turns=turns, answers=answers, answered=answered)
         await self._clock.sleep(turns)
         return [int(word) for word in answers[: int(answered[0])].tolist()]
-
-
-def route_words(network: Network) -> Iterator[tuple[int, int, int]]:
-    """Node, or `ALL_NODES`, address and word of each write.
-
-    Source routes differ from node to node. Where routers go by the destination, one write serves all nodes: so a
-    network of 1024 has 2048 writes and not two million.
-    """
-    nodes = range(len(network.nodes))
-    if not routing_class(network.router).strips:
-        for destination in nodes:
-            yield from _row(ALL_NODES, destination, network.source_route(0, destination))
-        return
-    for node in nodes:
-        for destination in nodes:
-            if destination != node:
-                yield from _row(node, destination, network.source_route(node, destination))
-
-
-def _row(node: int, destination: int, route: int) -> Iterator[tuple[int, int, int]]:
-    address = route_address(destination)
-    yield node, address, route & _WORD
-    yield node, address + 4, route >> 32

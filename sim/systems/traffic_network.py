@@ -6,26 +6,9 @@ Python works while classes are set up and statistics read; in between it sleeps 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
 
 from lanikai.hdl.config import ConfigError
-from lanikai.hdl.traffic.measurement import MOST_MEASURED_CYCLES, MOST_WARMUP_CYCLES
-from lanikai.hdl.traffic.ports import (
-    MEASUREMENT,
-    MEASUREMENT_NODE,
-    NODE,
-    READ_CYCLES,
-    REQUEST,
-    STATISTICS,
-    Phase,
-    Verdict,
-    class_address,
-    histogram_address,
-    statistics_address,
-)
-from lanikai.hdl.traffic.setup import ClassSetup, class_seeds
-from lanikai.hdl.traffic.statistics import bin_of, bin_range
+from lanikai.hdl.traffic.ports import NODE, READ_CYCLES, REQUEST, Phase
 
 from ..errors import SimulationError
 from ..inside import native_api
@@ -35,13 +18,11 @@ from ..models.router_agent import RouterAgent
 from .base import System
 from .forwarding import write_forwarding_tables
 from .network_blocks import network_probes
-from .setup_port import SetupPort, route_words
+from .setup_port import SetupPort
 from .traffic_config import TrafficNetworkConfig
+from .traffic_registers import ClassCounts, Measured, Place, TrafficRegisters, check_measurement
 
 __all__ = ["ClassCounts", "Measured", "TrafficNetwork", "check_measurement"]
-
-Place = tuple[int, int]
-"""A node's number, or `MEASUREMENT_NODE`, and an address of its registers."""
 
 _PHASE_NAMES = {
     Phase.CLEAR: "clearing",
@@ -51,80 +32,15 @@ _PHASE_NAMES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClassCounts:
-    """Counts of one node for one class (`hdl/traffic/statistics.rdl`). As a source:
-
-    - `offered_packets`, `offered_flits`: born in the window.
-    - `injected_flits`: sent in it.
-    - `deferred_cycles`: a birth waited for a full queue.
-
-    As a sink:
-
-    - `accepted_flits`: received in the window.
-    - `latency_packets`, `latency_sum_cycles`, `latency_min_cycles`, `latency_max_cycles`: of the packets born in the
-      window (None without a packet).
-    - `histogram`: of these packets, (last latency of a bin, packets in it), bins without packets left out.
-    """
-
-    offered_packets: int
-    offered_flits: int
-    injected_flits: int
-    deferred_cycles: int
-    accepted_flits: int
-    latency_packets: int
-    latency_sum_cycles: int
-    latency_min_cycles: int | None
-    latency_max_cycles: int | None
-    histogram: tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Measured:
-    """A measurement.
-
-    - `saturated`: the drain's limit came before the last packet of the window.
-    - `window_cycles`: its window.
-    - `drain_cycles`: how long the drain took.
-    - `counts[node][class]`: the counts.
-    """
-
-    saturated: bool
-    window_cycles: int
-    drain_cycles: int
-    counts: tuple[tuple[ClassCounts, ...], ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """The measurement as plain JSON."""
-        return asdict(self)
-
-
-def check_measurement(*, warmup_cycles: int, window_cycles: int, limit_cycles: int) -> None:
-    """Raise ConfigError for a measurement that the design's counters do not hold (`hdl/traffic/measurement.rdl`)."""
-    for name, cycles, least in (
-        ("warmup_cycles", warmup_cycles, 0),
-        ("window_cycles", window_cycles, 1),
-        ("limit_cycles", limit_cycles, 1),
-    ):
-        if cycles < least:
-            raise ConfigError(f"{name} = {cycles}: at least {least}")
-    if warmup_cycles > MOST_WARMUP_CYCLES:
-        raise ConfigError(f"warmup_cycles = {warmup_cycles}: at most {MOST_WARMUP_CYCLES}")
-    if window_cycles + limit_cycles > MOST_MEASURED_CYCLES:
-        raise ConfigError(
-            f"window_cycles + limit_cycles = {window_cycles} + {limit_cycles}: at most {MOST_MEASURED_CYCLES}, as a "
-            "packet carries no more of the time of its birth"
-        )
-
-
-class TrafficNetwork(System[TrafficNetworkConfig]):
+class TrafficNetwork(System[TrafficNetworkConfig], TrafficRegisters):
     """The traffic network inside its simulation. A watchdog ends the simulation with SimulationError when nothing has
     moved for `config.watchdog_cycles` of a measurement. Before, it writes the VL state of all routers into the log."""
 
     def __init__(self, config: TrafficNetworkConfig, session: Session) -> None:
         super().__init__(config, session)
         self._port = SetupPort(self.clock, response=True)
-        self._levels: dict[int, set[int]] = {}
+        self.network, self.traffic, self.traffic_seed = config.network, config.traffic, self.seed
+        self._levels = {}
         self.watch()
 
     async def prepare(self) -> None:
@@ -160,48 +76,9 @@ class TrafficNetwork(System[TrafficNetworkConfig]):
         return words
 
     async def start_nodes(self) -> None:
-        """Give every node its random numbers and its routes.
-
-        Where packets may change to any VL of their class, sinks do not look at the order.
-        """
-        network = self.config.network
-        self.say(network.by_destination)
-        unordered = NODE["SINK"].pack(unordered=int(network.router.vl_selection == "any"))
-        nodes, traffic = range(len(network.nodes)), self.config.traffic
-        words: list[tuple[Place, int]] = []
-        for node in nodes:
-            words.append(((node, NODE["SINK"].offset), unordered))
-            words += [
-                ((node, NODE[name].offset), word) for name, word in class_seeds(self.seed, node, traffic)
-            ]
-        words += [((node, address), word) for node, address, word in route_words(network)]
-        await self.write(words)
-
-    async def set_classes(self, classes: Sequence[ClassSetup], nodes: Iterable[int] | None = None) -> None:
-        """Set the first classes of `nodes` (default: of all) up. Raises ConfigError.
-
-        A router that chooses VLs by service level keeps the order of a source's VL and level. Sinks look at a
-        source's VL alone, so they do not look at the order once two levels may share a VL.
-        """
-        traffic = self.config.traffic
-        if self.config.network.router.vl_selection == "service_level" and self._shares_vl(classes):
-            word = NODE["SINK"].pack(unordered=1)
-            await self.write(((node, NODE["SINK"].offset), word) for node in range(traffic.nodes))
-        await self.write(
-            ((node, class_address(number, register)), word)
-            for node in (range(traffic.nodes) if nodes is None else nodes)
-            for number, setup in enumerate(classes)
-            for register, word in setup.words(node, traffic)
-        )
-
-    def _shares_vl(self, classes: Sequence[ClassSetup]) -> bool:
-        """Whether a VL of a source carries packets of two service levels, of these classes or of earlier ones."""
-        for setup in classes:
-            lanes = range(setup.vl_first, setup.vl_first + setup.vl_count)
-            by_destination = setup.vl_choice == "by_destination"
-            for vl in range(self.config.traffic.link.vls) if by_destination else lanes:
-                self._levels.setdefault(vl, set()).add(setup.service_level)
-        return any(len(levels) > 1 for levels in self._levels.values())
+        """As in any network; and say so where routers choose the way."""
+        self.say(self.network.by_destination)
+        await super().start_nodes()
 
     async def measure(
         self, *, warmup_cycles: int, window_cycles: int, limit_cycles: int, faults: bool = False
@@ -209,12 +86,10 @@ class TrafficNetwork(System[TrafficNetworkConfig]):
         """Warm up, measure, drain, read out. Raises SimulationError if a sink found an error, or a router
         dropped a packet, and ConfigError (`check_measurement`) before anything is written. With `faults` errors and
         drops are no reason to end: `errors` has them."""
-        check_measurement(warmup_cycles=warmup_cycles, window_cycles=window_cycles, limit_cycles=limit_cycles)
-        place = {name: (MEASUREMENT_NODE, register.offset) for name, register in MEASUREMENT.items()}
-        start = MEASUREMENT["CONTROL"].pack(start=1)
-        settings = {"WARMUP": warmup_cycles, "WINDOW": window_cycles, "LIMIT": limit_cycles, "CONTROL": start}
+        await self.start_measurement(
+            warmup_cycles=warmup_cycles, window_cycles=window_cycles, limit_cycles=limit_cycles
+        )
         self.limit_watchdog(self.config.watchdog_cycles)
-        await self.write((place[name], word) for name, word in settings.items())
         phases = native_api.signal("phase")
         whole = self.config.traffic.clear_cycles + warmup_cycles + window_cycles + limit_cycles
         began = self.clock.cycle
@@ -222,46 +97,7 @@ class TrafficNetwork(System[TrafficNetworkConfig]):
             self.progress(min(1.0, (self.clock.cycle - began) / whole), _PHASE_NAMES.get(phase, ""))
             await self.clock.change(self._dut.phase_event)
         self.limit_watchdog(0)
-        status, drained = await self.read([place["STATUS"], place["DRAINED"]])
-        if not faults:
-            await self._look_for_errors()
-        traffic = self.config.traffic
-        counts = [
-            tuple([await self._counts(node, number) for number in range(traffic.classes)])
-            for node in range(traffic.nodes)
-        ]
-        return Measured(
-            saturated=Verdict(MEASUREMENT["STATUS"].unpack(status)["verdict"]) is Verdict.SATURATED,
-            window_cycles=window_cycles,
-            drain_cycles=drained,
-            counts=tuple(counts),
-        )
-
-    async def _counts(self, node: int, number: int) -> ClassCounts:
-        names = list(STATISTICS)
-        words = await self.read([(node, statistics_address(number, name)) for name in names])
-        found = dict(zip(names, words, strict=True))
-        packets = found["LATENCY_PACKETS"]
-        histogram: list[tuple[int, int]] = []
-        if packets:
-            traffic = self.config.traffic
-            bins = range(bin_of(found["LATENCY_MIN"], traffic), bin_of(found["LATENCY_MAX"], traffic) + 1)
-            counted = await self.read([(node, histogram_address(number, one, traffic)) for one in bins])
-            histogram = [
-                (bin_range(one, traffic)[1], count) for one, count in zip(bins, counted, strict=True) if count
-            ]
-        return ClassCounts(
-            offered_packets=found["OFFERED_PACKETS"],
-            offered_flits=found["OFFERED_FLITS"],
-            injected_flits=found["INJECTED_FLITS"],
-            deferred_cycles=found["DEFERRED"],
-            accepted_flits=found["ACCEPTED_FLITS"],
-            latency_packets=packets,
-            latency_sum_cycles=found["LATENCY_SUM"] | found["LATENCY_SUM_HIGH"] << 32,
-            latency_min_cycles=found["LATENCY_MIN"] if packets else None,
-            latency_max_cycles=found["LATENCY_MAX"] if packets else None,
-            histogram=tuple(histogram),
-        )
+        return await self.read_out(window_cycles=window_cycles, faults=faults)
 
     @property
     def dropped(self) -> int:
@@ -278,15 +114,7 @@ class TrafficNetwork(System[TrafficNetworkConfig]):
         return found
 
     async def _look_for_errors(self) -> None:
-        nodes = range(self.config.traffic.nodes)
-        words = await self.read([(node, NODE["ERRORS"].offset) for node in nodes])
-        for node, word in enumerate(words):
-            if word:
-                kinds = [name for name, value in NODE["ERRORS"].unpack(word).items() if value]
-                (cycle,) = await self.read([(node, NODE["FIRST_ERROR_CYCLE"].offset)])
-                raise SimulationError(
-                    f"the sink of node {node} found errors of {', '.join(kinds)}; the first in cycle {cycle}"
-                )
+        await super()._look_for_errors()
         if dropped := self.dropped:
             raise SimulationError(f"routers dropped {dropped} packets")
 

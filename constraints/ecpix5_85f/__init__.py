@@ -1,0 +1,1 @@
+"""ECPIX-5 with an LFE5UM5G-85F."""
