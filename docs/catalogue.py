@@ -22,8 +22,10 @@ from unittest.mock import patch
 import lanikai.hdl
 from amaranth.hdl import Fragment, Shape
 from amaranth.lib import stream, wiring
+from lanikai.constraints.boards import BOARDS
 from lanikai.hdl.arbiter.least_recent import LeastRecentArbiter
 from lanikai.hdl.axi import Axi4LiteSignature, Axi4Signature
+from lanikai.hdl.board.loopback import RouterLoopback
 from lanikai.hdl.config import LinkConfig, NicConfig, RouterConfig, preset
 from lanikai.hdl.fault_link import FaultLink
 from lanikai.hdl.link import LinkSignature
@@ -43,6 +45,8 @@ from lanikai.hdl.traffic.node import TrafficNode
 from lanikai.hdl.traffic.rate_server import RateServer
 from lanikai.hdl.vl_arbiter.registry import VL_ARBITERS, make_vl_arbiter
 from lanikai.hdl.vl_arbiter.two_level import TwoLevelArbiter
+from lanikai.sim.fpga.loopback import LoopbackSize
+from lanikai.sim.fpga.top import DesignTop
 from lanikai.sim.synth.registered_ports import Registered
 
 __all__ = ["blocks", "field", "first_sentence", "instances", "page", "proofs", "proofs_of"]
@@ -106,6 +110,8 @@ def systems() -> Iterator[wiring.Component]:
     yield from (monitor_of(signature) for signature in MONITORS)
     yield LeastRecentArbiter(size=3)
     yield Registered(LeastRecentArbiter(size=3), name="unit")
+    size = LoopbackSize(vls=1, queue_packets=4).design()
+    yield DesignTop(RouterLoopback(size), board=BOARDS["versa-5g"], clock_hz=size.clock_hz)
 
 
 def monitor_of(kind: type[Any]) -> wiring.Component:

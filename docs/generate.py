@@ -19,6 +19,7 @@ from lanikai.hdl.registers import Register
 from lanikai.sim.experiments.framework.parameters import ranges
 from lanikai.sim.experiments.registry import EXPERIMENTS, listing
 from lanikai.sim.fitted import page as fitted_table
+from lanikai.sim.fpga.table import rows as fpga_rows
 from lanikai.sim.host.via import vipl
 from lanikai.sim.host.via.vipl.ends import ends_of
 from lanikai.sim.published import table, tables
@@ -58,8 +59,8 @@ def registers_page() -> str:
     lines = [
         "# Registers",
         "",
-        "*Made by `docs/generate.py` from `hdl/nic/*.rdl`, `hdl/nic/optional/*.rdl`, `hdl/router/router.rdl` and "
-        "`hdl/traffic/*.rdl`.*",
+        "*Made by `docs/generate.py` from `hdl/nic/*.rdl`, `hdl/nic/optional/*.rdl`, `hdl/router/router.rdl`, "
+        "`hdl/traffic/*.rdl` and `hdl/board/board.rdl`.*",
         "",
     ]
     for title, name, registers in (
@@ -70,6 +71,7 @@ def registers_page() -> str:
         ("A traffic class'", "traffic/class.rdl", None),
         ("The statistics'", "traffic/statistics.rdl", None),
         ("The measurement's", "traffic/measurement.rdl", None),
+        ("A board design's", "board/board.rdl", None),
     ):
         lines += [f"## {title} registers (`hdl/{name}`)", ""]
         lines += ["| offset | register | bits | field | access | what it does |", "|---|---|---|---|---|---|"]
@@ -299,6 +301,15 @@ def measured_page(page: str, *names: str) -> str:
     return filled(page, tables, " from docs/synthesis.json")
 
 
+def fpga_page() -> str:
+    """The page of boards with its table of builds."""
+    columns = ("design", "board", "device", "LUT", "block RAM", "multipliers", "clock, MHz", "fmax, MHz")
+    lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
+    lines += [f"| {' | '.join(row)} |" for row in fpga_rows()]
+    table = "\n" + "\n".join(lines) + "\n\n"
+    return filled("fpga.md", {"measured designs": table}, " from sim/fpga/measured.json")
+
+
 PAGES = {
     "arbiters.md": lambda: measured_page("arbiters.md", "VL arbiters"),
     "bench.md": bench_page,
@@ -308,6 +319,7 @@ PAGES = {
     "coverage.md": coverage_page,
     "experiments.md": experiments_page,
     "mutation.md": mutation_page,
+    "fpga.md": fpga_page,
     "registers.md": registers_page,
     "rate-control.md": lambda: measured_page("rate-control.md", "rate control"),
     "results.md": results_page,

@@ -1,6 +1,7 @@
 """Boards: what each says of its FPGA and pins, the file that nextpnr reads, and a block behind the pins."""
 
 import random
+import re
 
 import pytest
 from amaranth import Module
@@ -8,12 +9,62 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 from lanikai.constraints.boards import BOARDS
+from lanikai.hdl.board.loopback import LOOPBACK_LEDS
+from lanikai.hdl.board.pll import Ecp5Pll
+from lanikai.hdl.config import ConfigError
 from lanikai.sim.errors import MissingTool, UserError
+from lanikai.sim.fpga.families import board_of, family_of
+from lanikai.sim.fpga.top import DesignTop
 from lanikai.sim.synth.board_top import BoardTop
 from lanikai.sim.synth.device import LARGEST, constraints, device_of, find_board
 
+ECP5_BOARDS = [name for name in BOARDS if name != "icebreaker"]
+
 
 @pytest.mark.parametrize("name", BOARDS)
+def test_the_pins_of_a_design_are_those_of_the_board_in_the_file_of_its_family(name):
+    """Read back from the file that nextpnr reads: every port, the clock's frequency, and no pin twice."""
+    board = board_of(name)
+    family = family_of(name, board)
+    lights = len(board.leds[:LOOPBACK_LEDS])
+    pins = DesignTop(Lights(), board=board, clock_hz=board.clock_hz).pins
+    assert list(pins) == ["clock", "reset", "rx", "tx", *(f"led_{i}" for i in range(lights))]
+    lines = family.pins(board, pins).splitlines()
+    place = r'LOCATE COMP "(\w+)" SITE "(\w+)";|set_io(?: -pullup yes)? (\w+) (\w+)'
+    found = [re.fullmatch(place, line) for line in lines]
+    sites = {one[1] or one[3]: one[2] or one[4] for one in found if one}
+    assert sites == {port: pin.site for port, pin in pins.items()}
+    assert len(set(sites.values())) == len(sites)
+    assert lines[-1] in (
+        f'FREQUENCY PORT "clock" {board.clock_hz} HZ;',
+        f"set_frequency clock {board.clock_hz / 1e6:g}",
+    )
+
+
+@pytest.mark.parametrize(
+    "name, device, clock_hz, clock, reset, rx, tx",
+    [
+        ("ulx3s-85f", "LFE5U-85F", 25_000_000, "G2", "R1", "M1", "L4"),
+        ("versa-5g", "LFE5UM5G-45F", 100_000_000, "P3", "T1", "C11", "A11"),
+        ("ecpix5-85f", "LFE5UM5G-85F", 100_000_000, "K23", "AB1", "R26", "R24"),
+        ("orangecrab-25f", "LFE5U-25F", 48_000_000, "A9", "J17", "N17", "M18"),
+        ("icebreaker", "iCE40UP5K", 12_000_000, "35", "10", "6", "9"),
+    ],
+)
+def test_devices_and_pins_are_those_of_the_boards_public_constraints(
+    name, device, clock_hz, clock, reset, rx, tx
+):
+    board = BOARDS[name]
+    assert (board.device, board.clock_hz, board.clock.site, board.reset.site) == (
+        device,
+        clock_hz,
+        clock,
+        reset,
+    )
+    assert (board.uart_rx.site, board.uart_tx.site) == (rx, tx)
+
+
+@pytest.mark.parametrize("name", ECP5_BOARDS)
 def test_a_board_has_a_device_that_can_be_placed_and_pins_of_their_own(name):
     board = find_board(name)
     assert device_of(board).options and board.clock_hz > 0 and board.leds
@@ -44,7 +95,7 @@ def test_the_pins_of_the_ulx3s_are_those_of_its_schematic():
 
 
 def test_boards_that_cannot_be_used_are_refused(monkeypatch):
-    with pytest.raises(UserError, match=r"^unknown board 'versa'; valid boards: ulx3s-85f$"):
+    with pytest.raises(UserError, match=r"^unknown board 'versa'; valid boards: ulx3s-85f, versa-5g, .*$"):
         find_board("versa")
 
     class Other(type(BOARDS["ulx3s-85f"])):
@@ -62,6 +113,17 @@ def test_boards_that_cannot_be_used_are_refused(monkeypatch):
     monkeypatch.setitem(BOARDS, "unknown", Unknown())
     with pytest.raises(MissingTool, match=r"is missing; install it with: "):
         find_board("unknown")
+
+
+class Lights(wiring.Component):
+    """A design of nothing but its ports; its lights are on."""
+
+    rx: In(1)
+    tx: Out(1)
+    leds: Out(LOOPBACK_LEDS, init=(1 << LOOPBACK_LEDS) - 1)
+
+    def elaborate(self, platform):
+        return Module()
 
 
 class Sum(wiring.Component):
@@ -124,3 +186,12 @@ def test_every_port_of_a_block_is_reached_from_the_pins(board):
     simulator.run()
     # Until the buttons' flip-flops have filled, what an inverted one began with is in the chains.
     assert seen[250:] == expected[250:] and 20 < sum(seen[250:]) < 130, f"seed {seed}"
+
+
+def test_a_clock_that_a_pll_does_not_make_is_refused():
+    Ecp5Pll(from_hz=100_000_000, to_hz=25_000_000)
+    for to_hz in (30_000_000, 5_000_000):
+        with pytest.raises(
+            ConfigError, match=rf"^clock_hz = {to_hz}: the board's 100000000 Hz divided by 1 to 128"
+        ):
+            Ecp5Pll(from_hz=100_000_000, to_hz=to_hz)

