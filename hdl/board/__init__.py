@@ -1,4 +1,4 @@
-"""What stands on an FPGA board around the blocks: a serial line, registers behind it, clocks, whole designs.
+"""Blocks that stand on an FPGA board around the others: a serial line, registers behind it, clocks, whole designs.
 
 - `uart`: bytes on a serial line.
 - `frames`, `bridge`: a request port behind the line, frames with a CRC.

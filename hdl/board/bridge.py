@@ -27,8 +27,12 @@ class RegisterBridge(wiring.Component):
     - `request` (out, `REQUEST`), `response` (in, `RESPONSE`): the port that a host reads and writes through.
     - `restart` (out): for one cycle, to reset what is behind the port.
 
-    Parameters: `bit_cycles` of the line; `identity` and `clock_hz`, which `board.rdl` shows; `gap_cycles`, the silence
-    inside a request after which it is dropped, so that a lost byte does not shift all later ones.
+    Parameters:
+
+    - `bit_cycles`: those of the line.
+    - `identity`, `clock_hz`: shown by `board.rdl`.
+    - `gap_cycles`: the silence inside a request after which it is dropped, so that a lost byte does not shift all later
+      ones.
 
     Latency: a reply begins within 20 cycles of its request. Throughput: a word read takes 4 bytes of the line.
     Reset: waits for a request.

@@ -16,8 +16,8 @@ from .uart import bit_cycles
 __all__ = ["LineConfig", "LoopbackConfig"]
 
 GAP_SECONDS = 0.05
-"""Silence in a request after which it is dropped: several times the delays of an adapter between serial line and USB
-(16 ms at most with the usual one), and nothing that a user waits for."""
+"""Silence in a request after which it is dropped. It is several times the delay of an adapter between serial line and
+USB, 16 ms at most with the usual one. A user does not notice it."""
 
 
 class LineConfig(Config):

@@ -14,8 +14,8 @@ __all__ = ["LEAST_BIT_CYCLES", "UartReceiver", "UartTransmitter", "bit_cycles"]
 LEAST_BIT_CYCLES = 4
 """Fewest clock cycles of a bit: the line is looked at in the middle of one, known to a cycle."""
 MOST_ERROR = 0.025
-"""Largest relative error of the rate: after 9.5 bits of a byte a line is then off by less than a quarter of a bit, and
-so may be the other end."""
+"""Largest relative error of the rate. After 9.5 bits of a byte a line is then off by less than a quarter of a bit. So
+may the other end be."""
 
 
 def bit_cycles(clock_hz: int, baud: int) -> int:

@@ -126,6 +126,14 @@ class ClassSetup(Config):
                 f"ClassSetup.packet_flits = {self.packet_flits}: "
                 f"{link.header_flits} (the header) to {config.max_packet_flits}"
             )
+        if not config.random and self.mode in ("random", "on_off"):
+            raise ConfigError(
+                f"ClassSetup.mode = {self.mode!r}: the sources have no random numbers (random = False)"
+            )
+        if not config.trace_frames and self.mode == "trace":
+            raise ConfigError(
+                "ClassSetup.mode = 'trace': the sources have no trace memory (trace_frames = 0)"
+            )
         if self.mode == "trace" and self.last_frame >= config.trace_frames:
             raise ConfigError(
                 f"ClassSetup.last_frame = {self.last_frame}: the trace memory has rows 0 to "

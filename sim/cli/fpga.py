@@ -52,8 +52,8 @@ def build(
 ) -> None:
     """Build a bitstream with Yosys and nextpnr, which pip installs (the extra `fpga`).
 
-    Exit status: 0 done and the clock is met; 1 it is not, or a tool failed; 2 wrong input, or too small a device; 3 a
-    tool is missing; 130 interrupted.
+    Exit status: 0 done, and the clock is met; 1 it is not, or a tool failed; 2 wrong input; 3 a tool is missing;
+    130 interrupted. A device that is too small counts as wrong input.
     """
     from rich.console import Console
 

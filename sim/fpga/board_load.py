@@ -75,7 +75,7 @@ def known_board(identity: int) -> tuple[str, LoopbackSize]:
 
 
 def different(board: Sequence[Outcome], simulated: Sequence[Outcome]) -> list[str]:
-    """What is not the same on the board as in a simulation, a line each: point, result, both values."""
+    """The results that are not the same on the board as in a simulation, a line each: point, result, both values."""
     return [
         f"{mine.point.label}: {name} is {mine.results[name]} on the board, {other.results[name]} in simulation"
         for mine, other in zip(board, simulated, strict=True)

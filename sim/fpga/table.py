@@ -1,4 +1,4 @@
-"""What fits where: the committed measurements of builds (`docs/fpga.json`), and the table of them."""
+"""The table of which design fits which board, from the committed reports of builds (`measured.json`)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """Tallies and the histogram's bins against plain Python."""
 
+import random
 from itertools import pairwise
 
 import pytest
@@ -87,3 +88,51 @@ def test_tally_is_its_model(kind, steps):
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()
+
+
+@pytest.mark.parametrize("options", [{"block": True}, {"direct": True}], ids=["block", "direct"])
+@pytest.mark.parametrize("kind", ["sum", "max", "min"])
+def test_the_forms_for_small_fpgas_hold_what_the_plain_form_holds(kind, options):
+    """Amounts of one row in turn, rows at random, a clear: after two cycles of rest all forms hold the same."""
+    rows = 1 if "direct" in options else 4
+    seed = 11
+    rng = random.Random(seed)
+    plain = Tally(rows=rows, bits=16, amount_bits=8, kind=kind)
+    other = Tally(rows=rows, bits=16, amount_bits=8, kind=kind, **options)
+    m = Module()
+    m.submodules += [plain, other]
+
+    async def drive(ctx):
+        for turn in range(3):
+            for _ in range(60):
+                valid, row, amount = (
+                    rng.random() < 0.7,
+                    rng.choice([0, rng.randrange(rows)]),
+                    rng.randrange(256),
+                )
+                for one in (plain, other):
+                    ctx.set(one.give.valid, valid)
+                    ctx.set(one.give.row, row)
+                    ctx.set(one.give.amount, amount)
+                await ctx.tick()
+            for one in (plain, other):
+                ctx.set(one.give.valid, 0)
+            await ctx.tick().repeat(2)
+            for row in range(rows):
+                for one in (plain, other):
+                    ctx.set(one.read, 1)
+                    ctx.set(one.read_row, row)
+                await ctx.tick()
+                assert ctx.get(other.value) == ctx.get(plain.value), f"seed {seed}, turn {turn}, row {row}"
+                for one in (plain, other):
+                    ctx.set(one.read, 0)
+                    ctx.set(one.clear, turn == 1)
+                    ctx.set(one.clear_row, row)
+                await ctx.tick()
+                for one in (plain, other):
+                    ctx.set(one.clear, 0)
+
+    sim = Simulator(m)
+    sim.add_clock(1e-6)
+    sim.add_testbench(drive)
+    sim.run()

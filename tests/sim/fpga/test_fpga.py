@@ -136,7 +136,7 @@ def on_both(board, settings, folder, *, warmup_cycles, window_cycles):
             short = dict(point.spec) | {
                 "warmup_cycles": warmup_cycles,
                 "window_cycles": window_cycles,
-                "limit_cycles": window_cycles,
+                "limit_cycles": window_cycles // 10,
             }
             system = experiment.system(parameters, point)
             job = Job(system=system, entry=experiment.entry, spec=short, seed=SEED, folder=folder)
