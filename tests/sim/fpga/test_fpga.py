@@ -7,6 +7,7 @@ import pytest
 from lanikai.hdl.config import ConfigError
 from lanikai.sim.errors import LanikaiError, UserError
 from lanikai.sim.experiments.framework.backend import Job, Simulator
+from lanikai.sim.experiments.measure.traffic_results import traffic_results
 from lanikai.sim.fpga import build
 from lanikai.sim.fpga.board_load import BoardLoad, different, known_board
 from lanikai.sim.fpga.board_traffic import BoardBackend
@@ -155,10 +156,23 @@ def test_a_boards_numbers_are_the_simulations_down_to_the_serial_lines_wires(tmp
     """Three loads one after the other: the first saturates, and must not bear on the next."""
     found = on_both("icebreaker", ["loads=[1.0, 0.3, 0.7]"], tmp_path, warmup_cycles=500, window_cycles=4000)
     for real, simulated in found:
-        assert json.loads(json.dumps(real)) == simulated
+        assert traffic_results(real) == traffic_results(simulated)
+        mine, other = (counted(one) for one in (real, simulated))
+        assert mine == other
     first, second, third = (real for real, _ in found)
     assert first["saturated"] and not second["saturated"]
     assert second["counts"][1][0]["accepted_flits"] != third["counts"][1][0]["accepted_flits"]
+
+
+def counted(values):
+    """A point's values. Where it is saturated, those that go on after the verdict are left out: packets that arrive
+    late are counted until somebody reads, which a serial line does later."""
+    values = json.loads(json.dumps(values))
+    for counts in (one for node in values["counts"] for one in node):
+        if values["saturated"]:
+            for name in [name for name in counts if name.startswith("latency_") or name == "histogram"]:
+                del counts[name]
+    return values
 
 
 class Result:
