@@ -152,6 +152,7 @@ def on_both(board, settings, folder, *, warmup_cycles, window_cycles):
     return found
 
 
+@pytest.mark.full
 def test_a_boards_numbers_are_the_simulations_down_to_the_serial_lines_wires(tmp_path):
     """Three loads one after the other: the first saturates, and must not bear on the next."""
     found = on_both("icebreaker", ["loads=[1.0, 0.3, 0.7]"], tmp_path, warmup_cycles=500, window_cycles=4000)
