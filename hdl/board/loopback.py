@@ -83,8 +83,8 @@ class RouterLoopback(wiring.Component):
     - `leds` (out, `LOOPBACK_LEDS`).
 
     Everything but the line is reset by a write to RESTART, so that one measurement does not bear on the next. A host
-    waits until no packet is under way, since memories keep the packets' sequence numbers. Latency and throughput: those
-    of the line. Reset: as after power-on, but for memories.
+    waits until no packet is under way, since memories keep the packets' sequence numbers. Latency: that of
+    the line. Throughput: that of the line. Reset: as after power-on, but for memories.
     """
 
     def __init__(self, config: LoopbackConfig) -> None:

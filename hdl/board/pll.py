@@ -22,7 +22,7 @@ class Ecp5Pll(wiring.Component):
     Members: `clock_in` (in), `clock_out` (out), `locked` (out): the output is steady.
 
     Parameters: `from_hz` and `to_hz`. Raises ConfigError unless the one is a multiple of the other that the PLL can
-    make. Latency, throughput, reset: none; it is a clock.
+    make. Latency: none, as it is a clock. Throughput: none. Reset: none.
     """
 
     def __init__(self, *, from_hz: int, to_hz: int) -> None:
