@@ -349,7 +349,10 @@ def test_the_area_of_a_small_block(capsys):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("router", "--board", "ulx3s"), "unknown board 'ulx3s'; valid boards: "),
+        (
+            ("router", "--board", "ulx3s"),
+            "unknown board 'ulx3s'; valid boards: ulx3s-85f, versa-5g, ecpix5-85f, orangecrab-25f, icebreaker",
+        ),
         (
             ("router", "--board", "ulx3s-85f", "--area-only"),
             "--board ulx3s-85f: --area-only places nothing; leave out one of the two",
