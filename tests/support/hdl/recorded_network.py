@@ -75,6 +75,7 @@ class _Words(TrafficNetwork):
 
     def __init__(self, config: TrafficNetworkConfig, seed: int) -> None:
         self.config, self.seed, self._levels = config, seed, {}
+        self.network, self.traffic, self.traffic_seed = config.network, config.traffic, seed
         self.words: list[int] = []
 
     def say(self, text: str) -> None:
