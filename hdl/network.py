@@ -238,21 +238,27 @@ class Network(Config):
         kinds = list(dict.fromkeys(self.credit_flits))
         return {f"router_{i}" if i else "router": depths for i, depths in enumerate(kinds)}
 
-    def block_verilog(self) -> dict[str, str]:
-        """The Verilog of each of `blocks`, made once however many routers there are."""
+    def block_verilog(self, *, watch: bool = False) -> dict[str, str]:
+        """The Verilog of each of `blocks`, made once however many routers there are. `watch`: with monitors."""
         # Here, not above, as in `verilog`: who only wants to know routes waits for neither.
         from .emit import to_verilog
 
-        return {name: to_verilog(router, name=name) for name, router in self.block_components().items()}
+        blocks = self.block_components(watch=watch)
+        return {name: to_verilog(router, name=name) for name, router in blocks.items()}
 
-    def block_components(self, *, skippable: bool = False) -> dict[str, Router]:
-        """The router of each of `blocks`. `skippable` is that of `Router`."""
+    def block_components(self, *, skippable: bool = False, watch: bool = False) -> dict[str, Router]:
+        """The router of each of `blocks`. `skippable` is that of `Router`; `watch`: with monitors (`watched_router`)."""
         from .router.router import Router
 
-        return {
+        found = {
             name: Router(self.router, credit_flits=depths, skippable=skippable)
             for name, depths in self.blocks.items()
         }
+        if watch:
+            from .monitors.debug import watched_router
+
+            return {name: watched_router(router) for name, router in found.items()}
+        return found
 
     def connected(self, router: int) -> int:
         """The ports of `router` that lead somewhere, as its input of that name."""

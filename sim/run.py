@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -32,6 +33,9 @@ from .waves.window import WaveWindow
 __all__ = ["RunResult", "run"]
 
 Progress = Callable[[float, str], None]
+
+TIME_STEPS = 10
+"""Steps of simulated time in a cycle (`kPeriod` of `native/main.cpp`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,9 +144,34 @@ def run(
     if "error" in final:
         kind = "" if final["type"] == SimulationError.__name__ else f"{final['type']}: "
         raise SimulationError(f"{kind}{final['error']} (log: {log})")
+    if breach := _breach(log):
+        raise SimulationError(f"{breach} (log: {log})")
     if timed_out.is_set():
         raise SimulationError(f"not done after {timeout_seconds:g} s (log: {log})")
     raise SimulationError(f"the simulator ended with status {status} and no result (log: {log})")
+
+
+_BREACH = re.compile(
+    rb"(?P<end>\w+): (?P<rule>rule \w+ broken by the \w+: [^\n\[]+)\[(?P<time>\d+)\] %Error: \S+ "
+    rb"Assertion failed in (?P<place>\S+?):? "
+)
+"""The message of a monitor in a debug build (`lanikai.hdl.monitors`), and behind it Verilator's own."""
+
+
+def _breach(log: Path) -> str:
+    """The rule that a monitor saw broken, with the place of the interface and the cycle; "" if that is not how the
+    simulator ended."""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - (1 << 16)))
+        found = _BREACH.search(file.read())
+    if found is None:
+        return ""
+    text = {name: value.decode() for name, value in found.groupdict().items()}
+    # A rising edge is what ends a cycle; the first one is at the end of cycle 0 (`native/main.cpp`).
+    cycle = int(text["time"]) // TIME_STEPS - 1
+    # Verilog's names of an instance of a composition are not Python's (`build/composition.py`).
+    place = re.sub(r"\.(\w+)_instance\.\1_block\b", "", text["place"])
+    return f"{place}, {text['end']}: {text['rule']}, cycle {cycle}"
 
 
 @contextlib.contextmanager

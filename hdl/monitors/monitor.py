@@ -74,16 +74,19 @@ class Monitor(wiring.Component):
         )
         return Cat(*flags)
 
-    def stop(self, m: Module, name: str, *, domain: str = "sync") -> None:
+    def stop(self, m: Module, name: str, *, domain: str = "sync", counts: bool = True) -> None:
         """Let a simulation stop at the first violation. The message has `name`, the rule and the cycle since reset.
 
-        The statement is an assertion at the clock edge. So Verilog has it too, and a proof may have it.
+        The statement is an assertion at the clock edge. So Verilog has it too, and a proof may have it. Without
+        `counts` there is no cycle in the message and no register that counts: a block at rest stays at rest.
         """
         cycle = Signal(CYCLE_BITS, name="cycle")
-        m.d[domain] += cycle.eq(cycle + 1)
+        if counts:
+            m.d[domain] += cycle.eq(cycle + 1)
         for rule, text in self.rules.items():
-            told = f"{name}: rule {rule} broken by the {text.side}: {text.broken}, cycle "
-            m.d[domain] += Assert(~Value.cast(self.violation[rule]), Format(told + "{}", cycle))
+            told = f"{name}: rule {rule} broken by the {text.side}: {text.broken}"
+            message = Format(told + ", cycle {}", cycle) if counts else Format(told)
+            m.d[domain] += Assert(~Value.cast(self.violation[rule]), message)
 
 
 def _member(path: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 from amaranth import Module
 from amaranth.lib import wiring
@@ -14,14 +14,15 @@ from . import MONITORS
 __all__ = ["watched"]
 
 Parameters = Callable[[str], Mapping[str, Any] | None]
+C = TypeVar("C", bound=wiring.Component)
 
 
-def watched(component: wiring.Component, parameters: Parameters) -> wiring.Component:
+def watched(component: C, parameters: Parameters, *, counts: bool = True) -> C:
     """The component, with a monitor at each of its interfaces that has one in `MONITORS`.
 
     `parameters` gives those of the monitor at an interface, named as in Verilog (`rx__0`), which its signature does not
     tell. None leaves the interface alone. The first broken rule stops a simulation, in Amaranth or in Verilog with
-    assertions. The message names the interface, the rule and the cycle.
+    assertions. The message names the interface, the rule and, unless `counts` is false, the cycle.
 
     The component itself is changed, before it is elaborated, and has the same ports and names inside as without.
     """
@@ -34,7 +35,7 @@ def watched(component: wiring.Component, parameters: Parameters) -> wiring.Compo
             if told is not None:
                 m.submodules[f"monitor_{name}"] = monitor = MONITORS[type(signature)].of(signature, **told)
                 monitor.watch(m, interface)
-                monitor.stop(m, name)
+                monitor.stop(m, name, counts=counts)
         return m
 
     vars(component)["elaborate"] = with_monitors

@@ -84,11 +84,16 @@ class ClusterTop(Top):
         memory_bytes: int,
         waves: bool,
         faults: Sequence[FaultPlace] = (),
+        watch: bool = False,
     ) -> None:
         self._network, self._nic = network, nic
         self._nodes = range(len(network.nodes))
         self._parts = NodeParts(
-            nic, pci=pci, memory_bytes=memory_bytes, downstream_flits=network.router.input_buffer_flits
+            nic,
+            pci=pci,
+            memory_bytes=memory_bytes,
+            downstream_flits=network.router.input_buffer_flits,
+            watch=watch,
         )
         self._ends = self._parts.ends
         self.blocks: Mapping[str, wiring.Component] = {

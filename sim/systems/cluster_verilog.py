@@ -42,12 +42,15 @@ def cluster_design(
     `memory_bytes` of memory. `faults`: links that fail.
 
     The top module is `ClusterTop`, whose members but `clk` Python and the main loop (`native/main.cpp`) use. For
-    `waves` the blocks have views of the packets on their links besides.
+    `waves` the blocks have views of the packets on their links besides. For `debug` they have monitors, unless links
+    are to fail, which breaks their rules.
     """
-    waves = variant == "waves"
-    top = ClusterTop(network, nic=nic, pci=pci, memory_bytes=memory_bytes, waves=waves, faults=faults)
+    waves, watch = variant == "waves", variant == "debug" and not faults
+    top = ClusterTop(
+        network, nic=nic, pci=pci, memory_bytes=memory_bytes, waves=waves, faults=faults, watch=watch
+    )
     top_text = to_verilog(top, name=TOP)
-    routers = network.block_verilog()
+    routers = network.block_verilog(watch=watch)
     sources = {f"{name}.v": text for name, text in routers.items()}
     sources |= {f"{name}.v": to_verilog(block, name=name) for name, block in top.blocks.items()}
     if waves:
@@ -92,7 +95,14 @@ def composed_design(
     `router_blocks`."""
     top = ComposedClusterTop()
     composition = cluster_composition(
-        network, nic=nic, pci=pci, memory_bytes=memory_bytes, settle_cycles=settle_cycles, top=TOP, cuts=cuts
+        network,
+        nic=nic,
+        pci=pci,
+        memory_bytes=memory_bytes,
+        settle_cycles=settle_cycles,
+        top=TOP,
+        cuts=cuts,
+        watch=variant == "debug",
     )
     enums: dict[str, dict[int, str]] = {}
     if variant == "waves":

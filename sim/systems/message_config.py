@@ -56,7 +56,9 @@ class MessageNetworkConfig(SystemConfig):
         )
 
     def design(self, variant: Variant = "fast") -> Design:
-        """The design."""
+        """The design. One for debugging has monitors."""
         from .message_verilog import message_design
 
-        return message_design(self.network, self.traffic, composed=self.composed)
+        return message_design(
+            self.network, self.traffic, composed=self.composed, watch=variant == "debug"
+        )

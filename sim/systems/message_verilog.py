@@ -20,11 +20,13 @@ TOP = "network_hosts"
 """Name of the top module."""
 
 
-def message_design(network: Network, traffic: TrafficConfig, *, composed: bool = False) -> Design:
+def message_design(
+    network: Network, traffic: TrafficConfig, *, composed: bool = False, watch: bool = False
+) -> Design:
     """The design of a message network: `network`, with a message node `traffic` at each of its places.
 
     `composed`: it is made of blocks that are compiled once each (`composition.py`). The top module is a `MessageTop`
-    or, `composed`, a `ComposedMessageTop`.
+    or, `composed`, a `ComposedMessageTop`. `watch`: with a monitor at each interface of a router.
     """
     ordered = network.router.vl_selection != "any"
     public = tuple(Public(TOP, name, writable=member.flow == In) for name, member in PORTS.items())
@@ -37,9 +39,9 @@ def message_design(network: Network, traffic: TrafficConfig, *, composed: bool =
             top=TOP,
             sources=shared | {f"{TOP}.v": to_verilog(ComposedMessageTop(traffic), name=TOP)},
             public=public,
-            composition=message_composition(network, traffic, TOP, ordered=ordered),
+            composition=message_composition(network, traffic, TOP, ordered=ordered, watch=watch),
         )
-    blocks = network.block_verilog()
+    blocks = network.block_verilog(watch=watch)
     top = MessageTop(network, traffic)
     agents = (name for name in top.signature.members if name.startswith("router"))
     public += tuple(Public(TOP, name, writable=top.signature.members[name].flow == In) for name in agents)

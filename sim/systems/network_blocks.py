@@ -39,10 +39,10 @@ NATIVE = Path(__file__).parents[1] / "native"
 
 
 def traffic_composition(
-    network: Network, traffic: TrafficConfig, top: str, *, agents: bool = False
+    network: Network, traffic: TrafficConfig, top: str, *, agents: bool = False, watch: bool = False
 ) -> Composition:
     """The routers and traffic nodes of a network whose top module is `top`, routers first. Their buffers are in
-    memories that simulate fast. `agents`: Python reaches the routers' agents' ports."""
+    memories that simulate fast. `agents`: Python reaches the routers' agents' ports. `watch`: as `router_blocks`."""
     network = network.replace(router=network.router.replace(buffer_memory="distributed"))
     traffic = traffic.replace(queue_memory="distributed")
     nodes = traffic.nodes
@@ -68,15 +68,18 @@ def traffic_composition(
         Instance(block="traffic_node", path=f"{top}.node{i}", fixed=(i,), number=i) for i in range(nodes)
     ]
     return Composition(
-        blocks=(*router_blocks(network, agents=agents), node),
+        blocks=(*router_blocks(network, agents=agents, watch=watch), node),
         instances=(*router_instances(network, f"{top}.network"), *instances),
         links=network_links(network),
     )
 
 
-def message_composition(network: Network, traffic: TrafficConfig, top: str, *, ordered: bool) -> Composition:
+def message_composition(
+    network: Network, traffic: TrafficConfig, top: str, *, ordered: bool, watch: bool = False
+) -> Composition:
     """The routers, and message nodes with their rings (`native/messages.sv`), of a message network. A node rests until
-    a flit or a request comes, its host rings its bell (`native/bells.h`), or a command's time has come."""
+    a flit or a request comes, its host rings its bell (`native/bells.h`), or a command's time has come. `watch`: as
+    `router_blocks`."""
     network = network.replace(router=network.router.replace(buffer_memory="distributed"))
     traffic = traffic.replace(queue_memory="distributed")
     glued = {"event": "event_payload", "event_valid": "event_valid", "command__payload": "command"}
@@ -123,14 +126,16 @@ def message_composition(network: Network, traffic: TrafficConfig, top: str, *, o
         for i in range(traffic.nodes)
     ]
     return Composition(
-        blocks=(*router_blocks(network), node),
+        blocks=(*router_blocks(network, watch=watch), node),
         instances=(*router_instances(network, f"{top}.network"), *instances),
         links=network_links(network),
     )
 
 
-def router_blocks(network: Network, *, agents: bool = False, cuts: bool = False) -> tuple[Block, ...]:
-    """The network's kinds of routers.
+def router_blocks(
+    network: Network, *, agents: bool = False, cuts: bool = False, watch: bool = False
+) -> tuple[Block, ...]:
+    """The network's kinds of routers. With `watch` there is a monitor at each of their interfaces.
 
     With `cuts` Python reaches the port `connected`: a port whose bit it clears leads nowhere from then on.
 
@@ -170,7 +175,7 @@ def router_blocks(network: Network, *, agents: bool = False, cuts: bool = False)
             view_module=packet_view(network.router.link),
             public=tuple(variable for _, variable in router_signals(network.router)),
         )
-        for name, component in network.block_components(skippable=True).items()
+        for name, component in network.block_components(skippable=True, watch=watch).items()
     )
 
 

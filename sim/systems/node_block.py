@@ -34,6 +34,7 @@ class ClusterNode(wiring.Component):
     """A node of a cluster: its card, the mailboxes of the card's processors, its host and the host's memory.
 
     Each part is an `Instance`, of `nic`, `mailbox`, `pci_host` (public attribute `parts`), `held` and `hostmem`.
+    Parameters: those of `NodeParts`.
 
     Members:
 
@@ -52,8 +53,12 @@ class ClusterNode(wiring.Component):
     Latency and throughput: those of the parts. Reset: there is none; registers start with their initial values.
     """
 
-    def __init__(self, nic: NicConfig, *, pci: PciTiming, memory_bytes: int, downstream_flits: int) -> None:
-        self.parts = NodeParts(nic, pci=pci, memory_bytes=memory_bytes, downstream_flits=downstream_flits)
+    def __init__(
+        self, nic: NicConfig, *, pci: PciTiming, memory_bytes: int, downstream_flits: int, watch: bool = False
+    ) -> None:
+        self.parts = NodeParts(
+            nic, pci=pci, memory_bytes=memory_bytes, downstream_flits=downstream_flits, watch=watch
+        )
         link, clock, due = LinkSignature(nic.link), clock_layout(nic).size, due_layout(nic).size
         members: dict[str, Any] = {}
         for end in self.parts.ends:
@@ -132,14 +137,20 @@ def cluster_composition(
     settle_cycles: int,
     top: str,
     cuts: bool = False,
+    watch: bool = False,
 ) -> Composition:
-    """The routers and nodes of a cluster whose top module is `top`, routers first. `cuts`: as `router_blocks`.
+    """The routers and nodes of a cluster whose top module is `top`, routers first. `cuts`: as `router_blocks`. `watch`:
+    with a monitor at each interface of a router and a card.
 
     Python reaches node i as `top.node{i}`. The probes' scopes are those of a cluster that is one model.
     """
     network = network.replace(router=network.router.replace(buffer_memory="distributed"))
     component = ClusterNode(
-        nic, pci=pci, memory_bytes=memory_bytes, downstream_flits=network.router.input_buffer_flits
+        nic,
+        pci=pci,
+        memory_bytes=memory_bytes,
+        downstream_flits=network.router.input_buffer_flits,
+        watch=watch,
     )
     ends = component.parts.ends
     files = {f"{name}.v": to_verilog(block, name=name) for name, block in component.parts.blocks.items()}
@@ -173,7 +184,7 @@ def cluster_composition(
         for i in range(len(network.nodes))
     ]
     return Composition(
-        blocks=(*router_blocks(network, cuts=cuts), node),
+        blocks=(*router_blocks(network, cuts=cuts, watch=watch), node),
         instances=(*router_instances(network, f"{top}.network"), *instances),
         links=network_links(network),
     )

@@ -8,6 +8,7 @@ from amaranth import Instance, Module, Shape, Signal, Value
 from amaranth.lib import wiring
 from lanikai.hdl.config import NicConfig
 from lanikai.hdl.link import LinkSignature
+from lanikai.hdl.monitors.debug import watched_card
 from lanikai.hdl.nic.nic import Nic
 
 from ..models.pci_host import PciHost
@@ -26,17 +27,21 @@ class NodeParts:
 
     - `nic`, `pci`, `memory_bytes`: the card's configuration, and those of the host's bus and memory.
     - `downstream_flits`: that of `Nic`.
+    - `watch`: the card has a monitor at each of its interfaces.
 
     Public attributes: `ends`, the ends of the names of the card's processors; `blocks`, the components by the names of
     their modules: `nic`, `mailbox`, `pci_host`. The modules `held` and `hostmem` come besides.
     """
 
-    def __init__(self, nic: NicConfig, *, pci: PciTiming, memory_bytes: int, downstream_flits: int) -> None:
+    def __init__(
+        self, nic: NicConfig, *, pci: PciTiming, memory_bytes: int, downstream_flits: int, watch: bool = False
+    ) -> None:
         self.ends = processor_ends(nic)
         self._host = PciHost(pci, data_bits=nic.bus_bits, memory_bytes=memory_bytes)
         self._mailbox = ProcessorMailbox()
+        card = Nic(nic, downstream_flits=downstream_flits, skippable=True)
         self.blocks: Mapping[str, wiring.Component] = {
-            "nic": Nic(nic, downstream_flits=downstream_flits, skippable=True),
+            "nic": watched_card(card) if watch else card,
             "mailbox": self._mailbox,
             "pci_host": self._host,
         }

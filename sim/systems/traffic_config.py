@@ -80,9 +80,14 @@ class TrafficNetworkConfig(SystemConfig):
         )
 
     def design(self, variant: Variant = "fast") -> Design:
-        """The design."""
+        """The design. One for debugging has monitors, unless links are to fail, which breaks their rules."""
         from .traffic_verilog import traffic_design
 
         return traffic_design(
-            self.network, self.traffic, agents=self.agents, composed=self.composed, faults=self.faults
+            self.network,
+            self.traffic,
+            agents=self.agents,
+            composed=self.composed,
+            faults=self.faults,
+            watch=variant == "debug" and not self.faults,
         )

@@ -34,14 +34,15 @@ def traffic_design(
     agents: bool = False,
     composed: bool = False,
     faults: Sequence[FaultPlace] = (),
+    watch: bool = False,
 ) -> Design:
     """The design of a traffic network: `network`, with a traffic node `traffic` at each of its places.
 
     - `agents`: Python reaches the routers' agents' ports: of the top module or, `composed`, of the routers. So it does
       where it has to write forwarding tables.
     - `composed`: of blocks that are compiled once each (`composition.py`).
-
     - `faults`: links that fail; not if it is composed.
+    - `watch`: with a monitor at each interface of a router.
 
     The top module is a `TrafficTop` or, `composed`, a `ComposedTrafficTop`.
     """
@@ -55,9 +56,9 @@ def traffic_design(
             sources=shared | {f"{TOP}.v": to_verilog(ComposedTrafficTop(traffic), name=TOP)},
             public=tuple(Public(TOP, name, writable=member.flow == In) for name, member in PORTS.items()),
             no_inline=("measurement",),
-            composition=traffic_composition(network, traffic, TOP, agents=agents),
+            composition=traffic_composition(network, traffic, TOP, agents=agents, watch=watch),
         )
-    blocks = network.block_verilog()
+    blocks = network.block_verilog(watch=watch)
     top = TrafficTop(network, traffic, agents=agents or needs_tables(network), faults=faults)
     ends = router_ends(network.router.ports)
     sources = {f"{name}.v": with_views(text, ends) for name, text in blocks.items()}
