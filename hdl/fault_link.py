@@ -136,8 +136,10 @@ class FaultLink(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         control, counts, rx, tx = self.control, self.counts, self.rx, self.tx
-        now, active = Signal(32), Signal()
-        m.d.sync += now.eq(now + 1)
+        now, active = Signal(32, name="now"), Signal()
+        # It stands still at its end: a fault that is over does not come back.
+        with m.If(~now.all()):
+            m.d.sync += now.eq(now + 1)
         m.d.comb += active.eq(
             (now >= control.start) & ((control.length == 0) | (now - control.start < control.length))
         )

@@ -10,7 +10,7 @@ import pytest
 from amaranth import Signal
 from amaranth.hdl import Assert, Assume, Cover
 from support.formal.harness import ProofFailed, Spec, prove
-from support.formal.registry import declared, gathered
+from support.formal.registry import RECORD, begin_record, declared, gathered, note, write_record
 from support.formal.sat import Circuit, bounded, covered, inductive
 from support.formal.table import how_far, merged, table
 from support.references import ROOT
@@ -70,6 +70,17 @@ def test_a_record_becomes_rows_and_rows_a_table():
     assert how_far(rows[0]["runs"]) == "for ever, by induction over 2 cycles; 9 cycles"
     assert how_far({"bmc 9 pass": 1, "bmc 12 pass": 3, "bmc 3 fail": 2}) == "9 to 12 cycles"
     assert merged(rows, []) == []  # no such test is declared
+
+
+def test_a_run_of_no_recorded_test_is_in_no_record(tmp_path, monkeypatch):
+    """Such as `prove` in a test of another folder in the same process."""
+    monkeypatch.setenv(RECORD, str(tmp_path / "record"))
+    note("bmc", 3, "pass")
+    begin_record()
+    note("prove", 2, "pass")
+    write_record("test_x.py", "test_a", 1.0)
+    (row,) = gathered((tmp_path / "record").read_text().splitlines())
+    assert row["runs"] == {"prove 2 pass": 1}
 
 
 def test_the_table_counts_the_mutants_that_were_caught(tmp_path):

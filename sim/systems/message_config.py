@@ -59,6 +59,4 @@ class MessageNetworkConfig(SystemConfig):
         """The design. One for debugging has monitors."""
         from .message_verilog import message_design
 
-        return message_design(
-            self.network, self.traffic, composed=self.composed, watch=variant == "debug"
-        )
+        return message_design(self.network, self.traffic, composed=self.composed, watch=variant == "debug")

@@ -3,11 +3,12 @@
 import os
 
 import pytest
-from support.formal.registry import write_record
+from support.formal.registry import begin_record, write_record
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
+    begin_record()
     before = os.times()
     result = yield
     after = os.times()

@@ -1,8 +1,9 @@
 """Proof of the join of several managers: the bus's rules hold behind it, and data and answers go where they belong."""
 
 import pytest
-from amaranth import Cat, Signal, Value
+from amaranth import Signal, Value
 from amaranth.hdl import Assert, Assume, Cover
+from lanikai.hdl.monitors.monitor import held
 from lanikai.hdl.nic.dma.axi_join import AxiJoin
 from support.formal.harness import Spec, mutate, prove
 from support.formal.registry import mutants_of, proof
@@ -15,14 +16,14 @@ PAYLOADS = {
 }
 
 
-def held(m, bus, channel, name):
+def kept(m, bus, channel, name):
     """Whether a valid is kept up, with its payload, until it is taken: a bit that must always be up, or is assumed to
     be."""
-    valid, ready = getattr(bus, f"{channel}valid"), getattr(bus, f"{channel}ready")
-    payload = Cat(Value.cast(getattr(bus, field)) for field in PAYLOADS[channel])
-    waits, before = Signal(name=f"{name}_waits"), Signal(len(payload), name=f"{name}_before")
-    m.d.sync += [waits.eq(valid & ~ready), before.eq(payload)]
-    return ~waits | (valid & (payload == before))
+    payload = (Value.cast(getattr(bus, field)) for field in PAYLOADS[channel])
+    dropped, changed = held(
+        m, name, getattr(bus, f"{channel}valid"), getattr(bus, f"{channel}ready"), *payload
+    )
+    return ~(dropped | changed)
 
 
 def join_spec(component):
@@ -39,10 +40,10 @@ def join_spec(component):
             # As few bits as tell one from the other.
             spec.inputs(dut, f"port_{i}.{channel}valid")
             m.d.comb += getattr(port, fields[0]).eq(spec.free(3, f"{channel}_{i}"))
-            m.d.comb += Assume(held(m, port, channel, f"{channel}_port_{i}"))
+            m.d.comb += Assume(kept(m, port, channel, f"{channel}_port_{i}"))
         spec.inputs(dut, f"port_{i}.wlast", f"port_{i}.bready", f"port_{i}.rready")
     for channel in PAYLOADS:
-        m.d.comb += Assert(held(m, axi, channel, f"{channel}_joined"))
+        m.d.comb += Assert(kept(m, axi, channel, f"{channel}_joined"))
 
     # Addresses: each that was taken comes out next, with its manager's number; data in the same order.
     for channel in ("aw", "ar"):

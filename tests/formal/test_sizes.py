@@ -1,9 +1,9 @@
-"""The proofs of small blocks over a grid of sizes: 1 to 16 VLs, buffers of 2 to 10 flits, every arbiter."""
+"""The proofs of small blocks over a grid of sizes: up to 16 VLs, buffers of 2 to 10 flits, every arbiter."""
 
 from itertools import product
 
 import pytest
-from amaranth import Mux, Signal
+from amaranth import Const, Mux, Signal
 from amaranth.hdl import Assert, Assume
 from lanikai.hdl.arbiter import ARBITERS
 from lanikai.hdl.router.credits import Credits
@@ -14,8 +14,6 @@ from support.formal.registry import mutants_of, proof
 
 VLS = (1, 2, 3, 4, 8, 16)
 DEPTHS = range(2, 11)
-MANY_VLS, DEPTHS_OF_MANY = 8, (2, 3, 5)
-"""From so many VLs on only these depths are proved: 8 VLs of 10 flits, and 16 of 10, did not end."""
 QUICK = {(3, 5)}
 """Sizes (VLs, depth) of the normal run."""
 
@@ -24,44 +22,52 @@ def sizes():
     return [
         pytest.param(vls, depth, marks=() if (vls, depth) in QUICK else pytest.mark.full)
         for vls, depth in product(VLS, DEPTHS)
-        if vls < MANY_VLS or depth in DEPTHS_OF_MANY
     ]
+
+
+MANY_VLS = 8
+"""From so many VLs on the proof looks at the last one alone. Of any one the proof takes 10 times as long or more."""
+
+
+def lane_of(spec, vls):
+    """The VL that is looked at: any, or of many the last one."""
+    if vls >= MANY_VLS:
+        return Const(vls - 1, range(vls))
+    lane = spec.constant(range(max(2, vls)), "lane")
+    spec.m.d.comb += Assume(lane < vls)
+    return lane
 
 
 def one_lane(component, vls, depth):
     """One VL of a buffer, any, and one item in it, any: it comes out once, as it was, in its place.
 
-    The place is a count of the items before it. The other VLs do what the credit rule allows.
+    The place is a count of the items before it. The VL is written and read as the credit rule allows. The other VLs are
+    written and read at will, full or empty: nothing that is done to them may reach this one. That is more than a router
+    needs, and far quicker to prove than counts of all VLs.
     """
     spec = Spec()
     m = spec.m
-    m.submodules.dut = dut = component(shape=2, vls=vls, depth=depth)
+    m.submodules.dut = dut = component(shape=1, vls=vls, depth=depth)
     spec.inputs(dut, "write_valid", "write_vl", "write_data", "read_select", "pop")
-    lane = spec.constant(range(max(2, vls)), "lane")
+    lane = lane_of(spec, vls)
     m.d.comb += [
-        Assume(lane < vls),
         Assume(dut.write_vl < vls),
         Assume((dut.read_select & (dut.read_select - 1)) == 0),
         Assume(~dut.pop | dut.read_select.any()),
     ]
-    counts = [Signal(range(depth + 1), name=f"count_{vl}") for vl in range(vls)]
     count = Signal(range(depth + 1))
-    for vl, mine in enumerate(counts):
-        writes, pops = dut.write_valid & (dut.write_vl == vl), dut.pop & dut.read_select[vl]
-        m.d.sync += mine.eq(mine + writes - pops)
-        m.d.comb += [
-            Assume(~writes | (mine < depth)),
-            Assume(~pops | (mine != 0)),
-            Assert(dut.non_empty[vl] == (mine != 0)),
-            Assert(dut.full[vl] == (mine == depth)),
-        ]
-        with m.If(lane == vl):
-            m.d.comb += count.eq(mine)
     writes = dut.write_valid & (dut.write_vl == lane)
     reads = dut.read_select.bit_select(lane, 1)
     pops = dut.pop & reads
+    m.d.sync += count.eq(count + writes - pops)
+    m.d.comb += [
+        Assume(~writes | (count < depth)),
+        Assume(~pops | (count != 0)),
+        Assert(dut.non_empty.bit_select(lane, 1) == (count != 0)),
+        Assert(dut.full.bit_select(lane, 1) == (count == depth)),
+    ]
     marks = writes & spec.free(1, "marks")
-    there, before, item = Signal(), Signal(range(depth + 1)), Signal(2)
+    there, before, item = Signal(), Signal(range(depth + 1)), Signal()
     with m.If(marks & ~there):
         m.d.sync += [there.eq(1), before.eq(count - pops), item.eq(dut.write_data)]
     with m.Elif(there & pops):
@@ -70,7 +76,10 @@ def one_lane(component, vls, depth):
     return spec
 
 
-@proof(block="VlBuffer", states="each VL's order is kept and nothing is lost, 1 to 16 VLs of 2 to 10 flits")
+@proof(
+    block="VlBuffer",
+    states="each VL's order is kept and nothing is lost: 1, 2, 3, 4 VLs, and the last of 8 and 16, of 2 to 10 flits",
+)
 @pytest.mark.parametrize(("vls", "depth"), sizes())
 def test_buffer_of_a_size(vls, depth, tmp_path):
     """A ring is filled, emptied to the last item, and filled again beyond its beginning."""
@@ -90,26 +99,28 @@ def test_proof_of_a_size_of_buffer_catches_mutant(old, new, tmp_path):
 
 
 def one_account(component, vls, depth):
-    """Credits of every VL, beside plain counts."""
+    """Credits of a VL, any, beside a plain count. The other VLs spend and get back at will."""
     spec = Spec()
     m = spec.m
     m.submodules.dut = dut = component(vls=vls, depth=depth)
     spec.inputs(dut, "spend", "spend_vl", "refund", "refund_vl")
-    for vl in range(vls):
-        home = Signal(range(depth + 1), init=depth, name=f"home_{vl}")
-        spends, refunds = dut.spend & (dut.spend_vl == vl), dut.refund & (dut.refund_vl == vl)
-        m.d.sync += home.eq(home + refunds - spends)
-        m.d.comb += [
-            Assume(~spends | (home != 0)),
-            Assume(~refunds | (home != depth)),
-            Assert(dut.available[vl] == (home != 0)),
-        ]
-    m.d.comb += [Assume(dut.spend_vl < vls), Assume(dut.refund_vl < vls)]
+    lane = lane_of(spec, vls)
+    home = Signal(range(depth + 1), init=depth)
+    spends, refunds = dut.spend & (dut.spend_vl == lane), dut.refund & (dut.refund_vl == lane)
+    m.d.sync += home.eq(home + refunds - spends)
+    m.d.comb += [
+        Assume(dut.spend_vl < vls),
+        Assume(dut.refund_vl < vls),
+        Assume(~spends | (home != 0)),
+        Assume(~refunds | (home != depth)),
+        Assert(dut.available.bit_select(lane, 1) == (home != 0)),
+    ]
     return spec
 
 
 @proof(
-    block="Credits", states="a VL has a credit exactly while not all are spent, 1 to 16 VLs of 2 to 10 flits"
+    block="Credits",
+    states="a VL has a credit exactly while not all are spent: 1, 2, 3, 4 VLs, and the last of 8 and 16, of 2 to 10 flits",
 )
 @pytest.mark.parametrize(("vls", "depth"), sizes())
 def test_credits_of_a_size(vls, depth, tmp_path):
@@ -144,7 +155,10 @@ def contract(dut, vl):
     return spec
 
 
-@proof(block="each VL arbiter", states="one grant, to a requester, whenever anybody asks, 1 to 16 VLs")
+@proof(
+    block="each VL arbiter",
+    states="one grant, to a requester, whenever anybody asks, of 1, 2, 3, 4, 8, 16 VLs",
+)
 @pytest.mark.parametrize("vls", [pytest.param(n, marks=() if n == 3 else pytest.mark.full) for n in VLS])
 @pytest.mark.parametrize("name", VL_ARBITERS)
 def test_vl_arbiter_of_a_size(name, vls, tmp_path):
@@ -155,7 +169,7 @@ def test_vl_arbiter_of_a_size(name, vls, tmp_path):
 
 @proof(
     block="each arbiter",
-    states="one grant, to a requester, whenever anybody asks, of 1 to 16",
+    states="one grant, to a requester, whenever anybody asks, of 1, 2, 3, 4, 8, 16",
     like=test_vl_arbiter_of_a_size,
 )
 @pytest.mark.full

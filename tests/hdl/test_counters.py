@@ -408,19 +408,22 @@ ALONE = {
         "Mux(self.goes & self.goes_on, burst + 1, 0)",
         "within a burst",
     ),
-    **dict.fromkeys(
-        [
-            ("fault_link.py", "now + 1"),
-            ("link_guard.py", "total + sum(steps)"),
-            ("link_guard.py", "self.refused + 1"),
-            ("link_restart.py", "self.begun_anew + 1"),
-            ("monitors/monitor.py", "cycle + 1"),
-            ("router/pipelined/join.py", "router.dropped + sum(lost)"),
-        ],
-        ("+ ", "goes round; no test takes it over its wrap"),
-    ),
 }
 """Counters of blocks that the elaborated systems do not have: a line of the file that bounds each, and why."""
+
+TAKEN_ALONE = {
+    ("fault_link.py", "now + 1"): ("test_a_fault_that_is_over_does_not_come_back", "ALL_ONES - 1"),
+    ("fault_link.py", "counts[name] + 1"): ("test_what_a_failing_link_counts_goes_round", "ALL_ONES"),
+    ("link_guard.py", "total + sum(steps)"): ("test_sums_of_narrower_counts_go_round", "range(200)"),
+    ("link_guard.py", "self.refused + 1"): ("test_flits_refused_go_round", "LAST"),
+    ("link_restart.py", "self.begun_anew + 1"): ("test_links_begun_anew_go_round", "LAST"),
+    ("monitors/monitor.py", "cycle + 1"): ("test_the_cycle_of_a_message_goes_round", "CYCLE_BITS"),
+    ("router/pipelined/join.py", "router.dropped + sum(lost)"): (
+        "test_packets_that_a_pipelined_router_drops_go_round",
+        "DROPPED_BITS",
+    ),
+}
+"""Counters of such blocks that a test of `test_counters_alone.py` takes over their wrap: its name, and what it says."""
 
 
 def test_every_counter_is_taken_over_its_wrap_or_cannot_get_there():
@@ -463,13 +466,16 @@ def test_no_line_of_the_hardware_counts_without_being_found():
             counts = re.search(r"(?<![\w.])([\w.]+)\.eq\((?=.*(?<![\w.])\1 \+|.*\+ \1\b)", text)
             if counts and "m.d.comb" not in text:
                 name = path.relative_to(HDL).as_posix()
-                assert any(key[0] == name and key[1] in text for key in TAKEN | BOUNDED | GUARDED | ALONE), (
+                assert any(key[0] == name and key[1] in text for key in TAKEN | BOUNDED | GUARDED | ALONE | TAKEN_ALONE), (
                     name,
                     text,
                 )
 
 
-@pytest.mark.parametrize(("file", "test", "says"), sorted(set(TAKEN.values())))
+@pytest.mark.parametrize(
+    ("file", "test", "says"),
+    sorted(set(TAKEN.values()) | {("test_counters_alone.py", *taken) for taken in TAKEN_ALONE.values()}),
+)
 def test_the_named_test_is_there_and_goes_there(file, test, says):
     module = ast.parse((HERE / file).read_text())
     bodies = [ast.unparse(node) for node in ast.walk(module) if getattr(node, "name", None) == test]

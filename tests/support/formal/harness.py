@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from amaranth.back import rtlil
-from amaranth.hdl import Assume, ClockDomain, Module, Signal, Value
+from amaranth.hdl import Assert, Assume, ClockDomain, Module, Signal, Value
 from filelock import FileLock
+from lanikai.hdl.monitors import Monitor, Side
 
 from .registry import note
 
@@ -71,6 +72,15 @@ class Spec:
             for step in name.split("."):
                 member = member[int(step)] if step.isdigit() else getattr(member, step)
             self.m.d.comb += Value.cast(member).eq(self.free(len(Value.cast(member)), name.replace(".", "_")))
+
+    def keeps(self, name: str, monitor: Monitor, interface: Any, side: Side) -> None:
+        """Assert that the component, which is this `side` of the interface, keeps its rules, and assume that the other
+        one keeps its own. `name`: the monitor's."""
+        self.m.submodules[name] = monitor
+        monitor.watch(self.m, interface)
+        other: Side = "receiver" if side == "sender" else "sender"
+        self.m.d.comb += [Assert(~flag) for flag in monitor.broken(side)]
+        self.m.d.comb += [Assume(~flag) for flag in monitor.broken(other)]
 
 
 def tool(name: str) -> str:

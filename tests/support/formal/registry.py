@@ -10,7 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-__all__ = ["RECORD", "Declared", "Run", "declared", "gathered", "mutants_of", "note", "proof", "write_record"]
+__all__ = [
+    "RECORD",
+    "Declared",
+    "Run",
+    "begin_record",
+    "declared",
+    "gathered",
+    "mutants_of",
+    "note",
+    "proof",
+    "write_record",
+]
 
 FORMAL = Path(__file__).parents[2] / "formal"
 RECORD = "LANIKAI_PROOFS"
@@ -83,8 +94,13 @@ def note(mode: str, depth: int, expect: str) -> None:
     _runs.append(Run(mode, depth, expect))
 
 
+def begin_record() -> None:
+    """Forget runs of before: of a test that is not recorded."""
+    _runs.clear()
+
+
 def write_record(file: str, name: str, seconds: float) -> None:
-    """Append what the present test has run to the file that `RECORD` names, if it names one."""
+    """Append what has run since `begin_record` to the file that `RECORD` names, if it names one."""
     if path := os.environ.get(RECORD):
         line = {"file": file, "name": name, "seconds": seconds, "runs": [vars(run) for run in _runs]}
         with open(path, "a") as record:

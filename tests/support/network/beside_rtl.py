@@ -86,7 +86,9 @@ def in_amaranth(network: Network, shown: Shown) -> list[Row]:
                 context.set(dut.tx[node].credit_vl, credit or 0)
             seen: Row = []
             for node in range(len(row)):
-                flit = context.get(Value.cast(dut.tx[node].payload)) if context.get(dut.tx[node].valid) else None
+                flit = (
+                    context.get(Value.cast(dut.tx[node].payload)) if context.get(dut.tx[node].valid) else None
+                )
                 back = context.get(dut.rx[node].credit_vl) if context.get(dut.rx[node].credit_valid) else None
                 seen.append((None if flit is None else _flit(flit, *shape), back))
             found.append(seen)
