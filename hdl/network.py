@@ -247,7 +247,7 @@ class Network(Config):
         return {name: to_verilog(router, name=name) for name, router in blocks.items()}
 
     def block_components(self, *, skippable: bool = False, watch: bool = False) -> dict[str, Router]:
-        """The router of each of `blocks`. `skippable` is that of `Router`; `watch`: with monitors (`watched_router`)."""
+        """The router of each of `blocks`. `skippable` is that of `Router`; `watch`: with monitors."""
         from .router.router import Router
 
         found = {

@@ -1,6 +1,6 @@
 """Monitors: components that watch an interface and tell which of its rules is broken, and when.
 
-The same monitor serves a proof (`Assert` that nothing is broken), a debug build (`Watched`), and blocks of others.
+The same monitor serves a proof (`Assert` that nothing is broken), a debug build (`debug.py`), and blocks of others.
 A new one is a file with a subclass of `Monitor`, and a line in `MONITORS`.
 """
 

@@ -76,7 +76,10 @@ def run(
         typer.Option("--waves-limit", metavar="MB", min=1, max=100_000, help="Largest waveform of a point."),
     ] = None,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Make every signal visible (5 times slower).")
+        bool,
+        typer.Option(
+            "--debug", help="Make every signal visible, and watch every interface (5 times slower)."
+        ),
     ] = False,
     jobs: Annotated[
         int | None, typer.Option("-j", "--jobs", metavar="N", min=1, max=1024, help="Points run at once.")

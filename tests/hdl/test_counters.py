@@ -466,7 +466,10 @@ def test_no_line_of_the_hardware_counts_without_being_found():
             counts = re.search(r"(?<![\w.])([\w.]+)\.eq\((?=.*(?<![\w.])\1 \+|.*\+ \1\b)", text)
             if counts and "m.d.comb" not in text:
                 name = path.relative_to(HDL).as_posix()
-                assert any(key[0] == name and key[1] in text for key in TAKEN | BOUNDED | GUARDED | ALONE | TAKEN_ALONE), (
+                assert any(
+                    key[0] == name and key[1] in text
+                    for key in TAKEN | BOUNDED | GUARDED | ALONE | TAKEN_ALONE
+                ), (
                     name,
                     text,
                 )

@@ -46,10 +46,10 @@ def test_sums_of_narrower_counts_go_round():
     rng, dut = random.Random(1), Sums()
 
     async def bench(context):
-        counts, total, before = [0, 0], 0, 0
+        counts, total = [0, 0], 0
         for _ in range(200):
             steps = [rng.randrange(8), rng.randrange(8)]
-            before, total = total, total + sum(steps)
+            total += sum(steps)
             for i, step in enumerate(steps):
                 counts[i] += step
                 context.set(dut.counts[i], counts[i] % 8)
@@ -78,7 +78,7 @@ def test_flits_refused_go_round():
 
 @pytest.mark.parametrize("half", [TransmitRestart, ReceiveRestart])
 def test_links_begun_anew_go_round(half):
-    """The other end answers. A transmitter is down while the receiver is, a receiver sees one that is down for a while."""
+    """The other end answers: a receiver is down while the transmitter is, a transmitter for a while."""
     dut = half(GUARDED)
     level, answer = (dut.restart, dut.peer) if half is TransmitRestart else (dut.credit_restart, dut.restart)
 

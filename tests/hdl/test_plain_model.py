@@ -79,7 +79,7 @@ def no_turns(monkeypatch):
 
 
 def no_sweep(monkeypatch):
-    """What the first choices leave idle stays idle."""
+    """An output that the first choices leave idle stays idle."""
     plain = Allocator._sweep
 
     def sweep(self, m, asks, free_inputs, free_outputs):

@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from lanikai.hdl.nic.processor.port import ProcessorPort
 from lanikai.hdl.router.transmit import TransmitStage
 from lanikai.sim.build.model import build
 from lanikai.sim.errors import SimulationError

@@ -10,7 +10,7 @@ from amaranth import Const, Module, Shape, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
-from lanikai.hdl.link import FlitLayout, LinkSignature
+from lanikai.hdl.link import LinkSignature
 from lanikai.hdl.network import Network
 from lanikai.hdl.network_component import NetworkComponent
 
@@ -18,8 +18,8 @@ from support.hdl.on_icarus import Pin
 from support.hdl.recorded_network import Recorded, replay
 from support.hdl.recorded_network import Simulator as OtherSimulator
 
-from .plain_router import PlainFlit
 from .plain_network import Shown
+from .plain_router import PlainFlit
 
 __all__ = ["JoinedRouters", "differences", "in_amaranth", "in_verilog"]
 
@@ -72,7 +72,7 @@ def _flit(word: int, bits: int, vl_bits: int) -> PlainFlit:
 
 
 def in_amaranth(network: Network, shown: Shown) -> list[Row]:
-    """What the RTL shows in each cycle, in Amaranth's simulator."""
+    """The RTL's outputs in each cycle, in Amaranth's simulator."""
     dut, link = JoinedRouters(network), network.router.link
     shape = (link.flit_bits, link.vl_bits)
     found: list[Row] = []
@@ -127,7 +127,7 @@ def _inputs(network: Network, pins: list[Pin], row: Row) -> int:
 
 
 def in_verilog(network: Network, shown: Shown, folder: Path, by: OtherSimulator) -> list[Row]:
-    """What the network's Verilog shows in each cycle, by a simulator of Verilog."""
+    """The outputs of the network's Verilog in each cycle, by a simulator of Verilog."""
     pins, link = _pins(network), network.router.link
     text = "\n".join([network.verilog("network"), *network.block_verilog().values()])
     inputs = [_inputs(network, pins, row) for row in shown.inputs]

@@ -24,8 +24,14 @@ KIND_BITS = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """Random traffic. Shares are of 1: cycles in which a node may send, packets whose route leads nowhere, and cycles in
-    which a sink gives no credit. `flits`: the longest packet."""
+    """Random traffic.
+
+    - `send`: the share of cycles in which a node sends if it can.
+    - `astray`: the share of packets with a random route.
+    - `stall`: the share of cycles in which a sink gives no credit.
+    - `flits`: the longest packet.
+    - `last_cycle`: no packet begins from then on, and sinks are quick.
+    """
 
     send: float = 0.8
     astray: float = 0.0
@@ -129,7 +135,7 @@ class _Node:
         return self._owed.popleft()
 
     def see(self, flit: PlainFlit | None, credit: int | None) -> None:
-        """What came in this cycle."""
+        """Take note of what came in this cycle."""
         if flit is not None:
             self._owed.append(flit.vl)
         if credit is not None:

@@ -124,7 +124,7 @@ class PlainRouter:
         self.dropped = 0
 
     def outputs(self) -> tuple[list[PlainFlit | None], list[int | None]]:
-        """Of each port: the flit on its link, and the VL of the credit that goes back on its input's."""
+        """The flit on each port's link, and the VL of the credit that each input gives back."""
         flits = []
         for output in self.all_outputs:
             sent = self._sends(output)
