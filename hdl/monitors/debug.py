@@ -9,13 +9,14 @@ from ..nic.nic import Nic
 from ..router.router import Router
 from .watched import watched
 
-__all__ = ["MOST_BURSTS", "MOST_WAIT_CYCLES", "watched_card", "watched_router"]
+__all__ = ["MOST_WAIT_CYCLES", "OTHER_BURSTS", "watched_card", "watched_router"]
 
 MOST_WAIT_CYCLES = 1 << 16
 """Cycles that an access of a register port may stand. The longest wait that is right is that for VL tables with 64
 entries and 16 VLs to take up their last commit, 16,545 cycles (`TableSignature.wait_bound`)."""
-MOST_BURSTS = 4
-"""Writes, and reads an ID, that a card may have under way on its bus."""
+OTHER_BURSTS = 2
+"""Bursts on a card's bus, a direction, beside the `host_dma_bursts` of the DMA engine: the completion block and the
+translation have one each."""
 
 
 def watched_router(router: Router) -> Router:
@@ -40,8 +41,10 @@ def watched_card(card: Nic) -> Nic:
     def parameters(name: str) -> Mapping[str, Any]:
         if name in ("rx", "tx"):
             return {"depth": card.config.input_buffer_flits if name == "rx" else card.downstream_flits}
-        if name in ("dma", "host"):
-            return {"outstanding": MOST_BURSTS}
+        if name == "dma":
+            return {"outstanding": card.config.host_dma_bursts + OTHER_BURSTS}
+        if name == "host":
+            return {}
         return {"most_cycles": MOST_WAIT_CYCLES}
 
     return watched(card, parameters, counts=False)
