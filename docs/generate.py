@@ -303,7 +303,17 @@ def measured_page(page: str, *names: str) -> str:
 
 def fpga_page() -> str:
     """The page of boards with its table of builds."""
-    columns = ("design", "board", "device", "LUT", "block RAM", "multipliers", "clock, MHz", "fmax, MHz")
+    columns = (
+        "design",
+        "board",
+        "settings",
+        "device",
+        "LUT",
+        "block RAM",
+        "multipliers",
+        "clock, MHz",
+        "fmax, MHz",
+    )
     lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
     lines += [f"| {' | '.join(row)} |" for row in fpga_rows()]
     table = "\n" + "\n".join(lines) + "\n\n"

@@ -6,6 +6,7 @@ from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from ..traffic.ports import REQUEST, RESPONSE
@@ -30,7 +31,7 @@ class RegisterBridge(wiring.Component):
     Parameters:
 
     - `bit_cycles`: those of the line.
-    - `identity`, `clock_hz`: shown by `board.rdl`.
+    - `identity`, `clock_hz`, `label` (ASCII): shown by `board.rdl`.
     - `gap_cycles`: the silence inside a request after which it is dropped, so that a lost byte does not shift all later
       ones.
 
@@ -38,9 +39,17 @@ class RegisterBridge(wiring.Component):
     Reset: waits for a request.
     """
 
-    def __init__(self, *, bit_cycles: int, identity: int, clock_hz: int, gap_cycles: int) -> None:
+    def __init__(
+        self, *, bit_cycles: int, identity: int, clock_hz: int, gap_cycles: int, label: str = ""
+    ) -> None:
         self._bit_cycles, self._gap_cycles = bit_cycles, gap_cycles
-        self._shown: dict[str, int] = {"PROTOCOL": PROTOCOL, "IDENTITY": identity, "CLOCK": clock_hz}
+        text = label.encode("ascii")
+        shown = {"PROTOCOL": PROTOCOL, "IDENTITY": identity, "CLOCK": clock_hz, "LABEL_BYTES": len(text)}
+        # The words of `board.rdl` by their places, the label's behind them.
+        self._shown = [0] * (BOARD["LABEL"].offset // 4)
+        for name, word in shown.items():
+            self._shown[BOARD[name].offset // 4] = word
+        self._shown += [int.from_bytes(text[i : i + 4], "little") for i in range(0, len(text), 4)]
         super().__init__(
             {
                 "rx": In(1, init=1),
@@ -68,6 +77,12 @@ class RegisterBridge(wiring.Component):
         word, byte, status, head = Signal(32), Signal(2), Signal(2), Signal(8)
         waited = Signal(range(ANSWER_CYCLES + 1))
         own = node == BOARD_NODE
+        # The address stands a cycle before the word is looked at. Beyond the last word others are shown again.
+        m.submodules.shown = shown = Memory(
+            shape=32, depth=1 << (len(self._shown) - 1).bit_length(), init=self._shown
+        )
+        own_word = shown.read_port()
+        m.d.comb += own_word.addr.eq((address + offset)[2:])
         out, sent = transmitter.data, Signal()
         m.d.comb += [
             sent.eq(out.valid & out.ready),
@@ -125,11 +140,7 @@ class RegisterBridge(wiring.Component):
             with m.State("wait"):
                 m.d.sync += [waited.eq(waited + 1), word.eq(self.response.data)]
                 with m.If(own):
-                    m.d.sync += word.eq(0)
-                    with m.Switch((address + offset)[: len(address)]):
-                        for name, number in self._shown.items():
-                            with m.Case(BOARD[name].offset):
-                                m.d.sync += word.eq(number)
+                    m.d.sync += word.eq(own_word.data)
                 with m.If(own | self.response.valid | (waited == ANSWER_CYCLES)):
                     with m.If(~own & ~self.response.valid):
                         m.d.sync += [word.eq(0), status.eq(Status.NO_ANSWER)]

@@ -13,18 +13,32 @@ from ..network import Network
 from ..traffic.config import TrafficConfig
 from .uart import bit_cycles
 
-__all__ = ["LineConfig", "LoopbackConfig"]
+__all__ = ["LEAST_BAUD", "MOST_BAUD", "MOST_LABEL_BYTES", "LineConfig", "LoopbackConfig"]
 
 GAP_SECONDS = 0.05
 """Silence in a request after which it is dropped. It is several times the delay of an adapter between serial line and
 USB, 16 ms at most with the usual one. A user does not notice it."""
+LEAST_BAUD = 1200
+"""Slowest line: several of its bytes fit into `GAP_SECONDS`, or a request would be dropped in between."""
+MOST_BAUD = 12_000_000
+"""Fastest line of the adapters on boards (FTDI DS_FT2232H)."""
+MOST_LABEL_BYTES = 256
+"""Longest label: a request reads it at once, and it takes little memory."""
 
 
 class LineConfig(Config):
     """The serial line of a design, and its clock."""
 
-    clock_hz: int = Field(25_000_000, ge=1, description="clock of the design, Hz")
-    baud: int = Field(1_000_000, ge=1, description="rate of the serial line, bits a second")
+    clock_hz: int = Field(25_000_000, ge=1_000_000, le=400_000_000, description="clock of the design, Hz")
+    baud: int = Field(
+        1_000_000, ge=LEAST_BAUD, le=MOST_BAUD, description="rate of the serial line, bits a second"
+    )
+    label: str = Field(
+        "",
+        max_length=MOST_LABEL_BYTES,
+        pattern=r"^[ -~]*$",
+        description="what a host is told that the design is, ASCII: its name, the board, settings",
+    )
     gap_cycles: int = Field(
         0, ge=0, description="silence that ends an unfinished request, clock cycles; 0: 50 ms"
     )

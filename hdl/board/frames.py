@@ -24,7 +24,7 @@ BOARD = load(Path(__file__).parent / "board.rdl")
 """Registers of the design itself, at `BOARD_NODE`."""
 BOARD_NODE = 1025
 """The first number that no node has, nor the measurement (`hdl/traffic/ports.py`)."""
-PROTOCOL = 0x4C4E_0001
+PROTOCOL = 0x4C4E_0002
 """The letters LN, and the version of these frames."""
 CRC = CRC16_IBM_3740(8)
 """CRC-16 with the polynomial 0x1021, starting from 0xffff; sent with its high byte first."""

@@ -99,6 +99,7 @@ class RouterLoopback(wiring.Component):
             identity=config.identity,
             clock_hz=config.clock_hz,
             gap_cycles=config.silent_cycles,
+            label=config.label,
         )
         traffic = TrafficSystem(config)
         m.submodules.traffic = ResetInserter(bridge.restart)(traffic)

@@ -18,7 +18,17 @@ fpga = typer.Typer(
 
 STEPS = 6
 """Steps that a build tells its progress."""
-COLUMNS = ("design", "board", "device", "LUT", "block RAM", "multipliers", "clock, MHz", "fmax, MHz")
+COLUMNS = (
+    "design",
+    "board",
+    "settings",
+    "device",
+    "LUT",
+    "block RAM",
+    "multipliers",
+    "clock, MHz",
+    "fmax, MHz",
+)
 
 
 @fpga.command("list")
@@ -39,8 +49,14 @@ def list_designs() -> None:
 
 @fpga.command()
 def build(
-    design: Annotated[str, typer.Argument(metavar="DESIGN", help="Design: router-loopback.")],
+    design: Annotated[str, typer.Argument(metavar="DESIGN", help="Design, as `lanikai fpga list` shows it.")],
     board: Annotated[str, typer.Option(metavar="NAME", help="Board, as `lanikai fpga list` shows it.")],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="A size of the design that is to differ from the board's."
+        ),
+    ] = None,
     out: Annotated[
         str | None, typer.Option(metavar="FILE", help="The bitstream (DESIGN-BOARD.bit or .bin here).")
     ] = None,
@@ -63,7 +79,7 @@ def build(
     from ..fpga.families import board_of, family_of
     from .synth_display import SynthesisProgress
 
-    configuration(design, board_name := board)
+    configuration(design, board_name := board, settings or [])
     family = family_of(board_name, board_of(board_name))
     file = Path(out or f"{design}-{board_name}.{family.bitstream_suffix}")
     check_file(file, "--out")
@@ -71,7 +87,9 @@ def build(
         check_file(Path(json_file), "--json")
     console = Console(stderr=json_file == "-")
     with SynthesisProgress(console, f"{design} for {board_name}", STEPS) as progress:
-        report = build_bitstream(design, board_name, seed=seed, out=file, progress=progress.step)
+        report = build_bitstream(
+            design, board_name, settings=settings or [], seed=seed, out=file, progress=progress.step
+        )
     text = json.dumps(report.as_json(), indent=2) + "\n"
     if json_file == "-":
         sys.stdout.write(text)
@@ -91,7 +109,9 @@ def read(
     port: Annotated[str, typer.Argument(metavar="PORT", help="Serial port of the board: /dev/ttyUSB1, say.")],
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A parameter of network-load that the host decides."),
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="A parameter of the experiment that the host decides."
+        ),
     ] = None,
     baud: Annotated[
         int, typer.Option(metavar="N", min=1, help="Rate of the line, bits a second.")
@@ -109,7 +129,7 @@ def read(
         typer.Option("--json", metavar="FILE", help="Write the results there; `-`: standard output."),
     ] = None,
 ) -> None:
-    """Measure a network on a board with the design `router-loopback`: the table is that of `network-load`.
+    """Measure on a board. With the design `router-loopback` the table is that of `network-load`.
 
     Exit status: as `lanikai run`; 1 also if the board does not answer, or differs from the simulation.
     """
@@ -118,8 +138,9 @@ def read(
     from ..experiments.framework.base import Size
     from ..experiments.framework.display import RunProgress, show
     from ..experiments.framework.results import RunFolder, check_file
-    from ..fpga.board_load import BoardLoad, different, known_board
-    from ..fpga.board_traffic import BoardBackend
+    from ..fpga.board_backend import BoardBackend
+    from ..fpga.board_load import different
+    from ..fpga.designs import known_design
     from ..fpga.line import BoardLine, open_port
     from ..machine import ONE_THREAD
     from . import backend
@@ -128,15 +149,15 @@ def read(
     if json_file not in (None, "-"):
         check_file(Path(json_file), "--json")
     with BoardLine(open_port(port, baud), port) as line:
-        identity = line.identity()
-    board, sizes = known_board(identity)
-    experiment = BoardLoad(sizes)
+        identity, label = line.identity(), line.label()
+    known = known_design(label, identity)
+    experiment = known.size.experiment()
     parameters = experiment.parameters(settings or [])
     size: Size = "full" if full else "quick"
     points = experiment.points(parameters, size)
     console = screen(stderr=json_file == "-")
-    console.print(f"router-loopback of {board} at {port}", highlight=False, soft_wrap=True)
-    on_board = BoardBackend(port=port, baud=baud, identity=identity, clock_hz=sizes.clock_hz)
+    console.print(f"{label} at {port}", highlight=False, soft_wrap=True)
+    on_board = BoardBackend(port=port, baud=baud, identity=identity, size=known.size)
 
     def run(run_on: object, folder: RunFolder) -> runner.Report:
         with RunProgress(console, points) as bars:
@@ -172,14 +193,20 @@ def read(
             raise LanikaiError(f"{len(found)} results differ from the simulation; {found[0]}")
         console.print(f"all results of {len(points)} points are equal to the simulation's", highlight=False)
     if failures := report.failures():
-        raise LanikaiError(f"{experiment.name} on {board}: {failures}")
+        raise LanikaiError(f"{experiment.name} on {known.board}: {failures}")
 
 
 @fpga.command()
 def simulate(
-    design: Annotated[str, typer.Argument(metavar="DESIGN", help="Design: router-loopback.")],
+    design: Annotated[str, typer.Argument(metavar="DESIGN", help="Design, as `lanikai fpga list` shows it.")],
     board: Annotated[str, typer.Option(metavar="NAME", help="The board whose size it has.")],
     link: Annotated[str, typer.Option(metavar="PATH", help="The serial port: a new symbolic link.")],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="A size of the design that is to differ from the board's."
+        ),
+    ] = None,
 ) -> None:
     """Simulate a design on a board, its serial line at a pseudo-terminal, until Ctrl-C: `lanikai fpga read` reads it.
 
@@ -194,7 +221,7 @@ def simulate(
     place = Path(link).absolute()
     if place.exists() or place.is_symlink():
         raise UserError(f"--link {link!r} is there already: give the name of a new file")
-    config = VirtualBoardConfig(design_name=design, board=board)
+    config = VirtualBoardConfig(design_name=design, board=board, settings=tuple(settings or ()))
     config.line  # noqa: B018  (refuses unknown names before anything is built)
     doctor.require(doctor.RUN)
     model = config.build("fast")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..errors import LanikaiError, UserError
+from ..errors import UserError
 from ..experiments.framework.base import Outcome, Point
 from ..experiments.framework.parameters import parse
 from ..experiments.network_load import NetworkLoad, NetworkLoadParameters
 from ..systems.traffic_config import TrafficNetworkConfig
-from .loopback import LOOPBACK_SIZES, LoopbackSize
+from .loopback import LoopbackSize
 
-__all__ = ["SETTINGS", "BoardLoad", "different", "known_board"]
+__all__ = ["SETTINGS", "BoardLoad", "different"]
 
 SETTINGS = (
     *("loads", "pattern", "packet_flits", "hot_node", "hot_fraction", "destinations"),
@@ -52,7 +52,7 @@ class BoardLoad(NetworkLoad):
         if size.one_way:
             system = size.system(found)
             for setup in found.classes(found.duty):
-                sending = [n for n in range(size.nodes) if setup.destination(n, system.traffic) != n]
+                sending = [n for n in range(size.ports) if setup.destination(n, system.traffic) != n]
                 if sending != [0]:
                     raise UserError(
                         f"pattern = {found.pattern!r}: nodes {sending} would send, and in the design node 0 alone can: "
@@ -62,16 +62,6 @@ class BoardLoad(NetworkLoad):
     def system(self, parameters: NetworkLoadParameters, point: Point) -> TrafficNetworkConfig:
         """The network of the design."""
         return self.size.system(parameters)
-
-
-def known_board(identity: int) -> tuple[str, LoopbackSize]:
-    """The board whose `router-loopback` has this identity. Raises LanikaiError where none has."""
-    for board, size in LOOPBACK_SIZES.items():
-        if size.design().identity == identity:
-            return board, size
-    raise LanikaiError(
-        f"the design on the board is {identity:#010x}, no router-loopback of this version: build it and load it anew"
-    )
 
 
 def different(board: Sequence[Outcome], simulated: Sequence[Outcome]) -> list[str]:

@@ -1,25 +1,20 @@
-"""A traffic network on a board, measured over its serial line; the backend by which experiments run on it."""
+"""A traffic network on a board, measured over its serial line."""
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lanikai.hdl.traffic.ports import MEASUREMENT, NODE, Phase
 
-from ..experiments.framework.backend import Built, Job, Progress, Variant
-from ..experiments.framework.backend import Measured as PointMeasured
 from ..systems.traffic_registers import Measured, Place, TrafficRegisters, measurement_place
-from .line import BoardLine, LineError, open_port
+from .line import BoardLine, LineError
 
 if TYPE_CHECKING:
     from ..systems.traffic_config import TrafficNetworkConfig
 
-__all__ = ["BoardBackend", "BoardTraffic"]
+__all__ = ["BoardTraffic"]
 
 QUIET_SECONDS = 60.0
 """Longest wait until no packet is under way, and longer than its cycles for a measurement. A board needs milliseconds;
@@ -85,41 +80,3 @@ class BoardTraffic(TrafficRegisters):
             time.sleep(POLL_SECONDS)
         self.cycles = now
         return await self.read_out(window_cycles=window_cycles)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Bitstream:
-    """The model of a design that is on a board already."""
-
-    cached: bool = True
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class BoardBackend:
-    """Runs points on the board at the serial port `port` instead of a simulator, one at a time.
-
-    `identity`: that of the design that must be there. Raises LineError.
-    """
-
-    port: str
-    baud: int
-    identity: int
-    clock_hz: int
-
-    def build(self, system: Any, variant: Variant, progress: Progress) -> Built:
-        """Nothing is built: the design is on the board."""
-        built: Built = _Bitstream()
-        return built
-
-    def run(self, model: Any, job: Job, progress: Progress) -> PointMeasured:
-        """Run the point on the board."""
-        began = time.monotonic()
-        with BoardLine(open_port(self.port, self.baud), self.port) as line:
-            if (found := line.identity()) != self.identity:
-                raise LineError(f"{self.port}: the design there is {found:#010x}, not {self.identity:#010x}")
-            board = BoardTraffic(job.system, line, seed=job.seed, clock_hz=self.clock_hz)
-            module, _, name = job.entry.partition(":")
-            progress(0.1, "on the board")
-            values = asyncio.run(getattr(import_module(module), name)(board, job.spec))
-        return PointMeasured(values=values, cycles=board.cycles, wall_seconds=time.monotonic() - began)

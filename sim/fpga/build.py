@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,7 @@ class ClockNotMet(LanikaiError):
 class BitstreamReport:
     """A bitstream.
 
-    - `design`, `board`, `seed`: what was built.
+    - `design`, `board`, `settings`, `seed`: what was built; the settings that differ from the design's on the board.
     - `device`: its FPGA.
     - `use`: a few words (`LUT`) -> how many are used, of how many.
     - `clock_mhz`: the clock that the design needs; `fmax_mhz`: the clock that it can have.
@@ -46,6 +46,7 @@ class BitstreamReport:
 
     design: str
     board: str
+    settings: Sequence[str]
     seed: int
     device: str
     use: Mapping[str, tuple[int, int]]
@@ -65,9 +66,15 @@ class BitstreamReport:
 
 
 def build_bitstream(
-    design: str, board: str, *, seed: int, out: Path, progress: Progress = lambda step: None
+    design: str,
+    board: str,
+    *,
+    seed: int,
+    out: Path,
+    settings: Sequence[str] = (),
+    progress: Progress = lambda step: None,
 ) -> BitstreamReport:
-    """Build the bitstream `out` of a design for a board, placed with `seed`.
+    """Build the bitstream `out` of a design for a board, with `settings`, placed with `seed`.
 
     Nothing is written unless the clock is met. Raises UserError for an unknown name, or a design that does not fit;
     MissingTool before anything is run; SynthesisError for what a tool refuses, a pin say; ClockNotMet.
@@ -77,7 +84,9 @@ def build_bitstream(
     found = find_design(design)
     on = board_of(board)
     family = family_of(board, on)
-    config = configuration(design, board)
+    config = configuration(design, board, settings)
+    if config.clock_hz != on.clock_hz and not family.divides_clock:
+        raise UserError(f"clock_hz = {config.clock_hz}: on {board} it must be the board's, {on.clock_hz}")
     tools = (YOSYS, family.nextpnr, family.pack)
     require(*tools)
     with tempfile.TemporaryDirectory(prefix="lanikai-fpga-") as name:
@@ -121,6 +130,7 @@ def build_bitstream(
         report = BitstreamReport(
             design=design,
             board=board,
+            settings=config.label.split(" ")[2:],
             seed=seed,
             device=f"{on.device} {on.package}",
             use=use,

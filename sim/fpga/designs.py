@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lanikai.hdl.board.config import LineConfig, LoopbackConfig
 
-from ..errors import UserError
+from ..errors import LanikaiError, UserError
 from .loopback import LOOPBACK_SIZES
+from .size import DesignSize
 
-__all__ = ["DESIGNS", "FpgaDesign", "configuration", "find_design"]
+__all__ = ["DESIGNS", "FpgaDesign", "KnownDesign", "configuration", "find_design", "known_design", "size_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,12 +20,12 @@ class FpgaDesign:
     """A design.
 
     - `about`: the design in a line.
-    - `boards`: board -> its configuration there, made when it is wanted.
+    - `sizes`: board -> its size there.
     - `make`: the component, with members `rx`, `tx` and `leds`, from a configuration.
     """
 
     about: str
-    boards: Mapping[str, Callable[[], LineConfig]]
+    sizes: Mapping[str, DesignSize]
     make: Callable[[Any], Any]
 
 
@@ -37,11 +38,21 @@ def _loopback(config: LoopbackConfig) -> Any:
 DESIGNS: Mapping[str, FpgaDesign] = {
     "router-loopback": FpgaDesign(
         about="a router between traffic nodes, measured over the serial line",
-        boards={board: size.design for board, size in LOOPBACK_SIZES.items()},
+        sizes=LOOPBACK_SIZES,
         make=_loopback,
     ),
 }
 """Name -> design."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownDesign:
+    """A design that is on a board: its name, the board, its size, and its configuration."""
+
+    name: str
+    board: str
+    size: DesignSize
+    config: LineConfig
 
 
 def find_design(name: str) -> FpgaDesign:
@@ -51,9 +62,37 @@ def find_design(name: str) -> FpgaDesign:
     return DESIGNS[name]
 
 
-def configuration(name: str, board: str) -> LineConfig:
-    """The configuration of a design on a board. Raises UserError for a design that has no size there."""
+def size_of(name: str, board: str, settings: Sequence[str] = ()) -> DesignSize:
+    """The size of a design on a board, with `settings` (`key=value` each). Raises UserError for a design that has no
+    size there, and for what cannot be set."""
     design = find_design(name)
-    if board not in design.boards:
-        raise UserError(f"{name} has no size for {board}; boards that have one: {', '.join(design.boards)}")
-    return design.boards[board]()
+    if board not in design.sizes:
+        raise UserError(f"{name} has no size for {board}; boards that have one: {', '.join(design.sizes)}")
+    usual = design.sizes[board]
+    return usual.with_settings(settings) if settings else usual
+
+
+def configuration(name: str, board: str, settings: Sequence[str] = ()) -> LineConfig:
+    """The configuration of a design on a board, which has its name, the board and the settings in its label. Raises
+    UserError as `size_of` does."""
+    size = size_of(name, board, settings)
+    different = size.settings(find_design(name).sizes[board])
+    return size.design(" ".join([name, board, *different]))
+
+
+def known_design(label: str, identity: int) -> KnownDesign:
+    """The design with this label and identity. Raises LanikaiError where this version makes another one, or none."""
+    name, _, rest = label.partition(" ")
+    board, *settings = rest.split(" ")
+    try:
+        size, config = size_of(name, board, settings), configuration(name, board, settings)
+    except UserError as error:
+        raise LanikaiError(
+            f"the design on the board says it is {label!r}, which this version does not make: {error}"
+        ) from None
+    if config.identity != identity:
+        raise LanikaiError(
+            f"the design on the board is {label!r} of another version ({identity:#010x}, not {config.identity:#010x}): "
+            "build it and load it anew"
+        )
+    return KnownDesign(name=name, board=board, size=size, config=config)

@@ -31,6 +31,7 @@ class Family:
     - `pins`: the text of the file for a board, its ports and the port of the clock.
     - `result_option`, `result_suffix`: its argument for the placed design.
     - `bitstream_suffix`: ending of the bitstream's name.
+    - `divides_clock`: the board's clock can be divided for a design (`DesignTop`).
     - `use`: a few words -> the kind of cell, as nextpnr reports how many are used of how many.
     """
 
@@ -45,6 +46,7 @@ class Family:
     result_option: str
     result_suffix: str
     bitstream_suffix: str
+    divides_clock: bool
     use: Mapping[str, str]
 
 
@@ -70,6 +72,7 @@ ECP5 = Family(
     result_option="--textcfg",
     result_suffix="config",
     bitstream_suffix="bit",
+    divides_clock=True,
     use={"LUT": "TRELLIS_COMB", "FF": "TRELLIS_FF", "block RAM": "DP16KD", "multipliers": "MULT18X18D"},
 )
 ICE40 = Family(
@@ -84,6 +87,7 @@ ICE40 = Family(
     result_option="--asc",
     result_suffix="asc",
     bitstream_suffix="bin",
+    divides_clock=False,
     use={"LUT": "ICESTORM_LC", "block RAM": "ICESTORM_RAM", "multipliers": "ICESTORM_DSP"},
 )
 FAMILIES = (ECP5, ICE40)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from lanikai.hdl.board.config import MOST_LABEL_BYTES
 from lanikai.hdl.board.frames import (
     BOARD,
     BOARD_NODE,
@@ -116,6 +117,14 @@ class BoardLine:
                 f"{self._name}: the board has protocol {protocol:#x}, not {PROTOCOL:#x}: build it anew"
             )
         return identity
+
+    def label(self) -> str:
+        """The text by which the design says what it is. Raises LineError for a board that speaks another protocol."""
+        self.identity()
+        (count,) = self.read(BOARD_NODE, BOARD["LABEL_BYTES"].offset)
+        words = self.read(BOARD_NODE, BOARD["LABEL"].offset, -(-min(count, MOST_LABEL_BYTES) // 4))
+        text = b"".join(word.to_bytes(4, "little") for word in words)
+        return text[:count].decode("ascii", "replace")
 
     def restart(self) -> None:
         """Reset everything but the line."""

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from lanikai.hdl.board.config import LoopbackConfig
-from lanikai.hdl.config import Config
 from pydantic import Field
 
 from ..experiments.network_load import NetworkLoadParameters
+from .size import DesignSize
 
 if TYPE_CHECKING:
+    from ..experiments.framework.backend import Job
+    from ..experiments.framework.base import Experiment
     from ..systems.traffic_config import TrafficNetworkConfig
+    from .board_traffic import BoardTraffic
+    from .line import BoardLine
 
 __all__ = ["LOOPBACK_SIZES", "LoopbackSize"]
 
 
-class LoopbackSize(Config):
+class LoopbackSize(DesignSize):
     """Sizes of the design: what fits on a board."""
 
-    clock_hz: int = Field(25_000_000, ge=1, description="clock of the design, Hz")
-    baud: int = Field(1_000_000, ge=1, description="rate of the serial line, bits a second")
-    gap_cycles: int = Field(0, ge=0, description="`LineConfig.gap_cycles`")
-    nodes: int = Field(2, ge=2, le=16, description="ports of the router, a traffic node each")
+    title = "router-loopback"
+
+    ports: int = Field(2, ge=2, le=16, description="ports of the router, a traffic node each")
     vls: int = Field(2, ge=1, le=16, description="virtual lanes")
     flit_bits: Literal[32, 64, 128] = Field(32, description="payload bits of a flit")
     buffer_flits: int = Field(10, ge=2, le=1024, description="buffers of each VL, flits")
@@ -36,7 +40,7 @@ class LoopbackSize(Config):
         """Parameters of network-load for a measurement of this design; `settings`: those that are to differ. Raises
         ConfigError for what the design cannot do."""
         fixed = {
-            "network": f"router{self.nodes}",
+            "network": f"router{self.ports}",
             "vls": self.vls,
             "flit_bits": self.flit_bits,
             "buffer_flits": self.buffer_flits,
@@ -44,7 +48,7 @@ class LoopbackSize(Config):
         }
         given: dict[str, Any] = {} if self.random else {"process": "periodic"}
         if self.one_way:
-            given |= {"pattern": "table", "destinations": [1] * self.nodes}
+            given |= {"pattern": "table", "destinations": [1] * self.ports}
         return NetworkLoadParameters(**(fixed | given | settings))
 
     def system(self, parameters: NetworkLoadParameters | None = None) -> TrafficNetworkConfig:
@@ -52,7 +56,7 @@ class LoopbackSize(Config):
         found = (parameters or self.parameters()).system("separable")
         return found.replace(queue_packets=self.queue_packets, histogram_sub_bits=self.histogram_sub_bits)
 
-    def design(self) -> LoopbackConfig:
+    def design(self, label: str = "") -> LoopbackConfig:
         """The design's configuration. Raises ConfigError."""
         system = self.system()
         traffic = system.traffic.replace(
@@ -66,14 +70,27 @@ class LoopbackSize(Config):
             clock_hz=self.clock_hz,
             baud=self.baud,
             gap_cycles=self.gap_cycles,
+            label=label,
             network=system.network,
             traffic=traffic,
-            ends=("source", *["sink"] * (self.nodes - 1)) if self.one_way else (),
+            ends=("source", *["sink"] * (self.ports - 1)) if self.one_way else (),
         )
+
+    def experiment(self) -> Experiment:
+        """network-load in this size."""
+        from .board_load import BoardLoad
+
+        return BoardLoad(self)
+
+    def on_board(self, line: BoardLine, job: Job) -> BoardTraffic:
+        """The traffic network behind `line`."""
+        from .board_traffic import BoardTraffic
+
+        return BoardTraffic(job.system, line, seed=job.seed, clock_hz=self.clock_hz)
 
 
 _ECP5 = LoopbackSize(vls=1, buffer_flits=8, queue_packets=16, histogram_sub_bits=5, random=False)
-LOOPBACK_SIZES = {
+LOOPBACK_SIZES: Mapping[str, LoopbackSize] = {
     "ulx3s-85f": _ECP5,
     "versa-5g": _ECP5,
     "ecpix5-85f": _ECP5,

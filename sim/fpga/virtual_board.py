@@ -41,12 +41,13 @@ class VirtualBoardConfig(SystemConfig):
 
     design_name: str = Field("router-loopback", description="a name in `DESIGNS`")
     board: str = Field("icebreaker", description="the board whose size it has")
+    settings: tuple[str, ...] = Field((), description="settings that differ from it, `key=value` each")
     baud: int = Field(0, ge=0, description="rate of the line, bits a second; 0: the board's")
 
     @property
     def line(self) -> LineConfig:
         """The design's configuration (`LineConfig`). Raises UserError, ConfigError."""
-        found = configuration(self.design_name, self.board)
+        found = configuration(self.design_name, self.board, self.settings)
         return found.replace(baud=self.baud) if self.baud else found
 
     def design(self, variant: Variant = "fast") -> Design:

@@ -9,16 +9,15 @@ import types
 import typing
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from lanikai.hdl.config import Config, ConfigError
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from ...errors import UserError
-from .base import Experiment
 
-__all__ = ["parse", "ranges", "shortened"]
+__all__ = ["Settable", "parse", "ranges", "shortened"]
 
 ECHO_CHARACTERS = 80
 """Most characters of a wrong value that a message repeats."""
@@ -29,7 +28,19 @@ def shortened(text: str) -> str:
     return text if len(text) <= ECHO_CHARACTERS else text[: ECHO_CHARACTERS - 1] + "…"
 
 
-def parse(experiment: Experiment, settings: Iterable[str], grid: Iterable[str] = ()) -> Config:
+class Settable(Protocol):
+    """A name for messages, and the class of its parameters: an experiment, say."""
+
+    @property
+    def name(self) -> str:
+        """What the parameters are of."""
+
+    @property
+    def Parameters(self) -> type[Config]:
+        """The class of the parameters."""
+
+
+def parse(experiment: Settable, settings: Iterable[str], grid: Iterable[str] = ()) -> Config:
     """The experiment's parameters with `settings` and one combination of a sweep's `grid`.
 
     Each setting is `key=value`; the value is in JSON, or plain text for a string. Messages name the option that was

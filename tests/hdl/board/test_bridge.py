@@ -13,6 +13,7 @@ CYCLES = 4
 """Cycles of a bit."""
 GAP = 600
 IDENTITY, CLOCK_HZ = 0x1234_5678, 12_000_000
+LABEL = "a design ports=2"
 
 
 def crc16(data):
@@ -28,7 +29,7 @@ def crc16(data):
 def converse(*messages):
     """The replies to messages (bytes, and the silence after each in cycles), the writes that came through, and the
     number of restarts. A register holds 3 times its address and its node, and none answers above 0x1000."""
-    dut = RegisterBridge(bit_cycles=CYCLES, identity=IDENTITY, clock_hz=CLOCK_HZ, gap_cycles=GAP)
+    dut = RegisterBridge(bit_cycles=CYCLES, identity=IDENTITY, clock_hz=CLOCK_HZ, gap_cycles=GAP, label=LABEL)
     levels, writes, restarts, done = [], [], [], []
 
     async def host(ctx):
@@ -99,9 +100,12 @@ def test_words_are_written_and_read():
 
 def test_the_board_tells_what_it_is_and_restarts():
     found, writes, restarts = converse(
-        (read(BOARD_NODE, 0, 3), 1000), (write(BOARD_NODE, BOARD["RESTART"].offset, 1), 400)
+        (read(BOARD_NODE, 0, 3), 1000),
+        (write(BOARD_NODE, BOARD["RESTART"].offset, 1), 400),
+        (read(BOARD_NODE, BOARD["LABEL_BYTES"].offset, 5), 1400),
     )
-    assert found == reply(b"r", PROTOCOL, IDENTITY, CLOCK_HZ) + reply(b"w")
+    label = [int.from_bytes(LABEL.encode()[i : i + 4], "little") for i in range(0, 16, 4)]
+    assert found == reply(b"r", PROTOCOL, IDENTITY, CLOCK_HZ) + reply(b"w") + reply(b"r", len(LABEL), *label)
     assert writes == [] and restarts == 1
 
 
@@ -163,7 +167,10 @@ def test_the_host_asks_again_and_says_what_was_wrong():
     nothing = reply(b"r", 0, status=Status.NO_ANSWER)
     with pytest.raises(LineError, match=r"nothing answers at node 1, address 0x2008"):
         BoardLine(Port(nothing), "tty").read(1, 0x2008)
-    with pytest.raises(LineError, match=r"protocol 0x1, not 0x4c4e0001: build it anew"):
+    words = [int.from_bytes(LABEL.encode()[i : i + 4], "little") for i in range(0, 16, 4)]
+    label = Port(reply(b"r", PROTOCOL, 7), reply(b"r", len(LABEL) - 1), reply(b"r", *words))
+    assert BoardLine(label, "tty").label() == LABEL[:-1]
+    with pytest.raises(LineError, match=r"protocol 0x1, not 0x4c4e0002: build it anew"):
         BoardLine(Port(reply(b"r", 1, 2)), "tty").identity()
 
 

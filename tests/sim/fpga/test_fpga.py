@@ -9,10 +9,10 @@ from lanikai.sim.errors import LanikaiError, UserError
 from lanikai.sim.experiments.framework.backend import Job, Simulator
 from lanikai.sim.experiments.measure.traffic_results import traffic_results
 from lanikai.sim.fpga import build
-from lanikai.sim.fpga.board_load import BoardLoad, different, known_board
-from lanikai.sim.fpga.board_traffic import BoardBackend
+from lanikai.sim.fpga.board_backend import BoardBackend
+from lanikai.sim.fpga.board_load import BoardLoad, different
 from lanikai.sim.fpga.build import explained, read_report
-from lanikai.sim.fpga.designs import DESIGNS, configuration, find_design
+from lanikai.sim.fpga.designs import DESIGNS, configuration, find_design, known_design, size_of
 from lanikai.sim.fpga.families import ECP5, ICE40, board_of
 from lanikai.sim.fpga.line import LineError, open_port
 from lanikai.sim.fpga.loopback import LOOPBACK_SIZES
@@ -23,10 +23,46 @@ from lanikai.sim.run import run
 SEED = 7
 
 
-@pytest.mark.parametrize("board", LOOPBACK_SIZES)
-def test_a_board_is_known_by_its_identity(board):
-    found, size = known_board(configuration("router-loopback", board).identity)
-    assert size == LOOPBACK_SIZES[board] and LOOPBACK_SIZES[found] == size
+@pytest.mark.parametrize("settings", [(), ("ports=3", "vls=2", "random=true")])
+@pytest.mark.parametrize(
+    ("design", "board"), [(name, board) for name, one in DESIGNS.items() for board in one.sizes]
+)
+def test_a_design_is_known_by_its_label_and_its_identity(design, board, settings):
+    if design != "router-loopback":
+        settings = ()
+    config = configuration(design, board, settings)
+    assert config.label == " ".join([design, board, *settings])
+    known = known_design(config.label, config.identity)
+    assert (known.name, known.board, known.config) == (design, board, config)
+    assert known.size == size_of(design, board, settings)
+    with pytest.raises(
+        LanikaiError, match=r"^the design on the board is '.*' of another version \(0x0000000"
+    ):
+        known_design(config.label, 1)
+
+
+def test_settings_of_a_design_are_checked():
+    usual = size_of("router-loopback", "ulx3s-85f")
+    assert size_of("router-loopback", "ulx3s-85f", ["vls=1", "ports=5"]) == usual.replace(ports=5)
+    assert configuration("router-loopback", "ulx3s-85f", ["vls=1"]) == configuration(
+        "router-loopback", "ulx3s-85f"
+    )
+    for settings, message in {
+        (
+            "ports",
+        ): r"--set 'ports': not of the form key=value; valid: clock_hz, baud, gap_cycles, ports, vls, ",
+        (
+            "port=5",
+        ): r"--set 'port=5': unknown parameter 'port' of router-loopback \(did you mean 'ports'\?\)",
+        ("ports=17",): r"router-loopback: ports = 17: must be 2 to 16$",
+        ("baud=110",): r"router-loopback: baud = 110: must be 1200 to 12000000$",
+        (
+            "baud=9000000",
+        ): r"router-loopback: .*baud = 9000000: a clock of 25000000 Hz comes within 2.5% of 8333333",
+        ("flit_bits=16",): r"router-loopback: flit_bits = '16': must be one of 32, 64, 128",
+    }.items():
+        with pytest.raises(UserError, match=message):
+            size_of("router-loopback", "ulx3s-85f", settings)
 
 
 def test_unknown_designs_and_boards_are_refused_in_a_line():
@@ -39,9 +75,10 @@ def test_unknown_designs_and_boards_are_refused_in_a_line():
     ):
         configuration("router-loopback", "nexys")
     with pytest.raises(
-        LanikaiError, match=r"^the design on the board is 0x00000001, no router-loopback of this"
+        LanikaiError,
+        match=r"^the design on the board says it is 'x y', which this version does not make: unknown",
     ):
-        known_board(1)
+        known_design("x y", 1)
     with pytest.raises(LineError, match=r"^serial port '/dev/ttyNONE' cannot be opened: "):
         open_port("/dev/ttyNONE", 1_000_000)
 
@@ -89,13 +126,15 @@ def test_a_report_of_nextpnr_is_read():
 
 def test_the_measured_builds_are_of_designs_that_there_are_and_met_their_clocks():
     for key, report in built().items():
-        assert key == f"{report['design']} {report['board']}"
-        assert report["board"] in DESIGNS[report["design"]].boards
+        assert key == " ".join([report["design"], report["board"], *report["settings"]])
+        config = configuration(report["design"], report["board"], report["settings"])
+        assert config.label == key
         assert report["clock_met"] and report["fmax_mhz"] >= report["clock_mhz"]
-        clock = configuration(report["design"], report["board"]).clock_hz / 1e6
+        clock = config.clock_hz / 1e6
         # nextpnr keeps periods in whole picoseconds.
         assert report["clock_mhz"] == pytest.approx(clock, rel=1e-4)
-    assert len(rows()) == sum(len(design.boards) for design in DESIGNS.values())
+    pairs = {(design, board) for design, one in DESIGNS.items() for board in one.sizes}
+    assert {(design, board) for design, board, *_ in rows()} == pairs
 
 
 def test_a_host_sets_what_the_design_leaves_open():
@@ -130,7 +169,7 @@ def on_both(board, settings, folder, *, warmup_cycles, window_cycles):
             server.join(0.05)
         line = config.line
         backend = BoardBackend(
-            port=str(folder / "tty"), baud=line.baud, identity=line.identity, clock_hz=line.clock_hz
+            port=str(folder / "tty"), baud=line.baud, identity=line.identity, size=LOOPBACK_SIZES[board]
         )
         simulator, found = Simulator(), []
         for point in points:

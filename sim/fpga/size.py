@@ -1,0 +1,72 @@
+"""The sizes of a design: what is its own on each board, and what a user may set."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from lanikai.hdl.board.config import LEAST_BAUD, MOST_BAUD, LineConfig
+from lanikai.hdl.config import Config, ConfigError
+from pydantic import Field
+
+from ..errors import UserError
+from ..experiments.framework.parameters import parse
+
+if TYPE_CHECKING:
+    from ..experiments.framework.backend import Job
+    from ..experiments.framework.base import Experiment
+    from .line import BoardLine
+
+__all__ = ["DesignSize"]
+
+
+class DesignSize(Config):
+    """Sizes of a design, its clock and its line. A subclass has `title` (the design's name), more fields, and the
+    methods that are abstract here."""
+
+    title: ClassVar[str]
+
+    clock_hz: int = Field(25_000_000, ge=1_000_000, le=400_000_000, description="clock of the design, Hz")
+    baud: int = Field(
+        1_000_000, ge=LEAST_BAUD, le=MOST_BAUD, description="rate of the serial line, bits a second"
+    )
+    gap_cycles: int = Field(0, ge=0, description="`LineConfig.gap_cycles`")
+
+    @abstractmethod
+    def design(self, label: str = "") -> LineConfig:
+        """The design's configuration. Raises ConfigError."""
+
+    @abstractmethod
+    def experiment(self) -> Experiment:
+        """The experiment that runs on the design, on the board and in simulation."""
+
+    @abstractmethod
+    def on_board(self, line: BoardLine, job: Job) -> Any:
+        """The design at the end of `line`, as the job's coroutine wants it; `cycles` are those that it took."""
+
+    def with_settings(self, settings: Sequence[str]) -> Self:
+        """These sizes with `settings`, `key=value` each. Raises UserError."""
+        given: Any = parse(_Settable(type(self)), settings)
+        found = self.replace(**{name: getattr(given, name) for name in given.model_fields_set})
+        try:
+            found.design()
+        except ConfigError as error:
+            raise UserError(f"{self.title}: {error}") from None
+        return found
+
+    def settings(self, usual: Self) -> list[str]:
+        """What differs from `usual`, `key=value` each, as `with_settings` takes it."""
+        return [
+            f"{name}={json.dumps(getattr(self, name))}".replace('"', "").replace(" ", "")
+            for name in type(self).model_fields
+            if getattr(self, name) != getattr(usual, name)
+        ]
+
+
+class _Settable:
+    """What `parse` looks at."""
+
+    def __init__(self, part: type[DesignSize]) -> None:
+        self.name, self.Parameters = part.title, part
