@@ -11,6 +11,7 @@ from ..experiments.framework.parameters import parse
 from ..experiments.network_load import NetworkLoad, NetworkLoadParameters
 from ..systems.traffic_config import TrafficNetworkConfig
 from .loopback import LoopbackSize
+from .size import BoardExperiment
 
 __all__ = ["SETTINGS", "BoardLoad", "different"]
 
@@ -21,7 +22,7 @@ SETTINGS = (
 """Parameters of network-load that a host may set. All others are the design's."""
 
 
-class BoardLoad(NetworkLoad):
+class BoardLoad(NetworkLoad, BoardExperiment):
     """network-load on the design of `size`, whatever runs it: the board, or a simulator of the same network."""
 
     def __init__(self, size: LoopbackSize) -> None:

@@ -89,14 +89,18 @@ def build_bitstream(
         raise UserError(f"clock_hz = {config.clock_hz}: on {board} it must be the board's, {on.clock_hz}")
     tools = (YOSYS, family.nextpnr, family.pack)
     require(*tools)
+    verilog = found.verilog()
     with tempfile.TemporaryDirectory(prefix="lanikai-fpga-") as name:
         folder = Path(name)
         progress("make the RTL")
         _write(folder, found.make(config), on, family, config.clock_hz)
+        for file, text in verilog.items():
+            (folder / file).write_text(text)
         progress("start yosys (a minute and 1.7 GB the first time)")
         first_run(YOSYS, folder)
         progress("yosys")
-        script = f"read_rtlil {TOP}.il; {family.synthesis} -top {TOP} -json {TOP}.json"
+        read = "".join(f"read_verilog {file}; " for file in verilog)
+        script = f"{read}read_rtlil {TOP}.il; {family.synthesis} -top {TOP} -json {TOP}.json"
         _run(YOSYS, ["-q", "-p", script], folder, f"{design} on {board}")
         progress("start nextpnr (a minute the first time)")
         first_run(family.nextpnr, folder)

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from lanikai.hdl.board.config import LineConfig, LoopbackConfig
+from lanikai.hdl.board.node.config import NodeConfig
 
 from ..errors import LanikaiError, UserError
 from .loopback import LOOPBACK_SIZES
+from .node import NODE_SIZES, node_sources
 from .size import DesignSize
 
 __all__ = ["DESIGNS", "FpgaDesign", "KnownDesign", "configuration", "find_design", "known_design", "size_of"]
@@ -22,11 +24,13 @@ class FpgaDesign:
     - `about`: the design in a line.
     - `sizes`: board -> its size there.
     - `make`: the component, with members `rx`, `tx` and `leds`, from a configuration.
+    - `verilog`: texts of Verilog that it instantiates, by file name. Raises MissingTool without a package that has one.
     """
 
     about: str
     sizes: Mapping[str, DesignSize]
     make: Callable[[Any], Any]
+    verilog: Callable[[], Mapping[str, str]] = dict
 
 
 def _loopback(config: LoopbackConfig) -> Any:
@@ -35,11 +39,23 @@ def _loopback(config: LoopbackConfig) -> Any:
     return RouterLoopback(config)
 
 
+def _node(config: NodeConfig) -> Any:
+    from lanikai.hdl.board.node.node import BoardNode
+
+    return BoardNode(config)
+
+
 DESIGNS: Mapping[str, FpgaDesign] = {
     "router-loopback": FpgaDesign(
         about="a router between traffic nodes, measured over the serial line",
         sizes=LOOPBACK_SIZES,
         make=_loopback,
+    ),
+    "node": FpgaDesign(
+        about="a card with a soft core and host memory, whose messages a router sends back to it",
+        sizes=NODE_SIZES,
+        make=_node,
+        verilog=node_sources,
     ),
 }
 """Name -> design."""

@@ -13,8 +13,8 @@ from .size import DesignSize
 
 if TYPE_CHECKING:
     from ..experiments.framework.backend import Job
-    from ..experiments.framework.base import Experiment
     from ..systems.traffic_config import TrafficNetworkConfig
+    from .board_load import BoardLoad
     from .board_traffic import BoardTraffic
     from .line import BoardLine
 
@@ -76,7 +76,7 @@ class LoopbackSize(DesignSize):
             ends=("source", *["sink"] * (self.ports - 1)) if self.one_way else (),
         )
 
-    def experiment(self) -> Experiment:
+    def experiment(self) -> BoardLoad:
         """network-load in this size."""
         from .board_load import BoardLoad
 

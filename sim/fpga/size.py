@@ -12,14 +12,23 @@ from lanikai.hdl.config import Config, ConfigError
 from pydantic import Field
 
 from ..errors import UserError
+from ..experiments.framework.base import Experiment
 from ..experiments.framework.parameters import parse
 
 if TYPE_CHECKING:
     from ..experiments.framework.backend import Job
-    from ..experiments.framework.base import Experiment
     from .line import BoardLine
 
-__all__ = ["DesignSize"]
+__all__ = ["BoardExperiment", "DesignSize"]
+
+
+class BoardExperiment(Experiment):
+    """An experiment on a design, of which a host sets what the design leaves open."""
+
+    @abstractmethod
+    def parameters(self, settings: Sequence[str]) -> Any:
+        """The parameters with `settings`, `key=value` each. Raises UserError, ConfigError for what the design cannot
+        do."""
 
 
 class DesignSize(Config):
@@ -39,7 +48,7 @@ class DesignSize(Config):
         """The design's configuration. Raises ConfigError."""
 
     @abstractmethod
-    def experiment(self) -> Experiment:
+    def experiment(self) -> BoardExperiment:
         """The experiment that runs on the design, on the board and in simulation."""
 
     @abstractmethod

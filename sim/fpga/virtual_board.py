@@ -10,6 +10,7 @@ import os
 import select
 import time
 import tty
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,10 @@ class VirtualBoardConfig(SystemConfig):
         """The design in Verilog, `rx`, `tx` and `leds` its ports."""
         from ..build.model import block_design
 
-        return block_design(find_design(self.design_name).make(self.line), name=TOP)
+        found = find_design(self.design_name)
+        verilog = found.verilog()
+        design = block_design(found.make(self.line), name=TOP)
+        return replace(design, sources={**design.sources, **verilog})
 
     def key(self) -> str:
         """The whole configuration of the design, as JSON."""
