@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import UserError
-from ..experiments.framework.base import Outcome, Point
+from ..experiments.framework.base import Claim, Outcome, Point
 from ..experiments.framework.parameters import parse
 from ..experiments.network_load import NetworkLoad, NetworkLoadParameters
 from ..systems.traffic_config import TrafficNetworkConfig
@@ -59,6 +59,10 @@ class BoardLoad(NetworkLoad, BoardExperiment):
                         f"pattern = {found.pattern!r}: nodes {sending} would send, and in the design node 0 alone can: "
                         "'table', with the destinations of the others themselves"
                     )
+
+    def claims(self, parameters: NetworkLoadParameters, outcomes: Sequence[Outcome]) -> list[Claim]:
+        """Those of network-load that a design of one allocator can be judged by."""
+        return [claim for claim in super().claims(parameters, outcomes) if claim.holds is not None]
 
     def system(self, parameters: NetworkLoadParameters, point: Point) -> TrafficNetworkConfig:
         """The network of the design."""

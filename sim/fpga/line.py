@@ -156,7 +156,11 @@ class BoardLine:
 
     def _reply(self, data_bytes: int) -> bytes:
         """The bytes of a reply; fewer when none comes any more."""
-        head = self._port.read(1)
-        if not head:
+        found = self._port.read(1)
+        if not found:
             return b""
-        return head + self._port.read(3 + (0 if head[0] == REFUSED else data_bytes))
+        whole = 4 + (0 if found[0] == REFUSED else data_bytes)
+        # A read ends with its time, whatever has come by then: a slow line gives a long reply in pieces.
+        while len(found) < whole and (piece := self._port.read(whole - len(found))):
+            found += piece
+        return found
