@@ -14,8 +14,8 @@ POLL_SECONDS = 0.02
 
 
 class NodeOnBoard:
-    """The design behind `line`, as `node_load.measure` wants it. Its `seed` is that of the messages' bytes; `cycles`
-    are not known. Raises LineError where the board does not do what it should."""
+    """The design behind `line`, as `node_load.measure` wants it. Its `seed` is that of the messages' bytes, `cycles` are
+    those of the card's work. Raises LineError where the board does not do what it should."""
 
     def __init__(self, line: BoardLine, *, seed: int) -> None:
         self._line, self.seed, self.cycles = line, seed, 0
@@ -34,6 +34,10 @@ class NodeOnBoard:
     async def read(self, node: int, address: int, words: int = 1) -> list[int]:
         """Words from `address` on."""
         return self._line.read(node, address, words)
+
+    def took(self, cycles: int) -> None:
+        """Note how long the card's work took."""
+        self.cycles = cycles
 
     async def pause(self) -> None:
         """Wait until it is worth while to look again. Raises LineError when it has been long enough."""

@@ -84,6 +84,9 @@ class NodeSystem(System[NodeSystemConfig]):
             await self.clock.sleep(WINDOW_CYCLES)
         return found
 
+    def took(self, cycles: int) -> None:
+        """Nothing: a simulation counts by itself."""
+
     async def pause(self) -> None:
         """Wait until it is worth while to look again. Raises SimulationError when it has been long enough."""
         if self.clock.cycle > MOST_CYCLES:
