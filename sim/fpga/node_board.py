@@ -14,8 +14,8 @@ POLL_SECONDS = 0.02
 
 
 class NodeOnBoard:
-    """The design behind `line`, as `node_load.measure` wants it. Its `seed` is that of the messages' bytes, `cycles` are
-    those of the card's work. Raises LineError where the board does not do what it should."""
+    """The design behind `line`, as `node_load.measure` wants it. Its `seed` is that of the messages' bytes; `cycles`
+    are those of the card's work. Raises LineError where the board does not do what it should."""
 
     def __init__(self, line: BoardLine, *, seed: int) -> None:
         self._line, self.seed, self.cycles = line, seed, 0
