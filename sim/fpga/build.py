@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import LanikaiError, UserError
 from ..synth.tools import YOSYS, SynthesisError, first_run, require, run_tool
 from .designs import configuration, find_design
-from .families import Family, board_of, family_of
+from .families import FAMILIES, Family, board_of, family_of
 
 if TYPE_CHECKING:
     from lanikai.constraints.board import Board
@@ -183,8 +183,10 @@ def _run(tool: str, arguments: list[str], folder: Path, what: str) -> None:
 
 def explained(what: str, tool: str, log: str, fallback: str) -> LanikaiError:
     """The error for a tool that failed with this log: what was wrong, in a line."""
+    words = {cell: name for family in FAMILIES for name, cell in family.use.items()}
     for kind, used, available in _TOO_FULL.findall(log):
         if int(used) > int(available):
+            kind = words.get(kind, kind)
             return UserError(
                 f"{what}: {used} {kind} are needed, the device has {available}: too small a device"
             )

@@ -1,15 +1,12 @@
 """Designs on boards: what is refused, what reports say, and the whole path from a table to the serial line's wires."""
 
 import json
-import threading
 
 import pytest
 from lanikai.hdl.config import ConfigError
 from lanikai.sim.errors import LanikaiError, UserError
-from lanikai.sim.experiments.framework.backend import Job, Simulator
 from lanikai.sim.experiments.measure.traffic_results import traffic_results
 from lanikai.sim.fpga import build
-from lanikai.sim.fpga.board_backend import BoardBackend
 from lanikai.sim.fpga.board_load import BoardLoad, different
 from lanikai.sim.fpga.build import explained, read_report
 from lanikai.sim.fpga.designs import DESIGNS, configuration, find_design, known_design, size_of
@@ -17,8 +14,8 @@ from lanikai.sim.fpga.families import ECP5, ICE40, board_of
 from lanikai.sim.fpga.line import LineError, open_port
 from lanikai.sim.fpga.loopback import LOOPBACK_SIZES
 from lanikai.sim.fpga.table import built, rows
-from lanikai.sim.fpga.virtual_board import SERVE, VirtualBoardConfig
-from lanikai.sim.run import run
+from lanikai.sim.fpga.virtual_board import VirtualBoardConfig
+from support.sim.virtual_board import on_both
 
 SEED = 7
 
@@ -89,7 +86,7 @@ def test_a_tools_refusal_is_one_line():
     )
     error = explained("router-loopback on icebreaker", "nextpnr", full, "?")
     assert isinstance(error, UserError) and str(error) == (
-        "router-loopback on icebreaker: 5524 ICESTORM_LC are needed, the device has 5280: too small a device"
+        "router-loopback on icebreaker: 5524 LUT are needed, the device has 5280: too small a device"
     )
     pin = "Info: x\nERROR: package does not have a pin named 'ZZ9' (on line 3)\n"
     assert str(explained("d on b", "nextpnr", pin, "?")) == (
@@ -152,49 +149,19 @@ def test_a_host_sets_what_the_design_leaves_open():
             board.parameters([setting])
 
 
-def on_both(board, settings, folder, *, warmup_cycles, window_cycles):
-    """Results of network-load on a virtual board, through its serial line's wires, and in simulation."""
-    experiment = BoardLoad(LOOPBACK_SIZES[board])
-    parameters = experiment.parameters(settings)
-    points = experiment.points(parameters, "quick")
-    config = VirtualBoardConfig(board=board)
-    model = config.build()
-    entry, spec = config.job(SERVE, {"link": str(folder / "tty"), "stop": str(folder / "stop")})
-    served = []
-    server = threading.Thread(target=lambda: served.append(run(model, entry, spec, out_dir=folder)))
-    server.start()
-    try:
-        while not (folder / "tty").exists():
-            assert server.is_alive(), "the virtual board has not started"
-            server.join(0.05)
-        line = config.line
-        backend = BoardBackend(
-            port=str(folder / "tty"), baud=line.baud, identity=line.identity, size=LOOPBACK_SIZES[board]
-        )
-        simulator, found = Simulator(), []
-        for point in points:
-            short = dict(point.spec) | {
-                "warmup_cycles": warmup_cycles,
-                "window_cycles": window_cycles,
-                "limit_cycles": window_cycles // 10,
-            }
-            system = experiment.system(parameters, point)
-            job = Job(system=system, entry=experiment.entry, spec=short, seed=SEED, folder=folder)
-            simulated = simulator.run(simulator.build(system, "fast", lambda *_: None), job, lambda *_: None)
-            real = backend.run(None, job, lambda *_: None)
-            found.append((real.values, json.loads(json.dumps(simulated.values))))
-    finally:
-        (folder / "stop").touch()
-        server.join()
-    counts = served[0].value
-    assert min(counts.values()) > 1000, "the wires carried little"
-    return found
-
-
 @pytest.mark.full
 def test_a_boards_numbers_are_the_simulations_down_to_the_serial_lines_wires(tmp_path):
     """Three loads one after the other: the first saturates, and must not bear on the next."""
-    found = on_both("icebreaker", ["loads=[1.0, 0.3, 0.7]"], tmp_path, warmup_cycles=500, window_cycles=4000)
+    found = on_both(
+        VirtualBoardConfig(board="icebreaker"),
+        LOOPBACK_SIZES["icebreaker"],
+        ["loads=[1.0, 0.3, 0.7]"],
+        tmp_path,
+        seed=SEED,
+        warmup_cycles=500,
+        window_cycles=4000,
+        limit_cycles=400,
+    )
     for real, simulated in found:
         assert traffic_results(real) == traffic_results(simulated)
         mine, other = (counted(one) for one in (real, simulated))
