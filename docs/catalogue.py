@@ -26,6 +26,8 @@ from lanikai.constraints.boards import BOARDS
 from lanikai.hdl.arbiter.least_recent import LeastRecentArbiter
 from lanikai.hdl.axi import Axi4LiteSignature, Axi4Signature
 from lanikai.hdl.board.loopback import RouterLoopback
+from lanikai.hdl.board.node.config import NodeConfig
+from lanikai.hdl.board.node.node import BoardNode
 from lanikai.hdl.config import LinkConfig, NicConfig, RouterConfig, preset
 from lanikai.hdl.fault_link import FaultLink
 from lanikai.hdl.link import LinkSignature
@@ -112,6 +114,7 @@ def systems() -> Iterator[wiring.Component]:
     yield Registered(LeastRecentArbiter(size=3), name="unit")
     size = LoopbackSize(vls=1, queue_packets=4).design()
     yield DesignTop(RouterLoopback(size), board=BOARDS["versa-5g"], clock_hz=size.clock_hz)
+    yield BoardNode(NodeConfig())
 
 
 def monitor_of(kind: type[Any]) -> wiring.Component:

@@ -21,7 +21,7 @@ USB, 16 ms at most with the usual one. A user does not notice it."""
 LEAST_BAUD = 1200
 """Slowest line: several of its bytes fit into `GAP_SECONDS`, or a request would be dropped in between."""
 MOST_BAUD = 12_000_000
-"""Fastest line of the adapters on boards (FTDI DS_FT2232H)."""
+"""Fastest line of the adapters that boards have (FT2232H, by its data sheet)."""
 MOST_LABEL_BYTES = 256
 """Longest label: a request reads it at once, and it takes little memory."""
 

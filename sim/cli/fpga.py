@@ -151,13 +151,13 @@ def read(
     with BoardLine(open_port(port, baud), port) as line:
         identity, label = line.identity(), line.label()
     known = known_design(label, identity)
-    experiment = known.size.experiment()
+    experiment = known.experiment()
     parameters = experiment.parameters(settings or [])
     size: Size = "full" if full else "quick"
     points = experiment.points(parameters, size)
     console = screen(stderr=json_file == "-")
     console.print(f"{label} at {port}", highlight=False, soft_wrap=True)
-    on_board = BoardBackend(port=port, baud=baud, identity=identity, size=known.size)
+    on_board = BoardBackend(port=port, baud=baud, identity=identity, on_board=known.on_board)
 
     def run(run_on: object, folder: RunFolder) -> runner.Report:
         with RunProgress(console, points) as bars:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..experiments.framework.backend import Built, Job, Measured, Progress, Variant
 from .line import BoardLine, LineError, open_port
-
-if TYPE_CHECKING:
-    from .size import DesignSize
 
 __all__ = ["BoardBackend"]
 
@@ -31,7 +29,7 @@ class BoardBackend:
 
     - `baud`: rate of the line.
     - `identity`: that of the design that must be there.
-    - `size`: its size, which knows how its coroutines want it.
+    - `on_board`: makes of a line and a job what the job's coroutine wants, with the `cycles` that it took.
 
     Raises LineError.
     """
@@ -39,7 +37,7 @@ class BoardBackend:
     port: str
     baud: int
     identity: int
-    size: DesignSize
+    on_board: Callable[[BoardLine, Job], Any]
 
     def build(self, system: Any, variant: Variant, progress: Progress) -> Built:
         """Nothing is built: the design is on the board."""
@@ -52,7 +50,7 @@ class BoardBackend:
         with BoardLine(open_port(self.port, self.baud), self.port) as line:
             if (found := line.identity()) != self.identity:
                 raise LineError(f"{self.port}: the design there is {found:#010x}, not {self.identity:#010x}")
-            board = self.size.on_board(line, job)
+            board = self.on_board(line, job)
             module, _, name = job.entry.partition(":")
             progress(0.1, "on the board")
             values = asyncio.run(getattr(import_module(module), name)(board, job.spec))

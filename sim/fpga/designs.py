@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lanikai.hdl.board.config import LineConfig, LoopbackConfig
 from lanikai.hdl.board.node.config import NodeConfig
 
 from ..errors import LanikaiError, UserError
-from .loopback import LOOPBACK_SIZES
-from .node import NODE_SIZES, node_sources
-from .size import DesignSize
+from .loopback import LOOPBACK_SIZES, LoopbackSize
+from .node import NODE_SIZES, NodeSize, node_sources
+from .size import BoardExperiment, DesignSize
+
+if TYPE_CHECKING:
+    from ..experiments.framework.backend import Job
+    from .line import BoardLine
 
 __all__ = ["DESIGNS", "FpgaDesign", "KnownDesign", "configuration", "find_design", "known_design", "size_of"]
 
@@ -24,12 +28,17 @@ class FpgaDesign:
     - `about`: the design in a line.
     - `sizes`: board -> its size there.
     - `make`: the component, with members `rx`, `tx` and `leds`, from a configuration.
+    - `experiment`: what runs on a design of this size, on a board and in simulation.
+    - `on_board`: the design of this size at the end of a line, as the job's coroutine wants it. Its `cycles` are those
+      that it took.
     - `verilog`: texts of Verilog that it instantiates, by file name. Raises MissingTool without a package that has one.
     """
 
     about: str
     sizes: Mapping[str, DesignSize]
     make: Callable[[Any], Any]
+    experiment: Callable[[Any], BoardExperiment]
+    on_board: Callable[[Any, BoardLine, Job], Any]
     verilog: Callable[[], Mapping[str, str]] = dict
 
 
@@ -39,10 +48,34 @@ def _loopback(config: LoopbackConfig) -> Any:
     return RouterLoopback(config)
 
 
+def _load(size: LoopbackSize) -> BoardExperiment:
+    from .board_load import BoardLoad
+
+    return BoardLoad(size)
+
+
+def _traffic(size: LoopbackSize, line: BoardLine, job: Job) -> Any:
+    from .board_traffic import BoardTraffic
+
+    return BoardTraffic(job.system, line, seed=job.seed, clock_hz=size.clock_hz)
+
+
 def _node(config: NodeConfig) -> Any:
     from lanikai.hdl.board.node.node import BoardNode
 
     return BoardNode(config)
+
+
+def _messages(size: NodeSize) -> BoardExperiment:
+    from .node_load import NodeLoad
+
+    return NodeLoad(size)
+
+
+def _node_at(size: NodeSize, line: BoardLine, job: Job) -> Any:
+    from .node_board import NodeOnBoard
+
+    return NodeOnBoard(line, seed=job.seed)
 
 
 DESIGNS: Mapping[str, FpgaDesign] = {
@@ -50,11 +83,15 @@ DESIGNS: Mapping[str, FpgaDesign] = {
         about="a router between traffic nodes, measured over the serial line",
         sizes=LOOPBACK_SIZES,
         make=_loopback,
+        experiment=_load,
+        on_board=_traffic,
     ),
     "node": FpgaDesign(
         about="a card with a soft core and host memory, whose messages a router sends back to it",
         sizes=NODE_SIZES,
         make=_node,
+        experiment=_messages,
+        on_board=_node_at,
         verilog=node_sources,
     ),
 }
@@ -69,6 +106,14 @@ class KnownDesign:
     board: str
     size: DesignSize
     config: LineConfig
+
+    def experiment(self) -> BoardExperiment:
+        """The experiment that runs on it."""
+        return DESIGNS[self.name].experiment(self.size)
+
+    def on_board(self, line: BoardLine, job: Job) -> Any:
+        """The design at the end of `line`, as the job's coroutine wants it."""
+        return DESIGNS[self.name].on_board(self.size, line, job)
 
 
 def find_design(name: str) -> FpgaDesign:

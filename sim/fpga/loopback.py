@@ -12,11 +12,7 @@ from ..experiments.network_load import NetworkLoadParameters
 from .size import DesignSize
 
 if TYPE_CHECKING:
-    from ..experiments.framework.backend import Job
     from ..systems.traffic_config import TrafficNetworkConfig
-    from .board_load import BoardLoad
-    from .board_traffic import BoardTraffic
-    from .line import BoardLine
 
 __all__ = ["LOOPBACK_SIZES", "LoopbackSize"]
 
@@ -75,18 +71,6 @@ class LoopbackSize(DesignSize):
             traffic=traffic,
             ends=("source", *["sink"] * (self.ports - 1)) if self.one_way else (),
         )
-
-    def experiment(self) -> BoardLoad:
-        """network-load in this size."""
-        from .board_load import BoardLoad
-
-        return BoardLoad(self)
-
-    def on_board(self, line: BoardLine, job: Job) -> BoardTraffic:
-        """The traffic network behind `line`."""
-        from .board_traffic import BoardTraffic
-
-        return BoardTraffic(job.system, line, seed=job.seed, clock_hz=self.clock_hz)
 
 
 _ECP5 = LoopbackSize(vls=1, buffer_flits=8, queue_packets=16, histogram_sub_bits=5, random=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lanikai.hdl.board.node.config import NodeConfig
 from pydantic import Field
@@ -13,12 +12,6 @@ from pydantic import Field
 from ..errors import MissingTool
 from ..synth.tools import install_command
 from .size import DesignSize
-
-if TYPE_CHECKING:
-    from ..experiments.framework.backend import Job
-    from .line import BoardLine
-    from .node_board import NodeOnBoard
-    from .node_load import NodeLoad
 
 __all__ = ["NODE_SIZES", "NodeSize", "node_sources"]
 
@@ -58,18 +51,6 @@ class NodeSize(DesignSize):
             ),
             program=usual.program_hash,
         )
-
-    def experiment(self) -> NodeLoad:
-        """node-messages in this size."""
-        from .node_load import NodeLoad
-
-        return NodeLoad(self)
-
-    def on_board(self, line: BoardLine, job: Job) -> NodeOnBoard:
-        """The node behind `line`."""
-        from .node_board import NodeOnBoard
-
-        return NodeOnBoard(line, seed=job.seed)
 
 
 NODE_SIZES: Mapping[str, NodeSize] = {

@@ -66,7 +66,7 @@ class Access(Protocol):
 
 
 class NodeLoadParameters(Config):
-    """What a host may choose."""
+    """Parameters that a host may choose."""
 
     message_bytes: list[int] = Field(
         [], description="bytes of the messages, a point each; empty: those of the size"

@@ -48,8 +48,9 @@ class NodeSystemConfig(SystemConfig):
         return replace(found, sources={**found.sources, **sources})
 
     def key(self) -> str:
-        """The configuration, and the program's hash."""
-        return f"{self.node.program_hash}/{self.model_dump_json()}"
+        """Everything behind the line: card, router, and the program's hash."""
+        node = self.node
+        return f"{node.program_hash}/{node.nic.model_dump_json()}/{node.router.model_dump_json()}"
 
 
 class NodeSystem(System[NodeSystemConfig]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from lanikai.hdl.board.config import LEAST_BAUD, MOST_BAUD, LineConfig
 from lanikai.hdl.config import Config, ConfigError
@@ -14,10 +14,6 @@ from pydantic import Field
 from ..errors import UserError
 from ..experiments.framework.base import Experiment
 from ..experiments.framework.parameters import parse
-
-if TYPE_CHECKING:
-    from ..experiments.framework.backend import Job
-    from .line import BoardLine
 
 __all__ = ["BoardExperiment", "DesignSize"]
 
@@ -47,14 +43,6 @@ class DesignSize(Config):
     def design(self, label: str = "") -> LineConfig:
         """The design's configuration. Raises ConfigError."""
 
-    @abstractmethod
-    def experiment(self) -> BoardExperiment:
-        """The experiment that runs on the design, on the board and in simulation."""
-
-    @abstractmethod
-    def on_board(self, line: BoardLine, job: Job) -> Any:
-        """The design at the end of `line`, as the job's coroutine wants it; `cycles` are those that it took."""
-
     def with_settings(self, settings: Sequence[str]) -> Self:
         """These sizes with `settings`, `key=value` each. Raises UserError."""
         given: Any = parse(_Settable(type(self)), settings)
@@ -66,7 +54,7 @@ class DesignSize(Config):
         return found
 
     def settings(self, usual: Self) -> list[str]:
-        """What differs from `usual`, `key=value` each, as `with_settings` takes it."""
+        """All that differs from `usual`, `key=value` each, as `with_settings` takes it."""
         return [
             f"{name}={json.dumps(getattr(self, name))}".replace('"', "").replace(" ", "")
             for name in type(self).model_fields
@@ -75,7 +63,7 @@ class DesignSize(Config):
 
 
 class _Settable:
-    """What `parse` looks at."""
+    """A name and a class of parameters, for `parse`."""
 
     def __init__(self, part: type[DesignSize]) -> None:
         self.name, self.Parameters = part.title, part

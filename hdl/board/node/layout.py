@@ -52,7 +52,7 @@ class Result(IntEnum):
 
 
 class Window(IntEnum):
-    """What a node number of the request port stands for."""
+    """The node numbers of the request port."""
 
     HOST_MEMORY = 0
     HOST_REGISTERS = 1

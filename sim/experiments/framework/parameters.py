@@ -33,7 +33,7 @@ class Settable(Protocol):
 
     @property
     def name(self) -> str:
-        """What the parameters are of."""
+        """The name in messages."""
 
     @property
     def Parameters(self) -> type[Config]:

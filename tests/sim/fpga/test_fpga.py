@@ -154,7 +154,6 @@ def test_a_boards_numbers_are_the_simulations_down_to_the_serial_lines_wires(tmp
     """Three loads one after the other: the first saturates, and must not bear on the next."""
     found = on_both(
         VirtualBoardConfig(board="icebreaker"),
-        LOOPBACK_SIZES["icebreaker"],
         ["loads=[1.0, 0.3, 0.7]"],
         tmp_path,
         seed=SEED,

@@ -52,12 +52,6 @@ class Size(DesignSize):
     def design(self, label=""):
         return LineConfig(clock_hz=self.clock_hz, label=label)
 
-    def experiment(self):
-        raise NotImplementedError
-
-    def on_board(self, line, job):
-        raise NotImplementedError
-
 
 @pytest.fixture
 def build(monkeypatch, tmp_path):
@@ -69,7 +63,11 @@ def build(monkeypatch, tmp_path):
             wrong = property(lambda self: dataclasses.replace(found.uart_tx, site=pin))
             monkeypatch.setitem(BOARDS, board, type("Wrong", (type(found),), {"uart_tx": wrong})())
         design = FpgaDesign(
-            about="", sizes={board: Size(clock_hz=found.clock_hz)}, make=lambda config: Filler(**parts)
+            about="",
+            sizes={board: Size(clock_hz=found.clock_hz)},
+            make=lambda config: Filler(**parts),
+            experiment=None,
+            on_board=None,
         )
         monkeypatch.setattr(designs, "DESIGNS", {"filler": design})
         return build_bitstream("filler", board, seed=1, out=tmp_path / "x")

@@ -11,7 +11,7 @@ from typing import Any
 
 from lanikai.sim.experiments.framework.backend import Job, Simulator
 from lanikai.sim.fpga.board_backend import BoardBackend
-from lanikai.sim.fpga.size import DesignSize
+from lanikai.sim.fpga.designs import known_design
 from lanikai.sim.fpga.virtual_board import SERVE, VirtualBoardConfig
 from lanikai.sim.run import run
 
@@ -39,15 +39,18 @@ def served(config: VirtualBoardConfig, folder: Path) -> Iterator[str]:
 
 
 def on_both(
-    config: VirtualBoardConfig, size: DesignSize, settings: list[str], folder: Path, *, seed: int, **spec: Any
+    config: VirtualBoardConfig, settings: list[str], folder: Path, *, seed: int, **spec: Any
 ) -> list[tuple[Any, Any]]:
     """The values of each point of the design's experiment on a virtual board, through its serial line's wires, and in
     simulation. `spec`: changes of the points'."""
-    experiment = size.experiment()
+    known = known_design(config.line.label, config.line.identity)
+    experiment = known.experiment()
     parameters = experiment.parameters(settings)
     found = []
     with served(config, folder) as port:
-        backend = BoardBackend(port=port, baud=config.line.baud, identity=config.line.identity, size=size)
+        backend = BoardBackend(
+            port=port, baud=config.line.baud, identity=config.line.identity, on_board=known.on_board
+        )
         simulator = Simulator()
         for point in experiment.points(parameters, "quick"):
             system = experiment.system(parameters, point)
