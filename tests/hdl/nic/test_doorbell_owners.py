@@ -105,7 +105,8 @@ def test_each_priority_is_in_order_and_no_stranger_is_heard(
 
         for may_ring, pop, receive_pop, channel, is_receive, owner in rhythm + [(0, 1, 1, 0, 0, 0)] * 60:
             if current is None and may_ring:
-                current = (channel, 0x100000 * is_receive + cycle, int(is_receive), owner)
+                # The word's own bit 20 is the other one, so that it is seen where it comes from.
+                current = (channel, 0x100000 * (not is_receive) + cycle, int(is_receive), owner)
             ring(ctx, dut, current)
             ctx.set(dut.pop, pop)
             if separate:
@@ -187,6 +188,18 @@ def test_a_channel_that_changes_hands_hears_its_new_owner_from_the_next_cycle_on
         assert ctx.get(dut.refused)
 
     simulate(configuration(entries=4), script)
+
+
+def test_an_assignment_of_a_channel_that_is_not_there_changes_no_other():
+    """The table has as many rows as channels: the number after the last would be row 0."""
+
+    async def script(ctx, dut):
+        await assign(ctx, dut, {0: (1, 0, 1), CHANNELS: (2, 0, 1)})
+        for owner in (1, 2):
+            ring(ctx, dut, (0, 7, 0, owner))
+            assert ctx.get(dut.refused) == (owner == 2)
+
+    simulate(configuration(), script)
 
 
 @pytest.mark.parametrize(

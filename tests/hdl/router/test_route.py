@@ -30,3 +30,32 @@ def test_the_control_vl_is_routed_first_and_takes_nobodys_turn():
     simulator.add_testbench(bench)
     simulator.run()
     assert order == [0, 15, 1, 2, 3, 4, 15, 5, 6, 7]
+
+
+def test_the_control_vl_takes_what_is_no_data_whether_refused_or_not():
+    """The level of the header at the front is told, for the choice of an output VL."""
+    link = LinkConfig(flit_bits=32, vls=16, hop_bits=2)
+    dut = RouteStage(RouterConfig(link=link, ports=3), in_port=0)
+
+    async def bench(ctx):
+        ctx.set(dut.connected, 0b111)
+        for vl, kind, refused, found in (
+            (15, Kind.PROBE, 1, True),
+            (15, Kind.DATA, 0, False),
+            (3, Kind.DATA, 0, True),
+            (3, Kind.DATA, 1, False),
+        ):
+            ctx.set(dut.header, {"head": 1, "route": 1, "kind": kind.value, "service_level": vl - 1})
+            ctx.set(dut.non_empty, 1 << vl)
+            ctx.set(dut.refused, refused)
+            await ctx.delay(1e-8)
+            assert ctx.get(dut.found) == found << vl
+            assert ctx.get(dut.service_level) == vl - 1
+            ctx.set(dut.taken, found << vl)
+            ctx.set(dut.done, (not found) << vl)
+            await ctx.tick().repeat(2)
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from amaranth.sim import Simulator
 from lanikai.hdl.router.routing import ROUTING
 from lanikai.hdl.router.routing.dimension_order import DimensionOrderRouting
 from lanikai.hdl.router.routing.source import SourceRouting
@@ -33,6 +34,28 @@ def test_the_same_with_a_management_port(twin, name):
         assert name == "torus"
         return
     assert twin.hold(ROUTING[name], name, seed=SEED, headers=50, management=True) >= 6 * 50
+
+
+def test_nodes_beyond_a_table_are_none_of_its_rows():
+    """A table of 16 rows, whose row 0 would be that of node 16 as well."""
+    config = routing_twin.router_for(TableRouting, "table").replace(forwarding_entries=16)
+    dut = TableRouting(config, in_port=0)
+
+    async def bench(ctx):
+        for node, write in ((0, 1), (16, 1), (17, 1), (3, 0)):
+            row = {"write": write, "node": node, "port": 1 if node == 0 else 2, "known": 1}
+            for name, value in row.items():
+                ctx.set(getattr(dut.table, name), value)
+            await ctx.tick()
+        for node, ports in ((0, 0b10), (1, 0), (3, 0), (16, 0), (17, 0)):
+            ctx.set(dut.route, node)
+            await ctx.delay(1e-9)
+            assert ctx.get(dut.port) == ports
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
 
 
 class NamesAnyPort(SourceRouting):

@@ -25,6 +25,31 @@ def ends_of(router):
     return list(zip(router.rx, router.tx, strict=True))
 
 
+def test_the_control_vl_is_first_of_those_that_wait():
+    """VL 3 waits as long. The VL that is not taken comes in the cycle after."""
+    link = LinkConfig(flit_bits=32, vls=16, hop_bits=2)
+    dut = VlSelectionStage(BASE.replace(link=link, vl_selection="service_level"))
+    taken = []
+
+    async def bench(ctx):
+        ctx.set(dut.found_port[0], 0b010)
+        for vl in (3, 15):
+            ctx.set(dut.found[0], 1 << vl)
+            await ctx.tick()
+        ctx.set(dut.found[0], 0)
+        for _ in range(3):
+            ctx.set(dut.want[0][1], 0x8008 & ~sum(taken))
+            await ctx.delay(1e-8)
+            taken.append(ctx.get(dut.taken[0]))
+            await ctx.tick()
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+    assert taken == [0x8000, 0x0008, 0]
+
+
 @pytest.mark.parametrize("config", [BY_LEVEL, ANY], ids=["service_level", "any"])
 @pytest.mark.parametrize("flits", [1, 12])
 def test_zero_load_latency_is_the_formula(traffic, config, flits):

@@ -112,6 +112,16 @@ def test_arbiter_is_its_model(name, data):
     play(dut, stimulus, check)
 
 
+@pytest.mark.parametrize("name", sorted(MODELS))
+@settings(max_examples=3, deadline=None, derandomize=True)
+@given(traffic(4))
+def test_after_a_reset_in_the_midst_of_work_all_is_as_at_first(name, stimulus):
+    """Memories keep what they have."""
+    dut, seen = make_vl_arbiter(name, vls=4), []
+    play(dut, stimulus + stimulus, lambda *cycle: seen.append(cycle[-1]), reset_at=len(stimulus) - 1)
+    assert seen[: len(stimulus)] == seen[len(stimulus) :]
+
+
 def quanta_writes(quanta):
     return [(0, 0, 0, {"write": 1, "vl": vl, "weight": quantum}) for vl, quantum in enumerate(quanta)]
 

@@ -211,17 +211,21 @@ def ready_cycles(vls: int, entries: int) -> int:
     return 2 * (1 << row_bits) + 2 * (1 << entry_bits) + 2
 
 
-def play(dut: VlArbiter, stimulus, check, *, high=(), low=(), limit=NO_LIMIT) -> None:
+def play(dut: VlArbiter, stimulus, check, *, high=(), low=(), limit=NO_LIMIT, reset_at=None) -> None:
     """Write the tables, wait until they are in use, and then play (requests, tails, advance) a cycle.
 
     `check(requests, tails, advance, grant)` is called in every cycle. A stimulus may also be (requests, tails, advance,
-    writes), `writes` a dictionary of values for the table port in that cycle.
+    writes), `writes` a dictionary of values for the table port in that cycle. In cycle `reset_at` the arbiter is in
+    reset.
     """
+
+    domain = ClockDomain("sync")
 
     async def bench(ctx):
         if high or low:
             await write_tables(ctx, dut, high, low, limit)
-        for requests, tails, advance, *writes in stimulus:
+        for cycle, (requests, tails, advance, *writes) in enumerate(stimulus):
+            ctx.set(domain.rst, cycle == reset_at)
             ctx.set(dut.requests, requests)
             ctx.set(dut.tails, tails)
             ctx.set(dut.advance, advance)
@@ -235,7 +239,7 @@ def play(dut: VlArbiter, stimulus, check, *, high=(), low=(), limit=NO_LIMIT) ->
 
     # Fixed priority has no state: the clock must not depend on there being some.
     top = Module()
-    top.domains.sync = ClockDomain()
+    top.domains.sync = domain
     top.submodules.dut = dut
     simulator = Simulator(top)
     simulator.add_clock(1e-6)

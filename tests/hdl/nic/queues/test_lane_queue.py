@@ -116,6 +116,32 @@ def test_turns_go_round() -> None:
         assert set(served[i : i + 8]) == {0, 1, 2, 3}
 
 
+def test_each_vl_has_one_turn_a_round() -> None:
+    """Two packets of each VL wait before the first leaves."""
+    dut = LaneDmaQueue(vls=4, entries=2)
+    served: list[int] = []
+
+    async def bench(ctx: Any) -> None:
+        ctx.set(dut.allowed, 0b1111)
+        ctx.set(dut.done, 1)
+        for number in range(8):
+            ctx.set(dut.submit.valid, 1)
+            ctx.set(dut.submit.payload, {"command": {"vl": number // 2}})
+            await ctx.tick()
+        ctx.set(dut.submit.valid, 0)
+        ctx.set(dut.start.ready, 1)
+        for _ in range(16):
+            if ctx.get(dut.start.valid):
+                served.append(ctx.get(dut.start.payload).vl)
+            await ctx.tick()
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+    assert sorted(served[:4]) == [0, 1, 2, 3] and served[4:] == served[:4]
+
+
 LINK = LinkConfig(flit_bits=32, vls=4, rate_num=1, rate_den=2)
 CARD = preset(
     NicConfig,

@@ -159,12 +159,16 @@ def test_a_list_takes_one_stamp() -> None:
         await b.set_vtick(1, 60)
         for number, (flow, more) in enumerate([(1, 0), (0, 1), (0, 1), (0, 0), (0, 0)]):
             await b.submit(number, flow=flow, more=more)
+            # What stands there while nothing is submitted does not count.
+            b.ctx.set(b.dut.submit.payload.more, 1 - more)
+            await b.ctx.tick()
         # 1, 2 and 3 are a list at 50, 0 is at 60, 4 at 100: of three stamps it would be at 200.
         assert await b.drain() == [1, 2, 3, 0, 4]
         await b.submit(5, flow=1)  # at 120
         await b.submit(6, flow=0)  # at 150
         await b.submit(7, flow=None, stamp=(b.rtc + 149) % (1 << BITS))
-        assert await b.drain() == [5, 7, 6]
+        await b.submit(8, flow=None, stamp=(b.rtc + 151) % (1 << BITS))
+        assert await b.drain() == [5, 7, 6, 8]
 
     Bench(0).run(script)
 
