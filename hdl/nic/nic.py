@@ -29,6 +29,7 @@ from .dma.send_engine import SendEngine
 from .doorbell import CHANNEL_BITS, Doorbell
 from .host_port import HostPort
 from .link_port.packet_interface import PacketInterface
+from .link_port.registered_port import make_port
 from .link_port.vl_port import VlPort
 from .ports import REGISTER_BASE, NicSignature
 from .processor.interrupt import InterruptStatus
@@ -130,8 +131,7 @@ class Nic(wiring.Component):
         self.host_dma = HostDma(config)
         self.send = SendEngine(config)
         self.receive = ReceiveEngine(config)
-        port = VlPort if config.vl_packets else PacketInterface
-        self.packets = port(config, downstream_flits=self.downstream_flits)
+        self.packets = make_port(config, downstream_flits=self.downstream_flits)
         self.doorbell = Doorbell(config)
         self.rtc = Rtc(config, settable=skippable)
         self.rate = make_rate_control(config, skippable=skippable)

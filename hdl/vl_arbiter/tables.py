@@ -35,6 +35,8 @@ class VlTables(wiring.Component):
     - `sums`: `share` is the sum of a VL's weights, and `single` speaks of that sum. Without `sums`, `single` speaks of
       the VL's first entry, and there is no `share`.
     - `patience_cycles`: the cycles after which `overdue` rises.
+    - `registered`: what is read from a block RAM passes a register. So `following`, `last`, `weight` and
+      `following_single` come a cycle later, and so does `pending`.
 
     Members (vectors have a bit a VL; arrays of 2: low table, high table):
 
@@ -54,14 +56,23 @@ class VlTables(wiring.Component):
     - `overdue` (out): they have waited for `patience_cycles` cycles.
     - `swap` (in): they come into use in the next cycle.
 
-    Latency: a commit is `pending` after `2 * entries + 2 * rows + 2` cycles at most, with `entries` and `rows`, the
-    VLs, rounded up to powers of two (162 for 64 entries and 16 VLs). Throughput: a place looked up a cycle, one
-    commit at a time. Reset: every VL has one entry of weight 1 in the low table, in the order of their numbers. The
-    high table has none, and there is no limit. `2 * entries` cycles wipe the entries, since a memory has no reset.
+    Latency: a commit is `pending` after `2 * entries + 2 * rows + 2` cycles at most, with `registered` one more. There
+    `entries` and `rows`, the VLs, are rounded up to powers of two: 162 for 64 entries and 16 VLs. Throughput: a place
+    looked up a cycle, one commit at a time. Reset: every VL has one entry of weight 1 in the low table, in the order of
+    their numbers. The high table has none, and there is no limit. `2 * entries` cycles wipe the entries, since a memory
+    has no reset.
     """
 
-    def __init__(self, *, vls: int, entries: int, sums: bool = True, patience_cycles: int = 0) -> None:
-        self._vls, self._entries, self._sums = vls, entries, sums
+    def __init__(
+        self,
+        *,
+        vls: int,
+        entries: int,
+        sums: bool = True,
+        patience_cycles: int = 0,
+        registered: bool = False,
+    ) -> None:
+        self._vls, self._entries, self._sums, self._registered = vls, entries, sums, registered
         self._patience = patience_cycles or TableSignature.patience_cycles(entries)
         self._vl_bits = max(1, (vls - 1).bit_length())
         self._place_bits = place_bits(vls, entries)
@@ -104,9 +115,13 @@ class VlTables(wiring.Component):
         count = Signal(range(max(rows, 2 << entry_bits, self._patience)))
         limit = Signal.like(self.limit)
 
-        # The entry under the walk: it was read in the cycle before.
-        walking, walked = Signal(), Signal(entry_bits + 1)
-        walked_vl, walked_weight = entry_read.data[: self._vl_bits], entry_read.data[self._vl_bits :]
+        # The entry under the walk: it was read in the cycle before, or with `registered` in the one before that.
+        reading, read_number = Signal(), Signal(entry_bits + 1)
+        walking, walked, entry = reading, read_number, entry_read.data
+        if self._registered:
+            walking, walked, entry = Signal(), Signal(entry_bits + 1), Signal(len(entry_read.data))
+            m.d.sync += [walking.eq(reading), walked.eq(read_number), entry.eq(entry_read.data)]
+        walked_vl, walked_weight = entry[: self._vl_bits], entry[self._vl_bits :]
         one = walked_weight == 1
         row, used = Signal(range(rows)), Signal()
         seen, single = Signal(rows), Signal(rows)
@@ -118,7 +133,7 @@ class VlTables(wiring.Component):
             row.eq(Cat(walked_vl, walked[entry_bits])),
             used.eq(walking & walked_weight.any() & (walked_vl < self._vls)),
         ]
-        m.d.sync += [count.eq(count + 1), walking.eq(0), walked.eq(entry_read.addr)]
+        m.d.sync += [count.eq(count + 1), reading.eq(0), read_number.eq(entry_read.addr)]
 
         # The earliest entry of each VL so far, and whether its weight is 1.
         m.submodules.heads = heads = memory.Memory(shape=unsigned(self._place_bits + 1), depth=rows, init=[])
@@ -142,9 +157,12 @@ class VlTables(wiring.Component):
             set_order.en.eq(used),
             set_order.data.eq(Cat(head.data, ~seen.bit_select(row, 1), walked_weight)),
         ]
-        last = Signal()
+        last, looked = Signal(), look.data
+        if self._registered:
+            looked = Signal(len(look.data))
+            m.d.sync += looked.eq(look.data)
         m.d.comb += [
-            Cat(self.following, self.following_single, last, self.weight).eq(look.data),
+            Cat(self.following, self.following_single, last, self.weight).eq(looked),
             self.last.eq(last | initial),
         ]
         fresh_single = one
@@ -167,12 +185,16 @@ class VlTables(wiring.Component):
                     m.d.sync += [limit.eq(self.table.limit), seen.eq(0), single.eq(0)]
                     m.next = "WALK"
             with m.State("WALK"):
-                m.d.sync += walking.eq(1)
+                m.d.sync += reading.eq(1)
                 with m.If(count == (2 << entry_bits) - 1):
                     m.next = "LAST"
             with m.State("LAST"):
                 m.d.sync += count.eq(0)
-                m.next = "CHAIN"
+                m.next = "LATE" if self._registered else "CHAIN"
+            if self._registered:
+                with m.State("LATE"):
+                    m.d.sync += count.eq(0)
+                    m.next = "CHAIN"
             with m.State("CHAIN"):
                 m.d.comb += head.addr.eq(count)
                 m.d.sync += chain.eq(Cat(chain[self._place_bits :], head.data[: self._place_bits]))
@@ -220,6 +242,9 @@ class VlTables(wiring.Component):
             before.eq(Mux(in_use, reads[0].data, reads[1].data)),
             summed.eq(Mux(seen.bit_select(row, 1), before, 0) + weight),
         ]
+        if self._registered:
+            # The same, as no weight is 0 here, without waiting for the sum.
+            return (weight == 1) & ~seen.bit_select(row, 1)
         return summed == 1
 
     def _half(self, fields: Signal, high: int, bits: int = 1) -> Value:

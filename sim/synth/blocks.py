@@ -70,6 +70,12 @@ def _rate_control(config: NicConfig) -> wiring.Component:
     return make_rate_control(config)
 
 
+def _link_port(config: NicConfig) -> wiring.Component:
+    from lanikai.hdl.nic.link_port.registered_port import make_port
+
+    return make_port(config, downstream_flits=10)
+
+
 def _doorbell(config: NicConfig) -> wiring.Component:
     from lanikai.hdl.nic.doorbell import Doorbell
 
@@ -152,6 +158,7 @@ BLOCKS: Mapping[str, Block] = {
     "rate-control": Block(
         about="the rate control unit, up to 1024 flows", part=NicConfig, make=_rate_control, preset="lanai4"
     ),
+    "link-port": Block(about="the card's end of its link", part=NicConfig, make=_link_port, preset="iba"),
     "doorbell": Block(about="the doorbell unit", part=NicConfig, make=_doorbell, preset="lanai4"),
     "host-dma": Block(about="the host DMA engine", part=NicConfig, make=_host_dma, preset="lanai4"),
     "dma-queue": Block(

@@ -157,6 +157,11 @@ TAKEN = {
         "test_packets_that_are_cut_on_their_way_out_are_counted_over_the_wrap",
         "Nearly(ctx, dut.cuts, 2)",
     ),
+    ("nic/link_port/registered_port.py", "self.cuts_out + sum("): (
+        "test_link_restart.py",
+        "test_packets_that_are_cut_in_packet_buffers_are_counted_over_the_wrap",
+        "Nearly(ctx, dut.cuts_out)",
+    ),
     ("nic/link_port/vl_port.py", "self.cuts_out + sum("): (
         "test_link_restart.py",
         "test_packets_that_are_cut_in_packet_buffers_are_counted_over_the_wrap",
@@ -287,6 +292,23 @@ BOUNDED = {
 
 GUARDED = {
     ("vl_arbiter/two_level.py", "sent + 1"): ("m.Elif(~sent.all())", "stands still at its end"),
+    ("vl_arbiter/registered_two_level.py", "sent + 1"): ("m.Elif(~sent.all())", "stands still at its end"),
+    ("vl_arbiter/registered_two_level.py", "age + 1"): ("m.Elif(~settled)", "stands still at its end"),
+    ("router/pipelined/vl_buffer.py", "rows = memory.Memory("): (
+        "bits = (self._depth - 1).bit_length()",
+        "pointers that go round a ring of their range",
+    ),
+    ("nic/link_port/vl_counters.py", "count + 1"): ("range(most + 1)", "the user must not add beyond it"),
+    ("nic/link_port/registered_transmit.py", "front + 1"): (
+        "rows.row_bits",
+        "goes round a ring of its range",
+    ),
+    ("nic/link_port/registered_transmit.py", "debt + den - num"): (
+        "slot.eq(~sent & (debt < 2 * num))",
+        "what a slot's debt, below `num`, becomes by a flit is below `den`",
+    ),
+    ("nic/link_port/registered_read.py", "row + 1"): ("rows.row_bits", "goes round a ring of its range"),
+    ("nic/link_port/registered_read.py", "oldest + 1"): ("rows.row_bits", "goes round a ring of its range"),
     ("vl_arbiter/two_level.py", "left = memory.Memory("): (
         "_charged(before",
         "counts down from a share, to 0",

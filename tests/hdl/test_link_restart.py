@@ -13,6 +13,7 @@ from amaranth.sim import Simulator
 from lanikai.hdl.config import LinkConfig, NicConfig, RouterConfig, preset
 from lanikai.hdl.link_restart import ReceiveRestart, TransmitRestart
 from lanikai.hdl.nic.link_port.packet_interface import PacketInterface
+from lanikai.hdl.nic.link_port.registered_port import RegisteredVlPort, make_port
 from lanikai.hdl.nic.link_port.vl_port import VlPort
 from lanikai.hdl.packet import Header
 from lanikai.hdl.router.router import Router
@@ -125,6 +126,9 @@ def parts(
         if packets
         else {}
     )
+    if packets and config.rate_den >= 5 * config.rate_num:
+        # A port with registers.
+        more |= {"pipelined": True, "vl_arbiter": "table_fast", "vl_table_entries": 4}
     nic = preset(NicConfig, "tiny", link=config).replace(
         **({"input_buffer_flits": rng.choice((2, 3, 8))} | more)
     )
@@ -138,11 +142,10 @@ class Bench:
     def __init__(self, *, seed: int, **design: Any) -> None:
         self.rng = rng = random.Random(seed)
         nic, router = parts(rng, **design)
-        kind = VlPort if nic.vl_packets else PacketInterface
         m = Module()
         depth = router.input_buffer_flits if router else nic.input_buffer_flits
         self.ends = [
-            End(kind(nic, downstream_flits=depth), i, rng, hops=router is not None) for i in range(2)
+            End(make_port(nic, downstream_flits=depth), i, rng, hops=router is not None) for i in range(2)
         ]
         for end in self.ends:
             m.submodules[f"end_{end.number}"] = ResetInserter(end.reset)(end.port)
@@ -239,6 +242,7 @@ DESIGNS = {
     "cards, long wires, 3 VLs": {"vls": 3, "delay_cycles": 3},
     "cards, a slow link": {"vls": 2, "rate_num": 1, "rate_den": 3, "delay_cycles": 1},
     "cards with packet buffers": {"vls": 3, "packets": True, "delay_cycles": 2},
+    "cards with packet buffers and registers": {"vls": 3, "packets": True, "rate_den": 5, "delay_cycles": 2},
     "a router between": {"vls": 2, "router": True},
     "a router between, long wires": {"vls": 3, "router": True, "delay_cycles": 2},
 }
@@ -326,13 +330,20 @@ def test_packets_that_are_cut_on_their_way_in_and_lost_flits_are_counted_over_th
     run_alone(dut, bench)
 
 
-def test_packets_that_are_cut_in_packet_buffers_are_counted_over_the_wrap():
+@pytest.mark.parametrize("registered", [False, True])
+def test_packets_that_are_cut_in_packet_buffers_are_counted_over_the_wrap(registered: bool):
     """Three VLs have a packet under way as the link goes down."""
-    link = LinkConfig(flit_bits=FLIT_BITS, vls=4, restart=True, hop_bits=4)
+    link = LinkConfig(flit_bits=FLIT_BITS, vls=4, rate_den=5 if registered else 1, restart=True, hop_bits=4)
     nic = preset(NicConfig, "tiny", link=link).replace(
-        vl_packets=2, send_queue_entries=2, input_buffer_flits=40, mtu_bytes=64
+        vl_packets=2,
+        send_queue_entries=2,
+        input_buffer_flits=40,
+        mtu_bytes=64,
+        vl_arbiter="table_fast",
+        pipelined=registered,
     )
-    dut = VlPort(nic, downstream_flits=4)
+    dut = make_port(nic, downstream_flits=4)
+    assert isinstance(dut, RegisteredVlPort) == registered
 
     async def bench(ctx: Any) -> None:
         cuts = Nearly(ctx, dut.cuts_out)
@@ -341,7 +352,7 @@ def test_packets_that_are_cut_in_packet_buffers_are_counted_over_the_wrap():
             ctx.set(dut.send.payload, {"data": 0, "vl": vl, "head": 1, "tail": 0})
             await ctx.tick()
         ctx.set(dut.send.valid, 0)
-        await ctx.tick().repeat(10)
+        await ctx.tick().repeat(30)
         ctx.set(dut.tx.credit_restart, 1)
         await ctx.tick().repeat(20)
         assert ctx.get(dut.cuts_out) == cuts(3) == 2

@@ -134,7 +134,9 @@ class SendQueue(NicBlock):
         super().__init__(config, skippable=skippable)
         size = {"entries": config.send_queue_entries, "stamp_bits": config.rtc_bits}
         if config.vl_packets:
-            self.queue = LaneDmaQueue(vls=config.link.vls, entries=config.send_queue_entries)
+            self.queue = LaneDmaQueue(
+                vls=config.link.vls, entries=config.send_queue_entries, registered=config.pipelined
+            )
         elif config.stamps_send:
             self.queue = StampedDmaQueue(SEND_COMMAND, 0, flows=config.stamp_flows, **size)
         else:

@@ -8,9 +8,12 @@ from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ...router.pipelined.vl_buffer import PipelinedVlBuffer
 from ...router.vl_buffer import VlBuffer
 from ...vl_arbiter.round_robin import RoundRobinVlArbiter
 from ..dma.send_engine import SEND_COMMAND
+from ..link_port.standing_choice import StandingChoice
+from ..link_port.vl_counters import VlCounters, one_hot
 from .descriptor_queue import push_layout
 from .dma_queue import DmaQueue
 
@@ -36,11 +39,17 @@ class LaneQueue(wiring.Component):
     Turns go round among the hungry VLs that are allowed and have entries. If there are none, they go round among all
     that are allowed and have entries. With 16 VLs VL 15 goes first of those (yum-2006 3.3).
 
-    Latency: 1 cycle from a push to `head_valid`. Throughput: a push and a pop a cycle. Reset: empty.
+    With `registered` the VL whose turn it is, and then its descriptor, stand in registers. The choice stays until it is
+    popped, and follows from `allowed` and `hungry` of 3 cycles before.
+
+    Latency: 1 cycle from a push to `head_valid`, 4 with `registered`. Throughput: a push and a pop a cycle; with
+    `registered` a pop in 5 cycles. Reset: empty.
     """
 
-    def __init__(self, shape: Any, *, vls: int, entries: int, stamp_bits: int = 1) -> None:
-        self._shape, self._vls, self._entries = shape, vls, entries
+    def __init__(
+        self, shape: Any, *, vls: int, entries: int, stamp_bits: int = 1, registered: bool = False
+    ) -> None:
+        self._shape, self._vls, self._entries, self._registered = shape, vls, entries, registered
         super().__init__(
             {
                 "push": In(stream.Signature(push_layout(shape, stamp_bits))),
@@ -58,6 +67,8 @@ class LaneQueue(wiring.Component):
         )
 
     def elaborate(self, platform: object) -> Module:
+        if self._registered:
+            return self._with_registers()
         m = Module()
         m.submodules.lanes = lanes = VlBuffer(shape=self._shape, vls=self._vls, depth=self._entries)
         m.submodules.arbiter = arbiter = RoundRobinVlArbiter(vls=self._vls)
@@ -84,6 +95,40 @@ class LaneQueue(wiring.Component):
         m.d.sync += self.level.eq(self.level + pushed - popped)
         return m
 
+    def _with_registers(self) -> Module:
+        m = Module()
+        vls = self._vls
+        m.submodules.lanes = lanes = PipelinedVlBuffer(shape=self._shape, vls=vls, depth=self._entries)
+        m.submodules.counts = counts = VlCounters(vls=vls, most=self._entries)
+        m.submodules.choice = choice = StandingChoice(vls=vls)
+        vl = self.push.payload.descriptor.command.vl
+        pushed, popped, candidates, first, into = (Signal(), Signal(), Signal(vls), Signal(vls), Signal(vls))
+        m.d.comb += [
+            self.push.ready.eq((~counts.full >> vl)[0] & (vl < vls)),
+            pushed.eq(self.push.valid & self.push.ready),
+            into.eq(one_hot(pushed, vl, vls)),
+            lanes.write_valid.eq(pushed),
+            lanes.write_select.eq(into),
+            lanes.write_data.eq(self.push.payload.descriptor),
+            candidates.eq(counts.any & self.allowed),
+            first.eq(candidates & self.hungry),
+            choice.requests.eq(Mux(first.any(), first, candidates)),
+            choice.done.eq(popped),
+            popped.eq(self.pop & self.head_valid),
+            lanes.read_select.eq(choice.chosen),
+            lanes.pop.eq(popped),
+            counts.add.eq(into),
+            counts.take.eq(Mux(popped, choice.chosen, 0)),
+            self.full.eq(counts.full),
+            self.waiting.eq(counts.any),
+        ]
+        m.d.sync += [
+            self.head.eq(lanes.read_data),
+            self.head_valid.eq(choice.chosen.any() & ~popped),
+            self.level.eq(self.level + pushed - popped),
+        ]
+        return m
+
 
 class LaneDmaQueue(DmaQueue):
     """`DmaQueue` of the send engine with `entries` packets for each VL (`LaneQueue`).
@@ -96,9 +141,9 @@ class LaneDmaQueue(DmaQueue):
     - `full`, `waiting` (out), `allowed`, `hungry` (in): those of `LaneQueue`.
     """
 
-    def __init__(self, *, vls: int, entries: int) -> None:
+    def __init__(self, *, vls: int, entries: int, registered: bool = False) -> None:
         self._vls = vls
-        super().__init__(SEND_COMMAND, 0, entries=entries, stamp_bits=1)
+        super().__init__(SEND_COMMAND, 0, entries=entries, stamp_bits=1, registered=registered)
 
     def _most_waiting(self) -> int:
         return self._vls * self.entries
@@ -112,7 +157,9 @@ class LaneDmaQueue(DmaQueue):
         }
 
     def _make_queue(self, m: Module) -> Any:
-        m.submodules.queue = queue = LaneQueue(self._queued, vls=self._vls, entries=self.entries)
+        m.submodules.queue = queue = LaneQueue(
+            self._queued, vls=self._vls, entries=self.entries, registered=self._registered
+        )
         m.d.comb += [
             self.full.eq(queue.full),
             self.waiting.eq(queue.waiting),

@@ -12,12 +12,13 @@ ENTRY = st.tuples(st.integers(0, VLS - 1), st.sampled_from([0, 1, 2, 255]))
 TABLE = st.lists(ENTRY, min_size=ENTRIES, max_size=ENTRIES)
 
 
+@pytest.mark.parametrize("registered", [False, True])
 @pytest.mark.parametrize("sums", [False, True])
 @settings(max_examples=5, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(TABLE, TABLE, st.integers(0, 255)), min_size=4, max_size=5))
-def test_rows_are_those_of_the_last_tables(sums, rewritings):
+def test_rows_are_those_of_the_last_tables(sums, registered, rewritings):
     """The tables are rewritten four times and more, so that both banks are used again."""
-    dut = VlTables(vls=VLS, entries=ENTRIES, sums=sums)
+    dut = VlTables(vls=VLS, entries=ENTRIES, sums=sums, registered=registered)
 
     def expected(tables):
         rows = []
@@ -39,7 +40,7 @@ def test_rows_are_those_of_the_last_tables(sums, rewritings):
                 while not last:
                     ctx.set(dut.place, place)
                     ctx.set(dut.place_high, level)
-                    await ctx.tick()
+                    await ctx.tick().repeat(1 + registered)
                     own.append(place)
                     weights.append(ctx.get(dut.weight))
                     assert ones is None or ones == (weights[-1] == 1)
@@ -71,7 +72,7 @@ def test_rows_are_those_of_the_last_tables(sums, rewritings):
             ctx.set(dut.table.commit, 1)
             await ctx.tick()
             ctx.set(dut.table.commit, 0)
-            for _ in range(ready_cycles(VLS, ENTRIES) - 1):
+            for _ in range(ready_cycles(VLS, ENTRIES) - 1 + registered):
                 assert not ctx.get(dut.pending)
                 await ctx.tick()
             assert ctx.get(dut.pending)

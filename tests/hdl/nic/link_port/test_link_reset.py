@@ -73,16 +73,29 @@ LONG = preset(
     link=LinkConfig(flit_bits=64, vls=1, rate_num=1, rate_den=2, delay_cycles=2, restart=True),
     input_buffer_flits=8,
 )
+BUFFERED = preset(
+    NicConfig,
+    "tiny",
+    link=LinkConfig(flit_bits=32, vls=2, rate_num=1, rate_den=5, delay_cycles=1, restart=True),
+    pipelined=True,
+    send_queue_entries=2,
+    vl_packets=2,
+    vl_arbiter="table_fast",
+    input_buffer_flits=64,
+)
+"""The port has registers between its steps."""
 
 
 @pytest.mark.parametrize(
-    "config", [SHORT, LONG], ids=["buffers of 2 flits", "buffers of 8, a long slow wire"]
+    "config",
+    [SHORT, LONG, BUFFERED],
+    ids=["buffers of 2 flits", "buffers of 8, a long slow wire", "packet buffers and registers"],
 )
 @pytest.mark.parametrize("who", [SENDER, RECEIVER], ids=["sender", "receiver"])
 def test_packets_go_on_when_one_of_two_cards_is_reset_under_traffic(config, who):
     """The sender's credits were once lost until its link was dead; or two packets became one."""
     cuts = []
-    for after in (8, 25):
+    for after in (60, 120) if config.vl_packets else (8, 25):
         pair = Pair(config)
 
         async def script(ctx, pair=pair, after=after):

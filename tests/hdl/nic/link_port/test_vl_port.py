@@ -12,9 +12,14 @@ from amaranth.sim import Simulator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lanikai.hdl.config import ConfigError, LinkConfig, NicConfig, preset
+from lanikai.hdl.nic.link_port.registered_port import RegisteredVlPort, make_port
 from lanikai.hdl.nic.link_port.vl_port import VlPort
 from support.hdl.flit_streams import Flit, FlitSink
 from support.hdl.link_ends import LinkReceiver, LinkTransmitter
+
+REGISTERED = {"pipelined": True, "vl_arbiter": "table_fast", "rate_num": 1, "rate_den": 5}
+"""Changes that make the port one with registers, on the fastest link that it has."""
+forms = pytest.mark.parametrize("form", [{}, REGISTERED], ids=["plain", "registered"])
 
 
 def port_of(vls: int, **changes: Any) -> NicConfig:
@@ -73,7 +78,8 @@ class Rig:
     ) -> None:
         self.rng = rng = random.Random(seed)
         self.config = config
-        self.dut = dut = VlPort(config, downstream_flits=downstream)
+        self.dut = dut = make_port(config, downstream_flits=downstream)
+        assert type(dut) is (RegisteredVlPort if config.pipelined else VlPort)
         vls, (network, card) = config.link.vls, stalls
         self.feeder = Feeder(dut, rng=rng, stall=card)
         self.sink = FlitSink(dut.receive, rng=rng, stall=card)
@@ -91,7 +97,8 @@ class Rig:
             if home:
                 self.receiver.stall = 0.0
                 self.receiver.blocked = set()
-                await ctx.tick().repeat(sum(self.receiver.held) + 2 * self.config.link.delay_cycles + 6)
+                late = 30 if self.config.pipelined else 6
+                await ctx.tick().repeat(sum(self.receiver.held) + 2 * self.config.link.delay_cycles + late)
                 assert not ctx.get(self.dut.moved) and not ctx.get(self.dut.receive.valid)
                 assert ctx.get(self.dut.room) == (1 << self.config.link.vls) - 1
                 assert not ctx.get(self.dut.leaving) and not ctx.get(self.dut.arrived)
@@ -130,6 +137,8 @@ packets = st.lists(st.tuples(st.integers(0, 15), st.integers(1, 9)), max_size=14
         pytest.param(4, "table_fast", marks=pytest.mark.full),
         (4, "table_iba"),
         (16, "deficit"),
+        (4, "registered table_fast"),
+        pytest.param(16, "registered table_slow", marks=pytest.mark.full),
     ],
 )
 @settings(max_examples=8)
@@ -142,7 +151,9 @@ packets = st.lists(st.tuples(st.integers(0, 15), st.integers(1, 9)), max_size=14
 def test_packets_pass_whole_and_in_order_in_each_vl(
     vls: int, arbiter: str, seed: int, stalls: tuple[float, float], out: Any, into: Any
 ) -> None:
-    config = port_of(vls, vl_arbiter=arbiter, vl_table_entries=4, delay_cycles=seed % 3)
+    form = REGISTERED if "registered" in arbiter else {}
+    changes = {**form, "vl_arbiter": arbiter.split()[-1]}
+    config = port_of(vls, vl_table_entries=4, delay_cycles=seed % 3, **changes)
     rig = Rig(config, seed=seed, downstream=2 + seed % 5, stalls=stalls)
     leaving = [rig.packet(vl % vls, size) for vl, size in out]
     coming = [rig.packet(vl % vls, size) for vl, size in into]
@@ -169,9 +180,10 @@ def test_packets_pass_whole_and_in_order_in_each_vl(
     assert not any(left.values())
 
 
+@forms
 @pytest.mark.parametrize("vls", [2, 4, 16])
-def test_a_vl_without_credits_holds_up_no_other_on_the_way_out(vls: int) -> None:
-    rig = Rig(port_of(vls), seed=vls)
+def test_a_vl_without_credits_holds_up_no_other_on_the_way_out(vls: int, form: dict[str, Any]) -> None:
+    rig = Rig(port_of(vls, **form), seed=vls)
     rig.receiver.blocked = {0}
     sent = {vl: [rig.packet(vl, 9) for _ in range(6)] for vl in range(vls)}
     for vl, queue in sent.items():
@@ -192,9 +204,12 @@ def test_a_vl_without_credits_holds_up_no_other_on_the_way_out(vls: int) -> None
         assert of(rig.receiver.flits, vl) == [flit for packet in queue for flit in packet]
 
 
+@forms
 @pytest.mark.parametrize("vls", [2, 4, 16])
-def test_a_packet_that_stands_in_the_network_holds_up_no_other_on_the_way_in(vls: int) -> None:
-    rig = Rig(port_of(vls), seed=vls)
+def test_a_packet_that_stands_in_the_network_holds_up_no_other_on_the_way_in(
+    vls: int, form: dict[str, Any]
+) -> None:
+    rig = Rig(port_of(vls, **form), seed=vls)
     slow, others = rig.packet(0, 9), [rig.packet(vl, 9) for vl in range(1, vls) for _ in range(3)]
     rig.transmitter.waiting[0].extend(slow[:5])
 
@@ -210,8 +225,9 @@ def test_a_packet_that_stands_in_the_network_holds_up_no_other_on_the_way_in(vls
     assert rig.sink.flits[-9:] == slow
 
 
-def test_vls_that_are_held_wait_and_others_pass() -> None:
-    rig = Rig(port_of(4), seed=1)
+@forms
+def test_vls_that_are_held_wait_and_others_pass(form: dict[str, Any]) -> None:
+    rig = Rig(port_of(4, **form), seed=1)
     for vl in range(4):
         for _ in range(2):
             rig.transmitter.waiting[vl].extend(rig.packet(vl, 6))
@@ -231,8 +247,9 @@ def test_vls_that_are_held_wait_and_others_pass() -> None:
     rig.run(bench)
 
 
-def test_the_control_vl_comes_in_first() -> None:
-    rig = Rig(port_of(16), seed=1)
+@forms
+def test_the_control_vl_comes_in_first(form: dict[str, Any]) -> None:
+    rig = Rig(port_of(16, **form), seed=1)
     for vl in (*range(15), 15, 15):
         rig.transmitter.waiting[vl].extend(rig.packet(vl, 4))
 
@@ -246,8 +263,9 @@ def test_the_control_vl_comes_in_first() -> None:
     assert [flit.vl for flit in rig.sink.flits if flit.head] == [15, 15, *range(15)]
 
 
-def test_a_packet_that_is_too_long_passes_in_the_end() -> None:
-    rig = Rig(port_of(2), seed=1)
+@forms
+def test_a_packet_that_is_too_long_passes_in_the_end(form: dict[str, Any]) -> None:
+    rig = Rig(port_of(2, **form), seed=1)
     out, into = rig.packet(0, 40), rig.packet(1, 40)
     rig.feeder.waiting[0].append(out)
     rig.transmitter.waiting[1].extend(into)
@@ -285,6 +303,11 @@ async def write_tables(ctx: Any, table: Any, weights: dict[int, int]) -> None:
         # Weights of 64 bytes: 16 of these flits, so a packet of 9 counts as one.
         pytest.param(4, "table_iba", {0: 1, 1: 2, 2: 5, 3: 8}, marks=pytest.mark.full),
         pytest.param(16, "table_fast", {vl: 1 + vl % 5 for vl in range(15)}, marks=pytest.mark.full),
+        (4, "registered table_fast", {0: 1, 1: 2, 2: 5, 3: 8}),
+        pytest.param(4, "registered table_slow", {0: 4, 1: 8, 2: 20, 3: 32}, marks=pytest.mark.full),
+        pytest.param(
+            16, "registered table_fast", {vl: 1 + vl % 5 for vl in range(15)}, marks=pytest.mark.full
+        ),
         (4, "round_robin", {}),
         (4, "deficit", {}),
         pytest.param(16, "fcfs_packet", {}, marks=pytest.mark.full),
@@ -293,8 +316,11 @@ async def write_tables(ctx: Any, table: Any, weights: dict[int, int]) -> None:
 def test_backlogged_vls_share_the_link_by_their_weights(
     vls: int, arbiter: str, weights: dict[int, int]
 ) -> None:
-    """The shares are right within 1%, on a link of half the engine's rate, over whole frames from the fourth on."""
-    shares_of(vls, arbiter, weights, (1, 2))
+    """The shares are right within 1%, over whole frames from the fourth on.
+
+    The link has half the engine's rate, or the most that a port with registers has.
+    """
+    shares_of(vls, arbiter, weights, (1, 5) if "registered" in arbiter else (1, 2))
 
 
 def test_a_link_that_is_a_little_slower_than_the_engine_is_shared_as_well() -> None:
@@ -302,7 +328,9 @@ def test_a_link_that_is_a_little_slower_than_the_engine_is_shared_as_well() -> N
 
 
 def shares_of(vls: int, arbiter: str, weights: dict[int, int], rate: tuple[int, int]) -> None:
-    config = port_of(vls, vl_arbiter=arbiter, vl_table_entries=16, rate_num=rate[0], rate_den=rate[1])
+    *form, arbiter = arbiter.split()
+    changes = {"vl_arbiter": arbiter, "rate_num": rate[0], "rate_den": rate[1], "pipelined": bool(form)}
+    config = port_of(vls, vl_table_entries=16, **changes)
     rig = Rig(config, seed=3, downstream=9)
     shares = weights or dict.fromkeys(range(15 if vls == 16 else vls), 1)
     rig.feeder.endless = list(shares)

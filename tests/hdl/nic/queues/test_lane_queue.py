@@ -16,24 +16,29 @@ from lanikai.hdl.packet import Header, packet_flits
 from ..test_nic import Card
 
 
+@pytest.mark.parametrize("registered", [False, True])
 @pytest.mark.parametrize(("vls", "entries"), [(1, 2), (2, 3), (4, 2), (16, 4), (5, 2)])
-def test_queues_of_vls_against_lists(vls: int, entries: int) -> None:
+def test_queues_of_vls_against_lists(vls: int, entries: int, registered: bool) -> None:
     """Entries that go into a VL come out in order. Only VLs that are allowed have turns, the hungry ones before others.
-    Each entry's tag comes back."""
+    Each entry's tag comes back. With registers the choice is by what was there 4 cycles before, and stands."""
     rng = random.Random(vls)
-    dut = LaneDmaQueue(vls=vls, entries=entries)
+    dut = LaneDmaQueue(vls=vls, entries=entries, registered=registered)
+    # Of each cycle: the VLs that might have a turn.
+    past: list[list[int]] = []
     waiting: list[list[int]] = [[] for _ in range(vls)]
     inside: list[tuple[int, bool]] = []
     results: list[int] = []
     counts = {"started": 0, "refused": 0, "overtaken": 0}
 
     async def bench(ctx: Any) -> None:
-        for cycle in range(700):
-            busy = cycle < 600
+        allowed, hungry, shown, idle = 0, 0, None, 0
+        for cycle in range(1800 if registered else 700):
+            busy = cycle < (1200 if registered else 600)
             vl, tag, notify = rng.randrange(min(16, vls + 1)), rng.randrange(256), rng.random() < 0.5
             submit = busy and rng.random() < 0.7
-            allowed = rng.getrandbits(vls) if busy else (1 << vls) - 1
-            hungry = rng.getrandbits(vls)
+            steady = registered and cycle % 8 and busy
+            allowed = allowed if steady else rng.getrandbits(vls) if busy else (1 << vls) - 1
+            hungry = hungry if steady else rng.getrandbits(vls)
             ready = rng.random() < 0.6
             done = bool(inside) and rng.random() < 0.6
             take = rng.random() < 0.6
@@ -61,13 +66,23 @@ def test_queues_of_vls_against_lists(vls: int, entries: int) -> None:
             starts = ctx.get(dut.start.valid) and ready
             # A transfer that asks for notice starts only if there is room for its result.
             promised = len(results) + sum(notified for _, notified in inside)
-            if able and len(inside) < IN_ENGINE and promised < entries + IN_ENGINE:
+            past.append(able)
+            free = len(inside) < IN_ENGINE and promised < entries + IN_ENGINE
+            if registered:
+                # A choice takes 4 cycles from the request, and 5 from the one before.
+                idle = 0 if ctx.get(dut.start.valid) or not free or not able else idle + 1
+                assert idle <= 8 or not all(past[-5:])
+                able = (
+                    past[-4] if shown is None and len(past) >= 4 else [shown] if shown is not None else able
+                )
+            elif able and free:
                 assert ctx.get(dut.start.valid)
             if ctx.get(dut.start.valid):
                 assert able and len(inside) < IN_ENGINE
                 head = ctx.get(dut.start.payload)
                 assert head.vl in able and (15 not in able or head.vl == 15)
                 assert head.sram_address == waiting[head.vl][0] >> 9
+                shown = None if ready else head.vl
             if take and results:
                 results.pop(0)
             if done:
