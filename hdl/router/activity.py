@@ -8,7 +8,10 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import RouterConfig
 
-__all__ = ["ActivityCounters"]
+__all__ = ["COUNTED", "ActivityCounters"]
+
+COUNTED = ("buffer_writes", "buffer_reads", "arbitrations", "crossbar_flits")
+"""Counters of a whole router."""
 
 
 class ActivityCounters(wiring.Component):
@@ -25,6 +28,8 @@ class ActivityCounters(wiring.Component):
     - `buffer_writes`, `buffer_reads`, `arbitrations`, `crossbar_flits` (out, 32): counts since reset, modulo 2^32.
     - `select_port`, `select_vl` (in): a link and a VL.
     - `link_flits` (out, 32): flits of that VL on that link since reset, modulo 2^32, in the same cycle.
+    - `port_flits` (out, P x 32): flits of all VLs on each link since reset, modulo 2^32.
+    - `selected_flits` (out, 32): those of the selected link, in the same cycle.
 
     An arbitration is a decision that was followed, one of these:
 
@@ -41,9 +46,7 @@ class ActivityCounters(wiring.Component):
         self._config = config
         ports = config.ports
         members = {name: In(ports) for name in ("arrived", "popped", "crossed", "sent", "ended")}
-        members |= {
-            name: Out(32) for name in ("buffer_writes", "buffer_reads", "arbitrations", "crossbar_flits")
-        }
+        members |= {name: Out(32) for name in COUNTED}
         super().__init__(
             members
             | {
@@ -51,6 +54,8 @@ class ActivityCounters(wiring.Component):
                 "select_port": In(6),
                 "select_vl": In(config.link.vl_bits),
                 "link_flits": Out(32),
+                "port_flits": Out(32).array(ports),
+                "selected_flits": Out(32),
             }
         )
 
@@ -89,6 +94,10 @@ class ActivityCounters(wiring.Component):
             ]
             with m.If(self.sent[p]):
                 m.d.sync += touched.bit_select(self.sent_vl[p], 1).eq(1)
+            m.d.sync += self.port_flits[p].eq(self.port_flits[p] + self.sent[p])
             with m.If(self.select_port == p):
-                m.d.comb += self.link_flits.eq(Mux(touched.bit_select(self.select_vl, 1), show.data, 0))
+                m.d.comb += [
+                    self.link_flits.eq(Mux(touched.bit_select(self.select_vl, 1), show.data, 0)),
+                    self.selected_flits.eq(self.port_flits[p]),
+                ]
         return m

@@ -40,7 +40,7 @@ _TABLES = ("VL_TABLE_ENTRY", "VL_TABLE_COMMIT")
 _LEVELS = ("LEVEL_SELECT", "LEVEL_GROUP")
 _ROUTES = ("ROUTE_SELECT", "ROUTE_PORT")
 _MANAGEMENT = ("RECEIVE", "SEND", "DROP_REPORT", "REPORTS_LOST", "USED_BANDWIDTH")
-_ACTIVITY = ("BUFFER_WRITES", "BUFFER_READS", "ARBITRATIONS", "CROSSBAR_FLITS", "LINK_FLITS")
+_ACTIVITY = ("BUFFER_WRITES", "BUFFER_READS", "ARBITRATIONS", "CROSSBAR_FLITS", "LINK_FLITS", "PORT_FLITS")
 
 
 def agent_registers(config: RouterConfig) -> dict[str, Register]:
@@ -84,6 +84,7 @@ class AgentPort(wiring.Component):
     - `report`, `report_valid`, `reports_lost` (in): as in `DropReports`.
     - `select_port`, `select_vl` (out): as in `ActivityCounters`.
     - `buffer_writes`, `buffer_reads`, `arbitrations`, `crossbar_flits`, `link_flits` (in): as in `ActivityCounters`.
+    - `port_flits` (in): its `selected_flits`.
 
     An access does nothing, and is counted in REFUSED, modulo 2^32, if it names something that does not exist: an
     offset, port, node, VL, entry, or word of a memory. A read of such a thing is zero. The start of a control packet

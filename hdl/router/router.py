@@ -14,7 +14,7 @@ from ..config import ConfigError, RouterConfig
 from ..link import LinkSignature
 from ..link_guard import add_up
 from ..register_port import ProcessorSignature
-from .activity import ActivityCounters
+from .activity import COUNTED, ActivityCounters
 from .agent import LEVEL_BITS, AgentPort, has_agent
 from .allocators import allocator_class
 from .crossbar import CrossbarStage
@@ -29,7 +29,7 @@ from .transmit import TransmitStage
 from .vl_allocation import VlAllocationStage
 from .vl_selection import VlSelectionStage
 
-__all__ = ["DROPPED_BITS", "Router", "public_signals", "settle_cycles"]
+__all__ = ["DROPPED_BITS", "Router", "activity_signals", "public_signals", "settle_cycles"]
 
 DROPPED_BITS = 32
 """Width of the counter of dropped packets."""
@@ -347,8 +347,14 @@ class Router(wiring.Component):
                 counters.select_port.eq(agent.select_port),
                 counters.select_vl.eq(agent.select_vl),
             ]
-            for name in ("buffer_writes", "buffer_reads", "arbitrations", "crossbar_flits", "link_flits"):
+            for name in (*COUNTED, "link_flits"):
                 m.d.comb += getattr(agent, name).eq(getattr(counters, name))
+            m.d.comb += agent.port_flits.eq(counters.selected_flits)
+            for name in (*COUNTED, "port_flits"):
+                # For whoever reads them all in one cycle (`activity_signals`).
+                shown = Cat(counters.port_flits) if name == "port_flits" else getattr(counters, name)
+                counted = Signal(len(shown), name=f"counted_{name}")
+                m.d.comb += counted.eq(shown)
 
 
 def settle_cycles(config: RouterConfig) -> int:
@@ -373,3 +379,14 @@ def public_signals(config: RouterConfig, *, name: str = "router") -> list[tuple[
     - `output_blocked`: no credit of the receiver is left.
     """
     return [(name, v) for v in ("input_occupied", "output_vl_held", "output_occupied", "output_blocked")]
+
+
+def activity_signals(config: RouterConfig, *, name: str = "router") -> list[tuple[str, str]]:
+    """(Verilog module, variable) of the activity counters of a router converted as `name`; none without them.
+
+    The variables are `counted_` and names of `ActivityCounters`: `buffer_writes`, `buffer_reads`, `arbitrations`,
+    `crossbar_flits` (32 bits), and `port_flits` (32 bits a port, port 0 lowest).
+    """
+    if not config.activity_counters:
+        return []
+    return [(name, f"counted_{counter}") for counter in (*COUNTED, "port_flits")]

@@ -35,6 +35,7 @@ _CLASSES = {
     "mpi-replay": "mpi.replay:MpiReplay",
     "mpi-share": "mpi.share:MpiShare",
     "network-load": "network_load:NetworkLoad",
+    "power-load": "power.load:PowerLoad",
     "rate-accuracy": "rate_accuracy:RateAccuracy",
     "rate-overhead": "rate_overhead:RateOverhead",
     "rate-table": "rate_table:RateTable",

@@ -10,6 +10,7 @@ from lanikai.hdl.emit import to_verilog
 from lanikai.hdl.fault_link import FaultPlace
 from lanikai.hdl.network import Network
 from lanikai.hdl.nic.nic import public_signals as nic_signals
+from lanikai.hdl.router.router import activity_signals
 from lanikai.hdl.router.router import public_signals as router_signals
 
 from ..build.model import Design, Public, Variant
@@ -67,7 +68,9 @@ def cluster_design(
     public = _ports(top)
     for block in routers:
         public += [
-            Public(module, variable) for module, variable in router_signals(network.router, name=block)
+            Public(module, variable)
+            for signals in (router_signals, activity_signals)
+            for module, variable in signals(network.router, name=block)
         ]
     public += [Public(module, variable) for module, variable in nic_signals(nic)]
     public += [Public("pci_host", variable) for variable in pci_signals()]

@@ -16,6 +16,7 @@ from lanikai.hdl.traffic.checker import ERRORS
 from lanikai.hdl.traffic.message import COMMAND, EVENT, NOW_BITS, TAG_BITS
 from lanikai.hdl.traffic.ports import REQUEST
 
+from ..energy.meter import ActivityMeter
 from ..errors import SimulationError
 from ..inside import native_api
 from ..inside.clock import Clocked, EventFlag
@@ -188,6 +189,10 @@ class MessageNetwork(System[MessageNetworkConfig]):
     def probes(self) -> list[Probe]:
         """VL state of all routers."""
         return network_probes(self.config.network)
+
+    def activity_meter(self) -> ActivityMeter:
+        """A meter of the routers' activity from now on. Raises SimulationError without `activity_counters`."""
+        return ActivityMeter(self.config.network, self.clock, top=self._top)
 
     async def start(self) -> None:
         """Give every node its routes. It is to be called once, before any message is sent."""

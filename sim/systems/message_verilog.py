@@ -5,6 +5,7 @@ from __future__ import annotations
 from amaranth.lib.wiring import In
 from lanikai.hdl.emit import to_verilog
 from lanikai.hdl.network import Network
+from lanikai.hdl.router.router import activity_signals
 from lanikai.hdl.router.router import public_signals as router_signals
 from lanikai.hdl.traffic.config import TrafficConfig
 from lanikai.hdl.traffic.message_node import MessageNode
@@ -54,6 +55,8 @@ def message_design(
     }
     for block in blocks:
         public += tuple(
-            Public(module, variable) for module, variable in router_signals(network.router, name=block)
+            Public(module, variable)
+            for signals in (router_signals, activity_signals)
+            for module, variable in signals(network.router, name=block)
         )
     return Design(top=TOP, sources=sources, public=public, no_inline=(*blocks, "message_node"))

@@ -8,7 +8,7 @@ from lanikai.hdl.config import ConfigError
 from lanikai.hdl.network import Network
 from lanikai.hdl.register_port import PROCESSOR_REQUEST
 from lanikai.hdl.router.agent import has_agent
-from lanikai.hdl.router.router import DROPPED_BITS, settle_cycles
+from lanikai.hdl.router.router import DROPPED_BITS, activity_signals, settle_cycles
 from lanikai.hdl.router.router import public_signals as router_signals
 from lanikai.hdl.router.routing import routing_class
 from lanikai.hdl.traffic.config import TrafficConfig
@@ -173,7 +173,11 @@ def router_blocks(
             ),
             views=router_ends(network.router.ports),
             view_module=packet_view(network.router.link),
-            public=tuple(variable for _, variable in router_signals(network.router)),
+            public=tuple(
+                variable
+                for signals in (router_signals, activity_signals)
+                for _, variable in signals(network.router)
+            ),
         )
         for name, component in network.block_components(skippable=True, watch=watch).items()
     )

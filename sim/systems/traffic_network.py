@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from lanikai.hdl.config import ConfigError
 from lanikai.hdl.traffic.ports import NODE, READ_CYCLES, REQUEST, Phase
 
+from ..energy.meter import ActivityMeter
 from ..errors import SimulationError
 from ..inside import native_api
 from ..inside.session import Session
@@ -51,6 +52,10 @@ class TrafficNetwork(System[TrafficNetworkConfig], TrafficRegisters):
     def probes(self) -> list[Probe]:
         """VL state of all routers."""
         return network_probes(self.config.network)
+
+    def activity_meter(self) -> ActivityMeter:
+        """A meter of the routers' activity from now on. Raises SimulationError without `activity_counters`."""
+        return ActivityMeter(self.config.network, self.clock, top=self._top)
 
     def agent(self, router: int) -> RouterAgent:
         """The agent's port of a router, to be used by one coroutine at a time. Raises ConfigError unless

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In
 from lanikai.hdl.emit import to_verilog
 from lanikai.hdl.fault_link import FaultPlace
 from lanikai.hdl.network import Network
+from lanikai.hdl.router.router import activity_signals
 from lanikai.hdl.router.router import public_signals as router_signals
 from lanikai.hdl.traffic.config import TrafficConfig
 from lanikai.hdl.traffic.measurement import Measurement
@@ -75,7 +76,9 @@ def traffic_design(
     ]
     for block in blocks:
         public += [
-            Public(module, variable) for module, variable in router_signals(network.router, name=block)
+            Public(module, variable)
+            for signals in (router_signals, activity_signals)
+            for module, variable in signals(network.router, name=block)
         ]
     return Design(
         top=TOP,

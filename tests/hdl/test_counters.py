@@ -200,6 +200,11 @@ TAKEN = {
         )
         for name in ("buffer_writes", "buffer_reads", "arbitrations", "crossbar_flits")
     },
+    ("router/activity.py", "self.port_flits[p] + "): (
+        "router/test_management.py",
+        "test_activity_counters_go_over_their_wrap",
+        "Nearly(ctx, dut.port_flits[1])",
+    ),
     ("traffic/measurement.py", "control.now + 1"): (
         "traffic/test_node.py",
         "test_times_and_counts_go_over_their_wrap",

@@ -335,6 +335,8 @@ def test_activity_counters_count_what_happened(traffic):
             for vl in range(4):
                 await bench.register("SELECT", port=port, vl=vl)
                 assert await bench.register("LINK_FLITS") == {"flits": sent.get((port, vl), 0)}
+            of_port = sum(flits for (where, _), flits in sent.items() if where == port)
+            assert await bench.register("PORT_FLITS") == {"flits": of_port}
 
     run(traffic, BASE, body)
 
@@ -358,15 +360,17 @@ def test_activity_counters_go_over_their_wrap():
         rows = Nearly(ctx, dut._rows[1].data[7])
         writes, reads = Nearly(ctx, dut.buffer_writes, 2), Nearly(ctx, dut.buffer_reads, 2)
         decisions, crossed = Nearly(ctx, dut.arbitrations, 5), Nearly(ctx, dut.crossbar_flits)
+        of_port = Nearly(ctx, dut.port_flits[1])
         await step(arrived=0b011, popped=0b110, crossed=0b101, sent=0b111, ended=0b100)
         await step(sent=0b010)
         await step()
         shown = (dut.buffer_writes, dut.buffer_reads, dut.arbitrations, dut.crossbar_flits, dut.link_flits)
         assert [ctx.get(value) for value in shown] == [writes(4), reads(6), decisions(9), crossed(2), rows(2)]
         assert max(ctx.get(value) for value in shown) < 10
+        assert ctx.get(dut.selected_flits) == of_port(2) < 10
         ctx.set(dut.select_port, 0)
         await step()
-        assert ctx.get(dut.link_flits) == 1
+        assert ctx.get(dut.link_flits) == ctx.get(dut.selected_flits) == 1
 
     simulator = Simulator(dut)
     simulator.add_clock(1e-6)

@@ -54,6 +54,11 @@ def silent_network(point: Any) -> dict[str, Any]:
     }
 
 
+def still_network(point: Any) -> dict[str, Any]:
+    """A run in which no node sends a packet, and no router counts anything."""
+    return silent_network(point) | {"intervals": [[0] * 5] * 3, "whole": [0] * 5}
+
+
 def starved_flows(point: Any) -> dict[str, Any]:
     """A run in which the rate control unit dispatches nothing."""
     rows = [{"idt": idt, "rate": 0.0, "packets": 0} for idt in point.spec["idts"]]
@@ -108,6 +113,7 @@ SILENT: Mapping[str, Any] = {
     "video-reservation": dead_films,
     "faults": dead_links,
     "network-load": silent_network,
+    "power-load": still_network,
     "vl-isolation": silent_network,
     "rate-accuracy": starved_flows,
     "wrr-shares": lambda point: {

@@ -78,6 +78,7 @@ OWN = {
     "faults",
     "mpi-replay",
     "network-load",
+    "power-load",  # figure 3, without numbers in the text
     "rate-accuracy",
     "transfer",
     "vl-isolation",

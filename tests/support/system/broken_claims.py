@@ -13,6 +13,7 @@ from .am_broken_claims import AM_BROKEN
 from .broken import Broken, place
 from .cosched_broken_claims import COSCHED_BROKEN
 from .fault_broken_claims import FAULT_BROKEN
+from .power_broken_claims import POWER_BROKEN
 from .via_broken_claims import VIA_BROKEN
 
 __all__ = ["BROKEN", "Broken", "page"]
@@ -355,6 +356,7 @@ BROKEN = (
     *AM_BROKEN,
     *COSCHED_BROKEN,
     *FAULT_BROKEN,
+    *POWER_BROKEN,
 )
 """All of them; `test_claims.py` runs each, and looks that no claim is without one."""
 

@@ -1,0 +1,1 @@
+"""Energy of a network: what its routers and links did, priced by a table."""

@@ -1,0 +1,1 @@
+"""Experiments on the power that a network takes."""
