@@ -45,7 +45,7 @@ PUBLISHED_LOAD = 0.5
 """The load whose mean power is the budget of the document's section 7.4."""
 PROPORTIONAL = 0.05
 """Relative: power over accepted load, of two points. In the quick size, at a load of 0.1, some 800 packets choose their
-destinations: their mean number of routers is within 3% (2 s.d.), and flits under way at the window's ends are 1%."""
+destinations. Their mean number of routers is within 3% (2 s.d.). Flits under way at the window's ends are 1%."""
 ATTOJOULES_PER_NJ = 1e9
 
 

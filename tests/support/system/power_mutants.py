@@ -38,5 +38,5 @@ def links_are_counted_twice(spec: Mapping[str, Any]) -> None:
 
 @mutant
 def a_read_in_a_hundred_is_forgotten(spec: Mapping[str, Any]) -> None:
-    """Of a hundred reads of a buffer one is not counted."""
+    """One read of a buffer in a hundred is not counted."""
     _changed(lambda one: replace(one, buffer_reads=one.buffer_reads - one.buffer_reads // 100))
