@@ -41,7 +41,8 @@ def list_designs() -> None:
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in COLUMNS:
-        table.add_column(column, no_wrap=True)
+        # On a narrow terminal the numbers go over several lines, and the names stay whole.
+        table.add_column(column, no_wrap=column in COLUMNS[:2], overflow="fold")
     for row in rows():
         table.add_row(*row)
     screen().print(table)
