@@ -120,7 +120,8 @@ def one_account(component, vls, depth):
 
 @proof(
     block="Credits",
-    states="a VL has a credit exactly while not all are spent: 1, 2, 3, 4 VLs, and the last of 8 and 16, of 2 to 10",
+    states="a VL has a credit exactly while not all are spent: 1, 2, 3, 4 VLs, and the last of 8 and 16, "
+    "of 2 to 10 flits",
 )
 @pytest.mark.parametrize(("vls", "depth"), sizes())
 def test_credits_of_a_size(vls, depth, tmp_path):

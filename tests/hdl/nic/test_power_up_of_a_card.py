@@ -1,8 +1,8 @@
 """Whatever a card's registers and memories hold at power-up, a reset makes the same card of it.
 
-A payload goes from host memory over the link and back, in Amaranth's simulator. What stood at the card's pins is then
-given to its Verilog by Icarus, after a reset, from zeros and from random values of every register and every row of a
-memory. Outputs are compared in every cycle, where their valids say that they mean something.
+A payload goes from host memory over the link and back, in Amaranth's simulator. Its inputs are then given to the card's
+Verilog by Icarus, after a reset. Every register and every row of a memory began with zero, or with a random value.
+Outputs are compared in every cycle, where their valids say that they mean something.
 """
 
 import random
