@@ -133,6 +133,8 @@ def test_the_commands_simulate_and_read(tmp_path):
             cwd=tmp_path,
             stdout=log,
             stderr=log,
+            # Ctrl-C must reach it, whoever started these tests.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
     try:
         ends = time.monotonic() + 600
