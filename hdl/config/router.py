@@ -71,8 +71,9 @@ class RouterConfig(Config):
     )
     pipelined: bool = Field(
         False,
-        description="registers between the choices of stage 4: three to five times the clock, for a VL arbiter and "
-        "crossbar that go round in bursts; round_robin, packets that keep their VL, no agent and no `link.restart`",
+        description="registers between the choices of stage 4: about three times the clock, for a VL arbiter and "
+        "crossbar that go round in bursts; round_robin, packets that keep their VL, no agent and no `link.restart`; no "
+        "output buffers, whatever `output_buffer_flits` says",
     )
     activity_counters: bool = Field(False, description="count buffer, arbiter, crossbar and link activity")
 
@@ -134,11 +135,6 @@ class RouterConfig(Config):
         ):
             if value != only:
                 raise ValueError(f"pipelined = True: {name} = {value!r}: must be {only!r}")
-        if self.output_buffer_flits < 4:
-            raise ValueError(
-                f"pipelined = True: output_buffer_flits = {self.output_buffer_flits}: at least 4, as room is known "
-                "2 flits late"
-            )
         if self.routing == "table":
             raise ValueError("pipelined = True: routing = 'table': must be auto, source or dimension_order")
 

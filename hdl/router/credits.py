@@ -19,8 +19,6 @@ class Credits(wiring.Component):
     Members:
 
     - `available` (out, `vls`): bit v is set if VL v has a credit; a register.
-    - `coming` (out, `vls`), only with the parameter `foretells`: `available` of the next cycle. It follows from `spend`
-      and `refund`.
     - `spend` (in): one credit of VL `spend_vl` (in) is used in this cycle; only if it is available.
     - `refund` (in): one credit of VL `refund_vl` (in) comes back; it can be spent from the next cycle on.
     - `stop` (in), only with the parameter `restarts`: from the next cycle on no VL has a credit, and none is counted.
@@ -41,12 +39,11 @@ class Credits(wiring.Component):
         depth: int,
         restarts: bool = False,
         guarded: bool = False,
-        foretells: bool = False,
     ) -> None:
         if depth < 2:
             raise ConfigError(f"Credits: depth = {depth}: at least 2")
         self._vls, self._depth, self._restarts = vls, depth, restarts
-        self._guarded, self._foretells = guarded, foretells
+        self._guarded = guarded
         vl_bits = max(1, (vls - 1).bit_length())
         super().__init__(
             {
@@ -58,7 +55,6 @@ class Credits(wiring.Component):
             }
             | ({"stop": In(1)} if restarts else {})
             | ({"excess": Out(1)} if guarded else {})
-            | ({"coming": Out(vls)} if foretells else {})
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -67,8 +63,7 @@ class Credits(wiring.Component):
         refunded = VlPointers(vls=self._vls, modulus=self._depth, reads=1)
         resets = ResetInserter(self.stop) if self._restarts else lambda pointers: pointers
         m.submodules.spent, m.submodules.refunded = resets(spent), resets(refunded)
-        # With `coming` it always has something to say.
-        if not self._restarts and not self._foretells:
+        if not self._restarts:
             works_when(m, self.spend, self.refund)
         m.d.comb += [
             spent.step.eq(self.spend),
@@ -91,7 +86,5 @@ class Credits(wiring.Component):
             stopped = Signal()
             m.d.sync += stopped.eq(self.stop)
             left = Mux(self.stop, 0, left | stopped.replicate(self._vls))
-        if self._foretells:
-            m.d.comb += self.coming.eq(left)
         m.d.sync += self.available.eq(left)
         return m

@@ -362,10 +362,11 @@ def settle_cycles(config: RouterConfig) -> int:
 
     - A flit or credit on a long wire takes `delay_cycles`.
     - A link has carried its last flit after den / num.
-    - An arbiter's note of the last grant, and an item that a buffer moves up, take two cycles more.
+    - An arbiter's note of the last grant, and an item that a buffer moves up, take two cycles more. The registers
+      between the choices of a pipelined router take another two.
     """
     link = config.link
-    return 2 + link.delay_cycles - (-link.rate_den // link.rate_num)
+    return 2 + 2 * config.pipelined + link.delay_cycles - (-link.rate_den // link.rate_num)
 
 
 def public_signals(config: RouterConfig, *, name: str = "router") -> list[tuple[str, str]]:

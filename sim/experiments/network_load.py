@@ -111,7 +111,12 @@ class NetworkLoadParameters(Config):
         json_schema_extra={"range": f"one of {', '.join(ROUTINGS)}"},
     )
     vls: int = Field(16, ge=1, le=16, description="virtual lanes; of 16 the last one is for control packets")
-    buffer_flits: int = Field(10, ge=2, le=1024, description="input and output buffer of each VL, flits")
+    buffer_flits: int = Field(
+        10,
+        ge=2,
+        le=1024,
+        description="input and output buffer of each VL, flits; pipelined: twice as many at the input alone",
+    )
     flit_bits: int = Field(
         128, description="payload bits of a flit", json_schema_extra={"range": "32, 64, 128"}
     )
@@ -218,7 +223,7 @@ class NetworkLoadParameters(Config):
             link=base.link.replace(flit_bits=self.flit_bits, vls=self.vls),
             vl_arbiter=self.vl_arbiter,
             routing=self.routing,
-            input_buffer_flits=self.buffer_flits,
+            input_buffer_flits=self.buffer_flits * (2 if self.pipelined else 1),
             output_buffer_flits=self.buffer_flits,
             allocator=allocator,
             pipelined=self.pipelined,

@@ -21,7 +21,7 @@ QUICK, LONG = 8, 11
 - 8: what came in 3 cycles at 3 inputs is out. In them each ring of 2 flits has gone round.
 - 11: what came in 6 cycles is out. In them a VL's second packet, whose header follows 2 cycles later, is out too.
 """
-FORMS = {"plain": {}, "pipelined": {"pipelined": True, "output_buffer_flits": 4}}
+FORMS = {"plain": {}, "pipelined": {"pipelined": True}}
 """Forms of the router, by what differs in their configuration."""
 BUSY, BOUND = 3, 14
 """Cycles in which packets begin, and in which all are out after that.

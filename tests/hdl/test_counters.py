@@ -430,9 +430,8 @@ ALONE = {
         "Mux(waited == self._most, waited",
         "stands still at its end",
     ),
-    ("router/pipelined/picker.py", "waited + 1"): ("waited.eq(waited + 1)", "up to the patience of a VL"),
     ("router/pipelined/picker.py", "burst + 1"): (
-        "Mux(self.goes & self.goes_on, burst + 1, 0)",
+        "Mux(self.went & goes_on, burst + 1, 0)",
         "within a burst",
     ),
 }

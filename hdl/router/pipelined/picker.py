@@ -1,18 +1,18 @@
-"""The choice of the VL that a crossbar input sends next, a cycle ahead and in a register."""
+"""The choice of the VL that a crossbar input sends, in two steps with a register behind each."""
 
 from __future__ import annotations
 
 from functools import reduce
 from operator import or_
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ...config import RouterConfig
-from .turns import above, in_turn
+from .turns import above, lowest
 
-__all__ = ["BURST_FLITS", "PATIENCE_CYCLES", "InputPicker"]
+__all__ = ["AHEAD_CYCLES", "BURST_FLITS", "InputPicker"]
 
 BURST_FLITS = 8
 """Most flits of a VL in a row while other VLs of its input could go.
@@ -20,70 +20,83 @@ BURST_FLITS = 8
 A matching of inputs and outputs takes some cycles to be found, and lasts for a burst. What a 4 x 4 mesh accepts differs
 by less from 4 to 16 than from seed to seed (a model of the mesh, in plain C++).
 """
-PATIENCE_CYCLES = 8
-"""Cycles in which a VL could go and does not, after which it is urgent.
 
-An input avoids outputs that are in a burst. If it has other VLs to send it may never come when a burst ends. After as
-many cycles as a burst has flits it stands at the output, and has its turn.
-"""
+AHEAD_CYCLES = 3
+"""Cycles before the end of a burst in which inputs may choose VLs for its output: the choice takes as many."""
+
+KEPT_VLS = 8
+"""Most VLs among which `next` is chosen in a cycle. With more, a register stands behind the choice."""
+
+
+def _first(pools: list[Value]) -> Value:
+    """The first of `pools` that is not empty, or the last one."""
+    first = pools[-1]
+    for pool in reversed(pools[:-1]):
+        first = Mux(pool.any(), pool, first)
+    return first
 
 
 class InputPicker(wiring.Component):
-    """`pick`: the VL of an input that asks for its output in this cycle. It was chosen in the cycle before.
+    """`pick`: the VL of an input that asks for its output in this cycle; `next`: the one that comes after it.
 
     Members (vectors of VLs are `vls` wide; P outputs):
 
-    - `non_empty`, `drop`, `arrived` (in), `holds` (in, P x `vls`), `last`, `tail` (in): state of the input's VLs, and
-      of the flit of the VL in `pick`.
-    - `near_full`, `nearer_full` (in, P x `vls`): VLs of each output that have one place left at most, and two at most.
-      All follow from registers.
-    - `taken_ahead` (in, P): outputs whose input will probably go on in the cycle after the next.
-    - `granted` (in): the output is given to this input.
-    - `pick` (out, `vls`): one-hot or 0; registers. Nobody else takes flits, so there is one in the buffer.
-    - `port` (out, P): its output, one-hot; 0 if its flit is to be thrown away. Registers.
-    - `control` (out): it is the control VL; a register.
-    - `valid` (out): there is a pick, and room for its flit at its output. It does not depend on `granted`.
-    - `throws` (out): the flit of `pick` is thrown away in this cycle.
-    - `goes` (out): the flit of `pick` leaves the buffer in this cycle.
-    - `stays` (out): `pick` is the same in the next cycle. `other` (out, `vls`): what it is otherwise, one-hot or 0.
-    - `goes_on` (out): if it goes, the same VL asks in the next cycle, in the same burst. It does not depend on
-      `granted`.
-    - `likely` (out, P): the output, if the VL in `pick` will probably ask it in the cycle after the next.
+    - `non_empty`, `owns`, `drop`, `hopes` (in), `goal` (in, P x `vls`): state of the input's VLs
+      (`PipelinedReceiveStage`).
+    - `last`, `tail`, `tail_behind` (in): of the VL in `pick`, as the buffer has them.
+    - `some`, `plenty` (in, P x `vls`): VLs of each output with credits (`CreditCounters`).
+    - `taken_next`, `in_burst` (in, P): outputs that will probably be taken in the next cycle, and `AHEAD_CYCLES` later.
+    - `granted` (in): the output is given to this input. It may come late in the cycle.
+    - `port` (out, P): the output that is asked for, one-hot or 0; registers. The pick has a flit and a credit.
+    - `control` (out): the pick is the control VL; a register.
+    - `pick`, `next` (out, `vls`): one-hot or 0; registers.
+    - `went` (out): the flit of `pick` leaves the buffer in this cycle. `threw` (out): it is thrown away.
+    - `stays_went`, `stays_lost` (out): `pick` is the same in the next cycle if it went, or if it did not. Otherwise it
+      is what was in `next`, or none.
+    - `goes_on` (out): if `pick` is granted now, it asks in the next cycle too, in the same burst.
+    - `asks_next`, `asks_later` (out): a burst that goes on lasts for a cycle more, or for `AHEAD_CYCLES` more.
 
-    A VL goes on for up to `BURST_FLITS` flits while it has flits and its output two places. Then another VL comes, in
-    turn. Of the VLs other than `pick` nothing is under way. So their state in registers is exact, but for two things:
-    whether there is room, and whether their output is taken by another input, are a cycle old. A pick that finds no
-    room leaves its turn unused. A pick that loses its output stays only if there is no other VL.
+    *Next.* Among VLs that could go, and whose output is in no burst, the lowest is taken that had no burst in this
+    round. If all had one, the lowest. A round is over when every VL that could go had its burst. So each has a burst
+    before any has a second one in a row. A second one ends at once for a VL that had none and whose output gets free.
+    A packet that hopes for its output VL is taken if there is nothing else. `next` becomes the pick
+    only if it may go by then.
 
-    One VL at a time, in turn, is watched. If it could go in `PATIENCE_CYCLES` cycles and did not, it is urgent until it
-    goes. Then no burst goes on, and no other VL is picked. So it stays the pick while it loses.
+    *Credits.* What is known of credits does not count the flits of this cycle and of the two before. So a VL goes on,
+    or comes again at once, only with `PLENTY_CREDITS`.
 
-    Latency: a VL whose state shows in cycle t may be in `pick` in t + 1. Throughput: a flit a cycle.
+    *The control VL* goes before all others.
+
+    Latency: a VL whose state shows in cycle t may be in `next` in t + 1 and in `pick` in t + 2. Throughput: a flit a
+    cycle.
     """
 
     def __init__(self, config: RouterConfig) -> None:
         self._config = config
         vls, ports = config.link.vls, config.ports
-        vectors = {name: In(vls) for name in ("non_empty", "drop", "arrived")}
-        arrays = {name: In(vls).array(ports) for name in ("holds", "near_full", "nearer_full")}
+        vectors = {name: In(vls) for name in ("non_empty", "owns", "drop", "hopes")}
+        arrays = {name: In(vls).array(ports) for name in ("goal", "some", "plenty")}
         super().__init__(
             vectors
             | arrays
             | {
                 "last": In(1),
                 "tail": In(1),
-                "taken_ahead": In(ports),
+                "tail_behind": In(1),
+                "taken_next": In(ports),
+                "in_burst": In(ports),
                 "granted": In(1),
-                "pick": Out(vls),
                 "port": Out(ports),
                 "control": Out(1),
-                "valid": Out(1),
-                "throws": Out(1),
-                "goes": Out(1),
-                "stays": Out(1),
-                "other": Out(vls),
+                "pick": Out(vls),
+                "next": Out(vls),
+                "went": Out(1),
+                "threw": Out(1),
+                "stays_went": Out(1),
+                "stays_lost": Out(1),
                 "goes_on": Out(1),
-                "likely": Out(ports),
+                "asks_next": Out(1),
+                "asks_later": Out(1),
             }
         )
 
@@ -91,92 +104,101 @@ class InputPicker(wiring.Component):
         m = Module()
         config = self._config
         vls, ports = config.link.vls, range(config.ports)
-        control_vl = config.control_vl
-        burst = Signal(range(BURST_FLITS))
-        throw = Signal()
+        control_mask = 0 if config.control_vl is None else 1 << config.control_vl
+        burst, throw, second = Signal(range(BURST_FLITS)), Signal(), Signal()
 
-        # The VL that is picked now.
-        held = Signal(vls)
-        m.d.comb += held.eq(reduce(or_, list(self.holds)))
-        full = [(self.near_full[p] & self.pick).any() & self.port[p] for p in ports]
-        fuller = [(self.nearer_full[p] & self.pick).any() & self.port[p] for p in ports]
-        more, may_stay = Signal(), Signal()
-        m.d.comb += [
-            self.valid.eq(self.pick.any() & ~Cat(*full).any()),
-            self.throws.eq(throw),
-            self.goes.eq(throw | (self.valid & self.granted)),
-            more.eq((~self.last | (self.arrived & self.pick).any()) & ~self.tail),
-        ]
-
-        # What the VLs could do in the next cycle, as far as it is known.
-        ready, no_room, taken = Signal(vls), Signal(vls), Signal(vls)
-        m.d.comb += ready.eq(self.non_empty & (held | self.drop) & ~no_room)
+        # What the VLs may do. `sent`, `sent_before`: VLs that went in the two cycles before.
+        some, plenty, sent, sent_before = (
+            Signal(vls, name=name) for name in ("some_here", "plenty_here", "sent", "sent_before")
+        )
         m.d.sync += [
-            no_room.eq(reduce(or_, (self.holds[p] & self.nearer_full[p] for p in ports))),
-            taken.eq(reduce(or_, (Mux(self.taken_ahead[p], self.holds[p], 0) for p in ports))),
+            some.eq(reduce(or_, (self.goal[p] & self.some[p] for p in ports)) | self.drop),
+            plenty.eq(reduce(or_, (self.goal[p] & self.plenty[p] for p in ports)) | self.drop),
+            sent.eq(Mux(self.went, self.pick, 0)),
+            sent_before.eq(sent),
         ]
-        watched, waited, overdue = (
-            Signal(vls, init=1),
-            Signal(range(PATIENCE_CYCLES)),
-            Signal(),
-        )
-        if vls > 1:
-            with m.If(~(watched & ready).any()):
-                with m.If(ready.any()):
-                    m.d.sync += watched.eq(watched.rotate_left(1))
-                m.d.sync += [waited.eq(0), overdue.eq(0)]
-            with m.Elif((watched & self.pick).any() & self.goes):
-                m.d.sync += [watched.eq(watched.rotate_left(1)), waited.eq(0), overdue.eq(0)]
-            with m.Elif(waited == PATIENCE_CYCLES - 1):
-                m.d.sync += overdue.eq(1)
-            with m.Else():
-                m.d.sync += waited.eq(waited + 1)
-
-        candidates, chosen, later = Signal(vls), Signal(vls), Signal(vls)
-        m.d.comb += candidates.eq(
-            ready
-            & ~self.pick
-            & (Mux(overdue, watched, ~taken) | (0 if control_vl is None else 1 << control_vl))
-        )
-        m.d.comb += chosen.eq(in_turn(candidates, later))
-        first = chosen
-        ahead = Signal()
-        if control_vl is not None:
-            first = Signal(vls, name="first")
-            m.d.comb += [
-                ahead.eq(candidates[control_vl]),
-                first.eq(Mux(ahead, 1 << control_vl, chosen)),
-            ]
+        able, avoided = Signal(vls), Signal(vls)
         m.d.comb += [
-            self.goes_on.eq(
-                more
-                & (burst != BURST_FLITS - 1)
-                & ~Cat(*fuller).any()
-                & (~overdue | (self.pick & watched).any())
-                & ~ahead
-            ),
-            # A pick that went in the last flit of its burst, or lost, stays if there is no other VL.
-            may_stay.eq(Mux(self.goes, more, self.valid)),
+            able.eq(self.non_empty & self.owns & (plenty | (some & ~sent & ~sent_before))),
+            avoided.eq(reduce(or_, (Mux(self.in_burst[p], self.goal[p], 0) for p in ports)) & ~control_mask),
         ]
-        ends = Signal(len(self.port))
-        to = Cat(*((first & self.holds[p]).any() for p in ports))
-        m.d.comb += self.stays.eq((self.goes & self.goes_on) | (may_stay & ~candidates.any()))
-        with m.If(self.stays):
-            m.d.sync += burst.eq(Mux(self.goes & self.goes_on, burst + 1, 0))
-            m.d.comb += ends.eq(self.port)
-        with m.Else():
+
+        # What VLs other than `pick` may do stays as it is. So `next` goes by the cycle before, but for a VL that has
+        # just been given its output VL, and for a pick that came back.
+        was_able, was_free, owned, returned = Signal(vls), Signal(vls), Signal(vls), Signal()
+        m.d.sync += owned.eq(self.owns)
+        # The step from `next` to `pick`.
+        served, later, round_over = Signal(vls), Signal(vls), Signal()
+        next_able, next_ready, next_served, next_control = Signal(), Signal(), Signal(), Signal()
+        to = [Signal(name=f"to_{p}") for p in ports]
+        m.d.comb += [
+            next_able.eq((self.next & (was_able | (self.owns & ~owned & some))).any() | returned),
+            next_ready.eq(next_able & (next_control | ~(Cat(*to) & self.taken_next).any())),
+            next_served.eq((self.next & served).any()),
+            next_control.eq((self.next & control_mask).any()),
+            *(to[p].eq((self.next & self.goal[p]).any()) for p in ports),
+        ]
+        more, if_rival, goes_on, stays = Signal(), Signal(), Signal(), Signal()
+        m.d.comb += [
+            more.eq(~self.last & ~self.tail & (self.pick & plenty).any()),
+            if_rival.eq(more & (burst != BURST_FLITS - 1) & ~((second & ~next_served) | next_control)),
+            goes_on.eq(Mux(next_ready, if_rival, more & (burst != BURST_FLITS - 1))),
+            self.goes_on.eq(goes_on),
+            self.went.eq(throw | self.granted),
+            self.threw.eq(throw),
+            # Without a pick and without `next` there is no difference.
+            self.stays_went.eq(Mux(next_ready, if_rival, more)),
+            self.stays_lost.eq(~next_ready),
+            stays.eq(Mux(self.went, self.stays_went, self.stays_lost)),
+            self.asks_next.eq((burst < BURST_FLITS - 2) & ~self.tail_behind),
+            self.asks_later.eq(burst < BURST_FLITS - 1 - AHEAD_CYCLES),
+        ]
+        consumed = Signal()
+        m.d.comb += consumed.eq(next_ready & ~stays)
+        m.d.sync += burst.eq(Mux(self.went & goes_on, burst + 1, 0))
+        with m.If(~stays):
             m.d.sync += [
-                self.pick.eq(first),
-                burst.eq(0),
-                throw.eq((first & self.drop).any()),
-                self.control.eq(ahead),
+                self.pick.eq(Mux(next_ready, self.next, 0)),
+                self.port.eq(Mux(next_ready, Cat(*to), 0)),
+                throw.eq(next_ready & (self.next & self.drop).any()),
+                self.control.eq(next_ready & next_control),
+                second.eq(next_served),
             ]
-            m.d.comb += ends.eq(to)
-            with m.If(candidates.any() & ~ahead):
-                m.d.sync += later.eq(above(chosen))
-        m.d.comb += self.other.eq(first)
-        m.d.sync += self.port.eq(ends)
-        likely = Signal()
-        m.d.comb += likely.eq(burst < BURST_FLITS - 2)
-        m.d.comb += self.likely.eq(Mux(likely, self.port, 0))
+            with m.If(next_ready):
+                m.d.sync += later.eq(above(self.next))
+        with m.Elif(self.went & ~goes_on):
+            m.d.sync += second.eq(1)
+
+        # The choice of `next`.
+        others, free, unserved, choice = Signal(vls), Signal(vls), Signal(vls), Signal(vls)
+        m.d.sync += [was_able.eq(able & ~self.pick), was_free.eq(able & ~avoided & ~self.pick)]
+        m.d.comb += [
+            others.eq(was_able & ~self.pick & ~self.next),
+            free.eq(was_free & ~self.pick & ~self.next),
+            unserved.eq(free & ~served),
+        ]
+        pools = [unserved & later, unserved, free & later, free, others]
+        better: Value = (free.any() & ~(self.next & was_free).any()) | (next_served & unserved.any())
+        if control_mask:
+            pools = [others & control_mask, *pools]
+            better = better | (others & control_mask).any()
+        if vls > KEPT_VLS:
+            # Chosen in the cycle before. It may have become `pick` or `next` since.
+            kept = Signal(vls)
+            m.d.sync += kept.eq(lowest(_first(pools)))
+            pools = [kept & ~self.pick & ~self.next]
+            better = better & pools[0].any()
+        m.d.comb += choice.eq(_first([*pools, self.hopes]))
+        began = Signal()
+        m.d.sync += [
+            began.eq(burst == 0),
+            round_over.eq(~(able & ~served).any()),
+            served.eq(Mux(round_over, 0, served) | Mux(began, sent, 0)),
+        ]
+        # A pick that is cut short comes back if there is nothing else.
+        returns = Signal()
+        m.d.comb += returns.eq(consumed & more & ~choice.any())
+        m.d.sync += returned.eq(returns)
+        with m.If(consumed | ~next_able | better):
+            m.d.sync += self.next.eq(Mux(returns, self.pick, lowest(choice)))
         return m

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth import Module, Mux, Signal, Value
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -13,6 +13,7 @@ from ...link import FlitLayout, LinkSignature
 from ...packet import HEADER_LAYOUT, Kind
 from ..flit import BufferedFlitLayout, route_field
 from ..routing import routing_class
+from ..vl_buffer import encode
 from .vl_buffer import PipelinedVlBuffer
 
 __all__ = ["PipelinedReceiveStage"]
@@ -34,12 +35,14 @@ class PipelinedReceiveStage(wiring.Component):
     - `position` (in, its `position_layout`), only if the routing function has one.
     - `arrived` (out, `vls`): one-hot, the VL of the flit in the link register; 0 if there is none.
     - `non_empty` (out): VLs with a flit in the buffer; registers.
-    - `read_select`, `next_select`, `next_stays` (in), `flit` (out, `BufferedFlitLayout`), `last` (out), `pop` (in):
-      read side of the `PipelinedVlBuffer`.
-    - `want` (out, P x `vls`): `want[p]`, VLs that wait for their output VL at port p; registers.
+    - `read_select`, `next_select`, `stays_popped`, `stays_kept`, `pop` (in), `read_vl`, `flit` (out,
+      `BufferedFlitLayout`), `tail`, `tail_behind`, `last` (out): read side of the `PipelinedVlBuffer`.
+    - `goal` (out, P x `vls`): `goal[p]`, VLs whose packet goes to port p; registers.
+    - `want` (out, P x `vls`): those of them that wait for their output VL.
     - `taken` (in): VLs that are given their output VL in this cycle.
+    - `owns` (out): VLs whose packet has its output VL, or is thrown away; registers.
     - `drop` (out): VLs whose packet is thrown away; registers. The cases are those of `RouteStage`.
-    - `done` (in): VLs whose tail leaves the buffer.
+    - `left` (out): one-hot or 0, the VL whose tail has left the buffer in the cycle before; a register.
 
     Latency: a header on the link in cycle t is in the link register in t + 1, in `want` or `drop` in t + 2. That of a
     packet behind another is there 2 cycles after the tail of the other has left. Throughput: a flit a cycle.
@@ -60,14 +63,20 @@ class PipelinedReceiveStage(wiring.Component):
                 "non_empty": Out(vls),
                 "read_select": In(vls),
                 "next_select": In(vls),
-                "next_stays": In(1),
+                "stays_popped": In(1),
+                "stays_kept": In(1),
+                "read_vl": Out(config.link.vl_bits),
                 "flit": Out(BufferedFlitLayout(config.link)),
+                "tail": Out(1),
+                "tail_behind": Out(1),
                 "last": Out(1),
                 "pop": In(1),
+                "goal": Out(vls).array(ports),
                 "want": Out(vls).array(ports),
                 "taken": In(vls),
+                "owns": Out(vls),
                 "drop": Out(vls),
-                "done": In(vls),
+                "left": Out(vls),
             }
             | place
         )
@@ -76,32 +85,39 @@ class PipelinedReceiveStage(wiring.Component):
         m = Module()
         config, link = self._config, self._config.link
         vls, ports, depth = link.vls, config.ports, config.input_buffer_flits
-        item = data.StructLayout({"port": ports, "flit": BufferedFlitLayout(link)})
+        # A port's number in the buffer; 0 for a packet that is thrown away.
+        port_bits = ports.bit_length()
         m.submodules.buffer = buffer = PipelinedVlBuffer(
-            shape=item, vls=vls, depth=depth, peek=ports, foretold=True
+            shape=BufferedFlitLayout(link), port_bits=port_bits, vls=vls, depth=depth
         )
         arrival: data.View = Signal(FlitLayout(link))
         valid = Signal()
         m.d.sync += [
             valid.eq(self.rx.valid),
-            self.arrived.eq(Mux(self.rx.valid, 1 << self.rx.payload.vl, 0)),
+            *(self.arrived[v].eq(self.rx.valid & (self.rx.payload.vl == v)) for v in range(vls)),
         ]
         with m.If(self.rx.valid):
             m.d.sync += arrival.eq(self.rx.payload)
         port = self._route(m, arrival)
-        written: data.View = Signal(item)
+        written: data.View = Signal(BufferedFlitLayout(link))
         m.d.comb += [
-            written.port.eq(port),
-            written.flit.data.eq(arrival.data),
-            written.flit.head.eq(arrival.head),
-            written.flit.tail.eq(arrival.tail),
+            written.data.eq(arrival.data),
+            written.head.eq(arrival.head),
+            written.tail.eq(arrival.tail),
             buffer.write_valid.eq(valid),
             buffer.write_select.eq(self.arrived),
+            buffer.write_vl.eq(arrival.vl),
             buffer.write_data.eq(written),
+            buffer.write_tail.eq(arrival.tail),
+            buffer.write_port.eq(encode(Cat(0, port), port_bits)),
             buffer.read_select.eq(self.read_select),
             buffer.next_select.eq(self.next_select),
-            buffer.next_stays.eq(self.next_stays),
-            self.flit.eq(buffer.read_data.flit),
+            buffer.stays_popped.eq(self.stays_popped),
+            buffer.stays_kept.eq(self.stays_kept),
+            self.read_vl.eq(buffer.read_vl),
+            self.flit.eq(buffer.read_data),
+            self.tail.eq(buffer.tail),
+            self.tail_behind.eq(buffer.tail_behind),
             self.last.eq(buffer.last),
             buffer.pop.eq(self.pop),
             self.non_empty.eq(buffer.non_empty),
@@ -109,29 +125,31 @@ class PipelinedReceiveStage(wiring.Component):
         if self._routing.strips:
             field = route_field(link)
             with m.If(arrival.head):
-                m.d.comb += written.flit.data[field].eq(arrival.data[field] >> link.hop_bits)
+                m.d.comb += written.data[field].eq(arrival.data[field] >> link.hop_bits)
 
         # A header that comes to an idle VL, and one behind a packet that has just left.
-        fresh, left, behind = (Signal(vls, name=name) for name in ("fresh", "left", "behind"))
-        active = Signal(vls)  # VLs whose packet is routed
-        m.d.sync += left.eq(self.done)
+        fresh, behind, known = Signal(vls), Signal(vls), Signal(ports)
+        waits, done = Signal(vls), Signal(vls)
         m.d.comb += [
-            fresh.eq(self.arrived & ~active & ~self.non_empty),
-            buffer.peek_select.eq(left),
-            behind.eq(left & self.non_empty),
+            done.eq(Mux(self.pop & self.tail, self.read_select, 0)),
+            fresh.eq(self.arrived & ~waits & ~self.owns & ~self.non_empty),
+            behind.eq(self.left & self.non_empty),
+            known.eq(Cat(buffer.behind == p + 1 for p in range(ports))),
         ]
-        for p in range(ports):
-            m.d.sync += self.want[p].eq(
-                (self.want[p] & ~self.taken) | Mux(port[p], fresh, 0) | Mux(buffer.peek_data[p], behind, 0)
-            )
+        for v in range(vls):
+            with m.If(fresh[v] | behind[v]):
+                m.d.sync += [self.goal[p][v].eq(Mux(behind[v], known[p], port[p])) for p in range(ports)]
+        found = Mux(port.any(), fresh, 0) | Mux(known.any(), behind, 0)
+        lost = Mux(port.any(), 0, fresh) | Mux(known.any(), 0, behind)
         m.d.sync += [
-            active.eq((active & ~self.done) | fresh | behind),
-            self.drop.eq(
-                (self.drop & ~self.done) | Mux(port.any(), 0, fresh) | Mux(buffer.peek_data.any(), 0, behind)
-            ),
+            self.left.eq(done),
+            waits.eq((waits & ~self.taken) | found),
+            self.owns.eq((self.owns & ~done) | self.taken | lost),
+            self.drop.eq((self.drop & ~done) | lost),
             self.rx.credit_valid.eq(self.pop),
-            self.rx.credit_vl.eq(buffer.read_vl),
+            self.rx.credit_vl.eq(self.read_vl),
         ]
+        m.d.comb += [self.want[p].eq(waits & self.goal[p]) for p in range(ports)]
         return m
 
     def _route(self, m: Module, arrival: data.View) -> Signal:
