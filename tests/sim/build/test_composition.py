@@ -82,9 +82,7 @@ CASES = {
         mesh(
             2,
             2,
-            router=router(
-                5, link=link(rate_num=2, rate_den=3, delay_cycles=1), output_buffer_flits=4, pipelined=True
-            ),
+            router=router(5, link=link(rate_num=2, rate_den=3, delay_cycles=1), pipelined=True),
         ),
         [RANDOM, ON_OFF | {"load": 0.2}],
     ),
