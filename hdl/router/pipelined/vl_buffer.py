@@ -147,7 +147,7 @@ class PipelinedVlBuffer(wiring.Component):
         return m
 
     def _late(self, following: Value, here: Value, other: Value) -> Value:
-        """What comes if the VL stays and pops, if it stays, and if another one comes. `pop` comes late."""
+        """One of three: the VL stays and pops, it stays, or another one comes. `pop` passes one gate."""
         return Mux(self.pop, Mux(self.stays_popped, following, other), Mux(self.stays_kept, here, other))
 
     def _items(self, m: Module, rows: int, written: Signal, places: list[Value]) -> None:
