@@ -14,7 +14,7 @@ from ...packet import HEADER_LAYOUT, Kind
 from ..flit import BufferedFlitLayout, route_field
 from ..routing import routing_class
 from ..vl_buffer import encode
-from .vl_buffer import PipelinedVlBuffer
+from .input_buffer import PipelinedInputBuffer
 
 __all__ = ["PipelinedReceiveStage"]
 
@@ -36,7 +36,7 @@ class PipelinedReceiveStage(wiring.Component):
     - `arrived` (out, `vls`): one-hot, the VL of the flit in the link register; 0 if there is none.
     - `non_empty` (out): VLs with a flit in the buffer; registers.
     - `read_select`, `next_select`, `stays_popped`, `stays_kept`, `pop` (in), `read_vl`, `flit` (out,
-      `BufferedFlitLayout`), `tail`, `tail_behind`, `last` (out): read side of the `PipelinedVlBuffer`.
+      `BufferedFlitLayout`), `tail`, `tail_behind`, `last` (out): read side of the `PipelinedInputBuffer`.
     - `goal` (out, P x `vls`): `goal[p]`, VLs whose packet goes to port p; registers.
     - `want` (out, P x `vls`): those of them that wait for their output VL.
     - `taken` (in): VLs that are given their output VL in this cycle.
@@ -87,7 +87,7 @@ class PipelinedReceiveStage(wiring.Component):
         vls, ports, depth = link.vls, config.ports, config.input_buffer_flits
         # A port's number in the buffer; 0 for a packet that is thrown away.
         port_bits = ports.bit_length()
-        m.submodules.buffer = buffer = PipelinedVlBuffer(
+        m.submodules.buffer = buffer = PipelinedInputBuffer(
             shape=BufferedFlitLayout(link), port_bits=port_bits, vls=vls, depth=depth
         )
         arrival: data.View = Signal(FlitLayout(link))

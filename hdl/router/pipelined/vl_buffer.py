@@ -1,6 +1,9 @@
-"""First-in first-out buffers of all VLs of an input, in block RAM, read a cycle ahead."""
+"""First-in first-out buffers of all VLs of a port, for short paths."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.hdl import ShapeLike
@@ -9,8 +12,15 @@ from amaranth.lib.wiring import In, Out
 
 from ...config import ConfigError
 from ..vl_buffer import encode
+from ..vl_store import VlStore
 
-__all__ = ["PipelinedVlBuffer"]
+__all__ = ["DISTRIBUTED_ROWS", "PipelinedVlBuffer"]
+
+DISTRIBUTED_ROWS = 64
+"""Most rows of a buffer that stands in small memories that are read at once. Larger ones are a block RAM (`VlStore`).
+
+Block RAM of an ECP5 shows its word 5.7 ns after the clock's edge. At 125 MHz that leaves no time for the crossbar.
+"""
 
 
 class PipelinedVlBuffer(wiring.Component):
@@ -19,158 +29,168 @@ class PipelinedVlBuffer(wiring.Component):
     Parameters:
 
     - `shape`: shape of an item.
-    - `port_bits`: width of the note that goes with an item.
     - `vls`: 1 to 16.
     - `depth`: items a VL, at least 2; ConfigError below that.
+    - `peek`: bits of an item, from the lowest one on, for a second reader; 0 for no such port.
+    - `foretold`: the VL to be read is known a cycle ahead. Then its row stands in a register.
+    - `margins`: numbers of places, each 1 to `depth - 2` (ConfigError), for `near_full`.
 
-    Members:
+    Members, as those of `VlBuffer`:
 
-    - `write_valid`, `write_select` (in, `vls`: one-hot), `write_vl` (in, `vl_bits`: its number), `write_data` (in,
-      `shape`): an item, taken in this cycle.
-    - `write_tail`, `write_port` (in): a flag and a note that go with it.
+    - `write_valid`, `write_select` (in, `vls`: one-hot), `write_data` (in, `shape`): an item, taken in this cycle.
     - `non_empty` (out, `vls`): VLs that hold an item; a register.
-    - `read_select` (in, `vls`): one-hot, the VL that is read. With `stays_popped` and `pop`, or `stays_kept` and no
-      `pop` (in), it is the same in the next cycle. Otherwise it is `next_select` (in), which is another one.
-    - `read_vl` (out, `vl_bits`): its number; a register.
-    - `read_data` (out, `shape`): its oldest item. Block RAM shows it late in the cycle.
-    - `tail` (out): the flag of that item; a register. `tail_behind` (out): that of the item behind it, if there is one.
+    - `near_full` (out, an array), only with `margins`: VLs with at most that many places left; registers.
+    - `read_select` (in, `vls`): one-hot, the VL to be read.
+    - `next_select` (in, `vls`), `next_stays` (in), only with `foretold`: `read_select` of the next cycle is that of
+      this cycle with `next_stays`, and `next_select` otherwise, which is another VL.
+    - `read_vl` (out, `vl_bits`), `read_data` (out, `shape`): its number and its oldest item, in the same cycle.
     - `last` (out): it has no other item; meaningless if it is empty.
     - `pop` (in): take that item off.
-    - `behind` (out, `port_bits`): the note of the item that was behind the one that was read in the cycle before.
-
-    Nothing is read in the cycle in which it is written: a VL goes on only to items that show in `non_empty`, or in
-    `last`. So block RAM of any kind will do.
+    - `peek_select` (in, `vls`), `peek_data` (out), only with `peek`: the lowest bits of the oldest item of another VL.
 
     Each VL has a ring of a power of two of rows, so that any value of a pointer will do. An empty VL has no tail: its
     next item goes where its front is. So pointers stand in memories that need no reset, and are read without a look at
-    what has been written since.
+    what has been written since. The VL to be written comes one-hot from a register.
 
-    Latency: 1 cycle from write to `non_empty`, 2 to `read_data`. Throughput: 1 item in and 1 item out a cycle. Reset:
-    all VLs are empty.
+    Latency: 1 cycle from write to read. Throughput: 1 item in and 1 item out a cycle. Reset: all VLs are empty.
     """
 
-    def __init__(self, *, shape: ShapeLike, port_bits: int, vls: int, depth: int) -> None:
+    def __init__(
+        self,
+        *,
+        shape: ShapeLike,
+        vls: int,
+        depth: int,
+        peek: int = 0,
+        margins: Sequence[int] = (),
+        foretold: bool = False,
+    ) -> None:
         if depth < 2:
             raise ConfigError(f"PipelinedVlBuffer: depth = {depth}: at least 2")
-        self._shape, self._vls, self._depth, self._port_bits = shape, vls, depth, port_bits
+        for margin in margins:
+            if not 1 <= margin <= depth - 2:
+                raise ConfigError(f"PipelinedVlBuffer: margin = {margin}: from 1 to {depth - 2}")
+        self._shape, self._vls, self._depth, self._peek = shape, vls, depth, peek
+        self._margins, self._foretold = tuple(margins), foretold
         self._vl_bits = max(1, (vls - 1).bit_length())
-        super().__init__(
-            {
-                "write_valid": In(1),
-                "write_select": In(vls),
-                "write_vl": In(self._vl_bits),
-                "write_data": In(shape),
-                "write_tail": In(1),
-                "write_port": In(port_bits),
-                "non_empty": Out(vls),
-                "read_select": In(vls),
-                "next_select": In(vls),
-                "stays_popped": In(1),
-                "stays_kept": In(1),
-                "read_vl": Out(self._vl_bits),
-                "read_data": Out(shape),
-                "tail": Out(1),
-                "tail_behind": Out(1),
-                "last": Out(1),
-                "pop": In(1),
-                "behind": Out(port_bits),
-            }
-        )
+        members: dict[str, Any] = {
+            "write_valid": In(1),
+            "write_select": In(vls),
+            "write_data": In(shape),
+            "non_empty": Out(vls),
+            "read_select": In(vls),
+            "read_vl": Out(self._vl_bits),
+            "read_data": Out(shape),
+            "last": Out(1),
+            "pop": In(1),
+        }
+        if foretold:
+            members |= {"next_select": In(vls), "next_stays": In(1)}
+        if margins:
+            members["near_full"] = Out(vls).array(len(margins))
+        if peek:
+            members |= {"peek_select": In(vls), "peek_data": Out(peek)}
+        super().__init__(members)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         vls, row_bits = self._vls, (self._depth - 1).bit_length()
-        write_vl, next_vl = self.write_vl, Signal(self._vl_bits)
-        writing, popping = Signal(vls), Signal(vls)
-        several, second, leaves = Signal(vls), Signal(vls), Signal(vls)
-        row, next_row, to = Signal(row_bits), Signal(row_bits), Signal(row_bits)
+        write_vl, popping, writing = Signal(self._vl_bits), Signal(vls), Signal(vls)
         m.d.comb += [
-            next_vl.eq(encode(self.next_select, self._vl_bits)),
+            write_vl.eq(encode(self.write_select, self._vl_bits)),
+            self.read_vl.eq(encode(self.read_select, self._vl_bits)),
             writing.eq(Mux(self.write_valid, self.write_select, 0)),
             popping.eq(Mux(self.pop, self.read_select, 0)),
-            next_row.eq(row + 1),
         ]
-        front, front_written = self._pointers(
-            m, "front", self.pop, self.read_vl, [next_vl, write_vl], next_row
+        peek_vl = Signal(self._vl_bits)
+        if self._peek:
+            m.d.comb += peek_vl.eq(encode(self.peek_select, self._vl_bits))
+
+        # For the VL that is read, that is written, and that is looked at: the row of its oldest item, and of its next.
+        fronts = [self.read_vl, write_vl, *([peek_vl] if self._peek else [])]
+        next_row = Signal(row_bits)
+        if self._foretold:
+            fronts[0] = encode(self.next_select, self._vl_bits)
+        front, front_written, *front_peeked = self._pointers(
+            m, "front", self.pop, self.read_vl, fronts, next_row
         )
+        if self._foretold:
+            row = Signal(row_bits, name="read_row")
+            m.d.sync += row.eq(Mux(self.next_stays, Mux(self.pop, next_row, row), front))
+            front = row
+        m.d.comb += next_row.eq(front + 1)
+        tail_moves = Signal(row_bits)
         tail_written, tail = self._pointers(
-            m, "tail", self.write_valid, write_vl, [write_vl, self.read_vl], (to + 1)[:row_bits]
+            m, "tail", self.write_valid, write_vl, [write_vl, self.read_vl], tail_moves
         )
+        to = Signal(row_bits)
         m.d.comb += [
             to.eq(Mux((self.write_select & self.non_empty).any(), tail_written, front_written)),
-            self.last.eq(~(self.read_select & several).any()),
+            tail_moves.eq(to + 1),
+            self.last.eq(next_row == tail),
         ]
-        # The item that is written is the second one; the one that is read leaves one behind.
-        with m.If((front_written + 1)[:row_bits] == to):
-            m.d.comb += second.eq(writing & ~popping)
-        with m.If((row + 2)[:row_bits] == tail):
-            m.d.comb += leaves.eq(popping & ~writing)
-        m.d.sync += [
-            several.eq((several | (second & self.non_empty)) & ~leaves),
-            self.non_empty.eq((self.non_empty & ~(popping & ~several)) | writing),
-            row.eq(self._late(next_row, row, front)),
-            self.read_vl.eq(self._late(self.read_vl, self.read_vl, next_vl)),
-        ]
+        emptied = Mux(self.last, popping, 0)
+        m.d.sync += self.non_empty.eq((self.non_empty & ~emptied) | writing)
+        rows = 1 << row_bits
+        for margin, flags in zip(self._margins, self.near_full if self._margins else (), strict=True):
+            size = self._depth - margin
+            nears, leaves = Signal(vls, name=f"nears_{margin}"), Signal(vls, name=f"leaves_{margin}")
+            # The item that is written is the last one before the flag, the one that is read the first behind it.
+            with m.If((front_written + size - 1)[:row_bits] == to):
+                m.d.comb += nears.eq(writing & ~popping)
+            with m.If((front + size)[:row_bits] == tail):
+                m.d.comb += leaves.eq(popping & ~writing)
+            m.d.sync += flags.eq((flags | nears) & ~leaves)
 
         def address(pointer: Value, vl: Value) -> Value:
             return pointer if vls == 1 else Cat(pointer, vl)
 
-        rows = vls << row_bits
-        written = Signal(range(rows))
-        m.d.comb += written.eq(address(to, write_vl))
-        here, following = address(row, self.read_vl), address(next_row, self.read_vl)
-        other, before = address(front, next_vl), Signal(range(rows))
-        self._items(m, rows, written, [following, here, other])
-        tail_behind, tail_other = Signal(), Signal()
-        m.d.sync += [
-            before.eq(following),
-            self.tail.eq(self._late(tail_behind, self.tail, tail_other)),
-        ]
-        m.d.comb += self.tail_behind.eq(tail_behind)
-        for name, data, at, out in (
-            ("tails", self.write_tail, following, tail_behind),
-            ("tails_of_others", self.write_tail, other, tail_other),
-            ("ports", self.write_port, before, self.behind),
-        ):
-            notes = memory.Memory(
-                shape=unsigned(len(data)), depth=rows, init=[], attrs={"ram_style": "distributed"}
+        if vls * rows > DISTRIBUTED_ROWS:
+            m.submodules.items = store = VlStore(
+                shape=self._shape, vls=vls, rows=vls * rows, peek=slice(0, self._peek) if self._peek else None
             )
-            m.submodules[name] = notes
-            write, read = notes.write_port(), notes.read_port(domain="comb")
+            m.d.comb += [
+                store.write.eq(self.write_valid),
+                store.write_vl.eq(write_vl),
+                store.write_row.eq(address(to, write_vl)),
+                store.write_data.eq(self.write_data),
+                store.write_first.eq((writing & (~self.non_empty | emptied)).any()),
+                store.refill.eq(self.pop & ~self.last),
+                store.refill_vl.eq(self.read_vl),
+                store.refill_row.eq(address(next_row, self.read_vl)),
+                store.read_vl.eq(self.read_vl),
+                self.read_data.eq(store.read_data),
+            ]
+            if self._peek:
+                m.d.comb += [store.peek_vl.eq(peek_vl), self.peek_data.eq(store.peek_data)]
+            return m
+        whole = Value.cast(self.write_data)
+        readers: list[tuple[str, Value, Value, Value]] = [
+            ("items", whole, address(front, self.read_vl), Value.cast(self.read_data))
+        ]
+        if self._peek:
+            readers.append(("peeks", whole[: self._peek], address(front_peeked[0], peek_vl), self.peek_data))
+        for name, data, place, out in readers:
+            copy = memory.Memory(shape=unsigned(len(data)), depth=vls * rows, init=[])
+            m.submodules[name] = copy
+            write, read = copy.write_port(), copy.read_port(domain="comb")
             m.d.comb += [
                 write.en.eq(self.write_valid),
-                write.addr.eq(written),
+                write.addr.eq(address(to, write_vl)),
                 write.data.eq(data),
-                read.addr.eq(at),
+                read.addr.eq(place),
                 out.eq(read.data),
             ]
         return m
 
-    def _late(self, following: Value, here: Value, other: Value) -> Value:
-        """One of three: the VL stays and pops, it stays, or another one comes. `pop` passes one gate."""
-        return Mux(self.pop, Mux(self.stays_popped, following, other), Mux(self.stays_kept, here, other))
-
-    def _items(self, m: Module, rows: int, written: Signal, places: list[Value]) -> None:
-        """The items. `places`: rows of the next cycle, as in `_late`."""
-        items = memory.Memory(shape=self._shape, depth=rows, init=[], attrs={"ram_style": "block"})
-        m.submodules.items = items
-        write, read = items.write_port(), items.read_port(domain="comb")
-        m.d.comb += [
-            write.en.eq(self.write_valid),
-            write.addr.eq(written),
-            write.data.eq(self.write_data),
-            read.addr.eq(self._late(*places)),
-        ]
-        # The register becomes that of the block RAM. Its row is never the one that is written, but a synthesis tool
-        # must see it: otherwise it would build logic around the memory. Rows are compared before one is chosen.
-        meets = [self.write_valid & (place == written) for place in places]
-        shown = Signal(len(Value.cast(self.write_data)), reset_less=True)
-        with m.If(~self._late(*meets)):
-            m.d.sync += shown.eq(Value.cast(read.data))
-        m.d.comb += Value.cast(self.read_data).eq(shown)
-
     def _pointers(
-        self, m: Module, name: str, step: Value, vl: Value, reads: list[Value], following: Value
+        self,
+        m: Module,
+        name: str,
+        step: Value,
+        vl: Value,
+        reads: list[Value],
+        following: Value,
     ) -> list[Signal]:
         """A pointer for each VL. That of `vl` becomes `following` with `step`.
 
