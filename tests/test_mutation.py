@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import linecache
 import os
+import resource
 import subprocess
 import sys
+from itertools import count
 
 import amaranth.tracer
 import pytest
@@ -17,11 +19,14 @@ from lanikai.hdl.arbiter.round_robin import RoundRobinArbiter
 from lanikai.hdl.router.credits import Credits
 from lanikai.hdl.traffic.random import Xoroshiro
 from support.mutation import places
+from support.mutation.campaign import WHOLE, Campaign
 from support.mutation.changes import fitted
 from support.mutation.child import ChildFailed, TimedOut, in_child
+from support.mutation.outcomes import in_order
 from support.mutation.own_tests import named, own_tests, rtl_files
 from support.mutation.places import ROOT, text_at
-from support.mutation.rewrite import Rewriter
+from support.mutation.rewrite import Mutant, Rewriter
+from support.mutation.runs import Baseline, digest
 from support.mutation.survivors import explanations, page, survivors
 
 
@@ -134,6 +139,34 @@ def test_a_child_gives_its_result_or_is_ended(tmp_path):
     assert "ZeroDivisionError" in log.read_text()
 
 
+def test_a_child_is_ended_that_takes_too_much_processor_time(tmp_path):
+    def work():
+        resource.setrlimit(resource.RLIMIT_CPU, (1, resource.RLIM_INFINITY))
+        for _ in count():
+            pass
+
+    with pytest.raises(TimedOut):
+        in_child(work, log=tmp_path / "log", timeout_s=600)
+
+
+def test_the_quickest_case_of_each_test_is_first():
+    """A test that killed others is ahead of one that is as quick."""
+    seconds = {"a[1]": 0.3, "a[2]": 0.2, "b": 1.0, "c[1]": 1.0, "c[2]": 1.1}
+    assert in_order([*seconds], seconds, {}) == ["a[2]", "b", "c[1]", "a[1]", "c[2]"]
+    assert in_order([*seconds], seconds, {"c[2]": 1}) == ["a[2]", "c[2]", "b", "a[1]", "c[1]"]
+
+
+def test_a_smaller_choice_is_part_of_a_whole_one(tmp_path):
+    mutants = {Mutant("hdl/link.py", (line, 0, line, 1), "assignment dropped"): [] for line in range(60)}
+
+    def chosen(count, seed=1):
+        campaign = Campaign(seed=seed, count=count, cache=tmp_path, result=tmp_path / "result.json")
+        return set(campaign.choice("hdl/link.py", Baseline(mutants, {})))
+
+    assert [len(chosen(number)) for number in (3, WHOLE, 40, 99)] == [3, WHOLE, 40, 60]
+    assert chosen(3) < chosen(8) < chosen(WHOLE) and chosen(8) != chosen(8, seed=2)
+
+
 def test_every_survivor_is_explained_and_every_explanation_is_of_one():
     entries = explanations()
     assert len({one.survivor for one in entries}) == len(entries)
@@ -158,6 +191,30 @@ def test_wrong_input_is_told_in_one_line():
     )
     told = run("--count", "0")
     assert (told.returncode, told.stderr) == (2, "error: --count 0: at least 1\n")
+
+
+@pytest.mark.full
+def test_a_survivor_is_run_again_against_a_new_test(tmp_path):
+    file, text, change = "hdl/arbiter/round_robin.py", "later.any()", "any -> all"
+    lines = (ROOT / file).read_text().splitlines()
+    line = next(number for number, one in enumerate(lines, 1) if text in one)
+    alive = {"line": line, "text": text, "change": change, "tests": 3}
+    row = {
+        "digest": digest([file]),
+        "run": 1,
+        "killed": 0,
+        "timed out": 0,
+        "survived": 1,
+        "survivors": [alive],
+    }
+    result = tmp_path / "result.json"
+    result.write_text(json.dumps({"files": {file: row}}))
+    told = run("--json", str(result), "--test", "tests/hdl/arbiter/test_round_robin.py", file)
+    assert told.returncode == 0, told.stdout + told.stderr
+    row = json.loads(result.read_text())["files"][file]
+    assert (row["killed"], row["survived"], row["survivors"]) == (1, 0, [])
+    told = run("--json", str(result), "--test", "tests/hdl/arbiter/test_round_robin.py", file)
+    assert (told.returncode, told.stderr) == (2, "error: no survivor of these files is in these tests\n")
 
 
 @pytest.mark.full

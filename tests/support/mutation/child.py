@@ -17,7 +17,7 @@ __all__ = ["ChildFailed", "TimedOut", "in_child"]
 
 
 class TimedOut(Exception):
-    """The child took longer than it may. It is gone, with all that it started."""
+    """The child took longer than it may, or more processor time. It is gone, with all that it started."""
 
 
 class ChildFailed(Exception):
@@ -39,8 +39,8 @@ def in_child(work: Callable[[], Any], *, log: Path, timeout_s: float) -> Any:
             os.killpg(child, signal.SIGKILL)
         except ProcessLookupError:  # it has not come as far as to lead a group
             os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    if text is None:
+        _, status = os.waitpid(child, 0)
+    if text is None or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU):
         raise TimedOut
     if not text:
         raise ChildFailed(f"the run ended without a result; its output is {log}")
@@ -50,7 +50,8 @@ def in_child(work: Callable[[], Any], *, log: Path, timeout_s: float) -> Any:
 def _run(work: Callable[[], Any], log: Path, reader: int, writer: int) -> None:
     """Run `work` in the child; never return."""
     try:
-        os.setsid()
+        # A group of its own, which can be ended whole. A session of its own would be one of another priority.
+        os.setpgid(0, 0)
         os.close(reader)
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         for stream in (1, 2):

@@ -1,10 +1,10 @@
-"""The pytest plugin in whose runs one mutant is made, or all mutants of a file are found."""
+"""The pytest plugin in whose runs mutants are found, or made one at a time."""
 
 from __future__ import annotations
 
-import time
+import os
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import hypothesis
@@ -15,7 +15,7 @@ from amaranth.hdl import Module
 from . import places
 from .rewrite import Mutant, Rewriter
 
-__all__ = ["Plugin"]
+__all__ = ["PROOFS", "Plugin"]
 
 PROOFS = "tests/formal/"
 OUT_OF_TIME = ("took longer than", "DONE (TIMEOUT")
@@ -25,31 +25,25 @@ PROOF_SECONDS = 20.0
 
 
 class Plugin:
-    """A run of pytest.
+    """A run of pytest, in which all mutants are found that its tests elaborate.
 
-    - `active`: the mutant that is made. Without one, all of `file` are found.
-    - `order`: the tests to run, in this order; all others are left out. Without it, all run.
+    - `instead`: what is done when the tests are collected; none of them is run. It is given this plugin, and may call
+      `run_mutant` in children of this process. `result` is what it returned.
     - `found`: the mutants, and the tests in which each can be made.
-    - `seconds`: the time of each test that ran.
+    - `seconds`: the processor time of each test that ran, of its children too.
     - `failed`: the tests that failed, and the first line of why.
     """
 
-    def __init__(
-        self, *, file: str, active: Mutant | None = None, order: Sequence[str] | None = None
-    ) -> None:
-        self.file, self.active, self.order = file, active, order
+    def __init__(self, *, instead: Callable[[Plugin], Any] | None = None) -> None:
+        self.instead, self.result = instead, None
         self.found: dict[Mutant, set[str]] = defaultdict(set)
         self.seconds: dict[str, float] = defaultdict(float)
         self.failed: dict[str, str] = {}
-        self._rewriter = Rewriter(self._find, active)
+        self._rewriter = Rewriter(None if instead else self._find)
+        self._items: dict[str, pytest.Item] = {}
         self._test = ""
         self._fixtures: list[str] = []
         self._users: dict[str, set[str]] = defaultdict(set)
-
-    @property
-    def applied(self) -> int:
-        """How many times the mutant was made."""
-        return self._rewriter.applied
 
     def install(self) -> None:
         """Change Amaranth, and what else the mutant has to reach, in this process."""
@@ -60,21 +54,36 @@ class Plugin:
             return plugin._rewriter.fragment(elaborate(module, platform))
 
         Module.elaborate = changed
-        if self.active is None:
+        if self.instead is None:
             from support.formal import harness
 
             # What a proof elaborates is enough.
             harness.prove = lambda spec, *_, **__: rtlil.convert(spec.m, name="spec", ports=spec.ports)
-            return
-        # A simulator that is found by its configuration alone would be one without the mutant.
+
+    def run_mutant(
+        self, mutant: Mutant, order: Sequence[str], *, before: Callable[[str], None], budget_s: float | None
+    ) -> dict[str, Any]:
+        """Make `mutant` in this process, and run the tests of `order` until one fails; `before` is called with the
+        name of each. `applied`: how often it was made, `failed`: the test that failed, `all`: whether all ran."""
         from lanikai.sim.build import model
 
+        self._rewriter = Rewriter(active=mutant)
+        # A simulator that is found by its configuration alone would be one without the mutant.
         known = model._writers_hash()
-        model._writers_hash = lambda: f"{known} {self.active}"
+        model._writers_hash = lambda: f"{known} {mutant}"
+        begun, ran = _processor_seconds(), 0
+        items = [self._items[name] for name in order]
+        for item, after in zip(items, [*items[1:], None], strict=True):
+            if budget_s is not None and _processor_seconds() - begun > budget_s:
+                break
+            before(item.nodeid)
+            ran += 1
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+            if self.failed:
+                break
+        return {"applied": self._rewriter.applied, "failed": self.failed, "all": ran == len(items)}
 
     def _find(self, mutant: Mutant) -> None:
-        if mutant.file != self.file:
-            return
         if self._fixtures:
             for test in self._users[self._fixtures[-1]]:
                 self.found[mutant].add(test)
@@ -98,11 +107,14 @@ class Plugin:
         for item in items:
             for name in getattr(item, "fixturenames", ()):
                 self._users[name].add(item.nodeid)
-        if self.order is not None:
-            place = {name: number for number, name in enumerate(self.order)}
-            items[:] = sorted(
-                (one for one in items if one.nodeid in place), key=lambda one: place[one.nodeid]
-            )
+            self._items[item.nodeid] = item
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        if self.instead is None:
+            return None
+        self.result = self.instead(self)
+        return True
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Any:
@@ -116,10 +128,10 @@ class Plugin:
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
-        self._test, started = item.nodeid, time.monotonic()
+        self._test, started = item.nodeid, _processor_seconds()
         yield
-        proof = self.active is None and item.nodeid.startswith(PROOFS)
-        self.seconds[item.nodeid] = PROOF_SECONDS if proof else time.monotonic() - started
+        proof = item.nodeid.startswith(PROOFS)
+        self.seconds[item.nodeid] = PROOF_SECONDS if proof else _processor_seconds() - started
         self._test = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -129,3 +141,8 @@ class Plugin:
             if any(words in text for words in OUT_OF_TIME):
                 return
             self.failed[report.nodeid] = text.strip().partition("\n")[0][:200]
+
+
+def _processor_seconds() -> float:
+    """The processor time of this process and of its children that ended."""
+    return sum(os.times()[:4])

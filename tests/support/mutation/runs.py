@@ -1,28 +1,32 @@
-"""Runs of a file's tests: once to find its mutants, and once for each mutant."""
+"""Runs of tests: once to find the mutants that they elaborate, and once for each mutant."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+import shutil
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .child import TimedOut, in_child
+from .child import in_child
 from .own_tests import own_tests
-from .places import ROOT, text_at
+from .places import ROOT
 from .plugin import Plugin
 from .rewrite import Mutant
 
-__all__ = ["Baseline", "BaselineFailed", "Outcome", "baseline", "digest", "outcome"]
+__all__ = ["Baseline", "BaselineFailed", "baseline", "digest", "of_some_tests", "with_tests"]
 
-_OPTIONS = ("-q", "-x", "-p", "no:cacheprovider", "-m", "not full", "--tb=short")
-_BASELINE_SECONDS = 3600.0
-_LEAST_SECONDS, _TIMES_SLOWER = 60.0, 5.0
-"""A mutant may take so many times the time that its tests take without it, and so much in any case."""
+_OPTIONS = (
+    *("-q", "-p", "no:cacheprovider", "-m", "not full", "--tb=short", "--capture=no"),
+    "--maxfail=1000",
+)
+_SECONDS = 6 * 3600.0
 
 
 class BaselineFailed(Exception):
@@ -31,21 +35,10 @@ class BaselineFailed(Exception):
 
 @dataclass(frozen=True)
 class Baseline:
-    """A file's `mutants`, each with the tests in which it is there, and the `seconds` that each test takes."""
+    """A file's `mutants`, each with the tests in which it is there, and the processor `seconds` of each test."""
 
     mutants: Mapping[Mutant, list[str]]
     seconds: Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """`end`: "killed", "timed out" or "survived". `by`, `why`: the test that failed and the first line of its
-    message. `tests`: how many could run."""
-
-    end: str
-    tests: int
-    by: str = ""
-    why: str = ""
 
 
 def digest(names: Iterable[str]) -> str:
@@ -56,57 +49,86 @@ def digest(names: Iterable[str]) -> str:
     return total.hexdigest()[:16]
 
 
-def _pytest(plugin: Plugin, tests: Iterable[str], *options: str) -> int:
-    plugin.install()
-    return int(pytest.main([*_OPTIONS, *options, *tests], plugins=[plugin]))
-
-
 def baseline(file: str, *, log: Path, kept: Path) -> Baseline:
-    """The mutants of `file`, from a run of its tests; `kept` holds what was found before. Raises BaselineFailed."""
-    tests = own_tests(file)
-    path = kept / f"{digest([file, *tests])}.json"
-    if not path.exists():
-        path.write_text(
-            json.dumps(in_child(lambda: _search(file, tests), log=log, timeout_s=_BASELINE_SECONDS))
-        )
-    found = json.loads(path.read_text())
-    # The end of a search without proofs says nothing about their tests.
-    failed = [name for name in found["failed"] if not name.startswith("tests/formal/")]
-    if failed:
-        path.unlink()
-        raise BaselineFailed(f"{failed[0]} fails without any mutant: {found['failed'][failed[0]]} ({log})")
-    mutants = {Mutant(file, tuple(span), change): names for span, change, names in found["mutants"]}
+    """The mutants of `file` in its tests; `kept` holds what was found before. Raises BaselineFailed.
+
+    The tests of one test file are searched once for all files of the RTL that they elaborate.
+    """
+    mutants: dict[Mutant, list[str]] = defaultdict(list)
+    seconds: dict[str, float] = {}
+    for tests in own_tests(file):
+        found = _searched(tests, file, log, kept)
+        names = [*found["seconds"]]
+        seconds |= found["seconds"]
+        for span, change, numbers in found["mutants"].get(file, []):
+            mutants[Mutant(file, tuple(span), change)] += [names[number] for number in numbers]
+    return Baseline(dict(mutants), seconds)
+
+
+def of_some_tests(tests: Sequence[str], files: Iterable[str], *, log: Path) -> Baseline:
+    """The mutants of `files` in some tests, which are named as pytest does. Raises BaselineFailed."""
+    found = in_child(lambda: _search(tests), log=log, timeout_s=_SECONDS)
+    for name, why in found["failed"].items():
+        raise BaselineFailed(f"{name} fails without any mutant: {why} ({log})")
+    names = [*found["seconds"]]
+    mutants = {
+        Mutant(file, tuple(span), change): [names[number] for number in numbers]
+        for file in files
+        for span, change, numbers in found["mutants"].get(file, [])
+    }
     return Baseline(mutants, found["seconds"])
 
 
-def _search(file: str, tests: list[str]) -> Any:
-    plugin = Plugin(file=file)
-    if tests:
-        _pytest(plugin, tests, "--maxfail=1000")
-    mutants = [(one.span, one.change, sorted(names)) for one, names in sorted(plugin.found.items()) if names]
-    return {"mutants": mutants, "seconds": plugin.seconds, "failed": plugin.failed}
+def _searched(tests: str, file: str, log: Path, kept: Path) -> dict[str, Any]:
+    path = kept / f"{digest([tests])}.json"
+    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    if not found or found["digests"].get(file, digest([file])) != digest([file]):
+        found = in_child(lambda: _search([tests]), log=log, timeout_s=_SECONDS)
+        # The end of a search without proofs says nothing about their tests.
+        failed = {} if tests.startswith("tests/formal/") else found["failed"]
+        for name, why in failed.items():
+            raise BaselineFailed(f"{name} fails without any mutant: {why} ({log})")
+        path.write_text(json.dumps(found))
+    return found
 
 
-def outcome(mutant: Mutant, base: Baseline, *, log: Path) -> Outcome:
-    """Run the tests of one mutant, the quickest first, until one fails."""
-    order = sorted(base.mutants[mutant], key=lambda name: base.seconds.get(name, 0.0))
+def _search(tests: Sequence[str]) -> Any:
+    plugin = Plugin()
+    if run(plugin, tests) not in (0, 1):
+        raise BaselineFailed(f"pytest finds no test in {', '.join(tests)}")
+    numbers = {name: number for number, name in enumerate(plugin.seconds)}
+    mutants: dict[str, list[Any]] = defaultdict(list)
+    for one, names in sorted(plugin.found.items()):
+        mutants[one.file].append((one.span, one.change, sorted(numbers[name] for name in names)))
+    return {
+        "seconds": plugin.seconds,
+        "failed": plugin.failed,
+        "mutants": mutants,
+        "digests": {name: digest([name]) for name in mutants},
+    }
 
-    def work() -> Any:
-        plugin = Plugin(file=mutant.file, active=mutant, order=order)
-        status = _pytest(plugin, dict.fromkeys(name.partition("::")[0] for name in order))
-        return {"status": status, "applied": plugin.applied, "failed": plugin.failed}
 
-    limit = max(_LEAST_SECONDS, _TIMES_SLOWER * sum(base.seconds.get(name, 0.0) for name in order))
+def run(plugin: Plugin, tests: Iterable[str]) -> int:
+    """Run pytest in this process, of which nothing is used afterwards. Returns its status."""
+    plugin.install()
+    folder = tempfile.mkdtemp(prefix="mutation-")
     try:
-        told = in_child(work, log=log, timeout_s=limit)
-    except TimedOut:
-        return Outcome("timed out", len(order))
-    if told["status"] not in (0, 1) or not told["applied"]:
-        where = f"{mutant.file}:{mutant.span[0]}: {text_at(mutant.file, mutant.span)}: {mutant.change}"
-        raise BaselineFailed(
-            f"{where}: pytest ended with {told['status']}, made {told['applied']} times ({log})"
-        )
-    # A proof that ran out of time ends the run, and kills nothing.
-    if told["failed"]:
-        return Outcome("killed", len(order), *next(iter(told["failed"].items()), ("", "")))
-    return Outcome("survived", len(order))
+        return int(pytest.main([*_OPTIONS, f"--basetemp={folder}/tmp", *tests], plugins=[plugin]))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def with_tests(tests: Iterable[str], work: Callable[[Plugin], Any], *, log: Path) -> Any:
+    """The result of `work` (JSON values) in a child that has the test files `tests` collected, and runs none of them.
+
+    What a run needs before its first test is done once, and each mutant is a child of this child.
+    """
+
+    def collected() -> Any:
+        plugin = Plugin(instead=work)
+        status = run(plugin, tests)
+        if status:
+            raise BaselineFailed(f"pytest ended with {status} ({log})")
+        return plugin.result
+
+    return in_child(collected, log=log, timeout_s=_SECONDS)
