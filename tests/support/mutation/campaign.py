@@ -187,7 +187,7 @@ def _tree() -> str:
 
 
 def _identity(mutant: Mutant) -> tuple[str, int, str, str]:
-    """What a row of results says of a survivor, and its file."""
+    """The file of a survivor, and that by which a row of results names it."""
     return mutant.file, mutant.span[0], text_at(mutant.file, mutant.span), mutant.change
 
 
