@@ -33,7 +33,7 @@ SEED ?= 1
 COUNT ?= 20
 
 mutate: setup ## Change the RTL, COUNT times a file, and see whether tests notice; FILES="hdl/link.py ..." or all.
-	PYTHONPATH=tests $(BIN)/python -m support.mutation --seed $(SEED) --count $(COUNT) $(FILES)
+	PYTHONPATH=tests $(BIN)/python -m support.mutation --seed $(SEED) --count $(COUNT) $(addprefix --test ,$(TEST)) $(FILES)
 
 coverage: setup ## Count which lines of the RTL run and which bits change in Verilator; TESTS="..." or a set of them.
 	PYTHONPATH=tests $(BIN)/python -m support.coverage $(TESTS)
