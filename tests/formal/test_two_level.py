@@ -566,7 +566,7 @@ def test_tables_are_linked_and_add_up(tmp_path):
     ("old", "new"),
     [
         ("return summed == 1", "return summed[0]"),
-        ("m.d.sync += walking.eq(1)", "m.d.sync += walking.eq(0)"),
+        ("m.d.sync += reading.eq(1)", "m.d.sync += reading.eq(0)"),
         ("self.limit.eq(limit)", "self.limit.eq(self.table.limit)"),
         ("~seen.bit_select(row, 1), walked_weight", "0, walked_weight"),
         ("entry_read.addr.eq(~count[", "entry_read.addr.eq(count["),

@@ -415,6 +415,10 @@ ALONE = {
     ("board/bridge.py", "waited + 1"): ("(waited == ANSWER_CYCLES)", "the wait ends there"),
     ("board/bridge.py", "byte + 1"): ("m.If(byte == 3)", "2 bits, which go round: the bytes of a word"),
     ("board/bridge.py", "offset + 4"): ("m.If(left != 0)", "a word asked for each, of 255 at most"),
+    ("board/node/host_memory.py", "word + 1"): (
+        "word, left, good = Signal.like(beat.addr)",
+        "an address, which goes round at the memory's end",
+    ),
     ("board/uart.py", "place + 1"): ("m.Elif(place == 9)", "the last bit of a byte ends it"),
     ("link_guard.py", "count + 1"): ("Mux(ends, 0, count + 1)", "begins anew at its end"),
     ("monitors/axi4.py", "self.level + comes"): (

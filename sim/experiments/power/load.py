@@ -174,17 +174,13 @@ class PowerLoad(Experiment):
             "link_part": parameters.watts(link, cycles * len(intervals)) / power if power else None,
             "balanced": None
             if found["saturated"]
-            else whole.buffer_writes == whole.buffer_reads == 2 * whole.crossbar_flits,
+            else whole.buffer_writes == whole.buffer_reads == 2 * whole.crossbar_flits > 0,
         }
 
     def claims(self, parameters: PowerLoadParameters, outcomes: Sequence[Outcome]) -> list[Claim]:
         """The claims: power is proportional to load, as 5.1 says; energies add up."""
-        calm = [
-            one.results
-            for one in outcomes
-            if not one.results["saturated"] and one.results["energy_nj_per_flit"]
-        ]
-        energies = [float(one["energy_nj_per_flit"]) for one in calm]
+        calm = [one.results for one in outcomes if not one.results["saturated"]]
+        energies = [float(one["energy_nj_per_flit"] or 0) for one in calm]
         expected = parameters.expected_nj_per_flit()
         half = [
             one.results["power_w"]
@@ -196,7 +192,8 @@ class PowerLoad(Experiment):
         return [
             Claim(
                 text=f"power is proportional to the load that is accepted, within {PROPORTIONAL:.0%}",
-                holds=bool(energies) and max(energies) - min(energies) <= PROPORTIONAL * min(energies),
+                holds=min(energies, default=0) > 0
+                and max(energies) - min(energies) <= PROPORTIONAL * min(energies),
             ).unless("" if len(energies) > 1 else "fewer than two points are below saturation"),
             Claim.every(
                 f"a flit takes what E_packet says for its way, {expected:.2f} nJ, within {PROPORTIONAL:.0%}",
