@@ -73,3 +73,52 @@ def test_burst_arbiter_is_proved(tmp_path):
 )
 def test_proof_catches_mutant(old, new, tmp_path):
     prove(bursts(mutate(BurstArbiter, old, new)), tmp_path, mode="bmc", depth=8, expect="fail")
+
+
+def urgency(component):
+    """Those who are urgent come before all others, and only they may break a burst of one who is not."""
+    spec = Spec()
+    m = spec.m
+    m.submodules.dut = dut = component(size=SIZE)
+    spec.inputs(dut, "requests", "urgent", "open", "goes_on")
+    on, pressing = Signal(SIZE), Signal(SIZE)
+    m.d.sync += on.eq(Mux(dut.open, dut.grant & dut.goes_on, on))
+    m.d.comb += [
+        pressing.eq(dut.requests & dut.urgent),
+        Assume((on & ~dut.requests) == 0),
+        Assert((dut.grant & (dut.grant - 1)) == 0),
+        Assert((dut.grant & ~dut.requests) == 0),
+        Assert(dut.grant.any() == (dut.requests.any() & dut.open)),
+        Assert(~pressing.any() | ~dut.open | (dut.grant & pressing).any()),
+        Assert((on == 0) | ~dut.open | (dut.grant == on) | ((pressing & ~on).any() & ~(pressing & on).any())),
+        Cover((on != 0) & (dut.grant != on) & dut.open),
+    ]
+    before = [[dut._before(i, j) if i != j else 0 for j in range(SIZE)] for i in range(SIZE)]
+    for i, j, k in permutations(range(SIZE), 3):
+        m.d.comb += Assert(~(before[i][j] & before[j][k] & before[k][i]))
+    for i, j in permutations(range(SIZE), 2):
+        m.d.comb += Assert(~on[i] | before[i][j])
+    return spec
+
+
+@proof(
+    block="BurstArbiter",
+    states="who is urgent comes first; nothing else breaks a burst",
+)
+def test_who_is_urgent_comes_first(tmp_path):
+    """By induction, for ever; and a burst is broken."""
+    prove(urgency(BurstArbiter), tmp_path / "proof", depth=2)
+    prove(urgency(BurstArbiter), tmp_path / "cover", mode="cover", depth=4)
+
+
+@mutants_of(test_who_is_urgent_comes_first)
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Mux(self.urgent[i] == self.urgent[j], self._before(i, j), self.urgent[i])", "self._before(i, j)"),
+        ("self._before(i, j), self.urgent[i])", "self._before(i, j), self.urgent[j])"),
+        ("self.goes_on[i], Mux", "~self.goes_on[i], Mux"),
+    ],
+)
+def test_proof_of_urgency_catches_mutant(old, new, tmp_path):
+    prove(urgency(mutate(BurstArbiter, old, new)), tmp_path, mode="bmc", depth=6, expect="fail")
