@@ -189,6 +189,8 @@ class NetworkLoadParameters(Config):
                 raise ValueError(f"class_{name} has {len(given)} entries: one for each of class_shares")
         if self.routing not in ROUTINGS:
             raise ValueError(f"routing = {self.routing!r}: one of {', '.join(ROUTINGS)}")
+        if self.pipelined and self.allocators != ["separable"]:
+            raise ValueError(f"pipelined = True, allocator = {self.allocator!r}: set allocator=separable")
         if len(set(self.allocators)) < len(self.allocators):
             raise ValueError(f"allocator = {self.allocator!r}: one is named twice")
         system = self.system(self.allocators[0])

@@ -104,6 +104,12 @@ class TrafficNetwork(System[TrafficNetworkConfig], TrafficRegisters):
         self.limit_watchdog(0)
         return await self.read_out(window_cycles=window_cycles, faults=faults)
 
+    async def until(self, phase: Phase) -> None:
+        """Return when a measurement is in `phase`."""
+        phases = native_api.signal("phase")
+        while Phase(phases.get()) is not phase:
+            await self.clock.change(self._dut.phase_event)
+
     @property
     def dropped(self) -> int:
         """Packets that routers have dropped since the start."""

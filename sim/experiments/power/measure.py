@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from lanikai.hdl.traffic.ports import Phase
 
 from ...energy.activity import Activity
-from ...inside import native_api
 from ..measure.traffic_results import measure as measure_traffic
 
 if TYPE_CHECKING:
@@ -23,14 +22,12 @@ SETTLE_INTERVALS = 1000
 async def measure(system: TrafficNetwork, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one point. To what `traffic_results.measure` returns it adds:
 
-    - `intervals`: the activity of the whole network in each interval of `interval_cycles` that is inside the window.
+    - `intervals`: the activity of the whole network in each interval of `interval_cycles` of the window.
     - `whole`: the activity from the start until nothing has moved for an interval, of `SETTLE_INTERVALS` at most.
     """
-    meter = system.activity_meter()
-    phases = native_api.signal("phase")
+    meter, cycles = system.activity_meter(), spec["interval_cycles"]
     intervals: list[list[int]] = []
     whole = Activity()
-    over = False
 
     def read() -> Activity:
         nonlocal whole
@@ -39,21 +36,18 @@ async def measure(system: TrafficNetwork, spec: Mapping[str, Any]) -> dict[str, 
         return activity
 
     async def watch() -> None:
-        begins = Phase(phases.get())
-        while not over:
-            await system.clock.sleep(spec["interval_cycles"])
-            if over:
-                return
-            activity, ends = read(), Phase(phases.get())
-            if begins is Phase.WINDOW and ends is Phase.WINDOW:
-                intervals.append(activity.as_list())
-            begins = ends
+        await system.until(Phase.WINDOW)
+        read()
+        for _ in range(spec["window_cycles"] // cycles):
+            await system.clock.sleep(cycles)
+            intervals.append(read().as_list())
 
     system.clock.spawn(watch(), "power meter")
     found = await measure_traffic(system, spec)
-    over = True
+    while len(intervals) < spec["window_cycles"] // cycles:
+        await system.clock.sleep(1)
     for _ in range(SETTLE_INTERVALS):
         if read() == Activity():
             break
-        await system.clock.sleep(spec["interval_cycles"])
+        await system.clock.sleep(cycles)
     return found | {"intervals": intervals, "whole": whole.as_list()}
