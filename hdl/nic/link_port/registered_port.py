@@ -48,10 +48,10 @@ class RegisteredVlPort(VlPort):
     Members: those of `VlPort`. It makes the same choices. Only time differs:
 
     - A flit on `send` in cycle t is on the link in t + 11 + `delay_cycles`, not t + 1.
-    - A packet is on `receive` 9 cycles after its tail was on `rx`, not 2. There are 7 cycles between two packets.
+    - A packet is on `receive` 10 cycles after its tail was on `rx`, not 2. There are 8 cycles between two packets.
     - A packet that fills its buffer, and is offered before it is whole, comes at a flit in 5 cycles.
     - The arbiter of the link decides about the VLs that ask 4 cycles before their flit goes.
-    - `hold` counts 2 cycles later.
+    - `hold` counts 3 cycles later.
 
     Throughput: the link's rate out; in, a flit a cycle in each packet that is whole. Reset: buffers
     empty, all credits home.

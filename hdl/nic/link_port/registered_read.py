@@ -33,8 +33,8 @@ class RegisteredRead(wiring.Component):
     The rows of a packet that is whole are read one after the other, without a look at what comes. What was read beyond
     its tail is dropped. A packet that is not whole is read flit by flit.
 
-    Latency: 5 cycles from `whole` to `receive`. Throughput: a flit a cycle in a packet that is whole, else one in 5
-    cycles; 7 cycles from a tail to the next packet. Reset: empty.
+    Latency: 6 cycles from `whole` to `receive`. Throughput: a flit a cycle in a packet that is whole, else one in 5
+    cycles; 8 cycles from a tail to the next packet. Reset: empty.
     """
 
     def __init__(self, link: LinkConfig, *, depth: int) -> None:

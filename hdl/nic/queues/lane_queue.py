@@ -40,10 +40,10 @@ class LaneQueue(wiring.Component):
     that are allowed and have entries. With 16 VLs VL 15 goes first of those (yum-2006 3.3).
 
     With `registered` the VL whose turn it is, and then its descriptor, stand in registers. The choice stays until it is
-    popped, and follows from `allowed` and `hungry` of 3 cycles before.
+    popped, and follows from `allowed` and `hungry` of 4 cycles before.
 
-    Latency: 1 cycle from a push to `head_valid`, 4 with `registered`. Throughput: a push and a pop a cycle; with
-    `registered` a pop in 5 cycles. Reset: empty.
+    Latency: 1 cycle from a push to `head_valid`, 5 with `registered`. Throughput: a push and a pop a cycle; with
+    `registered` a pop in 6 cycles. Reset: empty.
     """
 
     def __init__(

@@ -78,7 +78,7 @@ def test_a_choice_stands_until_it_is_done_and_all_have_turns():
 
     async def bench(ctx):
         ctx.set(dut.requests, 0b1011)
-        for cycle in range(2):
+        for cycle in range(3):
             assert ctx.get(dut.chosen) == 0, cycle
             await ctx.tick()
         for _ in range(9):
@@ -94,7 +94,7 @@ def test_a_choice_stands_until_it_is_done_and_all_have_turns():
             ctx.set(dut.done, 0)
             await ctx.tick()
             ctx.set(dut.requests, 0b1011)
-            for _ in range(2):
+            for _ in range(3):
                 assert ctx.get(dut.chosen) == 0
                 await ctx.tick()
 
@@ -108,10 +108,46 @@ def test_the_control_vl_is_chosen_first():
     async def bench(ctx):
         ctx.set(dut.requests, 0xFFFF)
         ctx.set(dut.done, 0)
-        await ctx.tick().repeat(2)
+        await ctx.tick().repeat(3)
         assert ctx.get(dut.chosen) == 1 << 15
 
     run(dut, bench)
+
+
+@pytest.mark.parametrize("vls", [1, 3, 5, 15, 16])
+def test_choices_are_those_of_a_round_robin_of_3_cycles_before(vls):
+    """Whatever asks in which cycle, and however long a choice stands; VL 15 of 16 costs nobody a turn."""
+    rng = random.Random(vls)
+    dut = StandingChoice(vls=vls)
+    past, gaps, chosen_ones = [0] * 4, [], set()
+
+    async def bench(ctx):
+        first, shown, ended = 0, 0, -9
+        for cycle in range(3000):
+            requests = rng.getrandbits(vls) & rng.getrandbits(vls) & (rng.getrandbits(vls) | -(cycle & 1))
+            chosen = ctx.get(dut.chosen)
+            if shown:
+                assert chosen == shown
+            elif cycle < ended + 5:
+                assert chosen == 0
+            else:
+                asked = [vl for vl in range(vls) if past[-3] >> vl & 1]
+                turns = sorted(asked, key=lambda vl: (vl != 15, (vl - first) % vls))
+                assert chosen == (1 << turns[0] if asked else 0)
+                if asked:
+                    chosen_ones.add(turns[0])
+                    gaps.append(cycle - ended)
+                    first = first if turns[0] == 15 else turns[0] + 1
+            done = bool(chosen) and rng.random() < 0.5
+            shown = 0 if done else chosen
+            ended = cycle if done else ended
+            past.append(requests)
+            ctx.set(dut.requests, requests)
+            ctx.set(dut.done, done)
+            await ctx.tick()
+
+    run(dut, bench)
+    assert chosen_ones == set(range(vls)) and min(gaps[1:]) == 5
 
 
 LINK = LinkConfig(flit_bits=32, vls=2, rate_num=1, rate_den=5, restart=True)
@@ -152,7 +188,7 @@ def test_the_port_has_the_latencies_that_it_states_and_a_flit_a_cycle_in_each_pa
     run(dut, bench)
     assert sent == [11]
     tail = 5
-    assert shown == [(tail + 9 + i, i) for i in range(6)] + [(tail + 9 + 5 + 8 + i, 6 + i) for i in range(6)]
+    assert shown == [(tail + 10 + i, i) for i in range(6)] + [(tail + 10 + 5 + 9 + i, 6 + i) for i in range(6)]
 
 
 @pytest.mark.parametrize(
