@@ -53,11 +53,17 @@ def tables(bits: int) -> list[list[int]]:
     ]
 
 
+def _fours(terms: list[Value]) -> list[Value]:
+    """XOR of each four, as a LUT4 adds them."""
+    return [reduce(xor, terms[i : i + 4]) for i in range(0, len(terms), 4)]
+
+
 def _sum(terms: list[Value]) -> Value:
-    """XOR of all, by fours, as a LUT4 adds them."""
-    while len(terms) > 1:
-        terms = [reduce(xor, terms[i : i + 4]) for i in range(0, len(terms), 4)]
-    return terms[0]
+    """XOR of all. The first 32 bits, onto which the CRC was XORed, come late: they pass two LUT4s at every width."""
+    late, early = _fours(terms[: CRC_BITS // 4]), terms[CRC_BITS // 4 :]
+    while len(early) > 4 - len(late):
+        early = _fours(early)
+    return reduce(xor, late + early)
 
 
 class PacketCrc(wiring.Component):

@@ -11,6 +11,7 @@ from ...config import NicConfig
 from ...link import FlitLayout
 from ...link_restart import receive_register
 from ...vl_arbiter.registered_two_level import DECISION_CYCLES
+from ..queues.stream_register import StreamRegister
 from .packet_interface import PacketInterface
 from .registered_read import RegisteredRead
 from .registered_transmit import RegisteredTransmit
@@ -47,11 +48,12 @@ class RegisteredVlPort(VlPort):
 
     Members: those of `VlPort`. It makes the same choices. Only time differs:
 
-    - A flit on `send` in cycle t is on the link in t + 11 + `delay_cycles`, not t + 1.
+    - A flit on `send` in cycle t is on the link in t + 12 + `delay_cycles`, not t + 1.
     - A packet is on `receive` 10 cycles after its tail was on `rx`, not 2. There are 8 cycles between two packets.
     - A packet that fills its buffer, and is offered before it is whole, comes at a flit in 5 cycles.
     - The arbiter of the link decides about the VLs that ask 4 cycles before their flit goes.
     - `hold` counts 3 cycles later.
+    - `send.ready` is a register. A VL without room shows when two flits more are taken.
 
     Throughput: the link's rate out; in, a flit a cycle in each packet that is whole. Reset: buffers
     empty, all credits home.
@@ -72,13 +74,18 @@ class RegisteredVlPort(VlPort):
         wiring.connect(m, wiring.flipped(self.table), stage.table)
         if config.link.restart:
             m.d.comb += self.restarting.eq(stage.restarting)
-            m.d.sync += self.cuts_out.eq(self.cuts_out + sum(stage.cutting))
+            # Added up in a cycle of its own.
+            cuts = Signal(range(vls + 1))
+            m.d.sync += [cuts.eq(sum(stage.cutting)), self.cuts_out.eq(self.cuts_out + cuts)]
+        # No path leads from the engine through the room of a VL.
+        m.submodules.sends = sends = StreamRegister(FlitLayout(config.link))
+        wiring.connect(m, wiring.flipped(send), sends.i)
         written = Signal()
         m.d.comb += [
-            send.ready.eq(~(stage.full >> send.payload.vl)[0]),
-            written.eq(send.valid & send.ready),
+            sends.o.ready.eq(~(stage.full >> sends.o.payload.vl)[0]),
+            written.eq(sends.o.valid & sends.o.ready),
             stage.write_valid.eq(written),
-            stage.write.eq(send.payload),
+            stage.write.eq(sends.o.payload),
             self.room.eq(packets.any),
             packets.take.eq(one_hot(self.begin, self.begin_vl, vls)),
             packets.fill.eq(0),
@@ -86,7 +93,7 @@ class RegisteredVlPort(VlPort):
             self.leaving.eq(stage.non_empty),
             self.blocked.eq(stage.non_empty & stage.blocked),
         ]
-        return stage.moved | written
+        return stage.moved | written | (send.valid & send.ready)
 
     def _receive(self, m: Module) -> tuple[Value, Value]:
         config, link, rx = self.config, self.config.link, self.rx

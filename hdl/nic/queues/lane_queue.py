@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...router.pipelined.vl_buffer import PipelinedVlBuffer
-from ...router.vl_buffer import VlBuffer
+from ...router.vl_buffer import VlBuffer, encode
 from ...vl_arbiter.round_robin import RoundRobinVlArbiter
 from ..dma.send_engine import SEND_COMMAND
 from ..link_port.standing_choice import StandingChoice
 from ..link_port.vl_counters import VlCounters, one_hot
+from ..link_port.vl_rows import VlRows
 from .descriptor_queue import push_layout
 from .dma_queue import DmaQueue
 
@@ -39,11 +41,11 @@ class LaneQueue(wiring.Component):
     Turns go round among the hungry VLs that are allowed and have entries. If there are none, they go round among all
     that are allowed and have entries. With 16 VLs VL 15 goes first of those (yum-2006 3.3).
 
-    With `registered` the VL whose turn it is, and then its descriptor, stand in registers. The choice stays until it is
-    popped, and follows from `allowed` and `hungry` of 4 cycles before.
+    With `registered` the VL whose turn it is, the row of its oldest descriptor, and that descriptor stand in registers.
+    The choice stays until it is popped, and follows from `allowed` and `hungry` of 6 cycles before.
 
-    Latency: 1 cycle from a push to `head_valid`, 5 with `registered`. Throughput: a push and a pop a cycle; with
-    `registered` a pop in 6 cycles. Reset: empty.
+    Latency: 1 cycle from a push to `head_valid`, 7 with `registered`. Throughput: a push and a pop a cycle; with
+    `registered` a pop in 8 cycles. Reset: empty.
     """
 
     def __init__(
@@ -98,7 +100,7 @@ class LaneQueue(wiring.Component):
     def _with_registers(self) -> Module:
         m = Module()
         vls = self._vls
-        m.submodules.lanes = lanes = PipelinedVlBuffer(shape=self._shape, vls=vls, depth=self._entries)
+        m.submodules.rows = rows = VlRows(shape=self._shape, vls=vls, depth=self._entries)
         m.submodules.counts = counts = VlCounters(vls=vls, most=self._entries)
         m.submodules.choice = choice = StandingChoice(vls=vls)
         vl = self.push.payload.descriptor.command.vl
@@ -107,26 +109,36 @@ class LaneQueue(wiring.Component):
             self.push.ready.eq((~counts.full >> vl)[0] & (vl < vls)),
             pushed.eq(self.push.valid & self.push.ready),
             into.eq(one_hot(pushed, vl, vls)),
-            lanes.write_valid.eq(pushed),
-            lanes.write_select.eq(into),
-            lanes.write_data.eq(self.push.payload.descriptor),
             candidates.eq(counts.any & self.allowed),
             first.eq(candidates & self.hungry),
             choice.requests.eq(Mux(first.any(), first, candidates)),
             choice.done.eq(popped),
             popped.eq(self.pop & self.head_valid),
-            lanes.read_select.eq(choice.chosen),
-            lanes.pop.eq(popped),
             counts.add.eq(into),
             counts.take.eq(Mux(popped, choice.chosen, 0)),
             self.full.eq(counts.full),
             self.waiting.eq(counts.any),
         ]
+        # A descriptor that comes stands in a register first. The choice takes longer than its way into its row.
+        writes, write_vl, written = Signal(), Signal.like(vl), Signal(self._shape)
+        m.d.sync += [writes.eq(pushed), write_vl.eq(vl), written.eq(self.push.payload.descriptor)]
+        m.d.comb += [rows.write.eq(writes), rows.write_vl.eq(write_vl), rows.write_data.eq(written)]
+
+        # The row of the chosen VL's oldest descriptor is looked up, then read, and stands until it is popped.
+        fronts = [Signal(rows.row_bits, name=f"front_{n}") for n in range(vls)]
+        looks, reads = Signal(), Signal()
+        for n, front in enumerate(fronts):
+            with m.If(popped & choice.chosen[n]):
+                m.d.sync += front.eq(front + 1)
         m.d.sync += [
-            self.head.eq(lanes.read_data),
-            self.head_valid.eq(choice.chosen.any() & ~popped),
+            rows.read_row.eq(reduce(or_, (Mux(choice.chosen[n], front, 0) for n, front in enumerate(fronts)))),
+            rows.read_vl.eq(encode(choice.chosen, len(rows.read_vl))),
+            looks.eq(choice.chosen.any() & ~popped),
+            reads.eq(looks & ~popped),
+            self.head_valid.eq(reads & ~popped),
             self.level.eq(self.level + pushed - popped),
         ]
+        m.d.comb += [rows.moves.eq(1), self.head.eq(rows.read_data)]
         return m
 
 

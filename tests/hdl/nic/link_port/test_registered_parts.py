@@ -186,7 +186,7 @@ def test_the_port_has_the_latencies_that_it_states_and_a_flit_a_cycle_in_each_pa
             ctx.set(dut.send.valid, 0)
 
     run(dut, bench)
-    assert sent == [11]
+    assert sent == [12]
     tail = 5
     assert shown == [(tail + 10 + i, i) for i in range(6)] + [(tail + 10 + 5 + 9 + i, 6 + i) for i in range(6)]
 

@@ -20,7 +20,7 @@ from ..test_nic import Card
 @pytest.mark.parametrize(("vls", "entries"), [(1, 2), (2, 3), (4, 2), (16, 4), (5, 2)])
 def test_queues_of_vls_against_lists(vls: int, entries: int, registered: bool) -> None:
     """Entries that go into a VL come out in order. Only VLs that are allowed have turns, the hungry ones before others.
-    Each entry's tag comes back. With registers the choice is by what was there 5 cycles before, and stands."""
+    Each entry's tag comes back. With registers the choice is by what was there 6 cycles before, and stands."""
     rng = random.Random(vls)
     dut = LaneDmaQueue(vls=vls, entries=entries, registered=registered)
     # Of each cycle: the VLs that might have a turn.
@@ -69,11 +69,11 @@ def test_queues_of_vls_against_lists(vls: int, entries: int, registered: bool) -
             past.append(able)
             free = len(inside) < IN_ENGINE and promised < entries + IN_ENGINE
             if registered:
-                # A choice takes 5 cycles from the request, and 6 from the one before.
+                # A choice takes 6 cycles from the request, and 8 from the one before.
                 idle = 0 if ctx.get(dut.start.valid) or not free or not able else idle + 1
-                assert idle <= 9 or not all(past[-6:])
+                assert idle <= 11 or not all(past[-8:])
                 able = (
-                    past[-5] if shown is None and len(past) >= 5 else [shown] if shown is not None else able
+                    past[-7] if shown is None and len(past) >= 7 else [shown] if shown is not None else able
                 )
             elif able and free:
                 assert ctx.get(dut.start.valid)
