@@ -131,7 +131,9 @@ class LaneQueue(wiring.Component):
             with m.If(popped & choice.chosen[n]):
                 m.d.sync += front.eq(front + 1)
         m.d.sync += [
-            rows.read_row.eq(reduce(or_, (Mux(choice.chosen[n], front, 0) for n, front in enumerate(fronts)))),
+            rows.read_row.eq(
+                reduce(or_, (Mux(choice.chosen[n], front, 0) for n, front in enumerate(fronts)))
+            ),
             rows.read_vl.eq(encode(choice.chosen, len(rows.read_vl))),
             looks.eq(choice.chosen.any() & ~popped),
             reads.eq(looks & ~popped),

@@ -188,7 +188,9 @@ def test_the_port_has_the_latencies_that_it_states_and_a_flit_a_cycle_in_each_pa
     run(dut, bench)
     assert sent == [12]
     tail = 5
-    assert shown == [(tail + 10 + i, i) for i in range(6)] + [(tail + 10 + 5 + 9 + i, 6 + i) for i in range(6)]
+    assert shown == [(tail + 10 + i, i) for i in range(6)] + [
+        (tail + 10 + 5 + 9 + i, 6 + i) for i in range(6)
+    ]
 
 
 @pytest.mark.parametrize(
