@@ -179,12 +179,15 @@ class ReceiveRestart(wiring.Component):
     After a breach nothing is accepted, and `credit_restart` asks the transmitter for a new beginning. Packets that were
     cut are ended at once: an end that does not answer holds nobody up.
 
+    With `registered` the VL whose packet is ended next stands in a register. It is looked at 3 cycles after anything
+    went into the register, so it is that of the cycle before. A VL that is full no more is ended a cycle later.
+
     Latency: none from a flit to `accept`, which follows from registers and `restart`. Throughput: a flit a cycle.
     Reset: the link is down and nothing is accepted. After power-on: it is up.
     """
 
-    def __init__(self, config: LinkConfig) -> None:
-        self.config = config
+    def __init__(self, config: LinkConfig, *, registered: bool = False) -> None:
+        self.config, self._registered = config, registered
         vls = config.vls
         super().__init__(
             {
@@ -219,12 +222,12 @@ class ReceiveRestart(wiring.Component):
         guarded = self.config.guard_cycles > 0
         quiet = Signal(2)  # cycles since something may have gone into the register
         begun, closing = Signal(vls), Signal(vls)
+        # A flit that was taken in the cycles before has reached its buffer: `full` speaks of it.
+        m.d["sync" if self._registered else "comb"] += closing.eq(_lowest(begun & ~self.full))
         m.d.comb += [
             self.credit_restart.eq(deaf | empty | first | shut),
             self.accept.eq(~self.restart & ~deaf & ~drains & ~first & ~shut),
             self.busy.eq(deaf | drains | empty | first | shut),
-            # A flit that was taken in the cycles before has reached its buffer: `full` speaks of it.
-            closing.eq(_lowest(begun & ~self.full)),
             self.close.eq((drains | shut) & quiet.all() & closing.any()),
             self.close_vl.eq(_number(closing, self.config.vl_bits)),
         ]
@@ -266,19 +269,27 @@ class ReceiveRestart(wiring.Component):
 
 
 def receive_register(
-    m: Module, config: LinkConfig, rx: Any, arrived: Signal, arrival: data.View, buffer: Any
+    m: Module,
+    config: LinkConfig,
+    rx: Any,
+    arrived: Signal,
+    arrival: data.View,
+    buffer: Any,
+    *,
+    registered: bool = False,
 ) -> ReceiveRestart | None:
     """The register on the link `rx`, in front of a `VlBuffer`: `arrived`, and the flit `arrival`.
 
     With `LinkConfig.restart` the receiver's half of the handshake stands before the register, and is returned. With a
-    guard (`LinkConfig.guard_cycles`) `arrived` is low for a flit that has no room: it may not be written.
+    guard (`LinkConfig.guard_cycles`) `arrived` is low for a flit that has no room: it may not be written. `registered`
+    is that of `ReceiveRestart`.
     """
     if not config.restart:
         m.d.sync += arrived.eq(rx.valid)
         with m.If(rx.valid):
             m.d.sync += arrival.eq(rx.payload)
         return None
-    m.submodules.restart_in = half = ReceiveRestart(config)
+    m.submodules.restart_in = half = ReceiveRestart(config, registered=registered)
     m.d.comb += [
         half.restart.eq(rx.restart),
         rx.credit_restart.eq(half.credit_restart),

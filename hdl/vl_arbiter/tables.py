@@ -219,7 +219,8 @@ class VlTables(wiring.Component):
     def _add_up(self, m: Module, row: Value, used: Value, seen: Value, weight: Value, in_use: Value) -> Value:
         """Adds up the VLs' weights, in two banks as the rows.
 
-        Returns whether the sum of the walked entry's VL, with that entry, is 1.
+        Returns whether the sum of the walked entry's VL, with that entry, is 1. With `registered` a bank has a port for
+        the walk and one for `share`, as an address for either would lengthen the path through the sum.
         """
         banks = [
             memory.Memory(shape=unsigned(len(self.share)), depth=2 << self._vl_bits, init=[])
@@ -227,18 +228,22 @@ class VlTables(wiring.Component):
         ]
         m.submodules.bank_0, m.submodules.bank_1 = banks
         reads = [bank.read_port(domain="comb") for bank in banks]
+        looks = [bank.read_port(domain="comb") for bank in banks] if self._registered else reads
         writes = [bank.write_port() for bank in banks]
         selected = Cat(self.select_vl, self.select_high)
         before, summed = Signal.like(self.share), Signal.like(self.share)
-        for i, (read, write) in enumerate(zip(reads, writes, strict=True)):
+        for i, (look, read, write) in enumerate(zip(looks, reads, writes, strict=True)):
+            if self._registered:
+                m.d.comb += [look.addr.eq(selected), read.addr.eq(row)]
+            else:
+                m.d.comb += read.addr.eq(Mux(in_use == i, selected, row))
             m.d.comb += [
-                read.addr.eq(Mux(in_use == i, selected, row)),
                 write.addr.eq(row),
                 write.data.eq(summed),
                 write.en.eq(used & (in_use != i)),
             ]
         m.d.comb += [
-            self.share.eq(Mux(in_use, reads[1].data, reads[0].data)),
+            self.share.eq(Mux(in_use, looks[1].data, looks[0].data)),
             before.eq(Mux(in_use, reads[0].data, reads[1].data)),
             summed.eq(Mux(seen.bit_select(row, 1), before, 0) + weight),
         ]

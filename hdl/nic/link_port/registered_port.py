@@ -105,7 +105,7 @@ class RegisteredVlPort(VlPort):
         arrived, arrival = Signal(), Signal(FlitLayout(link))
         # The register looks at the flags of a buffer, which are those of the counts here.
         flags = SimpleNamespace(non_empty=flits.any, full=flits.full)
-        half = receive_register(m, link, rx, arrived, arrival, flags)
+        half = receive_register(m, link, rx, arrived, arrival, flags, registered=True)
         if half is not None:
             m.d.comb += [
                 self.down.eq(half.busy | self.restarting),
