@@ -157,7 +157,7 @@ TAKEN = {
         "test_packets_that_are_cut_on_their_way_out_are_counted_over_the_wrap",
         "Nearly(ctx, dut.cuts, 2)",
     ),
-    ("nic/link_port/registered_port.py", "self.cuts_out + sum("): (
+    ("nic/link_port/registered_port.py", "self.cuts_out + cuts"): (
         "test_link_restart.py",
         "test_packets_that_are_cut_in_packet_buffers_are_counted_over_the_wrap",
         "Nearly(ctx, dut.cuts_out)",
@@ -299,11 +299,11 @@ GUARDED = {
     ("vl_arbiter/two_level.py", "sent + 1"): ("m.Elif(~sent.all())", "stands still at its end"),
     ("vl_arbiter/registered_two_level.py", "sent + 1"): ("m.Elif(~sent.all())", "stands still at its end"),
     ("vl_arbiter/registered_two_level.py", "age + 1"): ("m.Elif(~settled)", "stands still at its end"),
-    ("router/pipelined/vl_buffer.py", "rows = memory.Memory("): (
-        "bits = (self._depth - 1).bit_length()",
-        "pointers that go round a ring of their range",
-    ),
     ("nic/link_port/vl_counters.py", "count + 1"): ("range(most + 1)", "the user must not add beyond it"),
+    ("nic/queues/lane_queue.py", "front + 1"): (
+        "rows.row_bits",
+        "goes round a ring of its range",
+    ),
     ("nic/link_port/registered_transmit.py", "front + 1"): (
         "rows.row_bits",
         "goes round a ring of its range",

@@ -76,7 +76,8 @@ class RegisteredVlPort(VlPort):
             m.d.comb += self.restarting.eq(stage.restarting)
             # Added up in a cycle of its own.
             cuts = Signal(range(vls + 1))
-            m.d.sync += [cuts.eq(sum(stage.cutting)), self.cuts_out.eq(self.cuts_out + cuts)]
+            m.d.sync += cuts.eq(sum(stage.cutting))
+            m.d.sync += self.cuts_out.eq(self.cuts_out + cuts)
         # No path leads from the engine through the room of a VL.
         m.submodules.sends = sends = StreamRegister(FlitLayout(config.link))
         wiring.connect(m, wiring.flipped(send), sends.i)
