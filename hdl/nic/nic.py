@@ -35,10 +35,10 @@ from .ports import REGISTER_BASE, NicSignature
 from .processor.interrupt import InterruptStatus
 from .processor.port import ProcessorPort
 from .processor.processors import banked_registers, join_events, join_registers, make_ports, next_timer
-from .queues.stream_register import StreamRegister
 from .rate.control import make_rate_control
 from .rtc import Rtc
 from .sram import Sram
+from .stream_register import StreamRegister
 
 __all__ = ["HOST_REGISTERS", "NIC_REGISTERS", "WATCHED", "Nic", "public_signals"]
 

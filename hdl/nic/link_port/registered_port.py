@@ -11,7 +11,7 @@ from ...config import NicConfig
 from ...link import FlitLayout
 from ...link_restart import receive_register
 from ...vl_arbiter.registered_two_level import DECISION_CYCLES
-from ..queues.stream_register import StreamRegister
+from ..stream_register import StreamRegister
 from .packet_interface import PacketInterface
 from .registered_read import RegisteredRead
 from .registered_transmit import RegisteredTransmit

@@ -7,7 +7,7 @@ import pytest
 from amaranth.sim import Simulator
 from lanikai.hdl.config import ConfigError
 from lanikai.hdl.nic.queues.registered_fifo import RegisteredFifo
-from lanikai.hdl.nic.queues.stream_register import StreamRegister
+from lanikai.hdl.nic.stream_register import StreamRegister
 
 
 def simulate(dut, bench):
