@@ -36,7 +36,7 @@ async def measure(system: TrafficNetwork, spec: Mapping[str, Any]) -> dict[str, 
         return activity
 
     async def watch() -> None:
-        await system.until(Phase.WINDOW)
+        await system.until(Phase(Phase.WINDOW))
         read()
         for _ in range(spec["window_cycles"] // cycles):
             await system.clock.sleep(cycles)
