@@ -26,7 +26,8 @@ def sizes():
 
 
 MANY_VLS = 8
-"""From so many VLs on the proof looks at the last one alone. Of any one the proof takes 10 times as long or more."""
+"""From so many VLs on the proof looks at the last one alone. With any VL, 16 VLs of 10 flits had no answer
+after 108 s of processor time; with the last one they take 26 s."""
 
 
 def lane_of(spec, vls):
