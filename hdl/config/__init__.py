@@ -1,11 +1,12 @@
 """Configuration of the RTL: one frozen, validated model a part, each fact declared once.
 
 - `base`: the class of every configuration, and its one-line errors.
-- `link`, `router`, `nic`: the configurations.
+- `link`, `router`, `nic`, `hca`: the configurations.
 - `profiles`: named presets of them.
 """
 
 from .base import Config, ConfigError, one_line
+from .hca import HcaConfig
 from .link import HEADER_BITS, ROUTE_BITS, WORD_ROUTE_BITS, LinkConfig
 from .nic import NicConfig
 from .profiles import Aim, aim, preset, preset_names
@@ -19,6 +20,7 @@ __all__ = [
     "Aim",
     "Config",
     "ConfigError",
+    "HcaConfig",
     "LinkConfig",
     "NicConfig",
     "RouterConfig",

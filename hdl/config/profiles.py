@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from .base import Config, ConfigError
+from .hca import HcaConfig
 from .link import LinkConfig
 from .nic import NicConfig
 from .router import RouterConfig
@@ -166,6 +167,25 @@ _PRESETS: dict[type[Config], dict[str, Config]] = {
         ),
         "via5": _VIA5,
         "lanai41": _LANAI41,
+    },
+    HcaConfig: {
+        "tiny": HcaConfig(
+            link=LinkConfig(flit_bits=128, vls=2, hop_bits=3),
+            queue_pairs=4,
+            completion_queues=2,
+            regions=4,
+            translation_entries=4,
+            owners=3,
+            classes=2,
+            class_queue_entries=4,
+            packet_flits=6,
+            vl_table_entries=4,
+            burst_beats=4,
+        ),
+        # 16 VLs, packets of 40 flits (yum-2006 6.1), a queue a traffic class: control, real-time, best effort (3.2,
+        # 6.2). 1024 messages: more than the 600 credits of its best-effort traffic (7.2). The other sizes are
+        # assumptions: a queue pair and a completion queue for each of 64 nodes and more.
+        "yum2006": HcaConfig(queue_pairs=256, completion_queues=64, regions=64),
     },
 }
 

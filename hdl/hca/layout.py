@@ -1,0 +1,195 @@
+"""The words that host and adapter share: work queue elements, completion queue entries, doorbells, trailers.
+
+Words in host memory are little-endian. A beat of the bus is 16 bytes.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from amaranth import unsigned
+from amaranth.lib import data
+
+__all__ = [
+    "CLASS_BITS",
+    "CQE_BYTES",
+    "CQE_LAYOUT",
+    "CQ_BITS",
+    "INDEX_BITS",
+    "MESSAGE_BITS",
+    "OWNER_BITS",
+    "QP_BITS",
+    "RECEIVE_WQE_BYTES",
+    "RECEIVE_WQE_LAYOUT",
+    "SEND_WQE_BYTES",
+    "SEND_WQE_LAYOUT",
+    "TAG_BITS",
+    "TRAILER_LAYOUT",
+    "WINDOW_WRITE",
+    "CqeStatus",
+    "Opcode",
+    "WindowWord",
+]
+
+QP_BITS = 8
+"""Width of a queue pair's number."""
+CQ_BITS = 6
+"""Width of a completion queue's number."""
+CLASS_BITS = 3
+"""Width of a traffic class."""
+OWNER_BITS = 10
+"""Width of an owner's number: that of its page in the window."""
+INDEX_BITS = 16
+"""Width of a ring's running index, modulo 2^16; its low bits are the place in the ring."""
+TAG_BITS = 16
+"""Width of the consumer's own name for a work queue element."""
+MESSAGE_BITS = 16
+"""Width of a message's length, bytes: 65535 at most."""
+
+
+class Opcode(IntEnum):
+    """The kind of a send work queue element."""
+
+    SEND = 1
+    SEND_IMMEDIATE = 2  # with 32 bits that the receiver's completion carries
+
+
+SEND_WQE_LAYOUT = data.StructLayout(
+    {
+        "opcode": unsigned(4),
+        "signaled": 1,
+        "release": 1,
+        "reserved": 2,
+        "vl": unsigned(4),
+        "service_level": unsigned(4),
+        "tag": unsigned(TAG_BITS),
+        "destination": unsigned(10),
+        "destination_qp": unsigned(QP_BITS),
+        "reserved_1": 6,
+        "bandwidth": unsigned(8),
+        "immediate": unsigned(32),
+        "reserved_2": 32,
+        "address": unsigned(32),
+        "bytes": unsigned(MESSAGE_BITS),
+        "reserved_3": 16,
+        "region": unsigned(8),
+        "key": unsigned(8),
+        "reserved_4": 48,
+    }
+)
+"""A send work queue element, two beats.
+
+- `opcode`: an `Opcode`.
+- `signaled`: a good end makes a completion too; a bad end always does.
+- `release`, `bandwidth`: the header of the message's last packet is of kind RELEASE with this `bandwidth`: the
+  reservation of its path ends behind it (yum-2006 4.1). Header `bandwidth` is 0 in all other packets.
+- `vl`, `service_level`: those of its packets. The queue pair says which VLs are allowed.
+- `tag`: returned in the completion.
+- `destination`, `destination_qp`: node and queue pair, of a queue pair that is not connected. A connected one has its
+  own, and takes no notice of these.
+- `immediate`: with SEND_IMMEDIATE.
+- `address`, `bytes`, `region`, `key`: the message, at a virtual address that is a multiple of 16, in a region. One
+  of 0 bytes is one packet of header and trailer. A queue pair that is not connected sends one packet a message.
+"""
+SEND_WQE_BYTES = SEND_WQE_LAYOUT.size // 8
+assert SEND_WQE_BYTES == 32
+
+RECEIVE_WQE_LAYOUT = data.StructLayout(
+    {
+        "address": unsigned(32),
+        "bytes": unsigned(MESSAGE_BITS),
+        "tag": unsigned(TAG_BITS),
+        "region": unsigned(8),
+        "key": unsigned(8),
+        "reserved": 48,
+    }
+)
+"""A receive work queue element, one beat: a buffer of `bytes` at virtual `address`, a multiple of 16, in a region that
+may be written."""
+RECEIVE_WQE_BYTES = RECEIVE_WQE_LAYOUT.size // 8
+assert RECEIVE_WQE_BYTES == 16
+
+
+class CqeStatus(IntEnum):
+    """The end of a work queue element. Numbers that `CompletionStatus` of the card has, too, are the same."""
+
+    OK = 0
+    BUS_ERROR = 1  # the host's bus answered with an error
+    TOO_LONG = 2  # longer than the posted buffer, or than a packet where the queue pair is not connected
+    NO_REGION = 8
+    NOT_OWNER = 9
+    OUTSIDE = 10
+    READ_ONLY = 11
+    NO_PAGE = 12
+    MISALIGNED = 13
+    FORMAT = 16  # unknown opcode, a VL that is not allowed, a destination that is not there
+    PARTIAL = 21  # a part of the message is in memory, its rest is lost
+    THROTTLED = 22  # injection control refused it, and its class does not wait: post it again
+    OVERRUN = 31  # the completion queue was full: entries after this one are lost
+
+
+CQE_LAYOUT = data.StructLayout(
+    {
+        "bytes": unsigned(MESSAGE_BITS),
+        "tag": unsigned(TAG_BITS),
+        "qp": unsigned(QP_BITS),
+        "status": unsigned(5),
+        "receive": 1,
+        "with_immediate": 1,
+        "reserved": 1,
+        "source": unsigned(10),
+        "source_qp": unsigned(QP_BITS),
+        "reserved_1": 5,
+        "reserved_2": 1,
+        "immediate": unsigned(32),
+        "reserved_3": 23,
+        "phase": 1,
+    }
+)
+"""A completion queue entry, one beat, written at once.
+
+- `bytes`: sent, or received into the buffer.
+- `tag`, `qp`: those of the work queue element that has ended.
+- `status`: a `CqeStatus`.
+- `receive`: of a receive work queue element; `source`, `source_qp`, `with_immediate`, `immediate` are of its message.
+- `phase`: 1 in the first turn around the ring, 0 in the second, and so on; a ring starts as zeroes.
+"""
+CQE_BYTES = CQE_LAYOUT.size // 8
+assert CQE_BYTES == 16
+
+TRAILER_LAYOUT = data.StructLayout(
+    {
+        "crc": unsigned(32),
+        "immediate": unsigned(32),
+        "total_bytes": unsigned(MESSAGE_BITS),
+        "first": 1,
+        "last": 1,
+        "with_immediate": 1,
+        "reserved": 45,
+    }
+)
+"""The last flit of a packet. The CRC-32 is that of header and payload, as `packet.crc32` has it.
+
+- `first`, `last`: the packet begins its message, ends it.
+- `total_bytes`: length of the message.
+- `with_immediate`, `immediate`: of a message's last packet.
+
+In the header `flow` is the receiver's queue pair. `sequence` is the sender's queue pair in the low 8 bits, and above
+them the packet's number in its message, modulo 2^8. `length` is the payload of the packet, bytes.
+"""
+assert TRAILER_LAYOUT.size == 128
+
+
+class WindowWord(IntEnum):
+    """The words of a process' page."""
+
+    SEND_DOORBELL = (
+        0  # data: queue pair (8 bits), then 8 bits of 0, then the ring's new running index (16 bits)
+    )
+    RECEIVE_DOORBELL = 1  # data: as SEND_DOORBELL
+    CONSUME = 2  # data: completion queue (6 bits), then 10 bits of 0, then the running index of the first unread entry
+    WQE = 8  # to 15: a send work queue element, low word first, of the `posted` adapter: the next doorbell posts it
+
+
+WINDOW_WRITE = data.StructLayout({"page": unsigned(OWNER_BITS), "word": unsigned(10), "data": unsigned(32)})
+"""A write of the host's processor into the adapter's window: word `word` of page `page`, which names the owner."""
