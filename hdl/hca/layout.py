@@ -65,7 +65,8 @@ SEND_WQE_LAYOUT = data.StructLayout(
         "tag": unsigned(TAG_BITS),
         "destination": unsigned(10),
         "destination_qp": unsigned(QP_BITS),
-        "reserved_1": 6,
+        "generation": unsigned(4),
+        "reserved_1": 2,
         "bandwidth": unsigned(8),
         "immediate": unsigned(32),
         "reserved_2": 32,
@@ -83,6 +84,8 @@ SEND_WQE_LAYOUT = data.StructLayout(
 - `signaled`: a good end makes a completion too; a bad end always does.
 - `release`, `bandwidth`: the header of the message's last packet is of kind RELEASE with this `bandwidth`: the
   reservation of its path ends behind it (yum-2006 4.1). Header `bandwidth` is 0 in all other packets.
+- `generation`: the upper 4 bits of `flow` in all of its headers: which of the connections that a queue pair has had
+  one after the other.
 - `vl`, `service_level`: those of its packets. The queue pair says which VLs are allowed.
 - `tag`: returned in the completion.
 - `destination`, `destination_qp`: node and queue pair, of a queue pair that is not connected. A connected one has its
@@ -174,7 +177,8 @@ TRAILER_LAYOUT = data.StructLayout(
 - `total_bytes`: length of the message.
 - `with_immediate`, `immediate`: of a message's last packet.
 
-In the header `flow` is the receiver's queue pair. `sequence` is the sender's queue pair in the low 8 bits, and above
+In the header the low 8 bits of `flow` are the receiver's queue pair, the upper 4 the element's `generation`. A receiver
+takes packets of every kind as data. `sequence` is the sender's queue pair in the low 8 bits, and above
 them the packet's number in its message, modulo 2^8. `length` is the payload of the packet, bytes.
 """
 assert TRAILER_LAYOUT.size == 128

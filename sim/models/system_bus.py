@@ -200,7 +200,10 @@ class SystemBus(wiring.Component):
         shape = data.StructLayout({"id": self._id_bits, "response": 2, "due": NOW_BITS})
         m.submodules.answers = answers = memory.Memory(shape=shape, depth=BURSTS, init=[])
         put, get = answers.write_port(), answers.read_port(domain="comb")
-        first, level = Signal(range(BURSTS), name="answer_first"), Signal(range(BURSTS + 1), name="answer_level")
+        first, level = (
+            Signal(range(BURSTS), name="answer_first"),
+            Signal(range(BURSTS + 1), name="answer_level"),
+        )
         burst = bursts.front
         beat = Signal(name="write_beat")
         address, last = self._place(m, "write", burst, bursts.any, beat)

@@ -134,9 +134,7 @@ def test_what_is_not_there_is_refused(address: int, kind: int, response: tuple[i
 
 
 def test_a_write_beyond_memory_is_refused() -> None:
-    found = Bench(SystemBusTiming()).run(
-        [], [(0, 0, MEMORY_BYTES - 16, [1, 2]), (0, 1, 0x40, [3])], 40
-    )
+    found = Bench(SystemBusTiming()).run([], [(0, 0, MEMORY_BYTES - 16, [1, 2]), (0, 1, 0x40, [3])], 40)
     assert [(one[2], one[3]) for one in found] == [(0, DECERR), (1, OKAY)]
 
 
