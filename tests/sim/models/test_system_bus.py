@@ -167,5 +167,5 @@ def test_random_bursts_both_ways_at_once_end_in_their_order() -> None:
 
 
 def test_memory_of_odd_pages_is_refused() -> None:
-    with pytest.raises(ConfigError, match="^SystemBus: memory_bytes = 100: a positive multiple of 4096$"):
+    with pytest.raises(ConfigError, match=r"^SystemBus: memory_bytes = 100: a positive multiple of 4096$"):
         SystemBus(SystemBusTiming(), data_bits=128, id_bits=4, memory_bytes=100)
