@@ -52,7 +52,10 @@ class HcaConfig(Config):
     )
     vl_table_entries: int = Field(64, ge=1, le=64, description="entries of each VL arbitration table")
     injection: str = Field(
-        "none", description="injection control: name in `lanikai.hdl.hca.injection.INJECTION`"
+        "none", description="injection control: name in `lanikai.hdl.hca.injection.registry.INJECTION`"
+    )
+    destinations: int = Field(
+        64, ge=1, le=1024, description="nodes that the tables of injection control have a row for"
     )
     power_control: bool = Field(
         False, description="hold messages of the classes that `POWER_CLASSES` names to an energy budget"

@@ -1,4 +1,4 @@
-"""The interface between an adapter's scheduler and what controls its injection."""
+"""The interface between an adapter's scheduler and what controls its injection, and the base of the policies."""
 
 from __future__ import annotations
 
@@ -37,9 +37,18 @@ class InjectionSignature(wiring.Signature):
       the next cycle.
     - `allow` (in): it may. It follows from `ask` and from registers in the same cycle, and means nothing without
       `ask_valid`.
+    - `never` (in): it may never begin, as it takes more than the whole energy budget. It is to end with THROTTLED,
+      whatever its class. As `allow` it follows from `ask` at once; then `allow` is low.
+    - `never` (in): it may never begin, as it takes more than the whole energy budget. It is to end with THROTTLED,
+      whatever its class. As `allow` it follows from `ask` at once; then `allow` is low.
     - `start` (out): it does begin in this cycle; only with `ask_valid` and `allow`.
+    - `refuse` (out): it ends without having begun in this cycle, as of `never` or as its class does not wait; only
+      with `ask_valid` and without `allow`.
+    - `refuse` (out): it ends without having begun in this cycle, as of `never` or as its class does not wait; only
+      with `ask_valid` and without `allow`.
     - `entered_valid` (out), `entered` (out, `ENTERED_LAYOUT`): a packet has entered the network.
     - `vl_busy` (out, `vls`): VLs whose buffer towards the link has a flit, or is waiting for one of a packet begun.
+    - `vl_full` (out, `vls`): VLs all of whose packet buffers towards the link are taken.
     """
 
     def __init__(self, *, vls: int) -> None:
@@ -48,9 +57,12 @@ class InjectionSignature(wiring.Signature):
                 "ask_valid": Out(1),
                 "ask": Out(ASK_LAYOUT),
                 "allow": In(1),
+                "never": In(1),
                 "start": Out(1),
+                "refuse": Out(1),
                 "entered_valid": Out(1),
                 "entered": Out(ENTERED_LAYOUT),
                 "vl_busy": Out(vls),
+                "vl_full": Out(vls),
             }
         )
