@@ -66,7 +66,7 @@ class Protection(wiring.Component):
     2. NOT_OWNER: channel and region are the same owner's.
     3. OUTSIDE: all bytes are in the region.
     4. READ_ONLY: the region may be written, if the access is a write.
-    5. MISALIGNED: the address is a multiple of `dma_alignment_bytes`.
+    5. MISALIGNED: the address is a multiple of `alignment_bytes`, by default the card's `dma_alignment_bytes`.
     6. NO_PAGE: all pages have a translation.
 
     No segment is given before every check has been passed. So an access is done as a whole or nothing of it is.
@@ -78,10 +78,11 @@ class Protection(wiring.Component):
     Raises ConfigError for a configuration without regions.
     """
 
-    def __init__(self, config: NicConfig) -> None:
+    def __init__(self, config: NicConfig, *, alignment_bytes: int | None = None) -> None:
         if not config.regions:
             raise ConfigError("Protection: regions = 0: at least 1")
         self.config = config
+        self._alignment_bytes = alignment_bytes or config.dma_alignment_bytes
         super().__init__(
             {
                 "assign": In(assign_layout()),
@@ -128,9 +129,9 @@ class Protection(wiring.Component):
             m.d.comb += status.eq(CompletionStatus.OUTSIDE)
         with m.Elif(wanted.write & ~region.writable):
             m.d.comb += status.eq(CompletionStatus.READ_ONLY)
-        if self.config.dma_alignment_bytes > 1:
+        if self._alignment_bytes > 1:
             # The engine ignores these bits: it would move bytes that were not asked for, before the region's first too.
-            low = wanted.address[: (self.config.dma_alignment_bytes - 1).bit_length()]
+            low = wanted.address[: (self._alignment_bytes - 1).bit_length()]
             with m.Elif(low != 0):
                 m.d.comb += status.eq(CompletionStatus.MISALIGNED)
 
