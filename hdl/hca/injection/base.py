@@ -39,11 +39,7 @@ class InjectionSignature(wiring.Signature):
       `ask_valid`.
     - `never` (in): it may never begin, as it takes more than the whole energy budget. It is to end with THROTTLED,
       whatever its class. As `allow` it follows from `ask` at once; then `allow` is low.
-    - `never` (in): it may never begin, as it takes more than the whole energy budget. It is to end with THROTTLED,
-      whatever its class. As `allow` it follows from `ask` at once; then `allow` is low.
     - `start` (out): it does begin in this cycle; only with `ask_valid` and `allow`.
-    - `refuse` (out): it ends without having begun in this cycle, as of `never` or as its class does not wait; only
-      with `ask_valid` and without `allow`.
     - `refuse` (out): it ends without having begun in this cycle, as of `never` or as its class does not wait; only
       with `ask_valid` and without `allow`.
     - `entered_valid` (out), `entered` (out, `ENTERED_LAYOUT`): a packet has entered the network.
