@@ -76,6 +76,9 @@ class RouterConfig(Config):
         "output buffers, whatever `output_buffer_flits` says",
     )
     activity_counters: bool = Field(False, description="count buffer, arbiter, crossbar and link activity")
+    status_outputs: bool = Field(
+        False, description="outputs for injection control: free VLs of each output, full input buffers"
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -131,6 +134,7 @@ class RouterConfig(Config):
             ("header_lookahead", bool(self.header_lookahead), False),
             ("management", self.management, False),
             ("activity_counters", self.activity_counters, False),
+            ("status_outputs", self.status_outputs, False),
             ("link.restart", bool(self.link.restart), False),
         ):
             if value != only:

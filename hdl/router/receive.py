@@ -33,6 +33,7 @@ class ReceiveStage(wiring.Component):
     - `begun_anew` (out, `GUARD_BITS`), only with `LinkConfig.guard_cycles`: that of `ReceiveRestart`.
     - `refused` (out, `GUARD_BITS`), only with `LinkConfig.guard_cycles`: flits that were thrown away as they came since
       reset, modulo 2^16. There was no room for them, or the link was down.
+    - `full` (out, `vls`), only with `RouterConfig.status_outputs`: VLs whose buffer is full.
     - `headers` (out), only with `looks_ahead`: VLs that have a header which was not yet taken.
     - `header_take` (in), only with `looks_ahead`: the header that is seen is taken.
 
@@ -51,6 +52,8 @@ class ReceiveStage(wiring.Component):
         if config.link.guard_cycles:
             more |= {"begun_anew": Out(GUARD_BITS), "refused": Out(GUARD_BITS)}
         ahead = {"headers": Out(vls), "header_take": In(1)} if looks_ahead(config) else {}
+        if config.status_outputs:
+            more |= {"full": Out(vls)}
         super().__init__(
             {
                 "rx": In(LinkSignature(config.link)),
@@ -94,6 +97,8 @@ class ReceiveStage(wiring.Component):
                     self.refused.eq((refused + half.lost)[:GUARD_BITS]),
                 ]
         m.d.comb += self.non_empty.eq(buffer.non_empty)
+        if self._config.status_outputs:
+            m.d.comb += self.full.eq(buffer.full)
         queues.d.comb += [
             buffer.write_valid.eq(self.arrived),
             buffer.write_vl.eq(arrival.vl),

@@ -25,6 +25,7 @@ from .receive import ReceiveStage
 from .route import RouteStage
 from .routing import routing_class
 from .scheduler import has_tables, looks_ahead, share_table, weighs_outputs
+from .status import add_status, status_members
 from .transmit import TransmitStage
 from .vl_allocation import VlAllocationStage
 from .vl_selection import VlSelectionStage
@@ -63,6 +64,8 @@ class Router(wiring.Component):
     - `agent` (in, `ProcessorSignature`), only if there is anything to set or read (`has_agent`): registers and
       management port (`AgentPort`).
     - `position` (in, its `position_layout`), only if the routing function has one: a constant of the instance.
+
+    With `RouterConfig.status_outputs` there are `status_members` (`status.py`), too.
 
     With `RouterConfig.management` port 0 ends inside, in the `ManagementPort`; `rx[0]` and `tx[0]` are not used.
 
@@ -129,6 +132,7 @@ class Router(wiring.Component):
             members |= {"begun_anew": Out(32), "refused": Out(32)}
         super().__init__(
             members
+            | status_members(config)
             | {
                 "rx": In(link).array(ports),
                 "tx": Out(link).array(ports),
@@ -238,8 +242,10 @@ class Router(wiring.Component):
                 moved,
             ).any()
         )
+        standing = add_status(m, self, receivers, allocation, transmitters)
         if self.skippable:
             busy = Cat(
+                *standing,
                 *(Cat(receive.arrived, receive.rx.credit_valid, receive.non_empty) for receive in receivers),
                 *(transmit.non_empty for transmit in transmitters),
                 *(~table.ready for table in self._tables(crossbar, transmitters)),

@@ -50,6 +50,7 @@ class VlSelectionStage(wiring.Component):
     - `offer_vl` (out, P), only if outputs choose by VL: the output VL that it owns, one-hot.
     - `output_vl` (out, P x `vls`), only if outputs choose by VL: the number of the output VL of each VL; registers.
     - `full` (in, P): VLs of output p without room.
+    - `busy` (out, P), only with `RouterConfig.status_outputs`: VLs of output p that a packet owns; registers.
     - `full_for` (out, P): VLs of input i whose output VL has no room.
 
     Latency: `want` in cycle t is `holds` in t + 1. Throughput: one packet of each input a cycle.
@@ -84,6 +85,7 @@ class VlSelectionStage(wiring.Component):
                 "full_for": Out(vls).array(ports),
             }
             | (offers if weighs_outputs(config) else {})
+            | ({"busy": Out(vls).array(ports)} if config.status_outputs else {})
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -100,6 +102,8 @@ class VlSelectionStage(wiring.Component):
         next_vl = [
             [self._next_vl(m, busy[p], mask, f"{p}_{g}") for g, mask in enumerate(members)] for p in ports
         ]
+        if config.status_outputs:
+            m.d.comb += [out.eq(taken) for out, taken in zip(self.busy, busy, strict=True)]
         available, full = Signal(config.ports << bits), Signal(config.ports << vl_bits)
         m.d.comb += [
             available.eq(
