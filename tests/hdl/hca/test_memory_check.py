@@ -11,29 +11,12 @@ from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
 from lanikai.hdl.nic.owners.translation import Scope
 from support.hdl.axi_memory import AxiMemory
 from support.hdl.counting import Nearly
+from support.hdl.hca.streams import put, strobe
 from support.hdl.protection_model import Region, expected
 
 CONFIG = preset(HcaConfig, "tiny")
 LATENCY = 20
 PAGES = 12
-
-
-async def strobe(ctx, payload, strobes, value):
-    """One cycle of a port that takes its payload at once."""
-    ctx.set(payload, value)
-    ctx.set(strobes, 1)
-    await ctx.tick()
-    ctx.set(strobes, 0)
-
-
-async def put(ctx, stream, value):
-    """Hand `value` to a stream."""
-    ctx.set(stream.payload, value)
-    ctx.set(stream.valid, 1)
-    while not ctx.get(stream.ready):
-        await ctx.tick()
-    await ctx.tick()
-    ctx.set(stream.valid, 0)
 
 
 async def pieces_of(ctx, dut, rng):

@@ -1,0 +1,1 @@
+"""Plain models and drivers for tests of the adapter."""
