@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from lanikai.hdl.hca.hca import HCA_REGISTERS
+from pathlib import Path
+
+from lanikai.hdl import hca
+from lanikai.hdl.registers import load
 from lanikai.hdl.register_port import PROCESSOR_REQUEST, PROCESSOR_RESPONSE
 
 from ..inside import native_api
@@ -11,6 +14,7 @@ from ..inside.words import Fields
 
 __all__ = ["AdapterRegisters"]
 
+HCA_REGISTERS = load(Path(hca.__file__).parent / "hca.rdl")
 _REQUEST, _RESPONSE = Fields(PROCESSOR_REQUEST), Fields(PROCESSOR_RESPONSE)
 
 

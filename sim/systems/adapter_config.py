@@ -48,7 +48,9 @@ class AdapterNetworkConfig(SystemConfig):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.network.router.link != self.hca.link:
-            raise ValueError("network.router.link and hca.link differ: both ends of a link are configured alike")
+            raise ValueError(
+                "network.router.link and hca.link differ: both ends of a link are configured alike"
+            )
         wanted = self.hca.port.input_buffer_flits
         if self.network.node_buffer_flits != wanted:
             raise ValueError(
@@ -59,10 +61,10 @@ class AdapterNetworkConfig(SystemConfig):
 
     @classmethod
     def on(cls, network: Network, hca: HcaConfig, **others: object) -> Self:
-        """Adapters `hca` on `network`, whose routers have credits for the adapters' buffers. Raises ConfigError."""
-        return cls(
-            network=network.replace(node_buffer_flits=hca.port.input_buffer_flits), hca=hca, **others
-        )
+        """Adapters `hca`, with the network's link, on `network`, whose routers get credits for the adapters' buffers.
+        Raises ConfigError."""
+        hca = hca.replace(link=network.router.link)
+        return cls(network=network.replace(node_buffer_flits=hca.port.input_buffer_flits), hca=hca, **others)
 
     def design(self, variant: Variant = "fast") -> Design:
         """The design. One for debugging has monitors."""

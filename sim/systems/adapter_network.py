@@ -8,7 +8,6 @@ that reaches a host from the simulator.
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any
 
 import numpy as np
 from lanikai.hdl.hca.layout import WINDOW_WRITE
@@ -101,7 +100,9 @@ class AdapterHost(Clocked):
         state = self._state
         put = state[_PUT]
         if put - state[_TAKEN] == self._slots:
-            raise SimulationError(f"node {self.node}: {self._slots} writes into the adapter's window wait already")
+            raise SimulationError(
+                f"node {self.node}: {self._slots} writes into the adapter's window wait already"
+            )
         when = self._network.now
         if not_before is not None and not_before > when:
             when = not_before

@@ -54,9 +54,7 @@ class AdapterNode(wiring.Component):
         self, config: HcaConfig, *, timing: SystemBusTiming, memory_bytes: int, downstream_flits: int
     ) -> None:
         hca = Hca(config, downstream_flits=downstream_flits)
-        bus = SystemBus(
-            timing, data_bits=BUS_BITS, id_bits=len(hca.bus.arid), memory_bytes=memory_bytes
-        )
+        bus = SystemBus(timing, data_bits=BUS_BITS, id_bits=len(hca.bus.arid), memory_bytes=memory_bytes)
         self.parts: dict[str, Any] = {"hca": hca, "system_bus": bus}
         link = LinkSignature(config.link)
         self._side_bits = len(hca.side) if hasattr(hca, "side") else 0
@@ -110,7 +108,11 @@ class AdapterNode(wiring.Component):
             self.due_0.eq(taken.not_before),
         ]
         pins = {
-            **{f"{end}__{pin}": getattr(getattr(self, end), pin) for end in ("tx", "rx") for pin in _pins(self, end)},
+            **{
+                f"{end}__{pin}": getattr(getattr(self, end), pin)
+                for end in ("tx", "rx")
+                for pin in _pins(self, end)
+            },
             "node": self.node[:10],
             "completed": wires["completed"],
             "completed_queue": queue,

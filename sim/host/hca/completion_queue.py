@@ -59,7 +59,9 @@ class CompletionQueue:
     at a time.
     """
 
-    def __init__(self, port: AdapterPort, *, number: int, owner: int, ring: Buffer, entries_log2: int) -> None:
+    def __init__(
+        self, port: AdapterPort, *, number: int, owner: int, ring: Buffer, entries_log2: int
+    ) -> None:
         self.number, self.owner = number, owner
         self.ring = ring
         self.queue_pairs: dict[int, QueuePair] = {}

@@ -137,9 +137,7 @@ class HcaDriver:
         )
         await registers.write("QP_SEND_RING", entries_log2=send_log2, base=send.start >> 5)
         await registers.write("QP_RECEIVE_RING", entries_log2=receive_log2, base=receive.start >> 4)
-        await registers.write(
-            "QP_PEER", destination=node, destination_qp=remote, connected=peer is not None
-        )
+        await registers.write("QP_PEER", destination=node, destination_qp=remote, connected=peer is not None)
         await registers.write("QP_VLS", vls=mask)
         await registers.write("QP_COMMAND", open=1)
         self.queue_pairs[number] = pair

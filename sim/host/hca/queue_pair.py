@@ -92,8 +92,8 @@ class QueuePair:
         """
         if len(self.under_way) >> self._send_log2:
             raise QueueFullError(
-                f"node {self._port.node}, queue pair {self.number}: {len(self.under_way)} sends wait already: the ring is "
-                "full"
+                f"node {self._port.node}, queue pair {self.number}: {len(self.under_way)} sends wait already: the "
+                "ring is full"
             )
         tag = self._sent % _TAGS
         word = self._word(
