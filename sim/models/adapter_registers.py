@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from lanikai.hdl import hca
-from lanikai.hdl.registers import load
 from lanikai.hdl.register_port import PROCESSOR_REQUEST, PROCESSOR_RESPONSE
+from lanikai.hdl.registers import load
 
 from ..inside import native_api
 from ..inside.clock import Clock

@@ -1,4 +1,4 @@
-"""The ground of an adapter's host software, as protocols; `sim/systems/adapter_network.py` provides it."""
+"""The ground of an adapter's host software, as protocols; `sim/systems/adapters/network.py` provides it."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lanikai.sim.host.hca.adapters import Adapters
-from lanikai.sim.systems.adapter_network import AdapterNetwork
+from lanikai.sim.systems.adapters.network import AdapterNetwork
 
 
 async def idle(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
@@ -88,7 +88,9 @@ async def workload(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
                 content = into.buffer.read(one.bytes, one.tag * slot)
                 wanted = sent[one.source, node]
                 if content not in wanted:
-                    raise AssertionError(f"node {node}: {one.bytes} bytes of {one.source} that it has not sent")
+                    raise AssertionError(
+                        f"node {node}: {one.bytes} bytes of {one.source} that it has not sent"
+                    )
                 wanted.remove(content)
                 digest = hashlib.sha256(content).hexdigest()[:8]
                 found.append([node, one.source, one.source_qp, one.bytes, one.tag, digest, port.now])

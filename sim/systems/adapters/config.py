@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from lanikai.hdl.config import HcaConfig, preset
+from lanikai.hdl.hca.injection.control import injection_class
 from lanikai.hdl.network import Network
 from pydantic import Field, model_validator
 
-from ..inside.watchdog import WATCHDOG_BITS
-from ..models.system_bus import SystemBusTiming
-from .base import SystemConfig
+from ...inside.watchdog import WATCHDOG_BITS
+from ...models.system_bus import SystemBusTiming
+from ..base import SystemConfig
 
 if TYPE_CHECKING:
     from ..build.model import Design, Variant
@@ -22,7 +23,7 @@ class AdapterNetworkConfig(SystemConfig):
     """The network, the adapters at its places, and their hosts' buses and memories."""
 
     title = "adapter network"
-    inside = "lanikai.sim.systems.adapter_network:AdapterNetwork"
+    inside = "lanikai.sim.systems.adapters.network:AdapterNetwork"
     # The watchdog's limit is an input of the design; the rings are memory of the hosts.
     not_in_design = frozenset({"watchdog_cycles", "ring_slots"})
 
@@ -57,18 +58,28 @@ class AdapterNetworkConfig(SystemConfig):
                 f"network.node_buffer_flits = {self.network.node_buffer_flits}: must be {wanted}, the adapter's buffer "
                 "of each VL (receive_packets x packet_flits)"
             )
+        if injection_class(self.hca).side_name and not self.network.router.status_outputs:
+            raise ValueError(
+                f"hca.injection = {self.hca.injection!r}: needs network.router.status_outputs = True, which tell it of "
+                "the network"
+            )
         return self
 
     @classmethod
     def on(cls, network: Network, hca: HcaConfig, **others: object) -> Self:
-        """Adapters `hca`, with the network's link, on `network`, whose routers get credits for the adapters' buffers.
-        Raises ConfigError."""
+        """Adapters `hca`, with the network's link, on `network`.
+
+        Its routers get credits for the adapters' buffers, and status outputs if injection control needs them. Raises
+        ConfigError.
+        """
         hca = hca.replace(link=network.router.link)
-        return cls(network=network.replace(node_buffer_flits=hca.port.input_buffer_flits), hca=hca, **others)
+        router = network.router.replace(status_outputs=injection_class(hca).side_name is not None)
+        network = network.replace(router=router, node_buffer_flits=hca.port.input_buffer_flits)
+        return cls(network=network, hca=hca, **others)
 
     def design(self, variant: Variant = "fast") -> Design:
         """The design. One for debugging has monitors."""
-        from .adapter_verilog import adapter_design
+        from .verilog import adapter_design
 
         return adapter_design(
             self.network,

@@ -12,21 +12,21 @@ from struct import Struct
 import numpy as np
 from lanikai.hdl.hca.layout import WINDOW_WRITE
 
-from ..energy.meter import ActivityMeter
-from ..errors import SimulationError
-from ..host.memory import PageAllocator
-from ..inside import native_api
-from ..inside.clock import Clocked, EventFlag
-from ..inside.session import Session
-from ..inside.wakes import Wakes
-from ..inside.watchdog import Probe
-from ..models.adapter_registers import AdapterRegisters
-from ..models.router_agent import RouterAgent
-from .adapter_config import AdapterNetworkConfig
-from .adapter_node import COMMAND, EVENT
-from .base import System
-from .forwarding import write_forwarding_tables
-from .network_blocks import network_probes
+from ...energy.meter import ActivityMeter
+from ...errors import SimulationError
+from ...host.memory import PageAllocator
+from ...inside import native_api
+from ...inside.clock import Clocked, EventFlag
+from ...inside.session import Session
+from ...inside.wakes import Wakes
+from ...inside.watchdog import Probe
+from ...models.adapter_registers import AdapterRegisters
+from ...models.router_agent import RouterAgent
+from ..base import System
+from ..forwarding import write_forwarding_tables
+from ..network_blocks import network_probes
+from .config import AdapterNetworkConfig
+from .node import COMMAND, EVENT
 
 __all__ = ["AdapterHost", "AdapterNetwork"]
 

@@ -14,9 +14,10 @@ from lanikai.hdl.hca.layout import WINDOW_WRITE
 from lanikai.hdl.link import LinkSignature
 from lanikai.hdl.register_port import PROCESSOR_REQUEST, PROCESSOR_RESPONSE
 
-from ..models.system_bus import NOW_BITS, SystemBus, SystemBusTiming
-from .node_parts import instance_of, member
-from .top import CLOCK
+from ...models.system_bus import NOW_BITS, SystemBus, SystemBusTiming
+from ..node_parts import instance_of, member
+from ..top import CLOCK
+from .side_bands import SideBand
 
 __all__ = ["COMMAND", "EVENT", "NODE_BITS", "AdapterNode"]
 
@@ -40,7 +41,8 @@ class AdapterNode(wiring.Component):
     - `tx` (out, `LinkSignature`), `rx` (in, `LinkSignature`): the adapter's link.
     - `node` (in, `NODE_BITS`): the node's number. `now` (in, 32): the time that all nodes share.
     - `driver_request` (in), `driver_response` (out): the adapter's registers (`ProcessorSignature`).
-    - `side` (in), only if the adapter's injection control has one: its side band.
+    - Only with a `band`: `router` (in, `NODE_BITS`), the number of the node's router, and the `node_inputs`
+      of `band`.
     - `told` (out): a ring has something for Python.
     - `unsettled` (out): something is under way in the adapter or on the bus, or the host has written something.
     - `activity` (out): a flit or a beat moves.
@@ -51,13 +53,19 @@ class AdapterNode(wiring.Component):
     """
 
     def __init__(
-        self, config: HcaConfig, *, timing: SystemBusTiming, memory_bytes: int, downstream_flits: int
+        self,
+        config: HcaConfig,
+        *,
+        timing: SystemBusTiming,
+        memory_bytes: int,
+        downstream_flits: int,
+        band: SideBand | None = None,
     ) -> None:
         hca = Hca(config, downstream_flits=downstream_flits)
         bus = SystemBus(timing, data_bits=BUS_BITS, id_bits=len(hca.bus.arid), memory_bytes=memory_bytes)
         self.parts: dict[str, Any] = {"hca": hca, "system_bus": bus}
         link = LinkSignature(config.link)
-        self._side_bits = len(hca.side) if hasattr(hca, "side") else 0
+        self._band = band
         super().__init__(
             {
                 "tx": Out(link),
@@ -73,7 +81,8 @@ class AdapterNode(wiring.Component):
                 "waiting": Out(1),
                 "due_0": Out(NOW_BITS),
             }
-            | ({"side": In(self._side_bits)} if self._side_bits else {})
+            | ({"router": In(NODE_BITS), **band.node_inputs()} if band else {})
+            | dict.fromkeys(band.adapter_outputs() if band else (), Out(16))
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -123,8 +132,10 @@ class AdapterNode(wiring.Component):
             **member("bus", axi),
             **member("window", window),
         }
-        if self._side_bits:
-            pins["side"] = self.side
+        if self._band:
+            side = Signal(len(hca.side), name="side")
+            m.d.comb += side.eq(self._band.side(self, self.router))
+            pins |= {"side": side} | {name: getattr(self, name) for name in self._band.adapter_outputs()}
         m.submodules.hca = instance_of("hca", hca, pins)
         m.submodules.system_bus = instance_of(
             "system_bus",

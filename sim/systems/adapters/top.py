@@ -8,9 +8,10 @@ from amaranth import Module
 from amaranth.lib.wiring import In, Member, Out
 from lanikai.hdl.router.router import DROPPED_BITS
 
-from ..inside.watchdog import WATCHDOG_BITS
-from ..models.system_bus import NOW_BITS
-from .top import Top
+from ...inside.watchdog import WATCHDOG_BITS
+from ...models.system_bus import NOW_BITS
+from ..top import Top
+from .side_bands import SideBand
 
 __all__ = ["PORTS", "AdapterTop"]
 
@@ -44,14 +45,17 @@ class AdapterTop(Top):
     - `dropped_sum` (in, 32): packets that all routers threw away.
     - `attention` (out): 0, nobody is spoken to.
     - `addressed` (out, 12): 0 likewise.
+    - Those of the `band` of the adapters' injection control, if there is one.
 
     Instances: `watchdog`. There is no reset.
     """
 
-    def __init__(self, *, nodes: int) -> None:
+    def __init__(self, *, nodes: int, band: SideBand | None = None) -> None:
+        self._band = band
         super().__init__(
             {
                 **PORTS,
+                **(band.top_members() if band else {}),
                 "told": In(1),
                 "unsettled": In(nodes),
                 "moving": In(1),
@@ -69,4 +73,6 @@ class AdapterTop(Top):
             self.dropped.eq(self.dropped_sum),
         ]
         self._watch(m, self.settled | self.moving)
+        if self._band:
+            self._band.add(m, self)
         return m

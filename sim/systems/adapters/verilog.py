@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from amaranth.lib.wiring import In
 from lanikai.hdl.config import HcaConfig
 from lanikai.hdl.emit import to_verilog
 from lanikai.hdl.network import Network
 
-from ..build.composition import Block, Composition, Instance, Output
-from ..build.model import Design, Public
-from ..build.packet_view import NODE_ENDS, packet_view
-from ..inside.watchdog import Watchdog
-from ..models.system_bus import SystemBusTiming
-from .adapter_node import AdapterNode
-from .adapter_top import PORTS, AdapterTop
-from .network_blocks import NATIVE, network_links, router_blocks, router_instances
+from ...build.composition import Block, Composition, Instance, Output
+from ...build.model import Design, Public
+from ...build.packet_view import NODE_ENDS, packet_view
+from ...inside.watchdog import Watchdog
+from ...models.system_bus import SystemBusTiming
+from ..network_blocks import NATIVE, network_links, router_blocks, router_instances
+from .node import AdapterNode
+from .side_bands import side_band
+from .top import PORTS, AdapterTop
 
 __all__ = ["TOP", "adapter_design"]
 
@@ -34,11 +37,13 @@ def adapter_design(
     """
     network = network.replace(router=network.router.replace(buffer_memory="distributed"))
     nodes = len(network.nodes)
+    band = side_band(network, hca)
     component = AdapterNode(
         hca,
         timing=timing,
         memory_bytes=memory_bytes,
         downstream_flits=network.router.input_buffer_flits,
+        band=band,
     )
     files = {f"{name}.v": to_verilog(block, name=name) for name, block in component.parts.items()}
     files |= {name: (NATIVE / name).read_text() for name in ("messages.sv", "system_memory.sv")}
@@ -47,12 +52,13 @@ def adapter_design(
         component=component,
         transmit=("tx",),
         receive=("rx",),
-        fixed=("node",),
-        broadcast={"now": "now"},
+        fixed=("node", "router") if band else ("node",),
+        broadcast={"now": "now", **({name: name for name in band.node_inputs()} if band else {})},
         outputs={
             "told": Output(input="told", kind="or", bits=1),
             "unsettled": Output(input="unsettled", kind="bit", bits=nodes),
             "activity": Output(input="moving", kind="or", bits=1),
+            **(band.adapter_outputs() if band else {}),
         },
         settle_cycles=SETTLE_CYCLES,
         due=1,
@@ -63,12 +69,29 @@ def adapter_design(
         files=files,
     )
     instances = [
-        Instance(block="adapter_node", path=f"{TOP}.node{i}", fixed=(i,), number=i) for i in range(nodes)
+        Instance(
+            block="adapter_node",
+            path=f"{TOP}.node{i}",
+            fixed=(i, router) if band else (i,),
+            number=i,
+        )
+        for i, (router, _) in enumerate(network.nodes)
     ]
     agents = network.router.management or network.router.activity_counters
+    routers = router_blocks(network, agents=agents, watch=watch)
+    if band:
+        routers = tuple(
+            replace(block, outputs={**block.outputs, **band.router_outputs()}) for block in routers
+        )
     composition = Composition(
-        blocks=(*router_blocks(network, agents=agents, watch=watch), node),
-        instances=(*router_instances(network, f"{TOP}.network"), *instances),
+        blocks=(*routers, node),
+        instances=(
+            *(
+                replace(instance, number=i)
+                for i, instance in enumerate(router_instances(network, f"{TOP}.network"))
+            ),
+            *instances,
+        ),
         links=network_links(network),
     )
     return Design(
@@ -77,7 +100,7 @@ def adapter_design(
             "watchdog.v": to_verilog(Watchdog(), name="watchdog"),
             "messages.cpp": (NATIVE / "messages.cpp").read_text(),
             "hostmem.cpp": (NATIVE / "hostmem.cpp").read_text(),
-            f"{TOP}.v": to_verilog(AdapterTop(nodes=nodes), name=TOP),
+            f"{TOP}.v": to_verilog(AdapterTop(nodes=nodes, band=band), name=TOP),
         },
         public=tuple(Public(TOP, name, writable=member.flow == In) for name, member in PORTS.items()),
         composition=composition,
