@@ -108,7 +108,7 @@ class PowerHerd(wiring.Component):
         if share:
             may = self.neighbour_needs & Cat(*(count == 0 for count in lent))
             # It spares a share beyond this cycle's flits, and the flits of a cycle more.
-            with m.If(~self.needs & (needed + share + worst <= limit)):
+            with m.If(needed + share + worst <= limit):
                 m.d.comb += [lowest.eq(may & (~may + 1)), self.gives.eq(lowest)]
         for p in ports:
             for count, starts, cycles in (
