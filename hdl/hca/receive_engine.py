@@ -54,8 +54,8 @@ class ReceiveEngine(wiring.Component):
     - `doorbell` (in, stream of `RECEIVE_DOORBELL`): buffers are posted; taken at once, but in the cycle of a set-up.
     - `refused` (out): that write does nothing.
     - `post` (out, stream of `COMPLETION_POST`): ends of messages, to a `CompletionWriter`.
-    - `data_axi`, `ring_axi`, `page_axi` (out, `Axi4Signature` of 128 bits): writes of data, reads of receive rings and of
-      page tables. ID 0 each.
+    - `data_axi`, `ring_axi`, `page_axi` (out, `Axi4Signature` of 128 bits): writes of data, reads of rings, reads of
+      page tables. They have ID 0.
     - The counters of `RECEIVE_COUNTERS` (out, 32).
     - `activity` (out): a flit is taken in this cycle.
     - `quiet` (out): nothing is under way, and no register changes but by an input.
@@ -67,8 +67,8 @@ class ReceiveEngine(wiring.Component):
     A process holds up nobody. A packet without a buffer, or of a closed queue pair, is dropped. The engine stops taking
     packets only while `STAGE_PACKETS` of them wait for the bus, or for a set-up, which waits for the bus, too.
 
-    Latency: see the parts; of a packet of one burst whose element and page are on the card, from its tail on
-    `flits` to its post: 16 cycles, its payload's flits, and the bus's time to its answer. Throughput: a flit a cycle
+    Latency: for a packet of one burst whose element and page are on the card, from its tail on `flits` to its post 16
+    cycles, its payload's flits, and the bus's time to its answer. Throughput: a flit a cycle
     for packets of 22 flits and more, if the bus takes a beat a cycle. Judging a packet takes about 18 cycles. Reset:
     no queue pair is open.
     """

@@ -23,7 +23,7 @@ class ReceiveRings(wiring.Component):
     - `setup` (in, `RECEIVE_QP`), `sets` (in): a queue pair is set up, its ring empty. Only while it `rests`.
     - `doorbell` (in, stream of `RECEIVE_DOORBELL`): elements are posted; taken at once but in the cycle of a set-up.
     - `refused` (out): that write does nothing. The queue pair is not open, or not the page's, or the index is none that
-      the ring could have: it goes back, or says that there are more elements than places.
+      the ring could have. Such an index goes back, or says that there are more elements than places.
     - `refusals` (out, 32): refused writes since reset, modulo 2^32.
     - `ask` (in), `ask_qp` (in): the next element of a queue pair is wanted. `ask_qp` has stood since the cycle before.
     - `none` (out): it has posted none.
