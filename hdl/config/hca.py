@@ -70,6 +70,8 @@ class HcaConfig(Config):
             raise ValueError(
                 f"link.flit_bits = {self.link.flit_bits}: must be {BUS_BITS}, a beat of the host's bus"
             )
+        if self.link.restart:
+            raise ValueError("link.restart = True: an adapter and the router at its link are reset together")
         return self
 
     @cached_property
@@ -86,7 +88,7 @@ class HcaConfig(Config):
     def port(self) -> NicConfig:
         """The configuration of the adapter's end of its link, of its protection and its address translation."""
         return NicConfig(
-            link=self.link,
+            link=self.link.replace(restart=False),
             bus_bits=64,
             mtu_bytes=self.payload_bytes,
             channels=self.queue_pairs,

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from amaranth import Module
+from amaranth import Module, Signal, Value
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..axi import Axi4Signature
 from ..config.hca import BUS_BITS, HcaConfig
 from ..link import LinkSignature
-from ..nic.dma.axi_join import joined_id_bits
+from ..nic.dma.axi_join import join_managers, joined_id_bits
+from ..nic.link_port.vl_port import VlPort
 from ..register_port import ProcessorSignature
-from .layout import CQ_BITS, OWNER_BITS, WINDOW_WRITE
+from .completion_writer import CompletionWriter
+from .driver_port import COUNTERS, DriverPort
+from .injection.control import InjectionControl, injection_class
+from .layout import CQ_BITS, INDEX_BITS, QP_BITS, WINDOW_WRITE, WindowWord
+from .send_side import SEND_COUNTERS, SendSide
 
 __all__ = ["MANAGERS", "Hca"]
 
@@ -25,7 +30,7 @@ MANAGERS = 7
 
 
 class Hca(wiring.Component):
-    """The adapter (yum-2006 3.2).
+    """The adapter (yum-2006 3.2): work queue elements are fetched, carried out and completed without a program.
 
     Members:
 
@@ -35,19 +40,26 @@ class Hca(wiring.Component):
     - `driver` (in, `ProcessorSignature`): registers (`hca.rdl`).
     - `window` (in, stream of `WINDOW_WRITE`): writes of the host's processors.
     - `completed` (out), `completed_queue` (out, 6): an entry of that completion queue is in host memory.
+    - `side` (in), only if injection control has a side band: what the network tells it.
     - `activity` (out): something moves.
     - `quiet` (out): nothing is under way, and no register changes but by an input.
 
     Parameter `downstream_flits`: depth of the receive buffer at the link's other end, flits a VL.
+
+    Raises ConfigError for an injection control or a VL arbiter that does not exist.
+
+    Latency and throughput: those of its parts, see docs/hca.md. Reset: no queue pair is open, no completion queue is
+    set up, nothing is under way; regions and routes stay as they are, after power-up there are none.
     """
 
     def __init__(self, config: HcaConfig, *, downstream_flits: int) -> None:
         self.config, self.downstream_flits = config, downstream_flits
+        self._side_bits = injection_class(config).side_bits(config)
         super().__init__(
             {
                 "tx": Out(LinkSignature(config.link)),
                 "rx": In(LinkSignature(config.link)),
-                "node": In(OWNER_BITS),
+                "node": In(10),
                 "bus": Out(Axi4Signature(data_bits=BUS_BITS, id_bits=joined_id_bits(MANAGERS, 0))),
                 "driver": In(ProcessorSignature()),
                 "window": In(stream.Signature(WINDOW_WRITE)),
@@ -56,10 +68,137 @@ class Hca(wiring.Component):
                 "activity": Out(1),
                 "quiet": Out(1),
             }
+            | ({"side": In(self._side_bits)} if self._side_bits else {})
         )
+        self._counted = Signal(32, name="window_refused")
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        # The members stand; the parts are yet to be put together.
-        m.d.comb += [self.driver.response.ready.eq(1), self.window.ready.eq(1), self.quiet.eq(1)]
+        config = self.config
+        m.submodules.registers = registers = DriverPort(config)
+        m.submodules.port = port = VlPort(config.port, downstream_flits=self.downstream_flits)
+        m.submodules.send = send = SendSide(config)
+        m.submodules.completions = completions = CompletionWriter(config, sources=2)
+        m.submodules.injection = injection = InjectionControl(config)
+        connect(m, flipped(self.driver), registers.driver)
+        connect(m, port.tx, flipped(self.tx))
+        connect(m, flipped(self.rx), port.rx)
+        connect(m, send.send, port.send)
+        connect(m, send.control, injection.control)
+        connect(m, send.post, completions.post_0)
+        connect(m, registers.completion, completions.setup)
+        connect(m, registers.queue_pair, send.queue_pair)
+        connect(m, registers.invalidate, send.invalidate)
+        if hasattr(port, "table"):
+            connect(m, registers.table, port.table)
+        if self._side_bits:
+            m.d.comb += injection.side.eq(self.side)
+        m.d.comb += [
+            send.node.eq(self.node),
+            send.look.eq(registers.look),
+            registers.posted.eq(send.posted),
+            registers.ends.eq(send.ends),
+            registers.busy.eq(send.busy),
+            send.region.eq(registers.region),
+            send.regions.eq(registers.regions),
+            send.route_valid.eq(registers.route_valid),
+            send.route.eq(registers.route),
+            send.drop_classes.eq(registers.drop_classes),
+            injection.setup_valid.eq(registers.injection_valid),
+            injection.setup.eq(registers.injection),
+            send.room.eq(port.room),
+            port.begin.eq(send.begin),
+            port.begin_vl.eq(send.begin_vl),
+            send.tail.eq(self.tx.valid & self.tx.payload.tail),
+            send.tail_vl.eq(self.tx.payload.vl),
+            self.completed.eq(completions.completed),
+            self.completed_queue.eq(completions.completed_queue),
+        ]
+        # Packets from the link are thrown away: the receive side is not here yet.
+        m.d.comb += port.receive.ready.eq(1)
+        self._window(m, send, completions)
+        self._counters(m, registers, send, completions, injection)
+        managers = [send.work_axi, send.data_axi, send.page_axi, completions.axi]
+        join_managers(m, self.bus, managers)
+        self._quiet(m, port, [send, completions, injection])
         return m
+
+    def _quiet(
+        self, m: Module, port: VlPort, parts: list[SendSide | CompletionWriter | InjectionControl]
+    ) -> None:
+        """Whether anything moves, and whether anything may change by itself."""
+        bus, vls = self.bus, self.config.link.vls
+        # Flits on the links, by their credits: those sent that the other end has, and those come that are here.
+        spent = _count(m, self.tx.valid, self.tx.credit_valid, vls * self.downstream_flits, "spent")
+        owed = _count(
+            m, self.rx.valid, self.rx.credit_valid, vls * self.config.port.input_buffer_flits, "owed"
+        )
+        quiet = (spent == 0) & (owed == 0) & ~(self.window.valid | self.driver.request.valid)
+        if hasattr(port, "table"):
+            # A commit waits for the end of a frame, and counts the cycles.
+            quiet = quiet & port.table.ready
+        for part in parts:
+            quiet = quiet & part.quiet
+        m.d.comb += [
+            self.quiet.eq(quiet & ~(self.rx.valid | self.completed)),
+            self.activity.eq(
+                port.moved | (bus.rvalid & bus.rready) | (bus.wvalid & bus.wready) | (bus.bvalid & bus.bready)
+            ),
+        ]
+
+    def _window(self, m: Module, send: SendSide, completions: CompletionWriter) -> None:
+        """Writes into the window go to the part that their word names."""
+        write, window = self.window.payload, self.window
+        word = write.data
+        doorbell, consume = send.doorbell, completions.consume
+        m.d.comb += [
+            doorbell.payload.page.eq(write.page),
+            doorbell.payload.qp.eq(word[:QP_BITS]),
+            doorbell.payload.index.eq(word[-INDEX_BITS:]),
+            consume.payload.owner.eq(write.page),
+            consume.payload.queue.eq(word[:CQ_BITS]),
+            consume.payload.index.eq(word[-INDEX_BITS:]),
+        ]
+        with m.Switch(write.word):
+            with m.Case(WindowWord.SEND_DOORBELL):
+                m.d.comb += [doorbell.valid.eq(window.valid), window.ready.eq(doorbell.ready)]
+            with m.Case(WindowWord.CONSUME):
+                m.d.comb += [consume.valid.eq(window.valid), window.ready.eq(consume.ready)]
+            with m.Default():
+                m.d.comb += window.ready.eq(1)
+                with m.If(window.valid):
+                    m.d.sync += self._counted.eq(self._counted + 1)
+
+    def _counters(
+        self,
+        m: Module,
+        registers: DriverPort,
+        send: SendSide,
+        completions: CompletionWriter,
+        injection: InjectionControl,
+    ) -> None:
+        shown: dict[str, Value] = {name: getattr(send, member) for name, member in SEND_COUNTERS.items()}
+        shown |= {
+            "WINDOW_REFUSED": self._counted,
+            "CONSUME_REFUSED": completions.refusals,
+            "COMPLETION_OVERRUNS": completions.overruns,
+            "COMPLETIONS_DROPPED": completions.dropped,
+            "COMPLETION_BUS_ERRORS": completions.bus_errors,
+            "HELD_CYCLES": injection.held_cycles,
+            "NEVER_FITS": injection.never_fits,
+        }
+        if self.config.power_control:
+            shown["ENERGY_USED"] = injection.energy_used
+        for counter, name in zip(registers.counters, COUNTERS, strict=True):
+            if name in shown:
+                m.d.comb += counter.eq(shown[name])
+
+
+def _count(m: Module, more: Value, less: Value, most: int, name: str) -> Signal:
+    """A register: the times that `more` came, less those of `less`; 0 to `most`, so it never wraps."""
+    count = Signal(range(most + 1), name=name)
+    with m.If(more & ~less):
+        m.d.sync += count.eq(count + 1)
+    with m.Elif(less & ~more):
+        m.d.sync += count.eq(count - 1)
+    return count

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,6 @@ import typer
 from ..errors import UserError
 from ..machine import MOST_THREADS, ONE_THREAD, Threads
 from ..paths import CACHE_VARIABLE
-from .json_file import JsonFile, check_json, write_json
 from .screen import screen
 
 if TYPE_CHECKING:
@@ -41,7 +41,10 @@ def bench(
             help="Measure networks on N threads and on one in turns, by wall-clock time: on a machine at rest.",
         ),
     ] = None,
-    json_file: JsonFile = None,
+    json_file: Annotated[
+        str | None,
+        typer.Option("--json", metavar="FILE", help="Write the report there; `-`: standard output."),
+    ] = None,
     full: Annotated[bool, typer.Option("--full", help="The cases that take minutes, too.")] = False,
     beside: Annotated[
         str | None,
@@ -61,6 +64,7 @@ def bench(
     one turn of both for each of --runs seeds, and a table of both.
     """
     from ..build.cache import Cache
+    from ..experiments.framework.results import check_file
     from ..speed.beside import Beside, beside_table, wall_table
     from ..speed.cases import find_cases
     from ..speed.peers import find_peer
@@ -79,7 +83,8 @@ def bench(
     if threads is not None and (build or full or compare is not None or beside is not None):
         raise UserError("--threads: not with --build, --full, --compare or --beside")
     before = None if compare is None else earlier(Path(compare))
-    check_json(json_file)
+    if json_file not in (None, "-"):
+        check_file(Path(json_file), "--json")
     Cache().check()
     doctor.require(doctor.RUN)
     console = screen(stderr=json_file == "-")
@@ -121,7 +126,10 @@ def bench(
         console.print(f"before: {_machine(before)}", highlight=False)
     console.print(f"here: {_machine(report.as_json())}", highlight=False)
     text = json.dumps(report.as_json(), indent=2) + "\n"
-    write_json(json_file, text)
+    if json_file == "-":
+        sys.stdout.write(text)
+    elif json_file:
+        Path(json_file).write_text(text)
 
 
 def _run(
@@ -151,7 +159,10 @@ def _bench_threads(console: Any, cases: Any, threads: int, runs: int, json_file:
         results = measure_threads(cases, threads, runs, Path(scratch), tell)
     console.print(threads_table(results))
     text = json.dumps(threads_json(results), indent=2) + "\n"
-    write_json(json_file, text)
+    if json_file == "-":
+        sys.stdout.write(text)
+    elif json_file:
+        Path(json_file).write_text(text)
 
 
 def _machine(report: Any) -> str:

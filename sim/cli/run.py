@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +15,6 @@ from ..machine import MOST_THREADS, Threads, cores
 from . import backend
 from .complete import experiment_names
 from .complete import settings as complete_settings
-from .json_file import JsonFile, check_json, write_json
 from .screen import screen
 
 if TYPE_CHECKING:
@@ -51,7 +51,10 @@ def run(
     out: Annotated[
         str | None, typer.Option(metavar="DIR", help="Folder for the files of this run: a new or empty one.")
     ] = None,
-    json_file: JsonFile = None,
+    json_file: Annotated[
+        str | None,
+        typer.Option("--json", metavar="FILE", help="Write the results there; `-`: standard output."),
+    ] = None,
     waves: Annotated[
         bool,
         typer.Option(
@@ -102,7 +105,7 @@ def run(
     from ..experiments.framework.base import Size
     from ..experiments.framework.display import RunProgress, show
     from ..experiments.framework.parameters import parse, shortened
-    from ..experiments.framework.results import RunFolder
+    from ..experiments.framework.results import RunFolder, check_file
     from . import doctor
 
     if quick and full:
@@ -119,7 +122,8 @@ def run(
     if window is not None:
         for point in points:
             window.check(experiment.system(parameters, point))
-    check_json(json_file)
+    if json_file not in (None, "-"):
+        check_file(Path(json_file), "--json")
     # The folder is the last thing that the user can have got wrong, and the first that is made.
     folder = RunFolder(None if out is None else Path(out), experiment=name, size=size, seed=seed)
     console = screen(stderr=json_file == "-")
@@ -151,7 +155,13 @@ def run(
         folder.keep()  # its logs say what went wrong
         raise
     folder.keep()
-    write_json(json_file, report.json_text())
+    if json_file == "-":
+        sys.stdout.write(report.json_text())
+    elif json_file:
+        try:
+            Path(json_file).write_text(report.json_text())
+        except OSError as error:
+            raise LanikaiError(f"--json {json_file!r} cannot be written: {error.strerror}") from None
     show(console, report)
     if window is not None and (short := [one for one in report.outcomes if one.cycles <= window.first_cycle]):
         console.print(

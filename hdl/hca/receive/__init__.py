@@ -1,1 +1,0 @@
-"""The receive side of the adapter: from whole packets to bytes in posted buffers and completions."""

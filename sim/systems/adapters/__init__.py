@@ -1,1 +1,0 @@
-"""The adapter network: routers, host channel adapters, and hosts that post and receive through them."""

@@ -1,0 +1,208 @@
+"""The send side of an adapter: messages from rings in host memory to flits and completions."""
+
+import random
+
+import pytest
+from amaranth.sim import Simulator
+from lanikai.hdl.config import preset
+from lanikai.hdl.config.hca import HcaConfig
+from lanikai.hdl.hca.hca import Hca
+from lanikai.hdl.hca.layout import TRAILER_LAYOUT, CqeStatus
+from lanikai.hdl.hca.scheduler import quotient_factor
+from lanikai.hdl.packet import HEADER_LAYOUT, Kind, crc32
+from support.hdl.hca.adapter_host import DATA, AdapterHost
+from support.hdl.link_ends import LinkReceiver
+
+CONFIG = preset(HcaConfig, "tiny")
+NODE, PEER = 3, 5
+CREDITS = 8
+
+
+def unpack(layout, bits):
+    return {name: bits >> place.offset & (1 << place.width) - 1 for name, place in layout}
+
+
+def packets(flits):
+    """The packets in flits of mixed VLs: (vl, header, payload, trailer); each must be whole, with a good length."""
+    begun, whole = {}, []
+    for flit in flits:
+        assert flit.head == (flit.vl not in begun)
+        begun.setdefault(flit.vl, []).append(flit.data)
+        if flit.tail:
+            words = begun.pop(flit.vl)
+            header, trailer = unpack(HEADER_LAYOUT, words[0]), unpack(TRAILER_LAYOUT, words[-1])
+            payload = b"".join(word.to_bytes(16, "little") for word in words[1:-1])
+            assert len(payload) == -(-header["length"] // 16) * 16
+            trailer["good"] = trailer["crc"] == crc32(words[0], payload, CONFIG.link)
+            assert not any(payload[header["length"] :])
+            whole.append((flit.vl, header, payload[: header["length"]], trailer))
+    assert not begun
+    return whole
+
+
+class Bench:
+    """An adapter, its host, and a link that takes everything."""
+
+    def __init__(self, *, seed=1, config=CONFIG, stall=0.0, credit_stall=0.0, **host):
+        print(f"seed {seed}")
+        self.rng = random.Random(seed)
+        self.config = config
+        self.hca = Hca(config, downstream_flits=CREDITS)
+        self.host = AdapterHost(self.hca, rng=self.rng, stall=stall, **host)
+        self.link = LinkReceiver(
+            self.hca.tx, vls=config.link.vls, depth=CREDITS, rng=self.rng, stall=credit_stall
+        )
+        self.simulator = Simulator(self.hca)
+        self.simulator.add_clock(1e-6)
+        self.host.add(self.simulator)
+        self.simulator.add_testbench(self.link.process, background=True)
+
+    def run(self, script):
+        async def bench(ctx):
+            ctx.set(self.hca.node, NODE)
+            await self.host.set_queue(ctx, 0, 1)
+            await self.host.set_region(ctx, 1, 1)
+            await self.host.route(ctx, PEER, 0x123456789AB)
+            await script(ctx)
+
+        self.simulator.add_testbench(bench)
+        self.simulator.run()
+
+    def fill(self, address, count):
+        data = self.rng.randbytes(count)
+        self.host.memory[address : address + count] = data
+        return data
+
+
+@pytest.mark.parametrize("size", [0, 1, 16, 17])
+def test_a_message_of_one_packet_and_its_completion(size):
+    bench = Bench()
+    host = bench.host
+    data = bench.fill(DATA + 0x40, size)
+
+    async def script(ctx):
+        await host.open(ctx, 2, owner=1, traffic_class=1)
+        assert await host.rest(ctx) < 50
+        await host.post(
+            ctx,
+            2,
+            opcode=2,
+            immediate=0xDEADBEEF,
+            destination=PEER,
+            destination_qp=7,
+            vl=1,
+            service_level=6,
+            tag=0x1234,
+            bytes=size,
+            address=DATA + 0x40,
+            region=1,
+            release=1,
+            bandwidth=99,
+            generation=5,
+        )
+        await host.rest(ctx)
+        (entry,) = host.completions(0)
+        assert entry | {"phase": 1} == {
+            "bytes": size,
+            "tag": 0x1234,
+            "qp": 2,
+            "status": CqeStatus.OK,
+            "receive": 0,
+            "with_immediate": 0,
+            "source": 0,
+            "source_qp": 0,
+            "immediate": 0,
+            "phase": 1,
+        }
+        assert await host.count(ctx, "MESSAGES_SENT") == 1
+        assert await host.count(ctx, "PACKETS_SENT") == 1
+        assert await host.count(ctx, "FLITS_SENT") == 2 + -(-size // 16)
+
+    bench.run(script)
+    ((vl, header, payload, trailer),) = packets(bench.link.flits)
+    assert vl == 1
+    assert payload == data
+    assert header == {
+        "kind": Kind.RELEASE,
+        "service_level": 6,
+        "route": 0x123456789AB,
+        "bandwidth": 99,
+        "destination": PEER,
+        "source": NODE,
+        "flow": 5 << 8 | 7,
+        "length": size,
+        "sequence": 2,
+    }
+    assert trailer["good"]
+    del trailer["good"], trailer["crc"]
+    assert trailer == {
+        "immediate": 0xDEADBEEF,
+        "total_bytes": size,
+        "first": 1,
+        "last": 1,
+        "with_immediate": 1,
+        "reserved": 0,
+    }
+
+
+def test_the_factor_divides_every_length_exactly():
+    for divisor in range(2, 254):
+        factor, shift = quotient_factor(divisor)
+        for flits in (*range(600), 4095, 4096, 4096 + divisor - 1, *range(divisor, 4096 + divisor, divisor)):
+            assert flits * factor >> shift == flits // divisor
+            assert max(0, flits - 1) * factor >> shift == max(0, flits - 1) // divisor
+
+
+@pytest.mark.parametrize(("seed", "stall"), [(1, 0.0), (2, 0.3), (3, 0.6)])
+def test_random_messages_are_sent_whole_once_and_in_order(seed, stall):
+    bench = Bench(seed=seed, stall=stall, credit_stall=stall, latency=7 * seed)
+    host, rng = bench.host, bench.rng
+    qps = {0: (0, (PEER, 9)), 1: (1, (PEER, 8)), 2: (1, None), 3: (0, None)}
+    expected = {qp: [] for qp in qps}
+    total = 0
+
+    async def script(ctx):
+        nonlocal total
+        for qp, (traffic_class, peer) in qps.items():
+            await host.open(ctx, qp, owner=1, traffic_class=traffic_class, peer=peer)
+        for _ in range(12):
+            qp = rng.choice(list(qps))
+            for _ in range(rng.randint(1, 4)):
+                most = 64 if qps[qp][1] is None else 400
+                size, offset = rng.randint(0, most), rng.randrange(0, 8192, 16)
+                data = bench.fill(place := DATA + total * 12288 % 0x30000 + offset, size)
+                host.element(
+                    qp,
+                    destination=PEER,
+                    destination_qp=7,
+                    vl=qp % 2,
+                    tag=total,
+                    bytes=size,
+                    address=place,
+                    region=1,
+                )
+                expected[qp].append((total, data))
+                total += 1
+            await host.doorbell(ctx, qp)
+            await ctx.tick().repeat(rng.randint(1, 60))
+            if rng.random() < 0.3:
+                await host.rest(ctx)
+                await host.consume(ctx, 0, 1)
+        await host.rest(ctx)
+
+    bench.run(script)
+    ended, sent = {qp: [] for qp in qps}, {qp: [] for qp in qps}
+    for entry in host.completions(0):
+        assert entry["status"] == CqeStatus.OK
+        ended[entry["qp"]].append((entry["tag"], entry["bytes"]))
+    for _, header, payload, trailer in packets(bench.link.flits):
+        assert trailer["good"]
+        qp = header["sequence"] & 0xFF
+        if trailer["first"]:
+            sent[qp].append(b"")
+        assert header["sequence"] >> 8 == len(sent[qp][-1]) // CONFIG.payload_bytes
+        sent[qp][-1] += payload
+        assert trailer["last"] == (len(sent[qp][-1]) == trailer["total_bytes"])
+    for qp, messages in expected.items():
+        assert sent[qp] == [data for _, data in messages]
+        assert ended[qp] == [(tag, len(data)) for tag, data in messages]
