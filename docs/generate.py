@@ -19,6 +19,8 @@ from lanikai.hdl.registers import Register
 from lanikai.sim.experiments.framework.parameters import ranges
 from lanikai.sim.experiments.registry import EXPERIMENTS, listing
 from lanikai.sim.fitted import page as fitted_table
+from lanikai.sim.fpga.designs import DESIGNS
+from lanikai.sim.fpga.settings import Setting, design_settings, experiment_name, host_settings
 from lanikai.sim.fpga.table import rows as fpga_rows
 from lanikai.sim.host.via import vipl
 from lanikai.sim.host.via.vipl.ends import ends_of
@@ -41,7 +43,7 @@ def experiments_page() -> str:
         lines += ["| parameter | values | what it is |", "|---|---|---|"]
         values = ranges(experiment.Parameters)
         for name, field in experiment.Parameters.model_fields.items():
-            default = "none: it must be set" if field.is_required() else f"default `{field.default}`"
+            default = "none: it must be set" if field.is_required() else f"default `{shown(field.default)}`"
             lines.append(f"| `{name}` | {values[name]}; {default} | {field.description} |")
         if experiment.name in tables():
             lines += ["", "Published:", ""]
@@ -52,6 +54,11 @@ def experiments_page() -> str:
     lines += ["## Not built yet", "", "| experiment | source |", "|---|---|"]
     lines += [f"| {row.name} | {row.source} |" for row in listing() if row.state == "not built yet"]
     return "\n".join(lines) + "\n"
+
+
+def shown(default: Any) -> str:
+    """A default as it stands after `--set KEY=`, where that is not as Python writes it."""
+    return json.dumps(default) if isinstance(default, bool) else str(default)
 
 
 def registers_page() -> str:
@@ -302,7 +309,7 @@ def measured_page(page: str, *names: str) -> str:
 
 
 def fpga_page() -> str:
-    """The page of boards with its table of builds."""
+    """The page of boards with its tables of builds and of settings."""
     columns = (
         "design",
         "board",
@@ -317,7 +324,24 @@ def fpga_page() -> str:
     lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
     lines += [f"| {' | '.join(row)} |" for row in fpga_rows()]
     table = "\n" + "\n".join(lines) + "\n\n"
-    return filled("fpga.md", {"measured designs": table}, " from sim/fpga/measured.json")
+    text = filled("fpga.md", {"measured designs": table}, " from sim/fpga/measured.json")
+    sizes = "\n".join(settings_table(f"`{name}`", design_settings(name)) for name in DESIGNS)
+    settings = "\n".join(
+        settings_table(f"`{experiment_name(name)}`, on `{name}`", host_settings(name)) for name in DESIGNS
+    )
+    return filled(
+        "fpga.md",
+        {"settings of designs": f"\n{sizes}\n", "settings of measurements": f"\n{settings}\n"},
+        " from sim/fpga",
+        text=text,
+    )
+
+
+def settings_table(head: str, settings: list[Setting]) -> str:
+    """A row for each name that `--set` takes; `head` says what has it."""
+    lines = [f"| {head} | values | default | what it is |", "|---|---|---|---|"]
+    lines += [f"| `{one.name}` | {one.values} | `{one.default}` | {one.what} |" for one in settings]
+    return "\n".join(lines) + "\n"
 
 
 PAGES = {

@@ -130,7 +130,10 @@ def check(arguments: list[str], monkeypatch) -> None:
         monkeypatch.setattr("lanikai.sim.sweeps.store.SweepFolder", stop)
         with pytest.raises(Reached):
             program.app(arguments, prog_name="lanikai", standalone_mode=False)
-    elif arguments[:2] in (["fpga", "build"], ["fpga", "simulate"], ["fpga", "read"]):
+    elif (
+        arguments[:2] in (["fpga", "build"], ["fpga", "simulate"], ["fpga", "read"])
+        and "--help" not in arguments
+    ):
         monkeypatch.setattr("lanikai.sim.fpga.build.build_bitstream", stop)
         monkeypatch.setattr("lanikai.sim.systems.base.SystemConfig.build", stop)
         monkeypatch.setattr("lanikai.sim.fpga.line.open_port", stop)

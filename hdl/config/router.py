@@ -76,6 +76,24 @@ class RouterConfig(Config):
         "output buffers, whatever `output_buffer_flits` says",
     )
     activity_counters: bool = Field(False, description="count buffer, arbiter, crossbar and link activity")
+    power_budget: int = Field(
+        0,
+        ge=0,
+        lt=1 << 30,
+        description="energy credits that flits may take as they cross, in any `power_window_cycles`; 0: no limit",
+    )
+    power_weights: tuple[int, ...] = Field(
+        (), description="credits that a flit to each output takes, 1 to 65535 (empty: 1 each)"
+    )
+    power_window_cycles: int = Field(
+        500, ge=2, le=65536, description="cycles after which a flit's energy credits come back"
+    )
+    power_share: int = Field(
+        0,
+        ge=0,
+        lt=1 << 30,
+        description="energy credits that a router lends to a neighbour at a time; 0: none",
+    )
     status_outputs: bool = Field(
         False, description="outputs for injection control: free VLs of each output, full input buffers"
     )
@@ -94,6 +112,8 @@ class RouterConfig(Config):
             )
         if self.pipelined:
             self._check_pipelined()
+        if self.power_budget:
+            self._check_power()
         if self.management and self.control_vl is None:
             raise ValueError(
                 f"management = True: link.vls = {self.link.vls}: must be 16, since control packets have VL 15"
@@ -125,6 +145,21 @@ class RouterConfig(Config):
                 raise ValueError(f"service_level_map[{level}] = {group}: a data VL, 0 to {self.data_vls - 1}")
         return self
 
+    def _check_power(self) -> None:
+        """Raises ValueError for energy credits with which a router would never let a flit cross."""
+        weights = self.initial_power_weights
+        if len(weights) != self.ports:
+            raise ValueError(f"power_weights has {len(weights)} entries: one for each of {self.ports} ports")
+        for port, weight in enumerate(weights):
+            if not 1 <= weight <= 65535:
+                raise ValueError(f"power_weights[{port}] = {weight}: 1 to 65535")
+        least = sum(weights) + self.power_share * self.ports
+        if self.power_budget < least:
+            raise ValueError(
+                f"power_budget = {self.power_budget}: at least {least}, a flit to each output and a share lent to each "
+                "neighbour"
+            )
+
     def _check_pipelined(self) -> None:
         """Raises ValueError for what a pipelined router does not have."""
         for name, value, only in (
@@ -135,12 +170,18 @@ class RouterConfig(Config):
             ("management", self.management, False),
             ("activity_counters", self.activity_counters, False),
             ("status_outputs", self.status_outputs, False),
+            ("power_budget", self.power_budget, 0),
             ("link.restart", bool(self.link.restart), False),
         ):
             if value != only:
                 raise ValueError(f"pipelined = True: {name} = {value!r}: must be {only!r}")
         if self.routing == "table":
             raise ValueError("pipelined = True: routing = 'table': must be auto, source or dimension_order")
+
+    @cached_property
+    def initial_power_weights(self) -> tuple[int, ...]:
+        """`power_weights`, or the ones that stand for an empty tuple."""
+        return self.power_weights or (1,) * self.ports
 
     @cached_property
     def control_vl(self) -> int | None:

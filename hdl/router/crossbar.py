@@ -49,6 +49,8 @@ class CrossbarStage(wiring.Component):
     - `write_valid`, `write_vl`, `write_data` (out, P): write sides of the output buffers.
     - `offer` (out, P), `offer_vl` (in, P), only if outputs choose by VL: as in `Allocator`.
     - `output_vl` (in, P x `vls`), only if outputs choose by VL and packets may change theirs: as in `Allocator`.
+    - `closed` (in), `waits` (out), only with `RouterConfig.power_budget`: no flit may cross in this cycle; one could
+      but for that.
     - `table`, `output_table` (in, P x `TableSignature`), only if the VL arbiter has tables: those of the inputs'
       schedulers and of the outputs' arbiters.
 
@@ -81,6 +83,7 @@ class CrossbarStage(wiring.Component):
             }
             | (offers if weighs_outputs(config) else {})
             | (output_vls if weighs_outputs(config) and config.vl_selection != "same" else {})
+            | ({"closed": In(1), "waits": Out(1)} if config.power_budget else {})
             | table_members(config, ports)
             | table_members(config, ports, name="output_table")
         )
@@ -102,11 +105,14 @@ class CrossbarStage(wiring.Component):
                 wiring.connect(m, wiring.flipped(self.table[i]), allocator.table[i])
                 wiring.connect(m, wiring.flipped(self.output_table[i]), allocator.output_table[i])
         crossing: list[Value] = []
+        ready: list[Value] = []
         for i in ports:
             for p in ports:
-                m.d.comb += allocator.request[i][p].eq(
-                    self.non_empty[i] & self.holds[i][p] & ~self.full[i][p]
-                )
+                goes = self.non_empty[i] & self.holds[i][p] & ~self.full[i][p]
+                if self._config.power_budget:
+                    ready.append(goes.any())
+                    goes = goes & ~self.closed.replicate(link.vls)
+                m.d.comb += allocator.request[i][p].eq(goes)
             throw = Signal(link.vls, name=f"throw_{i}")
             m.d.comb += [
                 throw.eq(self.non_empty[i] & self.drop[i]),
@@ -132,6 +138,8 @@ class CrossbarStage(wiring.Component):
                         self.flit[i].data[route] >> link.hop_bits
                     )
             crossing.append(Cat(self.out_vl[i], flit))
+        if self._config.power_budget:
+            m.d.comb += self.waits.eq(Cat(*ready).any())
         for p in ports:
             m.submodules[f"to_{p}"] = coming = Module()
             works_when(coming, self.write_valid[p])

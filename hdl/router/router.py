@@ -21,6 +21,7 @@ from .crossbar import CrossbarStage
 from .drop_report import DropReports
 from .management import MANAGEMENT_BUFFER_FLITS, ManagementPort
 from .pipelined.join import add_pipelined_stages
+from .power_herd import add_power_herd, power_members
 from .receive import ReceiveStage
 from .route import RouteStage
 from .routing import routing_class
@@ -65,7 +66,8 @@ class Router(wiring.Component):
       management port (`AgentPort`).
     - `position` (in, its `position_layout`), only if the routing function has one: a constant of the instance.
 
-    With `RouterConfig.status_outputs` there are `status_members` (`status.py`), too.
+    With `RouterConfig.status_outputs` there are `status_members` (`status.py`), too, and with `power_budget` the
+    `power_members` (`power_herd.py`). Then a flit waits for energy credits, too, and latencies are longer.
 
     With `RouterConfig.management` port 0 ends inside, in the `ManagementPort`; `rx[0]` and `tx[0]` are not used.
 
@@ -133,6 +135,7 @@ class Router(wiring.Component):
         super().__init__(
             members
             | status_members(config)
+            | power_members(config)
             | {
                 "rx": In(link).array(ports),
                 "tx": Out(link).array(ports),
@@ -243,6 +246,7 @@ class Router(wiring.Component):
             ).any()
         )
         standing = add_status(m, self, receivers, allocation, transmitters)
+        standing += add_power_herd(m, self, crossbar)
         if self.skippable:
             busy = Cat(
                 *standing,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ import typer
 from ..errors import UserError
 from ..machine import MOST_THREADS, ONE_THREAD, Threads
 from ..paths import CACHE_VARIABLE
+from .json_file import JsonFile, check_json, write_json
 from .screen import screen
 
 if TYPE_CHECKING:
@@ -41,10 +41,7 @@ def bench(
             help="Measure networks on N threads and on one in turns, by wall-clock time: on a machine at rest.",
         ),
     ] = None,
-    json_file: Annotated[
-        str | None,
-        typer.Option("--json", metavar="FILE", help="Write the report there; `-`: standard output."),
-    ] = None,
+    json_file: JsonFile = None,
     full: Annotated[bool, typer.Option("--full", help="The cases that take minutes, too.")] = False,
     beside: Annotated[
         str | None,
@@ -64,7 +61,6 @@ def bench(
     one turn of both for each of --runs seeds, and a table of both.
     """
     from ..build.cache import Cache
-    from ..experiments.framework.results import check_file
     from ..speed.beside import Beside, beside_table, wall_table
     from ..speed.cases import find_cases
     from ..speed.peers import find_peer
@@ -83,8 +79,7 @@ def bench(
     if threads is not None and (build or full or compare is not None or beside is not None):
         raise UserError("--threads: not with --build, --full, --compare or --beside")
     before = None if compare is None else earlier(Path(compare))
-    if json_file not in (None, "-"):
-        check_file(Path(json_file), "--json")
+    check_json(json_file)
     Cache().check()
     doctor.require(doctor.RUN)
     console = screen(stderr=json_file == "-")
@@ -126,10 +121,7 @@ def bench(
         console.print(f"before: {_machine(before)}", highlight=False)
     console.print(f"here: {_machine(report.as_json())}", highlight=False)
     text = json.dumps(report.as_json(), indent=2) + "\n"
-    if json_file == "-":
-        sys.stdout.write(text)
-    elif json_file:
-        Path(json_file).write_text(text)
+    write_json(json_file, text)
 
 
 def _run(
@@ -159,10 +151,7 @@ def _bench_threads(console: Any, cases: Any, threads: int, runs: int, json_file:
         results = measure_threads(cases, threads, runs, Path(scratch), tell)
     console.print(threads_table(results))
     text = json.dumps(threads_json(results), indent=2) + "\n"
-    if json_file == "-":
-        sys.stdout.write(text)
-    elif json_file:
-        Path(json_file).write_text(text)
+    write_json(json_file, text)
 
 
 def _machine(report: Any) -> str:

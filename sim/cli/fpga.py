@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ..errors import UserError
+from .fpga_help import DesignCommand, ReadCommand
+from .json_file import JsonFile, check_json, write_json
+
 __all__ = ["fpga"]
 
-fpga = typer.Typer(
-    help="Designs on FPGA boards: build, list, read, simulate.", no_args_is_help=True, rich_markup_mode=None
-)
+fpga = typer.Typer(help="Designs on FPGA boards: build, list, read, simulate.", rich_markup_mode=None)
+
+DesignName = Annotated[str, typer.Argument(metavar="DESIGN", help="Design, as `lanikai fpga list` shows it.")]
+"""The argument of a command on a design."""
+DesignSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="A size of the design that is to differ from the board's (listed below).",
+    ),
+]
+"""The option of a command on a design for sizes that differ from the board's."""
 
 STEPS = 6
 """Steps that a build tells its progress."""
@@ -31,11 +44,19 @@ COLUMNS = (
 )
 
 
+@fpga.callback(invoke_without_command=True)
+def designs_on_boards(context: typer.Context) -> None:
+    """Designs on FPGA boards: build, list, read, simulate."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
 @fpga.command("list")
 def list_designs() -> None:
     """List which design fits which board, with its use of the FPGA and its clock, as measured by builds."""
     from rich.table import Table
 
+    from ..fpga.designs import DESIGNS
     from ..fpga.table import rows
     from .screen import screen
 
@@ -45,27 +66,25 @@ def list_designs() -> None:
         table.add_column(column, no_wrap=column in COLUMNS[:2], overflow="fold")
     for row in rows():
         table.add_row(*row)
-    screen().print(table)
+    console = screen()
+    console.print(table)
+    console.print()
+    for name, design in DESIGNS.items():
+        console.print(f"{name}: {design.about}", highlight=False, markup=False)
+        console.print(f"  its sizes: lanikai fpga build {name} --help", highlight=False, markup=False)
+    console.print("what a host sets when it measures: lanikai fpga read --help", highlight=False)
 
 
-@fpga.command()
+@fpga.command(cls=DesignCommand)
 def build(
-    design: Annotated[str, typer.Argument(metavar="DESIGN", help="Design, as `lanikai fpga list` shows it.")],
+    design: DesignName,
     board: Annotated[str, typer.Option(metavar="NAME", help="Board, as `lanikai fpga list` shows it.")],
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="A size of the design that is to differ from the board's."
-        ),
-    ] = None,
+    settings: DesignSettings = None,
     out: Annotated[
         str | None, typer.Option(metavar="FILE", help="The bitstream (DESIGN-BOARD.bit or .bin here).")
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", min=1, help="Seed of the placement.")] = 1,
-    json_file: Annotated[
-        str | None,
-        typer.Option("--json", metavar="FILE", help="Write the report there; `-`: standard output."),
-    ] = None,
+    json_file: JsonFile = None,
 ) -> None:
     """Build a bitstream with Yosys and nextpnr, which pip installs (the extra `fpga`).
 
@@ -82,20 +101,16 @@ def build(
 
     configuration(design, board_name := board, settings or [])
     family = family_of(board_name, board_of(board_name))
-    file = Path(out or f"{design}-{board_name}.{family.bitstream_suffix}")
+    _check_name(out, "file")
+    file = Path(f"{design}-{board_name}.{family.bitstream_suffix}" if out is None else out)
     check_file(file, "--out")
-    if json_file not in (None, "-"):
-        check_file(Path(json_file), "--json")
+    check_json(json_file)
     console = Console(stderr=json_file == "-")
     with SynthesisProgress(console, f"{design} for {board_name}", STEPS) as progress:
         report = build_bitstream(
             design, board_name, settings=settings or [], seed=seed, out=file, progress=progress.step
         )
-    text = json.dumps(report.as_json(), indent=2) + "\n"
-    if json_file == "-":
-        sys.stdout.write(text)
-    elif json_file:
-        Path(json_file).write_text(text)
+    write_json(json_file, json.dumps(report.as_json(), indent=2) + "\n")
     for kind, (used, available) in report.use.items():
         console.print(f"{kind}: {used} of {available} ({used / available:.0%})", highlight=False)
     console.print(
@@ -105,19 +120,27 @@ def build(
     console.print(f"bitstream {file} ({report.bytes} bytes)", highlight=False, soft_wrap=True)
 
 
-@fpga.command()
+def _check_name(out: str | None, what: str) -> None:
+    """Raise UserError for the value of `--out` that names nothing."""
+    if out is not None and not out.strip():
+        raise UserError(f"--out {out!r}: give the name of a {what}")
+
+
+@fpga.command(cls=ReadCommand)
 def read(
     port: Annotated[str, typer.Argument(metavar="PORT", help="Serial port of the board: /dev/ttyUSB1, say.")],
     settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="KEY=VALUE", help="A parameter of the experiment that the host decides."
+            "--set",
+            metavar="KEY=VALUE",
+            help="A parameter of the experiment that the host decides (listed below).",
         ),
     ] = None,
     baud: Annotated[
         int, typer.Option(metavar="N", min=1, help="Rate of the line, bits a second.")
     ] = 1_000_000,
-    full: Annotated[bool, typer.Option("--full", help="The full size of network-load.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="The full size of the experiment.")] = False,
     seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**63 - 1, help="Seed of the whole run.")] = 1,
     compare: Annotated[
         bool, typer.Option("--compare", help="Run the same in simulation: every result must be equal.")
@@ -125,12 +148,9 @@ def read(
     out: Annotated[
         str | None, typer.Option(metavar="DIR", help="Folder for the files of this run: a new or empty one.")
     ] = None,
-    json_file: Annotated[
-        str | None,
-        typer.Option("--json", metavar="FILE", help="Write the results there; `-`: standard output."),
-    ] = None,
+    json_file: JsonFile = None,
 ) -> None:
-    """Measure on a board. With the design `router-loopback` the table is that of `network-load`.
+    """Measure on a board: `network-load` on the design `router-loopback`, `node-messages` on `node`.
 
     Exit status: as `lanikai run`; 1 also if the board does not answer, or differs from the simulation.
     """
@@ -138,7 +158,7 @@ def read(
     from ..experiments.framework import runner
     from ..experiments.framework.base import Size
     from ..experiments.framework.display import RunProgress, show
-    from ..experiments.framework.results import RunFolder, check_file
+    from ..experiments.framework.results import RunFolder
     from ..fpga.board_backend import BoardBackend
     from ..fpga.board_load import different
     from ..fpga.designs import known_design
@@ -147,8 +167,8 @@ def read(
     from . import backend
     from .screen import screen
 
-    if json_file not in (None, "-"):
-        check_file(Path(json_file), "--json")
+    _check_name(out, "folder")
+    check_json(json_file)
     with BoardLine(open_port(port, baud), port) as line:
         identity, label = line.identity(), line.label()
     known = known_design(label, identity)
@@ -180,10 +200,7 @@ def read(
         folder.discard()
         raise
     folder.keep()
-    if json_file == "-":
-        sys.stdout.write(report.json_text())
-    elif json_file:
-        Path(json_file).write_text(report.json_text())
+    write_json(json_file, report.json_text())
     show(console, report)
     if compare:
         with tempfile.TemporaryDirectory(prefix="lanikai-compare-") as name:
@@ -197,23 +214,18 @@ def read(
         raise LanikaiError(f"{experiment.name} on {known.board}: {failures}")
 
 
-@fpga.command()
+@fpga.command(cls=DesignCommand)
 def simulate(
-    design: Annotated[str, typer.Argument(metavar="DESIGN", help="Design, as `lanikai fpga list` shows it.")],
+    design: DesignName,
     board: Annotated[str, typer.Option(metavar="NAME", help="The board whose size it has.")],
     link: Annotated[str, typer.Option(metavar="PATH", help="The serial port: a new symbolic link.")],
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="A size of the design that is to differ from the board's."
-        ),
-    ] = None,
+    settings: DesignSettings = None,
 ) -> None:
     """Simulate a design on a board, its serial line at a pseudo-terminal, until Ctrl-C: `lanikai fpga read` reads it.
 
     Exit status: 2 wrong input; 3 something is missing; 130 ended by Ctrl-C.
     """
-    from ..errors import UserError
+    from ..experiments.framework.results import check_file
     from ..fpga.virtual_board import SERVE, VirtualBoardConfig
     from ..run import run
     from . import doctor
@@ -222,6 +234,7 @@ def simulate(
     place = Path(link).absolute()
     if place.exists() or place.is_symlink():
         raise UserError(f"--link {link!r} is there already: give the name of a new file")
+    check_file(Path(link), "--link")
     config = VirtualBoardConfig(design_name=design, board=board, settings=tuple(settings or ()))
     config.line  # noqa: B018  (refuses unknown names before anything is built)
     doctor.require(doctor.RUN)

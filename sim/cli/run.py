@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +14,7 @@ from ..machine import MOST_THREADS, Threads, cores
 from . import backend
 from .complete import experiment_names
 from .complete import settings as complete_settings
+from .json_file import JsonFile, check_json, write_json
 from .screen import screen
 
 if TYPE_CHECKING:
@@ -51,10 +51,7 @@ def run(
     out: Annotated[
         str | None, typer.Option(metavar="DIR", help="Folder for the files of this run: a new or empty one.")
     ] = None,
-    json_file: Annotated[
-        str | None,
-        typer.Option("--json", metavar="FILE", help="Write the results there; `-`: standard output."),
-    ] = None,
+    json_file: JsonFile = None,
     waves: Annotated[
         bool,
         typer.Option(
@@ -105,7 +102,7 @@ def run(
     from ..experiments.framework.base import Size
     from ..experiments.framework.display import RunProgress, show
     from ..experiments.framework.parameters import parse, shortened
-    from ..experiments.framework.results import RunFolder, check_file
+    from ..experiments.framework.results import RunFolder
     from . import doctor
 
     if quick and full:
@@ -122,8 +119,7 @@ def run(
     if window is not None:
         for point in points:
             window.check(experiment.system(parameters, point))
-    if json_file not in (None, "-"):
-        check_file(Path(json_file), "--json")
+    check_json(json_file)
     # The folder is the last thing that the user can have got wrong, and the first that is made.
     folder = RunFolder(None if out is None else Path(out), experiment=name, size=size, seed=seed)
     console = screen(stderr=json_file == "-")
@@ -155,13 +151,7 @@ def run(
         folder.keep()  # its logs say what went wrong
         raise
     folder.keep()
-    if json_file == "-":
-        sys.stdout.write(report.json_text())
-    elif json_file:
-        try:
-            Path(json_file).write_text(report.json_text())
-        except OSError as error:
-            raise LanikaiError(f"--json {json_file!r} cannot be written: {error.strerror}") from None
+    write_json(json_file, report.json_text())
     show(console, report)
     if window is not None and (short := [one for one in report.outcomes if one.cycles <= window.first_cycle]):
         console.print(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +16,7 @@ from ..machine import MOST_THREADS, Threads, cores
 from . import backend
 from .complete import experiment_names
 from .complete import settings as complete_settings
+from .json_file import check_json, write_json
 from .screen import screen
 from .sweep_display import SweepProgress, show_sweep
 
@@ -102,7 +102,6 @@ def sweep(
     from ..experiments import registry
     from ..experiments.framework.base import Size
     from ..experiments.framework.parameters import shortened
-    from ..experiments.framework.results import check_file
     from ..sweeps.grid import SEED, cases, tasks
     from ..sweeps.store import SweepFolder
     from ..sweeps.sweep import run_sweep
@@ -123,8 +122,7 @@ def sweep(
     size: Size = "full" if full else "quick"
     found = cases(experiment, size, grid=grid, settings=settings or [], seed=seed)
     listed = tasks(experiment, size, found)
-    if json_file not in (None, "-"):
-        check_file(Path(json_file), "--json")
+    check_json(json_file)
     Cache().check()
     doctor.require(doctor.RUN)
     console = screen(stderr=json_file == "-")
@@ -154,10 +152,7 @@ def sweep(
         )
     show_sweep(console, report)
     text = json.dumps(report.as_json(), indent=2, ensure_ascii=False) + "\n"
-    if json_file == "-":
-        sys.stdout.write(text)
-    elif json_file:
-        Path(json_file).write_text(text)
+    write_json(json_file, text)
     if report.failures:
         raise LanikaiError(f"{name}: {len(report.failures)} of {report.points} points have no result")
 

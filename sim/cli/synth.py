@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from .json_file import JsonFile, check_json, write_json
 
 __all__ = ["synth"]
 
@@ -32,10 +32,7 @@ def synth(
         str | None,
         typer.Option(metavar="NAME", help="Place it for this board's device, clock and pins: ulx3s-85f."),
     ] = None,
-    json_file: Annotated[
-        str | None,
-        typer.Option("--json", metavar="FILE", help="Write the report there; `-`: standard output."),
-    ] = None,
+    json_file: JsonFile = None,
 ) -> None:
     """Synthesize a block for ECP5, out of context or on a board: area, clock frequency, critical path.
 
@@ -46,15 +43,13 @@ def synth(
     from rich.console import Console
 
     from ..errors import UserError
-    from ..experiments.framework.results import check_file
     from ..synth import synthesize as tools
     from ..synth.blocks import configure
     from ..synth.card_report import card_blocks
     from .synth_display import SynthesisProgress, show
 
     config = configure(what, settings or [])
-    if json_file not in (None, "-"):
-        check_file(Path(json_file), "--json")
+    check_json(json_file)
     if board is not None and area_only:
         raise UserError(f"--board {board}: --area-only places nothing; leave out one of the two")
     numbers = [] if area_only else list(range(1, seeds + 1))
@@ -66,8 +61,5 @@ def synth(
         found = tools.synthesize_blocks(
             found, more, seeds=numbers, progress=progress.step, target=aim(config) if report else None
         )
-    if json_file == "-":
-        sys.stdout.write(found.json_text())
-    elif json_file:
-        Path(json_file).write_text(found.json_text())
+    write_json(json_file, found.json_text())
     show(console, found)

@@ -25,6 +25,8 @@ SETTINGS = (
 class BoardLoad(NetworkLoad, BoardExperiment):
     """network-load on the design of `size`, whatever runs it: the board, or a simulator of the same network."""
 
+    host_sets = SETTINGS
+
     def __init__(self, size: LoopbackSize) -> None:
         self.size = size
 

@@ -10,6 +10,8 @@ from lanikai.hdl.board.config import LineConfig, LoopbackConfig
 from lanikai.hdl.board.node.config import NodeConfig
 
 from ..errors import LanikaiError, UserError
+from ..names import unknown
+from ..synth.device import known_board
 from .loopback import LOOPBACK_SIZES, LoopbackSize
 from .node import NODE_SIZES, NodeSize, node_sources
 from .size import BoardExperiment, DesignSize
@@ -119,14 +121,15 @@ class KnownDesign:
 def find_design(name: str) -> FpgaDesign:
     """The design `name`. Raises UserError with the valid names."""
     if name not in DESIGNS:
-        raise UserError(f"unknown design {name!r}; valid designs: {', '.join(DESIGNS)}")
+        raise unknown("design", name, DESIGNS)
     return DESIGNS[name]
 
 
 def size_of(name: str, board: str, settings: Sequence[str] = ()) -> DesignSize:
-    """The size of a design on a board, with `settings` (`key=value` each). Raises UserError for a design that has no
-    size there, and for what cannot be set."""
+    """The size of a design on a board, with `settings` (`key=value` each). Raises UserError for an unknown
+    name, for a design that has no size there, and for what cannot be set."""
     design = find_design(name)
+    known_board(board)
     if board not in design.sizes:
         raise UserError(f"{name} has no size for {board}; boards that have one: {', '.join(design.sizes)}")
     usual = design.sizes[board]

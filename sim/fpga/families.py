@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import MissingTool, UserError
-from ..synth.device import DEVICES, PACKAGES, constraints, device_of
+from ..synth.device import DEVICES, PACKAGES, constraints, device_of, known_board
 from ..synth.tools import install_command
 
 if TYPE_CHECKING:
@@ -96,15 +96,12 @@ FAMILIES = (ECP5, ICE40)
 def board_of(name: str) -> Board:
     """The board `name`, whose pins can be read. Raises UserError: no such board; MissingTool without the package that
     has its pins."""
-    from lanikai.constraints.boards import BOARDS
-
-    if name not in BOARDS:
-        raise UserError(f"unknown board {name!r}; valid boards: {', '.join(BOARDS)}")
+    board = known_board(name)
     try:
-        BOARDS[name].device  # noqa: B018  (reads the platform)
+        board.device  # noqa: B018  (reads the platform)
     except ModuleNotFoundError as error:
         raise MissingTool((error.name or "").replace("_", "-"), install_command()) from None
-    return BOARDS[name]
+    return board
 
 
 def family_of(name: str, board: Board) -> Family:

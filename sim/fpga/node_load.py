@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from .node import NodeSize
 
-__all__ = ["NodeLoad", "NodeLoadParameters", "measure"]
+__all__ = ["MESSAGES", "NodeLoad", "NodeLoadParameters", "measure"]
 
 FLOW = 0x5A5
 """A number that no idle wire has, for the header."""
@@ -69,9 +69,16 @@ class NodeLoadParameters(Config):
     """Parameters that a host may choose."""
 
     message_bytes: list[int] = Field(
-        [], description="bytes of the messages, a point each; empty: those of the size"
+        [],
+        description="bytes of the messages, a point each; empty: those of the size",
+        json_schema_extra={"range": f"list of multiples of 4, each 4 to {AREA_BYTES}"},
     )
-    messages: int = Field(0, ge=0, le=65535, description="messages of a point; 0: those of the size")
+    messages: int | None = Field(
+        None,
+        ge=1,
+        le=65535,
+        description=f"messages of a point; null: {MESSAGES['quick']}, or {MESSAGES['full']} with --full",
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -121,6 +128,7 @@ class NodeLoad(BoardExperiment):
     source = "the project's own: docs/fpga.md"
     entry = "lanikai.sim.fpga.node_load:measure"
     Parameters = NodeLoadParameters
+    host_sets = tuple(NodeLoadParameters.model_fields)
 
     def __init__(self, size: NodeSize) -> None:
         self.size = size
@@ -131,7 +139,7 @@ class NodeLoad(BoardExperiment):
 
     def points(self, parameters: NodeLoadParameters, size: Size) -> list[Point]:
         """A point for each length."""
-        count = parameters.messages or MESSAGES[size]
+        count = MESSAGES[size] if parameters.messages is None else parameters.messages
         return [
             Point(
                 label=f"{length} bytes",

@@ -19,7 +19,12 @@ __all__ = ["BoardExperiment", "DesignSize"]
 
 
 class BoardExperiment(Experiment):
-    """An experiment on a design, of which a host sets what the design leaves open."""
+    """An experiment on a design, of which a host sets what the design leaves open.
+
+    `host_sets`: names of the parameters that a host may set.
+    """
+
+    host_sets: tuple[str, ...]
 
     @abstractmethod
     def parameters(self, settings: Sequence[str]) -> Any:
@@ -37,7 +42,9 @@ class DesignSize(Config):
     baud: int = Field(
         1_000_000, ge=LEAST_BAUD, le=MOST_BAUD, description="rate of the serial line, bits a second"
     )
-    gap_cycles: int = Field(0, ge=0, description="`LineConfig.gap_cycles`")
+    gap_cycles: int = Field(
+        0, ge=0, description="silence that ends an unfinished request, clock cycles; 0: 50 ms"
+    )
 
     @abstractmethod
     def design(self, label: str = "") -> LineConfig:

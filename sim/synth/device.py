@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import MissingTool, UserError
+from ..names import unknown
 from .tools import install_command
 
 if TYPE_CHECKING:
     from lanikai.constraints.board import Board, Pin
 
-__all__ = ["LARGEST", "Device", "constraints", "device_of", "find_board"]
+__all__ = ["LARGEST", "Device", "constraints", "device_of", "find_board", "known_board"]
 
 DEVICES = {
     "LFE5U-12F": "--12k",
@@ -61,14 +62,19 @@ LARGEST = Device(name="LFE5U-85F", package="BG756", speed="6", grade="C")
 """The largest ECP5, in its slowest speed grade: any block fits."""
 
 
-def find_board(name: str) -> Board:
-    """The board `name`, whose pins can be read. Raises UserError: no such board, or no ECP5; MissingTool without the
-    package that has its pins."""
+def known_board(name: str) -> Board:
+    """The board `name`. Raises UserError with the valid names."""
     from lanikai.constraints.boards import BOARDS
 
     if name not in BOARDS:
-        raise UserError(f"unknown board {name!r}; valid boards: {', '.join(BOARDS)}")
-    board = BOARDS[name]
+        raise unknown("board", name, BOARDS)
+    return BOARDS[name]
+
+
+def find_board(name: str) -> Board:
+    """The board `name`, whose pins can be read. Raises UserError: no such board, or no ECP5; MissingTool without the
+    package that has its pins."""
+    board = known_board(name)
     try:
         known = board.device in DEVICES and board.package in PACKAGES
     except ModuleNotFoundError as error:

@@ -95,7 +95,9 @@ def test_the_pins_of_the_ulx3s_are_those_of_its_schematic():
 
 
 def test_boards_that_cannot_be_used_are_refused(monkeypatch):
-    with pytest.raises(UserError, match=r"^unknown board 'versa'; valid boards: ulx3s-85f, versa-5g, .*$"):
+    with pytest.raises(
+        UserError, match=r"^unknown board 'versa' \(did you mean 'versa-5g'\?\); valid boards: versa-5g, .*$"
+    ):
         find_board("versa")
 
     class Other(type(BOARDS["ulx3s-85f"])):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import memory
@@ -11,14 +11,8 @@ from amaranth.lib.wiring import Out
 from ...config.hca import HcaConfig
 from .policy import InjectionPolicy, SetupKind
 
-__all__ = ["CYCLE_BITS", "ENERGY_BITS", "FLIT_ENERGY_BITS", "POWER_SLOTS", "PowerBudget"]
+__all__ = ["POWER_SLOTS", "PowerBudget"]
 
-FLIT_ENERGY_BITS = 16
-"""Width of a flit's energy on its way. In picojoules, 40 hops of table 1 fit."""
-ENERGY_BITS = 32
-"""Width of the budget and of what is taken of it."""
-CYCLE_BITS = 14
-"""Width of the cycles after which a message's energy is given back."""
 POWER_SLOTS = 8
 """Messages that may have taken energy at a time. One of 40 flits keeps the link for 40 cycles and takes about 80."""
 
@@ -41,7 +35,14 @@ class PowerBudget(InjectionPolicy):
     - `used` (out, 32): energy that is taken. It is never above the budget, unless the budget is set lower meanwhile.
     - `quiet` (out): nothing is taken, and no register changes without an input.
 
-    Set-up: a word written in cycle t counts from t + 1 on. The cycles l are below 2^13.
+    Sizes, which a subclass may make smaller for a proof:
+
+    - `slots`: messages that may have taken energy at a time.
+    - `flit_energy_bits`: width of e. In picojoules, 40 hops of table 1 fit into 16 bits.
+    - `energy_bits`: width of the budget and of what is taken of it.
+    - `cycle_bits`: width of L. l has a bit less.
+
+    Set-up: a word written in cycle t counts from t + 1 on.
 
     Latency: none for `allow`. A message that starts in cycle t is counted in `used` from t + 1 to t + L. Throughput: a
     message a cycle.
@@ -51,27 +52,33 @@ class PowerBudget(InjectionPolicy):
     class.
     """
 
+    slots: ClassVar[int] = POWER_SLOTS
+    flit_energy_bits: ClassVar[int] = 16
+    energy_bits: ClassVar[int] = 32
+    cycle_bits: ClassVar[int] = 14
+
     @classmethod
     def more_members(cls, config: HcaConfig) -> dict[str, Any]:
         """The energy that is taken, and whether there is none."""
-        return {"used": Out(ENERGY_BITS), "quiet": Out(1)}
+        return {"used": Out(cls.energy_bits), "quiet": Out(1)}
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         control, rows = self.control, self.config.destinations
-        budget, classes = Signal(ENERGY_BITS), Signal(8)
+        budget, classes = Signal(self.energy_bits), Signal(8)
         with m.If(self.setup_valid), m.Switch(self.setup.kind):
             with m.Case(SetupKind.POWER_BUDGET):
                 m.d.sync += budget.eq(self.setup.value)
             with m.Case(SetupKind.POWER_CLASSES):
                 m.d.sync += classes.eq(self.setup.value)
-        flit_energy = self._table(m, "flit_energy", SetupKind.FLIT_ENERGY, FLIT_ENERGY_BITS)
-        path = self._table(m, "path_cycles", SetupKind.PATH_CYCLES, CYCLE_BITS - 1)
+        flit_energy = self._table(m, "flit_energy", SetupKind.FLIT_ENERGY, self.flit_energy_bits)
+        path = self._table(m, "path_cycles", SetupKind.PATH_CYCLES, self.cycle_bits - 1)
 
-        held, fits, energy, cycles = Signal(), Signal(), Signal(ENERGY_BITS), Signal(CYCLE_BITS)
-        left = [Signal(CYCLE_BITS, name=f"left_{i}") for i in range(POWER_SLOTS)]
-        taken = [Signal(ENERGY_BITS, name=f"taken_{i}") for i in range(POWER_SLOTS)]
-        free, chosen = Signal(POWER_SLOTS), Signal(POWER_SLOTS)
+        held, fits, energy, cycles = Signal(), Signal(), Signal(self.energy_bits), Signal(self.cycle_bits)
+        left = [Signal(self.cycle_bits, name=f"left_{i}") for i in range(self.slots)]
+        taken = [Signal(self.energy_bits, name=f"taken_{i}") for i in range(self.slots)]
+        self._budget, self._left, self._taken = budget, left, taken
+        free, chosen = Signal(self.slots), Signal(self.slots)
         m.d.comb += [
             held.eq(classes.bit_select(control.ask.traffic_class, 1)),
             energy.eq(control.ask.flits * flit_energy),
@@ -85,8 +92,8 @@ class PowerBudget(InjectionPolicy):
         begins = Signal()
         m.d.comb += begins.eq(control.start & held)
         given_back = []
-        for i in range(POWER_SLOTS):
-            ends = Signal(ENERGY_BITS, name=f"ends_{i}")
+        for i in range(self.slots):
+            ends = Signal(self.energy_bits, name=f"ends_{i}")
             with m.If(begins & chosen[i]):
                 m.d.sync += [left[i].eq(cycles), taken[i].eq(energy)]
             with m.Elif(left[i] != 0):

@@ -160,6 +160,8 @@ def _range(info: FieldInfo) -> str:
         high = getattr(item, "le", high)
     if low is not None and high is not None:
         return f"{low} to {high}"
+    if low is not None:
+        return f"{low} or more"
     if typing.get_origin(info.annotation) is typing.Literal:
         return "one of " + ", ".join(str(choice) for choice in typing.get_args(info.annotation))
     return _type_name(info.annotation)
@@ -179,6 +181,10 @@ def _counted(text: str, info: FieldInfo) -> str:
 def _type_name(annotation: Any) -> str:
     if annotation is Path:
         return "path of a file"
+    if annotation is bool:
+        return "true or false"
+    if annotation == bool | None:
+        return "true, false or null"
     if isinstance(annotation, types.GenericAlias | types.UnionType):
         return str(annotation)
     return getattr(annotation, "__name__", str(annotation))

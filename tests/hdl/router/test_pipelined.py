@@ -240,6 +240,7 @@ def test_a_vl_whose_output_has_no_room_holds_up_no_other():
         ({"header_lookahead": True}, "header_lookahead = True: must be False"),
         ({"activity_counters": True}, "activity_counters = True: must be False"),
         ({"status_outputs": True}, "status_outputs = True: must be False"),
+        ({"power_budget": 100}, "power_budget = 100: must be 0"),
         ({"link": LinkConfig(restart=True)}, "link.restart = True: must be False"),
         ({"management": True, "link": LinkConfig(vls=16)}, "management = True: must be False"),
         ({"routing": "table"}, "routing = 'table': must be auto, source or dimension_order"),

@@ -63,14 +63,18 @@ def test_settings_of_a_design_are_checked():
 
 
 def test_unknown_designs_and_boards_are_refused_in_a_line():
-    with pytest.raises(UserError, match=r"^unknown design 'nod'; valid designs: router-loopback"):
-        find_design("nod")
-    with pytest.raises(UserError, match=r"^unknown board 'ulx3s'; valid boards: ulx3s-85f, versa-5g,"):
-        board_of("ulx3s")
     with pytest.raises(
-        UserError, match=r"^router-loopback has no size for nexys; boards that have one: ulx3s-85f"
+        UserError, match=r"^unknown design 'nod' \(did you mean 'node'\?\); valid designs: node, "
     ):
+        find_design("nod")
+    with pytest.raises(
+        UserError, match=r"^unknown board 'ulx3s' \(did you mean 'ulx3s-85f'\?\); valid boards: ulx3s-85f, "
+    ):
+        board_of("ulx3s")
+    with pytest.raises(UserError, match=r"^unknown board 'nexys'; valid boards: "):
         configuration("router-loopback", "nexys")
+    with pytest.raises(UserError, match=r"^node has no size for icebreaker; boards that have one: ulx3s-85f"):
+        configuration("node", "icebreaker")
     with pytest.raises(
         LanikaiError,
         match=r"^the design on the board says it is 'x y', which this version does not make: unknown",

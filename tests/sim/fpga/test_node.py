@@ -12,7 +12,7 @@ from lanikai.sim.fpga import node
 from lanikai.sim.fpga.line import LineError
 from lanikai.sim.fpga.node import NODE_SIZES
 from lanikai.sim.fpga.node_board import NodeOnBoard
-from lanikai.sim.fpga.node_load import NodeLoad, measure
+from lanikai.sim.fpga.node_load import MESSAGES, NodeLoad, measure
 from lanikai.sim.fpga.virtual_board import VirtualBoardConfig
 from support.sim.virtual_board import on_both
 
@@ -109,10 +109,14 @@ def test_every_error_breaks_the_claim():
 
 def test_settings_are_checked():
     experiment = NodeLoad(SIZE)
+    for size, usual in MESSAGES.items():
+        counts = [experiment.points(experiment.parameters(one), size) for one in ([], ["messages=1"])]
+        assert [points[0].spec["messages"] for points in counts] == [usual, 1]
     for setting, message in {
         "message_bytes=[6]": r"node-messages: message_bytes = 6: a multiple of 4, 4 to 1024$",
         "message_bytes=[1028]": r"message_bytes = 1028: a multiple of 4, 4 to 1024$",
-        "messages=65536": r"node-messages: messages = 65536: must be 0 to 65535$",
+        "messages=65536": r"node-messages: messages = 65536: must be 1 to 65535$",
+        "messages=0": r"node-messages: messages = 0: must be 1 to 65535$",
         "loads=[1]": r"--set 'loads=\[1\]': unknown parameter 'loads' of node-messages; valid: message_bytes, messages",
     }.items():
         with pytest.raises(UserError, match=message):

@@ -351,7 +351,8 @@ def test_the_area_of_a_small_block(capsys):
     [
         (
             ("router", "--board", "ulx3s"),
-            "unknown board 'ulx3s'; valid boards: ulx3s-85f, versa-5g, ecpix5-85f, orangecrab-25f, icebreaker",
+            "unknown board 'ulx3s' (did you mean 'ulx3s-85f'?); valid boards: ulx3s-85f, versa-5g, ecpix5-85f, "
+            "orangecrab-25f, icebreaker",
         ),
         (
             ("router", "--board", "ulx3s-85f", "--area-only"),

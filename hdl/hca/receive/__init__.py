@@ -1,0 +1,1 @@
+"""The receive side of the adapter: from whole packets to bytes in posted buffers and completions."""

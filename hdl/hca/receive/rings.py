@@ -1,0 +1,203 @@
+"""Receive rings: the buffers that processes post, fetched before they are needed."""
+
+from __future__ import annotations
+
+from amaranth import Module, Mux, Signal, Value
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ...arbiter.round_robin import RoundRobinArbiter
+from ...axi import Axi4Signature
+from ...config.hca import BUS_BITS, HcaConfig
+from ..layout import INDEX_BITS, QP_BITS, RECEIVE_WQE_BYTES, RECEIVE_WQE_LAYOUT
+from .layout import BUFFER_LAYOUT, RECEIVE_DOORBELL, RECEIVE_QP
+
+__all__ = ["ReceiveRings"]
+
+
+class ReceiveRings(wiring.Component):
+    """The receive rings of all queue pairs, with one fetched element a queue pair (yum-2006 3.2: work queues).
+
+    Members:
+
+    - `setup` (in, `RECEIVE_QP`), `sets` (in): a queue pair is set up, its ring empty. Only while it `rests`.
+    - `doorbell` (in, stream of `RECEIVE_DOORBELL`): elements are posted; taken at once but in the cycle of a set-up.
+    - `refused` (out): that write does nothing. The queue pair is not open, or not the page's, or the index is none that
+      the ring could have. Such an index goes back, or says that there are more elements than places.
+    - `refusals` (out, 32): refused writes since reset, modulo 2^32.
+    - `ask` (in), `ask_qp` (in): the next element of a queue pair is wanted. `ask_qp` has stood since the cycle before.
+    - `none` (out): it has posted none.
+    - `found` (out), `buffer` (out, `BUFFER_LAYOUT`): this one. Without both it is on its way.
+    - `take` (in): that element is used up. Only with `found`.
+    - `hold` (in): no fetch is begun.
+    - `axi` (out, `Axi4Signature` of 128 bits): reads of one beat, ID 0, one at a time.
+    - `rests` (out): no fetch is under way.
+    - `quiet` (out): it rests, nothing is to be fetched, and no register changes but by an input.
+
+    An element is fetched when it is posted and the one before it has been taken. One that is asked for goes first, the
+    others take turns.
+
+    Latency: an element that is posted in cycle t is asked of the bus in t + 3, and found in the second cycle after its
+    beat. Throughput: a doorbell a cycle; a fetch every 4 cycles and the bus's time. Reset: no queue pair is open.
+    """
+
+    def __init__(self, config: HcaConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "setup": In(RECEIVE_QP),
+                "sets": In(1),
+                "doorbell": In(stream.Signature(RECEIVE_DOORBELL)),
+                "refused": Out(1),
+                "refusals": Out(32),
+                "ask": In(1),
+                "ask_qp": In(QP_BITS),
+                "none": Out(1),
+                "found": Out(1),
+                "buffer": Out(BUFFER_LAYOUT),
+                "take": In(1),
+                "hold": In(1),
+                "axi": Out(Axi4Signature(data_bits=BUS_BITS)),
+                "rests": Out(1),
+                "quiet": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        pairs, axi = self.config.queue_pairs, self.axi
+        # A bit a queue pair: it is open, has elements that are not fetched, has one that is.
+        self._opened, self._more, self._held = (Signal(pairs, name=n) for n in ("opened", "more", "held"))
+        m.submodules.turns = turns = RoundRobinArbiter(size=pairs)
+        fetched_qp = Signal(QP_BITS)  # whose element is being fetched
+        known = self.setup.qp < pairs
+        sets = self.sets & known
+        self._memories(m, fetched_qp, sets)
+        wants = Signal(pairs)
+        asked, demanded, fetches = Signal(), Signal(), Signal()
+        m.d.comb += [
+            wants.eq(self._more & ~self._held),
+            asked.eq(self.ask & (self.ask_qp < pairs)),
+            demanded.eq(asked & self._bit(wants, self.ask_qp)),
+            turns.requests.eq(Mux(demanded, 0, wants)),
+        ]
+
+        # Words that a ring has at most, less those that have been fetched, may be posted.
+        index, posted, fetched = self.doorbell.payload.index, self._posted["ring"], self._fetched["ring"]
+        row, ring_qp = self._row["ring"], self.doorbell.payload.qp
+        ahead, waiting, rings = Signal(INDEX_BITS), Signal(INDEX_BITS), Signal()
+        wrong = Signal()
+        m.d.comb += [
+            self.doorbell.ready.eq(~self.sets),
+            ahead.eq(index - fetched),
+            waiting.eq(posted - fetched),
+            wrong.eq(
+                (ring_qp >= pairs)
+                | ~self._bit(self._opened, ring_qp)
+                | (row.owner != self.doorbell.payload.owner)
+                | (ahead > 1 << row.entries_log2)
+                | (ahead < waiting)
+            ),
+            self.refused.eq(self.doorbell.valid & ~self.sets & wrong),
+            rings.eq(self.doorbell.valid & ~self.sets & ~wrong),
+        ]
+        with m.If(self.refused):
+            m.d.sync += self.refusals.eq(self.refusals + 1)
+
+        row, at = self._row["fetch"], self._fetched["fetch"]
+        word = RECEIVE_WQE_LAYOUT(axi.rdata)
+        m.d.comb += [
+            axi.araddr.eq(
+                (row.base & ~(RECEIVE_WQE_BYTES - 1))
+                + (at & ((1 << row.entries_log2) - 1)) * RECEIVE_WQE_BYTES
+            ),
+            axi.arsize.eq((BUS_BITS // 8 - 1).bit_length()),
+            axi.arburst.eq(1),  # INCR
+            axi.rready.eq(1),
+            axi.bready.eq(1),
+            *(self._put.data[name].eq(word[name]) for name, _ in BUFFER_LAYOUT if name != "failed"),
+            self._put.data.failed.eq(axi.rresp[1]),
+            self._put.addr.eq(fetched_qp),
+        ]
+        with m.If(self.take):
+            m.d.sync += self._held.bit_select(self.ask_qp, 1).eq(0)
+        with m.FSM() as machine:
+            with m.State("idle"), m.If(~self.hold & wants.any()):
+                m.d.comb += turns.advance.eq(1)
+                m.d.sync += fetched_qp.eq(self.ask_qp)
+                with m.If(~demanded):
+                    for number in range(pairs):
+                        with m.If(turns.grant[number]):
+                            m.d.sync += fetched_qp.eq(number)
+                m.next = "address"
+            with m.State("address"):
+                m.d.comb += axi.arvalid.eq(1)
+                with m.If(axi.arready):
+                    m.next = "data"
+            with m.State("data"), m.If(axi.rvalid):
+                m.d.comb += [fetches.eq(1), self._put.en.eq(1)]
+                m.d.sync += self._held.bit_select(fetched_qp, 1).eq(1)
+                with m.If((at + 1)[:INDEX_BITS] == self._posted["fetch"]):
+                    m.d.sync += self._more.bit_select(fetched_qp, 1).eq(0)
+                m.next = "idle"
+        # After the fetch, so that an element that is posted in the cycle of the last one's fetch is not forgotten.
+        with m.If(rings & (index != posted)):
+            m.d.sync += self._more.bit_select(ring_qp, 1).eq(1)
+        with m.If(sets):
+            m.d.sync += [
+                self._opened.bit_select(self.setup.qp, 1).eq(self.setup.open),
+                self._more.bit_select(self.setup.qp, 1).eq(0),
+                self._held.bit_select(self.setup.qp, 1).eq(0),
+            ]
+        for name, place, enable, value in (
+            ("posted", ring_qp, rings, index),
+            ("fetched", fetched_qp, fetches, at + 1),
+        ):
+            write = self._writers[name]
+            m.d.comb += [
+                write.addr.eq(Mux(sets, self.setup.qp, place)),
+                write.data.eq(Mux(sets, 0, value)),
+                write.en.eq(sets | enable),
+            ]
+        m.d.comb += [
+            self.found.eq(asked & self._bit(self._held, self.ask_qp)),
+            self.none.eq(
+                self.ask
+                & ~(asked & (self._bit(self._held, self.ask_qp) | self._bit(self._more, self.ask_qp)))
+            ),
+            self.rests.eq(machine.ongoing("idle")),
+            self.quiet.eq(self.rests & ~(wants.any() | self.doorbell.valid | self.sets | self.ask)),
+        ]
+        return m
+
+    def _bit(self, bits: Value, number: Value) -> Value:
+        return bits.bit_select(number, 1)
+
+    def _memories(self, m: Module, fetched_qp: Value, sets: Value) -> None:
+        """Rings and their running indices, with a reader for doorbells and one for fetches; fetched elements."""
+        pairs, setup = self.config.queue_pairs, self.setup
+        fields = {name: RECEIVE_QP[name].width for name in ("owner", "base", "entries_log2")}
+        shapes = {"row": data.StructLayout(fields), "posted": INDEX_BITS, "fetched": INDEX_BITS}
+        places = {"ring": self.doorbell.payload.qp, "fetch": fetched_qp}
+        self._writers, readers = {}, {}
+        for name, shape in shapes.items():
+            m.submodules[name] = table = memory.Memory(shape=shape, depth=pairs, init=[])
+            self._writers[name] = table.write_port()
+            for place, number in places.items():
+                port = table.read_port(domain="comb")
+                m.d.comb += port.addr.eq(number)
+                readers[name, place] = port.data
+        self._row = {place: readers["row", place] for place in places}
+        self._posted = {place: readers["posted", place] for place in places}
+        self._fetched = {place: readers["fetched", place] for place in places}
+        row = self._writers["row"]
+        m.d.comb += [
+            row.addr.eq(setup.qp),
+            row.en.eq(sets),
+            *(row.data[name].eq(setup[name]) for name in fields),
+        ]
+        m.submodules.buffers = buffers = memory.Memory(shape=BUFFER_LAYOUT, depth=pairs, init=[])
+        self._put = buffers.write_port()
+        # The reader sees an element in the cycle after it was put, when it is found.
+        get = buffers.read_port(transparent_for=(self._put,))
+        m.d.comb += [get.addr.eq(self.ask_qp), get.en.eq(1), self.buffer.eq(get.data)]

@@ -1,0 +1,114 @@
+"""A completion queue, as the process that owns it sees it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lanikai.hdl.hca.layout import CQE_BYTES, CQE_LAYOUT, INDEX_BITS, CqeStatus, WindowWord
+
+from ..memory import Buffer
+from .errors import HcaError
+from .port import AdapterPort
+from .queue_pair import QueuePair
+
+__all__ = ["Completion", "CompletionQueue"]
+
+_PLACES = [(field.offset, (1 << field.width) - 1) for name, field in CQE_LAYOUT if "reserved" not in name]
+_NAMES = [name for name, _ in CQE_LAYOUT if "reserved" not in name]
+assert _NAMES == [
+    "bytes",
+    "tag",
+    "qp",
+    "status",
+    "receive",
+    "with_immediate",
+    "source",
+    "source_qp",
+    "immediate",
+    "phase",
+]
+_PHASE = CQE_LAYOUT["phase"].offset
+_INDEX = (1 << INDEX_BITS) - 1
+_INDEX_OFFSET = 16
+"""Place of the running index in a word of the window (`WindowWord`)."""
+
+
+class Completion(NamedTuple):
+    """The end of a work queue element: `CQE_LAYOUT` has the fields."""
+
+    bytes: int
+    tag: int
+    qp: int
+    status: int
+    receive: int
+    with_immediate: int
+    source: int
+    source_qp: int
+    immediate: int
+
+    @property
+    def ok(self) -> bool:
+        """Whether it has ended well."""
+        return self.status == CqeStatus.OK
+
+
+class CompletionQueue:
+    """Completion queue `number` of the process with page `owner`: a ring of 2^`entries_log2` entries.
+
+    Its queue pairs are told of their elements' ends as these are read. Room in the ring is given back a quarter of it
+    at a time.
+    """
+
+    def __init__(
+        self, port: AdapterPort, *, number: int, owner: int, ring: Buffer, entries_log2: int
+    ) -> None:
+        self.number, self.owner = number, owner
+        self.ring = ring
+        self.queue_pairs: dict[int, QueuePair] = {}
+        self._port, self._entries_log2 = port, entries_log2
+        self._bytes = ring.data.data
+        self._index, self._told = 0, 0
+
+    @property
+    def entries(self) -> int:
+        """Entries of the ring."""
+        return 1 << self._entries_log2
+
+    def poll(self, most: int = 1 << 30) -> list[Completion]:
+        """The entries that have come since, the oldest first, `most` of them at most. Takes no time.
+
+        Raises HcaError if the ring was full, as entries are lost then.
+        """
+        found: list[Completion] = []
+        index, entries, log2, ring = self._index, 1 << self._entries_log2, self._entries_log2, self._bytes
+        while len(found) < most:
+            at = (index & entries - 1) * CQE_BYTES
+            word = int.from_bytes(ring[at : at + CQE_BYTES], "little")
+            if (word >> _PHASE) & 1 == (index >> log2) & 1:
+                break
+            one = Completion(*[word >> offset & mask for offset, mask in _PLACES[:-1]])
+            if one.status == CqeStatus.OVERRUN:
+                raise HcaError(
+                    f"node {self._port.node}, completion queue {self.number}: overrun: its ring of {entries} entries "
+                    "was full; read it sooner, or make it larger"
+                )
+            index += 1
+            if not one.receive and (pair := self.queue_pairs.get(one.qp)):
+                pair.ended(one.tag)
+            found.append(one)
+        self._index = index
+        if index - self._told >= max(1, entries >> 2):
+            self._told = index
+            self._port.write_now(
+                self.owner, WindowWord.CONSUME, self.number | (index & _INDEX) << _INDEX_OFFSET
+            )
+        return found
+
+    async def wait(self) -> list[Completion]:
+        """As `poll`, but wait until there is an entry."""
+        flag = self._port.completed[self.number]
+        while True:
+            flag.clear()
+            if found := self.poll():
+                return found
+            await flag.wait()

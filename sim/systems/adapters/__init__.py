@@ -1,0 +1,1 @@
+"""The adapter network: routers, host channel adapters, and hosts that post and receive through them."""

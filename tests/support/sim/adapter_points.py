@@ -1,0 +1,108 @@
+"""Coroutines of tests of adapter networks, inside their simulations."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from lanikai.sim.host.hca.adapters import Adapters
+from lanikai.sim.systems.adapters.network import AdapterNetwork
+
+
+async def idle(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
+    """Nothing happens."""
+    await system.clock.sleep(200)
+    return system.settled
+
+
+async def workload(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
+    """Each host sends `messages` to random others, of random lengths, on random VLs; every byte is checked.
+
+    Returns for each receive completion (node, source, source QP, bytes, tag, hash of the bytes), in order, and the
+    cycle of the last one.
+    """
+    config = system.config.hca
+    nodes = range(len(system.hosts))
+    adapters = Adapters(system)
+    await adapters.start()
+    found: list[Any] = []
+    left = [spec["messages"] * len(nodes)]
+    done = system.clock.flag()
+    most = config.payload_bytes
+    sent: dict[tuple[int, int], list[bytes]] = {}
+
+    async def host(node: int) -> None:
+        r = random.Random(system.seed * 1000 + node)
+        driver = adapters.drivers[node]
+        port = system.hosts[node]
+        queue = await driver.create_completion_queue(owner=1, entries=64)
+        pair = await driver.create_queue_pair(
+            owner=1,
+            traffic_class=node % config.classes,
+            vls=range(min(15, config.link.vls)),
+            send_completions=queue,
+            receive_completions=queue,
+            send_entries=8,
+            receive_entries=8,
+        )
+        slot = -(-most // 16) * 16
+        out = await driver.register(1, driver.allocate(1, 8 * slot), writable=False)
+        into = await driver.register(1, driver.allocate(1, 8 * slot))
+        for i in range(8):
+            pair.receive(into, into.start + i * slot, slot, tag=i)
+        ready[0] += 1
+        if ready[0] == len(nodes):
+            go.set()
+        await go.wait()
+
+        async def send() -> None:
+            for n in range(spec["messages"]):
+                while not pair.send_room:
+                    await system.clock.sleep(20)
+                there = r.choice([one for one in nodes if one != node])
+                length = r.randint(0, most)
+                content = r.randbytes(length)
+                at = (n % 8) * slot
+                out.buffer.write(content, at)
+                sent.setdefault((node, there), []).append(content)
+                pair.send(
+                    out,
+                    out.start + at,
+                    length,
+                    vl=r.randrange(min(15, config.link.vls)),
+                    destination=there,
+                    destination_qp=pair.number,
+                    immediate=n if n % 2 else None,
+                )
+                await system.clock.sleep(r.randrange(1, spec["gap_cycles"]))
+
+        system.clock.spawn(send(), f"sender {node}")
+        while True:
+            for one in await queue.wait():
+                if not one.ok:
+                    raise AssertionError(f"node {node}: {one}")
+                if not one.receive:
+                    continue
+                content = into.buffer.read(one.bytes, one.tag * slot)
+                wanted = sent[one.source, node]
+                if content not in wanted:
+                    raise AssertionError(
+                        f"node {node}: {one.bytes} bytes of {one.source} that it has not sent"
+                    )
+                wanted.remove(content)
+                digest = hashlib.sha256(content).hexdigest()[:8]
+                found.append([node, one.source, one.source_qp, one.bytes, one.tag, digest, port.now])
+                pair.received += 1
+                pair.receive(into, into.start + one.tag * slot, slot, tag=one.tag)
+                left[0] -= 1
+                if not left[0]:
+                    done.set()
+
+    ready, go = [0], system.clock.flag()
+    for node in nodes:
+        system.clock.spawn(host(node), f"host {node}")
+    await done.wait()
+    await system.settle()
+    return found
