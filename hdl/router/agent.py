@@ -15,6 +15,7 @@ from ..register_port import ProcessorSignature
 from ..registers import Register, load
 from ..vl_arbiter.base import TableSignature
 from .drop_report import REPORT
+from .release_report import RELEASE
 from .routing import TableWriteSignature, routing_class
 from .scheduler import has_tables
 
@@ -39,7 +40,10 @@ LEVEL_BITS = 4
 _TABLES = ("VL_TABLE_ENTRY", "VL_TABLE_COMMIT")
 _LEVELS = ("LEVEL_SELECT", "LEVEL_GROUP")
 _ROUTES = ("ROUTE_SELECT", "ROUTE_PORT")
-_MANAGEMENT = ("RECEIVE", "SEND", "DROP_REPORT", "REPORTS_LOST", "USED_BANDWIDTH")
+_MANAGEMENT = (
+    *("RECEIVE", "SEND", "DROP_REPORT", "REPORTS_LOST", "USED_BANDWIDTH"),
+    *("RELEASE_PATH", "RELEASE_REPORT", "RELEASES_LOST", "POWER_BUDGET"),
+)
 _ACTIVITY = ("BUFFER_WRITES", "BUFFER_READS", "ARBITRATIONS", "CROSSBAR_FLITS", "LINK_FLITS", "PORT_FLITS")
 
 
@@ -72,7 +76,7 @@ class AgentPort(wiring.Component):
 
     - `agent` (in, `ProcessorSignature`): a read or write of 32 bits is taken when `ready`; read data comes in the cycle
       after. Only writes of VL tables ever wait, `TableSignature.wait_bound` cycles at most. Its `event` says that a
-      packet or a drop report is there.
+      packet or a report is there.
     - `dropped` (in, 32): packets that the router dropped.
     - `output_table` (out, P x `TableSignature`): tables of links and their crossbar outputs.
     - `input_table` (out, P x `TableSignature`): tables of crossbar inputs.
@@ -82,6 +86,8 @@ class AgentPort(wiring.Component):
     - `read_data`, `received`, `received_flits`, `busy` (in): as in `ManagementPort`.
     - `report_take` (out): as in `DropReports`.
     - `report`, `report_valid`, `reports_lost` (in): as in `DropReports`.
+    - `release_take` (out): as in `ReleaseReports`.
+    - `release`, `release_valid`, `releases_lost` (in): as in `ReleaseReports`.
     - `select_port`, `select_vl` (out): as in `ActivityCounters`.
     - `buffer_writes`, `buffer_reads`, `arbitrations`, `crossbar_flits`, `link_flits` (in): as in `ActivityCounters`.
     - `port_flits` (in): its `selected_flits`.
@@ -128,6 +134,10 @@ class AgentPort(wiring.Component):
                 "report_valid": In(1),
                 "report_take": Out(1),
                 "reports_lost": In(32),
+                "release": In(RELEASE),
+                "release_valid": In(1),
+                "release_take": Out(1),
+                "releases_lost": In(32),
             }
         if config.activity_counters:
             members |= {"select_port": Out(6), "select_vl": Out(config.link.vl_bits)}
@@ -288,7 +298,16 @@ class AgentPort(wiring.Component):
             report.r_data.valid.eq(self.report_valid),
             self.report_take.eq(report.r_stb & self.report_valid),
             bank.REPORTS_LOST.r_data.packets.eq(self.reports_lost),
-            self.agent.response.event.eq(self.received | self.report_valid),
+            bank.RELEASE_PATH.r_data.in_port.eq(self.release.in_port),
+            bank.RELEASE_PATH.r_data.out_port.eq(self.release.out_port),
+            bank.RELEASE_PATH.r_data.bandwidth.eq(self.release.bandwidth),
+            bank.RELEASE_PATH.r_data.destination.eq(self.release.destination),
+            bank.RELEASE_REPORT.r_data.source.eq(self.release.source),
+            bank.RELEASE_REPORT.r_data.flow.eq(self.release.flow),
+            bank.RELEASE_REPORT.r_data.valid.eq(self.release_valid),
+            self.release_take.eq(bank.RELEASE_REPORT.r_stb & self.release_valid),
+            bank.RELEASES_LOST.r_data.packets.eq(self.releases_lost),
+            self.agent.response.event.eq(self.received | self.report_valid | self.release_valid),
         ]
         with m.If(put.en):
             m.d.sync += written.eq(written | 1 << port)

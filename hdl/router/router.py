@@ -23,6 +23,7 @@ from .management import MANAGEMENT_BUFFER_FLITS, ManagementPort
 from .pipelined.join import add_pipelined_stages
 from .power_herd import add_power_herd, power_members
 from .receive import ReceiveStage
+from .release_report import ReleaseReports
 from .route import RouteStage
 from .routing import routing_class
 from .scheduler import has_tables, looks_ahead, share_table, weighs_outputs
@@ -293,7 +294,7 @@ class Router(wiring.Component):
     ) -> None:
         """Adds everything that the agent sets and reads: tables, maps, the management port, counters.
 
-        The management port tells in `moved` that a flit moves, in `managing` that one does or waits to.
+        The management port tells in `moved` that a flit moves. `managing`: one does or waits to, or a report does.
         """
         config = self.config
         m.submodules.agent_port = self._agent_port = agent = AgentPort(config)
@@ -326,6 +327,15 @@ class Router(wiring.Component):
                     reports.flit[i].eq(receive.flit),
                     reports.vl[i].eq(receive.read_vl),
                 ]
+            m.submodules.release_reports = self._release_reports = releases = ReleaseReports(config)
+            for i, receive in enumerate(receivers):
+                crossed = [(own & crossbar.read_select[i]).any() for own in allocation.holds[i]]
+                m.d.comb += [
+                    releases.crosses[i].eq(crossbar.pop[i] & ~crossbar.thrown[i]),
+                    releases.flit[i].eq(receive.flit),
+                    releases.vl[i].eq(receive.read_vl),
+                    releases.out[i].eq(Cat(*crossed)),
+                ]
             m.d.comb += [
                 management.word.eq(agent.word),
                 agent.read_data.eq(management.read_data),
@@ -338,11 +348,15 @@ class Router(wiring.Component):
                 management.start_flits.eq(agent.start_flits),
                 agent.busy.eq(management.busy),
                 moved.eq(management.moved),
-                managing.eq(management.moved | management.busy),
+                managing.eq(management.moved | management.busy | releases.moves),
                 agent.report.eq(reports.report),
                 agent.report_valid.eq(reports.valid),
                 reports.take.eq(agent.report_take),
                 agent.reports_lost.eq(reports.lost),
+                agent.release.eq(releases.report),
+                agent.release_valid.eq(releases.valid),
+                releases.take.eq(agent.release_take),
+                agent.releases_lost.eq(releases.lost),
             ]
         if config.activity_counters:
             m.submodules.activity_counters = counters = ActivityCounters(config)

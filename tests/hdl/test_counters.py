@@ -187,6 +187,11 @@ TAKEN = {
         "test_dropped_packets_are_reported_with_their_sender",
         "Nearly(bench.ctx, bench.router._drop_reports.lost)",
     ),
+    ("router/release_report.py", "self.lost + sum("): (
+        "router/test_release_report.py",
+        "test_reports_that_nobody_reads_are_lost_and_counted_and_packets_pass",
+        "Nearly(bench.ctx, bench.router._release_reports.lost)",
+    ),
     ("router/management.py", "count + 1"): (
         "router/test_management.py",
         "test_a_count_of_flits_stands_still_at_its_end",
@@ -387,6 +392,10 @@ GUARDED = {
     ("router/allocators/allocator.py", "waited + 1"): ("Mux(overdue, waited,", "stands still at its end"),
     ("router/drop_report.py", "index + 1"): (
         "busy.eq(~(found[i] | flit.tail))",
+        "ends where it finds the names",
+    ),
+    ("router/release_report.py", "index + 1"): (
+        "busy.eq(~(found | flit.tail))",
         "ends where it finds the names",
     ),
     ("router/vl_pointers.py", "rows = memory.Memory("): ("Mux(self.here == last, 0,", "turns"),
