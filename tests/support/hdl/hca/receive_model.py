@@ -86,6 +86,7 @@ class Pair:
     peer: tuple[int, int] | None
     posted: int = 0
     taken: int = 0
+    held: tuple[int, bool] | None = None
     state: str = "none"
     buffer: dict[str, int] = field(default_factory=dict)
     next: int = 0
@@ -116,11 +117,10 @@ class ReceiveModel:
             self.pairs[qp] = pair
 
     def doorbell(self, owner: int, qp: int, index: int) -> None:
-        """A process posts buffers. An element that is posted is fetched, if none is, before the next doorbell."""
+        """A process posts buffers. The first one is fetched before the next doorbell."""
         pair = self.pairs.get(qp)
-        held = pair is not None and pair.posted != pair.taken
         # The element that is fetched has left the ring.
-        fetched = 0 if pair is None else (pair.taken + held) % TURNS
+        fetched = 0 if pair is None else (pair.taken + (pair.held is not None)) % TURNS
         if (
             pair is None
             or pair.owner != owner
@@ -130,6 +130,13 @@ class ReceiveModel:
             self.counts["refusals"] += 1
         else:
             pair.posted = index
+            self._fetch(pair)
+
+    def _fetch(self, pair: Pair) -> None:
+        """The next element is fetched: what the host writes to its place after that does not count."""
+        if pair.held is None and pair.posted != pair.taken:
+            at = pair.base + pair.taken % (1 << pair.entries_log2) * FLIT
+            pair.held = int.from_bytes(self.memory[at : at + FLIT], "little"), self.fails(at)
 
     def packet(self, packet: Packet) -> None:
         """A packet comes in."""
@@ -169,17 +176,17 @@ class ReceiveModel:
         return self._begin(packet, pair) if begins else "order_drops"
 
     def _begin(self, packet: Packet, pair: Pair) -> str | None:
-        if pair.posted == pair.taken:
+        if pair.held is None:
             pair.state = "lost"
             return "buffer_drops"
-        at = pair.base + pair.taken % (1 << pair.entries_log2) * FLIT
+        (bits, failed), pair.held = pair.held, None
         pair.taken = (pair.taken + 1) % TURNS
-        bits = int.from_bytes(self.memory[at : at + FLIT], "little")
+        self._fetch(pair)
         pair.buffer = {
             name: bits >> place.offset & (1 << place.width) - 1 for name, place in RECEIVE_WQE_LAYOUT
         }
         pair.next, pair.received, pair.total = 0, 0, packet.total
-        if self.fails(at):
+        if failed:
             pair.buffer["tag"] = 0
             self._end(packet, pair, CqeStatus.BUS_ERROR, 0)
             return "ended_drops"
