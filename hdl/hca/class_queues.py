@@ -32,6 +32,7 @@ class ClassQueues(wiring.Component):
     - `waiting` (out, a bit a class): classes with a message in the queue.
     - `select` (in): a class. `head` (out, `QUEUED_LAYOUT`): the oldest message of the class that was selected in the
       cycle before. `take` (in): takes the oldest message of the selected class, which must have one.
+    - `entered` (out): a message enters a queue, in this cycle.
     - `ended` (in, stream of 8 bits): a message of this queue pair has ended, or was dropped.
     - `look` (in, 8): a queue pair. `posted`, `ends` (out, 16): running indices: of its last doorbell, and messages
       that have ended.
@@ -71,6 +72,7 @@ class ClassQueues(wiring.Component):
                 "select": In(range(max(2, config.classes))),
                 "head": Out(QUEUED_LAYOUT),
                 "take": In(1),
+                "entered": Out(1),
                 "ended": In(stream.Signature(QP_BITS)),
                 "look": In(QP_BITS),
                 "posted": Out(INDEX_BITS),
@@ -266,6 +268,7 @@ class ClassQueues(wiring.Component):
             ends.addr.eq(Mux(self._open, self._qp, self.ended.payload)),
             ends.data.eq(Mux(self._open, 0, counting.data + 1)),
             ends.en.eq(self._open | self.ended.valid),
+            self.entered.eq(self._push),
             self.posted.eq(reads["rung"][1].data),
             self.ends.eq(reads["ended_indices"][1].data),
             self.busy.eq(reads["in_queue"][1].data != self.ends),

@@ -40,7 +40,7 @@ class DriverPort(wiring.Component):
     - `queue_pair` (out, stream of `QUEUE_PAIR_LAYOUT`): a queue pair is opened or closed.
     - `look` (out, 8), `posted`, `ends`, `busy` (in): as in `ClassQueues`.
     - `completion` (out, stream of `COMPLETION_SETUP`): a completion queue is set up.
-    - `region` (out, `REGION_LAYOUT`), `regions` (out): a region is set.
+    - `region` (out, stream of `REGION_LAYOUT`): a region is set.
     - `invalidate` (out, stream of `INVALIDATE_LAYOUT`): page table entries to forget.
     - `route_valid`, `route` (out, `ROUTE_LAYOUT`): the route to a node is set.
     - `drop_classes` (out, 8): a register.
@@ -51,8 +51,8 @@ class DriverPort(wiring.Component):
     An access does nothing, and is counted in REFUSED, if it names something that does not exist. So is the opening of a
     queue pair that is open, or whose messages are still under way.
 
-    Writes of QP_COMMAND, CQ_RING, INVALIDATE and the VL tables wait for those that they go to. Other accesses wait for
-    nothing.
+    Writes of QP_COMMAND, CQ_RING, REGION_SET, INVALIDATE and the VL tables wait for those that they go to. Other
+    accesses wait for nothing.
 
     Latency: 1 cycle to read. Throughput: an access a cycle, but for writes that wait. Reset: registers are 0.
     """
@@ -68,8 +68,7 @@ class DriverPort(wiring.Component):
             "ends": In(INDEX_BITS),
             "busy": In(1),
             "completion": Out(stream.Signature(COMPLETION_SETUP)),
-            "region": Out(REGION_LAYOUT),
-            "regions": Out(1),
+            "region": Out(stream.Signature(REGION_LAYOUT)),
             "invalidate": Out(stream.Signature(INVALIDATE_LAYOUT)),
             "route_valid": Out(1),
             "route": Out(ROUTE_LAYOUT),
@@ -202,7 +201,7 @@ class DriverPort(wiring.Component):
         self._offer(m, "CQ_RING", self.completion, selected < self.config.completion_queues)
 
     def _memory(self, m: Module) -> None:
-        bank, region, invalidate = self._bank, self.region, self.invalidate.payload
+        bank, region, invalidate = self._bank, self.region.payload, self.invalidate.payload
         selected, given, forget = (
             bank.REGION_SELECT.value.region,
             bank.REGION_SET.w_data,
@@ -218,12 +217,11 @@ class DriverPort(wiring.Component):
             region.writable.eq(given.writable),
             region.key.eq(given.key),
             region.owner.eq(given.owner),
-            self.regions.eq(bank.REGION_SET.w_stb & exists),
             invalidate.scope.eq(forget.scope),
             invalidate.region.eq(forget.region),
             invalidate.page.eq(forget.page),
         ]
-        self._refusals.append(bank.REGION_SET.w_stb & ~exists)
+        self._offer(m, "REGION_SET", self.region, exists)
         known = (forget.scope == Scope.ALL) | (
             (forget.scope < Scope.ALL) & (forget.region < self.config.regions)
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Module, Signal, Value
+from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -16,6 +16,7 @@ from .completion_writer import CompletionWriter
 from .driver_port import COUNTERS, DriverPort
 from .injection.control import InjectionControl, injection_class
 from .layout import CQ_BITS, INDEX_BITS, QP_BITS, WINDOW_WRITE, WindowWord
+from .receive_engine import RECEIVE_COUNTERS, ReceiveEngine
 from .send_side import SEND_COUNTERS, SendSide
 
 __all__ = ["MANAGERS", "Hca"]
@@ -78,6 +79,7 @@ class Hca(wiring.Component):
         m.submodules.registers = registers = DriverPort(config)
         m.submodules.port = port = VlPort(config.port, downstream_flits=self.downstream_flits)
         m.submodules.send = send = SendSide(config)
+        m.submodules.receive = receive = ReceiveEngine(config)
         m.submodules.completions = completions = CompletionWriter(config, sources=2)
         m.submodules.injection = injection = InjectionControl(config)
         connect(m, flipped(self.driver), registers.driver)
@@ -85,10 +87,11 @@ class Hca(wiring.Component):
         connect(m, flipped(self.rx), port.rx)
         connect(m, send.send, port.send)
         connect(m, send.control, injection.control)
+        connect(m, port.receive, receive.flits)
         connect(m, send.post, completions.post_0)
+        connect(m, receive.post, completions.post_1)
         connect(m, registers.completion, completions.setup)
-        connect(m, registers.queue_pair, send.queue_pair)
-        connect(m, registers.invalidate, send.invalidate)
+        self._set_up(m, registers, send, receive)
         if hasattr(port, "table"):
             connect(m, registers.table, port.table)
         if self._side_bits:
@@ -99,8 +102,6 @@ class Hca(wiring.Component):
             registers.posted.eq(send.posted),
             registers.ends.eq(send.ends),
             registers.busy.eq(send.busy),
-            send.region.eq(registers.region),
-            send.regions.eq(registers.regions),
             send.route_valid.eq(registers.route_valid),
             send.route.eq(registers.route),
             send.drop_classes.eq(registers.drop_classes),
@@ -114,17 +115,20 @@ class Hca(wiring.Component):
             self.completed.eq(completions.completed),
             self.completed_queue.eq(completions.completed_queue),
         ]
-        # Packets from the link are thrown away: the receive side is not here yet.
-        m.d.comb += port.receive.ready.eq(1)
-        self._window(m, send, completions)
-        self._counters(m, registers, send, completions, injection)
-        managers = [send.work_axi, send.data_axi, send.page_axi, completions.axi]
+        self._window(m, send, receive, completions)
+        self._counters(m, registers, send, receive, completions, injection)
+        managers = [send.work_axi, send.data_axi, send.page_axi]
+        managers += [receive.ring_axi, receive.data_axi, receive.page_axi, completions.axi]
+        assert len(managers) == MANAGERS
         join_managers(m, self.bus, managers)
-        self._quiet(m, port, [send, completions, injection])
+        self._quiet(m, port, [send, receive, completions, injection])
         return m
 
     def _quiet(
-        self, m: Module, port: VlPort, parts: list[SendSide | CompletionWriter | InjectionControl]
+        self,
+        m: Module,
+        port: VlPort,
+        parts: list[SendSide | ReceiveEngine | CompletionWriter | InjectionControl],
     ) -> None:
         """Whether anything moves, and whether anything may change by itself."""
         bus, vls = self.bus, self.config.link.vls
@@ -146,15 +150,56 @@ class Hca(wiring.Component):
             ),
         ]
 
-    def _window(self, m: Module, send: SendSide, completions: CompletionWriter) -> None:
+    def _set_up(self, m: Module, registers: DriverPort, send: SendSide, receive: ReceiveEngine) -> None:
+        """The driver's set-ups go to the receive side, and when that has taken them to the send side."""
+        setup, there = registers.queue_pair.payload, receive.setup.payload
+        m.d.comb += [
+            there.qp.eq(setup.qp),
+            there.open.eq(setup.open),
+            there.connected.eq(setup.connected),
+            there.peer.eq(setup.destination),
+            there.peer_qp.eq(setup.destination_qp),
+            there.owner.eq(setup.owner),
+            there.queue.eq(setup.receive_queue),
+            there.base.eq(setup.receive_base << 4),
+            there.entries_log2.eq(setup.receive_log2),
+            send.queue_pair.payload.eq(setup),
+            receive.region.payload.eq(registers.region.payload),
+            send.region.eq(registers.region.payload),
+            receive.invalidate.payload.eq(registers.invalidate.payload),
+            send.invalidate.payload.eq(registers.invalidate.payload),
+            # A region is set on the send side in the same cycle.
+            receive.region.valid.eq(registers.region.valid),
+            registers.region.ready.eq(receive.region.ready),
+            send.regions.eq(registers.region.valid & receive.region.ready),
+        ]
+        for source, first, second in (
+            (registers.queue_pair, receive.setup, send.queue_pair),
+            (registers.invalidate, receive.invalidate, send.invalidate),
+        ):
+            half = Signal(name="half_set")
+            m.d.comb += [
+                first.valid.eq(source.valid & ~half),
+                second.valid.eq(source.valid & half),
+                source.ready.eq(half & second.ready),
+            ]
+            with m.If(source.valid):
+                m.d.sync += half.eq(Mux(half, ~second.ready, first.ready))
+
+    def _window(
+        self, m: Module, send: SendSide, receive: ReceiveEngine, completions: CompletionWriter
+    ) -> None:
         """Writes into the window go to the part that their word names."""
         write, window = self.window.payload, self.window
         word = write.data
-        doorbell, consume = send.doorbell, completions.consume
+        doorbell, buffers, consume = send.doorbell, receive.doorbell, completions.consume
         m.d.comb += [
             doorbell.payload.page.eq(write.page),
             doorbell.payload.qp.eq(word[:QP_BITS]),
             doorbell.payload.index.eq(word[-INDEX_BITS:]),
+            buffers.payload.owner.eq(write.page),
+            buffers.payload.qp.eq(word[:QP_BITS]),
+            buffers.payload.index.eq(word[-INDEX_BITS:]),
             consume.payload.owner.eq(write.page),
             consume.payload.queue.eq(word[:CQ_BITS]),
             consume.payload.index.eq(word[-INDEX_BITS:]),
@@ -162,6 +207,8 @@ class Hca(wiring.Component):
         with m.Switch(write.word):
             with m.Case(WindowWord.SEND_DOORBELL):
                 m.d.comb += [doorbell.valid.eq(window.valid), window.ready.eq(doorbell.ready)]
+            with m.Case(WindowWord.RECEIVE_DOORBELL):
+                m.d.comb += [buffers.valid.eq(window.valid), window.ready.eq(buffers.ready)]
             with m.Case(WindowWord.CONSUME):
                 m.d.comb += [consume.valid.eq(window.valid), window.ready.eq(consume.ready)]
             with m.Default():
@@ -174,10 +221,12 @@ class Hca(wiring.Component):
         m: Module,
         registers: DriverPort,
         send: SendSide,
+        receive: ReceiveEngine,
         completions: CompletionWriter,
         injection: InjectionControl,
     ) -> None:
         shown: dict[str, Value] = {name: getattr(send, member) for name, member in SEND_COUNTERS.items()}
+        shown |= {f"RECEIVE_{name.upper()}": getattr(receive, name) for name in RECEIVE_COUNTERS}
         shown |= {
             "WINDOW_REFUSED": self._counted,
             "CONSUME_REFUSED": completions.refusals,
