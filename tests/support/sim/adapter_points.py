@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lanikai.sim.host.hca.adapters import Adapters
+from lanikai.sim.inside import native_api
 from lanikai.sim.systems.adapters.network import AdapterNetwork
 
 
@@ -23,6 +24,8 @@ async def workload(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
     Returns for each receive completion (node, source, source QP, bytes, tag, hash of the bytes), in order, and the
     cycle of the last one.
     """
+    if spec.get("check"):
+        native_api.check_quiet()
     config = system.config.hca
     nodes = range(len(system.hosts))
     adapters = Adapters(system)

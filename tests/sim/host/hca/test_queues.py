@@ -1,0 +1,177 @@
+"""Queue pairs and completion queues of adapters, as their process sees them, without an adapter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from lanikai.hdl.hca.layout import (
+    CQE_BYTES,
+    CQE_LAYOUT,
+    RECEIVE_WQE_LAYOUT,
+    SEND_WQE_LAYOUT,
+    CqeStatus,
+    Opcode,
+    WindowWord,
+)
+from lanikai.sim.host.hca.completion_queue import CompletionQueue
+from lanikai.sim.host.hca.errors import HcaError, QueueFullError
+from lanikai.sim.host.hca.queue_pair import QueuePair
+from lanikai.sim.host.hca.region import Region
+from lanikai.sim.host.kit.address_space import AddressSpace
+from lanikai.sim.host.memory import PageAllocator
+from lanikai.sim.inside.words import Fields
+
+CQE, SEND, RECEIVE = Fields(CQE_LAYOUT), Fields(SEND_WQE_LAYOUT), Fields(RECEIVE_WQE_LAYOUT)
+
+
+class Port:
+    """A host whose writes into the window are kept."""
+
+    node = 3
+
+    def __init__(self) -> None:
+        self.memory = np.zeros(1 << 18, np.uint8)
+        self.pages = PageAllocator(self.memory)
+        self.writes: list[tuple[int, int, int]] = []
+        self.now = 100
+
+    def write_now(self, page, word, value, *, not_before=None):
+        self.writes.append((page, word, value))
+        return max(self.now, not_before or 0)
+
+
+@pytest.fixture
+def port():
+    return Port()
+
+
+@pytest.fixture
+def region(port):
+    return Region(5, 7, AddressSpace(port.pages).allocate(8192), port.pages.allocate(8))
+
+
+@pytest.fixture
+def pair(port):
+    return QueuePair(
+        port,
+        number=9,
+        owner=2,
+        send_ring=port.pages.allocate(4 * 32),
+        send_log2=2,
+        receive_ring=port.pages.allocate(2 * 16),
+        receive_log2=1,
+    )
+
+
+@pytest.fixture
+def queue(port, pair):
+    made = CompletionQueue(port, number=6, owner=2, ring=port.pages.allocate(4 * CQE_BYTES), entries_log2=2)
+    made.queue_pairs[pair.number] = pair
+    return made
+
+
+def put(queue, index, **fields):
+    """Write entry `index` of the ring, as an adapter does."""
+    log2 = queue.entries.bit_length() - 1
+    word = CQE.pack(phase=1 - (index >> log2 & 1), **fields)
+    at = index % queue.entries * CQE_BYTES
+    queue.ring.data[at : at + CQE_BYTES] = np.frombuffer(word.to_bytes(CQE_BYTES, "little"), np.uint8)
+
+
+def test_a_send_stands_in_the_ring_and_rings_the_bell(port, pair, region):
+    tag, when = pair.send(
+        region, region.start + 32, 600, vl=4, destination=12, destination_qp=200, immediate=0xDEADBEEF
+    )
+    word = int.from_bytes(pair.send_ring.data[:32].tobytes(), "little")
+    expected = {
+        "opcode": Opcode.SEND_IMMEDIATE,
+        "signaled": 1,
+        "release": 0,
+        "vl": 4,
+        "tag": tag,
+        "destination": 12,
+        "destination_qp": 200,
+        "immediate": 0xDEADBEEF,
+        "address": region.start + 32,
+        "bytes": 600,
+        "region": 5,
+        "key": 7,
+    }
+    assert {name: SEND.get(word, name) for name in expected} == expected
+    assert port.writes == [(2, WindowWord.SEND_DOORBELL, 9 | 1 << 16)]
+    assert when == 100
+
+
+def test_a_release_names_its_units(pair, region):
+    pair.send(region, region.start, 16, vl=0, release_units=17, generation=3)
+    word = int.from_bytes(pair.send_ring.data[:32].tobytes(), "little")
+    assert [SEND.get(word, name) for name in ("release", "bandwidth", "generation")] == [1, 17, 3]
+
+
+def test_a_full_ring_refuses(pair, region):
+    for _ in range(4):
+        pair.send(region, region.start, 16, vl=0)
+    assert pair.send_room == 0
+    with pytest.raises(
+        QueueFullError, match=r"^node 3, queue pair 9: 4 sends wait already: the ring is full$"
+    ):
+        pair.send(region, region.start, 16, vl=0)
+    pair.ended(2)
+    assert pair.send_room == 3
+
+
+@pytest.mark.parametrize(("name", "value"), [("bytes", 1 << 16), ("vl", 16), ("destination", 1024)])
+def test_a_field_that_does_not_fit_is_refused(pair, region, name, value):
+    fields = {"vl": 0, "destination": 0, "length": 16} | {"length" if name == "bytes" else name: value}
+    with pytest.raises(ValueError, match=f"^{name} = {value:#x}: 0 to {value - 1:#x}$"):
+        pair.send(region, region.start, **fields)
+    assert pair.send_room == 4
+
+
+def test_buffers_stand_in_the_ring(port, pair, region):
+    pair.receive(region, region.start, 64, tag=11, ring=False)
+    assert port.writes == []
+    pair.receive(region, region.start + 64, 64, tag=12)
+    assert port.writes == [(2, WindowWord.RECEIVE_DOORBELL, 9 | 2 << 16)]
+    words = [int.from_bytes(pair.receive_ring.data[at : at + 16].tobytes(), "little") for at in (0, 16)]
+    assert [RECEIVE.get(word, "tag") for word in words] == [11, 12]
+    with pytest.raises(
+        QueueFullError, match=r"^node 3, queue pair 9: 2 buffers wait already: the ring is full$"
+    ):
+        pair.receive(region, region.start, 64, tag=13)
+    pair.received += 1
+    pair.receive(region, region.start, 64, tag=13)
+
+
+def test_completions_are_read_in_order_through_many_turns_of_the_ring(port, queue, pair, region):
+    found = []
+    for index in range(0, 40, 2):
+        tags = [pair.send(region, region.start, 16, vl=0)[0] for _ in range(2)]
+        for i, tag in enumerate(tags):
+            put(queue, index + i, tag=tag, qp=9, bytes=16, status=CqeStatus.OK)
+        assert len(found := found + queue.poll()) == index + 2
+    assert [one.tag for one in found] == list(range(40))
+    assert pair.send_room == 4
+    consumed = [value >> 16 for page, word, value in port.writes if word == WindowWord.CONSUME]
+    assert consumed[-1] == 40
+
+
+def test_nothing_is_read_of_an_empty_ring(queue):
+    assert queue.poll() == []
+
+
+def test_a_receive_does_not_end_a_send(queue, pair, region):
+    pair.send(region, region.start, 16, vl=0)
+    put(queue, 0, receive=1, tag=0, qp=9, source=4, source_qp=8, bytes=30)
+    (one,) = queue.poll()
+    assert (one.source, one.source_qp, one.bytes, one.ok) == (4, 8, 30, True)
+    assert pair.send_room == 3
+
+
+def test_an_overrun_is_told(queue):
+    put(queue, 0, status=CqeStatus.OVERRUN)
+    with pytest.raises(
+        HcaError,
+        match=r"^node 3, completion queue 6: overrun: its ring of 4 entries was full; ",
+    ):
+        queue.poll()
