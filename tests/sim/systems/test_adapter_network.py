@@ -46,6 +46,27 @@ def test_the_same_on_threads(play):
         assert play(spec, seed=7, threads=Threads(threads, asked=True)) == first
 
 
+@pytest.mark.parametrize("writes", [1_000, pytest.param(40_000, marks=pytest.mark.full)])
+def test_what_a_process_writes_into_its_page_changes_nothing_of_anothers(play, writes):
+    """All messages of the others arrive with their bytes (40,000 writes at each of three hosts)."""
+    seed = Random(8).randrange(1 << 31)
+    print("seed", seed)
+    messages = max(20, writes // 100)
+    found = play({"messages": messages, "gap_cycles": 200, "hostile_writes": writes}, seed=seed)
+    assert len(found) == 3 * messages
+
+
+@pytest.mark.full
+def test_a_hundred_thousand_messages_at_full_load(play):
+    """Sixteen adapters of the document's size, 6,250 messages each, as soon as there is room: each arrives once, with
+    its bytes, and nothing is under way at the end."""
+    config = AdapterNetworkConfig.on(
+        named_network("mesh4x4", preset(RouterConfig, "yum2006")), preset(HcaConfig, "yum2006")
+    )
+    found = play({"messages": 6_250, "gap_cycles": 2}, config=config)
+    assert len(found) == 100_000
+
+
 @pytest.mark.parametrize("policy", ["alo", "self_tuned"])
 def test_with_a_side_band(play, policy):
     """Messages arrive under injection control that hears of the network."""

@@ -12,6 +12,10 @@ from lanikai.sim.inside import native_api
 from lanikai.sim.systems.adapters.network import AdapterNetwork
 
 
+HOSTILE = 2
+"""The page of a process that writes anything into it."""
+
+
 async def idle(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
     """Nothing happens."""
     await system.clock.sleep(200)
@@ -20,6 +24,9 @@ async def idle(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
 
 async def workload(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
     """Each host sends `messages` to random others, of random lengths, on random VLs; every byte is checked.
+
+    With `hostile_writes` another process of each host writes so many random words into its own page meanwhile. It has a
+    queue pair, a completion queue and a region of its own.
 
     Returns for each receive completion (node, source, source QP, bytes, tag, hash of the bytes), in order, and the
     cycle of the last one.
@@ -55,6 +62,19 @@ async def workload(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
         into = await driver.register(1, driver.allocate(1, 8 * slot))
         for i in range(8):
             pair.receive(into, into.start + i * slot, slot, tag=i)
+        if spec.get("hostile_writes"):
+            own = await driver.create_completion_queue(owner=HOSTILE, entries=2)
+            await driver.create_queue_pair(
+                owner=HOSTILE,
+                traffic_class=config.classes - 1,
+                vls=(0,),
+                send_completions=own,
+                receive_completions=own,
+                send_entries=4,
+                receive_entries=4,
+            )
+            await driver.register(HOSTILE, driver.allocate(HOSTILE, 4096))
+            system.clock.spawn(attack(node), f"attacker {node}")
         ready[0] += 1
         if ready[0] == len(nodes):
             go.set()
@@ -102,6 +122,21 @@ async def workload(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
                 left[0] -= 1
                 if not left[0]:
                     done.set()
+
+    async def attack(node: int) -> None:
+        r = random.Random(system.seed * 1000 + 500 + node)
+        driver, port = adapters.drivers[node], system.hosts[node]
+        await go.wait()
+        names = [*driver.queue_pairs, *driver.completion_queues]
+        for _ in range(spec["hostile_writes"]):
+            word = r.choice([*range(3), *range(8, 16), r.randrange(1024)])
+            value = r.getrandbits(32)
+            if r.random() < 0.7:
+                # Things that are there, of others and its own.
+                value = r.choice(names) | r.choice([r.getrandbits(16), r.randrange(16)]) << 16
+            await port.write(HOSTILE, word, value)
+            if r.random() < 0.3:
+                await system.clock.sleep(r.randrange(1, 8))
 
     ready, go = [0], system.clock.flag()
     for node in nodes:
