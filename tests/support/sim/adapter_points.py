@@ -11,7 +11,6 @@ from lanikai.sim.host.hca.adapters import Adapters
 from lanikai.sim.inside import native_api
 from lanikai.sim.systems.adapters.network import AdapterNetwork
 
-
 HOSTILE = 2
 """The page of a process that writes anything into it."""
 
