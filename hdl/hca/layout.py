@@ -16,6 +16,7 @@ __all__ = [
     "CQE_LAYOUT",
     "CQ_BITS",
     "INDEX_BITS",
+    "KIND_BITS",
     "MESSAGE_BITS",
     "OWNER_BITS",
     "QP_BITS",
@@ -41,6 +42,8 @@ OWNER_BITS = 10
 """Width of an owner's number: that of its page in the window."""
 INDEX_BITS = 16
 """Width of a ring's running index, modulo 2^16; its low bits are the place in the ring."""
+KIND_BITS = 3
+"""Width of a `packet.Kind`, as an element names it."""
 TAG_BITS = 16
 """Width of the consumer's own name for a work queue element."""
 MESSAGE_BITS = 16
@@ -58,8 +61,7 @@ SEND_WQE_LAYOUT = data.StructLayout(
     {
         "opcode": unsigned(4),
         "signaled": 1,
-        "release": 1,
-        "reserved": 2,
+        "kind": unsigned(KIND_BITS),
         "vl": unsigned(4),
         "service_level": unsigned(4),
         "tag": unsigned(TAG_BITS),
@@ -82,8 +84,9 @@ SEND_WQE_LAYOUT = data.StructLayout(
 
 - `opcode`: an `Opcode`.
 - `signaled`: a good end makes a completion too; a bad end always does.
-- `release`, `bandwidth`: the header of the message's last packet is of kind RELEASE with this `bandwidth`: the
-  reservation of its path ends behind it (yum-2006 4.1). Header `bandwidth` is 0 in all other packets.
+- `kind`, `bandwidth`: those in the header of the message's last packet, where `kind` is a `packet.Kind`. All other
+  packets are DATA with 0. RELEASE ends the reservation of its path behind it (yum-2006 4.1). A kind other than DATA is
+  for a queue pair that is connected or may use VL 15; another one's ends with FORMAT.
 - `generation`: the upper 4 bits of `flow` in all of its headers: which of the connections that a queue pair has had
   one after the other.
 - `vl`, `service_level`: those of its packets. The queue pair says which VLs are allowed.

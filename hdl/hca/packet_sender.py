@@ -61,11 +61,9 @@ class PacketSender(wiring.Component):
         packet, beat, send, flit = self.packet.payload, self.beat, self.send, self.send.payload
         m.submodules.crc = crc = PacketCrc(self.config.link)
         header, trailer = Signal(HEADER_LAYOUT), Signal(TRAILER_LAYOUT)
-        ends = Signal()
         m.d.comb += [
-            ends.eq(packet.last & packet.release),
-            header.kind.eq(Mux(ends, Kind.RELEASE, Kind.DATA)),
-            header.bandwidth.eq(Mux(ends, packet.bandwidth, 0)),
+            header.kind.eq(Mux(packet.last, packet.kind, Kind.DATA)),
+            header.bandwidth.eq(Mux(packet.last, packet.bandwidth, 0)),
             header.service_level.eq(packet.service_level),
             header.route.eq(packet.route),
             header.destination.eq(packet.destination),

@@ -7,6 +7,7 @@ from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config.hca import HcaConfig
+from ..packet import Kind
 from .injection.base import InjectionSignature
 from .layout import CqeStatus, Opcode
 from .queue_pair_table import QueuePairTable
@@ -58,7 +59,8 @@ class Scheduler(wiring.Component):
 
     1. Its queue pair is open; else it is dropped.
     2. BUS_ERROR: the bus could read its work queue element.
-    3. FORMAT: the opcode is known, the VL allowed, and the destination's route known.
+    3. FORMAT: the opcode is known, the VL allowed, the destination's route known, and the kind DATA. RELEASE and others
+       are for a queue pair that is connected or may use VL 15.
     4. TOO_LONG: the queue pair is connected, or the message fits a packet.
 
     Latency: from `held` to `message` 4 cycles. A look at another class takes 4 cycles: a message that comes to be
@@ -133,7 +135,7 @@ class Scheduler(wiring.Component):
             end.signaled.eq(1),
             end.status.eq(status),
         ]
-        for name in ("signaled", "release", "vl", "service_level", "tag", "generation", "bandwidth"):
+        for name in ("signaled", "kind", "vl", "service_level", "tag", "generation", "bandwidth"):
             m.d.comb += element[name].eq(work.element[name])
         for name in ("immediate", "address", "bytes", "region", "key"):
             m.d.comb += element[name].eq(work.element[name])
@@ -224,13 +226,21 @@ class Scheduler(wiring.Component):
     def _status(self, m: Module, work: Signal, table: QueuePairTable, known: Signal) -> Signal:
         """The status of the first check that fails."""
         element, vls = work.element, self.config.link.vls
-        allowed = Signal()
-        m.d.comb += allowed.eq((element.vl < vls) & table.row.vls.bit_select(element.vl, 1))
+        allowed, trusted = Signal(), Signal()
+        m.d.comb += [
+            allowed.eq((element.vl < vls) & table.row.vls.bit_select(element.vl, 1)),
+            # Routers and their agents act on other kinds: they are for whom the driver has given the means to.
+            trusted.eq(table.row.connected | (table.row.vls[15] if vls == 16 else 0)),
+        ]
         status = Signal(CqeStatus)
         with m.If(work.failed):
             m.d.comb += status.eq(CqeStatus.BUS_ERROR)
         with m.Elif(
-            ((element.opcode != Opcode.SEND) & (element.opcode != Opcode.SEND_IMMEDIATE)) | ~allowed | ~known
+            ((element.opcode != Opcode.SEND) & (element.opcode != Opcode.SEND_IMMEDIATE))
+            | ~allowed
+            | ~known
+            | ((element.kind != Kind.DATA) & ~trusted)
+            | (element.kind > max(Kind))
         ):
             m.d.comb += status.eq(CqeStatus.FORMAT)
         with m.Elif(~table.row.connected & (element.bytes > self.config.payload_bytes)):

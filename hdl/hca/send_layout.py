@@ -6,7 +6,7 @@ from amaranth import unsigned
 from amaranth.lib import data
 
 from ..config.link import ROUTE_BITS
-from .layout import CLASS_BITS, CQ_BITS, INDEX_BITS, MESSAGE_BITS, OWNER_BITS, QP_BITS, TAG_BITS
+from .layout import CLASS_BITS, CQ_BITS, INDEX_BITS, KIND_BITS, MESSAGE_BITS, OWNER_BITS, QP_BITS, TAG_BITS
 
 __all__ = [
     "END_LAYOUT",
@@ -57,7 +57,7 @@ _COMMON = {
     "queue": unsigned(CQ_BITS),
     "traffic_class": unsigned(CLASS_BITS),
     "signaled": 1,
-    "release": 1,
+    "kind": unsigned(KIND_BITS),
     "with_immediate": 1,
     "vl": unsigned(4),
     "service_level": unsigned(4),

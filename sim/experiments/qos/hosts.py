@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from lanikai.hdl.config import HcaConfig
+from lanikai.hdl.packet import Kind
 
 from ...host.hca.completion_queue import Completion, CompletionQueue
 from ...host.hca.driver import HcaDriver
@@ -88,7 +89,8 @@ class Sender:
         destination: int,
         destination_qp: int = 0,
         service_level: int = 0,
-        release_units: int | None = None,
+        kind: Kind = Kind.DATA,
+        bandwidth: int = 0,
         generation: int = 0,
         not_before: int | None = None,
     ) -> int:
@@ -105,7 +107,8 @@ class Sender:
             destination_qp=destination_qp,
             service_level=service_level,
             immediate=born % _CYCLES,
-            release_units=release_units,
+            kind=kind,
+            bandwidth=bandwidth,
             generation=generation,
             not_before=not_before,
         )

@@ -15,6 +15,7 @@ from lanikai.hdl.hca.layout import (
     Opcode,
     WindowWord,
 )
+from lanikai.hdl.packet import Kind
 
 from ..memory import Buffer
 from .errors import QueueFullError
@@ -77,7 +78,8 @@ class QueuePair:
         destination_qp: int = 0,
         service_level: int = 0,
         immediate: int | None = None,
-        release_units: int | None = None,
+        kind: Kind = Kind.DATA,
+        bandwidth: int = 0,
         generation: int = 0,
         not_before: int | None = None,
     ) -> tuple[int, int]:
@@ -85,7 +87,8 @@ class QueuePair:
 
         - `destination`, `destination_qp`: of a queue pair that is not connected.
         - `immediate`: 32 bits for the receiver's completion.
-        - `release_units`: the reservation of its path, which ends behind it.
+        - `kind`, `bandwidth`: those in the header of its last packet. RELEASE with the units of the reservation of its
+          path ends that behind it.
         - `not_before`: a cycle until which the doorbell is kept back; later ones wait behind it.
 
         Raises QueueFullError if the ring is full.
@@ -100,8 +103,8 @@ class QueuePair:
             _SEND,
             opcode=Opcode.SEND if immediate is None else Opcode.SEND_IMMEDIATE,
             signaled=1,
-            release=release_units is not None,
-            bandwidth=release_units or 0,
+            kind=kind,
+            bandwidth=bandwidth,
             generation=generation,
             vl=vl,
             service_level=service_level,

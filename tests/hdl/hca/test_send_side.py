@@ -81,22 +81,20 @@ def test_a_message_of_one_packet_and_its_completion(size):
     data = bench.fill(DATA + 0x40, size)
 
     async def script(ctx):
-        await host.open(ctx, 2, owner=1, traffic_class=1)
+        await host.open(ctx, 2, owner=1, traffic_class=1, peer=(PEER, 7))
         assert await host.rest(ctx) < 50
         await host.post(
             ctx,
             2,
             opcode=2,
             immediate=0xDEADBEEF,
-            destination=PEER,
-            destination_qp=7,
             vl=1,
             service_level=6,
             tag=0x1234,
             bytes=size,
             address=DATA + 0x40,
             region=1,
-            release=1,
+            kind=Kind.RELEASE,
             bandwidth=99,
             generation=5,
         )
@@ -206,3 +204,28 @@ def test_random_messages_are_sent_whole_once_and_in_order(seed, stall):
     for qp, messages in expected.items():
         assert sent[qp] == [data for _, data in messages]
         assert ended[qp] == [(tag, len(data)) for tag, data in messages]
+
+
+def test_a_kind_is_for_those_whom_the_driver_has_given_the_means_to():
+    """A queue pair that is not connected and may not use VL 15 sends DATA alone; nobody sends a kind that is none."""
+    bench = Bench()
+    host = bench.host
+
+    async def script(ctx):
+        await host.open(ctx, 1, owner=1)
+        await host.open(ctx, 2, owner=1, peer=(PEER, 7))
+        for qp, kind in ((1, Kind.RELEASE), (1, Kind.PROBE), (1, Kind.DATA), (2, Kind.RELEASE), (2, 7)):
+            await host.post(
+                ctx, qp, opcode=1, kind=kind, destination=PEER, vl=1, bytes=16, address=DATA, region=1
+            )
+            await host.rest(ctx)
+        assert [entry["status"] for entry in host.completions(0)] == [
+            CqeStatus.FORMAT,
+            CqeStatus.FORMAT,
+            CqeStatus.OK,
+            CqeStatus.OK,
+            CqeStatus.FORMAT,
+        ]
+
+    bench.run(script)
+    assert [header["kind"] for _, header, _, _ in packets(bench.link.flits)] == [Kind.DATA, Kind.RELEASE]

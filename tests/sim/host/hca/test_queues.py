@@ -13,6 +13,7 @@ from lanikai.hdl.hca.layout import (
     Opcode,
     WindowWord,
 )
+from lanikai.hdl.packet import Kind
 from lanikai.sim.host.hca.completion_queue import CompletionQueue
 from lanikai.sim.host.hca.errors import HcaError, QueueFullError
 from lanikai.sim.host.hca.queue_pair import QueuePair
@@ -86,7 +87,7 @@ def test_a_send_stands_in_the_ring_and_rings_the_bell(port, pair, region):
     expected = {
         "opcode": Opcode.SEND_IMMEDIATE,
         "signaled": 1,
-        "release": 0,
+        "kind": Kind.DATA,
         "vl": 4,
         "tag": tag,
         "destination": 12,
@@ -103,9 +104,9 @@ def test_a_send_stands_in_the_ring_and_rings_the_bell(port, pair, region):
 
 
 def test_a_release_names_its_units(pair, region):
-    pair.send(region, region.start, 16, vl=0, release_units=17, generation=3)
+    pair.send(region, region.start, 16, vl=0, kind=Kind.RELEASE, bandwidth=17, generation=3)
     word = int.from_bytes(pair.send_ring.data[:32].tobytes(), "little")
-    assert [SEND.get(word, name) for name in ("release", "bandwidth", "generation")] == [1, 17, 3]
+    assert [SEND.get(word, name) for name in ("kind", "bandwidth", "generation")] == [Kind.RELEASE, 17, 3]
 
 
 def test_a_full_ring_refuses(pair, region):
