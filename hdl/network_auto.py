@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from .config import RouterConfig
+from .config import ConfigError, RouterConfig
 from .router.routing import Topology, routing_class
 from .up_down import up_down_tables
 
@@ -28,7 +28,8 @@ def fits_source_routes(network: Measured) -> bool:
 
 
 def with_routing(network: Measured) -> RouterConfig:
-    """The network's routers, with the routing function that `auto` stands for."""
+    """The network's routers, with the routing function that `auto` stands for. Raises ConfigError for pipelined
+    routers in a torus, which have none there."""
     router, sides = network.router, [0, 0]
     if len(network.coordinates) != network.routers:
         if fits_source_routes(network):
@@ -44,6 +45,11 @@ def with_routing(network: Measured) -> RouterConfig:
         sides = [max(side, 1 + distance) for side, distance in zip(sides, apart, strict=True)]
     if wraps and max(sides) > 3:
         # Source routes round a ring of more than 3 could deadlock.
+        if router.pipelined:
+            raise ConfigError(
+                "pipelined = True: in a torus with a ring of more than 3 routers packets must change their VL, and in "
+                "a pipelined router they keep it: take a mesh, or pipelined = False"
+            )
         selection = "routing" if router.vl_selection == "same" else router.vl_selection
         return router.replace(routing="torus", vl_selection=selection)
     return router.replace(routing="source" if fits_source_routes(network) else "dimension_order")

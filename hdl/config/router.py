@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from .base import Config
 from .link import LinkConfig
@@ -22,7 +22,9 @@ class RouterConfig(Config):
     link: LinkConfig = Field(default_factory=LinkConfig, description="every port's link")
     ports: int = Field(4, ge=2, le=64, description="ports")
     input_buffer_flits: int = Field(10, ge=2, le=1024, description="input buffer of each VL, flits")
-    output_buffer_flits: int = Field(10, ge=2, le=1024, description="output buffer of each VL, flits")
+    output_buffer_flits: int = Field(
+        10, ge=2, le=1024, description="output buffer of each VL, flits; not with `pipelined`, which has none"
+    )
     buffer_memory: Literal["auto", "distributed"] = Field(
         "auto",
         description="memory of the flit buffers: auto: block RAM where that is smaller on an FPGA; distributed: always "
@@ -73,7 +75,7 @@ class RouterConfig(Config):
         False,
         description="registers between the choices of stage 4: about three times the clock, for a VL arbiter and "
         "crossbar that go round in bursts; round_robin, packets that keep their VL, no agent and no `link.restart`; no "
-        "output buffers, whatever `output_buffer_flits` says",
+        "output buffers",
     )
     activity_counters: bool = Field(False, description="count buffer, arbiter, crossbar and link activity")
     power_budget: int = Field(
@@ -175,13 +177,35 @@ class RouterConfig(Config):
         ):
             if value != only:
                 raise ValueError(f"pipelined = True: {name} = {value!r}: must be {only!r}")
-        if self.routing == "table":
-            raise ValueError("pipelined = True: routing = 'table': must be auto, source or dimension_order")
+        if self.routing in ("table", "torus"):
+            raise ValueError(
+                f"pipelined = True: routing = {self.routing!r}: must be auto, source or dimension_order"
+            )
+        if "output_buffer_flits" in self.model_fields_set:
+            raise ValueError(
+                f"pipelined = True: output_buffer_flits = {self.output_buffer_flits}: leave it out, as a pipelined "
+                "router has no output buffers"
+            )
 
     @cached_property
     def initial_power_weights(self) -> tuple[int, ...]:
         """`power_weights`, or the ones that stand for an empty tuple."""
         return self.power_weights or (1,) * self.ports
+
+    @model_serializer(mode="wrap")
+    def _without_output_buffers(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out the field that a pipelined router does not have, so that what is written can be read again."""
+        found: dict[str, Any] = serialize(self)
+        if self.pipelined:
+            found.pop("output_buffer_flits", None)
+        return found
+
+    def replace(self, **changes: Any) -> Self:
+        """As `Config.replace`. A router that is pipelined then does not keep the `output_buffer_flits` of this one."""
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        if changes.get("pipelined", self.pipelined):
+            del fields["output_buffer_flits"]
+        return type(self)(**fields | changes)
 
     @cached_property
     def control_vl(self) -> int | None:

@@ -158,6 +158,7 @@ def read(
     from ..experiments.framework import runner
     from ..experiments.framework.base import Size
     from ..experiments.framework.display import RunProgress, show
+    from ..experiments.framework.points import points_of
     from ..experiments.framework.results import RunFolder
     from ..fpga.board_backend import BoardBackend
     from ..fpga.board_load import different
@@ -175,7 +176,7 @@ def read(
     experiment = known.experiment()
     parameters = experiment.parameters(settings or [])
     size: Size = "full" if full else "quick"
-    points = experiment.points(parameters, size)
+    points = points_of(experiment, parameters, size)
     console = screen(stderr=json_file == "-")
     console.print(f"{label} at {port}", highlight=False, soft_wrap=True)
     on_board = BoardBackend(port=port, baud=baud, identity=identity, on_board=known.on_board)

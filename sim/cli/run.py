@@ -102,6 +102,7 @@ def run(
     from ..experiments.framework.base import Size
     from ..experiments.framework.display import RunProgress, show
     from ..experiments.framework.parameters import parse, shortened
+    from ..experiments.framework.points import points_of
     from ..experiments.framework.results import RunFolder
     from . import doctor
 
@@ -115,7 +116,7 @@ def run(
     experiment = registry.find(shortened(name))
     parameters = parse(experiment, settings or [])
     size: Size = "full" if full else "quick"
-    points = experiment.points(parameters, size)
+    points = points_of(experiment, parameters, size)
     if window is not None:
         for point in points:
             window.check(experiment.system(parameters, point))

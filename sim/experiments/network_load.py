@@ -101,8 +101,8 @@ class NetworkLoadParameters(Config):
     )
     pipelined: bool = Field(
         False,
-        description="routers with registers between the choices of stage 4; with the allocator separable, round_robin "
-        "and packets that keep their VL",
+        description="routers with registers between the choices of their stage 4, the crossbar, and so another clock; "
+        "with the allocator separable, round_robin and packets that keep their VL, and in no torus",
     )
     routing: str = Field(
         AUTO,
@@ -218,6 +218,10 @@ class NetworkLoadParameters(Config):
         """The longest packet of all classes, flits."""
         return max(self.class_packet_flits, default=self.packet_flits)
 
+    def design(self, allocator: str) -> str:
+        """The routers with one of the allocators, in a word or two."""
+        return f"{allocator}, pipelined" if self.pipelined else allocator
+
     def system(self, allocator: str) -> TrafficNetworkConfig:
         """The network with one of the allocators, and its traffic nodes. Raises ConfigError."""
         base = preset(RouterConfig, ROUTER)
@@ -226,9 +230,10 @@ class NetworkLoadParameters(Config):
             vl_arbiter=self.vl_arbiter,
             routing=self.routing,
             input_buffer_flits=self.buffer_flits * (2 if self.pipelined else 1),
-            output_buffer_flits=self.buffer_flits,
             allocator=allocator,
             pipelined=self.pipelined,
+            # A pipelined router has none.
+            **({} if self.pipelined else {"output_buffer_flits": self.buffer_flits}),
         )
         classes = len(self.class_shares)
         if self.vl_selection == "any":
@@ -294,7 +299,7 @@ class NetworkLoad(Experiment):
             check_traffic(parameters.classes(load), traffic, window_cycles=window)
         return [
             Point(
-                label=f"{allocator} {load:g}",
+                label=f"{parameters.design(allocator)} {load:g}",
                 parameters={
                     **parameters.model_dump(mode="json", exclude={"loads"}),
                     "allocator": allocator,
@@ -379,6 +384,7 @@ class NetworkLoad(Experiment):
             color, mark = f"C{number}", "osD^vP"[number % 6]
             mine = [one.results for one in outcomes if one.point.parameters["allocator"] == allocator]
             mine.sort(key=lambda one: float(one[OFFERED]))
+            design = parameters.design(allocator)
             calm = [one for one in mine if not one["saturated"]]
             full = [one for one in mine if one["saturated"]]
             left.plot(
@@ -387,7 +393,7 @@ class NetworkLoad(Experiment):
                 f"{mark}-",
                 color=color,
                 markersize=9 - 4 * (number > 0),
-                label=allocator,
+                label=design,
             )
             right.plot([one[OFFERED] for one in mine], [one[ACCEPTED] for one in mine], "-", color=color)
             right.plot(
@@ -396,7 +402,7 @@ class NetworkLoad(Experiment):
                 mark,
                 color=color,
                 markersize=9 - 4 * (number > 0),
-                label=allocator,
+                label=design,
             )
             right.plot(
                 [one[OFFERED] for one in full],
@@ -421,6 +427,7 @@ class NetworkLoad(Experiment):
         lengths = parameters.class_packet_flits or [parameters.packet_flits]
         patterns = parameters.class_patterns or [parameters.pattern]
         figure.suptitle(
-            f"{parameters.network}, {' and '.join(dict.fromkeys(patterns))}, packets of "
+            f"{parameters.network}{' of pipelined routers' if parameters.pipelined else ''}, "
+            f"{' and '.join(dict.fromkeys(patterns))}, packets of "
             f"{' and '.join(map(str, dict.fromkeys(lengths)))} flits"
         )

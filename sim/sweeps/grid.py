@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from ..errors import UserError
 from ..experiments.framework.base import Experiment, Point, Size
 from ..experiments.framework.parameters import parse, shortened
+from ..experiments.framework.points import points_of
 from ..experiments.framework.runner import point_seed
 from .code import code_here
 from .inputs import InputFile, input_files, marked
@@ -104,7 +105,7 @@ def cases(
         parameters = parse(experiment, settings, chosen)
         # Before the points, which may hold what stands in the files.
         inputs = input_files(parameters)
-        points = experiment.points(parameters, size)
+        points = points_of(experiment, parameters, size)
         found += [Case(parameters=parameters, seed=number, points=points, inputs=inputs) for number in seeds]
     return found
 

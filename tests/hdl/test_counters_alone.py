@@ -156,11 +156,7 @@ def test_the_cycle_of_a_message_goes_round(monkeypatch):
 
 def test_packets_that_a_pipelined_router_drops_go_round():
     link = LinkConfig(flit_bits=32, vls=2)
-    dut = Router(
-        RouterConfig(
-            link=link, ports=3, input_buffer_flits=4, output_buffer_flits=4, pipelined=True, routing="source"
-        )
-    )
+    dut = Router(RouterConfig(link=link, ports=3, input_buffer_flits=4, pipelined=True, routing="source"))
 
     async def bench(context):
         context.set(dut.dropped, (1 << DROPPED_BITS) - 1)

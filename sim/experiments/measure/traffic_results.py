@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -105,6 +106,7 @@ def check_traffic(classes: Sequence[ClassSetup], config: TrafficConfig, *, windo
     - the window holds fewer than `WINDOW_PERIODS` periods of ON and OFF;
     - it holds fewer than `WINDOW_PACKETS` packets of a class.
     """
+    scarce: dict[int, float] = {}
     for number, setup in enumerate(classes):
         sources = sum(setup.destination(node, config) != node for node in range(config.nodes))
         if not sources:
@@ -120,11 +122,24 @@ def check_traffic(classes: Sequence[ClassSetup], config: TrafficConfig, *, windo
             )
         packets = sources * window_cycles * setup.mean_load / setup.packet_flits
         if setup.mode != "trace" and packets < WINDOW_PACKETS:
-            raise ConfigError(
-                f"class {number}: load {setup.mean_load:g} with packets of {setup.packet_flits} flits is "
-                f"{packets:.0f} packets in a window of {window_cycles} cycles: at least {WINDOW_PACKETS} (the full "
-                "size has a longer one)"
-            )
+            scarce[number] = packets
+    for number, packets in scarce.items():
+        setup, few = classes[number], min(scarce.values())
+        least = _rounded_up(setup.mean_load * WINDOW_PACKETS / packets)
+        will_do = f"which a load of {least:g} has"
+        if len(classes) > 1:
+            whole = _rounded_up(sum(one.mean_load for one in classes) * WINDOW_PACKETS / few)
+            will_do += f" in this class, and {whole:g} of all classes in these shares"
+        raise ConfigError(
+            f"class {number}: load {setup.mean_load:g} with packets of {setup.packet_flits} flits is "
+            f"{packets:.0f} packets in a window of {window_cycles} cycles: at least {WINDOW_PACKETS}, {will_do} "
+            "(the full size has a longer window)"
+        )
+
+
+def _rounded_up(load: float) -> float:
+    """The load, or a little more: one that will do, in few digits."""
+    return math.ceil(load * 10_000) / 10_000
 
 
 async def measure(system: TrafficNetwork, spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from amaranth.sim import Simulator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lanikai.hdl.config import ConfigError, LinkConfig, RouterConfig
+from lanikai.hdl.network import Network, mesh, torus
 from lanikai.hdl.router.pipelined import crossbar, picker
 from lanikai.hdl.router.router import Router
 from support.formal.harness import mutate
@@ -50,9 +51,7 @@ def test_delivers_every_packet_whole_and_in_order(traffic, seed, stall, gap, dep
     output must hold exactly its credits."""
     delay, num, den = wire
     link = LinkConfig(flit_bits=32, vls=vls, hop_bits=3, delay_cycles=delay, rate_num=num, rate_den=den)
-    config = RouterConfig(
-        link=link, ports=3, pipelined=True, input_buffer_flits=depths[0], output_buffer_flits=10
-    )
+    config = RouterConfig(link=link, ports=3, pipelined=True, input_buffer_flits=depths[0])
     router = Router(config, credit_flits=[3] * config.ports)
     chance = random.Random(seed)
     packets = []
@@ -244,9 +243,41 @@ def test_a_vl_whose_output_has_no_room_holds_up_no_other():
         ({"link": LinkConfig(restart=True)}, "link.restart = True: must be False"),
         ({"management": True, "link": LinkConfig(vls=16)}, "management = True: must be False"),
         ({"routing": "table"}, "routing = 'table': must be auto, source or dimension_order"),
+        ({"routing": "torus"}, "routing = 'torus': must be auto, source or dimension_order"),
+        (
+            {"output_buffer_flits": 10},
+            "output_buffer_flits = 10: leave it out, as a pipelined router has no output buffers",
+        ),
     ],
 )
 def test_what_it_does_not_have_is_refused(changes, message):
     with pytest.raises(ConfigError) as error:
         RouterConfig(pipelined=True, **changes)
     assert str(error.value) == f"RouterConfig: pipelined = True: {message}"
+
+
+def test_output_buffers_are_left_behind_and_not_taken_up():
+    plain = RouterConfig(ports=3, output_buffer_flits=4)
+    config = plain.replace(pipelined=True)
+    assert config == RouterConfig(ports=3, pipelined=True) == config.replace(pipelined=True)
+    # Written down and read again, as a simulation's own process does.
+    written = config.model_dump(mode="json")
+    assert RouterConfig(**written) == config and "output_buffer_flits" not in written
+    assert RouterConfig(**plain.model_dump(mode="json")) == plain
+    network = mesh(2, 2, router=RouterConfig(ports=5, pipelined=True))
+    assert Network(**network.model_dump(mode="json")) == network
+    for change in ({"output_buffer_flits": 4}, {"pipelined": True, "output_buffer_flits": 4}):
+        with pytest.raises(ConfigError, match="output_buffer_flits = 4: leave it out"):
+            (config if len(change) == 1 else plain).replace(**change)
+
+
+def test_a_torus_is_refused_where_packets_must_change_their_vl():
+    router = RouterConfig(ports=5, pipelined=True)
+    assert torus(3, 3, router=router).router.routing == "source"
+    for sides in ((4, 1), (2, 5)):
+        with pytest.raises(ConfigError) as error:
+            torus(*sides, router=router)
+        assert str(error.value) == (
+            "Network: pipelined = True: in a torus with a ring of more than 3 routers packets must change their VL, "
+            "and in a pipelined router they keep it: take a mesh, or pipelined = False"
+        )

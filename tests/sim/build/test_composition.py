@@ -82,7 +82,7 @@ CASES = {
         mesh(
             2,
             2,
-            router=router(5, link=link(rate_num=2, rate_den=3, delay_cycles=1), pipelined=True),
+            router=router(5, link=link(rate_num=2, rate_den=3, delay_cycles=1)).replace(pipelined=True),
         ),
         [RANDOM, ON_OFF | {"load": 0.2}],
     ),

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -9,14 +10,24 @@ from hypothesis import strategies as st
 from lanikai.hdl.config import ConfigError, LinkConfig, RouterConfig, preset
 from lanikai.hdl.traffic.setup import ClassSetup
 from lanikai.sim.errors import UserError
+from lanikai.sim.experiments.framework.base import Outcome
 from lanikai.sim.experiments.framework.parameters import parse
+from lanikai.sim.experiments.framework.points import points_of
 from lanikai.sim.experiments.framework.runner import point_seed
 from lanikai.sim.experiments.measure.named_networks import named_network
-from lanikai.sim.experiments.measure.traffic_results import measure, percentile, traffic_results
+from lanikai.sim.experiments.measure.traffic_results import (
+    ACCEPTED,
+    OFFERED,
+    measure,
+    percentile,
+    traffic_results,
+)
 from lanikai.sim.experiments.network_load import NetworkLoad
+from lanikai.sim.experiments.power.load import PowerLoad
 from lanikai.sim.experiments.vl_isolation import VlIsolation
 from lanikai.sim.systems.traffic_config import TrafficNetworkConfig
 from lanikai.sim.systems.traffic_network import TrafficNetwork, check_measurement
+from matplotlib.figure import Figure
 
 
 def counts(**changes):
@@ -128,7 +139,10 @@ def test_what_is_offered_is_counted_where_all_of_it_was_born(saturated, deferred
             ["process=on_off", "on_cycles=4000", "off_cycles=4000"],
             "= 8000: at most 2000, as a window of 20000 cycles",
         ),
-        (["network=router2", "loads=[0.01]"], "is 10 packets in a window of 20000 cycles: at least 50"),
+        (
+            ["network=router2", "loads=[0.01]"],
+            "is 10 packets in a window of 20000 cycles: at least 50, which a load of 0.05 has (the full",
+        ),
     ],
 )
 def test_traffic_that_a_window_can_say_nothing_of_is_refused(settings, fault):
@@ -136,6 +150,25 @@ def test_traffic_that_a_window_can_say_nothing_of_is_refused(settings, fault):
     with pytest.raises(ConfigError) as caught:
         NetworkLoad().points(parameters, "quick")
     assert fault in str(caught.value)
+
+
+@pytest.mark.parametrize("real_time", [0.5, 0.9])
+def test_a_load_that_is_too_low_is_told_with_one_that_will_do(real_time):
+    experiment = PowerLoad()
+
+    def points(load):
+        return points_of(
+            experiment, parse(experiment, [f"loads=[{load}]", f"real_time={real_time}"]), "quick"
+        )
+
+    with pytest.raises(UserError) as caught:
+        points(0.001)
+    text = str(caught.value)
+    assert text.startswith("power-load: class 0: load 0.000")
+    least = float(re.search(r"and (\S+) of all classes in these shares", text)[1])
+    assert points(least)
+    with pytest.raises(UserError, match="power-load: class"):
+        points(least - 0.0002)
 
 
 def test_designs_that_are_compared_have_the_same_traffic():
@@ -356,6 +389,22 @@ def test_the_architectures_compared_are_the_presets():
         assert parameters.system(allocator).network.router == preset(RouterConfig, name).replace(
             routing="source"
         )
+
+
+def test_pipelined_routers_are_named_in_points_and_plot():
+    experiment = NetworkLoad()
+    for pipelined in (True, False):
+        parameters = parse(
+            experiment, ["allocator=separable", "loads=[0.2]", f"pipelined={json.dumps(pipelined)}"]
+        )
+        (point,) = experiment.points(parameters, "quick")
+        results = {OFFERED: 0.2, ACCEPTED: 0.2, "latency_mean_cycles": 50.0, "saturated": False}
+        outcome = Outcome(point=point, results=results, seed=1, cycles=1, wall_seconds=1.0)
+        experiment.plot(parameters, [outcome], figure := Figure())
+        legends = [text.get_text() for axes in figure.axes for text in axes.get_legend().get_texts()]
+        name = "separable, pipelined" if pipelined else "separable"
+        assert point.label == f"{name} 0.2" and legends.count(name) == 2
+        assert ("of pipelined routers" in figure.get_suptitle()) == pipelined
 
 
 def test_a_point_for_each_allocator_and_load():
