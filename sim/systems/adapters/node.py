@@ -43,7 +43,7 @@ class AdapterNode(wiring.Component):
     - `driver_request` (in), `driver_response` (out): the adapter's registers (`ProcessorSignature`).
     - Only with a `band`: `router` (in, `NODE_BITS`), the number of the node's router, and the `node_inputs`
       of `band`.
-    - `told` (out): a ring has something for Python.
+    - `told` (out): a ring has something for Python since the cycle before.
     - `unsettled` (out): something is under way in the adapter or on the bus, or the host has written something.
     - `activity` (out): a flit or a beat moves.
     - `quiet` (out): nothing is under way, and no command can be taken in this cycle.
@@ -107,15 +107,21 @@ class AdapterNode(wiring.Component):
             ready.eq(window["ready"] & due),
             event.node.eq(self.node),
             event.queue.eq(queue),
-            self.told.eq(wires["completed"] | room),
             self.activity.eq(wires["hca_activity"] | wires["bus_activity"]),
             self.unsettled.eq(~(wires["hca_quiet"] & wires["bus_rests"]) | command_valid),
             self.quiet.eq(
-                wires["hca_quiet"] & wires["bus_rests"] & ~(command_valid & due) & ~room & ~wires["completed"]
+                wires["hca_quiet"]
+                & wires["bus_rests"]
+                & ~(command_valid & due)
+                & ~room
+                & ~wires["completed"]
+                & ~self.told
             ),
             self.waiting.eq(command_valid),
             self.due_0.eq(taken.not_before),
         ]
+        # A register: the bus goes by `now`, and an output that follows from an input in a cycle is not seen outside.
+        m.d.sync += self.told.eq(wires["completed"] | room)
         pins = {
             **{
                 f"{end}__{pin}": getattr(getattr(self, end), pin)

@@ -9,6 +9,7 @@ from typing import Any
 
 from lanikai.sim.host.hca.adapters import Adapters
 from lanikai.sim.inside import native_api
+from lanikai.sim.models.adapter_registers import HCA_REGISTERS
 from lanikai.sim.systems.adapters.network import AdapterNetwork
 
 HOSTILE = 2
@@ -38,7 +39,6 @@ async def workload(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
     await adapters.start()
     found: list[Any] = []
     left = [spec["messages"] * len(nodes)]
-    done = system.clock.flag()
     most = config.payload_bytes
     sent: dict[tuple[int, int], list[bytes]] = {}
 
@@ -119,8 +119,6 @@ async def workload(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
                 pair.received += 1
                 pair.receive(into, into.start + one.tag * slot, slot, tag=one.tag)
                 left[0] -= 1
-                if not left[0]:
-                    done.set()
 
     async def attack(node: int) -> None:
         r = random.Random(system.seed * 1000 + 500 + node)
@@ -140,6 +138,19 @@ async def workload(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
     ready, go = [0], system.clock.flag()
     for node in nodes:
         system.clock.spawn(host(node), f"host {node}")
-    await done.wait()
+    limit = system.clock.cycle + spec.get("limit_cycles", 1_000_000)
+    while left[0]:
+        await system.clock.sleep(500)
+        if system.clock.cycle > limit:
+            raise AssertionError(f"{left[0]} messages have not arrived; {await _counts(adapters)}")
     await system.settle()
+    return found
+
+
+async def _counts(adapters: Adapters) -> list[dict[str, int]]:
+    """The counters of all adapters that are not 0."""
+    found = []
+    for driver in adapters.drivers:
+        counts = {name: (await driver.port.registers.read(name)) for name in HCA_REGISTERS if "_" in name}
+        found.append({name: value for name, fields in counts.items() for value in fields.values() if value})
     return found
