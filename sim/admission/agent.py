@@ -1,0 +1,124 @@
+"""The coroutines of admission: one at each router, one at each node, each over a port that it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from typing import Protocol
+
+from lanikai.hdl.packet import Kind
+
+from .host import HostAdmission, Request
+from .messages import unpack_control
+from .router import Release, RouterAdmission, Send
+from .tables import Tables
+
+__all__ = ["ControlPort", "HostAgent", "RouterPort", "serve_router"]
+
+
+class ControlPort(Protocol):
+    """The way from a coroutine to its control packets."""
+
+    @property
+    def cycle(self) -> int:
+        """Clock cycles since the start."""
+
+    def send(self, flits: Sequence[int]) -> Awaitable[None]:
+        """To be awaited: sends a control packet."""
+
+    def next(self, until: int | None) -> Awaitable[list[int] | Release | None]:
+        """To be awaited: the flits of the next packet, the next release report, or None.
+
+        It is None in cycle `until`, and after `wake`.
+        """
+
+    def wake(self) -> None:
+        """End the wait in `next`, or the next one if there is none."""
+
+
+class RouterPort(ControlPort, Protocol):
+    """The way from a router's coroutine to its packets, reports and registers."""
+
+    def write_used(self, port: int, word: int) -> Awaitable[None]:
+        """To be awaited: writes USED_BANDWIDTH of a port."""
+
+    def write_power(self, units: int) -> Awaitable[None]:
+        """To be awaited: writes POWER_BUDGET."""
+
+    def write_tables(self, port: int, tables: Tables, *, crossbar_input: bool) -> Awaitable[None]:
+        """To be awaited: writes the VL tables of a port's link and crossbar output, or of its crossbar input."""
+
+
+async def serve_router(admission: RouterAdmission, port: RouterPort) -> None:
+    """The agent of a router, for ever.
+
+    It first clears the registers: an agent that begins anew knows no connection. Then it answers what comes. Used
+    bandwidth and power are written before an answer leaves. VL tables are written when nothing waits, as such a write
+    may wait for the end of a frame.
+    """
+    ledger, link = admission.ledger, admission.place.link
+    stale = {(number, side) for number in range(ledger.ports) for side in (False, True)}
+    for number in range(ledger.ports):
+        await port.write_used(number, ledger.used_word(number))
+    await port.write_power(ledger.power_left)
+    while True:
+        now = port.cycle
+        event = await port.next(now if stale else admission.deadline)
+        sends: list[Send] = []
+        if isinstance(event, Release):
+            admission.report(port.cycle, event)
+        elif event is not None:
+            control = unpack_control(event, link)
+            if control is not None:
+                sends = admission.packet(port.cycle, control)
+        elif stale:
+            number, side = min(stale)
+            stale.remove((number, side))
+            tables = ledger.tables(number, crossbar_input=side)
+            await port.write_tables(number, tables, crossbar_input=side)
+        admission.time(port.cycle)
+        changed = set(admission.changed())
+        for number in sorted({number for number, _ in changed}):
+            await port.write_used(number, ledger.used_word(number))
+        if changed:
+            await port.write_power(ledger.power_left)
+        stale |= changed
+        for control, route in sends:
+            await port.send(control.flits(route, link))
+
+
+class HostAgent:
+    """The admission of a node, for other coroutines: `open` and `close` at any time, `serve` beside them."""
+
+    def __init__(self, admission: HostAdmission, port: ControlPort) -> None:
+        self.admission, self._port = admission, port
+        self._sends: list[Send] = []
+
+    def open(self, *, destination: int, flow: int, units: int, peak: int, vl: int) -> Request:
+        """Ask for a connection (`HostAdmission.ask`). Its `state` changes when the answer comes."""
+        request, sends = self.admission.ask(
+            self._port.cycle, destination=destination, flow=flow, units=units, peak=peak, vl=vl
+        )
+        self._later(sends)
+        return request
+
+    def close(self, request: Request, *, sent_last: bool) -> None:
+        """Close a connection (`HostAdmission.close`)."""
+        self._later(self.admission.close(self._port.cycle, request, sent_last=sent_last))
+
+    async def serve(self) -> None:
+        """Send and receive the node's control packets, for ever."""
+        link = self.admission.place.link
+        while True:
+            event = await self._port.next(self.admission.deadline)
+            if event is not None and not isinstance(event, Release):
+                control = unpack_control(event, link)
+                if control is not None and control.kind is not Kind.RELEASE:
+                    self._sends += self.admission.packet(self._port.cycle, control)
+            self._sends += self.admission.time(self._port.cycle)
+            while self._sends:
+                control, route = self._sends.pop(0)
+                await self._port.send(control.flits(route, link))
+
+    def _later(self, sends: list[Send]) -> None:
+        self._sends += sends
+        self._port.wake()

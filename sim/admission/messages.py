@@ -1,0 +1,165 @@
+"""Control packets of admission: what is in their payload, and the packets on the wire.
+
+A packet has kind PROBE, ACK, NACK or RELEASE, and 10 flits on links of 128 bits. On narrower links it has as many as
+its fields need.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
+
+from amaranth import unsigned
+from amaranth.lib import data
+from lanikai.hdl.config import LinkConfig
+from lanikai.hdl.packet import Header, Kind, crc32, packet_words
+
+from .config import MAX_UNITS
+from .ledger import Reason
+
+__all__ = [
+    "CONTROL_FLITS",
+    "CONTROL_LAYOUT",
+    "NO_ROUTER",
+    "Connection",
+    "Control",
+    "payload_size",
+    "unpack_control",
+]
+
+CONTROL_FLITS = 10
+"""Flits of a control packet on a link of 128 bits (yum-2006 6.1)."""
+NO_ROUTER = (1 << 12) - 1
+"""The `router` that means: none."""
+
+CONTROL_LAYOUT = data.StructLayout(
+    {
+        "source": unsigned(10),
+        "destination": unsigned(10),
+        "flow": unsigned(12),
+        "incarnation": unsigned(48),
+        "attempt": unsigned(16),
+        "units": unsigned(16),
+        "peak": unsigned(16),
+        "vl": unsigned(4),
+        "in_port": unsigned(6),
+        "router": unsigned(12),
+        "about": unsigned(4),
+        "reason": unsigned(3),
+        "ask_host": unsigned(1),
+    }
+)
+"""The payload; field docs are in `Control`."""
+BYTES = -(-CONTROL_LAYOUT.size // 8)
+_PLACES = {name: (CONTROL_LAYOUT[name].offset, CONTROL_LAYOUT[name].width) for name in CONTROL_LAYOUT.members}
+
+
+class Connection(NamedTuple):
+    """A connection's name: the nodes at its ends, and its flow in the headers of its data packets."""
+
+    source: int
+    destination: int
+    flow: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Control:
+    """A control packet as plain numbers.
+
+    - `kind`: PROBE, ACK, NACK or RELEASE.
+    - `source`, `destination`, `flow`: the connection's name (`Connection`).
+    - `incarnation`: cycle of the request, 48 bits. Of two uses of a name the later one has the larger number, also if
+      the source has begun anew in between.
+    - `attempt`: number of the probe or release among those of its incarnation, modulo 2^16. An answer has that of what
+      it answers.
+    - `units`: mean rate. `peak`: peak rate, in units.
+    - `vl`: VL on which the connection's packets come in at the next router.
+    - `in_port`: port by which this packet comes in there.
+    - `router`: the router that refused, or `NO_ROUTER`.
+    - `about`: the kind that is answered.
+    - `reason`: why it is refused.
+    - `ask_host`: a probe that the destination itself is to answer, not its router: a refresh.
+    """
+
+    kind: Kind
+    source: int
+    destination: int
+    flow: int
+    incarnation: int
+    attempt: int = 0
+    units: int = 0
+    peak: int = 0
+    vl: int = 0
+    in_port: int = 0
+    router: int = NO_ROUTER
+    about: Kind = Kind.DATA
+    reason: Reason = Reason.NONE
+    ask_host: bool = False
+
+    @property
+    def connection(self) -> Connection:
+        """The connection's name."""
+        return Connection(self.source, self.destination, self.flow)
+
+    def answer(self, kind: Kind, *, router: int = NO_ROUTER, reason: Reason = Reason.NONE) -> Control:
+        """The ACK or NACK to this packet."""
+        return replace(self, kind=kind, about=self.kind, router=router, reason=reason)
+
+    def flits(self, route: int, link: LinkConfig) -> list[int]:
+        """The packet's flits. Raises ValueError, naming it, for a field that does not fit."""
+        bits = 0
+        for name, (offset, width) in _PLACES.items():
+            value = int(getattr(self, name))
+            if not 0 <= value < 1 << width:
+                raise ValueError(f"control field {name} = {value}: 0 to {(1 << width) - 1}")
+            bits |= value << offset
+        size = payload_size(link)
+        answers = self.kind in (Kind.ACK, Kind.NACK)
+        header = Header(
+            kind=self.kind,
+            route=route,
+            bandwidth=min(self.units, MAX_UNITS),
+            destination=self.source if answers else self.destination,
+            source=self.destination if answers else self.source,
+            flow=self.flow,
+            length=size,
+        )
+        return packet_words(header, bits.to_bytes(size, "little"), link)
+
+
+def payload_size(link: LinkConfig) -> int:
+    """Bytes of a control packet's payload: what 10 flits hold, or what the fields need if that is more."""
+    return max((CONTROL_FLITS - link.header_flits - 1) * link.flit_bytes, BYTES)
+
+
+def unpack_control(flits: list[int], link: LinkConfig) -> Control | None:
+    """The control packet in these flits; None if it is cut, has a bad CRC, or is of another kind."""
+    size = payload_size(link)
+    if len(flits) != link.header_flits + -(-size // link.flit_bytes) + 1:
+        return None
+    width = link.flit_bits
+    head = sum(flit << width * i for i, flit in enumerate(flits[: link.header_flits]))
+    body = b"".join(flit.to_bytes(link.flit_bytes, "little") for flit in flits[link.header_flits : -1])
+    try:
+        header = Header.unpack(head)
+    except ValueError:
+        return None
+    if header.length != size or flits[-1] & 0xFFFFFFFF != crc32(head, body[:size], link):
+        return None
+    if header.kind not in (Kind.PROBE, Kind.ACK, Kind.NACK, Kind.RELEASE):
+        return None
+    bits = int.from_bytes(body, "little")
+    values = {name: bits >> offset & (1 << width) - 1 for name, (offset, width) in _PLACES.items()}
+    try:
+        return Control(
+            kind=header.kind,
+            about=Kind(values.pop("about")),
+            reason=Reason(values.pop("reason")),
+            ask_host=bool(values.pop("ask_host")),
+            **values,
+        )
+    except ValueError:
+        return None
+
+
+assert {field.name for field in fields(Control)} == {"kind", *CONTROL_LAYOUT.members}
