@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from typing import Protocol
 
-from lanikai.hdl.packet import Kind
-
 from .host import HostAdmission, Request
-from .messages import unpack_control
+from .messages import Control
 from .router import Release, RouterAdmission, Send
 from .tables import Tables
 
@@ -22,11 +20,11 @@ class ControlPort(Protocol):
     def cycle(self) -> int:
         """Clock cycles since the start."""
 
-    def send(self, flits: Sequence[int]) -> Awaitable[None]:
-        """To be awaited: sends a control packet."""
+    def send(self, control: Control, route: int) -> Awaitable[None]:
+        """To be awaited: sends a control packet with this route field."""
 
-    def next(self, until: int | None) -> Awaitable[list[int] | Release | None]:
-        """To be awaited: the flits of the next packet, the next release report, or None.
+    def next(self, until: int | None) -> Awaitable[Control | Release | None]:
+        """To be awaited: the next control packet that came unharmed, the next release report, or None.
 
         It is None in cycle `until`, and after `wake`.
         """
@@ -55,7 +53,7 @@ async def serve_router(admission: RouterAdmission, port: RouterPort) -> None:
     bandwidth and power are written before an answer leaves. VL tables are written when nothing waits, as such a write
     may wait for the end of a frame.
     """
-    ledger, link = admission.ledger, admission.place.link
+    ledger = admission.ledger
     stale = {(number, side) for number in range(ledger.ports) for side in (False, True)}
     for number in range(ledger.ports):
         await port.write_used(number, ledger.used_word(number))
@@ -67,9 +65,7 @@ async def serve_router(admission: RouterAdmission, port: RouterPort) -> None:
         if isinstance(event, Release):
             admission.report(port.cycle, event)
         elif event is not None:
-            control = unpack_control(event, link)
-            if control is not None:
-                sends = admission.packet(port.cycle, control)
+            sends = admission.packet(port.cycle, event)
         elif stale:
             number, side = min(stale)
             stale.remove((number, side))
@@ -83,7 +79,7 @@ async def serve_router(admission: RouterAdmission, port: RouterPort) -> None:
             await port.write_power(ledger.power_left)
         stale |= changed
         for control, route in sends:
-            await port.send(control.flits(route, link))
+            await port.send(control, route)
 
 
 class HostAgent:
@@ -107,17 +103,14 @@ class HostAgent:
 
     async def serve(self) -> None:
         """Send and receive the node's control packets, for ever."""
-        link = self.admission.place.link
         while True:
             event = await self._port.next(self.admission.deadline)
             if event is not None and not isinstance(event, Release):
-                control = unpack_control(event, link)
-                if control is not None and control.kind is not Kind.RELEASE:
-                    self._sends += self.admission.packet(self._port.cycle, control)
+                self._sends += self.admission.packet(self._port.cycle, event)
             self._sends += self.admission.time(self._port.cycle)
             while self._sends:
                 control, route = self._sends.pop(0)
-                await self._port.send(control.flits(route, link))
+                await self._port.send(control, route)
 
     def _later(self, sends: list[Send]) -> None:
         self._sends += sends

@@ -6,12 +6,14 @@ its fields need.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 from amaranth import unsigned
 from amaranth.lib import data
 from lanikai.hdl.config import LinkConfig
+from lanikai.hdl.hca.layout import TRAILER_LAYOUT
 from lanikai.hdl.packet import Header, Kind, crc32, packet_words
 
 from .config import MAX_UNITS
@@ -25,6 +27,7 @@ __all__ = [
     "Control",
     "payload_size",
     "unpack_control",
+    "unpack_payload",
 ]
 
 CONTROL_FLITS = 10
@@ -34,6 +37,7 @@ NO_ROUTER = (1 << 12) - 1
 
 CONTROL_LAYOUT = data.StructLayout(
     {
+        "kind": unsigned(4),
         "source": unsigned(10),
         "destination": unsigned(10),
         "flow": unsigned(12),
@@ -105,14 +109,18 @@ class Control:
         """The ACK or NACK to this packet."""
         return replace(self, kind=kind, about=self.kind, router=router, reason=reason)
 
-    def flits(self, route: int, link: LinkConfig) -> list[int]:
-        """The packet's flits. Raises ValueError, naming it, for a field that does not fit."""
+    def payload(self, size: int) -> bytes:
+        """The payload, of `size` bytes. Raises ValueError, naming it, for a field that does not fit."""
         bits = 0
         for name, (offset, width) in _PLACES.items():
             value = int(getattr(self, name))
             if not 0 <= value < 1 << width:
                 raise ValueError(f"control field {name} = {value}: 0 to {(1 << width) - 1}")
             bits |= value << offset
+        return bits.to_bytes(size, "little")
+
+    def flits(self, route: int, link: LinkConfig) -> list[int]:
+        """The packet's flits: a message of one packet, to queue pair 0. Raises ValueError as `payload`."""
         size = payload_size(link)
         answers = self.kind in (Kind.ACK, Kind.NACK)
         header = Header(
@@ -121,10 +129,13 @@ class Control:
             bandwidth=min(self.units, MAX_UNITS),
             destination=self.source if answers else self.destination,
             source=self.destination if answers else self.source,
-            flow=self.flow,
             length=size,
         )
-        return packet_words(header, bits.to_bytes(size, "little"), link)
+        words = packet_words(header, self.payload(size), link)
+        if link.flit_bits == TRAILER_LAYOUT.size:
+            for name, value in (("total_bytes", size), ("first", 1), ("last", 1)):
+                words[-1] |= value << TRAILER_LAYOUT[name].offset
+        return words
 
 
 def payload_size(link: LinkConfig) -> int:
@@ -132,27 +143,15 @@ def payload_size(link: LinkConfig) -> int:
     return max((CONTROL_FLITS - link.header_flits - 1) * link.flit_bytes, BYTES)
 
 
-def unpack_control(flits: list[int], link: LinkConfig) -> Control | None:
-    """The control packet in these flits; None if it is cut, has a bad CRC, or is of another kind."""
-    size = payload_size(link)
-    if len(flits) != link.header_flits + -(-size // link.flit_bytes) + 1:
+def unpack_payload(payload: bytes) -> Control | None:
+    """The control packet with this payload; None if it is short, or a field has a value that does not exist."""
+    if len(payload) < BYTES:
         return None
-    width = link.flit_bits
-    head = sum(flit << width * i for i, flit in enumerate(flits[: link.header_flits]))
-    body = b"".join(flit.to_bytes(link.flit_bytes, "little") for flit in flits[link.header_flits : -1])
-    try:
-        header = Header.unpack(head)
-    except ValueError:
-        return None
-    if header.length != size or flits[-1] & 0xFFFFFFFF != crc32(head, body[:size], link):
-        return None
-    if header.kind not in (Kind.PROBE, Kind.ACK, Kind.NACK, Kind.RELEASE):
-        return None
-    bits = int.from_bytes(body, "little")
+    bits = int.from_bytes(payload[:BYTES], "little")
     values = {name: bits >> offset & (1 << width) - 1 for name, (offset, width) in _PLACES.items()}
     try:
         return Control(
-            kind=header.kind,
+            kind=Kind(values.pop("kind")),
             about=Kind(values.pop("about")),
             reason=Reason(values.pop("reason")),
             ask_host=bool(values.pop("ask_host")),
@@ -162,4 +161,17 @@ def unpack_control(flits: list[int], link: LinkConfig) -> Control | None:
         return None
 
 
-assert {field.name for field in fields(Control)} == {"kind", *CONTROL_LAYOUT.members}
+def unpack_control(flits: Sequence[int], link: LinkConfig) -> Control | None:
+    """The control packet in these flits; None if it is cut, has a bad CRC, or is of another kind."""
+    size = payload_size(link)
+    if len(flits) != link.header_flits + -(-size // link.flit_bytes) + 1:
+        return None
+    width = link.flit_bits
+    head = sum(flit << width * i for i, flit in enumerate(flits[: link.header_flits]))
+    body = b"".join(flit.to_bytes(link.flit_bytes, "little") for flit in flits[link.header_flits : -1])
+    if flits[-1] & 0xFFFFFFFF != crc32(head, body[:size], link):
+        return None
+    return unpack_payload(body)
+
+
+assert {field.name for field in fields(Control)} == set(CONTROL_LAYOUT.members)

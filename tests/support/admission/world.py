@@ -11,6 +11,7 @@ from collections.abc import Callable
 from lanikai.hdl.config import LinkConfig, RouterConfig
 from lanikai.hdl.network import Network, chain, mesh, single_router
 from lanikai.hdl.packet import Header, Kind
+from lanikai.sim.admission import messages
 from lanikai.sim.admission.agent import HostAgent, serve_router
 from lanikai.sim.admission.config import AdmissionConfig
 from lanikai.sim.admission.host import HostAdmission
@@ -63,8 +64,12 @@ class PlainPort:
 
     def take(self):
         """What `next` returns now, and whether it does."""
-        if self.waiting:
-            return self.waiting.popleft(), True
+        while self.waiting:
+            event = self.waiting.popleft()
+            if isinstance(event, list):
+                event = messages.unpack_control(event, self.world.network.router.link)
+            if event is not None:
+                return event, True
         woken, self._woken = self._woken, False
         return None, woken
 
@@ -76,7 +81,8 @@ class PlainPort:
     async def next(self, until):
         return await _request(("next", until))
 
-    async def send(self, flits):
+    async def send(self, control, route):
+        flits = control.flits(route, self.world.network.router.link)
         await _request(("sleep", len(flits)))
         self.world.transport(self, flits)
 

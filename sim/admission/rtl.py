@@ -1,0 +1,137 @@
+"""The coroutines' ports on simulated RTL: a router's agent port, and the control port of a host's adapter."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lanikai.hdl.config import RouterConfig
+from lanikai.hdl.packet import Kind
+from lanikai.hdl.router.scheduler import has_tables
+
+from ..inside.clock import Clock
+from .messages import Control, payload_size, unpack_control, unpack_payload
+from .router import Release
+from .tables import Tables
+
+if TYPE_CHECKING:
+    from ..host.hca.control import ControlPort as AdapterControl
+    from ..models.router_agent import RouterAgent
+
+__all__ = ["AdapterHostPort", "SimulatedRouterPort"]
+
+
+class _Wakes:
+    """A wait that ends at a cycle, or when it is woken."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self._flag = clock, clock.flag()
+        self._woken = False
+
+    @property
+    def cycle(self) -> int:
+        """Clock cycles since the start."""
+        return self._clock.cycle
+
+    def wake(self) -> None:
+        """End the wait in `next`, or the next one if there is none."""
+        self._woken = True
+        self._flag.set()
+
+    def _take_wake(self) -> bool:
+        woken, self._woken = self._woken, False
+        return woken
+
+
+class SimulatedRouterPort(_Wakes):
+    """`RouterPort` of a simulated router. It looks for packets and reports every `poll_cycles`.
+
+    A router without VL tables keeps none. `harmed`: control packets that came cut, or with a bad CRC.
+    """
+
+    def __init__(
+        self, clock: Clock, agent: RouterAgent, router: RouterConfig, *, poll_cycles: int = 100
+    ) -> None:
+        super().__init__(clock)
+        self._agent, self._router, self._poll_cycles = agent, router, poll_cycles
+        self.harmed = 0
+
+    async def send(self, control: Control, route: int) -> None:
+        """Send a control packet on the control VL."""
+        await self._agent.send(control.flits(route, self._router.link))
+
+    async def next(self, until: int | None) -> Control | Release | None:
+        """As in `ControlPort`."""
+        while True:
+            while self._agent.pending:
+                event = await self._read()
+                if event is not None:
+                    return event
+            now = self.cycle
+            if self._take_wake() or (until is not None and until <= now):
+                return None
+            wait = self._poll_cycles if until is None else min(self._poll_cycles, until - now)
+            await self._clock.sleep(wait)
+
+    async def _read(self) -> Control | Release | None:
+        path = await self._agent.read("RELEASE_PATH")
+        report = await self._agent.read("RELEASE_REPORT")
+        if report.pop("valid"):
+            return Release(**report, **path)
+        await self._agent.read("DROP_REPORT")
+        flits: Sequence[int] = await self._agent.receive()
+        control = unpack_control(flits, self._router.link)
+        self.harmed += bool(flits) and control is None
+        return control
+
+    async def write_used(self, port: int, word: int) -> None:
+        """Write USED_BANDWIDTH of a port."""
+        await self._agent.write("SELECT", port=port)
+        await self._agent.write("USED_BANDWIDTH", units=word)
+
+    async def write_power(self, units: int) -> None:
+        """Write POWER_BUDGET."""
+        await self._agent.write("POWER_BUDGET", units=units)
+
+    async def write_tables(self, port: int, tables: Tables, *, crossbar_input: bool) -> None:
+        """Write VL tables, if the router has any."""
+        if has_tables(self._router):
+            await self._agent.write_tables(**tables._asdict(), port=port, crossbar=crossbar_input)
+
+
+class AdapterHostPort(_Wakes):
+    """`ControlPort` of a node with an adapter, over the control port of its driver. `listen` runs beside it."""
+
+    def __init__(self, clock: Clock, control: AdapterControl) -> None:
+        super().__init__(clock)
+        self._control = control
+        self._inbox: deque[Control] = deque()
+        self._size = payload_size(control.driver.config.link)
+
+    async def listen(self) -> None:
+        """Take what comes to the adapter, for ever."""
+        while True:
+            packet = await self._control.receive()
+            control = unpack_payload(packet.payload)
+            if control is not None:
+                self._inbox.append(control)
+                self._flag.set()
+
+    async def send(self, control: Control, route: int) -> None:
+        """Send a control packet. The adapter has its own table of routes."""
+        to = control.source if control.kind in (Kind.ACK, Kind.NACK) else control.destination
+        await self._control.send(control.kind, to, control.payload(self._size))
+
+    async def next(self, until: int | None) -> Control | Release | None:
+        """As in `ControlPort`."""
+        while True:
+            if self._inbox:
+                return self._inbox.popleft()
+            now = self.cycle
+            if self._take_wake() or (until is not None and until <= now):
+                return None
+            self._flag.clear()
+            if until is not None:
+                self._clock.call_later(until - now, self._flag.set)
+            await self._flag.wait()
