@@ -100,8 +100,8 @@ class HostAdmission:
     ) -> tuple[Request, list[Send]]:
         """Ask for a connection. Returns the request, whose `state` changes later, and what to send.
 
-        Raises ConfigError for bad numbers, and for a name that is in use, or was within the last lease: a late report
-        of its last packet could be taken for one of the new connection.
+        Raises ConfigError for bad numbers, and for a name that is in use, or was within the last lease. Else a late
+        report of its last packet could be taken for one of the new connection.
         """
         name = Connection(self.place.number, destination, flow)
         if not 1 <= units <= MAX_UNITS:

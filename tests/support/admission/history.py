@@ -137,7 +137,7 @@ class History:
         self._end(request)
 
     def _watch(self):
-        """What must hold at every moment."""
+        """Check all that holds at every moment."""
         world, now = self.world, self.world.now
         for request in self.active:
             waits = now - request.incarnation if request.state is State.ASKING else 0

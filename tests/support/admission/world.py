@@ -63,7 +63,7 @@ class PlainPort:
             self.task.resume()
 
     def take(self):
-        """What `next` returns now, and whether it does."""
+        """The result of `next` now, and whether it has one."""
         while self.waiting:
             event = self.waiting.popleft()
             if isinstance(event, list):
@@ -119,7 +119,7 @@ class Task:
             self._port.task = None
 
     def resume(self):
-        """What `next` waits for may be there: look in this cycle."""
+        """Look in this cycle whether the result of `next` is there."""
         self._turn += 1
         self._world.after(0, self._look, self._turn)
 
@@ -185,7 +185,7 @@ class World:
         Task(self, self.routers[router], serve_router(admission, self.routers[router]))
 
     def stop_agent(self, router: int):
-        """What waited to be read may be lost with it, or not."""
+        """Packets that waited to be read may be lost with it, or not."""
         self.agents[router] = None
         port = self.routers[router]
         if port.task is not None:
