@@ -29,7 +29,11 @@ from lanikai.hdl.board.loopback import RouterLoopback
 from lanikai.hdl.board.node.config import NodeConfig
 from lanikai.hdl.board.node.node import BoardNode
 from lanikai.hdl.config import LinkConfig, NicConfig, RouterConfig, preset
+from lanikai.hdl.config.hca import HcaConfig
 from lanikai.hdl.fault_link import FaultLink
+from lanikai.hdl.hca.hca import Hca
+from lanikai.hdl.hca.injection.registry import INJECTION
+from lanikai.hdl.hca.injection.self_tuned import SelfTuner
 from lanikai.hdl.link import LinkSignature
 from lanikai.hdl.link_guard import ReceiveGuard
 from lanikai.hdl.monitors import MONITORS
@@ -112,6 +116,11 @@ def systems() -> Iterator[wiring.Component]:
     yield Nic(buffered)
     slow = plain.replace(rate_num=1, rate_den=5)
     yield Nic(buffered.replace(vl_arbiter="table_fast", vl_table_entries=4, link=slow))
+    adapter = preset(HcaConfig, "tiny")
+    yield from (Hca(adapter.replace(injection=name), downstream_flits=4) for name in INJECTION)
+    yield Hca(adapter.replace(power_control=True), downstream_flits=4)
+    yield SelfTuner(buffers=64)
+    yield Router(plain_router.replace(power_budget=64))
     yield from (monitor_of(signature) for signature in MONITORS)
     yield LeastRecentArbiter(size=3)
     yield Registered(LeastRecentArbiter(size=3), name="unit")
