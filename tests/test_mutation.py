@@ -167,6 +167,16 @@ def test_a_smaller_choice_is_part_of_a_whole_one(tmp_path):
     assert chosen(3) < chosen(8) < chosen(WHOLE) and chosen(8) != chosen(8, seed=2)
 
 
+def test_a_file_that_its_tests_do_not_elaborate_is_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("support.mutation.campaign.baseline", lambda *_, **__: Baseline({}, {}))
+    campaign = Campaign(seed=1, count=1, cache=tmp_path, result=tmp_path / "result.json")
+    assert campaign.file("hdl/nic/dma/dma_gate.py") == 1
+    assert capsys.readouterr().out.startswith(
+        "hdl/nic/dma/dma_gate.py: no mutant is possible in tests/hdl/nic/dma/test_dma_gate.py, "
+    )
+    assert not (tmp_path / "result.json").exists()
+
+
 def test_every_survivor_is_explained_and_every_explanation_is_of_one():
     entries = explanations()
     assert len({one.survivor for one in entries}) == len(entries)

@@ -51,11 +51,17 @@ class Campaign:
         self._known = cache / "outcomes.jsonl"
 
     def file(self, file: str) -> int:
-        """Run the mutants of `file`. Returns how many were not killed."""
+        """Run the mutants of `file`. Returns how many were not killed; 1 if they could not be
+        run."""
         log = self.cache / "logs" / f"{file.replace('/', '.')}.log"
         started = time.monotonic()
         try:
             base = baseline(file, log=log, kept=self.cache / "searches")
+            if not base.mutants:
+                raise BaselineFailed(
+                    f"no mutant is possible in {', '.join(own_tests(file))}, which elaborate none of it: name other "
+                    "tests in tests/support/mutation/own_tests.toml"
+                )
             chosen = self.choice(file, base)
             print(f"{file}: {len(base.mutants)} mutants, {len(chosen)} of them run", flush=True)
             ends = self._known_ends(chosen)
@@ -66,7 +72,7 @@ class Campaign:
                 ends = self._known_ends(chosen)
         except (BaselineFailed, ChildFailed) as error:
             print(f"{file}: {error}", flush=True)
-            return 0
+            return 1
         told = [(one, ends[one]) for one in chosen]
         alive = [(one, end) for one, end in told if end["end"] in ("survived", "undecided")]
         for one, end in alive:
