@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import or_
 from typing import Any
 
-from amaranth import Cat, Module, ResetInserter
+from amaranth import Cat, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -13,13 +13,10 @@ from ..balanced import balanced
 from ..traffic.measurement import Measurement
 from ..traffic.node import TrafficNode
 from ..traffic.ports import REQUEST, RESPONSE, Phase
-from .bridge import RegisterBridge
 from .config import LoopbackConfig
+from .line_design import LineDesign
 
-__all__ = ["LOOPBACK_LEDS", "RouterLoopback", "TrafficSystem"]
-
-LOOPBACK_LEDS = 3
-"""Lights: a measurement is under way; a packet was dropped; the serial line is sending."""
+__all__ = ["RouterLoopback", "TrafficSystem"]
 
 
 class TrafficSystem(wiring.Component):
@@ -74,40 +71,23 @@ class TrafficSystem(wiring.Component):
         return m
 
 
-class RouterLoopback(wiring.Component):
+class RouterLoopback(LineDesign):
     """The whole design but for clock and pins.
 
     Members:
 
-    - `rx` (in), `tx` (out): the serial line, frames as in `frames.py`.
-    - `leds` (out, `LOOPBACK_LEDS`).
+    - `rx` (in), `tx` (out): the serial line.
+    - `leds` (out, `LIGHTS`): a measurement is under way; a packet was dropped; the line is sending.
 
-    Everything but the line is reset by a write to RESTART, so that one measurement does not bear on the next. A host
-    waits until no packet is under way, since memories keep the packets' sequence numbers. Latency: that of
+    Everything but the line is reset by a write to RESTART (`LineDesign`), so that one measurement does not bear on the
+    next. A host waits until no packet is under way, since memories keep the packets' sequence numbers. Latency: that of
     the line. Throughput: that of the line. Reset: as after power-on, but for memories.
     """
 
     def __init__(self, config: LoopbackConfig) -> None:
-        self._config = config
-        super().__init__({"rx": In(1, init=1), "tx": Out(1, init=1), "leds": Out(LOOPBACK_LEDS)})
+        super().__init__(config)
+        self._loopback = config
 
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        config = self._config
-        m.submodules.bridge = bridge = RegisterBridge(
-            bit_cycles=config.bit_cycles,
-            identity=config.identity,
-            clock_hz=config.clock_hz,
-            gap_cycles=config.silent_cycles,
-            label=config.label,
-        )
-        traffic = TrafficSystem(config)
-        m.submodules.traffic = ResetInserter(bridge.restart)(traffic)
-        m.d.comb += [
-            bridge.rx.eq(self.rx),
-            self.tx.eq(bridge.tx),
-            traffic.request.eq(bridge.request),
-            bridge.response.eq(traffic.response),
-            self.leds.eq(Cat(traffic.busy, traffic.dropped, ~bridge.tx)),
-        ]
-        return m
+    def make_system(self) -> tuple[TrafficSystem, tuple[str, str]]:
+        """The router and its traffic."""
+        return TrafficSystem(self._loopback), ("busy", "dropped")

@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 from lanikai.constraints.boards import BOARDS
-from lanikai.hdl.board.loopback import LOOPBACK_LEDS
+from lanikai.hdl.board.line_design import LIGHTS
 from lanikai.hdl.board.pll import Ecp5Pll
 from lanikai.hdl.config import ConfigError
 from lanikai.sim.errors import MissingTool, UserError
@@ -26,7 +26,7 @@ def test_the_pins_of_a_design_are_those_of_the_board_in_the_file_of_its_family(n
     """Read back from the file that nextpnr reads: every port, the clock's frequency, and no pin twice."""
     board = board_of(name)
     family = family_of(name, board)
-    lights = len(board.leds[:LOOPBACK_LEDS])
+    lights = len(board.leds[:LIGHTS])
     pins = DesignTop(Lights(), board=board, clock_hz=board.clock_hz).pins
     assert list(pins) == ["clock", "reset", "rx", "tx", *(f"led_{i}" for i in range(lights))]
     lines = family.pins(board, pins).splitlines()
@@ -122,7 +122,7 @@ class Lights(wiring.Component):
 
     rx: In(1)
     tx: Out(1)
-    leds: Out(LOOPBACK_LEDS, init=(1 << LOOPBACK_LEDS) - 1)
+    leds: Out(LIGHTS, init=(1 << LIGHTS) - 1)
 
     def elaborate(self, platform):
         return Module()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth import Cat, Module, ResetInserter, Signal
+from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ...nic.nic import Nic
 from ...router.router import Router
 from ...traffic.ports import REQUEST, RESPONSE
-from ..bridge import RegisterBridge
+from ..line_design import LineDesign
 from .config import NodeConfig
 from .core import Core
 from .host_memory import HostMemory
@@ -19,10 +19,8 @@ from .host_window import HostWindow
 from .layout import HOST_MEMORY_BYTES, Window
 from .program import program_words
 
-__all__ = ["LOOP_ROUTE", "NODE_LEDS", "BoardNode", "NodeSystem"]
+__all__ = ["LOOP_ROUTE", "BoardNode", "NodeSystem"]
 
-NODE_LEDS = 3
-"""Lights: the core has stopped at what is no instruction; a packet was dropped; the serial line is sending."""
 LOOP_ROUTE = (1, 0)
 """Output ports of a message: by the port whose output is its own input, back to the card."""
 
@@ -85,39 +83,22 @@ class NodeSystem(wiring.Component):
         return m
 
 
-class BoardNode(wiring.Component):
+class BoardNode(LineDesign):
     """The whole design but for clock and pins.
 
     Members:
 
-    - `rx` (in), `tx` (out): the serial line, frames as in `hdl/board/frames.py`.
-    - `leds` (out, `NODE_LEDS`).
+    - `rx` (in), `tx` (out): the serial line.
+    - `leds` (out, `LIGHTS`): the core has stopped at what is no instruction; a packet was dropped; the line is sending.
 
-    Everything but the line is reset by a write to RESTART. Latency: that of the line. Throughput: that of the line.
-    Reset: as after power-on, but for memories.
+    Everything but the line is reset by a write to RESTART (`LineDesign`). Latency: that of the line. Throughput: that
+    of the line. Reset: as after power-on, but for memories.
     """
 
     def __init__(self, config: NodeConfig) -> None:
-        self._config = config
-        super().__init__({"rx": In(1, init=1), "tx": Out(1, init=1), "leds": Out(NODE_LEDS)})
+        super().__init__(config)
+        self._node = config
 
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        config = self._config
-        m.submodules.bridge = bridge = RegisterBridge(
-            bit_cycles=config.bit_cycles,
-            identity=config.identity,
-            clock_hz=config.clock_hz,
-            gap_cycles=config.silent_cycles,
-            label=config.label,
-        )
-        system = NodeSystem(config)
-        m.submodules.system = ResetInserter(bridge.restart)(system)
-        m.d.comb += [
-            bridge.rx.eq(self.rx),
-            self.tx.eq(bridge.tx),
-            system.request.eq(bridge.request),
-            bridge.response.eq(system.response),
-            self.leds.eq(Cat(system.trap, system.dropped, ~bridge.tx)),
-        ]
-        return m
+    def make_system(self) -> tuple[NodeSystem, tuple[str, str]]:
+        """The card, its host memory and the router."""
+        return NodeSystem(self._node), ("trap", "dropped")
