@@ -6,7 +6,6 @@ not matter here: all messages of a host come from one buffer, and go to buffers 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -60,14 +59,14 @@ class Arrival(NamedTuple):
 class Sender:
     """A send queue with a completion queue of its own.
 
-    - `pair`: its queue pair. `on_end`: called with every end, in order.
+    - `pair`: its queue pair. `on_end`: called with every end, in the order of their VL.
     """
 
     def __init__(self, host: QosHost, pair: QueuePair, queue: CompletionQueue) -> None:
         self.pair = pair
         self.on_end: Callable[[Ended], None] = lambda _end: None
         self._host, self._queue = host, queue
-        self._waiting: deque[tuple[int, int, int, int, int]] = deque()
+        self._waiting: dict[int, tuple[int, int, int, int]] = {}
         host.port.spawn(self._listen(), f"sends of node {host.port.node}, queue pair {pair.number}")
 
     @property
@@ -112,15 +111,14 @@ class Sender:
             generation=generation,
             not_before=not_before,
         )
-        self._waiting.append((tag, born, when, destination, flits))
+        self._waiting[tag] = (born, when, destination, flits)
         return when
 
     async def _listen(self) -> None:
         waiting, port = self._waiting, self._host.port
         while True:
             for one in await self._queue.wait():
-                tag, born, posted, destination, flits = waiting.popleft()
-                assert tag == one.tag, f"node {port.node}: the end of send {one.tag}, and not of {tag}"
+                born, posted, destination, flits = waiting.pop(one.tag)
                 self.on_end(Ended(born, posted, port.now, destination, flits, one.status))
 
 
