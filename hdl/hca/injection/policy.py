@@ -35,7 +35,7 @@ class InjectionPolicy(wiring.Component):
     A subclass makes `control.allow` (and `control.never`, which stays low in most). It may go by registers, and by
     `side` and `control` in the same cycle. A policy that is no more than this is one file and a line in `INJECTION`.
 
-    - `side_name`: the name of the vector that the network brings to the adapter (`SideName`); None for none.
+    - `side_name`: the name of the vector that the network brings to the adapter; None for none.
 
     Members:
 

@@ -22,7 +22,7 @@ class PowerBudget(InjectionPolicy):
 
     A message of N flits to a node takes E = N e when it begins. It is given back after L = l + N cycles. For each
     destination, `SetupKind.FLIT_ENERGY` has e and `SetupKind.PATH_CYCLES` has l. With those of
-    `sim.energy.budget.path_energy` they are the document's E_packet and L_packet:
+    `sim/energy/budget.py` they are the document's E_packet and L_packet:
 
         E_packet = (E_router (D + 1) + E_link D) N
         L_packet = ((D + 1) S - 1) + N + W
