@@ -117,8 +117,10 @@ def test_a_full_ring_refuses(pair, region):
         QueueFullError, match=r"^node 3, queue pair 9: 4 sends wait already: the ring is full$"
     ):
         pair.send(region, region.start, 16, vl=0)
+    # On another VL than those before it.
     pair.ended(2)
-    assert pair.send_room == 3
+    assert pair.send_room == 1
+    assert list(pair.under_way) == [0, 1, 3]
 
 
 @pytest.mark.parametrize(("name", "value"), [("bytes", 1 << 16), ("vl", 16), ("destination", 1024)])
