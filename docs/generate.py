@@ -62,18 +62,19 @@ def shown(default: Any) -> str:
 
 
 def registers_page() -> str:
-    """Every register of card, router and traffic system, from the one declaration in SystemRDL."""
+    """Every register of card, router, adapter and traffic system, from the one declaration in SystemRDL."""
     lines = [
         "# Registers",
         "",
         "*Made by `docs/generate.py` from `hdl/nic/*.rdl`, `hdl/nic/optional/*.rdl`, `hdl/router/router.rdl`, "
-        "`hdl/traffic/*.rdl` and `hdl/board/board.rdl`.*",
+        "`hdl/hca/hca.rdl`, `hdl/traffic/*.rdl` and `hdl/board/board.rdl`.*",
         "",
     ]
     for title, name, registers in (
         ("The NIC processor's", "nic/nic.rdl`, `hdl/nic/optional/", NIC_REGISTERS),
         ("The host's", "nic/host.rdl`, `hdl/nic/optional/", HOST_REGISTERS),
         ("A router's", "router/router.rdl", None),
+        ("A host channel adapter's", "hca/hca.rdl", None),
         ("A traffic node's", "traffic/node.rdl", None),
         ("A traffic class'", "traffic/class.rdl", None),
         ("The statistics'", "traffic/statistics.rdl", None),

@@ -251,6 +251,7 @@ class ClassQueues(wiring.Component):
         reads, writes = {}, {}
         for name in ("rung", "in_queue", "ended_indices"):
             m.submodules[name] = rows = memory.Memory(shape=INDEX_BITS, depth=config.queue_pairs, init=[])
+            setattr(self, name, rows)  # for tests that take indices over their wrap
             reads[name] = [rows.read_port(domain="comb") for _ in range(3 if name == "ended_indices" else 2)]
             writes[name] = rows.write_port()
             m.d.comb += [reads[name][0].addr.eq(self._qp), reads[name][1].addr.eq(self.look)]

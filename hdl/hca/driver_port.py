@@ -80,7 +80,7 @@ class DriverPort(wiring.Component):
         if self._tables:
             members["table"] = In(TableSignature(vls=config.link.vls, entries=config.vl_table_entries))
         super().__init__(members)
-        self._refused = Signal(32, name="refused")
+        self.refused = Signal(32, name="refused")
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -106,7 +106,7 @@ class DriverPort(wiring.Component):
             bank.IDENTITY.r_data.completion_queues.eq(config.completion_queues),
             bank.IDENTITY.r_data.classes.eq(config.classes),
             bank.IDENTITY.r_data.posted.eq(config.wqe == "posted"),
-            bank.REFUSED.r_data.accesses.eq(self._refused),
+            bank.REFUSED.r_data.accesses.eq(self.refused),
             self.drop_classes.eq(bank.DROP_CLASSES.value.classes),
         ]
         from_bank = Signal()
@@ -121,7 +121,7 @@ class DriverPort(wiring.Component):
         self._network(m)
         m.d.comb += response.ready.eq(~Cat(*self._waits).any())
         with m.If(taken & Cat(*self._refusals).any()):
-            m.d.sync += self._refused.eq(self._refused + 1)
+            m.d.sync += self.refused.eq(self.refused + 1)
         return m
 
     def _writes(self, m: Module, *names: str) -> Signal:
@@ -178,14 +178,9 @@ class DriverPort(wiring.Component):
             bank.QP_INDEX.r_data.posted.eq(Mux(exists, self.posted, 0)),
             bank.QP_INDEX.r_data.ended.eq(Mux(exists, self.ends, 0)),
         ]
-        # `busy` is seen when the set-up before is over: not before `ready`.
-        writes = self._writes(m, "QP_COMMAND")
+        # A queue pair that is closed and not busy stays so until it is opened.
         allowed = exists & (~opens | (fits & ~here & ~self.busy))
-        m.d.comb += self.queue_pair.valid.eq(
-            writes & exists & (~opens | (fits & ~here)) & ~(opens & self.busy)
-        )
-        self._waits.append(writes & ~self.queue_pair.ready)
-        self._refusals.append(writes & ~allowed)
+        self._offer(m, "QP_COMMAND", self.queue_pair, allowed)
         with m.If(self.queue_pair.valid & self.queue_pair.ready):
             m.d.sync += is_open.bit_select(selected, 1).eq(opens)
 

@@ -71,14 +71,14 @@ class Hca(wiring.Component):
             }
             | ({"side": In(self._side_bits)} if self._side_bits else {})
         )
-        self._counted = Signal(32, name="window_refused")
+        self.window_refused = Signal(32, name="window_refused")
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self.config
-        m.submodules.registers = registers = DriverPort(config)
+        m.submodules.registers = self.registers = registers = DriverPort(config)
         m.submodules.port = port = VlPort(config.port, downstream_flits=self.downstream_flits)
-        m.submodules.send = send = SendSide(config)
+        m.submodules.send = self.send = send = SendSide(config)
         m.submodules.receive = receive = ReceiveEngine(config)
         m.submodules.completions = completions = CompletionWriter(config, sources=2)
         m.submodules.injection = injection = InjectionControl(config)
@@ -214,7 +214,7 @@ class Hca(wiring.Component):
             with m.Default():
                 m.d.comb += window.ready.eq(1)
                 with m.If(window.valid):
-                    m.d.sync += self._counted.eq(self._counted + 1)
+                    m.d.sync += self.window_refused.eq(self.window_refused + 1)
 
     def _counters(
         self,
@@ -228,7 +228,7 @@ class Hca(wiring.Component):
         shown: dict[str, Value] = {name: getattr(send, member) for name, member in SEND_COUNTERS.items()}
         shown |= {f"RECEIVE_{name.upper()}": getattr(receive, name) for name in RECEIVE_COUNTERS}
         shown |= {
-            "WINDOW_REFUSED": self._counted,
+            "WINDOW_REFUSED": self.window_refused,
             "CONSUME_REFUSED": completions.refusals,
             "COMPLETION_OVERRUNS": completions.overruns,
             "COMPLETIONS_DROPPED": completions.dropped,

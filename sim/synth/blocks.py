@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lanikai.hdl.config import Config, ConfigError, NicConfig, RouterConfig, preset, preset_names
+from lanikai.hdl.config import Config, ConfigError, HcaConfig, NicConfig, RouterConfig, preset, preset_names
 from lanikai.hdl.vl_arbiter.registry import VL_ARBITERS
 from pydantic import Field
 
@@ -88,6 +88,12 @@ def _host_dma(config: NicConfig) -> wiring.Component:
     return HostDma(config)
 
 
+def _hca(config: HcaConfig) -> wiring.Component:
+    from lanikai.hdl.hca.hca import Hca
+
+    return Hca(config, downstream_flits=10)
+
+
 def _with(config: NicConfig, **fields: Any) -> NicConfig:
     """`config` with those of `fields` set that it lacks (they are 0)."""
     return config.replace(**{name: value for name, value in fields.items() if not getattr(config, name)})
@@ -154,6 +160,9 @@ BLOCKS: Mapping[str, Block] = {
         make=_nic,
         preset="lanai7",
         external={"sram": lambda config: (config.sram_words, 8 * config.word_bytes)},
+    ),
+    "hca": Block(
+        about="the host channel adapter, its buffers inside", part=HcaConfig, make=_hca, preset="yum2006"
     ),
     "rate-control": Block(
         about="the rate control unit, up to 1024 flows", part=NicConfig, make=_rate_control, preset="lanai4"

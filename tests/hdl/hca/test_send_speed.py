@@ -1,0 +1,72 @@
+"""Latency and throughput of an adapter's send side, as its documentation states them."""
+
+import pytest
+from lanikai.hdl.config import preset
+from lanikai.hdl.config.hca import HcaConfig
+from support.hdl.hca.adapter_host import DATA
+from support.hdl.hca.send_bench import PEER, Bench
+
+CONFIG = preset(HcaConfig, "tiny").replace(
+    packet_flits=40, burst_beats=64, class_queue_entries=64, classes=3, translation_entries=32
+)
+PAYLOAD = 38 * 16
+BUSY = 0.98
+"""Part of the cycles in which the link is to carry a flit, while messages of 40 flits wait."""
+IDLE_CYCLES, EMPTY_CYCLES = 24, 15
+"""Cycles from a doorbell to its header beside the bus's latency: twice of a message, once of one without payload."""
+
+
+@pytest.mark.parametrize(
+    ("vls", "traffic_classes", "connected"),
+    [((0,), (0,), True), ((1,), (2,), False), ((0, 1), (0, 1), True)],
+)
+def test_messages_of_one_packet_keep_the_link_busy(vls, traffic_classes, connected):
+    bench = Bench(config=CONFIG, credits=80, latency=20, ring_log2=6)
+    host, messages = bench.host, 32
+
+    async def script(ctx):
+        for i, (vl, traffic_class) in enumerate(zip(vls, traffic_classes, strict=True)):
+            await host.open(
+                ctx, i, owner=1, traffic_class=traffic_class, peer=(PEER, i) if connected else None
+            )
+            for k in range(messages):
+                host.element(
+                    i,
+                    destination=PEER,
+                    destination_qp=7,
+                    vl=vl,
+                    bytes=PAYLOAD,
+                    # Four pages, which the adapter soon knows.
+                    address=DATA + k % 16 * 1024,
+                    region=1,
+                )
+        for i in range(len(vls)):
+            await host.doorbell(ctx, i)
+        await host.rest(ctx)
+        assert await host.count(ctx, "MESSAGES_SENT") == messages * len(vls)
+
+    bench.run(script)
+    # All four pages are known after 16 messages of each; a page that is not costs the bus's latency and more.
+    cycles = bench.link.cycles[16 * 40 * len(vls) :]
+    assert len(cycles) / (cycles[-1] - cycles[0] + 1) >= BUSY
+
+
+@pytest.mark.parametrize("latency", [5, 20])
+@pytest.mark.parametrize("size", [0, 40])
+def test_the_time_from_a_doorbell_to_the_header_on_the_link(latency, size):
+    bench = Bench(latency=latency)
+    host, begun = bench.host, []
+
+    async def script(ctx):
+        await host.open(ctx, 0, owner=1, peer=(PEER, 0))
+        for _ in range(2):  # the second finds its page in the cache
+            host.element(0, bytes=size, address=DATA, region=1)
+            await host.rest(ctx)
+            await host.doorbell(ctx, 0)
+            begun.append(bench.link.cycle)
+            await host.rest(ctx)
+
+    bench.run(script)
+    heads = [cycle for cycle, flit in zip(bench.link.cycles, bench.link.flits, strict=True) if flit.head]
+    # The doorbell was taken in the cycle before `begun`.
+    assert heads[1] - begun[1] + 1 == (IDLE_CYCLES + 2 * latency if size else EMPTY_CYCLES + latency)
