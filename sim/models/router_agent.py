@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lanikai.hdl.config import ConfigError, RouterConfig
-from lanikai.hdl.register_port import PROCESSOR_REQUEST, PROCESSOR_RESPONSE
 from lanikai.hdl.router.agent import RECEIVE_BASE, ROUTER_REGISTERS, SEND_BASE
 from lanikai.hdl.router.scheduler import arbiter_kind
 from lanikai.hdl.vl_arbiter.base import WEIGHT_BITS
 
 from ..errors import SimulationError
-from ..inside import native_api
 from ..inside.clock import Clock
-from ..inside.words import Fields
+from .register_port import RegisterPort
 
 __all__ = ["RouterAgent", "check_control_packet", "check_forwarding_table", "check_tables"]
-
-_REQUEST, _RESPONSE = Fields(PROCESSOR_REQUEST), Fields(PROCESSOR_RESPONSE)
 
 
 SEND_TIMEOUT_CYCLES = 1_000_000
@@ -80,49 +76,20 @@ def check_control_packet(config: RouterConfig, flits: Sequence[int]) -> None:
             )
 
 
-class RouterAgent:
-    """The agent of router `router` of a network.
+class RouterAgent(RegisterPort):
+    """The agent of router `router` of a network, whose registers are those of `router.rdl`.
 
     `instance`: the router's instance in a composed design. Elsewhere the top module has the ports
     `router{r}_agent__request` and `__response`. One coroutine may use it at a time. An access takes a cycle. An access
-    to VL tables takes as long as the last commit is being taken up (`TableSignature.wait_bound` cycles at most).
+    to VL tables takes as long as the last commit is being taken up (`TableSignature.wait_bound` cycles at most). A
+    control packet or a drop report is `pending`.
     """
 
     def __init__(self, clock: Clock, config: RouterConfig, router: int, *, instance: str = "") -> None:
-        self._clock, self._config, self._router = clock, config, router
-        agent, scope = ("agent_", instance) if instance else (f"router{router}_agent__", "TOP")
-        self._request = native_api.signal(f"{agent}request", scope)
-        self._response = native_api.signal(f"{agent}response", scope)
+        prefix, scope = ("agent_", instance) if instance else (f"router{router}_agent__", "TOP")
+        super().__init__(clock, ROUTER_REGISTERS, prefix=prefix, scope=scope)
+        self._config, self._router = config, router
         self._lanes = config.link.flit_bits // 32
-
-    @property
-    def pending(self) -> bool:
-        """Whether a control packet or a drop report is there."""
-        return bool(_RESPONSE.get(self._response.get(), "event"))
-
-    async def access(self, address: int, value: int | None = None) -> int:
-        """Write a word, or read one."""
-        await self._clock.drive_phase()
-        write = value is not None
-        self._request.set(_REQUEST.pack(valid=1, write=write, address=address, data=value or 0))
-        while True:
-            await self._clock.sample_phase()
-            ready = _RESPONSE.get(self._response.get(), "ready")
-            await self._clock.drive_phase()
-            if ready:
-                break
-        self._request.set(0)
-        return _RESPONSE.get(self._response.get(), "data")
-
-    async def write(self, name: str, **fields: int) -> None:
-        """Write a register of `router.rdl`. Raises ValueError for a bad field."""
-        register = ROUTER_REGISTERS[name]
-        await self.access(register.offset, register.pack(**fields))
-
-    async def read(self, name: str) -> dict[str, int]:
-        """Read the fields of a register."""
-        register = ROUTER_REGISTERS[name]
-        return register.unpack(await self.access(register.offset))
 
     async def write_tables(
         self,

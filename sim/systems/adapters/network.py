@@ -10,6 +10,7 @@ from __future__ import annotations
 from struct import Struct
 
 import numpy as np
+from lanikai.hdl.hca.driver_port import HCA_REGISTERS
 from lanikai.hdl.hca.layout import WINDOW_WRITE
 
 from ...energy.meter import ActivityMeter
@@ -20,7 +21,7 @@ from ...inside.clock import Clocked, EventFlag
 from ...inside.session import Session
 from ...inside.wakes import Wakes
 from ...inside.watchdog import Probe
-from ...models.adapter_registers import AdapterRegisters
+from ...models.register_port import RegisterPort
 from ...models.router_agent import RouterAgent
 from ..base import System
 from ..forwarding import write_forwarding_tables
@@ -59,7 +60,9 @@ class AdapterHost(Clocked):
         self.memory = np.zeros(config.memory_bytes, np.uint8)
         self.pages = PageAllocator(self.memory)
         self.completed: list[EventFlag] = [self.flag() for _ in range(config.hca.completion_queues)]
-        self.registers = AdapterRegisters(network.clock, f"{network.top}.node{node}")
+        self.registers = RegisterPort(
+            network.clock, HCA_REGISTERS, prefix="driver_", scope=f"{network.top}.node{node}"
+        )
         self._network, self._slots = network, config.ring_slots
         self._watched = np.zeros(config.memory_bytes // 4, np.uint8)
         self._log = np.zeros(1 + 2 * _NO_LOG, np.uint32)

@@ -7,9 +7,9 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
+from lanikai.hdl.hca.driver_port import HCA_REGISTERS
 from lanikai.sim.host.hca.adapters import Adapters
 from lanikai.sim.inside import native_api
-from lanikai.sim.models.adapter_registers import HCA_REGISTERS
 from lanikai.sim.systems.adapters.network import AdapterNetwork
 
 HOSTILE = 2
