@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Module, Mux, Signal, Value
+from amaranth import Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -42,6 +42,8 @@ class Hca(wiring.Component):
     - `window` (in, stream of `WINDOW_WRITE`): writes of the host's processors.
     - `completed` (out), `completed_queue` (out, 6): an entry of that completion queue is in host memory.
     - `side` (in), only if injection control has a side band: what the network tells it.
+    - `full_buffers` (out): data VLs all of whose packet buffers towards the link are taken. `delivered` (out): a flit
+      has come in the cycle before. Both are for the side band of injection control.
     - `activity` (out): something moves.
     - `quiet` (out): nothing is under way, and no register changes but by an input.
 
@@ -66,6 +68,8 @@ class Hca(wiring.Component):
                 "window": In(stream.Signature(WINDOW_WRITE)),
                 "completed": Out(1),
                 "completed_queue": Out(CQ_BITS),
+                "full_buffers": Out(range(config.link.vls + 1)),
+                "delivered": Out(1),
                 "activity": Out(1),
                 "quiet": Out(1),
             }
@@ -92,6 +96,9 @@ class Hca(wiring.Component):
         connect(m, receive.post, completions.post_1)
         connect(m, registers.completion, completions.setup)
         self._set_up(m, registers, send, receive)
+        data_vls = config.link.vls - (config.link.vls == 16)
+        m.d.comb += self.full_buffers.eq(sum((~port.room[vl] for vl in range(data_vls)), start=Const(0)))
+        m.d.sync += self.delivered.eq(self.rx.valid)
         if hasattr(port, "table"):
             connect(m, registers.table, port.table)
         if self._side_bits:
@@ -144,7 +151,7 @@ class Hca(wiring.Component):
         for part in parts:
             quiet = quiet & part.quiet
         m.d.comb += [
-            self.quiet.eq(quiet & ~(self.rx.valid | self.completed)),
+            self.quiet.eq(quiet & ~(self.rx.valid | self.completed | self.delivered)),
             self.activity.eq(
                 port.moved | (bus.rvalid & bus.rready) | (bus.wvalid & bus.wready) | (bus.bvalid & bus.bready)
             ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,8 @@ from lanikai.sim.host.hca.adapters import Adapters
 from lanikai.sim.inside import native_api
 from lanikai.sim.systems.adapters.network import AdapterNetwork
 
+BUFFERS = 64
+"""Receive buffers of a host: more than can arrive before it posts them again."""
 HOSTILE = 2
 """The page of a process that writes anything into it."""
 
@@ -23,7 +26,7 @@ async def idle(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
 
 
 async def workload(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
-    """Each host sends `messages` to random others, of random lengths, on random VLs; every byte is checked.
+    """Each host sends `messages` to random others, of random lengths. Every byte is checked, and the order.
 
     With `hostile_writes` another process of each host writes so many random words into its own page meanwhile. It has a
     queue pair, a completion queue and a region of its own.
@@ -40,7 +43,7 @@ async def workload(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
     found: list[Any] = []
     left = [spec["messages"] * len(nodes)]
     most = config.payload_bytes
-    sent: dict[tuple[int, int], list[bytes]] = {}
+    sent: dict[tuple[int, int], deque[bytes]] = {}
 
     async def host(node: int) -> None:
         r = random.Random(system.seed * 1000 + node)
@@ -54,12 +57,13 @@ async def workload(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
             send_completions=queue,
             receive_completions=queue,
             send_entries=8,
-            receive_entries=8,
+            receive_entries=BUFFERS,
         )
         slot = -(-most // 16) * 16
         out = await driver.register(1, driver.allocate(1, 8 * slot), writable=False)
-        into = await driver.register(1, driver.allocate(1, 8 * slot))
-        for i in range(8):
+        into = await driver.register(1, driver.allocate(1, BUFFERS * slot))
+        free, place = deque(range(8)), {}
+        for i in range(BUFFERS):
             pair.receive(into, into.start + i * slot, slot, tag=i)
         if spec.get("hostile_writes"):
             own = await driver.create_completion_queue(owner=HOSTILE, entries=2)
@@ -81,23 +85,25 @@ async def workload(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
 
         async def send() -> None:
             for n in range(spec["messages"]):
-                while not pair.send_room:
+                while not (free and pair.send_room):
                     await system.clock.sleep(20)
                 there = r.choice([one for one in nodes if one != node])
                 length = r.randint(0, most)
                 content = r.randbytes(length)
-                at = (n % 8) * slot
+                at = free.popleft() * slot
                 out.buffer.write(content, at)
-                sent.setdefault((node, there), []).append(content)
-                pair.send(
+                sent.setdefault((node, there), deque()).append(content)
+                tag, _ = pair.send(
                     out,
                     out.start + at,
                     length,
-                    vl=r.randrange(min(15, config.link.vls)),
+                    # One VL for each pair of nodes: their messages stay in order.
+                    vl=(node * 7 + there) % min(15, config.link.vls),
                     destination=there,
                     destination_qp=pair.number,
                     immediate=n if n % 2 else None,
                 )
+                place[tag] = at // slot
                 await system.clock.sleep(r.randrange(1, spec["gap_cycles"]))
 
         system.clock.spawn(send(), f"sender {node}")
@@ -106,14 +112,12 @@ async def workload(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
                 if not one.ok:
                     raise AssertionError(f"node {node}: {one}")
                 if not one.receive:
+                    free.append(place.pop(one.tag))
                     continue
                 content = into.buffer.read(one.bytes, one.tag * slot)
                 wanted = sent[one.source, node]
-                if content not in wanted:
-                    raise AssertionError(
-                        f"node {node}: {one.bytes} bytes of {one.source} that it has not sent"
-                    )
-                wanted.remove(content)
+                if not wanted or content != wanted.popleft():
+                    raise AssertionError(f"node {node}: {one.bytes} bytes of {one.source} that were not next")
                 digest = hashlib.sha256(content).hexdigest()[:8]
                 found.append([node, one.source, one.source_qp, one.bytes, one.tag, digest, port.now])
                 pair.received += 1
