@@ -24,14 +24,17 @@ class WriteEnds(wiring.Component):
 
     - `item` (in, stream of `END_LAYOUT`): a burst, as its address goes to the bus, or an end without one; in order.
     - `answer` (in), `error` (in): the bus answers the oldest burst that it has not answered, with an error or not.
-    - `answer_ready` (out): the answer is taken.
+    - `answer_ready` (out): the answer is taken, always.
     - `post` (out, stream of `COMPLETION_POST`): to the completion writer. An end whose message had an error on the bus
       says BUS_ERROR and no bytes.
     - `forget` (in), `forget_qp` (in): errors of the queue pair are forgotten. Only while it is `empty`.
     - `bus_errors` (out, 32): bursts that the bus answered with an error since reset, modulo 2^32.
     - `empty` (out): every burst has been answered, and every end posted.
 
-    Latency: a post stands in the cycle after the last answer, or in the second after its item if it awaits none.
+    Answers are kept until their ends can be posted. If one waited on the bus, those of the completion writer would wait
+    behind it, as all come in order; and the post would wait for them.
+
+    Latency: a post stands in the second cycle after the last answer, or after its item if it awaits none.
     Throughput: an answer a cycle, 2 cycles for one that ends a message. Reset: empty, no errors.
     """
 
@@ -54,6 +57,8 @@ class WriteEnds(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.items = items = fifo.SyncFIFO(width=END_LAYOUT.size, depth=BURSTS_UNDER_WAY)
+        # At most as many as items: it always has room.
+        m.submodules.answers = answers = fifo.SyncFIFO(width=1, depth=BURSTS_UNDER_WAY)
         front = END_LAYOUT(items.r_data)
         failed = Signal(self.config.queue_pairs)  # a bit a queue pair: its message had an error on the bus
         answered, taken, posted = Signal(), Signal(), Signal()
@@ -63,8 +68,11 @@ class WriteEnds(wiring.Component):
             items.w_en.eq(self.item.valid),
             items.w_data.eq(self.item.payload),
             self.item.ready.eq(items.w_rdy),
-            self.answer_ready.eq(items.r_rdy & front.awaits & ~answered),
-            taken.eq(self.answer & self.answer_ready),
+            self.answer_ready.eq(1),
+            answers.w_en.eq(self.answer),
+            answers.w_data.eq(self.error),
+            taken.eq(answers.r_rdy & items.r_rdy & front.awaits & ~answered),
+            answers.r_en.eq(taken),
             self.post.valid.eq(items.r_rdy & front.ends & (answered | ~front.awaits)),
             posted.eq(self.post.valid & self.post.ready),
             post.eq(front.post),
@@ -75,7 +83,7 @@ class WriteEnds(wiring.Component):
             m.d.comb += [post.entry.status.eq(CqeStatus.BUS_ERROR), post.entry.bytes.eq(0)]
         with m.If(taken):
             m.d.sync += answered.eq(front.ends)
-            with m.If(self.error):
+            with m.If(answers.r_data):
                 m.d.sync += [
                     failed.bit_select(front.qp, 1).eq(1),
                     self.bus_errors.eq(self.bus_errors + 1),
