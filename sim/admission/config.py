@@ -29,6 +29,10 @@ class AdmissionConfig(Config):
         le=65535,
         description="most that real-time connections may have of a link one way, sum of mean rates; None: all of it",
     )
+    link_sum: Literal["each_way", "both_ways"] = Field(
+        "each_way",
+        description="what may not exceed the bandwidth of a link: what it carries one way, or both ways together",
+    )
     real_time_vls: tuple[int, ...] = Field(tuple(range(11)), description="VLs of connections")
     frame: Literal["small", "large"] = Field(
         "small",

@@ -65,7 +65,8 @@ class RouterLedger:
 
     The document adds a connection to the used bandwidth "of the destination physical link and to that of the incoming
     physical link". A link carries flits both ways at once, so each way has its sum here: `sent` and `received` of a
-    port. The former has the tables of the link and of the crossbar output, the latter those of the crossbar input.
+    port. The former has the tables of the link and of the crossbar output, the latter those of the crossbar input. With
+    `link_sum` both_ways the two together are held against the link's bandwidth, as those words can be read, too.
 
     `power`: the power budget in units of bandwidth (`power_units`), None for no bound.
     """
@@ -79,8 +80,11 @@ class RouterLedger:
 
     def refusal(self, *, in_port: int | None, out_port: int, units: int) -> Reason:
         """Why a connection of `units` cannot be added, or NONE. `in_port` None: it begins here."""
-        links = [self.sent[out_port]] + ([] if in_port is None else [self.received[in_port]])
-        if any(link.used + units > self.config.most_units for link in links):
+        used = [self.sent[out_port].used] + ([] if in_port is None else [self.received[in_port].used])
+        if self.config.link_sum == "both_ways":
+            ports = [out_port] + ([] if in_port is None else [in_port])
+            used = [self.sent[port].used + self.received[port].used for port in ports]
+        if max(used) + units > self.config.most_units:
             return Reason.LINK
         if self.power is not None and units > self.power_left:
             return Reason.POWER

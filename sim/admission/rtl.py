@@ -56,6 +56,8 @@ class SimulatedRouterPort(_Wakes):
         super().__init__(clock)
         self._agent, self._router, self._poll_cycles = agent, router, poll_cycles
         self.harmed = 0
+        self.settled = False
+        """The agent waits: everything that it had to write has been written."""
 
     async def send(self, control: Control, route: int) -> None:
         """Send a control packet on the control VL."""
@@ -65,12 +67,14 @@ class SimulatedRouterPort(_Wakes):
         """As in `ControlPort`."""
         while True:
             while self._agent.pending:
+                self.settled = False
                 event = await self._read()
                 if event is not None:
                     return event
             now = self.cycle
             if self._take_wake() or (until is not None and until <= now):
                 return None
+            self.settled = True
             wait = self._poll_cycles if until is None else min(self._poll_cycles, until - now)
             await self._clock.sleep(wait)
 
@@ -98,6 +102,15 @@ class SimulatedRouterPort(_Wakes):
         """Write VL tables, if the router has any."""
         if has_tables(self._router):
             await self._agent.write_tables(**tables._asdict(), port=port, crossbar=crossbar_input)
+
+    async def read_used(self, port: int) -> int:
+        """USED_BANDWIDTH of a port. Only while nothing is under way: one coroutine may use the agent's port."""
+        await self._agent.write("SELECT", port=port)
+        return (await self._agent.read("USED_BANDWIDTH"))["units"]
+
+    async def read_power(self) -> int:
+        """POWER_BUDGET, likewise."""
+        return (await self._agent.read("POWER_BUDGET"))["units"]
 
 
 class AdapterHostPort(_Wakes):

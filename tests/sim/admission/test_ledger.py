@@ -82,6 +82,15 @@ def test_weights_are_proportional_to_the_bandwidth_of_their_vl(sums, frame):
     assert tables.low == tuple((vl, 1) for vl in range(15) if not weights[vl])
 
 
+def test_both_ways_together_are_one_bandwidth_if_asked_for():
+    """A port that sends 60 has room for 40 that come in; with each way by itself, for 100."""
+    for link_sum, room in (("each_way", 100), ("both_ways", 40)):
+        ledger = RouterLedger(CONFIG.replace(link_sum=link_sum), 3)
+        ledger.add(in_port=0, out_port=1, vl=0, units=60, peak=60)
+        assert ledger.refusal(in_port=1, out_port=2, units=room) is Reason.NONE
+        assert ledger.refusal(in_port=1, out_port=2, units=room + 1) is Reason.LINK
+
+
 def test_only_the_large_frame_leaves_the_weights_of_other_vls_alone():
     sums = [100, 200, *[0] * 13]
     more = [100, 300, *[0] * 13]
