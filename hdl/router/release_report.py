@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Module, Mux, Signal, Value
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, fifo, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -105,22 +105,25 @@ class ReleaseReports(wiring.Component):
             & (flit.data[: HEADER_LAYOUT["kind"].width] == Kind.RELEASE.value)
             & (self.vl[i] != (self._config.control_vl or 16))
         )
-        m.d.comb += report.in_port.eq(i)
 
         def word(field: data.Field) -> Value:
             low = field.offset % bits
             return flit.data[low : low + field.width]  # type: ignore[no-any-return]
 
-        m.d.comb += [getattr(report, name).eq(word(HEADER_LAYOUT[name])) for name in names]
+        units, kept = word(bandwidth), Signal(8, name=f"kept_{i}")
+        out_port = Signal(6, name=f"out_port_{i}")
         for p in range(1, self._config.ports):
             with m.If(self.out[i][p]):
-                m.d.comb += report.out_port.eq(p)
-        units = word(bandwidth)
+                m.d.comb += out_port.eq(p)
+        parts = {name: word(HEADER_LAYOUT[name]) for name in names}
+        parts |= {"bandwidth": units if place == 0 else kept, "in_port": Const(i, 6), "out_port": out_port}
+        # The whole report at once: in Verilog a part that is constant would be a process that nothing starts.
+        m.d.comb += report.eq(Cat(*(parts[name] for name in RELEASE.members)))
         if place == 0:
-            m.d.comb += [report.bandwidth.eq(units), found.eq(last)]
+            m.d.comb += found.eq(last)
             return found, report, cut
         busy, vl = Signal(name=f"busy_{i}"), Signal(self._config.link.vl_bits, name=f"vl_{i}")
-        index, kept = Signal(range(place + 1), name=f"index_{i}"), Signal(8, name=f"kept_{i}")
+        index = Signal(range(place + 1), name=f"index_{i}")
         mine, begins = Signal(name=f"mine_{i}"), Signal(name=f"begins_{i}")
         asked = bandwidth.offset // bits
         m.d.comb += [
@@ -129,7 +132,6 @@ class ReleaseReports(wiring.Component):
             found.eq(mine & (index == place)),
             # The second of two packets at a time, or one that has no names, is lost.
             cut.eq((last & ~begins) + (mine & flit.tail & ~found)),
-            report.bandwidth.eq(kept),
         ]
         with m.If(begins):
             m.d.sync += [busy.eq(1), vl.eq(self.vl[i]), index.eq(1)]

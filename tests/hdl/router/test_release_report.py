@@ -1,10 +1,12 @@
 """Reports of connections whose last data packet has passed: who gets one, and which ones are lost."""
 
 import random
+import re
 
 import pytest
 from amaranth.sim import Simulator
 from lanikai.hdl.config import LinkConfig, RouterConfig
+from lanikai.hdl.emit import to_verilog
 from lanikai.hdl.packet import Header, Kind, packet_words
 from lanikai.hdl.router.release_report import ReleaseReports
 from support.hdl.agent_bench import BASE, control_packet, run
@@ -189,3 +191,12 @@ def test_the_power_budget_is_a_word_that_the_agent_keeps(traffic):
         assert await bench.register("POWER_BUDGET") == {"units": 0xFFFFFFFE}
 
     run(traffic, BASE, body)
+
+
+@pytest.mark.parametrize("flit_bits", [32, 64, 128])
+def test_no_part_of_a_report_is_a_process_that_nothing_starts(flit_bits):
+    """A constant part of a signal was `always @* report[45:40] = 1` in Verilog: it never ran, and stayed 0."""
+    config = RouterConfig(link=LinkConfig(flit_bits=flit_bits, vls=16), ports=3, management=True)
+    text = to_verilog(ReleaseReports(config), name="reports")
+    assert "always" in text
+    assert not re.search(r"always @\*\n\s+\S+ = \d+'h\w+;", text)
