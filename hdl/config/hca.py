@@ -39,8 +39,8 @@ class HcaConfig(Config):
     wqe: Literal["fetched", "posted"] = Field(
         "fetched",
         description="how a work queue element reaches the adapter: fetched from the ring in host memory by a DMA of "
-        "its own (two DMAs a message, as on PCI), or written into the owner's page with the doorbell (one DMA a "
-        "message, as on the system bus)",
+        "its own (two DMAs a message, as on PCI). posted: written into the owner's page with the doorbell (one DMA a "
+        "message, as on the system bus); not built",
     )
     packet_flits: int = Field(
         40, ge=4, le=255, description="longest packet: header, payload and trailer, flits"

@@ -19,7 +19,7 @@ from .receive.messages import DROPS, ReceiveMessages
 from .receive.packet_stage import PacketStage
 from .receive.rings import ReceiveRings
 
-__all__ = ["RECEIVE_COUNTERS", "ReceiveEngine"]
+__all__ = ["RECEIVE_COUNTERS", "ReceiveSide"]
 
 RECEIVE_COUNTERS = (
     "packets",
@@ -42,7 +42,7 @@ RECEIVE_COUNTERS = (
 """
 
 
-class ReceiveEngine(wiring.Component):
+class ReceiveSide(wiring.Component):
     """Takes packets from the port, and serves receive rings, buffers and messages without firmware (yum-2006 3.2).
 
     Members:

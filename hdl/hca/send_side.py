@@ -18,9 +18,9 @@ from .ends import Ends
 from .injection.base import InjectionSignature
 from .layout import INDEX_BITS, QP_BITS
 from .memory_check import MemoryCheck
+from .message_reader import MessageReader
 from .packet_sender import BEAT_LAYOUT, PacketSender
 from .scheduler import Scheduler
-from .send_engine import SendEngine
 from .send_layout import PACKET_LAYOUT, QUEUE_PAIR_LAYOUT, ROUTE_LAYOUT, SEND_DOORBELL_LAYOUT
 from .work_fetch import WorkFetch
 
@@ -68,7 +68,9 @@ class SendSide(wiring.Component):
     - The counters of `SEND_COUNTERS` (out, 32).
     - `quiet` (out): nothing is under way, and no register changes but by an input.
 
-    Latency and throughput: those of the parts, see docs/hca.md. Reset: no queue pair is open, nothing is under way.
+    Latency: from a doorbell to its header on `send` 24 cycles and twice the bus's, if its page is cached. Throughput: a
+    flit a cycle, for packets of 40 flits on a bus of a beat a cycle. Reset: no queue pair is open, and nothing is under
+    way.
     """
 
     def __init__(self, config: HcaConfig) -> None:
@@ -111,7 +113,7 @@ class SendSide(wiring.Component):
         m.submodules.fetch = fetch = WorkFetch(config)
         m.submodules.scheduler = self.scheduler = scheduler = Scheduler(config)
         m.submodules.check = check = MemoryCheck(config)
-        m.submodules.engine = engine = SendEngine(config)
+        m.submodules.engine = engine = MessageReader(config)
         m.submodules.sender = self.sender = sender = PacketSender(config)
         m.submodules.departures = self.departures = departures = Departures(config)
         m.submodules.ended = self.ended = ended = Ends(config)
@@ -208,7 +210,7 @@ class SendSide(wiring.Component):
             outside.vl_busy.eq(departures.vl_busy),
         ]
 
-    def _reads(self, m: Module, engine: SendEngine, sender: PacketSender) -> Value:
+    def _reads(self, m: Module, engine: MessageReader, sender: PacketSender) -> Value:
         """The bus port of the messages: addresses of the engine, data for the sender. Returns whether it is idle."""
         axi = self.data_axi
         m.submodules.packets = packets = fifo.SyncFIFO(width=PACKET_LAYOUT.size, depth=PACKETS_AHEAD)

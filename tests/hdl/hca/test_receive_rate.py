@@ -13,7 +13,7 @@ from lanikai.hdl.axi import Axi4Signature
 from lanikai.hdl.config import LinkConfig
 from lanikai.hdl.config.hca import HcaConfig
 from lanikai.hdl.hca.completion_writer import CompletionWriter
-from lanikai.hdl.hca.receive_engine import ReceiveEngine
+from lanikai.hdl.hca.receive_engine import ReceiveSide
 from lanikai.hdl.link import LinkSignature
 from lanikai.hdl.nic.dma.axi_join import join_managers
 from lanikai.hdl.nic.link_port.vl_port import VlPort
@@ -42,7 +42,7 @@ class Receiver(Component):
     def __init__(self):
         super().__init__({"rx": In(LinkSignature(CONFIG.link)), "axi": Out(Axi4Signature(data_bits=128))})
         self.port = VlPort(CONFIG.port, downstream_flits=4)
-        self.engine, self.writer = ReceiveEngine(CONFIG), CompletionWriter(CONFIG, sources=1)
+        self.engine, self.writer = ReceiveSide(CONFIG), CompletionWriter(CONFIG, sources=1)
 
     def elaborate(self, platform):
         m = Module()

@@ -12,7 +12,7 @@ CONFIG = preset(HcaConfig, "tiny").replace(
 PAYLOAD = 38 * 16
 BUSY = 0.98
 """Part of the cycles in which the link is to carry a flit, while messages of 40 flits wait."""
-IDLE_CYCLES, EMPTY_CYCLES = 24, 15
+IDLE_CYCLES, EMPTY_CYCLES = 25, 15
 """Cycles from a doorbell to its header beside the bus's latency: twice of a message, once of one without payload."""
 
 

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import Component, Out
 from amaranth.sim import Simulator
 from lanikai.hdl.axi import Axi4Signature
 from lanikai.hdl.config.hca import HcaConfig
-from lanikai.hdl.hca.receive_engine import ReceiveEngine
+from lanikai.hdl.hca.receive_engine import ReceiveSide
 from lanikai.hdl.monitors.axi4 import Axi4Monitor
 from lanikai.hdl.nic.dma.axi_join import join_managers
 
@@ -33,7 +33,7 @@ class JoinedEngine(Component):
     def __init__(self, config: HcaConfig) -> None:
         self.signature_of_bus = Axi4Signature(data_bits=128)
         super().__init__({"axi": Out(self.signature_of_bus), "violations": Out(len(Axi4Monitor.rules))})
-        self.engine = ReceiveEngine(config)
+        self.engine = ReceiveSide(config)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

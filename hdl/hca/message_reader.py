@@ -13,12 +13,12 @@ from .layout import MESSAGE_BITS, CqeStatus
 from .queue_pair_table import QueuePairTable
 from .send_layout import END_LAYOUT, MESSAGE_LAYOUT, PACKET_LAYOUT, QUEUE_PAIR_LAYOUT
 
-__all__ = ["SendEngine"]
+__all__ = ["MessageReader"]
 
 BEAT_LOG2 = (BUS_BITS // 8 - 1).bit_length()
 
 
-class SendEngine(wiring.Component):
+class MessageReader(wiring.Component):
     """Messages one after the other: their check, packet buffers, and reads of the bus.
 
     Members:
