@@ -67,7 +67,7 @@ class ReceiveSide(wiring.Component):
     A process holds up nobody. A packet without a buffer, or of a closed queue pair, is dropped. The engine stops taking
     packets only while `STAGE_PACKETS` of them wait for the bus, or for a set-up, which waits for the bus, too.
 
-    Latency: 14 cycles from a packet's tail on `flits` to its post, if its element and page are on the card. Its
+    Latency: 15 cycles from a packet's tail on `flits` to its post, if its element and page are on the card. Its
     payload's flits and the bus's time to its answer come to that. Throughput: a flit a cycle for packets of 22 flits
     and more, if the bus takes a beat a cycle. Reset: no queue pair is open.
     """

@@ -268,6 +268,8 @@ def ends_spec(component):
     entry = dut.post.payload.entry
     m.d.comb += [
         its.eq(dut.post.valid & known & (posts == number)),
+        # An answer that waited on the bus would hold up those of the completion writer, for which the post may wait.
+        Assert(dut.answer_ready),
         Assert(~its | (answers >= needs)),
         Assert(~its | (entry.tag == tag)),
         Assert(~its | any_error | (entry.status == 0)),
@@ -298,6 +300,7 @@ def test_messages_end_after_their_answers(tmp_path):
         ("failed.bit_select(front.qp, 1).eq(1)", "failed.bit_select(front.qp, 1).eq(0)"),
         ("answered.eq(0), failed.bit_select(front.qp, 1).eq(0)", "answered.eq(0), failed.eq(0)"),
         ("answered.eq(0), failed.bit_select", "failed.bit_select"),
+        ("self.answer_ready.eq(1)", "self.answer_ready.eq(items.r_rdy & front.awaits & ~answered)"),
     ),
 )
 def test_proof_of_ends_catches_mutant(old, new, tmp_path):

@@ -174,6 +174,6 @@ def test_latency_is_as_stated(payload):
     engine = [post - tail for tail, post in zip(taken, posts, strict=True)]
     whole = [answer - tail for tail, answer in zip(tails, answers, strict=True)]
     print(engine, whole)
-    assert engine[1:] == [14 + beats + LATENCY] * 3
+    assert engine[1:] == [15 + beats + LATENCY] * 3
     # From the tail on the link to the answered completion: the flits pass twice, the bus answers twice.
-    assert whole[1:] == [20 + 2 * beats + 2 * LATENCY] * 3
+    assert whole[1:] == [21 + 2 * beats + 2 * LATENCY] * 3

@@ -44,6 +44,28 @@ class Packet:
     cut: int = 0
     flip: int | None = None
 
+    @classmethod
+    def of(cls, words: list[int], config: HcaConfig) -> Packet:
+        """The packet in these flits; `flip` says that its CRC is wrong, `cut` that its length is."""
+        header = Header.unpack(words[0])
+        trailer = {name: words[-1] >> place.offset & (1 << place.width) - 1 for name, place in TRAILER_LAYOUT}
+        body = b"".join(word.to_bytes(FLIT, "little") for word in words[1:-1])
+        payload = body[: header.length]
+        right = crc32(words[0], payload, config.link) == trailer["crc"]
+        return cls(
+            qp=header.flow & 0xFF,
+            source=header.source,
+            source_qp=header.sequence & 0xFF,
+            number=header.sequence >> 8,
+            payload=payload,
+            first=bool(trailer["first"]),
+            last=bool(trailer["last"]),
+            total_bytes=trailer["total_bytes"],
+            immediate=trailer["immediate"] if trailer["with_immediate"] else None,
+            cut=-(-header.length // FLIT) - len(words[1:-1]),
+            flip=None if right else 0,
+        )
+
     @property
     def total(self) -> int:
         """Bytes of the message that it tells."""
