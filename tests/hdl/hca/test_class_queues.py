@@ -116,7 +116,8 @@ def test_random_doorbells_from_any_page_set_ups_and_ends(seed):
             elif choice < 0.5:
                 if pair and rng.random() < 0.8:
                     index = pair.rung + rng.randint(0, pair.entries - (pair.rung - pair.ended) % (1 << 16))
-                    await bench.ring(ctx, pair.owner, qp, index)
+                    page = pair.owner if rng.random() < 0.8 else rng.randrange(4)
+                    await bench.ring(ctx, page, qp, index)
                 else:
                     await bench.ring(ctx, rng.randrange(4), rng.randrange(256), rng.getrandbits(16))
             elif choice < 0.8:
@@ -165,6 +166,11 @@ def test_indices_go_over_their_wrap():
         await bench.ring(ctx, 1, 5, 3)
         bench.check(ctx)
         assert model.refusals == 1
+        # So is one that goes back among messages that have not ended.
+        await bench.ring(ctx, 1, 5, 7)
+        await bench.ring(ctx, 1, 5, 5)
+        bench.check(ctx)
+        assert model.refusals == 2
 
     bench.run(script)
 
