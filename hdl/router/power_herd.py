@@ -40,6 +40,7 @@ class PowerHerd(wiring.Component):
     - `quiet` (out): no credit is in use, lent or borrowed.
 
     Latency: a flit that crosses in cycle t counts from t + 1 to t + W. What is lent in cycle t counts from t + 1 on.
+    Throughput: a flit to every output in a cycle, as far as the budget lasts.
     Longest wait: within W cycles of its closing the switch is open again, whatever is lent. `RouterConfig` asks for a
     budget of a flit to every output and a share lent to every neighbour.
 

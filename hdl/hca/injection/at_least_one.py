@@ -33,8 +33,8 @@ class AtLeastOne(InjectionPolicy):
 
     Members besides: `port` (out): the useful port of the message that is asked for.
 
-    Latency: none, from `ask` and `side` in the same cycle. Longest wait: as long as the network holds the VLs. In an
-    idle network a message is allowed at once.
+    Latency: none, from `ask` and `side` in the same cycle. Throughput: a message a cycle. Longest wait: as long as the
+    network holds the VLs. In an idle network a message is allowed at once.
     """
 
     side_name = "router_status"

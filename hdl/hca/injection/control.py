@@ -42,7 +42,8 @@ class InjectionControl(wiring.Component):
     - `energy_used` (out, 32), only with `power_control`: energy that is taken.
     - `quiet` (out): no register changes but by an input.
 
-    Latency: `control.allow` and `control.never` in the same cycle; counters and set-up in the next.
+    Latency: `control.allow` and `control.never` in the same cycle; counters and set-up in the next. Throughput: a
+    message and a word of set-up a cycle.
     """
 
     def __init__(self, config: HcaConfig) -> None:

@@ -10,7 +10,10 @@ __all__ = ["NoInjectionControl"]
 
 
 class NoInjectionControl(InjectionPolicy):
-    """Every message is allowed. Latency: none. Longest wait: none."""
+    """Every message is allowed.
+
+    Latency: none. Throughput: a message a cycle. Longest wait: none.
+    """
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -31,7 +31,8 @@ class SelfTuned(InjectionPolicy):
 
     `side`: its `throttle`, a bit. The VL of control packets is no part of it: its messages are always allowed.
 
-    Latency: none. Longest wait: without a full buffer in the network a message is allowed after 97 cycles at most.
+    Latency: none. Throughput: a message a cycle. Longest wait: without a full buffer in the network a message is
+    allowed after 97 cycles at most.
     """
 
     side_name = "throttle"
@@ -74,8 +75,9 @@ class SelfTuner(wiring.Component):
     Assumed, as the document does not say: the threshold begins at 1%. It stays from 0 to `buffers`. Steps are rounded
     up. The original's way out of a local maximum, which goes back to the best threshold so far, is left out.
 
-    Latency: a number taken in cycle t is known in t + 32 and in `throttle` from t + 33 on. An empty network throttles
-    nobody: three gatherings without a full buffer, 97 cycles at most, bring the estimate to 0.
+    Latency: a number taken in cycle t is known in t + 32 and in `throttle` from t + 33 on. Throughput: a number in 32
+    cycles, and the flits of every cycle. Longest wait: an empty network throttles nobody. Three gatherings without a
+    full buffer, 97 cycles at most, bring the estimate to 0.
     """
 
     def __init__(self, *, buffers: int) -> None:

@@ -102,7 +102,16 @@ def dead_links(point: Any) -> dict[str, Any]:
     return dict.fromkeys(f"{names} {counts}".split(), 0)
 
 
+def mute_adapters(point: Any) -> dict[str, Any]:
+    """A run in which no message gets from an adapter to another."""
+    names = "sent queueing_cycles arrived latency_cycles since_birth_cycles waiting failed"
+    spec = point.spec
+    intervals = spec["window_cycles"] // spec["interval_cycles"] if spec["interval_cycles"] else 0
+    return dict.fromkeys(names.split(), 0) | {"lone_cycles": 1, "intervals": [[0] * 5] * intervals}
+
+
 SILENT: Mapping[str, Any] = {
+    **dict.fromkeys(("congestion", "cq-config"), mute_adapters),
     **dict.fromkeys(
         ("am-bandwidth", "am-contention", "am-logp", "am-permutations", "am-virtual-networks"), mute_cards
     ),

@@ -14,6 +14,7 @@ from .broken import Broken, place
 from .cosched_broken_claims import COSCHED_BROKEN
 from .fault_broken_claims import FAULT_BROKEN
 from .power_broken_claims import POWER_BROKEN
+from .qos_broken_claims import QOS_BROKEN
 from .via_broken_claims import VIA_BROKEN
 
 __all__ = ["BROKEN", "Broken", "page"]
@@ -357,6 +358,7 @@ BROKEN = (
     *COSCHED_BROKEN,
     *FAULT_BROKEN,
     *POWER_BROKEN,
+    *QOS_BROKEN,
 )
 """All of them; `test_claims.py` runs each, and looks that no claim is without one."""
 

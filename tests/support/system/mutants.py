@@ -15,7 +15,7 @@ from lanikai.firmware.accesses import AccessList
 from lanikai.sim.experiments.framework.backend import Job, Measured, Progress, Simulator
 from lanikai.sim.inside.session import load_coroutine
 
-from . import am_mutants, cosched_mutants, fault_mutants, power_mutants, via_mutants
+from . import am_mutants, cosched_mutants, fault_mutants, power_mutants, qos_mutants, via_mutants
 from .mutant import MUTANTS, mutant
 
 __all__ = ["MODULES", "MUTANTS", "MutantSimulator", "run_point"]
@@ -26,6 +26,7 @@ MODULES = (
     cosched_mutants.__name__,
     fault_mutants.__name__,
     power_mutants.__name__,
+    qos_mutants.__name__,
     via_mutants.__name__,
 )
 """Modules with mutants."""

@@ -1,0 +1,119 @@
+"""Claims of congestion and cq-config: each fails when what it says does not hold. No simulator."""
+
+import pytest
+from lanikai.hdl.config import ConfigError
+from lanikai.sim.experiments.framework.base import Outcome
+from lanikai.sim.experiments.qos.congestion import Congestion, CongestionParameters
+from lanikai.sim.experiments.qos.cq_config import CqConfig, CqConfigParameters
+from lanikai.sim.published import table
+
+
+def outcomes(points, results):
+    return [
+        Outcome(point=point, results=results(point), seed=1, cycles=1, wall_seconds=1.0) for point in points
+    ]
+
+
+def congestion(change=lambda scheme, load, results: None):
+    """Outcomes as the document has them where it has any, and one that `change` has made worse."""
+    experiment, parameters = Congestion(), CongestionParameters()
+    published = table("congestion")["queueing_delay_us"]
+
+    def results(point):
+        scheme, load = point.parameters["scheme"], point.parameters["load"]
+        place = {0.4: 0, 0.6: 2, 0.9: 5}[load]
+        row = published[scheme]
+        delay = row[min(place, len(row) - 1)]
+        controls = scheme in ("alo", "self_tuned")
+        found = {
+            "queueing_delay_us": delay,
+            "latency_from_birth_us": delay + (200 if controls else 10),
+            "throughput": load * (0.7 if controls else 1),
+            "failed": 0,
+        }
+        change(scheme, load, found)
+        return found
+
+    points = experiment.points(parameters, "quick")
+    return [claim.holds for claim in experiment.claims(parameters, outcomes(points, results))]
+
+
+def worse(scheme, load, name, value):
+    def change(this, at, results):
+        if (this, at) == (scheme, load):
+            results[name] = value
+
+    return change
+
+
+def test_what_is_published_holds():
+    assert congestion() == [True] * 6
+
+
+@pytest.mark.parametrize(
+    ("claim", "change"),
+    [
+        (0, worse("none", 0.6, "queueing_delay_us", 2.273 * 1.31)),
+        (0, worse("credit_300", 0.4, "queueing_delay_us", 1.116 * 0.69)),
+        (1, worse("credit_200", 0.9, "latency_from_birth_us", 1e5)),
+        (1, worse("alo", 0.4, "latency_from_birth_us", 1.0)),
+        (2, worse("credit_600", 0.9, "throughput", 0.6)),
+        (3, worse("none", 0.9, "throughput", 0.58)),
+        (4, worse("credit_200", 0.9, "queueing_delay_us", 900)),
+        (5, worse("alo", 0.6, "failed", 1)),
+    ],
+)
+def test_a_claim_of_congestion_fails_for_what_it_denies(claim, change):
+    assert congestion(change)[claim] is False
+
+
+def cq_config(**changes):
+    experiment, parameters = CqConfig(), CqConfigParameters()
+    values = {
+        ("global", "latency_from_birth_us"): 500.0,
+        ("separate", "latency_from_birth_us"): 200.0,
+        ("quadrant", "latency_from_birth_us"): 190.0,
+    } | changes.get("values", {})
+
+    def results(point):
+        queues = point.parameters["queues"]
+        return {
+            "latency_from_birth_us": values[queues, "latency_from_birth_us"],
+            "power_w": values.get((queues, "power_w"), 10.0),
+            "failed": values.get((queues, "failed"), 0),
+            "throughput": 0.5,
+        }
+
+    points = experiment.points(parameters, "quick")
+    return [claim.holds for claim in experiment.claims(parameters, outcomes(points, results))]
+
+
+def test_what_is_published_of_queues_holds():
+    assert cq_config() == [True] * 4
+
+
+@pytest.mark.parametrize(
+    ("claim", "place", "value"),
+    [
+        (0, ("separate", "latency_from_birth_us"), 410.0),
+        (1, ("quadrant", "latency_from_birth_us"), 211.0),
+        (2, ("quadrant", "power_w"), 10.6),
+        (3, ("global", "failed"), 1),
+    ],
+)
+def test_a_claim_on_queues_fails_for_what_it_denies(claim, place, value):
+    assert cq_config(values={place: value})[claim] is False
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"schemes": ["x"]}, "schemes: 'x': one of none, credit_200, credit_300, credit_400, "),
+        ({"loads": [1.5]}, "loads: 1.5: above 0 and at most 1"),
+        ({"network": "router8"}, "network = 'router8': a mesh"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(changes, message):
+    with pytest.raises(ConfigError) as error:
+        CongestionParameters(**changes)
+    assert message in str(error.value)
