@@ -2,18 +2,26 @@
 
 import re
 
-from lanikai.hdl.config import NicConfig, preset
+from lanikai.hdl.config import LinkConfig, NicConfig, RouterConfig, preset
 from lanikai.hdl.emit import to_verilog
 from lanikai.hdl.nic.nic import Nic
 from lanikai.hdl.nic.rtc import Rtc
+from lanikai.hdl.router.release_report import ReleaseReports
 
 
 def test_every_combinational_block_runs_at_time_0():
     """A start value in a declaration is no event in SystemVerilog: `iverilog -g2012` never ran the blocks, and
     `host__arready` was X. Each block has to read a variable that a nonblocking assignment of an `initial` block
     sets."""
-    for component in (Rtc, Nic):
-        text = to_verilog(component(preset(NicConfig, "tiny")), name="top")
+    router = RouterConfig(link=LinkConfig(vls=16), ports=3, management=True)
+    for component in (
+        Rtc(preset(NicConfig, "tiny")),
+        Nic(preset(NicConfig, "tiny")),
+        # Parts of signals, one of them constant.
+        Nic(preset(NicConfig, "via5")),
+        ReleaseReports(router),
+    ):
+        text = to_verilog(component, name="top")
         modules = text.split("\nendmodule")
         blocks = 0
         for module in modules:
