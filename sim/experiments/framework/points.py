@@ -16,6 +16,6 @@ def points_of(experiment: Experiment, parameters: Any, size: Size) -> list[Point
     """The points of the experiment. Raises UserError that begins with its name for parameters that a point cannot
     have."""
     try:
-        return experiment.points(parameters, size)
+        return list(experiment.points(parameters, size))
     except ConfigError as error:
         raise UserError(f"{experiment.name}: {error}") from None

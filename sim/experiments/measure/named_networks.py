@@ -30,8 +30,8 @@ MOST_SIDE = 32
 def named_network(name: str, router: RouterConfig) -> Network:
     """The network `name`: `router8`, `mesh4x4`, `torus4x4`, `chain3`, `tree2x3`, or the path of a JSON file.
 
-    `router.ports`, `link.hop_bits` and the rows of tables are replaced by what it needs. Nodes have the routers'
-    `input_buffer_flits`.
+    `router.ports`, `link.hop_bits` and the rows of tables are replaced by what it needs. A network that is no file has
+    a management port besides, if its routers are to have one. Nodes have the routers' `input_buffer_flits`.
 
     A file has an object with these keys, as `Network` has them:
 
@@ -64,7 +64,7 @@ def _named(name: str, router: RouterConfig) -> Network:
     if wide or not 2 <= nodes <= (MOST_NODES if second else 64):
         raise ConfigError(f"network = {name!r}: one of {NETWORKS}")
     ports = {"router": first, "chain": 3, "mesh": 5, "torus": 5, "tree": first + 1}[kind]
-    router = _fitting(router, ports, nodes)
+    router = _fitting(router, ports + router.management, nodes)
     if kind == "router":
         return single_router(first, router=router, node_buffer_flits=buffer)
     if kind == "chain":
