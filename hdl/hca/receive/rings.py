@@ -29,7 +29,7 @@ class ReceiveRings(wiring.Component):
     - `none` (out): it has posted none.
     - `found` (out), `buffer` (out, `BUFFER_LAYOUT`): this one. Without both it is on its way.
     - `take` (in): that element is used up. Only with `found`.
-    - `hold` (in): no fetch is begun.
+    - `hold` (in): no fetch is begun, but for the element that is asked for.
     - `axi` (out, `Axi4Signature` of 128 bits): reads of one beat, ID 0, one at a time.
     - `rests` (out): no fetch is under way.
     - `quiet` (out): it rests, nothing is to be fetched, and no register changes but by an input.
@@ -122,7 +122,8 @@ class ReceiveRings(wiring.Component):
         with m.If(self.take):
             m.d.sync += self._held.bit_select(self.ask_qp, 1).eq(0)
         with m.FSM() as machine:
-            with m.State("idle"), m.If(~self.hold & wants.any()):
+            # A message that stands waits for its buffer, and a set-up for it: that fetch is begun all the same.
+            with m.State("idle"), m.If((~self.hold | demanded) & wants.any()):
                 m.d.comb += turns.advance.eq(1)
                 m.d.sync += fetched_qp.eq(self.ask_qp)
                 with m.If(~demanded):

@@ -11,6 +11,9 @@ from support.hdl.protection_model import Region
 
 CONFIG = preset(HcaConfig, "tiny")
 RINGS, TABLE, DATA, VIRTUAL = 0x1000, 0x2000, 0x4000, 0x80000
+JUDGED_SET_UP = 60
+"""Cycles until a set-up is taken: the bus's time once for an element and once for a page, and a few cycles for each
+packet that stands."""
 JUDGED = 4
 """Cycles for a packet that is dropped."""
 
@@ -52,6 +55,38 @@ def test_packets_without_buffers_are_dropped_at_the_stated_rate(size):
         assert taken <= max(flits, JUDGED * len(packets)) + 5
 
     bench.run(script)
+
+
+@pytest.mark.parametrize("delay", [13, *range(16, 23)])
+def test_a_set_up_is_taken_while_a_message_waits_for_its_buffer(delay):
+    """Two queue pairs' elements are fetched one after the other, for packets that stand, and a third is closed."""
+    bench = ReceiveBench(CONFIG, seed=0, latency=20)
+    begun, taken = [], []
+
+    async def close(ctx):
+        while not begun:
+            await ctx.tick()
+        await ctx.tick().repeat(delay)
+        setup = bench.engine.setup
+        ctx.set(setup.payload, {"qp": 2})
+        ctx.set(setup.valid, 1)
+        for cycle in range(JUDGED_SET_UP):
+            _, _, ready = await ctx.tick().sample(setup.ready)
+            if ready:
+                taken.append(cycle)
+                break
+        ctx.set(setup.valid, 0)
+
+    async def script(ctx):
+        await prepare(ctx, bench)
+        begun.append(True)
+        await bench.packets(ctx, [packet(qp, 0) for qp in (0, 1, 1, 0) * 2])
+        await bench.rest(ctx)
+        assert len(bench.posts) == 8
+
+    bench.simulator.add_testbench(close)
+    bench.run(script)
+    assert taken
 
 
 @pytest.mark.parametrize(
