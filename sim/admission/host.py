@@ -100,10 +100,14 @@ class HostAdmission:
     ) -> tuple[Request, list[Send]]:
         """Ask for a connection. Returns the request, whose `state` changes later, and what to send.
 
-        Raises ConfigError for bad numbers, and for a name that is in use, or was within the last lease. Else a late
-        report of its last packet could be taken for one of the new connection.
+        Raises ConfigError for bad numbers, and for a name that is in use, or was within the last lease; nothing is held
+        then. Else a late report of its last packet could be taken for one of the new connection.
         """
         name = Connection(self.place.number, destination, flow)
+        if destination == self.place.number or not 0 <= destination < self.place.nodes:
+            raise ConfigError(
+                f"admission: destination = {destination}: another of the nodes 0 to {self.place.nodes - 1}"
+            )
         if not 1 <= units <= MAX_UNITS:
             raise ConfigError(f"admission: units = {units}: 1 to {MAX_UNITS}")
         if not units <= peak < 1 << 16:
@@ -149,7 +153,7 @@ class HostAdmission:
     def packet(self, now: int, control: Control) -> list[Send]:
         """A control packet has come to the node. Returns what to send."""
         if control.kind is Kind.PROBE:
-            if control.destination != self.place.number:
+            if control.destination != self.place.number or not 0 <= control.source < self.place.nodes:
                 return []
             return [Send(control.answer(Kind.ACK), self.place.route_to(control.source))]
         request = self._requests.get(control.connection)

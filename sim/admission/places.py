@@ -51,7 +51,7 @@ class HostPlace:
     def __init__(self, network: Network, number: int) -> None:
         self._network, self.number = network, number
         self.router, self.in_port = network.nodes[number]
-        self.link = network.router.link
+        self.link, self.nodes = network.router.link, len(network.nodes)
 
     def route_to(self, node: int) -> int:
         """The route field of a packet that the node sends to another."""

@@ -283,6 +283,8 @@ def test_a_control_packet_is_what_was_sent_or_none(numbers, kind, reason, bits, 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"destination": 900}, "admission: destination = 900: another of the nodes 0 to 4"),
+        ({"destination": 0}, "admission: destination = 0: another of the nodes 0 to 4"),
         ({"units": 0}, "admission: units = 0: 1 to 255"),
         ({"units": 256}, "admission: units = 256: 1 to 255"),
         ({"units": 5, "peak": 4}, "admission: peak = 4: units (5) to 65535"),
@@ -294,6 +296,22 @@ def test_a_request_that_cannot_be_is_refused_by_name(changes, message):
     with pytest.raises(ConfigError) as error:
         world.hosts[0].open(**{"destination": 1, "flow": 0, "units": 1, "peak": 9, "vl": 0} | changes)
     assert str(error.value) == message
+    # Nothing is held for it.
+    assert world.registers() == world.at_rest
+    assert world.hosts[0].admission.deadline is None
+
+
+def test_a_probe_of_a_node_that_is_not_there_is_not_answered():
+    """Any process may send data to the control queue pair of another host."""
+    world = World(network="cluster")
+    admission = world.hosts[1].admission
+    for source in (5, 900):
+        assert (
+            admission.packet(
+                10, Control(kind=Kind.PROBE, source=source, destination=1, flow=0, incarnation=1)
+            )
+            == []
+        )
 
 
 def test_a_host_that_begins_anew_rests_for_a_lease():
