@@ -77,7 +77,7 @@ class CompletionQueue:
     def poll(self, most: int = 1 << 30) -> list[Completion]:
         """The entries that have come since, the oldest first, `most` of them at most. Takes no time.
 
-        Raises HcaError if the ring was full, as entries are lost then.
+        Raises HcaError if the ring was full, as entries are lost then; entries before that are given first.
         """
         found: list[Completion] = []
         index, entries, log2, ring = self._index, 1 << self._entries_log2, self._entries_log2, self._bytes
@@ -88,6 +88,8 @@ class CompletionQueue:
                 break
             one = Completion(*[word >> offset & mask for offset, mask in _PLACES[:-1]])
             if one.status == CqeStatus.OVERRUN:
+                if found:
+                    break
                 raise HcaError(
                     f"node {self._port.node}, completion queue {self.number}: overrun: its ring of {entries} entries "
                     "was full; read it sooner, or make it larger"

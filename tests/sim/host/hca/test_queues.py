@@ -171,8 +171,10 @@ def test_a_receive_does_not_end_a_send(queue, pair, region):
     assert pair.send_room == 3
 
 
-def test_an_overrun_is_told(queue):
-    put(queue, 0, status=CqeStatus.OVERRUN)
+def test_an_overrun_is_told_after_the_entries_before_it(queue):
+    put(queue, 0, receive=1, tag=4)
+    put(queue, 1, status=CqeStatus.OVERRUN)
+    assert [one.tag for one in queue.poll()] == [4]
     with pytest.raises(
         HcaError,
         match=r"^node 3, completion queue 6: overrun: its ring of 4 entries was full; ",
