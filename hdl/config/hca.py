@@ -55,7 +55,10 @@ class HcaConfig(Config):
         "none", description="injection control: name in `lanikai.hdl.hca.injection.registry.INJECTION`"
     )
     destinations: int = Field(
-        64, ge=1, le=1024, description="nodes that the tables of injection control have a row for"
+        64,
+        ge=1,
+        le=1024,
+        description="nodes that the tables of routes and of injection control have a row for",
     )
     power_control: bool = Field(
         False, description="hold messages of the classes that `POWER_CLASSES` names to an energy budget"

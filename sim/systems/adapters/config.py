@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from lanikai.hdl.config import HcaConfig, preset
+from lanikai.hdl.config import ConfigError, HcaConfig, preset
 from lanikai.hdl.hca.injection.control import injection_class
 from lanikai.hdl.network import Network
 from pydantic import Field, model_validator
@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from ...inside.watchdog import WATCHDOG_BITS
 from ...models.system_bus import SystemBusTiming
 from ..base import SystemConfig
+from .side_bands import side_band
 
 if TYPE_CHECKING:
     from ..build.model import Design, Variant
@@ -58,6 +59,14 @@ class AdapterNetworkConfig(SystemConfig):
                 f"network.node_buffer_flits = {self.network.node_buffer_flits}: must be {wanted}, the adapter's buffer "
                 "of each VL (receive_packets x packet_flits)"
             )
+        if self.hca.destinations < len(self.network.nodes):
+            raise ValueError(
+                f"hca.destinations = {self.hca.destinations}: at least {len(self.network.nodes)}, the network's nodes"
+            )
+        try:
+            side_band(self.network, self.hca)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
         if injection_class(self.hca).side_name and not self.network.router.status_outputs:
             raise ValueError(
                 f"hca.injection = {self.hca.injection!r}: needs network.router.status_outputs = True, which tell it of "
@@ -67,12 +76,13 @@ class AdapterNetworkConfig(SystemConfig):
 
     @classmethod
     def on(cls, network: Network, hca: HcaConfig, **others: object) -> Self:
-        """Adapters `hca`, with the network's link, on `network`.
+        """Adapters `hca`, with the network's link and a row of their tables for each node, on `network`.
 
         Its routers get credits for the adapters' buffers, and status outputs if injection control needs them. Raises
         ConfigError.
         """
-        hca = hca.replace(link=network.router.link)
+        nodes = len(network.nodes)
+        hca = hca.replace(link=network.router.link, destinations=max(hca.destinations, nodes))
         router = network.router.replace(status_outputs=injection_class(hca).side_name is not None)
         network = network.replace(router=router, node_buffer_flits=hca.port.input_buffer_flits)
         return cls(network=network, hca=hca, **others)

@@ -11,7 +11,7 @@ from typing import Any
 
 from amaranth import Cat, Const, Module, Signal, Value
 from amaranth.lib.wiring import In, Member, Out
-from lanikai.hdl.config import HcaConfig
+from lanikai.hdl.config import ConfigError, HcaConfig
 from lanikai.hdl.hca.injection.control import injection_class
 from lanikai.hdl.hca.injection.self_tuned import COUNT_BITS, SelfTuner
 from lanikai.hdl.network import Network
@@ -56,7 +56,17 @@ class SideBand(ABC):
 
 
 class ThrottleBand(SideBand):
-    """All adapters hear one bit of one `SelfTuner`, which hears of all full buffers and of all flits delivered."""
+    """All adapters hear one bit of one `SelfTuner`, which hears of all full buffers and of all flits delivered. Raises
+    ConfigError for more buffers than it counts."""
+
+    def __init__(self, network: Network, hca: HcaConfig) -> None:
+        super().__init__(network, hca)
+        router, most = network.router, (1 << COUNT_BITS - 1) - 1
+        self.buffers = router.data_vls * (router.ports * network.routers + len(network.nodes))
+        if self.buffers > most:
+            raise ConfigError(
+                f"hca.injection = {hca.injection!r}: {self.buffers} VL buffers of routers and adapters: at most {most}"
+            )
 
     def top_members(self) -> dict[str, Member]:
         """Numbers of full buffers, and of flits; the bit."""
@@ -69,9 +79,7 @@ class ThrottleBand(SideBand):
 
     def add(self, m: Module, top: Any) -> None:
         """The tuner."""
-        router = self.network.router
-        buffers = router.data_vls * (router.ports * self.network.routers + len(self.network.nodes))
-        m.submodules.tuner = tuner = SelfTuner(buffers=buffers)
+        m.submodules.tuner = tuner = SelfTuner(buffers=self.buffers)
         full, delivered = Signal(COUNT_BITS, name="full_now"), Signal(COUNT_BITS, name="delivered_now")
         m.d.sync += [full.eq(top.router_full + top.adapter_full), delivered.eq(top.delivered)]
         m.d.comb += [tuner.full.eq(full), tuner.delivered.eq(delivered), top.throttle.eq(tuner.throttle)]

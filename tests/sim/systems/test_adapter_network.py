@@ -1,9 +1,11 @@
 """Networks of host channel adapters, in composed simulations: every byte, the same results whatever runs them."""
 
+import re
+from pathlib import Path
 from random import Random
 
 import pytest
-from lanikai.hdl.config import ConfigError, HcaConfig, RouterConfig, preset
+from lanikai.hdl.config import ConfigError, HcaConfig, LinkConfig, RouterConfig, preset
 from lanikai.sim.experiments.measure.named_networks import named_network
 from lanikai.sim.machine import ONE_THREAD, Threads
 from lanikai.sim.run import run
@@ -19,9 +21,9 @@ def adapters(network="router3", **changes):
 
 @pytest.fixture
 def play(tmp_path):
-    def played(spec, *, seed=1, config=None, threads=ONE_THREAD):
+    def played(spec, *, point="workload", seed=1, config=None, threads=ONE_THREAD):
         config = config or adapters()
-        entry, job = config.job("support.sim.adapter_points:workload", spec)
+        entry, job = config.job(f"support.sim.adapter_points:{point}", spec)
         return run(config.build(), entry, job, out_dir=tmp_path, seed=seed, threads=threads).value
 
     return played
@@ -37,6 +39,13 @@ def test_every_message_arrives_once_with_its_bytes(play):
     assert len(first) == 90
     assert play(spec | {"check": False}, seed=seed) == first
     assert play(spec, seed=seed + 1) != first
+
+
+def test_the_example_of_the_page(play):
+    text = (Path(__file__).parents[3] / "docs" / "hca.md").read_text()
+    code = re.search(r"```python\n(from lanikai.*?)```", text, re.DOTALL)
+    assert code
+    assert play({"text": code[1]}, point="example") == [7, "hello"]
 
 
 def test_the_same_on_threads(play):
@@ -83,6 +92,27 @@ def test_injection_control_without_its_side_band_is_refused():
         r"it of the network$",
     ):
         AdapterNetworkConfig(network=network, hca=config.hca)
+
+
+def test_more_nodes_than_the_tables_have_rows_are_refused():
+    """`on` gives the adapters as many as it takes."""
+    config = adapters("mesh9x9")
+    assert config.hca.destinations == 81
+    with pytest.raises(
+        ConfigError,
+        match=r"^AdapterNetworkConfig: hca.destinations = 64: at least 81, the network's nodes$",
+    ):
+        config.replace(hca=config.hca.replace(destinations=64))
+
+
+def test_more_buffers_than_self_tuned_counts_are_refused():
+    router = RouterConfig(link=LinkConfig(flit_bits=128, vls=16), vl_arbiter="round_robin")
+    with pytest.raises(
+        ConfigError,
+        match=r"^AdapterNetworkConfig: hca.injection = 'self_tuned': 36000 VL buffers of routers and adapters: at most "
+        r"32767$",
+    ):
+        AdapterNetworkConfig.on(named_network("mesh20x20", router), HCA.replace(injection="self_tuned"))
 
 
 def test_a_network_without_credits_for_adapters_is_refused():

@@ -25,6 +25,13 @@ async def idle(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
     return system.settled
 
 
+async def example(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
+    """Run the coroutine `measure` of a text."""
+    names: dict[str, Any] = {}
+    exec(spec["text"], names)
+    return await names["measure"](system, spec)
+
+
 async def workload(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
     """Each host sends `messages` to random others, of random lengths. Every byte is checked, and the order.
 
