@@ -24,6 +24,7 @@ from lanikai.hdl.traffic.packet import BORN_BITS
 from lanikai.hdl.traffic.rate_server import RateServer
 from lanikai.hdl.vl_arbiter.registry import VL_ARBITERS, make_vl_arbiter
 from lanikai.sim.systems.rate_unit import MOST_CYCLES, SETUP_CYCLES, SETUP_TRIES
+from support.hdl import adapter_counters
 from support.hdl.counter_search import counting_memories, counting_registers
 
 HERE = Path(__file__).parent
@@ -498,6 +499,10 @@ def test_every_counter_is_taken_over_its_wrap_or_cannot_get_there():
     assert used == named.keys()
 
 
+GUARDS = GUARDED | ALONE | adapter_counters.ALONE
+NAMED = TAKEN | BOUNDED | GUARDED | ALONE | TAKEN_ALONE | adapter_counters.TAKEN | adapter_counters.ALONE
+
+
 def test_no_line_of_the_hardware_counts_without_being_found():
     """Such a line adds to what it assigns, in a block that the elaborated ones do not have."""
     for path in sorted(HDL.rglob("*.py")):
@@ -505,10 +510,7 @@ def test_no_line_of_the_hardware_counts_without_being_found():
             counts = re.search(r"(?<![\w.])([\w.]+)\.eq\((?=.*(?<![\w.])\1 \+|.*\+ \1\b)", text)
             if counts and "m.d.comb" not in text:
                 name = path.relative_to(HDL).as_posix()
-                assert any(
-                    key[0] == name and key[1] in text
-                    for key in TAKEN | BOUNDED | GUARDED | ALONE | TAKEN_ALONE
-                ), (
+                assert any(key[0] == name and key[1] in text for key in NAMED), (
                     name,
                     text,
                 )
@@ -516,7 +518,11 @@ def test_no_line_of_the_hardware_counts_without_being_found():
 
 @pytest.mark.parametrize(
     ("file", "test", "says"),
-    sorted(set(TAKEN.values()) | {("test_counters_alone.py", *taken) for taken in TAKEN_ALONE.values()}),
+    sorted(
+        set(TAKEN.values())
+        | {("test_counters_alone.py", *taken) for taken in TAKEN_ALONE.values()}
+        | set(adapter_counters.TAKEN.values())
+    ),
 )
 def test_the_named_test_is_there_and_goes_there(file, test, says):
     module = ast.parse((HERE / file).read_text())
@@ -530,8 +536,6 @@ def test_what_bounds_a_counter_holds_in_any_run(bits, most, why):
     assert most.bit_length() <= bits, why
 
 
-@pytest.mark.parametrize(
-    ("place", "guard"), (GUARDED | ALONE).items(), ids=[f"{f}: {t}" for f, t in GUARDED | ALONE]
-)
+@pytest.mark.parametrize(("place", "guard"), GUARDS.items(), ids=[f"{f}: {t}" for f, t in GUARDS])
 def test_what_stops_a_counter_is_there(place, guard):
     assert guard[0] in (HDL / place[0]).read_text()
