@@ -116,6 +116,8 @@ class RouterConfig(Config):
             self._check_pipelined()
         if self.power_budget:
             self._check_power()
+        elif self.power_share or self.power_weights:
+            raise ValueError("power_share and power_weights: need a power_budget, whose credits they are")
         if self.management and self.control_vl is None:
             raise ValueError(
                 f"management = True: link.vls = {self.link.vls}: must be 16, since control packets have VL 15"

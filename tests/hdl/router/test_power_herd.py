@@ -7,6 +7,7 @@ from amaranth import Module
 from amaranth.sim import Simulator
 from lanikai.hdl.config import ConfigError, LinkConfig, RouterConfig
 from lanikai.hdl.emit import to_verilog
+from lanikai.hdl.network import chain
 from lanikai.hdl.router.power_herd import PowerHerd
 from lanikai.hdl.router.router import Router
 from support.formal.harness import mutate
@@ -196,7 +197,9 @@ def test_a_router_keeps_its_budget_in_every_window(weighed):
 
 
 def test_nothing_of_it_is_in_a_router_without():
-    without = to_verilog(Router(CONFIG.replace(power_budget=0)), name="router")
+    without = to_verilog(
+        Router(CONFIG.replace(power_budget=0, power_share=0, power_weights=())), name="router"
+    )
     assert "power" not in without
     assert "power_herd" in to_verilog(Router(CONFIG), name="router")
 
@@ -210,9 +213,18 @@ def test_nothing_of_it_is_in_a_router_without():
             {"power_budget": 30},
             "power_budget = 30: at least 31, a flit to each output and a share lent to each neighbour",
         ),
+        ({"power_budget": 0}, "power_share and power_weights: need a power_budget, whose credits they are"),
     ],
 )
 def test_credits_that_let_nothing_cross_are_refused(changes, message):
     with pytest.raises(ConfigError) as error:
         CONFIG.replace(**changes)
     assert str(error.value) == f"RouterConfig: {message}"
+
+
+def test_credits_that_neighbours_cannot_lend_are_refused_in_a_network():
+    with pytest.raises(
+        ConfigError,
+        match=r"^Network: router.power_share: must be 0: a network does not join routers' wires for it$",
+    ):
+        chain(2, router=CONFIG)
