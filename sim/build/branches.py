@@ -23,6 +23,8 @@ __all__ = ["branched"]
 
 _CLOCK = "clk"
 _MODULE = re.compile(r"^module (\\\S+ |\w+) ?\(.*?^endmodule$", re.MULTILINE | re.DOTALL)
+_HEADER = re.compile(r"\A[^;]*;")
+"""A module's header, which Yosys wraps where it is long."""
 _GUARDED = re.compile(rf"^  (?:wire|reg) {WORKING};$", re.MULTILINE)
 _NAME = r"(?:\\\S+ |[A-Za-z_][\w$]*)"
 _TOKEN = re.compile(rf"\d*'[bodh][0-9a-fxz?_]+|\d+|{_NAME}")
@@ -58,13 +60,17 @@ def branched(text: str) -> str:
 
     Raises ValueError if the gates of such a module stand in a loop.
     """
-    modules = {found[1].strip(): found[0] for found in _MODULE.finditer(text)}
+    modules = {
+        found[1].strip(): _HEADER.sub(lambda header: header[0].replace("\n", " "), found[0])
+        for found in _MODULE.finditer(text)
+    }
 
     def rewritten(found: re.Match[str]) -> str:
         if not _GUARDED.search(found[0]):
             return found[0]
-        header = found[0].partition("\n")[0]
-        return "\n".join([header, *(item.text for item in _items(found[1].strip(), modules)), "endmodule"])
+        name = found[1].strip()
+        header = modules[name].partition("\n")[0]
+        return "\n".join([header, *(item.text for item in _items(name, modules)), "endmodule"])
 
     return _MODULE.sub(rewritten, text)
 

@@ -179,13 +179,21 @@ class QosHost:
         return Sender(self, pair, queue)
 
     async def receiver(
-        self, *, traffic_class: int, entries: int = 64, peer: tuple[int, int] | None = None
+        self,
+        *,
+        traffic_class: int,
+        entries: int = 64,
+        peer: tuple[int, int] | None = None,
+        vls: Iterable[int] = (),
     ) -> Receiver:
-        """A receiver with `entries` buffers, a power of two. Messages of more come only if Python keeps up."""
+        """A receiver with `entries` buffers, a power of two. Messages of more come only if Python keeps up.
+
+        `vls`: those that its queue pair could send on. Control packets are for one with VL 15.
+        """
         pair = await self.driver.create_queue_pair(
             owner=OWNER,
             traffic_class=traffic_class,
-            vls=(),
+            vls=vls,
             send_completions=self._arrivals,
             receive_completions=self._arrivals,
             send_entries=1,

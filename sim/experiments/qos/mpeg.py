@@ -59,6 +59,7 @@ def mpeg(
     first_frame: int = 0,
     first_cycle: int = 0,
     packet_flits: int = PACKET_FLITS,
+    last_at_end: bool = False,
 ) -> Iterator[Message]:
     """Packets of a stream that shows a frame every `interval_cycles`, and begins anew at the end of the film.
 
@@ -69,15 +70,25 @@ def mpeg(
     - `frames`: bytes of the film's frames.
     - `rate`: mean, flits a cycle.
     - `first_frame`: frame of the film with which the stream begins, so that streams of one film differ.
+    - `last_at_end`: with the regulator, all packets of a frame are due a packet's part of the interval later. Then the
+      last one of every frame is due at the interval's end. Else frames of more packets end later in it.
 
     Raises ConfigError as `frame_flits`.
     """
     sizes = frame_flits(frames, rate=rate, interval_cycles=interval_cycles)
-    return _packets(sizes, interval_cycles, regulator, first_frame, first_cycle, packet_flits)
+    return _packets(
+        sizes, interval_cycles, regulator, first_frame, first_cycle, packet_flits, int(last_at_end)
+    )
 
 
 def _packets(
-    sizes: Sequence[int], interval: int, regulator: bool, first_frame: int, first_cycle: int, most: int
+    sizes: Sequence[int],
+    interval: int,
+    regulator: bool,
+    first_frame: int,
+    first_cycle: int,
+    most: int,
+    later: int,
 ) -> Iterator[Message]:
     number = 0
     while True:
@@ -85,7 +96,7 @@ def _packets(
         packets = -(-flits // most)
         begin = first_cycle + number * interval
         for k in range(packets):
-            at = begin + (k * interval // packets if regulator else 0)
+            at = begin + ((k + later) * interval // packets if regulator else 0)
             size = min(most, flits - k * most)
             yield Message(at, max(MIN_FLITS, size), number, last=k == packets - 1)
         number += 1

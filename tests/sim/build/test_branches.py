@@ -105,6 +105,14 @@ def test_credits_are_the_same(tmp_path):
     assert agree(tmp_path, Credits(vls=4, depth=5))
 
 
+def test_a_header_of_many_lines_is_joined():
+    """As of a router of 9 ports and 16 VLs, whose allocator has 81 vectors of requests."""
+    text = to_verilog(Pair(), name="pair")
+    header = text[text.index("module pair") :].split(";", 1)[0]
+    wrapped = text.replace(header, header.replace(", ", ",\n"))
+    assert wrapped != text and branched(wrapped).split() == branched(text).split()
+
+
 def test_a_module_without_the_wire_stays_as_it_is():
     """Not a letter changes."""
     text = to_verilog(Credits(vls=4, depth=5, restarts=True), name="credits")
