@@ -173,6 +173,8 @@ class DriverPort(wiring.Component):
             payload.destination_qp.eq(peer.destination_qp),
             payload.connected.eq(peer.connected),
             payload.vls.eq(bank.QP_VLS.value.vls),
+            payload.life.eq(bank.QP_LIFE.value.life),
+            payload.destination_life.eq(bank.QP_LIFE.value.destination_life),
             bank.QP_COMMAND.r_data.open.eq(here),
             bank.QP_COMMAND.r_data.busy.eq(exists & ~here & self.busy),
             bank.QP_INDEX.r_data.posted.eq(Mux(exists, self.posted, 0)),

@@ -63,7 +63,7 @@ class Ends(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.table = table = QueuePairTable(self.config.queue_pairs, fields=())
+        m.submodules.table = table = QueuePairTable(self.config.queue_pairs, fields=("life",))
         m.submodules.arbiter = arbiter = RoundRobinArbiter(size=len(SOURCES))
         end, took = Signal(END_LAYOUT), Signal()
         entry = self.post.payload.entry
@@ -77,6 +77,7 @@ class Ends(wiring.Component):
             entry.bytes.eq(end.bytes),
             entry.tag.eq(end.tag),
             entry.qp.eq(end.qp),
+            entry.life.eq(table.row.life),
             entry.status.eq(end.status),
             self.ended.payload.eq(end.qp),
             self.retired.eq((arbiter.grant[:2] & took.replicate(2)).any()),

@@ -16,7 +16,7 @@ from ..register_port import ProcessorSignature
 from .completion_writer import CompletionWriter
 from .driver_port import COUNTERS, DriverPort
 from .injection.control import InjectionControl, injection_class
-from .layout import CQ_BITS, INDEX_BITS, QP_BITS, WINDOW_WRITE, WindowWord
+from .layout import CONTROL_VL, CQ_BITS, INDEX_BITS, QP_BITS, WINDOW_WRITE, WindowWord
 from .receive_engine import RECEIVE_COUNTERS, ReceiveSide
 from .send_side import SEND_COUNTERS, SendSide
 
@@ -172,6 +172,9 @@ class Hca(wiring.Component):
             there.connected.eq(setup.connected),
             there.peer.eq(setup.destination),
             there.peer_qp.eq(setup.destination_qp),
+            there.control.eq(setup.vls[CONTROL_VL] if self.config.link.vls > CONTROL_VL else 0),
+            there.life.eq(setup.life),
+            there.peer_life.eq(setup.destination_life),
             there.owner.eq(setup.owner),
             there.queue.eq(setup.receive_queue),
             there.base.eq(setup.receive_base << 4),

@@ -12,11 +12,13 @@ from amaranth.lib import data
 
 __all__ = [
     "CLASS_BITS",
+    "CONTROL_VL",
     "CQE_BYTES",
     "CQE_LAYOUT",
     "CQ_BITS",
     "INDEX_BITS",
     "KIND_BITS",
+    "LIFE_BITS",
     "MESSAGE_BITS",
     "OWNER_BITS",
     "QP_BITS",
@@ -40,6 +42,10 @@ CLASS_BITS = 3
 """Width of a traffic class."""
 OWNER_BITS = 10
 """Width of an owner's number: that of its page in the window."""
+LIFE_BITS = 8
+"""Width of a queue pair's life: which of the queue pairs that have had one number, modulo 2^8."""
+CONTROL_VL = 15
+"""The VL of control packets, which only queue pairs of a driver send and receive on."""
 INDEX_BITS = 16
 """Width of a ring's running index, modulo 2^16; its low bits are the place in the ring."""
 KIND_BITS = 3
@@ -71,7 +77,8 @@ SEND_WQE_LAYOUT = data.StructLayout(
         "reserved_1": 2,
         "bandwidth": unsigned(8),
         "immediate": unsigned(32),
-        "reserved_2": 32,
+        "destination_life": unsigned(LIFE_BITS),
+        "reserved_2": 24,
         "address": unsigned(32),
         "bytes": unsigned(MESSAGE_BITS),
         "reserved_3": 16,
@@ -85,14 +92,14 @@ SEND_WQE_LAYOUT = data.StructLayout(
 - `opcode`: an `Opcode`.
 - `signaled`: a good end makes a completion too; a bad end always does.
 - `kind`, `bandwidth`: those in the header of the message's last packet, where `kind` is a `packet.Kind`. All other
-  packets are DATA with 0. RELEASE ends the reservation of its path behind it (yum-2006 4.1). A kind other than DATA is
-  for a queue pair that is connected or may use VL 15; another one's ends with FORMAT.
+  packets are DATA with 0. RELEASE ends the reservation of its path behind it (yum-2006 4.1). It is for a queue pair
+  that is connected or may use VL 15. Other kinds are for VL 15 alone. Else the message ends with FORMAT.
 - `generation`: the upper 4 bits of `flow` in all of its headers: which of the connections that a queue pair has had
   one after the other.
 - `vl`, `service_level`: those of its packets. The queue pair says which VLs are allowed.
 - `tag`: returned in the completion.
-- `destination`, `destination_qp`: node and queue pair, of a queue pair that is not connected. A connected one has its
-  own, and takes no notice of these.
+- `destination`, `destination_qp`, `destination_life`: node, queue pair and its life, of a queue pair that is not
+  connected. A connected one has its own, and takes no notice of these.
 - `immediate`: with SEND_IMMEDIATE.
 - `address`, `bytes`, `region`, `key`: the message, at a virtual address that is a multiple of 16, in a region. One
   of 0 bytes is one packet of header and trailer. A queue pair that is not connected sends one packet a message.
@@ -148,7 +155,10 @@ CQE_LAYOUT = data.StructLayout(
         "reserved_1": 5,
         "reserved_2": 1,
         "immediate": unsigned(32),
-        "reserved_3": 23,
+        "vl": unsigned(4),
+        "kind": unsigned(4),
+        "life": unsigned(LIFE_BITS),
+        "reserved_3": 7,
         "phase": 1,
     }
 )
@@ -157,7 +167,9 @@ CQE_LAYOUT = data.StructLayout(
 - `bytes`: sent, or received into the buffer.
 - `tag`, `qp`: those of the work queue element that has ended.
 - `status`: a `CqeStatus`.
+- `life`: that of the queue pair. An entry of an earlier one may still be in the ring when its number is used again.
 - `receive`: of a receive work queue element; `source`, `source_qp`, `with_immediate`, `immediate` are of its message.
+- `vl`, `kind`: those of the packet that ended it, 0 if it was sent. Only a driver has a queue pair that sends on VL 15.
 - `phase`: 1 in the first turn around the ring, 0 in the second, and so on; a ring starts as zeroes.
 """
 CQE_BYTES = CQE_LAYOUT.size // 8
@@ -171,7 +183,9 @@ TRAILER_LAYOUT = data.StructLayout(
         "first": 1,
         "last": 1,
         "with_immediate": 1,
-        "reserved": 45,
+        "life": unsigned(LIFE_BITS),
+        "source_life": unsigned(LIFE_BITS),
+        "reserved": 29,
     }
 )
 """The last flit of a packet. The CRC-32 is that of header and payload, as `packet.crc32` has it.
@@ -179,6 +193,7 @@ TRAILER_LAYOUT = data.StructLayout(
 - `first`, `last`: the packet begins its message, ends it.
 - `total_bytes`: length of the message.
 - `with_immediate`, `immediate`: of a message's last packet.
+- `life`: that of the receiver's queue pair, as its sender knows it. `source_life`: that of the sender's.
 
 In the header the low 8 bits of `flow` are the receiver's queue pair, the upper 4 the element's `generation`. A receiver
 takes packets of every kind as data. `sequence` is the sender's queue pair in the low 8 bits, and above

@@ -86,6 +86,8 @@ class PacketSender(wiring.Component):
             trailer.first.eq(packet.first),
             trailer.last.eq(packet.last),
             trailer.with_immediate.eq(packet.last & packet.with_immediate),
+            trailer.life.eq(packet.destination_life),
+            trailer.source_life.eq(packet.life),
             trailer.immediate.eq(Mux(trailer.with_immediate, packet.immediate, 0)),
             moves.eq(send.valid & send.ready),
             crc.valid.eq(moves),

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from ..config.hca import HcaConfig
 from ..packet import Kind
 from .injection.base import InjectionSignature
-from .layout import CqeStatus, Opcode
+from .layout import CONTROL_VL, LIFE_BITS, CqeStatus, Opcode
 from .queue_pair_table import QueuePairTable
 from .send_layout import END_LAYOUT, MESSAGE_LAYOUT, QUEUE_PAIR_LAYOUT, ROUTE_LAYOUT
 from .work_fetch import WORK_LAYOUT
@@ -59,8 +59,8 @@ class Scheduler(wiring.Component):
 
     1. Its queue pair is open; else it is dropped.
     2. BUS_ERROR: the bus could read its work queue element.
-    3. FORMAT: the opcode is known, the VL allowed, the destination's route known, and the kind DATA. RELEASE and others
-       are for a queue pair that is connected or may use VL 15.
+    3. FORMAT: the opcode is known, the VL allowed, the destination's route known, and the kind DATA. RELEASE is for a
+       queue pair that is connected or may use VL 15, other kinds are for VL 15 alone.
     4. TOO_LONG: the queue pair is connected, or the message fits a packet.
 
     Latency: from `held` to `message` 4 cycles. A look at another class takes 4 cycles: a message that comes to be
@@ -93,7 +93,16 @@ class Scheduler(wiring.Component):
         m = Module()
         config, classes = self.config, self.config.classes
         m.submodules.table = table = QueuePairTable(
-            config.queue_pairs, fields=("send_queue", "destination", "destination_qp", "connected", "vls")
+            config.queue_pairs,
+            fields=(
+                "send_queue",
+                "destination",
+                "destination_qp",
+                "connected",
+                "vls",
+                "life",
+                "destination_life",
+            ),
         )
         work, element = Signal(WORK_LAYOUT), self.message.payload
         chosen, looked = Signal(self.look.shape()), Signal(classes)
@@ -109,7 +118,7 @@ class Scheduler(wiring.Component):
             with m.If(fresh[i]):
                 m.d.comb += pick.eq(i)
         # Only the queue pair's part is registered: the rest is the element's.
-        destination, destination_qp = Signal(10), Signal(8)
+        destination, destination_qp, destination_life = Signal(10), Signal(8), Signal(LIFE_BITS)
         status, packets, flits = Signal(CqeStatus), Signal(13), Signal(13)
         route, known = self._routes(m, destination)
         self._sizes(m, work.element.bytes, packets, flits)
@@ -146,6 +155,8 @@ class Scheduler(wiring.Component):
             element.with_immediate.eq(work.element.opcode == Opcode.SEND_IMMEDIATE),
             element.destination.eq(destination),
             element.destination_qp.eq(destination_qp),
+            element.life.eq(table.row.life),
+            element.destination_life.eq(destination_life),
             element.route.eq(route),
         ]
         with m.FSM() as fsm:
@@ -161,6 +172,9 @@ class Scheduler(wiring.Component):
                     destination.eq(Mux(table.row.connected, table.row.destination, work.element.destination)),
                     destination_qp.eq(
                         Mux(table.row.connected, table.row.destination_qp, work.element.destination_qp)
+                    ),
+                    destination_life.eq(
+                        Mux(table.row.connected, table.row.destination_life, work.element.destination_life)
                     ),
                 ]
                 m.next = "check"
@@ -226,11 +240,12 @@ class Scheduler(wiring.Component):
     def _status(self, m: Module, work: Signal, table: QueuePairTable, known: Signal) -> Signal:
         """The status of the first check that fails."""
         element, vls = work.element, self.config.link.vls
-        allowed, trusted = Signal(), Signal()
+        allowed, trusted, control = Signal(), Signal(), Signal()
         m.d.comb += [
             allowed.eq((element.vl < vls) & table.row.vls.bit_select(element.vl, 1)),
             # Routers and their agents act on other kinds: they are for whom the driver has given the means to.
             trusted.eq(table.row.connected | (table.row.vls[15] if vls == 16 else 0)),
+            control.eq(element.vl == CONTROL_VL if vls == 16 else 0),
         ]
         status = Signal(CqeStatus)
         with m.If(work.failed):
@@ -239,7 +254,8 @@ class Scheduler(wiring.Component):
             ((element.opcode != Opcode.SEND) & (element.opcode != Opcode.SEND_IMMEDIATE))
             | ~allowed
             | ~known
-            | ((element.kind != Kind.DATA) & ~trusted)
+            | ((element.kind == Kind.RELEASE) & ~trusted)
+            | ((element.kind != Kind.RELEASE) & (element.kind != Kind.DATA) & ~control)
             | (element.kind > max(Kind))
         ):
             m.d.comb += status.eq(CqeStatus.FORMAT)

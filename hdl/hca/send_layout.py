@@ -6,7 +6,17 @@ from amaranth import unsigned
 from amaranth.lib import data
 
 from ..config.link import ROUTE_BITS
-from .layout import CLASS_BITS, CQ_BITS, INDEX_BITS, KIND_BITS, MESSAGE_BITS, OWNER_BITS, QP_BITS, TAG_BITS
+from .layout import (
+    CLASS_BITS,
+    CQ_BITS,
+    INDEX_BITS,
+    KIND_BITS,
+    LIFE_BITS,
+    MESSAGE_BITS,
+    OWNER_BITS,
+    QP_BITS,
+    TAG_BITS,
+)
 
 __all__ = [
     "END_LAYOUT",
@@ -37,9 +47,11 @@ QUEUE_PAIR_LAYOUT = data.StructLayout(
         "destination_qp": unsigned(QP_BITS),
         "connected": 1,
         "vls": unsigned(16),
+        "life": unsigned(LIFE_BITS),
+        "destination_life": unsigned(LIFE_BITS),
     }
 )
-"""The set-up of a queue pair by the driver, fields as in the registers QP_OWNER to QP_COMMAND."""
+"""The set-up of a queue pair by the driver, fields as in the registers QP_OWNER to QP_COMMAND, and QP_LIFE."""
 
 SEND_DOORBELL_LAYOUT = data.StructLayout(
     {"page": unsigned(OWNER_BITS), "qp": unsigned(QP_BITS), "index": unsigned(INDEX_BITS)}
@@ -64,6 +76,8 @@ _COMMON = {
     "tag": unsigned(TAG_BITS),
     "destination": unsigned(NODE_BITS),
     "destination_qp": unsigned(QP_BITS),
+    "life": unsigned(LIFE_BITS),
+    "destination_life": unsigned(LIFE_BITS),
     "generation": unsigned(4),
     "bandwidth": unsigned(8),
     "immediate": unsigned(32),

@@ -10,6 +10,7 @@ from lanikai.hdl.config import RouterConfig
 from lanikai.hdl.packet import Kind
 from lanikai.hdl.router.scheduler import has_tables
 
+from ..host.hca.errors import HcaError
 from ..inside.clock import Clock
 from .messages import Control, payload_size, unpack_control, unpack_payload
 from .router import Release
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
     from ..host.hca.control import ControlPort as AdapterControl
     from ..models.router_agent import RouterAgent
 
-__all__ = ["AdapterHostPort", "SimulatedRouterPort"]
+__all__ = ["INBOX_PACKETS", "SEND_CYCLES", "AdapterHostPort", "SimulatedRouterPort"]
+
+INBOX_PACKETS = 256
+"""Packets and reports that an agent keeps while it cannot send. More of them are lost, and sent again."""
+SEND_CYCLES = 20_000
+"""Wait of an agent for a control packet to leave. An answer that comes later is of no use: `answer_cycles`."""
 
 
 class _Wakes:
@@ -47,7 +53,14 @@ class _Wakes:
 class SimulatedRouterPort(_Wakes):
     """`RouterPort` of a simulated router. It looks for packets and reports every `poll_cycles`.
 
-    A router without VL tables keeps none. `harmed`: control packets that came cut, or with a bad CRC.
+    A router without VL tables keeps none.
+
+    - `harmed`: control packets that came cut, or with a bad CRC.
+    - `unsent`: control packets given up, as the one before had not left for `SEND_CYCLES`.
+    - `dropped`: control packets and reports that came while it could not send and the inbox was full.
+
+    An agent takes what comes also while it waits to send. Otherwise agents that have packets for each other could wait
+    in a circle: each for its own to leave, which stand before the full port of the next.
     """
 
     def __init__(
@@ -55,16 +68,30 @@ class SimulatedRouterPort(_Wakes):
     ) -> None:
         super().__init__(clock)
         self._agent, self._router, self._poll_cycles = agent, router, poll_cycles
-        self.harmed = 0
+        self.harmed = self.unsent = self.dropped = 0
+        self._inbox: deque[Control | Release] = deque()
         self.settled = False
         """The agent waits: everything that it had to write has been written."""
 
     async def send(self, control: Control, route: int) -> None:
-        """Send a control packet on the control VL."""
+        """Send a control packet on the control VL, when the one before has left."""
+        began = self.cycle
+        while (await self._agent.read("SEND"))["busy"]:
+            if self.cycle - began >= SEND_CYCLES:
+                self.unsent += 1
+                return
+            if self._agent.pending and (event := await self._read()) is not None:
+                if len(self._inbox) < INBOX_PACKETS:
+                    self._inbox.append(event)
+                else:
+                    self.dropped += 1
         await self._agent.send(control.flits(route, self._router.link))
 
     async def next(self, until: int | None) -> Control | Release | None:
         """As in `ControlPort`."""
+        if self._inbox:
+            self.settled = False
+            return self._inbox.popleft()
         while True:
             while self._agent.pending:
                 self.settled = False
@@ -114,27 +141,35 @@ class SimulatedRouterPort(_Wakes):
 
 
 class AdapterHostPort(_Wakes):
-    """`ControlPort` of a node with an adapter, over the control port of its driver. `listen` runs beside it."""
+    """`ControlPort` of a node with an adapter, over the control port of its driver. `listen` runs beside it.
+
+    `unsent`: control packets for which there was no room for long. They are as good as lost.
+    """
 
     def __init__(self, clock: Clock, control: AdapterControl) -> None:
         super().__init__(clock)
         self._control = control
         self._inbox: deque[Control] = deque()
         self._size = payload_size(control.driver.config.link)
+        self.unsent = 0
 
     async def listen(self) -> None:
         """Take what comes to the adapter, for ever."""
         while True:
             packet = await self._control.receive()
             control = unpack_payload(packet.payload)
-            if control is not None:
+            # A header says once more what the payload says.
+            if control is not None and control.kind == packet.kind:
                 self._inbox.append(control)
                 self._flag.set()
 
     async def send(self, control: Control, route: int) -> None:
         """Send a control packet. The adapter has its own table of routes."""
         to = control.source if control.kind in (Kind.ACK, Kind.NACK) else control.destination
-        await self._control.send(control.kind, to, control.payload(self._size))
+        try:
+            await self._control.send(control.kind, to, control.payload(self._size))
+        except HcaError:
+            self.unsent += 1
 
     async def next(self, until: int | None) -> Control | Release | None:
         """As in `ControlPort`."""

@@ -6,7 +6,15 @@ from amaranth import unsigned
 from amaranth.lib import data
 
 from ..completion_writer import COMPLETION_POST
-from ..layout import CQ_BITS, INDEX_BITS, MESSAGE_BITS, OWNER_BITS, QP_BITS, RECEIVE_WQE_LAYOUT
+from ..layout import (
+    CQ_BITS,
+    INDEX_BITS,
+    LIFE_BITS,
+    MESSAGE_BITS,
+    OWNER_BITS,
+    QP_BITS,
+    RECEIVE_WQE_LAYOUT,
+)
 
 __all__ = [
     "BUFFER_LAYOUT",
@@ -29,6 +37,9 @@ RECEIVE_QP = data.StructLayout(
         "connected": 1,
         "peer": 10,
         "peer_qp": QP_BITS,
+        "control": 1,
+        "life": LIFE_BITS,
+        "peer_life": LIFE_BITS,
         "owner": OWNER_BITS,
         "queue": CQ_BITS,
         "base": 32,
@@ -40,6 +51,8 @@ RECEIVE_QP = data.StructLayout(
 - `open`: packets may come. A queue pair that is set up, open or not, starts anew: nothing is posted, no message begun.
 - `connected`: only packets of node `peer` and its queue pair `peer_qp` may come, and messages may have several packets.
   One that is not connected takes messages of one packet from anyone.
+- `control`: only packets of VL 15 may come; else only those of other VLs.
+- `life`: only packets that name it may come. `peer_life`: of one that is connected, the peer's, which they name, too.
 - `owner`: the page by which buffers are posted, and the owner of the regions that they may be in.
 - `queue`: the completion queue.
 - `base`, `entries_log2`: the receive ring of 2^`entries_log2` elements, at a multiple of 16 (low bits are ignored).
@@ -54,6 +67,10 @@ PACKET_LAYOUT = data.StructLayout(
         "qp": QP_BITS,
         "source": 10,
         "source_qp": QP_BITS,
+        "vl": 4,
+        "kind": 4,
+        "life": LIFE_BITS,
+        "source_life": LIFE_BITS,
         "number": 8,
         "bytes": MESSAGE_BITS,
         "total_bytes": MESSAGE_BITS,

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from ...config.hca import HcaConfig
 from ...nic.owners.protection import ACCESS_LAYOUT, SEGMENT_LAYOUT
-from ..layout import MESSAGE_BITS, QP_BITS, CqeStatus
+from ..layout import CONTROL_VL, MESSAGE_BITS, QP_BITS, CqeStatus
 from ..memory_check import BUS_BYTES
 from .layout import BUFFER_LAYOUT, PACKET_LAYOUT, RECEIVE_QP, WRITE_LAYOUT
 
@@ -28,6 +28,8 @@ class Progress(IntEnum):
 DROPS = {
     "closed_drops": "the queue pair does not exist or is not open",
     "foreign_drops": "the queue pair is connected with another one than the packet's sender",
+    "life_drops": "the packet is for, or of its peer's, earlier life of the number",
+    "lane_drops": "it came on VL 15, and the queue pair is not for control packets, or the other way round",
     "order_drops": "the packet is not the next one of a message: its number, its flags or its lengths are others",
     "rest_drops": "the packet's message has been given up before",
     "buffer_drops": "no buffer was posted for the packet's message",
@@ -99,7 +101,8 @@ class ReceiveMessages(wiring.Component):
         pair, state = self._pair, self._state
         # The judgement of the packet, while `pair` and `state` are those of its queue pair.
         after = Signal(MESSAGE_BITS + 1)
-        fits, begins, follows, foreign = Signal(), Signal(), Signal(), Signal()
+        fits, begins, follows = Signal(), Signal(), Signal()
+        foreign, wrong_life, wrong_lane = Signal(), Signal(), Signal()
         m.d.comb += [
             self.ask_qp.eq(packet.qp),
             after.eq(Mux(packet.first, 0, state.received) + packet.bytes),
@@ -119,6 +122,10 @@ class ReceiveMessages(wiring.Component):
                 & (packet.total_bytes == state.total)
             ),
             foreign.eq(pair.connected & ((packet.source != pair.peer) | (packet.source_qp != pair.peer_qp))),
+            wrong_life.eq(
+                (packet.life != pair.life) | (pair.connected & (packet.source_life != pair.peer_life))
+            ),
+            wrong_lane.eq(pair.control != (packet.vl == CONTROL_VL)),
         ]
         # The message as it will stand, and the outcome, which both leave in one state.
         message = Signal.like(state)
@@ -164,6 +171,9 @@ class ReceiveMessages(wiring.Component):
                     entry.receive.eq(1),
                     entry.source.eq(packet.source),
                     entry.source_qp.eq(packet.source_qp),
+                    entry.vl.eq(packet.vl),
+                    entry.kind.eq(packet.kind),
+                    entry.life.eq(pair.life),
                     goes_on.eq(0),
                     second.eq(0),
                 ]
@@ -172,6 +182,10 @@ class ReceiveMessages(wiring.Component):
                     m.d.sync += count("closed_drops")
                 with m.Elif(foreign):
                     m.d.sync += count("foreign_drops")
+                with m.Elif(wrong_life):
+                    m.d.sync += count("life_drops")
+                with m.Elif(wrong_lane):
+                    m.d.sync += count("lane_drops")
                 with m.Elif(follows):
                     m.next = "check"
                 with m.Elif(~packet.first & (state.progress == Progress.LOST)):
@@ -265,7 +279,8 @@ class ReceiveMessages(wiring.Component):
         `_saved` is the state that is written while `_saves` is up.
         """
         pairs, setup = self.config.queue_pairs, self.setup
-        fields = {name: RECEIVE_QP[name].width for name in ("open", "connected", "peer", "peer_qp", "queue")}
+        names = ("open", "connected", "peer", "peer_qp", "control", "life", "peer_life", "queue")
+        fields = {name: RECEIVE_QP[name].width for name in names}
         state = data.StructLayout(
             {
                 "progress": 2,

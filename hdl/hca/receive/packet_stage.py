@@ -80,7 +80,7 @@ class PacketStage(wiring.Component):
         )  # payload flits of the packet that have come; one more than most is too many
         begun = Signal()
         # All that is needed of the header.
-        header = Signal(HEADER_LAYOUT)
+        header, vl = Signal(HEADER_LAYOUT), Signal(4)
         trailer = TRAILER_LAYOUT(flit.data)
         taken, good, wrong_length, wrong_crc = Signal(), Signal(), Signal(), Signal()
         payload_flits = (header.length + FLIT_BYTES - 1)[FLIT_SHIFT:]
@@ -103,7 +103,7 @@ class PacketStage(wiring.Component):
         with m.If(taken):
             m.d.sync += begun.eq(~flit.tail)
             with m.If(~begun):
-                m.d.sync += [header.eq(flit.data), before.eq(0)]
+                m.d.sync += [header.eq(flit.data), vl.eq(flit.vl), before.eq(0)]
             with m.Elif(before != most + 1):
                 m.d.sync += before.eq(before + 1)
             with m.If(flit.tail):
@@ -121,10 +121,13 @@ class PacketStage(wiring.Component):
             packet.source.eq(header.source),
             packet.source_qp.eq(header.sequence),
             packet.number.eq(header.sequence[QP_BITS:]),
+            packet.vl.eq(vl),
+            packet.kind.eq(header.kind),
             packet.bytes.eq(header.length),
             *(
                 packet[name].eq(trailer[name])
-                for name in ("total_bytes", "first", "last", "with_immediate", "immediate")
+                for name in TRAILER_LAYOUT.members
+                if name in PACKET_LAYOUT.members
             ),
             self.packet.valid.eq(told.r_rdy),
             self.packet.payload.eq(told.r_data),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from lanikai.firmware.ports import Flag
 from lanikai.hdl.hca.layout import CQE_BYTES, CQE_LAYOUT, INDEX_BITS, CqeStatus, WindowWord
 
 from ..memory import Buffer
@@ -25,6 +26,9 @@ assert _NAMES == [
     "source",
     "source_qp",
     "immediate",
+    "vl",
+    "kind",
+    "life",
     "phase",
 ]
 _PHASE = CQE_LAYOUT["phase"].offset
@@ -45,6 +49,9 @@ class Completion(NamedTuple):
     source: int
     source_qp: int
     immediate: int
+    vl: int
+    kind: int
+    life: int
 
     @property
     def ok(self) -> bool:
@@ -55,8 +62,8 @@ class Completion(NamedTuple):
 class CompletionQueue:
     """Completion queue `number` of the process with page `owner`: a ring of 2^`entries_log2` entries.
 
-    Its queue pairs are told of their elements' ends as these are read. Room in the ring is given back a quarter of it
-    at a time.
+    Its queue pairs are told of their elements' ends as these are read; an end of an earlier life of the number is given
+    to the reader alone. Room in the ring is given back a quarter of it at a time.
     """
 
     def __init__(
@@ -77,7 +84,8 @@ class CompletionQueue:
     def poll(self, most: int = 1 << 30) -> list[Completion]:
         """The entries that have come since, the oldest first, `most` of them at most. Takes no time.
 
-        Raises HcaError if the ring was full, as entries are lost then; entries before that are given first.
+        Raises HcaError if the ring was full, as entries are lost then; entries before that are given first. It does so
+        until `HcaDriver.renew` has made the queue anew.
         """
         found: list[Completion] = []
         index, entries, log2, ring = self._index, 1 << self._entries_log2, self._entries_log2, self._bytes
@@ -95,7 +103,7 @@ class CompletionQueue:
                     "was full; read it sooner, or make it larger"
                 )
             index += 1
-            if not one.receive and (pair := self.queue_pairs.get(one.qp)):
+            if not one.receive and (pair := self.queue_pairs.get(one.qp)) and pair.life == one.life:
                 pair.ended(one.tag)
             found.append(one)
         self._index = index
@@ -106,11 +114,24 @@ class CompletionQueue:
             )
         return found
 
-    async def wait(self) -> list[Completion]:
-        """As `poll`, but wait until there is an entry."""
+    async def wait(self, *, within_cycles: int | None = None) -> list[Completion]:
+        """As `poll`, but wait until there is an entry. The list is empty if none has come `within_cycles`."""
         flag = self._port.completed[self.number]
+        deadline = None if within_cycles is None else self._port.now + within_cycles
+        alarm = False
         while True:
             flag.clear()
-            if found := self.poll():
+            if (found := self.poll()) or (deadline is not None and self._port.now >= deadline):
                 return found
+            if deadline is not None and not alarm:
+                alarm = True
+                self._port.spawn(self._alarm(flag, deadline), f"bound of completion queue {self.number}")
             await flag.wait()
+
+    async def _alarm(self, flag: Flag, deadline: int) -> None:
+        await self._port.sleep(deadline - self._port.now)
+        flag.set()
+
+    def begin_anew(self) -> None:
+        """The driver has set the ring up again (`HcaDriver.renew`): it is empty, and read from its start."""
+        self._index = self._told = 0

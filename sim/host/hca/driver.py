@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from lanikai.hdl.config import HcaConfig
-from lanikai.hdl.hca.layout import CQE_BYTES, RECEIVE_WQE_BYTES, SEND_WQE_BYTES
+from lanikai.hdl.hca.layout import CQE_BYTES, LIFE_BITS, RECEIVE_WQE_BYTES, SEND_WQE_BYTES
 from lanikai.hdl.nic.owners.protection import KEY_BITS
 from lanikai.hdl.nic.owners.translation import Scope
 
@@ -19,8 +19,13 @@ from .region import Region
 
 __all__ = ["HcaDriver"]
 
+CLOSE_CYCLES = 1_000_000
+"""Wait for a closed queue pair's last messages: as long as a router's agent waits for a packet to leave."""
+CLOSE_LOOK_CYCLES = 10
+"""Time between two looks at it."""
 DRIVER_OWNER = 0
 """The driver's own page of the window."""
+LIVES = 1 << LIFE_BITS
 _ROUTE_LOW_BITS = 32
 
 
@@ -40,6 +45,8 @@ class HcaDriver:
         self.completion_queues: dict[int, CompletionQueue] = {}
         self._regions: dict[int, Region] = {}
         self._keys = [0] * config.regions
+        self._lives = [0] * config.queue_pairs
+        self._told_in: dict[int, set[int]] = {}  # completion queues of each queue pair
         self._spaces: dict[int, AddressSpace] = {}
 
     async def start(self, routes: Mapping[int, int]) -> None:
@@ -73,12 +80,33 @@ class HcaDriver:
         number = self._free("completion queues", self.completion_queues, self.config.completion_queues)
         ring = self._ring(entries * CQE_BYTES)
         queue = CompletionQueue(self.port, number=number, owner=owner, ring=ring, entries_log2=log2)
-        registers = self.port.registers
-        await registers.write("CQ_SELECT", queue=number)
-        await registers.write("CQ_OWNER", owner=owner)
-        await registers.write("CQ_RING", entries_log2=log2, base=ring.start >> 4)
+        await self._set_up(queue, entries_log2=log2)
         self.completion_queues[number] = queue
         return queue
+
+    async def renew(self, queue: CompletionQueue) -> None:
+        """Make a completion queue anew, empty, for example after an overrun: entries that were not read are lost.
+
+        Its queue pairs are closed before, as nobody knows which of their elements have ended. Raises HcaError if one of
+        them is open.
+        """
+        users = sorted(number for number, queues in self._told_in.items() if queue.number in queues)
+        if users:
+            raise HcaError(
+                f"node {self.port.node}, completion queue {queue.number}: queue pair {users[0]} tells of its ends in "
+                "it: close it before the queue is made anew"
+            )
+        # Switched off, it waits for entries that are on their way to the old ring.
+        await self._set_up(queue, entries_log2=0)
+        queue.ring.data[:] = 0
+        await self._set_up(queue, entries_log2=queue.entries.bit_length() - 1)
+        queue.begin_anew()
+
+    async def _set_up(self, queue: CompletionQueue, *, entries_log2: int) -> None:
+        registers = self.port.registers
+        await registers.write("CQ_SELECT", queue=queue.number)
+        await registers.write("CQ_OWNER", owner=queue.owner)
+        await registers.write("CQ_RING", entries_log2=entries_log2, base=queue.ring.start >> 4)
 
     async def create_queue_pair(
         self,
@@ -90,14 +118,17 @@ class HcaDriver:
         receive_completions: CompletionQueue,
         send_entries: int,
         receive_entries: int = 1,
-        peer: tuple[int, int] | None = None,
+        peer: tuple[int, int] | tuple[int, int, int] | None = None,
+        life: int | None = None,
     ) -> QueuePair:
         """A queue pair of a process, open.
 
         - `vls`: virtual lanes that it may send on.
         - `send_entries`, `receive_entries`: powers of two, 1 to 32768: elements that its rings hold.
-        - `peer`: node and queue pair that it is connected to; None: it names the receiver in each message, of one
-          packet.
+        - `peer`: node, queue pair and its life (0 if it is left out) that it is connected to; None: it names the
+          receiver in each message, of one packet.
+        - `life`: senders name it, and packets that name another one are dropped. None: 0 for the first queue pair with
+          its number, and one more, modulo 2^8, for each next one. So late packets for an earlier one are not taken.
 
         Raises HcaError for what the adapter does not have.
         """
@@ -120,12 +151,13 @@ class HcaDriver:
             self.port,
             number=number,
             owner=owner,
+            life=self._lives[number] if life is None else life % LIVES,
             send_ring=send,
             send_log2=send_log2,
             receive_ring=receive,
             receive_log2=receive_log2,
         )
-        node, remote = peer or (0, 0)
+        node, remote, *lives = peer or (0, 0)
         registers = self.port.registers
         await registers.write("QP_SELECT", qp=number)
         await registers.write(
@@ -138,22 +170,35 @@ class HcaDriver:
         await registers.write("QP_SEND_RING", entries_log2=send_log2, base=send.start >> 5)
         await registers.write("QP_RECEIVE_RING", entries_log2=receive_log2, base=receive.start >> 4)
         await registers.write("QP_PEER", destination=node, destination_qp=remote, connected=peer is not None)
+        await registers.write("QP_LIFE", life=pair.life, destination_life=lives[0] if lives else 0)
         await registers.write("QP_VLS", vls=mask)
         await registers.write("QP_COMMAND", open=1)
+        self._told_in[number] = {send_completions.number, receive_completions.number}
         self.queue_pairs[number] = pair
         send_completions.queue_pairs[number] = pair
         return pair
 
-    async def close(self, pair: QueuePair) -> None:
-        """Close a queue pair. What waits in it is dropped; return when nothing of it is under way any more."""
+    async def close(self, pair: QueuePair, *, within_cycles: int = CLOSE_CYCLES) -> None:
+        """Close a queue pair. What waits in it is dropped; return when nothing of it is under way any more.
+
+        Raises HcaError if something still is after `within_cycles`, as the network stands. The queue pair is closed
+        then, but its number and its rings stay in use; close it again to wait longer.
+        """
         registers = self.port.registers
         await registers.write("QP_SELECT", qp=pair.number)
         await registers.write("QP_COMMAND", open=0)
+        began = self.port.now
         while (await registers.read("QP_COMMAND"))["busy"]:
-            await self.port.sleep(1)
+            if self.port.now - began >= within_cycles:
+                raise HcaError(
+                    f"node {self.port.node}, queue pair {pair.number}: closed, but its messages have not left for "
+                    f"{within_cycles} cycles: the network takes none of them; close it again to wait longer"
+                )
+            await self.port.sleep(CLOSE_LOOK_CYCLES)
         for queue in self.completion_queues.values():
             queue.queue_pairs.pop(pair.number, None)
-        del self.queue_pairs[pair.number]
+        del self.queue_pairs[pair.number], self._told_in[pair.number]
+        self._lives[pair.number] = (pair.life + 1) % LIVES
         for ring in (pair.send_ring, pair.receive_ring):
             self.port.pages.release(ring)
 

@@ -34,7 +34,7 @@ _TAGS = 1 << TAG_BITS
 
 
 class QueuePair:
-    """Queue pair `number` of the process with page `owner`.
+    """Queue pair `number` of the process with page `owner`, in its `life`-th life: see `HcaDriver.create_queue_pair`.
 
     Its elements are signaled, so that each send has an end that its completion queue tells of. Tags of sends count up;
     the caller's own name for a message is `context`.
@@ -46,12 +46,13 @@ class QueuePair:
         *,
         number: int,
         owner: int,
+        life: int = 0,
         send_ring: Buffer,
         send_log2: int,
         receive_ring: Buffer,
         receive_log2: int,
     ) -> None:
-        self.number, self.owner = number, owner
+        self.number, self.owner, self.life = number, owner, life
         self.send_ring, self.receive_ring = send_ring, receive_ring
         self.under_way: deque[int] = deque()
         """Tags of the sends that have not ended, the oldest first."""
@@ -76,6 +77,7 @@ class QueuePair:
         vl: int,
         destination: int = 0,
         destination_qp: int = 0,
+        destination_life: int = 0,
         service_level: int = 0,
         immediate: int | None = None,
         kind: Kind = Kind.DATA,
@@ -85,7 +87,8 @@ class QueuePair:
     ) -> tuple[int, int]:
         """Post a message: `length` bytes at virtual `address` of `region`. Returns its tag, and the doorbell's cycle.
 
-        - `destination`, `destination_qp`: of a queue pair that is not connected.
+        - `destination`, `destination_qp`, `destination_life`: the receiver's node, queue pair and its life, of a queue
+          pair that is not connected.
         - `immediate`: 32 bits for the receiver's completion.
         - `kind`, `bandwidth`: those in the header of its last packet. RELEASE with the units of the reservation of its
           path ends that behind it.
@@ -111,6 +114,7 @@ class QueuePair:
             tag=tag,
             destination=destination,
             destination_qp=destination_qp,
+            destination_life=destination_life,
             immediate=immediate or 0,
             address=address,
             bytes=length,

@@ -11,14 +11,16 @@ from support.hdl.hca.receive_bench import ReceiveBench
 from support.hdl.hca.receive_model import Packet, Pair, wqe_bits
 from support.hdl.protection_model import Region
 
-TINY = preset(HcaConfig, "tiny")
+_TINY = preset(HcaConfig, "tiny")
+TINY = _TINY.replace(link=_TINY.link.replace(vls=16))
+"""With a VL 15."""
 full = pytest.mark.full
 RINGS, TABLE, DATA = 0x1000, 0x2000, 0x4000
 """Places in memory: receive rings, page tables, and pages of data."""
 VIRTUAL = 0x80000
 
 
-def message(rng, config, *, qp, source, source_qp, size, immediate=None, kind=0):
+def message(rng, config, *, qp, source, source_qp, size, immediate=None, **fields):
     """The packets of a message, as a good sender makes them."""
     content, step = rng.randbytes(size), config.payload_bytes
     starts = range(0, max(1, size), step)
@@ -33,7 +35,7 @@ def message(rng, config, *, qp, source, source_qp, size, immediate=None, kind=0)
             last=number == len(starts) - 1,
             total_bytes=size,
             immediate=immediate if number == len(starts) - 1 else None,
-            kind=kind,
+            **fields,
         )
         for number, at in enumerate(starts)
     ]
@@ -121,6 +123,12 @@ def spoilt(rng, packets, kind):
         found[one] = replace(packets[one], first=not packets[one].first)
     elif kind == "last":
         found[one] = replace(packets[one], last=not packets[one].last)
+    elif kind == "life":
+        found[one] = replace(packets[one], life=packets[one].life ^ 1 << rng.randrange(8))
+    elif kind == "source_life":
+        found[one] = replace(packets[one], source_life=packets[one].source_life ^ 1 << rng.randrange(8))
+    elif kind == "lane":
+        found[one] = replace(packets[one], vl=packets[one].vl ^ 15)
     return found
 
 
@@ -137,6 +145,9 @@ SPOILS = (
     "total",
     "first",
     "last",
+    "life",
+    "source_life",
+    "lane",
 )
 
 
@@ -196,7 +207,9 @@ async def random_setup(ctx, bench):
         await bench.region(ctx, 0, Region(key, owner, VIRTUAL, 8 * 4096, TABLE, writable, valid))
     else:
         qp = rng.choice([0, 1, 2])
-        pair = Pair(1, qp, RINGS + 0x100 * qp, rng.randint(0, 3), None if qp == 1 else (5, 6))
+        lives = {"life": rng.randrange(256), "peer_life": rng.randrange(256), "control": rng.random() < 0.2}
+        peer = None if qp == 1 else (5, 6)
+        pair = Pair(1, qp, RINGS + 0x100 * qp, rng.randint(0, 3), peer, **lives)
         await bench.pair(ctx, qp, pair if qp < 2 or rng.random() < 0.7 else None)
 
 
@@ -230,6 +243,10 @@ def test_random_packets_do_as_the_plain_model(seed):
                 size = rng.choice([0, 5, 64, 64, 128, 200, 350]) if connected else rng.choice([0, 7, 64])
                 peer = {"source": 5, "source_qp": 6} if connected else {"source": 9, "source_qp": 1}
                 immediate = rng.choice([None, rng.getrandbits(32)])
+                if pair := bench.model.pairs.get(qp):
+                    # A pair that is not connected takes no notice of its sender's life.
+                    peer |= {"life": pair.life, "source_life": pair.peer_life if connected else 7}
+                    peer |= {"vl": 15 if pair.control else rng.randrange(4), "kind": rng.randrange(6)}
                 packets = message(rng, config, qp=qp, size=size, immediate=immediate, **peer)
                 if rng.random() < 0.3:
                     packets = spoilt(rng, packets, rng.choice(SPOILS))

@@ -15,7 +15,7 @@ def test_a_message_of_one_packet_and_its_completion(size):
     data = bench.fill(DATA + 0x40, size)
 
     async def script(ctx):
-        await host.open(ctx, 2, owner=1, traffic_class=1, peer=(PEER, 7))
+        await host.open(ctx, 2, owner=1, traffic_class=1, peer=(PEER, 7), life=0xA5, peer_life=0x3C)
         assert await host.rest(ctx) < 50
         await host.post(
             ctx,
@@ -44,6 +44,9 @@ def test_a_message_of_one_packet_and_its_completion(size):
             "source": 0,
             "source_qp": 0,
             "immediate": 0,
+            "vl": 0,
+            "kind": 0,
+            "life": 0xA5,
             "phase": 1,
         }
         assert await host.count(ctx, "MESSAGES_SENT") == 1
@@ -73,6 +76,8 @@ def test_a_message_of_one_packet_and_its_completion(size):
         "first": 1,
         "last": 1,
         "with_immediate": 1,
+        "life": 0x3C,
+        "source_life": 0xA5,
         "reserved": 0,
     }
 
@@ -140,26 +145,41 @@ def test_random_messages_are_sent_whole_once_and_in_order(seed, stall):
         assert ended[qp] == [(tag, len(data)) for tag, data in messages]
 
 
+KINDS = [
+    (1, Kind.DATA, 1, CqeStatus.OK),
+    (1, Kind.RELEASE, 1, CqeStatus.FORMAT),
+    (1, Kind.PROBE, 1, CqeStatus.FORMAT),
+    (1, Kind.PROBE, 15, CqeStatus.FORMAT),
+    (2, Kind.RELEASE, 1, CqeStatus.OK),
+    (2, Kind.ACK, 1, CqeStatus.FORMAT),
+    (2, Kind.NACK, 1, CqeStatus.FORMAT),
+    (2, Kind.PROBE, 1, CqeStatus.FORMAT),
+    (2, Kind.ACK, 15, CqeStatus.FORMAT),
+    (3, Kind.ACK, 15, CqeStatus.OK),
+    (3, Kind.RELEASE, 15, CqeStatus.OK),
+    (3, Kind.ACK, 0, CqeStatus.FORMAT),
+    (3, 7, 15, CqeStatus.FORMAT),
+]
+"""Queue pair, kind, VL, and the end: pair 1 is not connected, pair 2 is, and pair 3 may use VL 15."""
+
+
 def test_a_kind_is_for_those_whom_the_driver_has_given_the_means_to():
-    """A queue pair that is not connected and may not use VL 15 sends DATA alone; nobody sends a kind that is none."""
-    bench = Bench()
+    """Only a queue pair that may use VL 15 sends there, and answers and probes nowhere else. A connected one may end
+    its own reservation. Nobody sends a kind that is none."""
+    bench = Bench(config=CONFIG.replace(link=CONFIG.link.replace(vls=16)))
     host = bench.host
 
     async def script(ctx):
-        await host.open(ctx, 1, owner=1)
-        await host.open(ctx, 2, owner=1, peer=(PEER, 7))
-        for qp, kind in ((1, Kind.RELEASE), (1, Kind.PROBE), (1, Kind.DATA), (2, Kind.RELEASE), (2, 7)):
+        await host.open(ctx, 1, owner=1, vls=0xFF)
+        await host.open(ctx, 2, owner=1, vls=0xFF, peer=(PEER, 7))
+        await host.open(ctx, 3, owner=1, vls=0x8001)
+        for qp, kind, vl, _ in KINDS:
             await host.post(
-                ctx, qp, opcode=1, kind=kind, destination=PEER, vl=1, bytes=16, address=DATA, region=1
+                ctx, qp, opcode=1, kind=kind, destination=PEER, vl=vl, bytes=16, address=DATA, region=1
             )
             await host.rest(ctx)
-        assert [entry["status"] for entry in host.completions(0)] == [
-            CqeStatus.FORMAT,
-            CqeStatus.FORMAT,
-            CqeStatus.OK,
-            CqeStatus.OK,
-            CqeStatus.FORMAT,
-        ]
+        assert [entry["status"] for entry in host.completions(0)] == [end for *_, end in KINDS]
 
     bench.run(script)
-    assert [header["kind"] for _, header, _, _ in packets(bench.link.flits)] == [Kind.DATA, Kind.RELEASE]
+    sent = [(vl, header["kind"]) for vl, header, _, _ in packets(bench.link.flits)]
+    assert sent == [(vl, kind) for _, kind, vl, end in KINDS if end == CqeStatus.OK]

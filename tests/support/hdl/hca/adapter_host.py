@@ -132,6 +132,8 @@ class AdapterHost:
         queue: int = 0,
         peer: tuple[int, int] | None = None,
         vls: int = 0xFFFF,
+        life: int = 0,
+        peer_life: int = 0,
     ) -> None:
         """Opens queue pair `qp`; both its ends are told in completion queue `queue`."""
         self.owners[qp], self.posted[qp], self.received[qp] = owner, 0, 0
@@ -151,6 +153,7 @@ class AdapterHost:
             ctx, "QP_PEER", destination=node, destination_qp=peer_qp, connected=int(peer is not None)
         )
         await self.set(ctx, "QP_VLS", vls=vls)
+        await self.set(ctx, "QP_LIFE", life=life, destination_life=peer_life)
         await self.set(ctx, "QP_COMMAND", open=1)
 
     async def close(self, ctx: Any, qp: int) -> None:

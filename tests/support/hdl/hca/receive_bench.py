@@ -152,7 +152,8 @@ class ReceiveBench:
         if pair is not None:
             peer, peer_qp = pair.peer or (0, 0)
             fields |= {"open": 1, "connected": int(pair.peer is not None), "peer": peer, "peer_qp": peer_qp}
-            fields |= {name: getattr(pair, name) for name in ("owner", "queue", "base", "entries_log2")}
+            names = ("owner", "queue", "base", "entries_log2", "life", "peer_life", "control")
+            fields |= {name: int(getattr(pair, name)) for name in names}
         await put(ctx, self.engine.setup, fields)
         self.model.setup(qp, pair)
 
@@ -168,7 +169,7 @@ class ReceiveBench:
         await put(ctx, self.engine.doorbell, {"owner": owner, "qp": qp, "index": index})
         self.model.doorbell(owner, qp, index)
 
-    async def packets(self, ctx: Any, packets: list[Packet], *, gap: float = 0.0, vl: int = 0) -> None:
+    async def packets(self, ctx: Any, packets: list[Packet], *, gap: float = 0.0) -> None:
         """Packets one after the other; `gap`: the chance of a cycle without a flit."""
         flits = self.engine.flits
         for packet in packets:
@@ -180,7 +181,7 @@ class ReceiveBench:
                 ctx.set(flits.payload.data, word)
                 ctx.set(flits.payload.head, i == 0)
                 ctx.set(flits.payload.tail, i == len(words) - 1)
-                ctx.set(flits.payload.vl, vl)
+                ctx.set(flits.payload.vl, packet.vl)
                 ctx.set(flits.valid, 1)
                 taken = False
                 while not taken:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lanikai.hdl.config.hca import HcaConfig
-from lanikai.hdl.hca.layout import RECEIVE_WQE_LAYOUT, TRAILER_LAYOUT, CqeStatus
+from lanikai.hdl.hca.layout import CONTROL_VL, RECEIVE_WQE_LAYOUT, TRAILER_LAYOUT, CqeStatus
 from lanikai.hdl.hca.receive_engine import RECEIVE_COUNTERS
 from lanikai.hdl.packet import Header, crc32
 
@@ -40,12 +40,15 @@ class Packet:
     total_bytes: int | None = None
     immediate: int | None = None
     kind: int = 0
+    vl: int = 0
+    life: int = 0
+    source_life: int = 0
     generation: int = 0
     cut: int = 0
     flip: int | None = None
 
     @classmethod
-    def of(cls, words: list[int], config: HcaConfig) -> Packet:
+    def of(cls, words: list[int], config: HcaConfig, vl: int = 0) -> Packet:
         """The packet in these flits; `flip` says that its CRC is wrong, `cut` that its length is."""
         header = Header.unpack(words[0])
         trailer = {name: words[-1] >> place.offset & (1 << place.width) - 1 for name, place in TRAILER_LAYOUT}
@@ -62,6 +65,10 @@ class Packet:
             last=bool(trailer["last"]),
             total_bytes=trailer["total_bytes"],
             immediate=trailer["immediate"] if trailer["with_immediate"] else None,
+            kind=header.kind,
+            vl=vl,
+            life=trailer["life"],
+            source_life=trailer["source_life"],
             cut=-(-header.length // FLIT) - len(words[1:-1]),
             flip=None if right else 0,
         )
@@ -91,6 +98,8 @@ class Packet:
             "first": int(self.first),
             "last": int(self.last),
             "with_immediate": int(self.immediate is not None),
+            "life": self.life,
+            "source_life": self.source_life,
         }
         trailer = sum(value << TRAILER_LAYOUT[name].offset for name, value in fields.items())
         words = [int.from_bytes(body[i : i + FLIT], "little") for i in range(0, len(body), FLIT)]
@@ -106,6 +115,9 @@ class Pair:
     base: int
     entries_log2: int
     peer: tuple[int, int] | None
+    life: int = 0
+    peer_life: int = 0
+    control: bool = False
     posted: int = 0
     taken: int = 0
     held: tuple[int, bool] | None = None
@@ -179,6 +191,10 @@ class ReceiveModel:
             return "closed_drops"
         if pair.peer is not None and pair.peer != (packet.source, packet.source_qp):
             return "foreign_drops"
+        if packet.life != pair.life or (pair.peer is not None and packet.source_life != pair.peer_life):
+            return "life_drops"
+        if pair.control != (packet.vl == CONTROL_VL):
+            return "lane_drops"
         before = 0 if packet.first else pair.received
         size, total = len(packet.payload), packet.total
         fits = before + size == total if packet.last else before + size < total and size % FLIT == 0
@@ -269,6 +285,9 @@ class ReceiveModel:
             "receive": 1,
             "source": packet.source,
             "source_qp": packet.source_qp,
+            "vl": packet.vl,
+            "kind": packet.kind,
+            "life": pair.life,
         }
         if status == CqeStatus.OK and packet.immediate is not None:
             fields |= {"with_immediate": 1, "immediate": packet.immediate}
