@@ -10,7 +10,7 @@ from .messages import Control
 from .router import Release, RouterAdmission, Send
 from .tables import Tables
 
-__all__ = ["ControlPort", "HostAgent", "RouterPort", "serve_router"]
+__all__ = ["ControlPort", "HostAgent", "HostPort", "RouterPort", "serve_router"]
 
 
 class ControlPort(Protocol):
@@ -31,6 +31,13 @@ class ControlPort(Protocol):
 
     def wake(self) -> None:
         """End the wait in `next`, or the next one if there is none."""
+
+
+class HostPort(ControlPort, Protocol):
+    """The way from a node's coroutine to its packets, and to the tables of its adapter."""
+
+    def write_tables(self, tables: Tables) -> Awaitable[None]:
+        """To be awaited: writes the VL tables of the adapter's link."""
 
 
 class RouterPort(ControlPort, Protocol):
@@ -83,9 +90,13 @@ async def serve_router(admission: RouterAdmission, port: RouterPort) -> None:
 
 
 class HostAgent:
-    """The admission of a node, for other coroutines: `open` and `close` at any time, `serve` beside them."""
+    """The admission of a node, for other coroutines: `open` and `close` at any time, `serve` beside them.
 
-    def __init__(self, admission: HostAdmission, port: ControlPort) -> None:
+    The adapter's link has the weighted arbiter of a router's (yum-2006 3.2). So its VL tables are written from the
+    node's own ledger, at every set-up and release.
+    """
+
+    def __init__(self, admission: HostAdmission, port: HostPort) -> None:
         self.admission, self._port = admission, port
         self._sends: list[Send] = []
 
@@ -102,15 +113,25 @@ class HostAgent:
         self._later(self.admission.close(self._port.cycle, request, sent_last=sent_last))
 
     async def serve(self) -> None:
-        """Send and receive the node's control packets, for ever."""
+        """Send and receive the node's control packets, and write the adapter's VL tables, for ever.
+
+        The tables are first written at the start: an agent that begins anew knows no connection. They are written when
+        nothing waits to be read or sent, as such a write may wait for the end of a frame.
+        """
+        admission, port = self.admission, self._port
+        admission.changed = True
         while True:
-            event = await self._port.next(self.admission.deadline)
+            event = await port.next(port.cycle if admission.changed else admission.deadline)
             if event is not None and not isinstance(event, Release):
-                self._sends += self.admission.packet(self._port.cycle, event)
-            self._sends += self.admission.time(self._port.cycle)
+                self._sends += admission.packet(port.cycle, event)
+            self._sends += admission.time(port.cycle)
+            if event is None and admission.changed and not self._sends:
+                # What changes while they are written has them written again.
+                admission.changed = False
+                await port.write_tables(admission.tables)
             while self._sends:
                 control, route = self._sends.pop(0)
-                await self._port.send(control, route)
+                await port.send(control, route)
 
     def _later(self, sends: list[Send]) -> None:
         self._sends += sends

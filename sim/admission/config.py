@@ -39,7 +39,9 @@ class AdmissionConfig(Config):
         description="frame of the VL tables: k times the real-time VLs, or as many flits as a table holds",
     )
     frame_factor: int = Field(4, ge=1, le=64, description="k of the small frame")
-    table_entries: int = Field(64, ge=1, le=64, description="entries of a VL table")
+    table_entries: int = Field(
+        64, ge=DATA_VLS, le=64, description="entries of a VL table; without a connection each data VL has one"
+    )
     answer_cycles: int = Field(
         20_000, ge=1, description="wait for an answer before a probe or release is sent again"
     )
@@ -66,10 +68,6 @@ class AdmissionConfig(Config):
         if not vls or list(vls) != sorted(set(vls)) or not 0 <= vls[0] <= vls[-1] < DATA_VLS:
             raise ValueError(
                 f"real_time_vls = {vls}: at least one data VL, 0 to {DATA_VLS - 1}, in rising order"
-            )
-        if len(vls) > self.table_entries:
-            raise ValueError(
-                f"real_time_vls has {len(vls)} VLs: at most table_entries = {self.table_entries}"
             )
         least = (self.refresh_misses + 2) * self.refresh_cycles
         if self.lease_cycles < least:

@@ -13,6 +13,7 @@ from .ledger import Reason, RouterLedger
 from .messages import NO_ROUTER, Connection, Control
 from .places import HostPlace
 from .router import Send
+from .tables import Tables
 
 __all__ = ["HostAdmission", "Request", "State"]
 
@@ -74,6 +75,8 @@ class HostAdmission:
     refused is released as far as that router, if a single probe was sent for it. After more probes nobody knows how far
     the last of them came, so the release goes the whole way. The same holds for one that nobody answered.
 
+    Attribute `changed`: the ledger has changed, and so have its `tables`; whoever writes them clears it.
+
     - `power`: the adapter's budget in units, None for no bound.
     - `quiet_until`: no request is taken before this cycle. A host that begins anew knows none of its old names, whose
       last packets may still be on their way: it waits for a lease.
@@ -94,6 +97,11 @@ class HostAdmission:
     def deadline(self) -> int | None:
         """The cycle in which `time` has something to do; None if there is none."""
         return min((r.due for r in self._requests.values() if r.due is not None), default=None)
+
+    @property
+    def tables(self) -> Tables:
+        """The VL tables of the adapter's link (yum-2006 3.3)."""
+        return self.ledger.tables(0, crossbar_input=False)
 
     def ask(
         self, now: int, *, destination: int, flow: int, units: int, peak: int, vl: int

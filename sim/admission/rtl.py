@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lanikai.hdl.config import RouterConfig
+from lanikai.hdl.nic.link_port.vl_port import port_config
 from lanikai.hdl.packet import Kind
 from lanikai.hdl.router.scheduler import has_tables
 
@@ -34,6 +35,8 @@ class _Wakes:
     def __init__(self, clock: Clock) -> None:
         self._clock, self._flag = clock, clock.flag()
         self._woken = False
+        self.settled = False
+        """The agent waits: everything that it had to write has been written."""
 
     @property
     def cycle(self) -> int:
@@ -70,8 +73,7 @@ class SimulatedRouterPort(_Wakes):
         self._agent, self._router, self._poll_cycles = agent, router, poll_cycles
         self.harmed = self.unsent = self.dropped = 0
         self._inbox: deque[Control | Release] = deque()
-        self.settled = False
-        """The agent waits: everything that it had to write has been written."""
+        self._tables: dict[tuple[int, bool], Tables] = {}
 
     async def send(self, control: Control, route: int) -> None:
         """Send a control packet on the control VL, when the one before has left."""
@@ -128,7 +130,11 @@ class SimulatedRouterPort(_Wakes):
     async def write_tables(self, port: int, tables: Tables, *, crossbar_input: bool) -> None:
         """Write VL tables, if the router has any."""
         if has_tables(self._router):
-            await self._agent.write_tables(**tables._asdict(), port=port, crossbar=crossbar_input)
+            before = self._tables.get((port, crossbar_input))
+            await self._agent.write_tables(
+                **tables._asdict(), port=port, crossbar=crossbar_input, before=before and before[:2]
+            )
+            self._tables[port, crossbar_input] = tables
 
     async def read_used(self, port: int) -> int:
         """USED_BANDWIDTH of a port. Only while nothing is under way: one coroutine may use the agent's port."""
@@ -141,16 +147,21 @@ class SimulatedRouterPort(_Wakes):
 
 
 class AdapterHostPort(_Wakes):
-    """`ControlPort` of a node with an adapter, over the control port of its driver. `listen` runs beside it.
+    """`HostPort` of a node with an adapter, over the control port of its driver. `listen` runs beside it.
 
-    `unsent`: control packets for which there was no room for long. They are as good as lost.
+    An adapter without VL tables keeps none.
+
+    - `tables`: those written last.
+    - `unsent`: control packets for which there was no room for long. They are as good as lost.
     """
 
     def __init__(self, clock: Clock, control: AdapterControl) -> None:
         super().__init__(clock)
         self._control = control
         self._inbox: deque[Control] = deque()
-        self._size = payload_size(control.driver.config.link)
+        hca = control.driver.config
+        self._size, self._has_tables = payload_size(hca.link), has_tables(port_config(hca.port))
+        self.tables: Tables | None = None
         self.unsent = 0
 
     async def listen(self) -> None:
@@ -174,12 +185,20 @@ class AdapterHostPort(_Wakes):
     async def next(self, until: int | None) -> Control | Release | None:
         """As in `ControlPort`."""
         while True:
+            self.settled = False
             if self._inbox:
                 return self._inbox.popleft()
             now = self.cycle
             if self._take_wake() or (until is not None and until <= now):
                 return None
+            self.settled = True
             self._flag.clear()
             if until is not None:
                 self._clock.call_later(until - now, self._flag.set)
             await self._flag.wait()
+
+    async def write_tables(self, tables: Tables) -> None:
+        """Write the VL tables of the adapter's link, if it has any."""
+        before, self.tables = self.tables, tables
+        if self._has_tables:
+            await self._control.driver.write_tables(**tables._asdict(), before=before and before[:2])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 
 from lanikai.hdl.register_port import PROCESSOR_REQUEST, PROCESSOR_RESPONSE
 from lanikai.hdl.registers import Register
 
 from ..inside import native_api
-from ..inside.clock import Clock
+from ..inside.clock import Clock, EventFlag
 from ..inside.words import Fields
 
 __all__ = ["RegisterPort"]
@@ -19,8 +20,9 @@ _REQUEST, _RESPONSE = Fields(PROCESSOR_REQUEST), Fields(PROCESSOR_RESPONSE)
 class RegisterPort:
     """The `registers`, by name, at a port (`ProcessorSignature`).
 
-    `prefix` and `scope` name the port: its signals are `{prefix}request` and `{prefix}response` in that scope. One
-    coroutine may use it at a time. An access takes a cycle, or as long as what it starts.
+    `prefix` and `scope` name the port: its signals are `{prefix}request` and `{prefix}response` in that scope.
+    Coroutines that want it at once have an access each in the order in which they came. An access takes a cycle, or as
+    long as what it starts.
     """
 
     def __init__(
@@ -29,6 +31,8 @@ class RegisterPort:
         self._clock, self._registers = clock, registers
         self._request = native_api.signal(f"{prefix}request", scope)
         self._response = native_api.signal(f"{prefix}response", scope)
+        self._taken = False
+        self._line: deque[EventFlag] = deque()
 
     @property
     def pending(self) -> bool:
@@ -37,6 +41,21 @@ class RegisterPort:
 
     async def access(self, address: int, value: int | None = None) -> int:
         """Write a word, or read one."""
+        if self._taken:
+            turn = self._clock.flag()
+            self._line.append(turn)
+            await turn.wait()
+        self._taken = True
+        try:
+            return await self._access(address, value)
+        finally:
+            # The next one has it at once: nobody who comes later goes ahead.
+            if self._line:
+                self._line.popleft().set()
+            else:
+                self._taken = False
+
+    async def _access(self, address: int, value: int | None) -> int:
         await self._clock.drive_phase()
         write = value is not None
         self._request.set(_REQUEST.pack(valid=1, write=write, address=address, data=value or 0))

@@ -11,6 +11,7 @@ from lanikai.hdl.vl_arbiter.base import WEIGHT_BITS
 
 from ..errors import SimulationError
 from ..inside.clock import Clock
+from ..vl_table import Rows, entry_writes
 from .register_port import RegisterPort
 
 __all__ = ["RouterAgent", "check_control_packet", "check_forwarding_table", "check_tables"]
@@ -99,21 +100,21 @@ class RouterAgent(RegisterPort):
         limit: int = 255,
         port: int | None = None,
         crossbar: bool = False,
+        before: Rows | None = None,
     ) -> None:
         """Write VL arbitration tables, rows of (VL, weight), of one port's link or crossbar input, or (`port` None) of
         all.
 
         Entries are served in the order of the rows. They take effect at the next frame's start. With `deficit`, whose
-        rows are quanta of VLs, VLs that are not given keep theirs. Raises ConfigError (`check_tables`) before anything
-        is written.
+        rows are quanta of VLs, VLs that are not given keep theirs. `before`: the tables that were written last at the
+        same place, if nobody has written others since: only entries that differ are written. Raises ConfigError
+        (`check_tables`) before anything is written.
         """
         check_tables(self._config, high=high, low=low, limit=limit, port=port)
-        rest = 0 if arbiter_kind(self._config).sparse_tables else self._config.vl_table_entries
+        sparse = arbiter_kind(self._config).sparse_tables
         await self.write("SELECT", port=port or 0, crossbar=crossbar, everywhere=port is None)
-        for is_high, rows in ((1, high), (0, low)):
-            for entry in range(max(len(rows), rest)):
-                vl, weight = rows[entry] if entry < len(rows) else (0, 0)
-                await self.write("VL_TABLE_ENTRY", high=is_high, entry=entry, vl=vl, weight=weight)
+        for fields in entry_writes((high, low), 0 if sparse else self._config.vl_table_entries, before):
+            await self.write("VL_TABLE_ENTRY", **fields)
         await self.write("VL_TABLE_COMMIT", limit=limit)
 
     async def write_forwarding_table(self, ports: Sequence[int]) -> None:

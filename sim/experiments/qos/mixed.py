@@ -6,8 +6,8 @@ A run has these steps:
 
 1. Agents and adapters start. Each host asks for its streams, one after the other, all hosts at the same time. Traffic
    begins when all are answered: streams last as long as the run.
-2. VL tables are written: by the agents in routers, and here in the adapters. Without admission all of them are written
-   here, with the weights that all streams together ask for. So admission decides who sends, and nothing else.
+2. VL tables of routers and adapters are written by the agents. Without admission they are written here, with the
+   weights that all streams together ask for. So admission decides who sends, and nothing else.
 3. Traffic runs for the warm-up and the window.
 
 Times are cycles of the link: a flit's time. Latency is from a message's doorbell to its receiver's completion. The time
@@ -121,7 +121,8 @@ async def run_mix(
     unanswered = 0
     if admitted:
         unanswered = await _ask(system, admitted, streams, refusals)
-    await _write_tables(system, mix, drivers, streams, routers=admitted is None)
+    else:
+        await _write_tables(system, mix, drivers, streams)
     for host in hosts:
         host.connect(hosts, streams[host.node])
     if prepare:
@@ -204,7 +205,7 @@ async def _ask(
 
     await _together(system, [ask(node) for node in range(len(streams))])
     # The last tables are written when nothing else is to be done.
-    while not all(port.settled for port in admitted.ports):
+    while not admitted.settled:
         await system.clock.sleep(ASK_POLL_CYCLES)
     return unanswered[0]
 
@@ -214,11 +215,8 @@ async def _write_tables(
     mix: Mix,
     drivers: Sequence[HcaDriver],
     streams: Sequence[Sequence[Stream]],
-    *,
-    routers: bool,
 ) -> None:
-    """Write the VL tables of the adapters and, if `routers` is set, those of the routers, from all admitted streams."""
-
+    """Write the VL tables of the adapters and the routers from all streams, where no agents do."""
     network = system.config.network
     if not has_tables(network.router):
         return
@@ -235,6 +233,5 @@ async def _write_tables(
         await drivers[node].write_tables(**of_hosts[node].tables(0, crossbar_input=False)._asdict())
 
     steps = [write_adapter(node) for node in range(len(drivers))]
-    if routers:
-        steps += [write_router(number) for number in range(network.routers)]
+    steps += [write_router(number) for number in range(network.routers)]
     await _together(system, steps)

@@ -9,6 +9,7 @@ from lanikai.hdl.hca.layout import CQE_BYTES, LIFE_BITS, RECEIVE_WQE_BYTES, SEND
 from lanikai.hdl.nic.owners.protection import KEY_BITS
 from lanikai.hdl.nic.owners.translation import Scope
 
+from ...vl_table import Rows, entry_writes
 from ..kit.address_space import AddressSpace, VirtualBuffer
 from ..memory import Buffer
 from .completion_queue import CompletionQueue
@@ -58,19 +59,25 @@ class HcaDriver:
             await registers.write("ROUTE_SET", known=1, route=route >> _ROUTE_LOW_BITS)
 
     async def write_tables(
-        self, *, high: Sequence[tuple[int, int]], low: Sequence[tuple[int, int]], limit: int = 255
+        self,
+        *,
+        high: Sequence[tuple[int, int]],
+        low: Sequence[tuple[int, int]],
+        limit: int = 255,
+        before: Rows | None = None,
     ) -> None:
-        """Write the VL arbitration tables of the adapter's link, rows of (VL, weight), and let them take effect. Raises
-        HcaError for rows that do not fit."""
+        """Write the VL arbitration tables of the adapter's link, rows of (VL, weight), and let them take effect.
+
+        `before`: those that were written last, if nobody has written others since: only entries that differ are
+        written. Raises HcaError for rows that do not fit.
+        """
         entries = self.config.vl_table_entries
         for name, rows in (("high", high), ("low", low)):
             if len(rows) > entries:
                 raise HcaError(f"VL tables: {name} has {len(rows)} entries: at most {entries}")
         registers = self.port.registers
-        for is_high, rows in ((1, high), (0, low)):
-            for entry in range(entries):
-                vl, weight = rows[entry] if entry < len(rows) else (0, 0)
-                await registers.write("VL_TABLE_ENTRY", high=is_high, entry=entry, vl=vl, weight=weight)
+        for fields in entry_writes((high, low), entries, before):
+            await registers.write("VL_TABLE_ENTRY", **fields)
         await registers.write("VL_TABLE_COMMIT", limit=limit)
 
     async def create_completion_queue(self, *, owner: int, entries: int) -> CompletionQueue:

@@ -147,7 +147,7 @@ def test_a_budget_that_cannot_be_is_refused(changes, message):
             {"real_time_vls": (15,)},
             "AdmissionConfig: real_time_vls = (15,): at least one data VL, 0 to 14, in rising order",
         ),
-        ({"table_entries": 2}, "AdmissionConfig: real_time_vls has 3 VLs: at most table_entries = 2"),
+        ({"table_entries": 14}, "AdmissionConfig.table_entries = 14: must be 15 to 64"),
         (
             {"lease_cycles": 400_000},
             "AdmissionConfig: lease_cycles = 400000: at least 500000, (refresh_misses + 2) x refresh_cycles, so that a "

@@ -15,6 +15,7 @@ HCA = preset(HcaConfig, "tiny").replace(
     queue_pairs=16,
     regions=8,
     translation_entries=16,
+    vl_table_entries=16,
 )
 ROUTER = RouterConfig(
     link=LINK,
@@ -37,7 +38,6 @@ NETWORKS = {
 @pytest.fixture
 def play(tmp_path):
     def played(network, connections, *, power=None):
-        config = AdapterNetworkConfig.on(NETWORKS[network], HCA)
         spec = {
             "admission": ADMISSION,
             "connections": connections,
@@ -45,6 +45,7 @@ def play(tmp_path):
             "messages": 5,
             "flits": 8,
         }
+        config = AdapterNetworkConfig.on(NETWORKS[network], HCA)
         entry, job = config.job("support.sim.admission_points:connections", spec)
         return run(config.build(), entry, job, out_dir=tmp_path, seed=1, threads=ONE_THREAD).value
 
@@ -64,6 +65,8 @@ def test_connections_are_reserved_used_and_freed_on_a_mesh(play):
     print({name: found[name] for name in ("freed_cycles", "sent", "arrived", "records", "failed")})
     assert found["used"] == found["expected"] != found["before"]
     assert found["after"] == found["before"]
+    before, opened, expected, after = found["adapters"]
+    assert opened == expected != before == after
     assert found["sent"] == found["arrived"] == 20
     assert not (found["harmed"] or found["records"] or found["failed"])
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 
 from lanikai.hdl.config import ConfigError
 from lanikai.sim.admission.host import State
+from lanikai.sim.admission.tables import Tables, link_tables
 
 from .world import CONFIG, LATEST, NETWORKS, World
 
@@ -16,6 +18,11 @@ at most some ten packets before each agent."""
 LEAK_CYCLES = CONFIG.lease_cycles + LATEST + SLACK
 """The bound: nothing is reserved for a source this long after it has stopped, or its connection has ended. If an agent
 has begun anew since then, it counts from there: probes may have waited for it."""
+
+
+@cache
+def _tables(units: tuple[int, ...], peak: int) -> Tables:
+    return link_tables(CONFIG, units, peak)
 
 
 class History:
@@ -157,6 +164,10 @@ class History:
                 if ended is not None:
                     leak = now - max(ended, self.agent_began)
                     assert leak <= LEAK_CYCLES, f"router {router} holds {name} {leak} cycles after its end"
+        for node, host in enumerate(world.hosts):
+            port = world.nodes[node]
+            if host is not None and port.task.until is not False and not port.waiting:
+                self._check_adapter(node, port)
         if self.agent_deaths:
             return
         for request in self.active:
@@ -174,6 +185,16 @@ class History:
                 )
         for request in list(self.over):
             self._check_over(request)
+
+    def _check_adapter(self, node, port):
+        """An agent that waits has written the tables of all that its host asks for or has, and of nothing else."""
+        units, peak = [0] * 15, 0
+        for request in self.active:
+            if request.name.source == node:
+                units[request.vl] += request.units
+                peak += request.peak
+        expected = _tables(tuple(units), peak)
+        assert port.registers == {("tables", False): expected}, f"VL tables of adapter {node}: {expected}"
 
     def _check_over(self, request):
         """No router holds a connection whose release was answered, or must have been."""
@@ -202,8 +223,10 @@ class History:
             self._go(4 * STEP)
         assert all(not agent.records for agent in world.agents)
         assert world.registers() == world.at_rest
-        for host in world.hosts:
+        adapters = world.adapters()
+        for node, host in enumerate(world.hosts):
             if host is not None:
+                assert adapters[node] == world.adapters_at_rest[node]
                 assert host.admission.ledger.used_word(0) == 0 and host.admission.deadline is None
         self._go(CONFIG.lease_cycles)
         assert all(agent.deadline is None for agent in world.agents)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lanikai.hdl.packet import Kind
 from lanikai.sim.admission import agent, host, messages
+from lanikai.sim.admission.agent import HostAgent
 from lanikai.sim.admission.host import HostAdmission, State
 from lanikai.sim.admission.ledger import LinkSums, Reason, RouterLedger
 from lanikai.sim.admission.router import RouterAdmission
@@ -166,6 +167,52 @@ def bad_crc_is_taken(patch):
     patch.setattr(messages, "crc32", lambda header, body, link: _Any())
 
 
+def adapter_tables_stay(patch):
+    hold = HostAdmission._hold
+
+    def silent(self, request, holds):
+        changed = self.changed
+        hold(self, request, holds)
+        self.changed = changed
+
+    patch.setattr(HostAdmission, "_hold", silent)
+
+
+def releases_leave_adapter_tables(patch):
+    hold = HostAdmission._hold
+
+    def silent(self, request, holds):
+        changed = self.changed
+        hold(self, request, holds)
+        self.changed = self.changed if holds else changed
+
+    patch.setattr(HostAdmission, "_hold", silent)
+
+
+def host_does_not_clear_adapter_tables(patch):
+    class Keeps:
+        """A port whose first write of tables does nothing, if there are any from before."""
+
+        def __init__(self, port):
+            self._port, self._writes = port, not port.registers
+
+        def __getattr__(self, name):
+            return getattr(self._port, name)
+
+        async def write_tables(self, tables):
+            if self._writes:
+                await self._port.write_tables(tables)
+            self._writes = True
+
+    serve = HostAgent.serve
+
+    def kept(self):
+        self._port = Keeps(self._port)
+        return serve(self)
+
+    patch.setattr(HostAgent, "serve", kept)
+
+
 class _Any(int):
     """A CRC that any other equals."""
 
@@ -206,4 +253,7 @@ MUTANTS = [
     agent_does_not_clear_registers,
     no_packet_is_sent_again,
     bad_crc_is_taken,
+    adapter_tables_stay,
+    releases_leave_adapter_tables,
+    host_does_not_clear_adapter_tables,
 ]

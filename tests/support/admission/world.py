@@ -44,7 +44,7 @@ def _request(what):
 
 
 class PlainPort:
-    """The port of an agent or host: `ControlPort`, and `RouterPort` with its registers as a plain table."""
+    """The port of an agent or host: `RouterPort` and `HostPort`, with registers as a plain table."""
 
     def __init__(self, world, router=None, node=None):
         self.world, self.router, self.node = world, router, node
@@ -96,9 +96,11 @@ class PlainPort:
         assert units >= 0
         self.registers["power"] = units
 
-    async def write_tables(self, port, tables, *, crossbar_input):
+    async def write_tables(self, *place_and_tables, crossbar_input=False):
+        """A router's has the port before the tables, an adapter's has one port."""
+        *place, tables = place_and_tables
         await _request(("sleep", self.world.chance.choice((30, 30, 300))))
-        self.registers["tables", port, crossbar_input] = tables
+        self.registers["tables", *place, crossbar_input] = tables
 
 
 class Task:
@@ -164,9 +166,14 @@ class World:
             self.start_host(node)
         self.run(5_000)
         self.at_rest = self.registers()
+        self.adapters_at_rest = self.adapters()
 
     def registers(self):
         return [dict(port.registers) for port in self.routers]
+
+    def adapters(self):
+        """VL tables of each node's adapter. They stay as they are while its host is dead."""
+        return [dict(port.registers) for port in self.nodes]
 
     def after(self, cycles: int, function: Callable, *arguments):
         self._count += 1

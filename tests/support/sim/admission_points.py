@@ -7,9 +7,10 @@ from typing import Any
 
 from lanikai.hdl.packet import Kind
 from lanikai.sim.admission.config import AdmissionConfig
-from lanikai.sim.admission.host import State
+from lanikai.sim.admission.host import Request, State
 from lanikai.sim.admission.network import AdmittedNetwork
-from lanikai.sim.experiments.qos.hosts import QosHost
+from lanikai.sim.admission.tables import link_tables
+from lanikai.sim.experiments.qos.hosts import QosHost, Sender
 from lanikai.sim.host.hca.adapters import Adapters
 from lanikai.sim.systems.adapters.network import AdapterNetwork
 
@@ -46,10 +47,23 @@ async def connections(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
         still = 0
         while still < 5:
             await clock.sleep(200)
-            still = still + 1 if all(port.settled for port in admitted.ports) else 0
+            still = still + 1 if admitted.settled else 0
+
+    def tables():
+        """VL tables of adapters: those written last, and those that follow from what is open."""
+        written = [port.tables for port in admitted.host_ports]
+        links = [([0] * 15, [0]) for _ in written]
+        for request in requests:
+            if request.state is State.OPEN:
+                links[request.name.source][0][request.vl] += request.units
+                links[request.name.source][1][0] += request.peak
+        return written, [link_tables(config, units, sum(peaks)) for units, peaks in links]
 
     before = await admitted.registers()
-    senders, requests, asked = [], [], clock.cycle
+    senders: list[Sender] = []
+    requests: list[Request] = []
+    adapters_before, _ = tables()
+    asked = clock.cycle
     for number, (source, destination, _) in enumerate(spec["connections"]):
         vl = config.real_time_vls[number % len(config.real_time_vls)]
         senders.append(
@@ -69,7 +83,7 @@ async def connections(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
             if request.state is not State.ASKING and not answered[number]:
                 answered[number] = clock.cycle - asked
     await quiet()
-    used = await admitted.registers()
+    used, (adapters_used, adapters_expected) = await admitted.registers(), tables()
     states = [[r.state.name, r.reason.name, r.router] for r in requests]
     expected = [
         [agent.ledger.used_word(port) for port in range(agent.ledger.ports)] + [agent.ledger.power_left]
@@ -99,8 +113,9 @@ async def connections(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
         await clock.sleep(500)
     freed = clock.cycle - began
     await quiet()
-    after = await admitted.registers()
+    after, (adapters_after, _) = await admitted.registers(), tables()
     return {
+        "adapters": [adapters_before, adapters_used, adapters_expected, adapters_after],
         "states": states,
         "before": before,
         "used": used,
