@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Cat, Module, Signal
+from amaranth import Cat, Module, Signal, Value
 from amaranth.lib import fifo, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -10,7 +10,7 @@ from ..config.hca import HcaConfig
 from ..nic.link_port.vl_count import VlCount
 from ..router.vl_pointers import VlPointers
 from .injection.base import ENTERED_LAYOUT
-from .layout import CqeStatus
+from .layout import TIME_BITS, CqeStatus
 from .send_layout import END_LAYOUT, RECORD_LAYOUT
 
 __all__ = ["Departures"]
@@ -26,7 +26,8 @@ class Departures(wiring.Component):
 
     - `begin` (in), `begin_vl` (in): a packet is begun.
     - `record_valid`, `record_vl`, `record` (in, `RECORD_LAYOUT`): its tail is in the buffer of its VL.
-    - `tail` (in), `tail_vl` (in): the tail of the VL's oldest packet is on the link.
+    - `now` (in, `TIME_BITS`): the time, cycles modulo 2^32.
+    - `flit` (in), `flit_vl` (in): a flit of the VL's oldest packet is on the link. `tail` (in): it is its last.
     - `start` (in): a message begins. `retired` (in): one has ended that began, in whatever way.
     - `room` (out): a message may begin. So there is a place for the end of each that has begun.
     - `entered_valid`, `entered` (out, `ENTERED_LAYOUT`): the packet whose tail was on the link in the cycle before.
@@ -48,8 +49,10 @@ class Departures(wiring.Component):
                 "record_valid": In(1),
                 "record_vl": In(vl),
                 "record": In(RECORD_LAYOUT),
+                "now": In(TIME_BITS),
+                "flit": In(1),
+                "flit_vl": In(vl),
                 "tail": In(1),
-                "tail_vl": In(vl),
                 "start": In(1),
                 "retired": In(1),
                 "room": Out(1),
@@ -75,10 +78,11 @@ class Departures(wiring.Component):
         m.submodules.ins = ins = VlPointers(vls=vls, modulus=depth, reads=0)
         m.submodules.outs = outs = VlPointers(vls=vls, modulus=depth, reads=0)
         m.submodules.count = count = VlCount(vls=vls, most=depth)
-        tail, tail_vl = Signal(), Signal.like(self.tail_vl)
-        m.d.sync += tail.eq(self.tail)
-        with m.If(self.tail):
-            m.d.sync += tail_vl.eq(self.tail_vl)
+        tail, tail_vl = Signal(), Signal.like(self.flit_vl)
+        m.d.sync += tail.eq(self.flit & self.tail)
+        with m.If(self.flit & self.tail):
+            m.d.sync += tail_vl.eq(self.flit_vl)
+        departed = self._stamps(m, tail_vl)
         gone = read.data
         m.d.comb += [
             ins.step.eq(self.record_valid),
@@ -111,6 +115,7 @@ class Departures(wiring.Component):
             end.tag.eq(gone.tag),
             end.bytes.eq(gone.bytes),
             end.signaled.eq(gone.signaled),
+            end.departed.eq(departed),
             ended.w_data.eq(end),
             ended.w_en.eq(tail & gone.last),
             self.end.valid.eq(ended.r_rdy),
@@ -123,3 +128,20 @@ class Departures(wiring.Component):
             m.d.comb += end.status.eq(CqeStatus.BUS_ERROR)
         m.d.sync += under_way.eq(under_way + self.start - self.retired)
         return m
+
+    def _stamps(self, m: Module, tail_vl: Signal) -> Value:
+        """The time of the header of the packet whose tail was on the link in the cycle before."""
+        vls = self.config.link.vls
+        inside = Signal(vls)  # VLs with a packet that has a flit on the link, and not its tail
+        m.submodules.stamps = stamps = memory.Memory(shape=TIME_BITS, depth=max(2, vls), init=[])
+        write, read = stamps.write_port(), stamps.read_port(domain="comb")
+        m.d.comb += [
+            write.addr.eq(self.flit_vl),
+            write.data.eq(self.now),
+            write.en.eq(self.flit & ~inside.bit_select(self.flit_vl, 1)),
+            # The next header of the VL comes in this cycle at the earliest, and is not read yet.
+            read.addr.eq(tail_vl),
+        ]
+        with m.If(self.flit):
+            m.d.sync += inside.bit_select(self.flit_vl, 1).eq(~self.tail)
+        return read.data

@@ -79,6 +79,7 @@ class Ends(wiring.Component):
             entry.qp.eq(end.qp),
             entry.life.eq(table.row.life),
             entry.status.eq(end.status),
+            entry.immediate.eq(end.departed),
             self.ended.payload.eq(end.qp),
             self.retired.eq((arbiter.grant[:2] & took.replicate(2)).any()),
         ]

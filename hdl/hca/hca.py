@@ -16,7 +16,7 @@ from ..register_port import ProcessorSignature
 from .completion_writer import CompletionWriter
 from .driver_port import COUNTERS, DriverPort
 from .injection.control import InjectionControl, injection_class
-from .layout import CONTROL_VL, CQ_BITS, INDEX_BITS, QP_BITS, WINDOW_WRITE, WindowWord
+from .layout import CONTROL_VL, CQ_BITS, INDEX_BITS, QP_BITS, TIME_BITS, WINDOW_WRITE, WindowWord
 from .receive_engine import RECEIVE_COUNTERS, ReceiveSide
 from .send_side import SEND_COUNTERS, SendSide
 
@@ -38,6 +38,7 @@ class Hca(wiring.Component):
 
     - `tx` (out), `rx` (in) (`LinkSignature`): the link.
     - `node` (in, 10): the adapter's node number, which stands.
+    - `now` (in, 32): the time that it shares with its host, cycles modulo 2^32. It stamps the completions of sends.
     - `bus` (out, `Axi4Signature` of 128 bits): the host's bus.
     - `driver` (in, `ProcessorSignature`): registers (`hca.rdl`).
     - `window` (in, stream of `WINDOW_WRITE`): writes of the host's processors.
@@ -69,6 +70,7 @@ class Hca(wiring.Component):
                 "tx": Out(LinkSignature(config.link)),
                 "rx": In(LinkSignature(config.link)),
                 "node": In(10),
+                "now": In(TIME_BITS),
                 "bus": Out(Axi4Signature(data_bits=BUS_BITS, id_bits=joined_id_bits(MANAGERS, 0))),
                 "driver": In(ProcessorSignature()),
                 "window": In(stream.Signature(WINDOW_WRITE)),
@@ -123,8 +125,10 @@ class Hca(wiring.Component):
             send.room.eq(port.room),
             port.begin.eq(send.begin),
             port.begin_vl.eq(send.begin_vl),
-            send.tail.eq(self.tx.valid & self.tx.payload.tail),
-            send.tail_vl.eq(self.tx.payload.vl),
+            send.now.eq(self.now),
+            send.flit.eq(self.tx.valid),
+            send.flit_vl.eq(self.tx.payload.vl),
+            send.tail.eq(self.tx.payload.tail),
             self.completed.eq(completions.completed),
             self.completed_queue.eq(completions.completed_queue),
         ]

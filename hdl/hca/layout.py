@@ -27,6 +27,7 @@ __all__ = [
     "SEND_WQE_BYTES",
     "SEND_WQE_LAYOUT",
     "TAG_BITS",
+    "TIME_BITS",
     "TRAILER_LAYOUT",
     "WINDOW_WRITE",
     "CqeStatus",
@@ -54,6 +55,8 @@ TAG_BITS = 16
 """Width of the consumer's own name for a work queue element."""
 MESSAGE_BITS = 16
 """Width of a message's length, bytes: 65535 at most."""
+TIME_BITS = 32
+"""Width of the time that host and adapter share, cycles modulo 2^32."""
 
 
 class Opcode(IntEnum):
@@ -170,6 +173,7 @@ CQE_LAYOUT = data.StructLayout(
 - `life`: that of the queue pair. An entry of an earlier one may still be in the ring when its number is used again.
 - `receive`: of a receive work queue element; `source`, `source_qp`, `with_immediate`, `immediate` are of its message.
 - `vl`, `kind`: those of the packet that ended it, 0 if it was sent. Only a driver has a queue pair that sends on VL 15.
+  Else `immediate` is the time at which the header of the message's last packet was on the link; 0 if none was.
 - `phase`: 1 in the first turn around the ring, 0 in the second, and so on; a ring starts as zeroes.
 """
 CQE_BYTES = CQE_LAYOUT.size // 8

@@ -16,6 +16,7 @@ from .layout import (
     OWNER_BITS,
     QP_BITS,
     TAG_BITS,
+    TIME_BITS,
 )
 
 __all__ = [
@@ -136,6 +137,11 @@ END_LAYOUT = data.StructLayout(
         "bytes": unsigned(MESSAGE_BITS),
         "status": unsigned(5),
         "signaled": 1,
+        "departed": unsigned(TIME_BITS),
     }
 )
-"""The end of a message, with its status (`CqeStatus`)."""
+"""The end of a message.
+
+- `status`: a `CqeStatus`.
+- `departed`: the time at which the header of its last packet was on the link; 0 if nothing of it was.
+"""

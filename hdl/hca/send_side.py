@@ -16,7 +16,7 @@ from .completion_writer import COMPLETION_POST
 from .departures import Departures
 from .ends import Ends
 from .injection.base import InjectionSignature
-from .layout import INDEX_BITS, QP_BITS
+from .layout import INDEX_BITS, QP_BITS, TIME_BITS
 from .memory_check import MemoryCheck
 from .message_reader import MessageReader
 from .packet_sender import BEAT_LAYOUT, PacketSender
@@ -61,7 +61,7 @@ class SendSide(wiring.Component):
     - `route_valid`, `route`, `drop_classes` (in): as in `Scheduler`.
     - `control` (out, `InjectionSignature`): injection control.
     - `room` (in), `begin`, `begin_vl` (out), `send` (out, stream of `FlitLayout`): to `VlPort`.
-    - `tail` (in), `tail_vl` (in): a tail is on the link.
+    - `now`, `flit`, `flit_vl`, `tail` (in): as in `Departures`.
     - `post` (out, stream of `COMPLETION_POST`): completions.
     - `work_axi`, `data_axi`, `page_axi` (out, `Axi4Signature` of 128 bits): reads, ID 0: of work queue elements, of
       messages, of page tables.
@@ -97,8 +97,10 @@ class SendSide(wiring.Component):
                 "begin": Out(1),
                 "begin_vl": Out(link.vl_bits),
                 "send": Out(stream.Signature(FlitLayout(link))),
+                "now": In(TIME_BITS),
+                "flit": In(1),
+                "flit_vl": In(link.vl_bits),
                 "tail": In(1),
-                "tail_vl": In(link.vl_bits),
                 "post": Out(stream.Signature(COMPLETION_POST)),
                 **ports,
                 **dict.fromkeys(SEND_COUNTERS.values(), Out(32)),
@@ -170,8 +172,10 @@ class SendSide(wiring.Component):
             departures.record_valid.eq(sender.record_valid),
             departures.record_vl.eq(sender.record_vl),
             departures.record.eq(sender.record),
+            departures.now.eq(self.now),
+            departures.flit.eq(self.flit),
+            departures.flit_vl.eq(self.flit_vl),
             departures.tail.eq(self.tail),
-            departures.tail_vl.eq(self.tail_vl),
             departures.start.eq(scheduler.control.start),
             departures.retired.eq(ended.retired),
         ]

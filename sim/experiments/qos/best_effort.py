@@ -69,9 +69,9 @@ async def measure(system: AdapterNetwork, spec: Mapping[str, Any]) -> dict[str, 
 
     It returns:
 
-    - `lone_cycles`: from the doorbell to the completion of a packet that is alone in the network.
-    - `sent`, `queueing_cycles`: packets whose completion came in the window; the sum of their times from the doorbell,
-      each less `lone_cycles`.
+    - `lone_cycles`: from the doorbell to the header on the link, of a packet that is alone in the network.
+    - `sent`, `queueing_cycles`: packets whose completion came in the window; the sum of their times from the doorbell
+      to the header on the link, each less `lone_cycles`.
     - `arrived`, `latency_cycles`, `since_birth_cycles`: packets that arrived in the window; sums of their times from
       the doorbell, and from birth.
     - `waiting`: packets that wait at the hosts at the end, for a credit or for room in a ring.
@@ -95,7 +95,7 @@ async def measure(system: AdapterNetwork, spec: Mapping[str, Any]) -> dict[str, 
         await set_up_injection(system, adapters.drivers[node], words)
 
     lone: list[int] = []
-    senders[0].on_end = lambda end: lone.append(end.ended - end.posted)
+    senders[0].on_end = lambda end: lone.append(end.departed - end.posted)
     for n in range(LONE_MESSAGES):
         there = 1 + n % (len(nodes) - 1)
         now = system.now
@@ -134,7 +134,7 @@ async def measure(system: AdapterNetwork, spec: Mapping[str, Any]) -> dict[str, 
         failed[0] += one.status != 0
         if begin <= one.ended < end:
             sums.sent += 1
-            sums.queueing += one.ended - one.posted - lone_cycles
+            sums.queueing += one.departed - one.posted - lone_cycles
         if cramped[node]:
             post(node, cramped[node].popleft())
         following = gates[node].credit(one.destination)

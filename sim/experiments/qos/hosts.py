@@ -29,6 +29,7 @@ class Ended(NamedTuple):
     """The end of a send.
 
     - `born`, `posted`, `ended`: cycles of its birth, its doorbell and its completion.
+    - `departed`: the cycle in which its header was on the link; without meaning if `status` is not OK.
     - `destination`, `flits`: its receiver's node, and its length.
     - `status`: a `CqeStatus`.
     """
@@ -39,6 +40,7 @@ class Ended(NamedTuple):
     destination: int
     flits: int
     status: int
+    departed: int
 
 
 class Arrival(NamedTuple):
@@ -119,7 +121,9 @@ class Sender:
         while True:
             for one in await self._queue.wait():
                 born, posted, destination, flits = waiting.pop(one.tag)
-                self.on_end(Ended(born, posted, port.now, destination, flits, one.status))
+                now = port.now
+                departed = now - (now - one.immediate) % _CYCLES
+                self.on_end(Ended(born, posted, now, destination, flits, one.status, departed))
 
 
 class Receiver:

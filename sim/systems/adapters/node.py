@@ -129,6 +129,7 @@ class AdapterNode(wiring.Component):
                 for pin in _pins(self, end)
             },
             "node": self.node[:10],
+            "now": self.now,
             "completed": wires["completed"],
             "completed_queue": queue,
             "activity": wires["hca_activity"],

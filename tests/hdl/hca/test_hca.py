@@ -1,23 +1,26 @@
 """Two adapters back to back over their links: messages between the memories of two hosts."""
 
 import random
+from functools import partial
 
 import pytest
-from amaranth import Module
+from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.sim import Simulator
 from lanikai.hdl.config import ConfigError, preset
 from lanikai.hdl.config.hca import HcaConfig
 from lanikai.hdl.hca.hca import Hca
-from lanikai.hdl.hca.layout import CqeStatus
+from lanikai.hdl.hca.layout import TIME_BITS, TRAILER_LAYOUT, CqeStatus
 from lanikai.hdl.monitors.axi4 import Axi4Monitor
 from support.hdl.hca.adapter_host import DATA, AdapterHost
 
 CONFIG = preset(HcaConfig, "tiny")
+START = (1 << TIME_BITS) - 1000
+"""Time at the beginning: it wraps in every test."""
 
 
 class Two(wiring.Component):
-    """Adapters 0 and 1, the links of each at the other, and a monitor on each bus."""
+    """Adapters 0 and 1, the links of each at the other, their time, and a monitor on each bus."""
 
     def __init__(self, config):
         super().__init__({})
@@ -27,10 +30,12 @@ class Two(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        now = Signal(TIME_BITS, init=START)
+        m.d.sync += now.eq(now + 1)
         for i, (adapter, monitor) in enumerate(zip(self.adapters, self.monitors, strict=True)):
             m.submodules[f"adapter_{i}"] = adapter
             m.submodules[f"monitor_{i}"] = monitor
-            m.d.comb += adapter.node.eq(i)
+            m.d.comb += [adapter.node.eq(i), adapter.now.eq(now)]
             m.d.comb += [
                 getattr(monitor, name).eq(getattr(adapter.bus, name))
                 for name in adapter.bus.signature.members
@@ -54,11 +59,28 @@ class Bench:
         for host_ in self.hosts:
             host_.add(self.simulator)
         self.simulator.add_testbench(self.watch, background=True)
+        self.departures = {}
+        for node in range(2):
+            self.simulator.add_testbench(partial(self.depart, node), background=True)
 
     async def watch(self, ctx):
         while True:
             _, _, *broken = await ctx.tick().sample(*(monitor.violation for monitor in self.two.monitors))
             assert not any(one.as_bits() for one in broken), broken
+
+    async def depart(self, node, ctx):
+        """Notes the time of the last header of each message that is on the link as a whole, by node and VL."""
+        headers, tx = {}, self.two.adapters[node].tx
+        now = START
+        while True:
+            _, _, valid, flit = await ctx.tick().sample(tx.valid, tx.payload)
+            if valid:
+                headers.setdefault(flit.vl, now)
+                if flit.tail:
+                    header, trailer = headers.pop(flit.vl), TRAILER_LAYOUT.from_bits(int(flit.data))
+                    if trailer.last:
+                        self.departures.setdefault((node, flit.vl), []).append(header)
+            now = (now + 1) % (1 << TIME_BITS)
 
     def run(self, script):
         async def bench(ctx):
@@ -89,6 +111,7 @@ def test_messages_between_two_adapters_arrive_once_and_in_order(seed, stall):
     got = {key: [] for key in sent}
     ended = {key: [] for key in sent}
     buffers = {key: [] for key in sent}
+    stamps = {}
 
     async def collect(ctx):
         for node, host in enumerate(hosts):
@@ -97,6 +120,7 @@ def test_messages_between_two_adapters_arrive_once_and_in_order(seed, stall):
                 key = node, entry["qp"]
                 if not entry["receive"]:
                     ended[key].append((entry["tag"], entry["bytes"]))
+                    stamps.setdefault((node, entry["qp"] // 2), []).append(entry["immediate"])
                     continue
                 place = buffers[key].pop(0)
                 assert (entry["source"], entry["source_qp"]) == (1 - node, entry["qp"])
@@ -155,6 +179,8 @@ def test_messages_between_two_adapters_arrive_once_and_in_order(seed, stall):
 
     bench.run(script)
     assert sum(len(messages) for messages in sent.values()) > 20
+    assert stamps == bench.departures
+    assert any(one < START for times in stamps.values() for one in times)
     for (node, qp), messages in sent.items():
         assert ended[node, qp] == [(tag, len(data)) for tag, data in messages]
         assert got[1 - node, qp] == [(tag, tag * 77, data) for tag, data in messages]

@@ -6,7 +6,7 @@ A port, the receive engine and a completion writer share one bus, whose memory a
 import random
 
 import pytest
-from amaranth import Module
+from amaranth import Module, Signal
 from amaranth.lib.wiring import Component, In, Out, connect, flipped
 from amaranth.sim import Simulator
 from lanikai.hdl.axi import Axi4Signature
@@ -36,13 +36,37 @@ SLOT = 1024
 """Bytes between the buffers: with the offset of 480, 1 of 4 packets of 608 bytes is in two pages."""
 
 
-class Receiver(Component):
-    """A port, the engine and the writer over one bus."""
+class Reads(Component):
+    """A stand-in for the messages that an adapter sends: bursts of 38 beats, two of which are always under way."""
 
     def __init__(self):
+        super().__init__({"axi": Out(Axi4Signature(data_bits=128))})
+
+    def elaborate(self, platform):
+        m = Module()
+        under_way = Signal(2)
+        begun, ended = Signal(), Signal()
+        m.d.comb += [
+            self.axi.arvalid.eq(under_way < 2),
+            self.axi.arlen.eq(37),
+            self.axi.arsize.eq(4),
+            self.axi.arburst.eq(1),
+            self.axi.rready.eq(1),
+            begun.eq(self.axi.arvalid & self.axi.arready),
+            ended.eq(self.axi.rvalid & self.axi.rlast),
+        ]
+        m.d.sync += under_way.eq(under_way + begun - ended)
+        return m
+
+
+class Receiver(Component):
+    """A port, the engine and the writer over one bus; with `sends`, beside messages that are read."""
+
+    def __init__(self, *, sends):
         super().__init__({"rx": In(LinkSignature(CONFIG.link)), "axi": Out(Axi4Signature(data_bits=128))})
         self.port = VlPort(CONFIG.port, downstream_flits=4)
         self.engine, self.writer = ReceiveSide(CONFIG), CompletionWriter(CONFIG, sources=1)
+        self.reads = Reads() if sends else None
 
     def elaborate(self, platform):
         m = Module()
@@ -51,17 +75,21 @@ class Receiver(Component):
         connect(m, flipped(self.rx), port.rx)
         connect(m, port.receive, engine.flits)
         connect(m, engine.post, writer.post_0)
-        join_managers(m, self.axi, [engine.data_axi, engine.ring_axi, engine.page_axi, writer.axi])
+        managers = [engine.data_axi, engine.ring_axi, engine.page_axi, writer.axi]
+        if self.reads:
+            m.submodules += self.reads
+            managers.append(self.reads.axi)
+        join_managers(m, self.axi, managers)
         return m
 
 
-def run(vls, *, packets=PACKETS, payload=608, offset=480, packets_a_message=1, gap=0):
+def run(vls, *, packets=PACKETS, payload=608, offset=480, packets_a_message=1, gap=0, sends=False):
     """Sends packets over the link as fast as credits come.
 
     Packet i goes on VL i modulo `vls` to the queue pair of that number. Returns the cycles of all flits
     and of tails on the link, of tails that the engine takes, of posts and of answered completions.
     """
-    dut, rng = Receiver(), random.Random(1)
+    dut, rng = Receiver(sends=sends), random.Random(1)
     simulator = Simulator(dut)
     simulator.add_clock(1e-6)
     memory = bytearray(1 << 18)
@@ -164,6 +192,16 @@ def test_packets_of_40_flits_come_at_the_rate_of_the_link(vls, message):
     # Nothing has piled up: buffers of two packets and the stage's four would hide a slow receiver of up to 6 packets.
     half = answers[len(answers) // 2 :]
     assert half[-1] - half[0] <= (len(half) - 1) * 40 * message / 0.98
+
+
+def test_packets_come_at_the_rate_of_the_link_beside_messages_that_are_read():
+    # All packets are for one queue pair, whose elements the bus brings between bursts of 38 beats.
+    flits, *_, answers = run(1, sends=True)
+    busy = flits[-1] - flits[0] + 1
+    print(f"{len(flits)} flits in {busy} cycles")
+    assert len(flits) >= 0.98 * busy
+    half = answers[len(answers) // 2 :]
+    assert half[-1] - half[0] <= (len(half) - 1) * 40 / 0.98
 
 
 @pytest.mark.parametrize("payload", [608, 16])
