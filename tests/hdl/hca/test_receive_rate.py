@@ -15,7 +15,7 @@ from lanikai.hdl.config.hca import HcaConfig
 from lanikai.hdl.hca.completion_writer import CompletionWriter
 from lanikai.hdl.hca.receive_engine import ReceiveSide
 from lanikai.hdl.link import LinkSignature
-from lanikai.hdl.nic.dma.axi_join import join_managers
+from lanikai.hdl.nic.dma.axi_join import join_managers, joined_id_bits
 from lanikai.hdl.nic.link_port.vl_port import VlPort
 from support.hdl.axi_memory import AxiMemory
 from support.hdl.hca.receive_model import Packet, wqe_bits
@@ -63,7 +63,8 @@ class Receiver(Component):
     """A port, the engine and the writer over one bus; with `sends`, beside messages that are read."""
 
     def __init__(self, *, sends):
-        super().__init__({"rx": In(LinkSignature(CONFIG.link)), "axi": Out(Axi4Signature(data_bits=128))})
+        bus = Axi4Signature(data_bits=128, id_bits=joined_id_bits(4 + sends, 0))
+        super().__init__({"rx": In(LinkSignature(CONFIG.link)), "axi": Out(bus)})
         self.port = VlPort(CONFIG.port, downstream_flits=4)
         self.engine, self.writer = ReceiveSide(CONFIG), CompletionWriter(CONFIG, sources=1)
         self.reads = Reads() if sends else None
