@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Cat, Module, Signal, Value
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import fifo, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -10,7 +10,7 @@ from ..config.hca import HcaConfig
 from ..nic.link_port.vl_count import VlCount
 from ..router.vl_pointers import VlPointers
 from .injection.base import ENTERED_LAYOUT
-from .layout import TIME_BITS, CqeStatus
+from .layout import MOST_BUFFERED_CYCLES, TIME_BITS, CqeStatus
 from .send_layout import END_LAYOUT, RECORD_LAYOUT
 
 __all__ = ["Departures"]
@@ -109,6 +109,7 @@ class Departures(wiring.Component):
         most = vls * depth + SPARE
         m.submodules.ended = ended = fifo.SyncFIFO(width=END_LAYOUT.size, depth=most)
         end, under_way = Signal(END_LAYOUT), Signal(range(most + 1))
+        waited = Signal(TIME_BITS)
         m.d.comb += [
             end.qp.eq(gone.qp),
             end.queue.eq(gone.queue),
@@ -116,6 +117,8 @@ class Departures(wiring.Component):
             end.bytes.eq(gone.bytes),
             end.signaled.eq(gone.signaled),
             end.departed.eq(departed),
+            waited.eq(departed - gone.begun),
+            end.buffered.eq(Mux(waited > MOST_BUFFERED_CYCLES, MOST_BUFFERED_CYCLES, waited)),
             ended.w_data.eq(end),
             ended.w_en.eq(tail & gone.last),
             self.end.valid.eq(ended.r_rdy),

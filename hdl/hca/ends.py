@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth import Module, Signal
+from amaranth import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -80,6 +80,7 @@ class Ends(wiring.Component):
             entry.life.eq(table.row.life),
             entry.status.eq(end.status),
             entry.immediate.eq(end.departed),
+            Cat(entry.source, entry.source_qp).eq(end.buffered),
             self.ended.payload.eq(end.qp),
             self.retired.eq((arbiter.grant[:2] & took.replicate(2)).any()),
         ]

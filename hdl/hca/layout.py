@@ -11,6 +11,7 @@ from amaranth import unsigned
 from amaranth.lib import data
 
 __all__ = [
+    "BUFFERED_BITS",
     "CLASS_BITS",
     "CONTROL_VL",
     "CQE_BYTES",
@@ -20,6 +21,7 @@ __all__ = [
     "KIND_BITS",
     "LIFE_BITS",
     "MESSAGE_BITS",
+    "MOST_BUFFERED_CYCLES",
     "OWNER_BITS",
     "QP_BITS",
     "RECEIVE_WQE_BYTES",
@@ -57,6 +59,10 @@ MESSAGE_BITS = 16
 """Width of a message's length, bytes: 65535 at most."""
 TIME_BITS = 32
 """Width of the time that host and adapter share, cycles modulo 2^32."""
+BUFFERED_BITS = 18
+"""Width of the time that a header was in its VL's buffer, cycles: that of two fields of a completion."""
+MOST_BUFFERED_CYCLES = (1 << BUFFERED_BITS) - 1
+"""A longer time in a VL's buffer is told as this."""
 
 
 class Opcode(IntEnum):
@@ -174,6 +180,9 @@ CQE_LAYOUT = data.StructLayout(
 - `receive`: of a receive work queue element; `source`, `source_qp`, `with_immediate`, `immediate` are of its message.
 - `vl`, `kind`: those of the packet that ended it, 0 if it was sent. Only a driver has a queue pair that sends on VL 15.
   Else `immediate` is the time at which the header of the message's last packet was on the link; 0 if none was.
+  Of a send whose message is on the link, they have the times of its last packet's header. `immediate` is when it was on
+  the link. `source` (low bits) and `source_qp` are the cycles that it was in the buffer of its VL, at most
+  `MOST_BUFFERED_CYCLES`.
 - `phase`: 1 in the first turn around the ring, 0 in the second, and so on; a ring starts as zeroes.
 """
 CQE_BYTES = CQE_LAYOUT.size // 8

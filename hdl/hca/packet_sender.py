@@ -10,7 +10,7 @@ from ..config.hca import BUS_BITS, HcaConfig
 from ..link import FlitLayout
 from ..nic.dma.crc import PacketCrc
 from ..packet import HEADER_LAYOUT, Kind
-from .layout import QP_BITS, TRAILER_LAYOUT
+from .layout import QP_BITS, TIME_BITS, TRAILER_LAYOUT
 from .send_layout import PACKET_LAYOUT, RECORD_LAYOUT
 
 __all__ = ["BEAT_LAYOUT", "PacketSender"]
@@ -24,7 +24,7 @@ class PacketSender(wiring.Component):
 
     Members:
 
-    - `node` (in, 10): the adapter's node number.
+    - `node` (in, 10): the adapter's node number. `now` (in, `TIME_BITS`): the time, cycles modulo 2^32.
     - `packet` (in, stream of `PACKET_LAYOUT`): a packet that is begun.
     - `beat` (in, stream of `BEAT_LAYOUT`): the payloads of all packets, in order.
     - `send` (out, stream of `FlitLayout`): the packets' flits. They are taken at once, as there is room (`VlPort`).
@@ -45,6 +45,7 @@ class PacketSender(wiring.Component):
         super().__init__(
             {
                 "node": In(10),
+                "now": In(TIME_BITS),
                 "packet": In(stream.Signature(PACKET_LAYOUT)),
                 "beat": In(stream.Signature(BEAT_LAYOUT)),
                 "send": Out(stream.Signature(FlitLayout(config.link))),
@@ -76,6 +77,7 @@ class PacketSender(wiring.Component):
         left, odd = Signal(8), Signal(4)
         mask, payload = Signal(BUS_BITS), Signal(BUS_BITS)
         failed, fails = Signal(), Signal()
+        begun = Signal(TIME_BITS)
         moves = Signal()
         m.d.comb += [
             odd.eq(packet.bytes[:4]),
@@ -106,6 +108,7 @@ class PacketSender(wiring.Component):
             self.record.tag.eq(packet.tag),
             self.record.bytes.eq(packet.total_bytes),
             self.record.failed.eq(failed),
+            self.record.begun.eq(begun),
         ]
         with m.If(fails & ~failed):
             m.d.sync += [failed.eq(1), self.bus_errors.eq(self.bus_errors + 1)]
@@ -114,7 +117,7 @@ class PacketSender(wiring.Component):
                 m.d.comb += [flit.data.eq(header), flit.head.eq(1)]
                 m.d.comb += send.valid.eq(self.packet.valid & (beat.valid | (packet.bytes == 0)))
                 with m.If(moves):
-                    m.d.sync += left.eq((packet.bytes + 15) >> 4)
+                    m.d.sync += [left.eq((packet.bytes + 15) >> 4), begun.eq(self.now)]
                     m.next = "payload"
                     with m.If(packet.bytes == 0):
                         m.next = "trailer"

@@ -7,6 +7,7 @@ from amaranth.lib import data
 
 from ..config.link import ROUTE_BITS
 from .layout import (
+    BUFFERED_BITS,
     CLASS_BITS,
     CQ_BITS,
     INDEX_BITS,
@@ -121,12 +122,14 @@ RECORD_LAYOUT = data.StructLayout(
         "failed": 1,
         "tag": unsigned(TAG_BITS),
         "bytes": unsigned(MESSAGE_BITS),
+        "begun": unsigned(TIME_BITS),
     }
 )
 """A packet that is in a VL's buffer towards the link.
 
 - `last`: it is the last of its message; `bytes` is the message's length.
 - `failed`: the bus could not read all of the message.
+- `begun`: the time at which its header was put there.
 """
 
 END_LAYOUT = data.StructLayout(
@@ -138,10 +141,12 @@ END_LAYOUT = data.StructLayout(
         "status": unsigned(5),
         "signaled": 1,
         "departed": unsigned(TIME_BITS),
+        "buffered": unsigned(BUFFERED_BITS),
     }
 )
 """The end of a message.
 
 - `status`: a `CqeStatus`.
 - `departed`: the time at which the header of its last packet was on the link; 0 if nothing of it was.
+- `buffered`: cycles that this header was in the buffer of its VL before, at most `MOST_BUFFERED_CYCLES`.
 """

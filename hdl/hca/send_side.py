@@ -167,6 +167,7 @@ class SendSide(wiring.Component):
             self.begin.eq(engine.begin),
             self.begin_vl.eq(engine.begin_vl),
             sender.node.eq(self.node),
+            sender.now.eq(self.now),
             departures.begin.eq(engine.begin),
             departures.begin_vl.eq(engine.begin_vl),
             departures.record_valid.eq(sender.record_valid),

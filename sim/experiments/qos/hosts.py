@@ -29,7 +29,8 @@ class Ended(NamedTuple):
     """The end of a send.
 
     - `born`, `posted`, `ended`: cycles of its birth, its doorbell and its completion.
-    - `departed`: the cycle in which its header was on the link; without meaning if `status` is not OK.
+    - `begun`, `departed`: the cycles in which its header was put into the buffer of its VL, and on the link. Without
+      meaning if `status` is not OK.
     - `destination`, `flits`: its receiver's node, and its length.
     - `status`: a `CqeStatus`.
     """
@@ -40,6 +41,7 @@ class Ended(NamedTuple):
     destination: int
     flits: int
     status: int
+    begun: int
     departed: int
 
 
@@ -122,8 +124,9 @@ class Sender:
             for one in await self._queue.wait():
                 born, posted, destination, flits = waiting.pop(one.tag)
                 now = port.now
-                departed = now - (now - one.immediate) % _CYCLES
-                self.on_end(Ended(born, posted, now, destination, flits, one.status, departed))
+                departed = one.departed(now)
+                begun = departed - one.buffered_cycles
+                self.on_end(Ended(born, posted, now, destination, flits, one.status, begun, departed))
 
 
 class Receiver:

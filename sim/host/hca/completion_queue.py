@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from lanikai.firmware.ports import Flag
 from lanikai.hdl.hca.layout import CQE_BYTES, CQE_LAYOUT, INDEX_BITS, CqeStatus, WindowWord
+from lanikai.hdl.hca.layout import CQE_BYTES, CQE_LAYOUT, INDEX_BITS, TIME_BITS, CqeStatus, WindowWord
 
 from ..memory import Buffer
 from .errors import HcaError
@@ -57,6 +58,15 @@ class Completion(NamedTuple):
     def ok(self) -> bool:
         """Whether it has ended well."""
         return self.status == CqeStatus.OK
+
+    @property
+    def buffered_cycles(self) -> int:
+        """Of a good send: cycles that the last header was in the buffer of its VL, at most `MOST_BUFFERED_CYCLES`."""
+        return self.source | self.source_qp << CQE_LAYOUT["source"].width
+
+    def departed(self, now: int) -> int:
+        """Of a good send: the cycle in which the last header was on the link, less than 2^32 cycles before `now`."""
+        return now - (now - self.immediate) % (1 << TIME_BITS)
 
 
 class CompletionQueue:

@@ -69,17 +69,26 @@ class Bench:
             assert not any(one.as_bits() for one in broken), broken
 
     async def depart(self, node, ctx):
-        """Notes the time of the last header of each message that is on the link as a whole, by node and VL."""
-        headers, tx = {}, self.two.adapters[node].tx
+        """Notes the times of the last header of each message that is on the link as a whole, by node and VL.
+
+        They are when it was put into the buffer of its VL, and when it was on the link.
+        """
+        headers, begun = {}, {}
+        tx, send = self.two.adapters[node].tx, self.two.adapters[node].send.send
         now = START
         while True:
-            _, _, valid, flit = await ctx.tick().sample(tx.valid, tx.payload)
+            _, _, puts, put, valid, flit = await ctx.tick().sample(
+                send.valid & send.ready & send.payload.head, send.payload.vl, tx.valid, tx.payload
+            )
+            if puts:
+                begun.setdefault(put, []).append(now)
             if valid:
                 headers.setdefault(flit.vl, now)
                 if flit.tail:
                     header, trailer = headers.pop(flit.vl), TRAILER_LAYOUT.from_bits(int(flit.data))
+                    waited = (header - begun[flit.vl].pop(0)) % (1 << TIME_BITS)
                     if trailer.last:
-                        self.departures.setdefault((node, flit.vl), []).append(header)
+                        self.departures.setdefault((node, flit.vl), []).append((waited, header))
             now = (now + 1) % (1 << TIME_BITS)
 
     def run(self, script):
@@ -120,7 +129,8 @@ def test_messages_between_two_adapters_arrive_once_and_in_order(seed, stall):
                 key = node, entry["qp"]
                 if not entry["receive"]:
                     ended[key].append((entry["tag"], entry["bytes"]))
-                    stamps.setdefault((node, entry["qp"] // 2), []).append(entry["immediate"])
+                    waited = entry["source"] | entry["source_qp"] << 10
+                    stamps.setdefault((node, entry["qp"] // 2), []).append((waited, entry["immediate"]))
                     continue
                 place = buffers[key].pop(0)
                 assert (entry["source"], entry["source_qp"]) == (1 - node, entry["qp"])
@@ -180,7 +190,7 @@ def test_messages_between_two_adapters_arrive_once_and_in_order(seed, stall):
     bench.run(script)
     assert sum(len(messages) for messages in sent.values()) > 20
     assert stamps == bench.departures
-    assert any(one < START for times in stamps.values() for one in times)
+    assert any(one < START for times in stamps.values() for _, one in times)
     for (node, qp), messages in sent.items():
         assert ended[node, qp] == [(tag, len(data)) for tag, data in messages]
         assert got[1 - node, qp] == [(tag, tag * 77, data) for tag, data in messages]
