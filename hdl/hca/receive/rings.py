@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -49,8 +51,8 @@ class ReceiveRings(wiring.Component):
     goes first, the others take turns.
 
     Latency: an element that is posted in cycle t is asked of the bus in t + 3, and found in the second cycle after its
-    beat; the one after it 2 cycles after `take`. Throughput: a doorbell a cycle; a fetch every 4 cycles, the bus's time
-    and a cycle for each element beyond one. Reset: no queue pair is open.
+    beat. The one after it is found 2 cycles after `take`. Throughput: a doorbell a cycle; a fetch every 4 cycles, the
+    bus's time and a cycle for each element beyond one. Reset: no queue pair is open.
     """
 
     def __init__(self, config: HcaConfig) -> None:
@@ -246,7 +248,8 @@ class ReceiveRings(wiring.Component):
             "low": (_COUNT_BITS, ("ask",)),
             "taken": (_COUNT_BITS, ("fetch", "ask")),
         }
-        self._writers, readers = {}, {}
+        self._writers: dict[str, Any] = {}
+        readers: dict[str, dict[str, Any]] = {}
         for name, (shape, users) in tables.items():
             m.submodules[name] = table = memory.Memory(shape=shape, depth=pairs, init=[])
             self._writers[name] = table.write_port()

@@ -58,7 +58,7 @@ class _Sums:
 
     def __init__(self) -> None:
         self.sent = self.arrived = 0
-        self.queueing = self.latency = self.since_birth = 0
+        self.queueing = self.buffered = self.latency = self.since_birth = 0
 
 
 async def measure(system: AdapterNetwork, spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,9 +69,11 @@ async def measure(system: AdapterNetwork, spec: Mapping[str, Any]) -> dict[str, 
 
     It returns:
 
-    - `lone_cycles`: from the doorbell to the header on the link, of a packet that is alone in the network.
-    - `sent`, `queueing_cycles`: packets whose completion came in the window; the sum of their times from the doorbell
-      to the header on the link, each less `lone_cycles`.
+    - `lone_cycles`: from the doorbell until the header of a packet that is alone is put into the buffer of its VL.
+    - `sent`: packets whose completion came in the window.
+    - `queueing_cycles`: the sum of their times from the doorbell until the header is put into the buffer of its VL,
+      each less `lone_cycles`.
+    - `buffered_cycles`: the sum of the times from there until that header is on the link.
     - `arrived`, `latency_cycles`, `since_birth_cycles`: packets that arrived in the window; sums of their times from
       the doorbell, and from birth.
     - `waiting`: packets that wait at the hosts at the end, for a credit or for room in a ring.
@@ -95,7 +97,7 @@ async def measure(system: AdapterNetwork, spec: Mapping[str, Any]) -> dict[str, 
         await set_up_injection(system, adapters.drivers[node], words)
 
     lone: list[int] = []
-    senders[0].on_end = lambda end: lone.append(end.departed - end.posted)
+    senders[0].on_end = lambda end: lone.append(end.begun - end.posted)
     for n in range(LONE_MESSAGES):
         there = 1 + n % (len(nodes) - 1)
         now = system.now
@@ -134,7 +136,8 @@ async def measure(system: AdapterNetwork, spec: Mapping[str, Any]) -> dict[str, 
         failed[0] += one.status != 0
         if begin <= one.ended < end:
             sums.sent += 1
-            sums.queueing += one.departed - one.posted - lone_cycles
+            sums.queueing += one.begun - one.posted - lone_cycles
+            sums.buffered += one.departed - one.begun
         if cramped[node]:
             post(node, cramped[node].popleft())
         following = gates[node].credit(one.destination)
@@ -181,6 +184,7 @@ async def measure(system: AdapterNetwork, spec: Mapping[str, Any]) -> dict[str, 
         "lone_cycles": lone_cycles,
         "sent": sums.sent,
         "queueing_cycles": sums.queueing,
+        "buffered_cycles": sums.buffered,
         "arrived": sums.arrived,
         "latency_cycles": sums.latency,
         "since_birth_cycles": sums.since_birth,

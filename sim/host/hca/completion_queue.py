@@ -61,11 +61,11 @@ class Completion(NamedTuple):
 
     @property
     def buffered_cycles(self) -> int:
-        """Of a good send: cycles that the last header was in the buffer of its VL, at most `MOST_BUFFERED_CYCLES`."""
+        """Cycles that the last header of a good send was in the buffer of its VL, at most `MOST_BUFFERED_CYCLES`."""
         return self.source | self.source_qp << CQE_LAYOUT["source"].width
 
     def departed(self, now: int) -> int:
-        """Of a good send: the cycle in which the last header was on the link, less than 2^32 cycles before `now`."""
+        """The cycle in which the last header of a good send was on the link, less than 2^32 cycles before `now`."""
         return now - (now - self.immediate) % (1 << TIME_BITS)
 
 

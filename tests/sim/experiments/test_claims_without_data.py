@@ -104,7 +104,7 @@ def dead_links(point: Any) -> dict[str, Any]:
 
 def mute_adapters(point: Any) -> dict[str, Any]:
     """A run in which no message gets from an adapter to another."""
-    names = "sent queueing_cycles arrived latency_cycles since_birth_cycles waiting failed"
+    names = "sent queueing_cycles buffered_cycles arrived latency_cycles since_birth_cycles waiting failed"
     spec = point.spec
     intervals = spec["window_cycles"] // spec["interval_cycles"] if spec["interval_cycles"] else 0
     return dict.fromkeys(names.split(), 0) | {"lone_cycles": 1, "intervals": [[0] * 5] * intervals}
