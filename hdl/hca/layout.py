@@ -178,11 +178,10 @@ CQE_LAYOUT = data.StructLayout(
 - `status`: a `CqeStatus`.
 - `life`: that of the queue pair. An entry of an earlier one may still be in the ring when its number is used again.
 - `receive`: of a receive work queue element; `source`, `source_qp`, `with_immediate`, `immediate` are of its message.
-- `vl`, `kind`: those of the packet that ended it, 0 if it was sent. Only a driver has a queue pair that sends on VL 15.
-  Else `immediate` is the time at which the header of the message's last packet was on the link; 0 if none was.
   Of a send whose message is on the link, they have the times of its last packet's header. `immediate` is when it was on
   the link. `source` (low bits) and `source_qp` are the cycles that it was in the buffer of its VL, at most
   `MOST_BUFFERED_CYCLES`.
+- `vl`, `kind`: those of the packet that ended it, 0 if it was sent. Only a driver has a queue pair that sends on VL 15.
 - `phase`: 1 in the first turn around the ring, 0 in the second, and so on; a ring starts as zeroes.
 """
 CQE_BYTES = CQE_LAYOUT.size // 8

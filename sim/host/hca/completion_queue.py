@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lanikai.firmware.ports import Flag
-from lanikai.hdl.hca.layout import CQE_BYTES, CQE_LAYOUT, INDEX_BITS, CqeStatus, WindowWord
 from lanikai.hdl.hca.layout import CQE_BYTES, CQE_LAYOUT, INDEX_BITS, TIME_BITS, CqeStatus, WindowWord
 
 from ..memory import Buffer
