@@ -92,8 +92,6 @@ class Network(Config):
                 object.__setattr__(self, "tables", up_down(self))
                 del self.__dict__["_paths"]
                 object.__setattr__(self, "router", with_routing(self))
-        if self.router.power_share:
-            raise ValueError("router.power_share: must be 0: a network does not join routers' wires for it")
         function = routing_class(self.router)
         function.check_config(self.router)
         function.check(self)

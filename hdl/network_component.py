@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from operator import add, or_
 from typing import Any, Protocol
 
-from amaranth import ClockSignal, Const, Instance, Module, ResetSignal, Shape, Signal
+from amaranth import Cat, ClockSignal, Const, Instance, Module, ResetSignal, Shape, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -79,6 +79,7 @@ class NetworkComponent(wiring.Component):
         nodes = {place: node for node, place in enumerate(network.nodes)}
         names = {depths: block for block, depths in network.blocks.items()}
         dropped, moving = [], []
+        powers = self._power_wires()
         sums: dict[str, list[Signal]] = {name: [] for name in self._sums}
         for router in range(network.routers):
             dropped.append(Signal(DROPPED_BITS, name=f"router{router}_dropped"))
@@ -89,6 +90,7 @@ class NetworkComponent(wiring.Component):
                 "o_dropped": dropped[-1],
                 "o_activity": moving[-1],
                 "i_connected": Const(network.connected(router), network.router.ports),
+                **powers[router],
             }
             for name, parts in sums.items():
                 parts.append(Signal(32, name=f"router{router}_{name}"))
@@ -121,6 +123,29 @@ class NetworkComponent(wiring.Component):
         m.d.comb += [self.dropped.eq(balanced(add, dropped)), self.activity.eq(balanced(or_, moving))]
         m.d.comb += [getattr(self, name).eq(balanced(add, parts)) for name, parts in sums.items()]
         return m
+
+    def _power_wires(self) -> list[dict[str, Any]]:
+        """The pins of each router by which neighbours lend each other energy credits, joined port to port."""
+        network = self.network
+        if not network.router.power_share:
+            return [{} for _ in range(network.routers)]
+        ports, routers = network.router.ports, range(network.routers)
+        needs = [Signal(name=f"router{router}_power_needs") for router in routers]
+        gives = [Signal(ports, name=f"router{router}_power_gives") for router in routers]
+        found = []
+        for router in routers:
+            there = [network.neighbours.get((router, port)) for port in range(ports)]
+            found.append(
+                {
+                    "o_power_needs": needs[router],
+                    "o_power_gives": gives[router],
+                    "i_power_neighbour_needs": Cat(needs[one[0]] if one else Const(0, 1) for one in there),
+                    "i_power_neighbour_gives": Cat(
+                        gives[one[0]][one[1]] if one else Const(0, 1) for one in there
+                    ),
+                }
+            )
+        return found
 
     def _faulty(self, m: Module, link: LinkSignature, wire: Any, place: tuple[int, int], end: str) -> Any:
         """The wires at `end` of a router's port: those of `wire`, or with a `FaultLink` in between new ones."""

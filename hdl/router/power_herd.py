@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import or_
 from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal, Value, unsigned
@@ -13,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from ..config import RouterConfig
 from .crossbar import CrossbarStage
 
-__all__ = ["PowerHerd", "add_power_herd", "power_members"]
+__all__ = ["PowerHerd", "add_power_herd", "power_members", "power_signals"]
 
 
 class PowerHerd(wiring.Component):
@@ -28,18 +26,23 @@ class PowerHerd(wiring.Component):
     for W cycles, the lender misses them for 2 W. Each lends to a neighbour once at a time. So in any W cycles the flits
     that cross in all routers together take at most the sum of the budgets.
 
+    The wires between neighbours are registers of their sender. `Network` joins them port to port. Simulations of blocks
+    that are compiled once each (`sim/build/power_wires.py`) do the same to the cycle.
+
     Members (P ports):
 
     - `crossed` (in, P): a flit crosses to this output.
     - `waits` (in): a flit could cross but for the budget.
     - `open` (out): flits may cross; from registers.
-    - `needs` (out), `gives` (out, P): it asks; it lends to the neighbour at that port, in this cycle.
+    - `needs` (out), `gives` (out, P): it asks; it has lent to the neighbour at that port, in the cycle before.
     - `neighbour_needs`, `neighbour_gives` (in, P): those of the neighbours. Low where there is none.
     - `used` (out, 32): credits of the flits that crossed in the last W cycles.
     - `stalls` (out, 32): cycles in which a flit waited for the budget, modulo 2^32.
+    - `lent`, `borrowed` (out, P): a share is lent to, or borrowed from, the neighbour at that port.
     - `quiet` (out): no credit is in use, lent or borrowed.
 
-    Latency: a flit that crosses in cycle t counts from t + 1 to t + W. What is lent in cycle t counts from t + 1 on.
+    Latency: a flit that crosses in cycle t counts from t + 1 to t + W. The lender misses what it lends in cycle t from
+    t + 1 to t + 2 W, and the borrower has it from t + 2 to t + W + 1.
     Throughput: a flit to every output in a cycle, as far as the budget lasts.
     Longest wait: within W cycles of its closing the switch is open again, whatever is lent. `RouterConfig` asks for a
     budget of a flit to every output and a share lent to every neighbour.
@@ -65,6 +68,8 @@ class PowerHerd(wiring.Component):
                 "neighbour_gives": In(ports),
                 "used": Out(32),
                 "stalls": Out(32),
+                "lent": Out(ports),
+                "borrowed": Out(ports),
                 "quiet": Out(1),
             }
         )
@@ -96,12 +101,14 @@ class PowerHerd(wiring.Component):
 
         lent = [Signal(range(2 * window + 1), name=f"lent_{p}") for p in ports]
         borrowed = [Signal(range(window + 1), name=f"borrowed_{p}") for p in ports]
-        limit, needed, lowest = Signal(32), Signal(32), Signal(config.ports)
+        limit, needed, lends = Signal(32), Signal(32), Signal(config.ports)
         m.d.comb += [
             limit.eq(config.power_budget + share * sum(count != 0 for count in borrowed)),
             needed.eq(self.used + worst + share * sum(count != 0 for count in lent)),
             self.open.eq(needed <= limit),
-            self.quiet.eq((self.used == 0) & ~reduce(or_, [count.any() for count in (*lent, *borrowed)])),
+            self.lent.eq(Cat(*(count != 0 for count in lent))),
+            self.borrowed.eq(Cat(*(count != 0 for count in borrowed))),
+            self.quiet.eq(~((self.used != 0) | self.lent.any() | self.borrowed.any() | self.needs)),
         ]
         with m.If(self.waits & ~self.open):
             m.d.sync += self.stalls.eq(self.stalls + 1)
@@ -110,10 +117,11 @@ class PowerHerd(wiring.Component):
             may = self.neighbour_needs & Cat(*(count == 0 for count in lent))
             # It spares a share beyond this cycle's flits, and the flits of a cycle more.
             with m.If(needed + share + worst <= limit):
-                m.d.comb += [lowest.eq(may & (~may + 1)), self.gives.eq(lowest)]
+                m.d.comb += lends.eq(may & (~may + 1))
+        m.d.sync += self.gives.eq(lends)
         for p in ports:
             for count, starts, cycles in (
-                (lent[p], self.gives[p], 2 * window),
+                (lent[p], lends[p], 2 * window),
                 (borrowed[p], self.neighbour_gives[p], window),
             ):
                 with m.If(starts):
@@ -127,8 +135,8 @@ def power_members(config: RouterConfig) -> dict[str, Any]:
     """Members of a router with `RouterConfig.power_budget`: the wires to its neighbours, and counts; {} without.
 
     `power_needs`, `power_gives`, `power_used`, `power_stalls` (out) and `power_neighbour_needs`,
-    `power_neighbour_gives` (in) are those of `PowerHerd`. Neighbours' wires are joined port to port. Left low, nothing
-    is shared.
+    `power_neighbour_gives` (in) are those of `PowerHerd`. `Network` joins neighbours' wires port to port. Left low,
+    nothing is shared.
     """
     if not config.power_budget:
         return {}
@@ -149,6 +157,9 @@ def add_power_herd(m: Module, router: Any, crossbar: CrossbarStage) -> list[Valu
     if not config.power_budget:
         return []
     m.submodules.power_herd = herd = PowerHerd(config)
+    for name in ("lent", "borrowed"):
+        shown = Signal(config.ports, name=f"power_{name}")
+        m.d.comb += shown.eq(getattr(herd, name))
     m.d.comb += [
         herd.crossed.eq(Cat(*crossbar.write_valid)),
         herd.waits.eq(crossbar.waits),
@@ -161,3 +172,13 @@ def add_power_herd(m: Module, router: Any, crossbar: CrossbarStage) -> list[Valu
         router.power_stalls.eq(herd.stalls),
     ]
     return [~herd.quiet]
+
+
+def power_signals(config: RouterConfig, *, name: str = "router") -> list[tuple[str, str]]:
+    """(Verilog module, variable) of the energy credits of a router converted as `name`; none without them.
+
+    The variables are `power_` and the names of members of `PowerHerd`: `used`, `stalls`, `lent`, `borrowed`.
+    """
+    if not config.power_budget:
+        return []
+    return [(name, f"power_{one}") for one in ("used", "stalls", "lent", "borrowed")]

@@ -22,6 +22,7 @@ from lanikai.hdl.register_port import PROCESSOR_REQUEST
 from lanikai.hdl.router.agent import has_agent
 from lanikai.hdl.router.router import DROPPED_BITS
 
+from ..build.power_wires import add_power_wires, power_wire_members
 from ..inside.watchdog import WATCHDOG_BITS, Watchdog
 from ..models.pci_host import HOST_COMMAND, HOST_RESPONSE
 from ..models.pci_timing import PciTiming
@@ -222,23 +223,28 @@ class ComposedClusterTop(Top):
     - `moving` (in): a flit, a bus or a card moves anywhere.
     - `dropped_sum` (in, 32): packets that all routers threw away.
     - `now` (out, 32): cycles since the start.
-    - `attention` (out): never.
+    - `attention` (out): a router asks for energy credits, or lends some.
+    - With routers of `network` that lend each other energy credits, their wires (`power_wires.py`).
 
     Instance: `watchdog`. There is no reset.
 
     Public attribute: `blocks`, the component of that instance by the name of its module.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, network: Network) -> None:
+        self._network = network
         self.blocks: Mapping[str, wiring.Component] = {"watchdog": Watchdog()}
         outside = {"moving": In(1), "dropped_sum": In(DROPPED_BITS), "attention": Out(1), "now": Out(32)}
-        super().__init__({**_ONCE, **outside})
+        super().__init__({**_ONCE, **outside, **power_wire_members(network)})
 
     def elaborate(self, platform: object) -> Module:
         m = self._module()
         # As in `ClusterTop`, for the eye alone.
         cycle = Signal(40)
-        m.d.comb += self.network_dropped.eq(self.dropped_sum)
+        m.d.comb += [
+            self.network_dropped.eq(self.dropped_sum),
+            self.attention.eq(add_power_wires(m, self._network, self)),
+        ]
         m.d.sync += [self.now.eq(self.now + 1 + self.skipped), cycle.eq(cycle + 1 + self.skipped)]
         _watch_skipping(self, m, self.moving)
         return m

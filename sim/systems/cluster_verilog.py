@@ -96,7 +96,7 @@ def composed_design(
     """The same cluster as `cluster_design`, composed of blocks that are compiled once each (`composition.py`): nodes,
     which rest after `settle_cycles` without movement, and routers. Its top module is `ComposedClusterTop`. `cuts`: as
     `router_blocks`."""
-    top = ComposedClusterTop()
+    top = ComposedClusterTop(network)
     composition = cluster_composition(
         network,
         nic=nic,

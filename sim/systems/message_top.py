@@ -17,6 +17,7 @@ from lanikai.hdl.traffic.config import TrafficConfig
 from lanikai.hdl.traffic.message import COMMAND, EVENT, NOW_BITS
 from lanikai.hdl.traffic.ports import ALL_NODES, REQUEST
 
+from ..build.power_wires import add_power_wires, power_wire_members
 from ..inside.watchdog import WATCHDOG_BITS
 from .forwarding import needs_tables
 from .top import CLOCK, Top, agent_members, agent_pins, link_pins
@@ -132,10 +133,13 @@ class ComposedMessageTop(_TimedTop):
     - `attention` (out): a request to all nodes.
     - `addressed` (out, 12): the node that a request is to, plus 1; 0 without one.
 
+    With routers of `network` that lend each other energy credits there are their wires (`power_wires.py`).
+
     Instances: `watchdog`. Latency: as `MessageTop`. There is no reset.
     """
 
-    def __init__(self, traffic: TrafficConfig) -> None:
+    def __init__(self, network: Network, traffic: TrafficConfig) -> None:
+        self._network = network
         outside: dict[str, Any] = {
             "told": In(1),
             "unsettled": In(traffic.nodes),
@@ -145,14 +149,15 @@ class ComposedMessageTop(_TimedTop):
             "attention": Out(1),
             "addressed": Out(REQUEST["node"].width + 1),
         }
-        super().__init__({**PORTS, **outside})
+        super().__init__({**PORTS, **outside, **power_wire_members(network)})
 
     def elaborate(self, platform: object) -> Module:
         m = self._module()
         request = data.View(REQUEST, self.routing)
+        lending = add_power_wires(m, self._network, self)
         m.d.comb += [
             self.routing.eq(self._held(m)),
-            self.attention.eq(request.valid & (request.node == ALL_NODES)),
+            self.attention.eq((request.valid & (request.node == ALL_NODES)) | lending),
             self.addressed.eq(Mux(request.valid, request.node + 1, 0)),
             self.dropped.eq(self.dropped_sum),
         ]

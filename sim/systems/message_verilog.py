@@ -5,6 +5,7 @@ from __future__ import annotations
 from amaranth.lib.wiring import In
 from lanikai.hdl.emit import to_verilog
 from lanikai.hdl.network import Network
+from lanikai.hdl.router.power_herd import power_signals
 from lanikai.hdl.router.router import activity_signals
 from lanikai.hdl.router.router import public_signals as router_signals
 from lanikai.hdl.traffic.config import TrafficConfig
@@ -38,7 +39,7 @@ def message_design(
     if composed:
         return Design(
             top=TOP,
-            sources=shared | {f"{TOP}.v": to_verilog(ComposedMessageTop(traffic), name=TOP)},
+            sources=shared | {f"{TOP}.v": to_verilog(ComposedMessageTop(network, traffic), name=TOP)},
             public=public,
             composition=message_composition(network, traffic, TOP, ordered=ordered, watch=watch),
         )
@@ -56,7 +57,7 @@ def message_design(
     for block in blocks:
         public += tuple(
             Public(module, variable)
-            for signals in (router_signals, activity_signals)
+            for signals in (router_signals, activity_signals, power_signals)
             for module, variable in signals(network.router, name=block)
         )
     return Design(top=TOP, sources=sources, public=public, no_inline=(*blocks, "message_node"))

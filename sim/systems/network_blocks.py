@@ -8,6 +8,7 @@ from lanikai.hdl.config import ConfigError
 from lanikai.hdl.network import Network
 from lanikai.hdl.register_port import PROCESSOR_REQUEST
 from lanikai.hdl.router.agent import has_agent
+from lanikai.hdl.router.power_herd import power_signals
 from lanikai.hdl.router.router import DROPPED_BITS, activity_signals, settle_cycles
 from lanikai.hdl.router.router import public_signals as router_signals
 from lanikai.hdl.router.routing import routing_class
@@ -21,6 +22,7 @@ from lanikai.hdl.traffic.ports import RESPONSE
 from ..build.composition import Block, Composition, Instance, Link, Output
 from ..build.instances import width
 from ..build.packet_view import NODE_ENDS, packet_view, router_ends
+from ..build.power_wires import with_power_wires
 from ..inside.watchdog import Probe
 from .forwarding import needs_tables
 
@@ -154,7 +156,7 @@ def router_blocks(
     if layout is not None and layout.size > 64:
         raise ConfigError(f"routing {network.router.routing!r}: a position of {layout.size} bits: at most 64")
     position = ("position",) if layout is not None else ()
-    return tuple(
+    blocks = (
         Block(
             name=name,
             component=component,
@@ -175,12 +177,13 @@ def router_blocks(
             view_module=packet_view(network.router.link),
             public=tuple(
                 variable
-                for signals in (router_signals, activity_signals)
+                for signals in (router_signals, activity_signals, power_signals)
                 for _, variable in signals(network.router)
             ),
         )
         for name, component in network.block_components(skippable=True, watch=watch).items()
     )
+    return tuple(with_power_wires(network, block) for block in blocks)
 
 
 def router_instances(network: Network, path: str) -> tuple[Instance, ...]:
@@ -191,8 +194,10 @@ def router_instances(network: Network, path: str) -> tuple[Instance, ...]:
         fixed = [network.connected(router)]
         if routing_class(network.router).position_layout is not None:
             fixed.append(network.position(router))
+        if network.router.power_share:
+            fixed.append(router)
         block = names[network.credit_flits[router]]
-        found.append(Instance(block=block, path=f"{path}.router{router}", fixed=tuple(fixed)))
+        found.append(Instance(block=block, path=f"{path}.router{router}", fixed=tuple(fixed), number=router))
     return tuple(found)
 
 

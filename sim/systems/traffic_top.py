@@ -16,6 +16,7 @@ from lanikai.hdl.router.router import DROPPED_BITS
 from lanikai.hdl.traffic.config import TrafficConfig
 from lanikai.hdl.traffic.ports import ALL_NODES, CONTROL, REQUEST, RESPONSE
 
+from ..build.power_wires import add_power_wires, power_wire_members
 from ..inside.watchdog import WATCHDOG_BITS
 from .top import CLOCK, Top, agent_members, agent_pins, fault_members, link_pins
 
@@ -149,13 +150,17 @@ class ComposedTrafficTop(_MeasuredTop):
     - `attention` (out): a change of `control` other than `now`, or a request to all nodes.
     - `addressed` (out, 12): the node that a request is to, plus 1; 0 without one.
 
+    With routers of `network` that lend each other energy credits there are their wires (`power_wires.py`).
+
     Instances: `measurement`, `watchdog`. Latency: as `TrafficTop`. There is no reset.
     """
 
-    def __init__(self, traffic: TrafficConfig) -> None:
+    def __init__(self, network: Network, traffic: TrafficConfig) -> None:
+        self._network = network
         super().__init__(
             {
                 **PORTS,
+                **power_wire_members(network),
                 **{name: In(traffic.nodes) for name in ("born", "done", "behind")},
                 "node_response": In(RESPONSE.size),
                 "moving": In(1),
@@ -178,8 +183,11 @@ class ComposedTrafficTop(_MeasuredTop):
             m, self.request_held, self.control, born=self.born, done=self.done, behind=self.behind
         )
         m.d.sync += [self.request_held.eq(self.request), last_control.eq(others)]
+        lending = add_power_wires(m, self._network, self)
         m.d.comb += [
-            self.attention.eq((request.valid & (request.node == ALL_NODES)) | (last_control != others)),
+            self.attention.eq(
+                (request.valid & (request.node == ALL_NODES)) | (last_control != others) | lending
+            ),
             self.addressed.eq(Mux(request.valid, request.node + 1, 0)),
             self.now.eq(self.control[: now.width]),
             self.dropped.eq(self.dropped_sum),

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In
 from lanikai.hdl.emit import to_verilog
 from lanikai.hdl.fault_link import FaultPlace
 from lanikai.hdl.network import Network
+from lanikai.hdl.router.power_herd import power_signals
 from lanikai.hdl.router.router import activity_signals
 from lanikai.hdl.router.router import public_signals as router_signals
 from lanikai.hdl.traffic.config import TrafficConfig
@@ -54,7 +55,7 @@ def traffic_design(
     if composed:
         return Design(
             top=TOP,
-            sources=shared | {f"{TOP}.v": to_verilog(ComposedTrafficTop(traffic), name=TOP)},
+            sources=shared | {f"{TOP}.v": to_verilog(ComposedTrafficTop(network, traffic), name=TOP)},
             public=tuple(Public(TOP, name, writable=member.flow == In) for name, member in PORTS.items()),
             no_inline=("measurement",),
             composition=traffic_composition(network, traffic, TOP, agents=agents, watch=watch),
@@ -77,7 +78,7 @@ def traffic_design(
     for block in blocks:
         public += [
             Public(module, variable)
-            for signals in (router_signals, activity_signals)
+            for signals in (router_signals, activity_signals, power_signals)
             for module, variable in signals(network.router, name=block)
         ]
     return Design(

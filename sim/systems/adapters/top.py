@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 from amaranth import Module
 from amaranth.lib.wiring import In, Member, Out
+from lanikai.hdl.network import Network
 from lanikai.hdl.router.router import DROPPED_BITS
 
+from ...build.power_wires import add_power_wires, power_wire_members
 from ...inside.watchdog import WATCHDOG_BITS
 from ...models.system_bus import NOW_BITS
 from ..top import Top
@@ -43,21 +45,23 @@ class AdapterTop(Top):
     - `unsettled` (in, a bit a node): nodes that are not settled.
     - `moving` (in): a flit or a beat moves anywhere.
     - `dropped_sum` (in, 32): packets that all routers threw away.
-    - `attention` (out): 0, nobody is spoken to.
+    - `attention` (out): a router asks for energy credits, or lends some; else nobody is spoken to.
     - `addressed` (out, 12): 0 likewise.
     - Those of the `band` of the adapters' injection control, if there is one.
+    - With routers of `network` that lend each other energy credits, their wires (`power_wires.py`).
 
     Instances: `watchdog`. There is no reset.
     """
 
-    def __init__(self, *, nodes: int, band: SideBand | None = None) -> None:
-        self._band = band
+    def __init__(self, network: Network, *, band: SideBand | None = None) -> None:
+        self._band, self._network = band, network
         super().__init__(
             {
                 **PORTS,
                 **(band.top_members() if band else {}),
                 "told": In(1),
-                "unsettled": In(nodes),
+                **power_wire_members(network),
+                "unsettled": In(len(network.nodes)),
                 "moving": In(1),
                 "dropped_sum": In(DROPPED_BITS),
                 "attention": Out(1),
@@ -71,6 +75,7 @@ class AdapterTop(Top):
         m.d.comb += [
             self.settled.eq(~self.unsettled.any()),
             self.dropped.eq(self.dropped_sum),
+            self.attention.eq(add_power_wires(m, self._network, self)),
         ]
         self._watch(m, self.settled | self.moving)
         if self._band:

@@ -86,10 +86,7 @@ def adapter_design(
     composition = Composition(
         blocks=(*routers, node),
         instances=(
-            *(
-                replace(instance, number=i)
-                for i, instance in enumerate(router_instances(network, f"{TOP}.network"))
-            ),
+            *router_instances(network, f"{TOP}.network"),
             *instances,
         ),
         links=network_links(network),
@@ -100,7 +97,7 @@ def adapter_design(
             "watchdog.v": to_verilog(Watchdog(), name="watchdog"),
             "messages.cpp": (NATIVE / "messages.cpp").read_text(),
             "hostmem.cpp": (NATIVE / "hostmem.cpp").read_text(),
-            f"{TOP}.v": to_verilog(AdapterTop(nodes=nodes, band=band), name=TOP),
+            f"{TOP}.v": to_verilog(AdapterTop(network, band=band), name=TOP),
         },
         public=tuple(Public(TOP, name, writable=member.flow == In) for name, member in PORTS.items()),
         composition=composition,

@@ -86,6 +86,10 @@ CASES = {
         ),
         [RANDOM, ON_OFF | {"load": 0.2}],
     ),
+    "energy credits": (
+        mesh(2, 2, router=router(5, power_budget=40, power_share=5, power_window_cycles=50)),
+        [RANDOM | {"load": 0.4}, ON_OFF],
+    ),
     "any VL, wide flits": (
         single_router(
             3, router=router(3, link=link(flit_bits=128, vls=4), vl_selection="any", input_buffer_flits=12)
