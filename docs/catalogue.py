@@ -37,6 +37,7 @@ from lanikai.hdl.hca.injection.self_tuned import SelfTuner
 from lanikai.hdl.link import LinkSignature
 from lanikai.hdl.link_guard import ReceiveGuard
 from lanikai.hdl.monitors import MONITORS
+from lanikai.hdl.monitors.flit_tally import BeatTally, tallied
 from lanikai.hdl.network import single_router
 from lanikai.hdl.network_component import NetworkComponent
 from lanikai.hdl.nic.nic import Nic
@@ -118,7 +119,9 @@ def systems() -> Iterator[wiring.Component]:
     yield Nic(buffered.replace(vl_arbiter="table_fast", vl_table_entries=4, link=slow))
     adapter = preset(HcaConfig, "tiny")
     yield from (Hca(adapter.replace(injection=name), downstream_flits=4) for name in INJECTION)
-    yield Hca(adapter.replace(power_control=True), downstream_flits=4)
+    yield Hca(adapter.replace(power_control=True, activity_counters=True), downstream_flits=4)
+    yield tallied(Router(plain_router))
+    yield BeatTally()
     yield SelfTuner(buffers=64)
     yield Router(plain_router.replace(power_budget=64))
     yield from (monitor_of(signature) for signature in MONITORS)

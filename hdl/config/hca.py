@@ -63,6 +63,9 @@ class HcaConfig(Config):
     power_control: bool = Field(
         False, description="hold messages of the classes that `POWER_CLASSES` names to an energy budget"
     )
+    activity_counters: bool = Field(
+        False, description="count buffer, arbiter, link, bus and doorbell queue activity"
+    )
     burst_beats: Literal[4, 8, 16, 32, 64, 128, 256] = Field(
         64, description="longest burst on the host's bus, beats of 16 bytes"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Const, Module, Mux, Signal, Value
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -13,6 +13,7 @@ from ..link import LinkSignature
 from ..nic.dma.axi_join import join_managers, joined_id_bits
 from ..nic.link_port.vl_port import VlPort
 from ..register_port import ProcessorSignature
+from .activity import ADAPTER_COUNTED, AdapterCounters
 from .completion_writer import CompletionWriter
 from .driver_port import COUNTERS, DriverPort
 from .injection.control import InjectionControl, injection_class
@@ -48,6 +49,8 @@ class Hca(wiring.Component):
       has come in the cycle before. Both are for the side band of injection control.
     - `activity` (out): something moves.
     - `quiet` (out): nothing is under way, and no register changes but by an input.
+
+    With `HcaConfig.activity_counters` it counts what it does that costs energy (`activity.py`).
 
     Parameter `downstream_flits`: depth of the receive buffer at the link's other end, flits a VL.
 
@@ -139,7 +142,26 @@ class Hca(wiring.Component):
         assert len(managers) == MANAGERS
         join_managers(m, self.bus, managers)
         self._quiet(m, port, [send, receive, completions, injection])
+        if config.activity_counters:
+            self._count(m, port, send)
         return m
+
+    def _count(self, m: Module, port: VlPort, send: SendSide) -> None:
+        """Adds the activity counters, and shows them under names of their own."""
+        m.submodules.counters = counters = AdapterCounters()
+        bus, sent = self.bus, self.tx.valid
+        m.d.comb += [
+            counters.buffer_writes.eq(Cat(port.send.valid & port.send.ready, self.rx.valid)),
+            counters.buffer_reads.eq(Cat(sent, port.receive.valid & port.receive.ready)),
+            counters.arbitrations.eq(sent),
+            counters.link_flits.eq(Cat(sent, self.rx.valid)),
+            counters.bus_beats.eq(Cat(bus.rvalid & bus.rready, bus.wvalid & bus.wready)),
+            counters.queue_writes.eq(send.queued),
+            counters.queue_reads.eq(send.dequeued),
+        ]
+        for name in ADAPTER_COUNTED:
+            shown = Signal(32, name=f"counted_{name}")
+            m.d.comb += shown.eq(getattr(counters, f"{name}_count"))
 
     def _quiet(
         self,

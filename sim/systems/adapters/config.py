@@ -39,6 +39,9 @@ class AdapterNetworkConfig(SystemConfig):
     ring_slots: int = Field(
         4096, ge=2, le=1 << 20, description="writes into its adapter's window that a host may have ahead"
     )
+    tally: bool = Field(
+        False, description="count what passes every link and bus a second time, from their wires alone"
+    )
     watchdog_cycles: int = Field(
         100_000,
         ge=0,
@@ -97,4 +100,5 @@ class AdapterNetworkConfig(SystemConfig):
             timing=self.bus,
             memory_bytes=self.memory_bytes,
             watch=variant == "debug",
+            tally=self.tally,
         )

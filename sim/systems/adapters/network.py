@@ -13,6 +13,8 @@ import numpy as np
 from lanikai.hdl.hca.driver_port import HCA_REGISTERS
 from lanikai.hdl.hca.layout import WINDOW_WRITE
 
+from ...energy.adapter_meter import AdapterMeter
+from ...energy.flit_meter import FlitMeter
 from ...energy.meter import ActivityMeter
 from ...errors import SimulationError
 from ...host.memory import PageAllocator
@@ -178,6 +180,16 @@ class AdapterNetwork(System[AdapterNetworkConfig]):
     def activity_meter(self) -> ActivityMeter:
         """A meter of the routers' activity from now on. Raises SimulationError without `activity_counters`."""
         return ActivityMeter(self.config.network, self.clock, top=self._top)
+
+    def adapter_meter(self) -> AdapterMeter:
+        """A meter of the adapters' activity from now on. Raises SimulationError without `activity_counters`."""
+        return AdapterMeter(self.config.hca, self.clock, nodes=len(self.hosts), top=self._top)
+
+    def flit_meter(self) -> FlitMeter:
+        """A meter of what passes links and buses. Raises SimulationError without `config.tally`."""
+        if not self.config.tally:
+            raise SimulationError("nothing counts what passes links: AdapterNetworkConfig.tally = False")
+        return FlitMeter(self.config.network, top=self._top)
 
     @property
     def settled(self) -> bool:

@@ -7,6 +7,9 @@ from dataclasses import replace
 from amaranth.lib.wiring import In
 from lanikai.hdl.config import HcaConfig
 from lanikai.hdl.emit import to_verilog
+from lanikai.hdl.hca.activity import adapter_activity_signals
+from lanikai.hdl.hca.layout import TRAILER_LAYOUT
+from lanikai.hdl.monitors.flit_tally import tallied, tally_signals
 from lanikai.hdl.network import Network
 
 from ...build.composition import Block, Composition, Instance, Output
@@ -29,11 +32,18 @@ credit that follows."""
 
 
 def adapter_design(
-    network: Network, hca: HcaConfig, *, timing: SystemBusTiming, memory_bytes: int, watch: bool = False
+    network: Network,
+    hca: HcaConfig,
+    *,
+    timing: SystemBusTiming,
+    memory_bytes: int,
+    watch: bool = False,
+    tally: bool = False,
 ) -> Design:
     """The design of an adapter network: `network`, with an adapter `hca` at each of its places.
 
     Python reaches the routers' agents, if they have any. `watch`: with a monitor at each interface of a router.
+    `tally`: with counts of what passes every link and bus (`monitors/flit_tally.py`).
     """
     network = network.replace(router=network.router.replace(buffer_memory="distributed"))
     nodes = len(network.nodes)
@@ -45,6 +55,10 @@ def adapter_design(
         downstream_flits=network.router.input_buffer_flits,
         band=band,
     )
+    inner = adapter_activity_signals(counters=hca.activity_counters)
+    if tally:
+        adapter = tallied(component.parts["hca"], last_bit=TRAILER_LAYOUT["last"].offset)
+        inner += tally_signals(adapter, name="hca")
     files = {f"{name}.v": to_verilog(block, name=name) for name, block in component.parts.items()}
     files |= {name: (NATIVE / name).read_text() for name in ("messages.sv", "system_memory.sv")}
     node = Block(
@@ -64,6 +78,7 @@ def adapter_design(
         due=1,
         addressed=True,
         python=("driver_request", "driver_response"),
+        inner_public=tuple(inner),
         views=NODE_ENDS,
         view_module=packet_view(hca.link),
         files=files,
@@ -79,6 +94,8 @@ def adapter_design(
     ]
     agents = network.router.management or network.router.activity_counters
     routers = router_blocks(network, agents=agents, watch=watch)
+    if tally:
+        routers = tuple(_tallied(block) for block in routers)
     if band:
         routers = tuple(
             replace(block, outputs={**block.outputs, **band.router_outputs()}) for block in routers
@@ -102,3 +119,10 @@ def adapter_design(
         public=tuple(Public(TOP, name, writable=member.flow == In) for name, member in PORTS.items()),
         composition=composition,
     )
+
+
+def _tallied(block: Block) -> Block:
+    """A router's block with counts of what passes its links."""
+    component = tallied(block.component)
+    shown = (variable for _, variable in tally_signals(component, name=block.name))
+    return replace(block, component=component, public=(*block.public, *shown))

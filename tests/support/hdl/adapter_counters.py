@@ -14,6 +14,11 @@ _CONTROL = ("hca/injection/test_power.py", "test_control_has_policy_and_budget_i
 _RECEIVE = ("hca/test_receive_engine.py", "test_random_packets_do_as_the_plain_model", "bench.nearly(ctx, 1)")
 
 TAKEN = {
+    ("hca/activity.py", "count + sum(event"): (
+        "hca/test_activity.py",
+        "test_every_event_counts_over_the_wrap",
+        "Nearly(ctx, getattr",
+    ),
     ("hca/class_queues.py", "self.refusals + 1"): (*_QUEUES, "Nearly(ctx, dut.refusals, 2)"),
     ("hca/class_queues.py", "self.late_dropped + "): (*_QUEUES, "Nearly(ctx, dut.late_dropped, 1)"),
     ("hca/completion_writer.py", "self.dropped + 1"): _WRITER,
@@ -33,6 +38,19 @@ TAKEN = {
     ("hca/receive/packet_stage.py", "self.packets + 1"): _RECEIVE,
     ("hca/receive/rings.py", "self.refusals + 1"): _RECEIVE,
     ("hca/receive/write_ends.py", "self.bus_errors + 1"): _RECEIVE,
+    **{
+        ("monitors/flit_tally.py", f"self.{name} + "): (
+            "monitors/test_flit_tally.py",
+            "test_flits_tails_and_credits_count_over_the_wrap",
+            "Nearly(ctx, getattr(dut, name), 10)",
+        )
+        for name in ("flits", "tails", "lasts", "credits")
+    },
+    ("monitors/flit_tally.py", "self.beats + "): (
+        "monitors/test_flit_tally.py",
+        "test_beats_count_over_the_wrap",
+        "Nearly(ctx, dut.beats, 10)",
+    ),
     ("router/power_herd.py", "self.stalls + 1"): (
         "router/test_power_herd.py",
         "pair",

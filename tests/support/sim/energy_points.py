@@ -2,6 +2,8 @@
 
 import random
 
+from .adapter_points import workload
+
 
 async def random_messages(network, spec):
     """Send random messages between all hosts, and read the activity every `spec["interval_cycles"]`.
@@ -52,3 +54,30 @@ async def read_too_late(network, spec):
     meter = network.activity_meter()
     meter._read -= (1 << 32) // (4 * network.config.network.router.ports) + 1
     meter.read()
+
+
+async def adapter_messages(system, spec):
+    """Send random messages between all hosts by way of their adapters (`workload`).
+
+    Returns the activity of every router and of every adapter: as their counters have it, and as links and buses say.
+    """
+    routers, adapters, flits = system.activity_meter(), system.adapter_meter(), system.flit_meter()
+    await workload(system, spec)
+    await system.settle()
+    seen_routers, seen_adapters = flits.read()
+    return {
+        "routers": [one.as_list() for one in routers.read().routers],
+        "adapters": [one.as_list() for one in adapters.read()],
+        "seen_routers": [one.as_list() for one in seen_routers],
+        "seen_adapters": [one.as_list() for one in seen_adapters],
+    }
+
+
+async def no_adapter_counters(system, spec):
+    """Ask for a meter where adapters count nothing."""
+    system.adapter_meter()
+
+
+async def no_tally(system, spec):
+    """Ask for a meter where nobody counts what passes links."""
+    system.flit_meter()
