@@ -37,6 +37,7 @@ _CLASSES = {
     "mpi-replay": "mpi.replay:MpiReplay",
     "mpi-share": "mpi.share:MpiShare",
     "network-load": "network_load:NetworkLoad",
+    "peak-power": "power.peak:PeakPower",
     "power-load": "power.load:PowerLoad",
     "rate-accuracy": "rate_accuracy:RateAccuracy",
     "rate-overhead": "rate_overhead:RateOverhead",

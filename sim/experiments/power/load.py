@@ -23,7 +23,8 @@ from lanikai.hdl.config import Config, ConfigError, RouterConfig, preset
 from lanikai.hdl.traffic.setup import ClassSetup
 from pydantic import Field, FiniteFloat, model_validator
 
-from ...energy.activity import Activity, activity_of_packets
+from ...energy.activity import Activity
+from ...energy.budget import mean_flit_pj
 from ...energy.table import published_energy
 from ...published import source, table
 from ...systems.traffic_config import TrafficNetworkConfig
@@ -49,6 +50,7 @@ PROPORTIONAL = 0.05
 """Relative: power over accepted load, of two points. In the quick size, at a load of 0.1, some 800 packets choose their
 destinations. Their mean number of routers is within 3% (2 s.d.). Flits under way at the window's ends are 1%."""
 ATTOJOULES_PER_NJ = 1e9
+PJ_PER_NJ = 1e3
 
 
 class PowerLoadParameters(Config):
@@ -122,11 +124,8 @@ class PowerLoadParameters(Config):
 
     def expected_nj_per_flit(self) -> float:
         """The energy that a flit takes from source to destination, mean over all pairs of nodes (yum-2006 5.1), nJ."""
-        network, nodes = self.network_config.network, range(self.network_config.traffic.nodes)
-        pairs = [(here, there, self.packet_flits) for here in nodes for there in nodes if here != there]
-        activity = Activity.total(activity_of_packets(network, pairs))
-        attojoules = activity.attojoules(published_energy(), flit_bits=network.router.link.flit_bits)
-        return attojoules / ATTOJOULES_PER_NJ / (self.packet_flits * len(pairs))
+        found = mean_flit_pj(self.network_config.network, published_energy(), packet_flits=self.packet_flits)
+        return found / PJ_PER_NJ
 
 
 class PowerLoad(Experiment):

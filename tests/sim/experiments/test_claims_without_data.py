@@ -110,6 +110,18 @@ def mute_adapters(point: Any) -> dict[str, Any]:
     return dict.fromkeys(names.split(), 0) | {"lone_cycles": 1, "intervals": [[0] * 5] * intervals}
 
 
+def mute_mix(point: Any) -> dict[str, Any]:
+    """A run of mixed traffic in which no message gets from an adapter to another."""
+    names = "arrived flits latency_cycles since_birth_cycles network_cycles"
+    counts = dict.fromkeys(["streams", "units", "refused", "refused_units", "unanswered", "failed"], 0)
+    mix = point.spec["mix"]
+    return counts | {
+        "refusals": {},
+        "classes": {one: dict.fromkeys(names.split(), 0) for one in ("real_time", "best_effort")},
+        "series": {"activity": [[0] * 5] * (mix["window_cycles"] // mix["interval_cycles"])},
+    }
+
+
 SILENT: Mapping[str, Any] = {
     **dict.fromkeys(("congestion", "cq-config"), mute_adapters),
     **dict.fromkeys(
@@ -122,6 +134,7 @@ SILENT: Mapping[str, Any] = {
     "video-reservation": dead_films,
     "faults": dead_links,
     "network-load": silent_network,
+    "peak-power": mute_mix,
     "power-load": still_network,
     "vl-isolation": silent_network,
     "rate-accuracy": starved_flows,

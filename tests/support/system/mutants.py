@@ -15,7 +15,15 @@ from lanikai.firmware.accesses import AccessList
 from lanikai.sim.experiments.framework.backend import Job, Measured, Progress, Simulator
 from lanikai.sim.inside.session import load_coroutine
 
-from . import am_mutants, cosched_mutants, fault_mutants, power_mutants, qos_mutants, via_mutants
+from . import (
+    am_mutants,
+    cosched_mutants,
+    fault_mutants,
+    peak_mutants,
+    power_mutants,
+    qos_mutants,
+    via_mutants,
+)
 from .mutant import MUTANTS, mutant
 
 __all__ = ["MODULES", "MUTANTS", "MutantSimulator", "run_point"]
@@ -25,6 +33,7 @@ MODULES = (
     am_mutants.__name__,
     cosched_mutants.__name__,
     fault_mutants.__name__,
+    peak_mutants.__name__,
     power_mutants.__name__,
     qos_mutants.__name__,
     via_mutants.__name__,

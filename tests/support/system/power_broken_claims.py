@@ -1,4 +1,4 @@
-"""The broken claims of `power-load`."""
+"""The broken claims of `power-load` and `peak-power`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from .broken import Broken
 __all__ = ["POWER_BROKEN"]
 
 LOADS = "loads=[0.1, 0.3]"
+HALF, TOP = "loads=[0.5]", "loads=[0.7]"
+ALL_BEST_EFFORT, ALL_REAL_TIME = "real_time_shares=[0.0]", "real_time_shares=[1.0]"
+BOTH = 'schemes=["power", "power_herd"]'
 POWER_BROKEN = (
     Broken(
         experiment="power-load",
@@ -25,5 +28,56 @@ POWER_BROKEN = (
         mutant="a read in a hundred is forgotten",
         settings=(LOADS,),
         claims=("every flit that routers have written they have read",),
+    ),
+    Broken(
+        experiment="peak-power",
+        mutant="links are counted twice",
+        settings=('schemes=["none", "power_herd"]', HALF),
+        claims=("the budget is the mean power at", "cycles take more than the budget"),
+    ),
+    Broken(
+        experiment="peak-power",
+        mutant="budgets of adapters and routers are forgotten",
+        settings=('schemes=["power"]', TOP),
+        claims=("cycles take more than the budget",),
+    ),
+    Broken(
+        experiment="peak-power",
+        mutant="sources are tired under congestion control",
+        settings=('schemes=["congestion"]', TOP),
+        claims=("at the highest load congestion control alone takes more",),
+    ),
+    Broken(
+        experiment="peak-power",
+        mutant="sources are tired under PowerHerd",
+        settings=('schemes=["none", "power_herd"]', TOP),
+        claims=("at the highest load PowerHerd costs",),
+    ),
+    Broken(
+        experiment="peak-power",
+        mutant="sources are tired under PowerHerd",
+        settings=(BOTH, TOP, ALL_BEST_EFFORT),
+        claims=("best effort alone takes less power",),
+    ),
+    Broken(
+        experiment="peak-power",
+        mutant="sources are tired under peak power control",
+        settings=(BOTH, TOP, ALL_REAL_TIME),
+        claims=("real time alone takes more power",),
+    ),
+    *(
+        Broken(
+            experiment="peak-power",
+            mutant=f"{kind} is late under peak power control",
+            settings=('schemes=["none", "power"]', TOP),
+            claims=("peak power control has the lowest latency of",),
+        )
+        for kind in ("real time", "best effort")
+    ),
+    Broken(
+        experiment="peak-power",
+        mutant="hosts send with a wrong key",
+        settings=('schemes=["none"]', HALF),
+        claims=("and every request was answered",),
     ),
 )
