@@ -25,7 +25,7 @@ Choices where the document is silent or does not agree with itself, all made bef
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from lanikai.hdl.config import Config
 from lanikai.hdl.network import Network
@@ -142,7 +142,7 @@ class PeakPowerParameters(Config):
         """The energy budget of each adapter for best effort that is `share` of the traffic, pJ."""
         return int(share * self.budget_pj * WINDOW_CYCLES / len(self._network.nodes))
 
-    def herd(self) -> dict[str, object]:
+    def herd(self) -> dict[str, Any]:
         """Fields of routers with PowerHerd: credits are pJ."""
         network = self._network
         router, link = self.prices_pj

@@ -141,7 +141,8 @@ async def run_mix(
         for _ in range(mix.window_cycles // mix.interval_cycles):
             await system.clock.sleep(mix.interval_cycles)
             intervals.append(sample())
-    await system.clock.sleep(window.end - system.now)
+    if window.end > system.now:
+        await system.clock.sleep(window.end - system.now)
     every = [stream for node in streams for stream in node]
     refused = [stream for stream in every if not stream.admitted]
     deadlines = total([one.result for host in hosts for one in host.deadlines])
