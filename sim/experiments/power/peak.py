@@ -102,9 +102,9 @@ class PeakPower(Experiment):
         real_time, best_effort = classes[REAL_TIME], classes[BEST_EFFORT]
         us = parameters.cycle_ns / 1000
 
-        def mean(name: str, *several: Mapping[str, int]) -> float | None:
-            arrived = sum(one["arrived"] for one in several)
-            return sum(one[name] for one in several) / arrived * us if arrived else None
+        def mean(name: str, count: str, *several: Mapping[str, int]) -> float | None:
+            many = sum(one[count] for one in several)
+            return sum(one[name] for one in several) / many * us if many else None
 
         def throughput(*several: Mapping[str, int]) -> float:
             return sum(one["flits"] for one in several) / (nodes * mix["window_cycles"])
@@ -116,10 +116,10 @@ class PeakPower(Experiment):
             "power_peak_w": max(powers) if moved else None,
             "windows": len(powers),
             "windows_above": sum(one > parameters.budget_w for one in powers),
-            "latency_us": mean("network_cycles", real_time, best_effort),
-            "latency_real_time_us": mean("network_cycles", real_time),
-            "latency_best_effort_us": mean("network_cycles", best_effort),
-            "from_birth_us": mean("since_birth_cycles", real_time, best_effort),
+            "latency_us": mean("network_cycles", "timed", real_time, best_effort),
+            "latency_real_time_us": mean("network_cycles", "timed", real_time),
+            "latency_best_effort_us": mean("network_cycles", "timed", best_effort),
+            "from_birth_us": mean("since_birth_cycles", "arrived", real_time, best_effort),
             "throughput": throughput(real_time, best_effort),
             "throughput_real_time": throughput(real_time),
             "throughput_best_effort": throughput(best_effort),

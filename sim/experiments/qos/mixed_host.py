@@ -45,6 +45,8 @@ class ClassSums:
     - `born`: messages that were due. `born_flits`: their flits.
     - `arrived`, `flits`: messages that arrived, and their flits.
     - `latency_cycles`, `since_birth_cycles`: sums over them of the times from the doorbell, and from birth.
+    - `timed`, `network_cycles`: arrivals whose sender was told when they left, by the window's end; the sum of their
+      times from the header on the adapter's link.
     - `longest_cycles`: the longest time from a doorbell.
     - `dropped`: times that a message was not posted for want of a credit, and was kept for later.
     - `waiting`: messages that are not posted, at the end.
@@ -56,6 +58,8 @@ class ClassSums:
     flits: int = 0
     latency_cycles: int = 0
     since_birth_cycles: int = 0
+    timed: int = 0
+    network_cycles: int = 0
     longest_cycles: int = 0
     dropped: int = 0
     waiting: int = 0
@@ -118,6 +122,8 @@ class MixedHost:
         self._errors = 0
         self._names = 0
         self._under_way: dict[int, _Posted] = {}
+        self._departed: dict[int, int] = {}
+        self._untold: dict[int, tuple[str, int]] = {}
         self._sending: dict[int, _StreamState | None] = {}
         self._streams: list[_StreamState] = []
         self._hosts: Sequence[MixedHost] = ()
@@ -273,6 +279,12 @@ class MixedHost:
     def _ended(self, name: str, end: Ended) -> None:
         """A message is on the link: its credit comes back, and the next one has room."""
         self._errors += end.status != 0
+        if end.born in self._untold:
+            # It has arrived before its sender was told that it had left.
+            kind, arrived = self._untold.pop(end.born)
+            self._time(kind, arrived - end.departed)
+        elif end.born in self._under_way:
+            self._departed[end.born] = end.departed
         state = self._sending.pop(end.born)
         if self._cramped[name]:
             self.sums[name].waiting -= 1
@@ -297,6 +309,7 @@ class MixedHost:
         """A message of this host has arrived at its destination."""
         one = self._under_way.pop(arrival.born)
         window, now = self._window, arrival.arrived
+        departed = self._departed.pop(arrival.born, None)
         if one.stream is not None and one.message.last and self._mix.real_time == "mpeg":
             one.stream.deadlines.arrive(now)
         if not window.begin <= now < window.end:
@@ -307,3 +320,12 @@ class MixedHost:
         sums.latency_cycles += now - one.posted
         sums.since_birth_cycles += now - one.due
         sums.longest_cycles = max(sums.longest_cycles, now - one.posted)
+        if departed is None:
+            self._untold[arrival.born] = one.kind, now
+        else:
+            self._time(one.kind, now - departed)
+
+    def _time(self, kind: str, cycles: int) -> None:
+        """A message of a class took so long in the network."""
+        self.sums[kind].timed += 1
+        self.sums[kind].network_cycles += cycles

@@ -1,6 +1,7 @@
 """The energy of a network of adapters, twice: from its counters, and from what passes its links and buses alone."""
 
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 from lanikai.hdl.config import HcaConfig, RouterConfig, preset
@@ -11,12 +12,14 @@ from lanikai.hdl.router.activity import ActivityCounters
 from lanikai.sim.build.model import build
 from lanikai.sim.energy.activity import Activity
 from lanikai.sim.energy.adapter import AdapterActivity, AdapterEnergies
+from lanikai.sim.energy.adapter_meter import AdapterMeter
 from lanikai.sim.energy.flit_meter import LinkTally, adapter_activity, router_activity
 from lanikai.sim.energy.table import published_energy
 from lanikai.sim.errors import SimulationError
 from lanikai.sim.experiments.measure.named_networks import named_network
 from lanikai.sim.run import run
 from lanikai.sim.systems.adapters.config import AdapterNetworkConfig
+from lanikai.sim.systems.adapters.network import AdapterNetwork
 from support.formal.harness import mutate
 
 HCA = preset(HcaConfig, "tiny").replace(activity_counters=True)
@@ -153,8 +156,8 @@ def test_prices_of_an_adapter_follow_from_table_1():
         AdapterEnergies(**vars(PRICES) | {"bus_beats": -1})
 
 
-def test_meters_need_what_they_read(play):
+def test_meters_need_what_they_read():
     with pytest.raises(SimulationError, match=r"HcaConfig\.activity_counters = False"):
-        play("no_adapter_counters", config=CONFIG.replace(hca=HCA.replace(activity_counters=False)))
+        AdapterMeter(HCA.replace(activity_counters=False), None, nodes=4, top="top")
     with pytest.raises(SimulationError, match=r"AdapterNetworkConfig\.tally = False"):
-        play("no_tally", config=CONFIG.replace(tally=False))
+        AdapterNetwork.flit_meter(SimpleNamespace(config=CONFIG.replace(tally=False)))

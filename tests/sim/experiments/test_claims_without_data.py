@@ -112,7 +112,7 @@ def mute_adapters(point: Any) -> dict[str, Any]:
 
 def mute_mix(point: Any) -> dict[str, Any]:
     """A run of mixed traffic in which no message gets from an adapter to another."""
-    names = "arrived flits latency_cycles since_birth_cycles network_cycles"
+    names = "arrived flits latency_cycles since_birth_cycles timed network_cycles"
     counts = dict.fromkeys(["streams", "units", "refused", "refused_units", "unanswered", "failed"], 0)
     mix = point.spec["mix"]
     return counts | {

@@ -71,13 +71,3 @@ async def adapter_messages(system, spec):
         "seen_routers": [one.as_list() for one in seen_routers],
         "seen_adapters": [one.as_list() for one in seen_adapters],
     }
-
-
-async def no_adapter_counters(system, spec):
-    """Ask for a meter where adapters count nothing."""
-    system.adapter_meter()
-
-
-async def no_tally(system, spec):
-    """Ask for a meter where nobody counts what passes links."""
-    system.flit_meter()
