@@ -60,6 +60,7 @@ _CLASSES = {
     "vl-isolation": "vl_isolation:VlIsolation",
     "wormhole-unfairness": "wormhole_unfairness:WormholeUnfairness",
     "wrr-shares": "wrr_shares:WrrShares",
+    "wrr-variants": "qos.wrr_variants:WrrVariants",
 }
 """Name -> module and class of every experiment that is built."""
 

@@ -122,6 +122,14 @@ def mute_mix(point: Any) -> dict[str, Any]:
     }
 
 
+def mute_streams(point: Any) -> dict[str, Any]:
+    """A run of mixed traffic in which no message gets from an adapter to another."""
+    names = "streams refused unanswered frames missed late_cycles failed"
+    nothing = dict.fromkeys(("arrived", "latency_cycles", "flits", "born_flits"), 0)
+    classes = dict.fromkeys(("control", "real_time", "best_effort"), nothing)
+    return dict.fromkeys(names.split(), 0) | {"classes": classes}
+
+
 SILENT: Mapping[str, Any] = {
     **dict.fromkeys(("congestion", "cq-config"), mute_adapters),
     **dict.fromkeys(
@@ -138,6 +146,7 @@ SILENT: Mapping[str, Any] = {
     "power-load": still_network,
     "vl-isolation": silent_network,
     "rate-accuracy": starved_flows,
+    "wrr-variants": mute_streams,
     "wrr-shares": lambda point: {
         "accepted_flits": {},
         "window_cycles": point.spec["window_cycles"],

@@ -23,6 +23,7 @@ from . import (
     power_mutants,
     qos_mutants,
     via_mutants,
+    wrr_mutants,
 )
 from .mutant import MUTANTS, mutant
 
@@ -36,6 +37,7 @@ MODULES = (
     peak_mutants.__name__,
     power_mutants.__name__,
     qos_mutants.__name__,
+    wrr_mutants.__name__,
     via_mutants.__name__,
 )
 """Modules with mutants."""
