@@ -122,7 +122,7 @@ def systems() -> Iterator[wiring.Component]:
     yield Hca(adapter.replace(power_control=True, activity_counters=True), downstream_flits=4)
     yield tallied(Router(plain_router))
     yield BeatTally()
-    yield SelfTuner(buffers=64)
+    yield SelfTuner(buffers=64, adapters=16)
     yield Router(plain_router.replace(power_budget=64))
     yield from (monitor_of(signature) for signature in MONITORS)
     yield LeastRecentArbiter(size=3)

@@ -10,7 +10,7 @@ from ...config.base import ConfigError
 from ...config.hca import HcaConfig
 from .policy import InjectionPolicy
 
-__all__ = ["GATHER_CYCLES", "TUNING_GATHERS", "SelfTuned", "SelfTuner"]
+__all__ = ["DELIVERED_BITS", "GATHER_CYCLES", "TUNING_GATHERS", "SelfTuned", "SelfTuner"]
 
 GATHER_CYCLES = 32
 """Cycles from gathering to gathering over the side band, and those that it takes: those of the original's network."""
@@ -20,8 +20,11 @@ UP_PERCENT, DOWN_PERCENT = 1, 4
 """Steps of the threshold, of all buffers."""
 DROP_QUARTERS = 3
 """A throughput below so many quarters of that of the period before is a drop."""
+MOST_ADAPTERS = 1024
+"""Nodes of a network: a header has 10 bits for one."""
+DELIVERED_BITS = MOST_ADAPTERS.bit_length()
 COUNT_BITS = 16
-"""Width of the counts of buffers, and of flits in a tuning period."""
+"""Width of the counts of buffers."""
 
 
 class SelfTuned(InjectionPolicy):
@@ -54,13 +57,14 @@ class SelfTuned(InjectionPolicy):
 class SelfTuner(wiring.Component):
     """The side band of Self-Tuned control, and its threshold.
 
-    Parameter: `buffers`: VL buffers of all routers' inputs and of all adapters, 1 to 32767. Raises ConfigError.
+    Parameters: `buffers`: VL buffers of all routers' inputs and of all adapters, 1 to 32767. `adapters`: as many as the
+    network has, 1 to 1024. Raises ConfigError.
 
     Members:
 
     - `full` (in, 16): how many of them are full in this cycle. Adapters' packet buffers count, too: the document has
       the scheme see them (7.2).
-    - `delivered` (in, 16): flits that adapters receive in this cycle.
+    - `delivered` (in, 11): flits that adapters receive in this cycle, one of each at most.
     - `throttle` (out): no message may begin, as `estimate` is above `threshold`.
     - `estimate` (out, signed 18), `threshold` (out, 16): full buffers.
 
@@ -80,16 +84,18 @@ class SelfTuner(wiring.Component):
     full buffer, 97 cycles at most, bring the estimate to 0.
     """
 
-    def __init__(self, *, buffers: int) -> None:
+    def __init__(self, *, buffers: int, adapters: int) -> None:
         if not 1 <= buffers < 1 << COUNT_BITS - 1:
             raise ConfigError(f"SelfTuner: buffers = {buffers}: 1 to {(1 << COUNT_BITS - 1) - 1}")
-        self._buffers = buffers
+        if not 1 <= adapters <= MOST_ADAPTERS:
+            raise ConfigError(f"SelfTuner: adapters = {adapters}: 1 to {MOST_ADAPTERS}")
+        self._buffers, self._adapters = buffers, adapters
         self.up = -(-buffers * UP_PERCENT // 100)
         self.down = -(-buffers * DOWN_PERCENT // 100)
         super().__init__(
             {
                 "full": In(COUNT_BITS),
-                "delivered": In(COUNT_BITS),
+                "delivered": In(DELIVERED_BITS),
                 "throttle": Out(1),
                 "estimate": Out(signed(COUNT_BITS + 2)),
                 "threshold": Out(COUNT_BITS, init=self.up),
@@ -125,9 +131,15 @@ class SelfTuner(wiring.Component):
 
         # Flits since the last gathering, those under way on the side band, those of the period, of the one before.
         counted, sent, period, before = (
-            Signal(COUNT_BITS, name=n) for n in ("counted", "sent", "sum", "last")
+            Signal(range(self._adapters * cycles + 1), name=name)
+            for name, cycles in (
+                ("counted", GATHER_CYCLES),
+                ("sent", GATHER_CYCLES),
+                ("sum", TUNING_GATHERS * GATHER_CYCLES),
+                ("last", TUNING_GATHERS * GATHER_CYCLES),
+            )
         )
-        arrived = Signal(COUNT_BITS + 1)
+        arrived = Signal.like(before)
         m.d.comb += arrived.eq(period + sent)
         m.d.sync += counted.eq(counted + self.delivered)
         with m.If(gathers):

@@ -13,7 +13,7 @@ from amaranth import Cat, Const, Module, Signal, Value
 from amaranth.lib.wiring import In, Member, Out
 from lanikai.hdl.config import ConfigError, HcaConfig
 from lanikai.hdl.hca.injection.control import injection_class
-from lanikai.hdl.hca.injection.self_tuned import COUNT_BITS, SelfTuner
+from lanikai.hdl.hca.injection.self_tuned import COUNT_BITS, DELIVERED_BITS, SelfTuner
 from lanikai.hdl.network import Network
 
 from ...build.composition import Output
@@ -79,8 +79,8 @@ class ThrottleBand(SideBand):
 
     def add(self, m: Module, top: Any) -> None:
         """The tuner."""
-        m.submodules.tuner = tuner = SelfTuner(buffers=self.buffers)
-        full, delivered = Signal(COUNT_BITS, name="full_now"), Signal(COUNT_BITS, name="delivered_now")
+        m.submodules.tuner = tuner = SelfTuner(buffers=self.buffers, adapters=len(self.network.nodes))
+        full, delivered = Signal(COUNT_BITS, name="full_now"), Signal(DELIVERED_BITS, name="delivered_now")
         m.d.sync += [full.eq(top.router_full + top.adapter_full), delivered.eq(top.delivered)]
         m.d.comb += [tuner.full.eq(full), tuner.delivered.eq(delivered), top.throttle.eq(tuner.throttle)]
 

@@ -158,8 +158,11 @@ class PlainTuner:
         self.time += 1
 
 
-def tuner(component=SelfTuner, buffers=250, seed=SEED, cycles=9000):
-    """Loads that come and go: full buffers and flits delivered change by stretches of random length."""
+def tuner(component=SelfTuner, buffers=250, adapters=16, steady=1, seed=SEED, cycles=9000):
+    """Loads that come and go: full buffers and flits delivered change by stretches of random length.
+
+    Flits of a cycle are the fewer below those of their stretch, the more `steady` they are.
+    """
     chance = random.Random(seed)
     model = PlainTuner(buffers)
     seen = []
@@ -169,10 +172,13 @@ def tuner(component=SelfTuner, buffers=250, seed=SEED, cycles=9000):
         for _ in range(cycles):
             if not left:
                 left = chance.randrange(20, 900)
-                full, rate = chance.choice([0, buffers, chance.randrange(buffers)]), chance.randrange(17)
+                full, rate = (
+                    chance.choice([0, buffers, chance.randrange(buffers)]),
+                    chance.randrange(adapters + 1),
+                )
             left -= 1
             now = min(buffers, max(0, full + chance.randrange(-9, 10) * (full > 0)))
-            delivered = chance.randrange(rate + 1)
+            delivered = rate - chance.randrange(rate + 1) // steady
             ctx.set(dut.full, now)
             ctx.set(dut.delivered, delivered)
             assert ctx.get(dut.estimate) == model.estimate(), f"seed {seed}, cycle {model.time}"
@@ -182,7 +188,7 @@ def tuner(component=SelfTuner, buffers=250, seed=SEED, cycles=9000):
             model.cycle(now, delivered)
             await ctx.tick()
 
-    run(component(buffers=buffers), bench)
+    run(component(buffers=buffers, adapters=adapters), bench)
     thresholds = [threshold for threshold, _ in seen]
     assert min(thresholds) == 0
     assert max(thresholds) > 3 * model.up
@@ -191,6 +197,11 @@ def tuner(component=SelfTuner, buffers=250, seed=SEED, cycles=9000):
 
 def test_the_tuner_follows_its_rule():
     tuner()
+
+
+def test_the_tuner_counts_the_flits_of_1024_adapters():
+    """A period has up to 98,304 of them, more than 16 bits hold."""
+    tuner(adapters=1024, steady=20)
 
 
 @pytest.mark.parametrize("full", [0, 1, 250])
@@ -205,7 +216,7 @@ def test_an_empty_network_throttles_nobody_after_97_cycles(full):
             assert not ctx.get(dut.throttle)
             await ctx.tick()
 
-    run(SelfTuner(buffers=250), bench)
+    run(SelfTuner(buffers=250, adapters=1), bench)
 
 
 def test_the_threshold_stays_within_the_number_of_buffers():
@@ -217,7 +228,7 @@ def test_the_threshold_stays_within_the_number_of_buffers():
             assert ctx.get(dut.threshold) <= 4
         assert ctx.get(dut.threshold) == 4
 
-    run(SelfTuner(buffers=4), bench)
+    run(SelfTuner(buffers=4, adapters=1), bench)
 
 
 @pytest.mark.parametrize(
@@ -242,4 +253,15 @@ def test_a_mutant_of_the_tuner_is_caught(old, new):
 @pytest.mark.parametrize("buffers", [0, 1 << 15])
 def test_a_tuner_of_too_few_or_too_many_buffers_is_refused(buffers):
     with pytest.raises(ConfigError, match=rf"^SelfTuner: buffers = {buffers}: 1 to 32767$"):
-        SelfTuner(buffers=buffers)
+        SelfTuner(buffers=buffers, adapters=1)
+
+
+@pytest.mark.parametrize("adapters", [0, 1025])
+def test_a_tuner_of_too_few_or_too_many_adapters_is_refused(adapters):
+    with pytest.raises(ConfigError, match=f"^SelfTuner: adapters = {adapters}: 1 to 1024$"):
+        SelfTuner(buffers=1, adapters=adapters)
+
+
+def test_counts_of_16_bits_are_too_narrow():
+    with pytest.raises(AssertionError):
+        tuner(mutate(SelfTuner, "range(self._adapters * cycles + 1)", "16"), adapters=1024, steady=20)
