@@ -208,6 +208,45 @@ def cells(name):
 assert cells("first_choice") < cells("separable")
 """,
     ),
+    "injection control of an adapter": Extension(
+        file="hdl/hca/injection/every_other.py",
+        text='''
+"""A message may begin in every other cycle."""
+
+from amaranth import Module, Signal
+
+from .policy import InjectionPolicy
+
+
+class EveryOther(InjectionPolicy):
+    """Allows messages in every other cycle."""
+
+    def elaborate(self, platform):
+        m = Module()
+        turn = Signal()
+        m.d.sync += turn.eq(~turn)
+        m.d.comb += self.control.allow.eq(turn)
+        return m
+''',
+        registry="hdl/hca/injection/registry.py",
+        entry='    "every_other": EveryOther,\n',
+        before='    "self_tuned"',
+        imports="from .every_other import EveryOther\n",
+        imports_before="from .none import",
+        check="""
+from lanikai.hdl.config import HcaConfig, preset
+from lanikai.hdl.emit import to_rtlil
+from lanikai.hdl.hca.injection.control import InjectionControl
+from lanikai.sim.experiments.registry import find
+
+config = preset(HcaConfig, "tiny").replace(injection="every_other")
+assert "turn" in to_rtlil(InjectionControl(config), name="control")
+congestion = find("congestion")
+parameters = congestion.Parameters(schemes=["every_other"], loads=[0.5])
+(point,) = congestion.points(parameters, "quick")
+assert congestion.system(parameters, point).hca.injection == "every_other"
+""",
+    ),
     "firmware program": Extension(
         file="firmware/greeting.py",
         text='''

@@ -38,6 +38,7 @@ class AtLeastOne(InjectionPolicy):
     """
 
     side_name = "router_status"
+    output_ports = True
 
     @classmethod
     def side_bits(cls, config: HcaConfig) -> int:

@@ -36,6 +36,7 @@ class InjectionPolicy(wiring.Component):
     `side` and `control` in the same cycle. A policy that is no more than this is one file and a line in `INJECTION`.
 
     - `side_name`: the name of the vector that the network brings to the adapter; None for none.
+    - `output_ports`: whether the host writes `SetupKind.OUTPUT_PORT` for each node.
 
     Members:
 
@@ -46,6 +47,7 @@ class InjectionPolicy(wiring.Component):
     """
 
     side_name: ClassVar[str | None] = None
+    output_ports: ClassVar[bool] = False
 
     def __init__(self, config: HcaConfig) -> None:
         self.config = config

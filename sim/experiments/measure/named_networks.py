@@ -12,7 +12,7 @@ from lanikai.hdl.network import Network, chain, mesh, single_router, torus, tree
 
 from ...user_files import read_json
 
-__all__ = ["NETWORKS", "named_network"]
+__all__ = ["MOST_SIDE", "NETWORKS", "named_network"]
 
 NETWORKS = (
     "router2 to router64, mesh1x2 to mesh32x32, torus1x2 to torus32x32, chain2 to chain16, tree2x2 to tree16x2 or "

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from lanikai.hdl.hca.injection.control import injection_class
 from lanikai.hdl.hca.injection.policy import SetupKind
 
 from ...energy.activity import Activity
@@ -92,7 +93,7 @@ async def measure(system: AdapterNetwork, spec: Mapping[str, Any]) -> dict[str, 
     senders = [await host.sender(traffic_class=0, vls=data_vls, entries=1024) for host in hosts]
     for node in nodes:
         words = [tuple(word) for word in spec["setup"][node]] if spec["setup"] else []
-        if system.config.hca.injection == "alo":
+        if injection_class(system.config.hca).output_ports:
             words += output_ports(system, node)
         await set_up_injection(system, adapters.drivers[node], words)
 

@@ -21,23 +21,28 @@ to best effort, as it is alone. Real processing in the adapter overlaps with sen
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from lanikai.hdl.config import Config, ConfigError, HcaConfig, RouterConfig, preset
+from lanikai.hdl.hca.injection.registry import INJECTION
 from pydantic import Field, FiniteFloat, model_validator
 
 from ...published import source, table
 from ...systems.adapters.config import AdapterNetworkConfig
 from ..framework.base import Claim, Experiment, Outcome, Point, Size
-from ..measure.named_networks import named_network
+from ..measure.named_networks import MOST_SIDE, named_network
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["SCHEMES", "BestEffortParameters", "Congestion", "CongestionParameters", "delays"]
 
+LEAST_SIDE = 2
+MESHES = f"mesh{LEAST_SIDE}x{LEAST_SIDE} to mesh{MOST_SIDE}x{MOST_SIDE}"
+"""Networks of experiments on best effort alone."""
 CYCLE_NS = 80
 """A flit of 128 bits at 1.6 Gbit/s (yum-2006 6.1)."""
 SCHEMES: Mapping[str, tuple[str, str, int]] = {
@@ -46,10 +51,9 @@ SCHEMES: Mapping[str, tuple[str, str, int]] = {
     "credit_300": ("none", "global", 300),
     "credit_400": ("none", "global", 400),
     "credit_600": ("none", "global", 600),
-    "self_tuned": ("self_tuned", "none", 0),
-    "alo": ("alo", "none", 0),
+    **{name: (name, "none", 0) for name in INJECTION if name != "none"},
 }
-"""Injection control in the adapter, credits at the host, and their number."""
+"""Injection control in the adapter, credits at the host, and their number. Every policy of `INJECTION` is a scheme."""
 LOADS = {"quick": [0.4, 0.6, 0.9], "full": [0.4, 0.5, 0.6, 0.7, 0.8, 0.9]}
 WARMUP_CYCLES = {"quick": 4_000, "full": 50_000}
 WINDOW_CYCLES = {"quick": 12_000, "full": 400_000}
@@ -67,7 +71,7 @@ uncertain by about 5% (2 s.d. 10%), which comes on top of `TOLERANCE`; three tim
 class BestEffortParameters(Config):
     """Parameters of experiments on best effort alone, and their network."""
 
-    network: str = Field("mesh4x4", description="a mesh", json_schema_extra={"range": "mesh2x2 to mesh32x32"})
+    network: str = Field("mesh4x4", description="a mesh", json_schema_extra={"range": MESHES})
     loads: list[FiniteFloat] = Field(
         [],
         max_length=64,
@@ -81,8 +85,9 @@ class BestEffortParameters(Config):
         for load in self.loads:
             if not 0 < load <= 1:
                 raise ValueError(f"loads: {load:g}: above 0 and at most 1")
-        if not self.network.startswith("mesh"):
-            raise ValueError(f"network = {self.network!r}: a mesh")
+        sides = re.fullmatch(r"mesh(\d{1,2})x(\d{1,2})", self.network)
+        if not sides or not all(LEAST_SIDE <= int(side) <= MOST_SIDE for side in sides.groups()):
+            raise ValueError(f"network = {self.network!r}: a mesh, {MESHES}")
         return self
 
     @cached_property

@@ -12,16 +12,18 @@ yum-2006 4.3, 7.4 and figure 7. Fixed before the first run:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from lanikai.hdl.config import ConfigError
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ...energy.activity import Activity
 from ...energy.table import published_energy
+from ...host.hca.credit import find_credits
 from ...published import source
 from ...systems.adapters.config import AdapterNetworkConfig
 from ..framework.base import Claim, Experiment, Outcome, Point, Size
+from ..measure.named_networks import named_network
 from .congestion import CYCLE_NS, BestEffortParameters, delays
 
 if TYPE_CHECKING:
@@ -49,7 +51,22 @@ ATTOJOULES_PER_NJ = 1e9
 class CqConfigParameters(BestEffortParameters):
     """Parameters of cq-config."""
 
-    credits: int = Field(CREDITS, ge=15, le=4096, description="credits of each host, over all its queues")
+    credits: int = Field(
+        CREDITS,
+        ge=1,
+        le=4096,
+        description="credits of each host, over all its queues: one for each other node at least",
+    )
+
+    @model_validator(mode="after")
+    def _check_credits(self) -> Self:
+        coordinates = named_network(self.network, self.router).coordinates or ()
+        try:
+            for queues in QUEUES:
+                find_credits(queues)(self.credits, node=0, coordinates=coordinates)
+        except ConfigError as error:
+            raise ValueError(f"{error} ({self.network}, {queues} queues)") from None
+        return self
 
 
 class CqConfig(Experiment):

@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from lanikai.hdl.hca.injection.control import injection_class
 from lanikai.hdl.router.scheduler import has_tables
 
 from ...admission.host import State
@@ -113,7 +114,7 @@ async def run_mix(
     await _together(system, [host.start() for host in hosts])
     for node in nodes:
         words = list(mix.setup[node]) if mix.setup else []
-        if system.config.hca.injection == "alo":
+        if injection_class(system.config.hca).output_ports:
             words += output_ports(system, node)
         await set_up_injection(system, drivers[node], words)
     streams = plan_streams(mix, nodes=len(nodes), seed=system.seed)

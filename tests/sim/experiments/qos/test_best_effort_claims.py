@@ -2,8 +2,9 @@
 
 import pytest
 from lanikai.hdl.config import ConfigError
+from lanikai.hdl.hca.injection.registry import INJECTION
 from lanikai.sim.experiments.framework.base import Outcome
-from lanikai.sim.experiments.qos.congestion import Congestion, CongestionParameters
+from lanikai.sim.experiments.qos.congestion import SCHEMES, Congestion, CongestionParameters
 from lanikai.sim.experiments.qos.cq_config import CqConfig, CqConfigParameters
 from lanikai.sim.published import table
 
@@ -110,10 +111,28 @@ def test_a_claim_on_queues_fails_for_what_it_denies(claim, place, value):
     [
         ({"schemes": ["x"]}, "schemes: 'x': one of none, credit_200, credit_300, credit_400, "),
         ({"loads": [1.5]}, "loads: 1.5: above 0 and at most 1"),
-        ({"network": "router8"}, "network = 'router8': a mesh"),
+        ({"network": "router8"}, "network = 'router8': a mesh, mesh2x2 to mesh32x32"),
+        ({"network": "meshh4x4"}, "network = 'meshh4x4': a mesh, mesh2x2 to mesh32x32"),
+        ({"network": "mesh1x4"}, "network = 'mesh1x4': a mesh, mesh2x2 to mesh32x32"),
+        ({"network": "mesh4x33"}, "network = 'mesh4x33': a mesh, mesh2x2 to mesh32x32"),
     ],
 )
 def test_what_cannot_be_run_is_refused(changes, message):
     with pytest.raises(ConfigError) as error:
         CongestionParameters(**changes)
     assert message in str(error.value)
+
+
+def test_too_few_credits_for_a_mesh_are_refused_before_anything_is_built():
+    with pytest.raises(
+        ConfigError,
+        match=r"^CqConfigParameters: credits = 62: at least 63, one for each queue of credits \(mesh8x8, separate "
+        r"queues\)$",
+    ):
+        CqConfigParameters(network="mesh8x8", credits=62)
+    assert CqConfigParameters(network="mesh8x8", credits=63).credits == 63
+
+
+def test_every_injection_control_is_a_scheme():
+    for name in INJECTION:
+        assert SCHEMES[name] == (name, "none", 0)
