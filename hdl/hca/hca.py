@@ -94,7 +94,7 @@ class Hca(wiring.Component):
         m.submodules.registers = self.registers = registers = DriverPort(config)
         m.submodules.port = port = VlPort(config.port, downstream_flits=self.downstream_flits)
         m.submodules.send = self.send = send = SendSide(config)
-        m.submodules.receive = receive = ReceiveSide(config)
+        m.submodules.receive = self.receive = receive = ReceiveSide(config)
         m.submodules.completions = completions = CompletionWriter(config, sources=2)
         m.submodules.injection = injection = InjectionControl(config)
         connect(m, flipped(self.driver), registers.driver)
