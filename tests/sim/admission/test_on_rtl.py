@@ -1,33 +1,11 @@
 """Admission on simulated routers and adapters: their registers, and last packets that free their paths."""
 
 import pytest
-from lanikai.hdl.config import HcaConfig, LinkConfig, RouterConfig, preset
 from lanikai.hdl.network import mesh, single_router
 from lanikai.sim.machine import ONE_THREAD
 from lanikai.sim.run import run
 from lanikai.sim.systems.adapters.config import AdapterNetworkConfig
-
-LINK = LinkConfig(flit_bits=128, vls=16, hop_bits=3)
-HCA = preset(HcaConfig, "tiny").replace(
-    link=LINK,
-    packet_flits=10,
-    completion_queues=16,
-    queue_pairs=16,
-    regions=8,
-    translation_entries=16,
-    vl_table_entries=16,
-)
-ROUTER = RouterConfig(
-    link=LINK,
-    ports=6,
-    input_buffer_flits=4,
-    output_buffer_flits=4,
-    management=True,
-    vl_arbiter="table_fast",
-    vl_table_entries=16,
-)
-ADMISSION = {"link_units": 100, "real_time_vls": (0, 1, 2), "table_entries": 16}
-
+from support.sim.admission_networks import ADMISSION, HCA, ROUTER
 
 NETWORKS = {
     "mesh": mesh(2, 2, router=ROUTER),

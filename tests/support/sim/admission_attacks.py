@@ -12,6 +12,7 @@ from lanikai.sim.admission.host import State
 from lanikai.sim.admission.ledger import Reason
 from lanikai.sim.admission.messages import Control, payload_size
 from lanikai.sim.admission.network import AdmittedNetwork
+from lanikai.sim.admission.rtl import SimulatedRouterPort
 from lanikai.sim.host.hca.adapters import Adapters
 from lanikai.sim.host.hca.control import CONTROL_QP
 from lanikai.sim.systems.adapters.network import AdapterNetwork
@@ -25,12 +26,12 @@ async def _quiet(system: AdapterNetwork, admitted: AdmittedNetwork) -> None:
     still = 0
     while still < 5:
         await system.clock.sleep(200)
-        still = still + 1 if all(port.settled for port in admitted.ports) else 0
+        still = still + 1 if admitted.settled else 0
 
 
 async def forged(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
     """Node 1 has a connection to node 0, and is asking for another. A process of node 0 knows all about both, and sends
-    answers, probes and releases as data to the control queue pair of node 1, and to its own.
+    answers, probes and releases to the control queue pair of node 1, as data and as they are.
 
     Returns states and registers before and after, and the packets dropped.
     """
@@ -91,22 +92,14 @@ async def forged(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
     for vl in (0, 7, 14, 15):
         for control in forgeries:
             for kind in (Kind.DATA, control.kind):
-                for destination in (1, 0):
-                    memory.buffer.write(control.payload(size), 0)
-                    pair.send(
-                        memory,
-                        memory.start,
-                        size,
-                        vl=vl,
-                        destination=destination,
-                        destination_qp=CONTROL_QP,
-                        kind=kind,
-                    )
-                    sent += 1
-                    for one in await queue.wait():
-                        statuses[one.status] = statuses.get(one.status, 0) + 1
+                memory.buffer.write(control.payload(size), 0)
+                where = {"vl": vl, "destination": 1, "destination_qp": CONTROL_QP}
+                pair.send(memory, memory.start, size, kind=kind, **where)
+                sent += 1
+                for one in await queue.wait():
+                    statuses[one.status] = statuses.get(one.status, 0) + 1
     await _quiet(system, admitted)
-    drops = [(await one.port.registers.read("RECEIVE_LANE_DROPS"))["packets"] for one in adapters.drivers]
+    drops = (await adapters.drivers[1].port.registers.read("RECEIVE_LANE_DROPS"))["packets"]
     return {
         "before": before,
         "after": await seen(),
@@ -117,9 +110,18 @@ async def forged(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
 
 
 async def both_ways(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
-    """All nodes ask for `requests` connections to the next node, at once. Returns the states, the cycles until all were
-    answered, and the control packets that agents could not send."""
+    """All nodes ask for `requests` connections to the next node, at once.
+
+    `deaf`: agents take nothing while they wait to send. Returns the states, the cycles until all were answered or given
+    up, and the control packets that agents could not send.
+    """
     clock = system.clock
+    if spec["deaf"]:
+
+        async def send(port: SimulatedRouterPort, control: Control, route: int) -> None:
+            await port._agent.send(control.flits(route, port._router.link))
+
+        SimulatedRouterPort.send = send
     config = AdmissionConfig(**spec["admission"])
     adapters = Adapters(system)
     await adapters.start()
