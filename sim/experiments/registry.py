@@ -17,6 +17,8 @@ from .framework.base import Experiment, Listed
 __all__ = ["EXPERIMENTS", "find", "listing"]
 
 _CLASSES = {
+    "admission-cluster": "qos.admission_cluster:AdmissionCluster",
+    "admission-mesh": "qos.admission_mesh:AdmissionMesh",
     "am-bandwidth": "am.bandwidth:AmBandwidth",
     "am-contention": "am.contention:AmContention",
     "am-logp": "am.logp:AmLogp",

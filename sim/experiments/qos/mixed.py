@@ -135,7 +135,8 @@ async def run_mix(
     setup_cycles = system.now
     for host in hosts:
         host.send(window)
-    await system.clock.sleep(mix.warmup_cycles)
+    if mix.warmup_cycles:
+        await system.clock.sleep(mix.warmup_cycles)
     intervals: list[Any] = []
     if sample and mix.interval_cycles:
         sample()

@@ -7,6 +7,7 @@ import pytest
 from lanikai.sim.experiments.descriptor_fetch import WAYS
 from lanikai.sim.experiments.framework.base import Outcome
 from lanikai.sim.experiments.framework.parameters import parse
+from lanikai.sim.experiments.qos.mix import CLASSES
 from lanikai.sim.experiments.registry import EXPERIMENTS, find
 
 from .test_gm_experiments import NOTHING_MOVES
@@ -111,14 +112,19 @@ def mute_adapters(point: Any) -> dict[str, Any]:
 
 
 def mute_mix(point: Any) -> dict[str, Any]:
-    """A run of mixed traffic in which no message gets from an adapter to another."""
-    names = "arrived flits latency_cycles since_birth_cycles timed network_cycles"
-    counts = dict.fromkeys(["streams", "units", "refused", "refused_units", "unanswered", "failed"], 0)
+    """A run of mixed traffic in which no host asks for anything, and no message gets anywhere."""
+    names = (
+        "born born_flits arrived flits latency_cycles since_birth_cycles longest_cycles dropped waiting timed "
+        "network_cycles"
+    )
+    counts = "streams units refused refused_units unanswered frames missed late_cycles failed setup_cycles"
     mix = point.spec["mix"]
-    return counts | {
+    intervals = mix["window_cycles"] // mix["interval_cycles"] if mix["interval_cycles"] else 0
+    return dict.fromkeys(counts.split(), 0) | {
         "refusals": {},
-        "classes": {one: dict.fromkeys(names.split(), 0) for one in ("real_time", "best_effort")},
-        "series": {"activity": [[0] * 5] * (mix["window_cycles"] // mix["interval_cycles"])},
+        "classes": {name: dict.fromkeys(names.split(), 0) for name in CLASSES},
+        "intervals": [],
+        "series": {"activity": [[0] * 5] * intervals},
     }
 
 
@@ -131,6 +137,7 @@ def mute_streams(point: Any) -> dict[str, Any]:
 
 
 SILENT: Mapping[str, Any] = {
+    **dict.fromkeys(("admission-cluster", "admission-mesh"), mute_mix),
     **dict.fromkeys(("congestion", "cq-config"), mute_adapters),
     **dict.fromkeys(
         ("am-bandwidth", "am-contention", "am-logp", "am-permutations", "am-virtual-networks"), mute_cards

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from lanikai.sim.experiments.framework.base import Point
 
+from .admission_broken_claims import ADMISSION_BROKEN
 from .am_broken_claims import AM_BROKEN
 from .broken import Broken, place
 from .cosched_broken_claims import COSCHED_BROKEN
@@ -359,6 +360,7 @@ BROKEN = (
     *COSCHED_BROKEN,
     *FAULT_BROKEN,
     *POWER_BROKEN,
+    *ADMISSION_BROKEN,
     *QOS_BROKEN,
     *WRR_BROKEN,
 )

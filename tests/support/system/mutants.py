@@ -16,6 +16,7 @@ from lanikai.sim.experiments.framework.backend import Job, Measured, Progress, S
 from lanikai.sim.inside.session import load_coroutine
 
 from . import (
+    admission_mutants,
     am_mutants,
     cosched_mutants,
     fault_mutants,
@@ -31,6 +32,7 @@ __all__ = ["MODULES", "MUTANTS", "MutantSimulator", "run_point"]
 
 MODULES = (
     __name__,
+    admission_mutants.__name__,
     am_mutants.__name__,
     cosched_mutants.__name__,
     fault_mutants.__name__,
