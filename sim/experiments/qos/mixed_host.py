@@ -9,6 +9,8 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from lanikai.hdl.packet import Kind
+
 from ...host.hca.credit import DroppingGate, WaitingGate, find_credits, initial_credits
 from ...host.hca.driver import HcaDriver
 from .deadlines import Deadlines
@@ -28,6 +30,8 @@ BUFFERS = 256
 RING = 1024
 """Messages of a class that its ring holds. The others wait at the host."""
 CONTROL_VL = 15
+KINDS = {CONTROL: Kind.ACK, REAL_TIME: Kind.DATA, BEST_EFFORT: Kind.DATA}
+"""Kinds of messages. Routers drop data on VL 15; an ACK goes straight to its host."""
 
 
 class Window(NamedTuple):
@@ -272,6 +276,7 @@ class MixedHost:
             born=number,
             destination=one.destination,
             destination_qp=self._hosts[one.destination].receivers[name].pair.number,
+            kind=KINDS[name],
         )
         self._under_way[number] = _Posted(name, one.stream, one.message, one.due, posted)
         self._sending[number] = one.stream
