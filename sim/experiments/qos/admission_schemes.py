@@ -73,7 +73,7 @@ def mixed_results(mix: Mix, nodes: int, measured: Mapping[str, Any]) -> dict[str
     - `streams`, `unanswered`: as `run_mix` has them.
     - `dmp`, `dmt_ms`: `DeadlinesMissed`, in milliseconds of link cycles. `frames`: those delivered.
     - `control_latency_us`, `real_time_latency_us`, `best_effort_latency_us`: means from the doorbell to the receiver's
-      completion. Those with `_from_birth_us` also have the wait at the host.
+      completion. Those from birth also have the wait at the host.
     - `throughput`, and `real_time_throughput`, `best_effort_throughput`: flits that arrived, a node and cycle.
     - `dropped`: real-time messages that had no credit, each time that they were posted.
     - `waiting`: messages that wait at the hosts at the end. `failed`: completions that were errors.
