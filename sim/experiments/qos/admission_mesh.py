@@ -61,8 +61,11 @@ class AdmissionMeshParameters(AdmissionParameters):
 
     @cached_property
     def system(self) -> AdapterNetworkConfig:
-        """The network. Raises ConfigError."""
-        return mixed_network(self.network)
+        """The network. Raises ConfigError.
+
+        Its routers are those of peak-power, which count activity: so they are compiled once.
+        """
+        return mixed_network(self.network, activity_counters=True)
 
 
 class AdmissionMesh(Experiment):
