@@ -118,7 +118,7 @@ def mute_mix(point: Any) -> dict[str, Any]:
         "network_cycles"
     )
     counts = "streams units refused refused_units unanswered frames missed late_cycles failed setup_cycles"
-    mix = point.spec["mix"]
+    mix = point.spec.get("mix", point.spec)
     intervals = mix["window_cycles"] // mix["interval_cycles"] if mix["interval_cycles"] else 0
     return dict.fromkeys(counts.split(), 0) | {
         "refusals": {},

@@ -1,5 +1,8 @@
 """Deadlines of frames: the rule, what counts, and sums."""
 
+from random import Random
+from statistics import fmean
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,6 +34,20 @@ def test_a_frame_is_late_only_if_its_gap_is_longer_than_all_slack(gaps):
         due = max((at + 100 * (len(times) - k) for k, at in enumerate(times)), default=None)
         assert stream.arrive(now) == (0 if due is None else max(0, now - due))
         times.append(now)
+
+
+@pytest.mark.parametrize("before", [1, 19])
+def test_frame_n_is_late_with_a_chance_of_one_in_n_whatever_the_delays_are(before):
+    """Delays alike in distribution: a frame is late if it took longer than all before it. So DMP is of the run's length
+    (docs/admission.md)."""
+    chance = Random(1)
+    streams = [Deadlines(interval_cycles=100, measure_from=100 * before) for _ in range(4000)]
+    for stream in streams:
+        for n in range(before + 6):
+            stream.arrive(100 * n + chance.random() * chance.choice((1, 50)))
+    expected = fmean(1 / n for n in range(before + 1, before + 7))
+    # 24,000 frames: a standard deviation of some 2%.
+    assert total([stream.result for stream in streams]).probability == pytest.approx(expected, rel=0.08)
 
 
 def test_results_add_up_and_an_empty_one_has_no_probability():
