@@ -24,6 +24,7 @@ def judged(changes=None, *, size="full", **parameters):
             "frames": FRAMES,
             "missed": round(dmp * FRAMES),
             "real_time_arrived": 1.0,
+            "control_us": 2.0,
             "unanswered": 0,
             "failed": 0,
         } | (changes or {}).get((variant, load), {})
@@ -56,6 +57,7 @@ def test_what_is_published_holds():
         (6, "large_slow", 0.8, {"dmp": 0.040}),
         (7, "small_slow", 0.8, {"dmt_ms": 0.033}),
         (8, "large_fast", 0.7, {"real_time_arrived": 0.96}),
+        (8, "small_slow", 0.6, {"control_us": None}),
         (9, "large_fast", 0.7, {"failed": 1}),
         (9, "small_fast", 0.6, {"unanswered": 1}),
     ],
