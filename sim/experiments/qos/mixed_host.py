@@ -53,7 +53,7 @@ class ClassSums:
       times from the header on the adapter's link.
     - `longest_cycles`: the longest time from a doorbell.
     - `dropped`: times that a message was not posted for want of a credit, and was kept for later.
-    - `waiting`: messages that are not posted, at the end.
+    - `waiting`: messages that are not posted, at the end. `under_way`: those that are posted and have not arrived.
     """
 
     born: int = 0
@@ -67,6 +67,7 @@ class ClassSums:
     longest_cycles: int = 0
     dropped: int = 0
     waiting: int = 0
+    under_way: int = 0
 
     @classmethod
     def total(cls, sums: Sequence[Self]) -> Self:
@@ -278,6 +279,7 @@ class MixedHost:
             destination_qp=self._hosts[one.destination].receivers[name].pair.number,
             kind=KINDS[name],
         )
+        self.sums[name].under_way += 1
         self._under_way[number] = _Posted(name, one.stream, one.message, one.due, posted)
         self._sending[number] = one.stream
 
@@ -317,9 +319,11 @@ class MixedHost:
         departed = self._departed.pop(arrival.born, None)
         if one.stream is not None and one.message.last and self._mix.real_time == "mpeg":
             one.stream.deadlines.arrive(now)
+        sums = self.sums[one.kind]
+        # One that arrives as the window ends was under way in it.
+        sums.under_way -= now < window.end
         if not window.begin <= now < window.end:
             return
-        sums = self.sums[one.kind]
         sums.arrived += 1
         sums.flits += one.message.flits
         sums.latency_cycles += now - one.posted

@@ -40,8 +40,8 @@ MIX = Mix(
     frame_cycles=2_000,
     control_period_cycles=4_000,
     admission_config=ADMISSION.replace(real_time_vls=(0, 1, 2), table_entries=16),
-    warmup_cycles=4_000,
-    window_cycles=16_000,
+    warmup_cycles=0,
+    window_cycles=20_000,
 )
 
 
@@ -60,19 +60,20 @@ def test_all_classes_arrive_at_their_rates_and_the_same_seed_repeats(play):
     print({name: value for name, value in found.items() if name != "intervals"})
     assert found["failed"] == found["unanswered"] == found["refused"] == 0
     for name, one in found["classes"].items():
-        # No more is under way at either end of the window than a few packets a host.
-        assert one["born"] > 0 and abs(one["arrived"] - one["born"]) <= 20, name
-        assert one["dropped"] == 0 and one["longest_cycles"] >= one["latency_cycles"] / one["arrived"] > 0
+        # Without a warm-up every message was born in the window: none is lost, and none comes twice.
+        assert one["born"] == one["arrived"] + one["under_way"] + one["waiting"], name
+        assert 0 <= one["under_way"] < one["born"] / 10 and one["waiting"] == one["dropped"] == 0, name
+        assert one["longest_cycles"] >= one["latency_cycles"] / one["arrived"] > 0
         assert one["since_birth_cycles"] >= one["latency_cycles"]
-    # Ten of ten flits a host in 4,000 cycles.
-    assert found["classes"]["control"]["born"] == pytest.approx(160, rel=0.3)
-    assert found["frames"] == pytest.approx(found["streams"] * 8, abs=found["streams"])
+    # Ten a host in 4,000 cycles, four hosts.
+    assert found["classes"]["control"]["born"] == pytest.approx(200, rel=0.3)
+    assert found["frames"] == pytest.approx(found["streams"] * 9, abs=found["streams"])
     assert play(MIX) == found
 
 
 def test_samples_cover_the_window(play):
     found = play(MIX.replace(interval_cycles=4_000))
-    assert len(found["intervals"]) == 4 and all(min(one) > 0 for one in found["intervals"])
+    assert len(found["intervals"]) == 5 and all(min(one) > 0 for one in found["intervals"])
 
 
 def test_admission_refuses_what_links_have_no_room_for(play):
@@ -100,10 +101,10 @@ def test_without_credits_real_time_is_dropped_and_posted_again_and_best_effort_w
             for one in (free, few)
         ]
         assert waits[1] > waits[0], name
-    # What was dropped is sent later: as much arrives.
-    assert few["classes"]["real_time"]["arrived"] == pytest.approx(
-        free["classes"]["real_time"]["arrived"], rel=0.05
-    )
+        # What was dropped is kept and sent later.
+        for result in (free, few):
+            one = result["classes"][name]
+            assert one["born"] == one["arrived"] + one["under_way"] + one["waiting"], name
 
 
 def test_a_frames_time_of_video_on_eight_ports_takes_less_than_five_minutes(tmp_path):
