@@ -123,6 +123,7 @@ def systems() -> Iterator[wiring.Component]:
     yield tallied(Router(plain_router))
     yield BeatTally()
     yield SelfTuner(buffers=64, adapters=16)
+    yield Hca(adapter.replace(wqe="posted"), downstream_flits=4)
     yield Router(plain_router.replace(power_budget=64))
     yield from (monitor_of(signature) for signature in MONITORS)
     yield LeastRecentArbiter(size=3)

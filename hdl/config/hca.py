@@ -39,8 +39,13 @@ class HcaConfig(Config):
     wqe: Literal["fetched", "posted"] = Field(
         "fetched",
         description="how a work queue element reaches the adapter: fetched from the ring in host memory by a DMA of "
-        "its own (two DMAs a message, as on PCI). posted: written into the owner's page with the doorbell (one DMA a "
-        "message, as on the system bus); not built",
+        "its own (two DMAs a message, as on PCI). posted: written into the owner's page before the doorbell (one DMA a "
+        "message, as on the system bus)",
+    )
+    posted_entries: Literal[1, 2, 4, 8, 16, 32, 64, 128] = Field(
+        8,
+        description="with wqe posted: send work queue elements of 32 bytes that the adapter keeps for each queue pair, "
+        "the most of its send ring",
     )
     packet_flits: int = Field(
         40, ge=4, le=255, description="longest packet: header, payload and trailer, flits"

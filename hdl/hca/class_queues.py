@@ -34,6 +34,8 @@ class ClassQueues(wiring.Component):
       cycle before. `take` (in): takes the oldest message of the selected class, which must have one.
     - `entered` (out): a message enters a queue, in this cycle.
     - `ended` (in, stream of 8 bits): a message of this queue pair has ended, or was dropped.
+    - `stores` (out), `store` (out, `QUEUED_LAYOUT`), only with `wqe` posted: the doorbell that was taken in the cycle
+      before posts this message of its queue pair.
     - `look` (in, 8): a queue pair. `posted`, `ends` (out, 16): running indices: of its last doorbell, and messages
       that have ended.
     - `busy` (out): messages of that queue pair are in a queue or under way. It means nothing while set-ups are taken.
@@ -45,6 +47,7 @@ class ClassQueues(wiring.Component):
 
     - there is no such queue pair, it is not open, or it is not that of the page's owner;
     - the ring would hold more messages than it has entries. A message is in the ring until it has ended.
+    - with `wqe` posted: it gives more than one message, as the page has one element.
 
     A doorbell brings up to `BATCH` messages into the queue of its class. In these cases the rest is late:
 
@@ -82,6 +85,7 @@ class ClassQueues(wiring.Component):
                 "late_dropped": Out(32),
                 "quiet": Out(1),
             }
+            | ({"stores": Out(1), "store": Out(QUEUED_LAYOUT)} if config.wqe == "posted" else {})
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -147,7 +151,7 @@ class ClassQueues(wiring.Component):
             accepted.eq(
                 self._table.open
                 & (self._table.row.owner == page)
-                & (more <= self._entries)
+                & (more <= (1 if config.wqe == "posted" else self._entries))
                 & ((index - self._ends_here)[:INDEX_BITS] <= self._entries)
             ),
         ]
@@ -186,6 +190,8 @@ class ClassQueues(wiring.Component):
                     m.d.sync += self.refusals.eq(self.refusals + 1)
                 with m.Elif(more != 0):
                     m.d.comb += [self._known_put.en.eq(1), self._known_put.data.eq(index)]
+                    if config.wqe == "posted":
+                        m.d.comb += [self.stores.eq(1), self.store.qp.eq(qp), self.store.index.eq(known)]
                     m.next = "push"
             with m.State("push"):
                 with m.If(queued == known):

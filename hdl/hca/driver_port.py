@@ -106,6 +106,7 @@ class DriverPort(wiring.Component):
             bank.IDENTITY.r_data.completion_queues.eq(config.completion_queues),
             bank.IDENTITY.r_data.classes.eq(config.classes),
             bank.IDENTITY.r_data.posted.eq(config.wqe == "posted"),
+            bank.IDENTITY.r_data.posted_log2.eq(_posted_log2(config)),
             bank.REFUSED.r_data.accesses.eq(self.refused),
             self.drop_classes.eq(bank.DROP_CLASSES.value.classes),
         ]
@@ -150,6 +151,7 @@ class DriverPort(wiring.Component):
         # Whether it is open: a bit each, as the adapter's parts have it.
         is_open, opens = Signal(config.queue_pairs), bank.QP_COMMAND.w_data.open
         here, exists, fits = Signal(), Signal(), Signal()
+        ring_fits = bank.QP_SEND_RING.value.entries_log2 <= _posted_log2(config)
         m.d.comb += [
             self.look.eq(selected),
             here.eq((selected < config.queue_pairs) & is_open.bit_select(selected, 1)),
@@ -158,6 +160,7 @@ class DriverPort(wiring.Component):
                 (owner.traffic_class < config.classes)
                 & (owner.send_queue < config.completion_queues)
                 & (owner.receive_queue < config.completion_queues)
+                & (ring_fits if config.wqe == "posted" else 1)
             ),
             payload.qp.eq(selected),
             payload.open.eq(opens),
@@ -254,3 +257,8 @@ class DriverPort(wiring.Component):
         ]
         self._waits.append(self._writes(m, *_TABLES) & ~table.ready)
         self._refusals.append(entry.w_stb & ~exists)
+
+
+def _posted_log2(config: HcaConfig) -> int:
+    """The logarithm of the elements that the adapter keeps for a queue pair; 0 if it fetches them."""
+    return config.posted_entries.bit_length() - 1 if config.wqe == "posted" else 0

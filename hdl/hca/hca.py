@@ -7,7 +7,6 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..axi import Axi4Signature
-from ..config.base import ConfigError
 from ..config.hca import BUS_BITS, HcaConfig
 from ..link import LinkSignature
 from ..nic.dma.axi_join import join_managers, joined_id_bits
@@ -18,18 +17,21 @@ from .completion_writer import CompletionWriter
 from .driver_port import COUNTERS, DriverPort
 from .injection.control import InjectionControl, injection_class
 from .layout import CONTROL_VL, CQ_BITS, INDEX_BITS, QP_BITS, TIME_BITS, WINDOW_WRITE, WindowWord
+from .posted_work import ELEMENT_WORDS
 from .receive_engine import RECEIVE_COUNTERS, ReceiveSide
 from .send_side import SEND_COUNTERS, SendSide
 
-__all__ = ["MANAGERS", "Hca"]
+__all__ = ["Hca", "managers"]
 
-MANAGERS = 7
-"""Managers of the bus.
 
-- send: work queue elements, messages, page tables;
-- receive: work queue elements, messages, page tables;
-- completions.
-"""
+def managers(config: HcaConfig) -> int:
+    """Managers of the bus.
+
+    - send: work queue elements if they are fetched, messages, page tables;
+    - receive: work queue elements, messages, page tables;
+    - completions.
+    """
+    return 7 if config.wqe == "fetched" else 6
 
 
 class Hca(wiring.Component):
@@ -54,8 +56,7 @@ class Hca(wiring.Component):
 
     Parameter `downstream_flits`: depth of the receive buffer at the link's other end, flits a VL.
 
-    Raises ConfigError for an injection control or a VL arbiter that does not exist, and for `wqe` posted, which is not
-    built.
+    Raises ConfigError for an injection control or a VL arbiter that does not exist.
 
     Latency: on an idle adapter 25 cycles and twice the bus's from a doorbell to its header on the link, if its page is
     cached. Throughput: a flit a cycle each way, for packets of 40 flits on a bus of a beat a cycle. Reset: no queue
@@ -64,8 +65,6 @@ class Hca(wiring.Component):
     """
 
     def __init__(self, config: HcaConfig, *, downstream_flits: int) -> None:
-        if config.wqe != "fetched":
-            raise ConfigError(f"HcaConfig.wqe = {config.wqe!r}: not built; 'fetched' is")
         self.config, self.downstream_flits = config, downstream_flits
         self._side_bits = injection_class(config).side_bits(config)
         super().__init__(
@@ -74,7 +73,7 @@ class Hca(wiring.Component):
                 "rx": In(LinkSignature(config.link)),
                 "node": In(10),
                 "now": In(TIME_BITS),
-                "bus": Out(Axi4Signature(data_bits=BUS_BITS, id_bits=joined_id_bits(MANAGERS, 0))),
+                "bus": Out(Axi4Signature(data_bits=BUS_BITS, id_bits=joined_id_bits(managers(config), 0))),
                 "driver": In(ProcessorSignature()),
                 "window": In(stream.Signature(WINDOW_WRITE)),
                 "completed": Out(1),
@@ -137,10 +136,11 @@ class Hca(wiring.Component):
         ]
         self._window(m, send, receive, completions)
         self._counters(m, registers, send, receive, completions, injection)
-        managers = [send.work_axi, send.data_axi, send.page_axi]
-        managers += [receive.ring_axi, receive.data_axi, receive.page_axi, completions.axi]
-        assert len(managers) == MANAGERS
-        join_managers(m, self.bus, managers)
+        ports = [send.work_axi] if config.wqe == "fetched" else []
+        ports += [send.data_axi, send.page_axi]
+        ports += [receive.ring_axi, receive.data_axi, receive.page_axi, completions.axi]
+        assert len(ports) == managers(config)
+        join_managers(m, self.bus, ports)
         self._quiet(m, port, [send, receive, completions, injection])
         if config.activity_counters:
             self._count(m, port, send)
@@ -244,6 +244,12 @@ class Hca(wiring.Component):
             consume.payload.queue.eq(word[:CQ_BITS]),
             consume.payload.index.eq(word[-INDEX_BITS:]),
         ]
+        if self.config.wqe == "posted":
+            m.d.comb += [
+                send.write.page.eq(write.page),
+                send.write.word.eq(write.word - WindowWord.WQE),
+                send.write.data.eq(word),
+            ]
         with m.Switch(write.word):
             with m.Case(WindowWord.SEND_DOORBELL):
                 m.d.comb += [doorbell.valid.eq(window.valid), window.ready.eq(doorbell.ready)]
@@ -251,6 +257,12 @@ class Hca(wiring.Component):
                 m.d.comb += [buffers.valid.eq(window.valid), window.ready.eq(buffers.ready)]
             with m.Case(WindowWord.CONSUME):
                 m.d.comb += [consume.valid.eq(window.valid), window.ready.eq(consume.ready)]
+            if self.config.wqe == "posted":
+                with m.Case(*range(WindowWord.WQE, WindowWord.WQE + ELEMENT_WORDS)):
+                    there = write.page < self.config.owners
+                    m.d.comb += [window.ready.eq(1), send.writes.eq(window.valid)]
+                    with m.If(window.valid & ~there):
+                        m.d.sync += self.window_refused.eq(self.window_refused + 1)
             with m.Default():
                 m.d.comb += window.ready.eq(1)
                 with m.If(window.valid):

@@ -222,7 +222,7 @@ class WindowWord(IntEnum):
     )
     RECEIVE_DOORBELL = 1  # data: as SEND_DOORBELL
     CONSUME = 2  # data: completion queue (6 bits), then 10 bits of 0, then the running index of the first unread entry
-    WQE = 8  # to 15: a send work queue element, low word first, of the `posted` adapter: the next doorbell posts it
+    WQE = 8  # to 15: the page's send work queue element, low word first; with `wqe` posted a SEND_DOORBELL posts it
 
 
 WINDOW_WRITE = data.StructLayout({"page": unsigned(OWNER_BITS), "word": unsigned(10), "data": unsigned(32)})

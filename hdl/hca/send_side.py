@@ -20,6 +20,7 @@ from .layout import INDEX_BITS, QP_BITS, TIME_BITS
 from .memory_check import MemoryCheck
 from .message_reader import MessageReader
 from .packet_sender import BEAT_LAYOUT, PacketSender
+from .posted_work import ELEMENT_WORD_LAYOUT, PostedWork
 from .scheduler import Scheduler
 from .send_layout import PACKET_LAYOUT, QUEUE_PAIR_LAYOUT, ROUTE_LAYOUT, SEND_DOORBELL_LAYOUT
 from .work_fetch import WorkFetch
@@ -64,7 +65,8 @@ class SendSide(wiring.Component):
     - `now`, `flit`, `flit_vl`, `tail` (in): as in `Departures`.
     - `post` (out, stream of `COMPLETION_POST`): completions.
     - `work_axi`, `data_axi`, `page_axi` (out, `Axi4Signature` of 128 bits): reads, ID 0: of work queue elements, of
-      messages, of page tables.
+      messages, of page tables. With `wqe` posted there is no `work_axi`.
+    - `writes`, `write` (in, `ELEMENT_WORD_LAYOUT`), only with `wqe` posted: words of elements in pages.
     - The counters of `SEND_COUNTERS` (out, 32).
     - `quiet` (out): nothing is under way, and no register changes but by an input.
 
@@ -76,7 +78,12 @@ class SendSide(wiring.Component):
     def __init__(self, config: HcaConfig) -> None:
         self.config = config
         link = config.link
-        ports = {f"{name}_axi": Out(Axi4Signature(data_bits=BUS_BITS)) for name in ("work", "data", "page")}
+        names = ("data", "page") if config.wqe == "posted" else ("work", "data", "page")
+        more: dict[str, wiring.Member] = {
+            f"{name}_axi": Out(Axi4Signature(data_bits=BUS_BITS)) for name in names
+        }
+        if config.wqe == "posted":
+            more |= {"writes": In(1), "write": In(ELEMENT_WORD_LAYOUT)}
         super().__init__(
             {
                 "node": In(10),
@@ -104,7 +111,7 @@ class SendSide(wiring.Component):
                 "flit_vl": In(link.vl_bits),
                 "tail": In(1),
                 "post": Out(stream.Signature(COMPLETION_POST)),
-                **ports,
+                **more,
                 **dict.fromkeys(SEND_COUNTERS.values(), Out(32)),
                 "quiet": Out(1),
             }
@@ -114,7 +121,7 @@ class SendSide(wiring.Component):
         m = Module()
         config = self.config
         m.submodules.queues = self.queues = queues = ClassQueues(config)
-        m.submodules.fetch = fetch = WorkFetch(config)
+        m.submodules.fetch = self.fetch = fetch = self._work(m, queues)
         m.submodules.scheduler = self.scheduler = scheduler = Scheduler(config)
         m.submodules.check = check = MemoryCheck(config)
         m.submodules.engine = engine = MessageReader(config)
@@ -132,7 +139,6 @@ class SendSide(wiring.Component):
         connect(m, fetch.end, ended.unfetched)
         connect(m, ended.ended, queues.ended)
         connect(m, ended.post, flipped(self.post))
-        connect(m, fetch.axi, flipped(self.work_axi))
         connect(m, check.axi, flipped(self.page_axi))
         connect(m, sender.send, flipped(self.send))
 
@@ -204,6 +210,23 @@ class SendSide(wiring.Component):
             self.page_misses.eq(check.misses),
         ]
         return m
+
+    def _work(self, m: Module, queues: ClassQueues) -> WorkFetch | PostedWork:
+        """The part that work queue elements come from."""
+        if self.config.wqe == "fetched":
+            fetch = WorkFetch(self.config)
+            connect(m, fetch.axi, flipped(self.work_axi))
+            return fetch
+        posted = PostedWork(self.config)
+        m.d.comb += [
+            posted.writes.eq(self.writes),
+            posted.write.eq(self.write),
+            posted.rings.eq(queues.ring.valid & queues.ring.ready),
+            posted.ring_page.eq(queues.ring.payload.page),
+            posted.stores.eq(queues.stores),
+            posted.store.eq(queues.store),
+        ]
+        return posted
 
     def _control(self, m: Module, scheduler: Scheduler, departures: Departures) -> None:
         """Injection control: the scheduler asks, and the packets that leave are told."""

@@ -172,7 +172,7 @@ class QosHost:
         entries: int = 1024,
         peer: tuple[int, int] | None = None,
     ) -> Sender:
-        """A sender of a traffic class with a ring of `entries`, a power of two."""
+        """A sender of a traffic class with a ring of `entries`, a power of two, or as many as the adapter takes."""
         queue = await self.driver.create_completion_queue(owner=OWNER, entries=entries * 2)
         pair = await self.driver.create_queue_pair(
             owner=OWNER,
@@ -180,7 +180,7 @@ class QosHost:
             vls=vls,
             send_completions=queue,
             receive_completions=self._arrivals,
-            send_entries=entries,
+            send_entries=min(entries, self.driver.most_send_entries),
             peer=peer,
         )
         return Sender(self, pair, queue)

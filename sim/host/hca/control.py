@@ -78,7 +78,7 @@ class ControlPort:
             vls=(CONTROL_VL,),
             send_completions=sends,
             receive_completions=arrivals,
-            send_entries=ENTRIES,
+            send_entries=min(ENTRIES, driver.most_send_entries),
             receive_entries=ENTRIES,
             life=CONTROL_LIFE,
         )
@@ -108,8 +108,8 @@ class ControlPort:
     ) -> None:
         """Send a packet of `kind` to a node. Probes and releases go from router to router, to each one's agent.
 
-        Waits while `ENTRIES` of them are under way, `within_cycles` at most. A packet that the adapter ends with an
-        error later is counted in `failed`. Raises HcaError for a payload that is too long, and if there was no room in
+        Waits while `ENTRIES` of them are under way, or as many as the adapter has room for, `within_cycles` at most. A
+        packet that the adapter ends with an error later is counted in `failed`. Raises HcaError for a payload that is too long, and if there was no room in
         time; the packet is not sent then.
         """
         if len(payload) > CONTROL_PAYLOAD_BYTES:

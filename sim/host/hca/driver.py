@@ -13,6 +13,7 @@ from ...vl_table import Rows, entry_writes
 from ..kit.address_space import AddressSpace, VirtualBuffer
 from ..memory import Buffer
 from .completion_queue import CompletionQueue
+from .element_page import ElementPage
 from .errors import HcaError
 from .port import AdapterPort
 from .queue_pair import QueuePair
@@ -28,6 +29,8 @@ DRIVER_OWNER = 0
 """The driver's own page of the window."""
 LIVES = 1 << LIFE_BITS
 _ROUTE_LOW_BITS = 32
+_MOST_LOG2 = 15
+"""A ring has 2^15 entries at most, so that its running index of 16 bits tells a full one from an empty one."""
 
 
 class HcaDriver:
@@ -49,6 +52,7 @@ class HcaDriver:
         self._lives = [0] * config.queue_pairs
         self._told_in: dict[int, set[int]] = {}  # completion queues of each queue pair
         self._spaces: dict[int, AddressSpace] = {}
+        self._pages: dict[int, ElementPage] = {}
 
     async def start(self, routes: Mapping[int, int]) -> None:
         """Set the route to each node that can be reached."""
@@ -83,7 +87,7 @@ class HcaDriver:
     async def create_completion_queue(self, *, owner: int, entries: int) -> CompletionQueue:
         """A completion queue of a process. `entries`: a power of two, 2 to 32768. Raises HcaError if there is none
         left."""
-        log2 = _log2("entries", entries, 1, 15)
+        log2 = _log2("entries", entries, 1, _MOST_LOG2)
         number = self._free("completion queues", self.completion_queues, self.config.completion_queues)
         ring = self._ring(entries * CQE_BYTES)
         queue = CompletionQueue(self.port, number=number, owner=owner, ring=ring, entries_log2=log2)
@@ -131,7 +135,8 @@ class HcaDriver:
         """A queue pair of a process, open.
 
         - `vls`: virtual lanes that it may send on.
-        - `send_entries`, `receive_entries`: powers of two, 1 to 32768: elements that its rings hold.
+        - `send_entries`, `receive_entries`: powers of two, 1 to 32768: elements that its rings hold. The former at most
+          `most_send_entries`.
         - `peer`: node, queue pair and its life (0 if it is left out) that it is connected to; None: it names the
           receiver in each message, of one packet.
         - `life`: senders name it, and packets that name another one are dropped. None: 0 for the first queue pair with
@@ -147,13 +152,13 @@ class HcaDriver:
             if not 0 <= vl < config.link.vls:
                 raise HcaError(f"vls: VL {vl}: 0 to {config.link.vls - 1}")
             mask |= 1 << vl
-        send_log2 = _log2("send_entries", send_entries, 0, 15)
-        receive_log2 = _log2("receive_entries", receive_entries, 0, 15)
+        send_log2 = _log2("send_entries", send_entries, 0, self.most_send_entries.bit_length() - 1)
+        receive_log2 = _log2("receive_entries", receive_entries, 0, _MOST_LOG2)
         number = self._free("queue pairs", self.queue_pairs, config.queue_pairs)
-        send, receive = (
-            self._ring(send_entries * SEND_WQE_BYTES),
-            self._ring(receive_entries * RECEIVE_WQE_BYTES),
-        )
+        posted = config.wqe == "posted"
+        send = None if posted else self._ring(send_entries * SEND_WQE_BYTES)
+        receive = self._ring(receive_entries * RECEIVE_WQE_BYTES)
+        page = await self._page(owner) if posted else None
         pair = QueuePair(
             self.port,
             number=number,
@@ -163,6 +168,7 @@ class HcaDriver:
             send_log2=send_log2,
             receive_ring=receive,
             receive_log2=receive_log2,
+            page=page,
         )
         node, remote, *lives = peer or (0, 0)
         registers = self.port.registers
@@ -174,7 +180,7 @@ class HcaDriver:
             send_queue=send_completions.number,
             receive_queue=receive_completions.number,
         )
-        await registers.write("QP_SEND_RING", entries_log2=send_log2, base=send.start >> 5)
+        await registers.write("QP_SEND_RING", entries_log2=send_log2, base=send.start >> 5 if send else 0)
         await registers.write("QP_RECEIVE_RING", entries_log2=receive_log2, base=receive.start >> 4)
         await registers.write("QP_PEER", destination=node, destination_qp=remote, connected=peer is not None)
         await registers.write("QP_LIFE", life=pair.life, destination_life=lives[0] if lives else 0)
@@ -207,7 +213,10 @@ class HcaDriver:
         del self.queue_pairs[pair.number], self._told_in[pair.number]
         self._lives[pair.number] = (pair.life + 1) % LIVES
         for ring in (pair.send_ring, pair.receive_ring):
-            self.port.pages.release(ring)
+            if ring:
+                self.port.pages.release(ring)
+        if not any(other.owner == pair.owner for other in self.queue_pairs.values()):
+            self._pages.pop(pair.owner, None)
 
     def allocate(self, owner: int, length: int) -> VirtualBuffer:
         """Virtual memory of a process. Raises MemoryUseError if there is no room."""
@@ -241,6 +250,19 @@ class HcaDriver:
         await registers.write("INVALIDATE", scope=Scope.REGION, region=region.number, page=0)
         self.port.pages.release(region.table)
         del self._regions[region.number]
+
+    @property
+    def most_send_entries(self) -> int:
+        """Most elements of a send ring: those that the adapter has room for, where elements are posted."""
+        return self.config.posted_entries if self.config.wqe == "posted" else 1 << _MOST_LOG2
+
+    async def _page(self, owner: int) -> ElementPage:
+        """The element page of a process, cleared before its first queue pair."""
+        if owner not in self._pages:
+            page = ElementPage(self.port, owner)
+            await page.clear()
+            self._pages[owner] = page
+        return self._pages[owner]
 
     def _ring(self, length: int) -> Buffer:
         ring = self.port.pages.allocate(length)

@@ -18,6 +18,7 @@ from lanikai.hdl.hca.layout import (
 from lanikai.hdl.packet import Kind
 
 from ..memory import Buffer
+from .element_page import ElementPage
 from .errors import QueueFullError
 from .port import AdapterPort
 
@@ -38,6 +39,8 @@ class QueuePair:
 
     Its elements are signaled, so that each send has an end that its completion queue tells of. Tags of sends count up;
     the caller's own name for a message is `context`.
+
+    They are written into `send_ring`, or into `page` if elements are posted, where there is no such ring.
     """
 
     def __init__(
@@ -47,10 +50,11 @@ class QueuePair:
         number: int,
         owner: int,
         life: int = 0,
-        send_ring: Buffer,
+        send_ring: Buffer | None,
         send_log2: int,
         receive_ring: Buffer,
         receive_log2: int,
+        page: ElementPage | None = None,
     ) -> None:
         self.number, self.owner, self.life = number, owner, life
         self.send_ring, self.receive_ring = send_ring, receive_ring
@@ -58,7 +62,9 @@ class QueuePair:
         """Tags of the sends that have not ended, the oldest first."""
         self._port = port
         self._send_log2, self._receive_log2 = send_log2, receive_log2
-        self._send_bytes, self._receive_bytes = send_ring.data.data, receive_ring.data.data
+        self._page = page
+        self._send_bytes = send_ring.data.data if send_ring else None
+        self._receive_bytes = receive_ring.data.data
         self._sent = self._posted = 0
         self.received = 0
         """Receive elements that have ended: whoever reads their completions counts them here."""
@@ -121,8 +127,12 @@ class QueuePair:
             region=region.number,
             key=region.key,
         )
-        at = (self._sent & (1 << self._send_log2) - 1) * SEND_WQE_BYTES
-        self._send_bytes[at : at + SEND_WQE_BYTES] = word.to_bytes(SEND_WQE_BYTES, "little")
+        if self._page:
+            self._page.write(word)
+        else:
+            assert self._send_bytes is not None
+            at = (self._sent & (1 << self._send_log2) - 1) * SEND_WQE_BYTES
+            self._send_bytes[at : at + SEND_WQE_BYTES] = word.to_bytes(SEND_WQE_BYTES, "little")
         self._sent += 1
         self.under_way.append(tag)
         when = self._port.write_now(

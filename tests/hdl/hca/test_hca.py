@@ -7,7 +7,7 @@ import pytest
 from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.sim import Simulator
-from lanikai.hdl.config import ConfigError, preset
+from lanikai.hdl.config import preset
 from lanikai.hdl.config.hca import HcaConfig
 from lanikai.hdl.hca.hca import Hca
 from lanikai.hdl.hca.layout import TIME_BITS, TRAILER_LAYOUT, CqeStatus
@@ -194,8 +194,3 @@ def test_messages_between_two_adapters_arrive_once_and_in_order(seed, stall):
     for (node, qp), messages in sent.items():
         assert ended[node, qp] == [(tag, len(data)) for tag, data in messages]
         assert got[1 - node, qp] == [(tag, tag * 77, data) for tag, data in messages]
-
-
-def test_elements_cannot_be_posted():
-    with pytest.raises(ConfigError, match=r"^HcaConfig\.wqe = 'posted': not built; 'fetched' is$"):
-        Hca(CONFIG.replace(wqe="posted"), downstream_flits=4)

@@ -5,7 +5,7 @@ from lanikai.hdl.hca.layout import CqeStatus
 from lanikai.hdl.hca.scheduler import quotient_factor
 from lanikai.hdl.packet import Kind
 from support.hdl.hca.adapter_host import DATA
-from support.hdl.hca.send_bench import CONFIG, NODE, PEER, Bench, packets
+from support.hdl.hca.send_bench import CONFIG, NODE, PEER, POSTED, Bench, packets
 
 
 @pytest.mark.parametrize("size", [0, 1, 16, 17])
@@ -90,9 +90,18 @@ def test_the_factor_divides_every_length_exactly():
             assert max(0, flits - 1) * factor >> shift == max(0, flits - 1) // divisor
 
 
-@pytest.mark.parametrize(("seed", "stall"), [(1, 0.0), (2, 0.3), (3, 0.6)])
-def test_random_messages_are_sent_whole_once_and_in_order(seed, stall):
-    bench = Bench(seed=seed, stall=stall, credit_stall=stall, latency=7 * seed)
+@pytest.mark.parametrize(
+    ("config", "seed", "stall"),
+    [
+        (CONFIG, 1, 0.0),
+        (CONFIG, 2, 0.3),
+        (CONFIG, 3, 0.6),
+        (POSTED, 4, 0.0),
+        pytest.param(POSTED, 5, 0.6, marks=pytest.mark.full),
+    ],
+)
+def test_random_messages_are_sent_whole_once_and_in_order(config, seed, stall):
+    bench = Bench(seed=seed, config=config, stall=stall, credit_stall=stall, latency=min(20, 7 * seed))
     host, rng = bench.host, bench.rng
     qps = {0: (0, (PEER, 9)), 1: (1, (PEER, 8)), 2: (1, None), 3: (0, None)}
     expected = {qp: [] for qp in qps}

@@ -4,7 +4,8 @@ import pytest
 from lanikai.hdl.config import preset
 from lanikai.hdl.config.hca import HcaConfig
 from support.hdl.hca.adapter_host import DATA
-from support.hdl.hca.send_bench import PEER, Bench
+from support.hdl.hca.send_bench import CONFIG as BARE
+from support.hdl.hca.send_bench import PEER, POSTED, Bench
 
 CONFIG = preset(HcaConfig, "tiny").replace(
     packet_flits=40, burst_beats=64, class_queue_entries=64, classes=3, translation_entries=32
@@ -14,15 +15,25 @@ BUSY = 0.98
 """Part of the cycles in which the link is to carry a flit, while messages of 40 flits wait."""
 IDLE_CYCLES, EMPTY_CYCLES = 25, 15
 """Cycles from a doorbell to its header beside the bus's latency: twice of a message, once of one without payload."""
+POSTED_CYCLES, POSTED_EMPTY_CYCLES = 23, 13
+"""The same where elements are posted: once the bus's latency of a message, nothing of one without payload."""
 
 
 @pytest.mark.parametrize(
-    ("vls", "traffic_classes", "connected"),
-    [((0,), (0,), True), ((1,), (2,), False), ((0, 1), (0, 1), True)],
+    ("wqe", "vls", "traffic_classes", "connected"),
+    [
+        ("fetched", (0,), (0,), True),
+        ("fetched", (1,), (2,), False),
+        ("fetched", (0, 1), (0, 1), True),
+        ("posted", (0,), (0,), True),
+    ],
 )
-def test_messages_of_one_packet_keep_the_link_busy(vls, traffic_classes, connected):
-    bench = Bench(config=CONFIG, credits=80, latency=20, ring_log2=6)
+def test_messages_of_one_packet_keep_the_link_busy(wqe, vls, traffic_classes, connected):
+    """38 beats of data are read for each message, and 2 of its element where that is fetched."""
+    config = CONFIG.replace(wqe=wqe, posted_entries=64)
+    bench = Bench(config=config, credits=80, latency=20, ring_log2=6)
     host, messages = bench.host, 32
+    beats = [0]
 
     async def script(ctx):
         for i, (vl, traffic_class) in enumerate(zip(vls, traffic_classes, strict=True)):
@@ -45,16 +56,26 @@ def test_messages_of_one_packet_keep_the_link_busy(vls, traffic_classes, connect
         await host.rest(ctx)
         assert await host.count(ctx, "MESSAGES_SENT") == messages * len(vls)
 
+    async def count(ctx):
+        bus = bench.hca.bus
+        async for _, _, moved in ctx.tick().sample(bus.rvalid & bus.rready):
+            beats[0] += moved
+
+    bench.simulator.add_testbench(count, background=True)
     bench.run(script)
+    pages = 4
+    per_message = 38 + (2 if wqe == "fetched" else 0)
+    assert beats[0] == per_message * messages * len(vls) + pages
     # All four pages are known after 16 messages of each; a page that is not costs the bus's latency and more.
     cycles = bench.link.cycles[16 * 40 * len(vls) :]
     assert len(cycles) / (cycles[-1] - cycles[0] + 1) >= BUSY
 
 
+@pytest.mark.parametrize("config", [BARE, POSTED], ids=["fetched", "posted"])
 @pytest.mark.parametrize("latency", [5, 20])
 @pytest.mark.parametrize("size", [0, 40])
-def test_the_time_from_a_doorbell_to_the_header_on_the_link(latency, size):
-    bench = Bench(latency=latency)
+def test_the_time_from_a_doorbell_to_the_header_on_the_link(config, latency, size):
+    bench = Bench(config=config, latency=latency)
     host, begun = bench.host, []
 
     async def script(ctx):
@@ -69,4 +90,8 @@ def test_the_time_from_a_doorbell_to_the_header_on_the_link(latency, size):
     bench.run(script)
     heads = [cycle for cycle, flit in zip(bench.link.cycles, bench.link.flits, strict=True) if flit.head]
     # The doorbell was taken in the cycle before `begun`.
-    assert heads[1] - begun[1] + 1 == (IDLE_CYCLES + 2 * latency if size else EMPTY_CYCLES + latency)
+    if config.wqe == "posted":
+        expected = POSTED_CYCLES + latency if size else POSTED_EMPTY_CYCLES
+    else:
+        expected = IDLE_CYCLES + 2 * latency if size else EMPTY_CYCLES + latency
+    assert heads[1] - begun[1] + 1 == expected

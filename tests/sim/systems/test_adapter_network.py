@@ -55,13 +55,15 @@ def test_the_same_on_threads(play):
         assert play(spec, seed=7, threads=Threads(threads, asked=True)) == first
 
 
+@pytest.mark.parametrize("wqe", ["fetched", "posted"])
 @pytest.mark.parametrize("writes", [1_000, pytest.param(40_000, marks=pytest.mark.full)])
-def test_what_a_process_writes_into_its_page_changes_nothing_of_anothers(play, writes):
+def test_what_a_process_writes_into_its_page_changes_nothing_of_anothers(play, writes, wqe):
     """All messages of the others arrive with their bytes (40,000 writes at each of three hosts)."""
     seed = Random(8).randrange(1 << 31)
     print("seed", seed)
     messages = max(20, writes // 100)
-    found = play({"messages": messages, "gap_cycles": 200, "hostile_writes": writes}, seed=seed)
+    spec = {"messages": messages, "gap_cycles": 200, "hostile_writes": writes, "check": wqe == "posted"}
+    found = play(spec, seed=seed, config=adapters(wqe=wqe))
     assert len(found) == 3 * messages
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from lanikai.hdl.config import HcaConfig
 from lanikai.hdl.hca.layout import (
     CQE_BYTES,
     CQE_LAYOUT,
@@ -15,6 +16,8 @@ from lanikai.hdl.hca.layout import (
 )
 from lanikai.hdl.packet import Kind
 from lanikai.sim.host.hca.completion_queue import CompletionQueue
+from lanikai.sim.host.hca.driver import HcaDriver
+from lanikai.sim.host.hca.element_page import ElementPage
 from lanikai.sim.host.hca.errors import HcaError, QueueFullError
 from lanikai.sim.host.hca.queue_pair import QueuePair
 from lanikai.sim.host.hca.region import Region
@@ -39,6 +42,9 @@ class Port:
     def write_now(self, page, word, value, *, not_before=None):
         self.writes.append((page, word, value))
         return max(self.now, not_before or 0)
+
+    async def write(self, page, word, value, *, not_before=None):
+        return self.write_now(page, word, value, not_before=not_before)
 
 
 @pytest.fixture
@@ -180,3 +186,68 @@ def test_an_overrun_is_told_after_the_entries_before_it(queue):
         match=r"^node 3, completion queue 6: overrun: its ring of 4 entries was full; ",
     ):
         queue.poll()
+
+
+def test_a_posted_element_is_written_into_the_page_but_for_words_that_are_there(port, region):
+    """Two queue pairs of a process share the page's element, which is what the adapter has at each doorbell."""
+    page = ElementPage(port, 2)
+    pairs = [
+        QueuePair(
+            port,
+            number=number,
+            owner=2,
+            send_ring=None,
+            send_log2=1,
+            receive_ring=port.pages.allocate(2 * 16),
+            receive_log2=1,
+            page=page,
+        )
+        for number in (4, 5)
+    ]
+    words, posted = [0] * 8, []
+    sends = [(0, 100), (1, 100), (0, 104), (1, 100)]
+    for which, length in sends:
+        pairs[which].send(
+            region, region.start, length, vl=3, destination=9, destination_qp=1, immediate=length
+        )
+    for owner, word, value in port.writes:
+        assert owner == 2
+        if word == WindowWord.SEND_DOORBELL:
+            posted.append((value & 0xFF, value >> 16, sum(one << 32 * i for i, one in enumerate(words))))
+        else:
+            assert words[word - WindowWord.WQE] != value
+            words[word - WindowWord.WQE] = value
+    assert [(number, index) for number, index, _ in posted] == [(4, 1), (5, 1), (4, 2), (5, 2)]
+    for n, ((which, length), (_, _, element)) in enumerate(zip(sends, posted, strict=True)):
+        found = {name: element >> place.offset & (1 << place.width) - 1 for name, place in SEND_WQE_LAYOUT}
+        assert (found["bytes"], found["immediate"], found["tag"]) == (length, length, n // 2), which
+        assert (found["address"], found["destination"], found["vl"]) == (region.start, 9, 3)
+    with pytest.raises(QueueFullError):
+        pairs[0].send(region, region.start, 16, vl=3)
+
+
+def test_a_page_is_cleared_before_its_first_queue_pair(port):
+    """Not all of its words are written again, so none of another process' may be there."""
+    page = ElementPage(port, 3)
+    page.write(1 << 40)
+    port.writes.clear()
+    with pytest.raises(StopIteration):
+        page.clear().send(None)
+    assert port.writes == [(3, WindowWord.WQE + word, 0) for word in range(8)]
+    assert page.write(0) == 0
+
+
+def test_more_elements_than_the_adapter_has_room_for_are_refused(port):
+    driver = HcaDriver(port, HcaConfig(wqe="posted", posted_entries=4))
+    assert driver.most_send_entries == 4
+    assert HcaDriver(port, HcaConfig(posted_entries=4)).most_send_entries == 32768
+    made = driver.create_queue_pair(
+        owner=1,
+        traffic_class=0,
+        vls=(),
+        send_completions=None,
+        receive_completions=None,
+        send_entries=8,
+    )
+    with pytest.raises(HcaError, match=r"^send_entries = 8: a power of two, 1 to 4$"):
+        made.send(None)

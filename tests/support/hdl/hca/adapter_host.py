@@ -50,6 +50,8 @@ class AdapterHost:
         ring_log2: int = RING_LOG2,
     ) -> None:
         self.hca, self.rng, self.ring_log2 = hca, rng, ring_log2
+        self.posts = hca.config.wqe == "posted"
+        self.unposted: dict[int, list[int]] = {}
         self.memory = bytearray(MEMORY_BYTES)
         self.axi = AxiMemory(
             hca.bus, self.memory, data_bits=128, rng=rng, stall=stall, latency=latency, fails=fails
@@ -137,6 +139,7 @@ class AdapterHost:
     ) -> None:
         """Opens queue pair `qp`; both its ends are told in completion queue `queue`."""
         self.owners[qp], self.posted[qp], self.received[qp] = owner, 0, 0
+        self.unposted[qp] = []
         await self.set(ctx, "QP_SELECT", qp=qp)
         await self.set(
             ctx,
@@ -177,8 +180,15 @@ class AdapterHost:
         return RINGS + 0x8000 + qp * (16 << self.ring_log2)
 
     def element(self, qp: int, **fields: int) -> None:
-        """Writes the next send work queue element of `qp`; the doorbell is yet to be rung."""
+        """Writes the next send work queue element of `qp`; the doorbell is yet to be rung.
+
+        Where elements are posted it is kept until then.
+        """
         fields = {"opcode": 1, "key": KEY, "signaled": 1} | fields
+        if self.posts:
+            self.unposted[qp].append(pack(SEND_WQE_LAYOUT, **fields))
+            self.posted[qp] = (self.posted[qp] + 1) & 0xFFFF
+            return
         place = self.ring(qp) + self.posted[qp] % (1 << self.ring_log2) * 32
         self.memory[place : place + 32] = pack(SEND_WQE_LAYOUT, **fields).to_bytes(32, "little")
         self.posted[qp] = (self.posted[qp] + 1) & 0xFFFF
@@ -188,7 +198,19 @@ class AdapterHost:
         return await put(ctx, self.hca.window, {"page": page, "word": word, "data": data})
 
     async def doorbell(self, ctx: Any, qp: int) -> int:
-        """Rings the send doorbell of `qp` for all elements that are written."""
+        """Rings the send doorbell of `qp` for all elements that are written. Returns the cycles that the last one
+        waited.
+
+        Where elements are posted each has its words and its doorbell.
+        """
+        page, waiting = self.owners[qp], self.unposted[qp]
+        while waiting:
+            element = waiting.pop(0)
+            for word in range(8):
+                await self.write(ctx, page, WindowWord.WQE + word, element >> 32 * word & 0xFFFFFFFF)
+            if waiting:
+                index = self.posted[qp] - len(waiting) & 0xFFFF
+                await self.write(ctx, page, WindowWord.SEND_DOORBELL, qp | index << 16)
         return await self.write(ctx, self.owners[qp], WindowWord.SEND_DOORBELL, qp | self.posted[qp] << 16)
 
     async def post(self, ctx: Any, qp: int, **fields: int) -> None:

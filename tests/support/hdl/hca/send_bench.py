@@ -14,9 +14,11 @@ from lanikai.hdl.packet import HEADER_LAYOUT, crc32
 from support.hdl.hca.adapter_host import AdapterHost
 from support.hdl.link_ends import LinkReceiver
 
-__all__ = ["CONFIG", "NODE", "PEER", "Bench", "packets"]
+__all__ = ["CONFIG", "NODE", "PEER", "POSTED", "Bench", "packets"]
 
 CONFIG = preset(HcaConfig, "tiny")
+POSTED = CONFIG.replace(wqe="posted", posted_entries=16)
+"""The same, with elements posted, as many as the rings of `AdapterHost` hold."""
 NODE, PEER = 3, 5
 
 
