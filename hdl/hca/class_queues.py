@@ -62,7 +62,8 @@ class ClassQueues(wiring.Component):
     come, which takes 3 + `queue_pairs` / 16 cycles at most. A full queue holds up no doorbell.
 
     Latency: from `ring` to `waiting` 3 cycles. Throughput: a doorbell of one message every 3 cycles. Reset: no queue
-    pair is open, the queues are empty; for the rows of late queue pairs of all classes, a cycle each, nothing is taken.
+    pair is open or `busy`, the queues are empty. For a cycle a queue pair nothing is taken; where
+    there are fewer than 16 queue pairs, for 16 cycles at most.
     """
 
     def __init__(self, config: HcaConfig) -> None:
@@ -112,7 +113,7 @@ class ClassQueues(wiring.Component):
         place, rover_class, swept = (
             Signal(QP_BITS),
             Signal(range(max(2, classes))),
-            Signal(range(classes << row_bits)),
+            Signal(range(max(classes << row_bits, config.queue_pairs))),
         )
         rover_turn = Signal()
         rovable, after = Signal(classes), Signal(classes)
@@ -157,9 +158,9 @@ class ClassQueues(wiring.Component):
         ]
         with m.FSM(init="sweep") as fsm:
             with m.State("sweep"):
-                m.d.comb += [look.addr.eq(swept), put.en.eq(1), put.data.eq(0)]
-                m.d.sync += swept.eq(swept + 1)
-                with m.If(swept == (classes << row_bits) - 1):
+                m.d.comb += [look.addr.eq(swept), put.en.eq(1), put.data.eq(0), self._open.eq(1)]
+                m.d.sync += [swept.eq(swept + 1), qp.eq(qp + 1)]
+                with m.If(swept == max(classes << row_bits, config.queue_pairs) - 1):
                     m.next = "idle"
             with m.State("idle"):
                 m.d.comb += setup.ready.eq(1)

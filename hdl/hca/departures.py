@@ -10,7 +10,7 @@ from ..config.hca import HcaConfig
 from ..nic.link_port.vl_count import VlCount
 from ..router.vl_pointers import VlPointers
 from .injection.base import ENTERED_LAYOUT
-from .layout import MOST_BUFFERED_CYCLES, TIME_BITS, CqeStatus
+from .layout import MOST_BUFFERED_CYCLES, QP_BITS, TIME_BITS, CqeStatus
 from .send_layout import END_LAYOUT, RECORD_LAYOUT
 
 __all__ = ["Departures"]
@@ -31,6 +31,7 @@ class Departures(wiring.Component):
     - `start` (in): a message begins. `retired` (in): one has ended that began, in whatever way.
     - `room` (out): a message may begin. So there is a place for the end of each that has begun.
     - `entered_valid`, `entered` (out, `ENTERED_LAYOUT`): the packet whose tail was on the link in the cycle before.
+      `gone_qp` (out, 8): its queue pair.
     - `vl_busy` (out, a bit a VL): VLs with a packet that is begun and whose tail was not on the link.
     - `end` (out, stream of `END_LAYOUT`): messages whose last tail was on the link.
     - `packets`, `flits` (out, 32): those of packets whose tail was on the link, since reset, modulo 2^32.
@@ -58,6 +59,7 @@ class Departures(wiring.Component):
                 "room": Out(1),
                 "entered_valid": Out(1),
                 "entered": Out(ENTERED_LAYOUT),
+                "gone_qp": Out(QP_BITS),
                 "vl_busy": Out(vls),
                 "end": Out(stream.Signature(END_LAYOUT)),
                 "packets": Out(32),
@@ -99,6 +101,7 @@ class Departures(wiring.Component):
             count.take_vl.eq(tail_vl),
             self.vl_busy.eq(count.any),
             self.entered_valid.eq(tail),
+            self.gone_qp.eq(gone.qp),
             self.entered.traffic_class.eq(gone.traffic_class),
             self.entered.destination.eq(gone.destination),
             self.entered.flits.eq(gone.flits),

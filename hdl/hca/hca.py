@@ -207,16 +207,13 @@ class Hca(wiring.Component):
             there.entries_log2.eq(setup.receive_log2),
             send.queue_pair.payload.eq(setup),
             receive.region.payload.eq(registers.region.payload),
-            send.region.eq(registers.region.payload),
+            send.region.payload.eq(registers.region.payload),
             receive.invalidate.payload.eq(registers.invalidate.payload),
             send.invalidate.payload.eq(registers.invalidate.payload),
-            # A region is set on the send side in the same cycle.
-            receive.region.valid.eq(registers.region.valid),
-            registers.region.ready.eq(receive.region.ready),
-            send.regions.eq(registers.region.valid & receive.region.ready),
         ]
         for source, first, second in (
             (registers.queue_pair, receive.setup, send.queue_pair),
+            (registers.region, receive.region, send.region),
             (registers.invalidate, receive.invalidate, send.invalidate),
         ):
             half = Signal(name="half_set")

@@ -34,7 +34,7 @@ class PacketSender(wiring.Component):
 
     A header waits for the first beat of its payload, so that no VL is held while the bus works. If the bus cannot read
     a beat, the CRC of its packet and of all later ones of the message is inverted: receivers throw them away. They are
-    sent to their end, as routers know no other one.
+    sent to their end, as routers know no other one. Messages of several classes may take turns, packet by packet.
 
     Latency: from `beat` to the header 0 cycles, and a flit in each cycle that follows while beats come. Throughput: a
     flit a cycle.
@@ -76,7 +76,8 @@ class PacketSender(wiring.Component):
         # Beats of the packet that are yet to come; bytes of its last one, 0 for all 16.
         left, odd = Signal(8), Signal(4)
         mask, payload = Signal(BUS_BITS), Signal(BUS_BITS)
-        failed, fails = Signal(), Signal()
+        # Of this packet, and of the message of each class that has begun: the bus could not read a beat.
+        failed, fails, failures = Signal(), Signal(), Signal(self.config.classes)
         begun = Signal(TIME_BITS)
         moves = Signal()
         m.d.comb += [
@@ -118,6 +119,7 @@ class PacketSender(wiring.Component):
                 m.d.comb += send.valid.eq(self.packet.valid & (beat.valid | (packet.bytes == 0)))
                 with m.If(moves):
                     m.d.sync += [left.eq((packet.bytes + 15) >> 4), begun.eq(self.now)]
+                    m.d.sync += failed.eq(failures.bit_select(packet.traffic_class, 1) & ~packet.first)
                     m.next = "payload"
                     with m.If(packet.bytes == 0):
                         m.next = "trailer"
@@ -131,8 +133,7 @@ class PacketSender(wiring.Component):
                 m.d.comb += [flit.data.eq(trailer), flit.tail.eq(1), send.valid.eq(1)]
                 with m.If(moves):
                     m.d.comb += [self.packet.ready.eq(1), self.record_valid.eq(1)]
+                    m.d.sync += failures.bit_select(packet.traffic_class, 1).eq(failed)
                     m.next = "header"
-                    with m.If(packet.last):
-                        m.d.sync += failed.eq(0)
         m.d.comb += self.quiet.eq(fsm.ongoing("header") & ~self.packet.valid)
         return m

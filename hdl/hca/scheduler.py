@@ -42,11 +42,13 @@ class Scheduler(wiring.Component):
     - `room` (in, a bit a VL): VLs with a free packet buffer.
     - `control` (out, `InjectionSignature`): injection control, but for `entered` and `vl_busy`, which are not driven.
     - `message` (out, stream of `MESSAGE_LAYOUT`): a message begins. It waits for `ready` before it is valid.
+    - `suspended`, `resumable` (in, a bit a class), `resume`, `resume_class` (out): as in `MessageReader`.
+      `resume_ready` (in): a message can go on.
     - `end` (out, stream of `END_LAYOUT`): a message that does not begin.
     - `quiet` (out): no class has an element, and no register changes but by an input.
 
-    The oldest messages of the classes are looked at in turn, from class 0 up. One that may not begin holds up its own
-    class only. It begins if these hold:
+    The oldest messages of the classes are looked at in turn, from class 0 up. The oldest is that which is suspended, if
+    there is one: it goes on if it can. One that may not begin holds up its own class only. It begins if these hold:
 
     - the send engine is ready, and the message's VL has a free packet buffer;
     - injection control allows it.
@@ -84,6 +86,11 @@ class Scheduler(wiring.Component):
                 "room": In(config.link.vls),
                 "control": Out(InjectionSignature(vls=config.link.vls)),
                 "message": Out(stream.Signature(MESSAGE_LAYOUT)),
+                "suspended": In(config.classes),
+                "resumable": In(config.classes),
+                "resume_ready": In(1),
+                "resume": Out(1),
+                "resume_class": Out(range(max(2, config.classes))),
                 "end": Out(stream.Signature(END_LAYOUT)),
                 "quiet": Out(1),
             }
@@ -111,7 +118,8 @@ class Scheduler(wiring.Component):
             table.setup_valid.eq(self.setup_valid),
             table.setup.eq(self.setup),
             table.qp.eq(work.qp),
-            fresh.eq(self.held & ~looked),
+            fresh.eq((self.held | self.suspended) & ~looked),
+            self.resume_class.eq(chosen),
             self.look.eq(chosen),
         ]
         for i in reversed(range(classes)):
@@ -123,7 +131,9 @@ class Scheduler(wiring.Component):
         route, known = self._routes(m, destination)
         self._sizes(m, work.element.bytes, packets, flits)
         status_found = self._status(m, work, table, known)
-        asks, throttled, drops = Signal(), Signal(), Signal()
+        asks, throttled, drops, others = Signal(), Signal(), Signal(), Signal()
+        # Another class, or a message of the chosen one that goes before: a look at them is due.
+        m.d.comb += others.eq(((self.held & ~(1 << chosen)[:classes]) | self.suspended).any())
         end, control = self.end.payload, self.control
         vl = work.element.vl
         m.d.comb += [
@@ -165,7 +175,15 @@ class Scheduler(wiring.Component):
                 with m.If(fresh.any()):
                     m.d.sync += [chosen.eq(pick), work.eq(self.work)]
                     m.next = "queue pair"
+                    with m.If(self.suspended.bit_select(pick, 1)):
+                        m.next = "resume"
                 with m.Else():
+                    m.d.sync += looked.eq(0)
+            with m.State("resume"):
+                m.next = "pick"
+                m.d.sync += looked.eq(looked | (1 << chosen))
+                with m.If(self.resume_ready & self.resumable.bit_select(chosen, 1)):
+                    m.d.comb += self.resume.eq(1)
                     m.d.sync += looked.eq(0)
             with m.State("queue pair"):
                 m.d.sync += [
@@ -184,7 +202,9 @@ class Scheduler(wiring.Component):
             with m.State("ask"):
                 with m.If(~table.open | (status != CqeStatus.OK)):
                     m.next = "end"
-                with m.Elif(self.message.ready & self.room.bit_select(vl, 1)):
+                with m.Elif(
+                    self.message.ready & self.room.bit_select(vl, 1) & ~self.suspended.bit_select(chosen, 1)
+                ):
                     m.d.comb += asks.eq(1)
                     with m.If(control.allow):
                         m.d.comb += self.done.eq(1)
@@ -194,10 +214,10 @@ class Scheduler(wiring.Component):
                         m.d.comb += throttled.eq(1)
                         m.d.sync += status.eq(CqeStatus.THROTTLED)
                         m.next = "end"
-                    with m.Elif((self.held & ~(1 << chosen)[:classes]).any()):
+                    with m.Elif(others):
                         m.d.sync += looked.eq(looked | (1 << chosen))
                         m.next = "pick"
-                with m.Elif((self.held & ~(1 << chosen)[:classes]).any()):
+                with m.Elif(others):
                     m.d.sync += looked.eq(looked | (1 << chosen))
                     m.next = "pick"
             with m.State("end"):
@@ -206,7 +226,7 @@ class Scheduler(wiring.Component):
                     m.d.comb += self.done.eq(1)
                     m.d.sync += looked.eq(0)
                     m.next = "pick"
-        m.d.comb += self.quiet.eq(fsm.ongoing("pick") & ~self.held.any())
+        m.d.comb += self.quiet.eq(fsm.ongoing("pick") & ~(self.held | self.suspended).any())
         return m
 
     def _routes(self, m: Module, destination: Signal) -> tuple[Signal, Signal]:

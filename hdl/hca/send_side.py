@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Module, Value
+from amaranth import Module, Signal, Value
 from amaranth.lib import fifo, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -19,6 +19,7 @@ from .injection.base import InjectionSignature
 from .layout import INDEX_BITS, QP_BITS, TIME_BITS
 from .memory_check import MemoryCheck
 from .message_reader import MessageReader
+from .packet_counts import PacketCounts
 from .packet_sender import BEAT_LAYOUT, PacketSender
 from .posted_work import ELEMENT_WORD_LAYOUT, PostedWork
 from .scheduler import Scheduler
@@ -56,9 +57,10 @@ class SendSide(wiring.Component):
     - `node` (in, 10): the adapter's node number.
     - `doorbell` (in, stream of `SEND_DOORBELL_LAYOUT`): send doorbells.
     - `queue_pair` (in, stream of `QUEUE_PAIR_LAYOUT`): a queue pair is opened or closed.
-    - `look`, `posted`, `ends`, `busy`: as in `ClassQueues`.
-    - `region` (in, `REGION_LAYOUT`), `regions` (in): a region is set.
-    - `invalidate` (in, stream of `INVALIDATE_LAYOUT`): page table entries to forget.
+    - `look`, `posted`, `ends`: as in `ClassQueues`. `busy` (out): that queue pair has messages in a queue or under way,
+      or packets in the buffers towards the link.
+    - `region` (in, stream of `REGION_LAYOUT`): a region is set. `invalidate` (in, stream of `INVALIDATE_LAYOUT`): page
+      table entries to forget. Both wait until nothing is read by the old ones: `MessageReader` says how long.
     - `route_valid`, `route`, `drop_classes` (in): as in `Scheduler`.
     - `control` (out, `InjectionSignature`): injection control.
     - `room` (in), `begin`, `begin_vl` (out), `send` (out, stream of `FlitLayout`): to `VlPort`.
@@ -95,8 +97,7 @@ class SendSide(wiring.Component):
                 "busy": Out(1),
                 "queued": Out(1),
                 "dequeued": Out(1),
-                "region": In(REGION_LAYOUT),
-                "regions": In(1),
+                "region": In(stream.Signature(REGION_LAYOUT)),
                 "invalidate": In(stream.Signature(INVALIDATE_LAYOUT)),
                 "route_valid": In(1),
                 "route": In(ROUTE_LAYOUT),
@@ -128,9 +129,9 @@ class SendSide(wiring.Component):
         m.submodules.sender = self.sender = sender = PacketSender(config)
         m.submodules.departures = self.departures = departures = Departures(config)
         m.submodules.ended = self.ended = ended = Ends(config)
+        m.submodules.counts = counts = PacketCounts(config)
         connect(m, flipped(self.doorbell), queues.ring)
         connect(m, flipped(self.queue_pair), queues.setup)
-        connect(m, flipped(self.invalidate), check.invalidate)
         connect(m, engine.access, check.access)
         connect(m, check.segment, engine.segment)
         connect(m, departures.end, ended.departed)
@@ -150,12 +151,15 @@ class SendSide(wiring.Component):
             check.assign.channel.eq(setup.qp),
             check.assign.owner.eq(setup.owner),
             check.assign.open.eq(setup.open),
-            check.region.eq(self.region),
-            check.regions.eq(self.regions),
             queues.look.eq(self.look),
             self.posted.eq(queues.posted),
             self.ends.eq(queues.ends),
-            self.busy.eq(queues.busy),
+            counts.begin.eq(engine.begin),
+            counts.begin_qp.eq(engine.packet.payload.qp),
+            counts.gone.eq(departures.entered_valid),
+            counts.gone_qp.eq(departures.gone_qp),
+            counts.look.eq(self.look),
+            self.busy.eq(queues.busy | counts.some),
             fetch.waiting.eq(queues.waiting),
             fetch.head.eq(queues.head),
             queues.select.eq(fetch.select),
@@ -174,6 +178,12 @@ class SendSide(wiring.Component):
             engine.message.valid.eq(scheduler.message.valid),
             engine.message.payload.eq(scheduler.message.payload),
             scheduler.message.ready.eq(engine.message.ready & departures.room),
+            scheduler.suspended.eq(engine.suspended),
+            scheduler.resumable.eq(engine.resumable),
+            scheduler.resume_ready.eq(engine.message.ready),
+            engine.resume.eq(scheduler.resume),
+            engine.resume_class.eq(scheduler.resume_class),
+            engine.held.eq(fetch.held),
             self.begin.eq(engine.begin),
             self.begin_vl.eq(engine.begin_vl),
             sender.node.eq(self.node),
@@ -191,12 +201,25 @@ class SendSide(wiring.Component):
             departures.retired.eq(ended.retired),
         ]
         self._control(m, scheduler, departures)
-        quiet = self._reads(m, engine, sender)
+        quiet, reading = self._reads(m, engine, sender)
+        # What changes the rules waits until nothing is read by the old ones.
+        hold, rests = Signal(), Signal()
+        m.d.comb += [
+            hold.eq(self.region.valid | self.invalidate.valid),
+            engine.hold.eq(hold),
+            rests.eq(engine.rests & (reading == 0)),
+            self.region.ready.eq(rests),
+            check.region.eq(self.region.payload),
+            check.regions.eq(self.region.valid & rests),
+            check.invalidate.payload.eq(self.invalidate.payload),
+            check.invalidate.valid.eq(self.invalidate.valid & rests),
+            self.invalidate.ready.eq(check.invalidate.ready & rests),
+        ]
         parts = (queues, fetch, scheduler, engine, sender, departures, ended)
         for part in parts:
             quiet = quiet & part.quiet
         m.d.comb += [
-            self.quiet.eq(quiet & check.rests & ~(self.regions | self.route_valid)),
+            self.quiet.eq(quiet & check.rests & ~(hold | self.route_valid)),
             self.refused.eq(queues.refusals),
             self.sent.eq(ended.sent),
             self.failed.eq(ended.failed),
@@ -242,9 +265,16 @@ class SendSide(wiring.Component):
             outside.vl_busy.eq(departures.vl_busy),
         ]
 
-    def _reads(self, m: Module, engine: MessageReader, sender: PacketSender) -> Value:
-        """The bus port of the messages: addresses of the engine, data for the sender. Returns whether it is idle."""
-        axi = self.data_axi
+    def _reads(self, m: Module, engine: MessageReader, sender: PacketSender) -> tuple[Value, Signal]:
+        """The bus port of the messages: addresses of the engine, data for the sender.
+
+        Returns whether no packet is there, and the bursts that the bus has taken and not answered.
+        """
+        config, axi = self.config, self.data_axi
+        # A packet is in two pages at most.
+        most = PACKETS_AHEAD * (config.payload_flits // config.burst_beats + 2)
+        bursts = Signal(range(most + 1))
+        m.d.sync += bursts.eq(bursts + (axi.arvalid & axi.arready) - (axi.rvalid & axi.rready & axi.rlast))
         m.submodules.packets = packets = fifo.SyncFIFO(width=PACKET_LAYOUT.size, depth=PACKETS_AHEAD)
         m.submodules.beats = beats = fifo.SyncFIFO(width=BEAT_LAYOUT.size, depth=BEATS_AHEAD)
         for name in ("arid", "araddr", "arlen", "arsize", "arburst", "arvalid", "bready"):
@@ -265,4 +295,4 @@ class SendSide(wiring.Component):
             sender.beat.valid.eq(beats.r_rdy),
             beats.r_en.eq(sender.beat.ready),
         ]
-        return ~packets.r_rdy & ~beats.r_rdy
+        return ~packets.r_rdy & ~beats.r_rdy, bursts

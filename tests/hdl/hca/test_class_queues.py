@@ -3,6 +3,8 @@
 import random
 
 import pytest
+from amaranth import Signal
+from amaranth.hdl import ResetInserter
 from amaranth.sim import Simulator
 from lanikai.hdl.config import preset
 from lanikai.hdl.config.hca import HcaConfig
@@ -235,3 +237,27 @@ def test_a_full_queue_holds_up_no_doorbell():
         bench.check(ctx)
 
     bench.run(script)
+
+
+def test_no_queue_pair_is_busy_after_a_reset():
+    """Messages that a reset has cut off do not keep their queue pair from being opened."""
+    bench, reset = Bench(seed=1), Signal()
+    dut = bench.dut
+
+    async def script(ctx):
+        await bench.rest(ctx)
+        await bench.setup(ctx, 17, opens=True, owner=1, traffic_class=1, entries=4)
+        await bench.ring(ctx, 1, 17, 3)
+        ctx.set(dut.look, 17)
+        await ctx.tick()
+        assert ctx.get(dut.busy)
+        ctx.set(reset, 1)
+        await ctx.tick()
+        ctx.set(reset, 0)
+        await bench.rest(ctx)
+        assert not ctx.get(dut.busy)
+
+    simulator = Simulator(ResetInserter(reset)(dut))
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(script)
+    simulator.run()

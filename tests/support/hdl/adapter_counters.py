@@ -61,7 +61,10 @@ TAKEN = {
 
 ALONE = {
     ("hca/class_queues.py", "count + 1"): ("with m.If(~mine_late)", "a bit a queue pair"),
-    ("hca/class_queues.py", "swept + 1"): ("m.If(swept == (classes << row_bits) - 1)", "ends with its round"),
+    ("hca/class_queues.py", "swept + 1"): (
+        "m.If(swept == max(classes << row_bits, config.queue_pairs) - 1)",
+        "ends with its round",
+    ),
     ("hca/class_queues.py", "tail + 1"): ("tail == entries - 1, 0", "turns"),
     ("hca/class_queues.py", "head + 1"): ("head == entries - 1, 0", "turns"),
     ("hca/class_queues.py", "level + 1"): ("level == entries for level", "as many as fit"),
@@ -87,8 +90,18 @@ ALONE = {
         "counted.eq(0)",
         "begins anew each 32 cycles, with a flit an adapter and cycle at most",
     ),
+    ("hca/message_reader.py", "message.address + size"): (
+        "axi.araddr.eq(address)",
+        "an address, modulo the space",
+    ),
     ("hca/message_reader.py", "number + 1"): ("number", "a packet's number, modulo 2^8"),
     ("hca/message_reader.py", "address + burst"): ("axi.araddr.eq(address)", "an address, modulo the space"),
+    ("hca/packet_counts.py", "swept + 1"): ("sweeps = swept != pairs", "ends with its round"),
+    ("hca/packet_counts.py", "here.data + 1"): (
+        "fewer than 2^bits",
+        "counts that are compared modulo their range",
+    ),
+    ("hca/send_side.py", "bursts + (axi"): ("Signal(range(most + 1))", "as many as the packets ahead have"),
     ("hca/receive/data_writer.py", "place + burst.beats"): ("place", "goes round a memory of its range"),
     ("hca/receive/data_writer.py", "wanted.address + size"): ("axi.awaddr.eq(wanted.address)", "an address"),
     ("hca/receive/data_writer.py", "now.place + 1"): ("now.place", "goes round a memory of its range"),
