@@ -200,7 +200,7 @@ TRAILER_LAYOUT = data.StructLayout(
         "reserved": 29,
     }
 )
-"""The last flit of a packet. The CRC-32 is that of header and payload, as `packet.crc32` has it.
+"""The last flit of a packet. The CRC-32 is that of header, payload and the trailer's other bits (`trailer_crc.py`).
 
 - `first`, `last`: the packet begins its message, ends it.
 - `total_bytes`: length of the message.

@@ -8,10 +8,11 @@ from amaranth.lib.wiring import In, Out
 
 from ..config.hca import BUS_BITS, HcaConfig
 from ..link import FlitLayout
-from ..nic.dma.crc import PacketCrc
+from ..nic.dma.crc import CRC_BITS, PacketCrc
 from ..packet import HEADER_LAYOUT, Kind
 from .layout import QP_BITS, TIME_BITS, TRAILER_LAYOUT
 from .send_layout import PACKET_LAYOUT, RECORD_LAYOUT
+from .trailer_crc import TrailerCrc
 
 __all__ = ["BEAT_LAYOUT", "PacketSender"]
 
@@ -61,6 +62,7 @@ class PacketSender(wiring.Component):
         m = Module()
         packet, beat, send, flit = self.packet.payload, self.beat, self.send, self.send.payload
         m.submodules.crc = crc = PacketCrc(self.config.link)
+        m.submodules.trailer_crc = whole = TrailerCrc(early=True)
         header, trailer = Signal(HEADER_LAYOUT), Signal(TRAILER_LAYOUT)
         m.d.comb += [
             header.kind.eq(Mux(packet.last, packet.kind, Kind.DATA)),
@@ -84,7 +86,10 @@ class PacketSender(wiring.Component):
             odd.eq(packet.bytes[:4]),
             mask.eq(Mux((left == 1) & (odd != 0), (1 << (odd << 3)) - 1, (1 << BUS_BITS) - 1)),
             payload.eq(beat.payload.data & mask),
-            trailer.crc.eq(crc.crc ^ failed.replicate(32)),
+            whole.crc.eq(crc.crc),
+            # The packet stands since its header, a cycle at least.
+            whole.rest.eq(trailer.as_value()[CRC_BITS:]),
+            trailer.crc.eq(whole.whole ^ failed.replicate(CRC_BITS)),
             trailer.total_bytes.eq(packet.total_bytes),
             trailer.first.eq(packet.first),
             trailer.last.eq(packet.last),

@@ -14,6 +14,7 @@ from amaranth import unsigned
 from amaranth.lib import data
 from lanikai.hdl.config import LinkConfig
 from lanikai.hdl.hca.layout import TRAILER_LAYOUT
+from lanikai.hdl.hca.trailer_crc import trailer_crc
 from lanikai.hdl.packet import Header, Kind, crc32, packet_words
 
 from .config import MAX_UNITS
@@ -133,8 +134,11 @@ class Control:
         )
         words = packet_words(header, self.payload(size), link)
         if link.flit_bits == TRAILER_LAYOUT.size:
-            for name, value in (("total_bytes", size), ("first", 1), ("last", 1)):
-                words[-1] |= value << TRAILER_LAYOUT[name].offset
+            trailer = sum(
+                value << TRAILER_LAYOUT[name].offset
+                for name, value in (("total_bytes", size), ("first", 1), ("last", 1))
+            )
+            words[-1] = trailer | _crc(header.pack(), self.payload(size), trailer, link)
         return words
 
 
@@ -169,9 +173,16 @@ def unpack_control(flits: Sequence[int], link: LinkConfig) -> Control | None:
     width = link.flit_bits
     head = sum(flit << width * i for i, flit in enumerate(flits[: link.header_flits]))
     body = b"".join(flit.to_bytes(link.flit_bytes, "little") for flit in flits[link.header_flits : -1])
-    if flits[-1] & 0xFFFFFFFF != crc32(head, body[:size], link):
+    if flits[-1] & 0xFFFFFFFF != _crc(head, body[:size], flits[-1], link):
         return None
     return unpack_payload(body)
+
+
+def _crc(header: int, payload: bytes, last_flit: int, link: LinkConfig) -> int:
+    """The CRC of a packet: on links of adapters it covers the trailer's other bits, too."""
+    if link.flit_bits == TRAILER_LAYOUT.size:
+        return trailer_crc(header, payload, last_flit, link)
+    return crc32(header, payload, link)
 
 
 assert {field.name for field in fields(Control)} == set(CONTROL_LAYOUT.members)

@@ -8,9 +8,10 @@ from amaranth.lib.wiring import In, Out
 
 from ...config.hca import BUS_BITS, HcaConfig
 from ...link import FlitLayout
-from ...nic.dma.crc import PacketCrc
+from ...nic.dma.crc import CRC_BITS, PacketCrc
 from ...packet import HEADER_LAYOUT
 from ..layout import QP_BITS, TRAILER_LAYOUT
+from ..trailer_crc import TrailerCrc
 from .layout import PACKET_LAYOUT, STAGE_PACKETS
 
 __all__ = ["PacketStage", "slot_bits"]
@@ -68,6 +69,7 @@ class PacketStage(wiring.Component):
         flit, most = self.flits.payload, self.config.payload_flits
         place_bits = slot_bits(self.config)
         m.submodules.crc = crc = PacketCrc(self.config.link)
+        m.submodules.trailer_crc = whole = TrailerCrc(early=False)
         m.submodules.told = told = fifo.SyncFIFO(width=PACKET_LAYOUT.size, depth=STAGE_PACKETS)
         m.submodules.payload = payload = memory.Memory(
             shape=BUS_BITS, depth=STAGE_PACKETS << place_bits, init=[]
@@ -97,7 +99,9 @@ class PacketStage(wiring.Component):
             read.en.eq(self.read_valid),
             self.read_data.eq(read.data),
             wrong_length.eq(~begun | (before > most) | (before != payload_flits)),
-            wrong_crc.eq(crc.crc != trailer.crc),
+            whole.crc.eq(crc.crc),
+            whole.rest.eq(flit.data[CRC_BITS:]),
+            wrong_crc.eq(whole.whole != trailer.crc),
             good.eq(taken & flit.tail & ~wrong_length & ~wrong_crc),
         ]
         with m.If(taken):

@@ -18,7 +18,7 @@ from amaranth.lib.wiring import In, Out
 from ...config import HEADER_BITS, LinkConfig
 from ...packet import HEADER_LAYOUT
 
-__all__ = ["PacketCrc", "route_masks"]
+__all__ = ["CRC_BITS", "PacketCrc", "route_masks", "tables", "xor_all"]
 
 POLYNOMIAL = 0xEDB88320
 """The polynomial of IEEE 802.3, bits reversed: the first bit of a packet is the low one."""
@@ -58,7 +58,7 @@ def _fours(terms: list[Value]) -> list[Value]:
     return [reduce(xor, terms[i : i + 4]) for i in range(0, len(terms), 4)]
 
 
-def _sum(terms: list[Value]) -> Value:
+def xor_all(terms: list[Value]) -> Value:
     """XOR of all. The first 32 bits, onto which the CRC was XORed, come late: they pass two LUT4s at every width."""
     late, early = _fours(terms[: CRC_BITS // 4]), terms[CRC_BITS // 4 :]
     while len(early) > 4 - len(late):
@@ -109,7 +109,7 @@ class PacketCrc(wiring.Component):
             terms.append(port.data)
         with m.If(self.valid):
             m.d.sync += [
-                register.eq(_sum(terms)),
+                register.eq(xor_all(terms)),
                 position.eq(Mux(here == link.header_flits, here, here + 1)),
             ]
         return m

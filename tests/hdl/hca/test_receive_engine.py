@@ -104,7 +104,7 @@ def spoilt(rng, packets, kind):
     elif kind == "twice":
         found.insert(one, packets[one])
     elif kind == "crc":
-        found[one] = replace(packets[one], flip=rng.randrange(32))
+        found[one] = replace(packets[one], flip=rng.randrange(128))
     elif kind == "cut":
         found[one] = replace(packets[one], payload=packets[one].payload or bytes(16), cut=1)
     elif kind == "long":

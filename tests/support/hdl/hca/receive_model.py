@@ -9,7 +9,8 @@ from typing import Any
 from lanikai.hdl.config.hca import HcaConfig
 from lanikai.hdl.hca.layout import CONTROL_VL, RECEIVE_WQE_LAYOUT, TRAILER_LAYOUT, CqeStatus
 from lanikai.hdl.hca.receive_engine import RECEIVE_COUNTERS
-from lanikai.hdl.packet import Header, crc32
+from lanikai.hdl.hca.trailer_crc import trailer_crc
+from lanikai.hdl.packet import Header
 
 from ..protection_model import Region, expected
 from .completion_model import cqe_bits
@@ -28,7 +29,7 @@ def wqe_bits(**fields: int) -> bytes:
 
 @dataclass(kw_only=True)
 class Packet:
-    """A packet as its sender means it. It lacks `cut` flits of its payload; bit `flip` of its CRC is wrong."""
+    """A packet as its sender means it. It lacks `cut` flits of its payload; bit `flip` of its trailer is wrong."""
 
     qp: int
     source: int
@@ -54,7 +55,7 @@ class Packet:
         trailer = {name: words[-1] >> place.offset & (1 << place.width) - 1 for name, place in TRAILER_LAYOUT}
         body = b"".join(word.to_bytes(FLIT, "little") for word in words[1:-1])
         payload = body[: header.length]
-        right = crc32(words[0], payload, config.link) == trailer["crc"]
+        right = trailer_crc(words[0], payload, words[-1], config.link) == trailer["crc"]
         return cls(
             qp=header.flow & 0xFF,
             source=header.source,
@@ -88,11 +89,7 @@ class Packet:
         ).pack()
         header |= self.kind
         body = self.payload + bytes(-len(self.payload) % FLIT)
-        crc = crc32(header, self.payload, config.link)
-        if self.flip is not None:
-            crc ^= 1 << self.flip
         fields = {
-            "crc": crc,
             "immediate": self.immediate or 0,
             "total_bytes": self.total,
             "first": int(self.first),
@@ -102,6 +99,9 @@ class Packet:
             "source_life": self.source_life,
         }
         trailer = sum(value << TRAILER_LAYOUT[name].offset for name, value in fields.items())
+        trailer |= trailer_crc(header, self.payload, trailer, config.link)
+        if self.flip is not None:
+            trailer ^= 1 << self.flip
         words = [int.from_bytes(body[i : i + FLIT], "little") for i in range(0, len(body), FLIT)]
         return [header, *words[: len(words) - self.cut], trailer]
 

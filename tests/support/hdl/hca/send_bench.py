@@ -9,7 +9,8 @@ from lanikai.hdl.config import preset
 from lanikai.hdl.config.hca import HcaConfig
 from lanikai.hdl.hca.hca import Hca
 from lanikai.hdl.hca.layout import TRAILER_LAYOUT
-from lanikai.hdl.packet import HEADER_LAYOUT, crc32
+from lanikai.hdl.hca.trailer_crc import trailer_crc
+from lanikai.hdl.packet import HEADER_LAYOUT
 
 from support.hdl.hca.adapter_host import AdapterHost
 from support.hdl.link_ends import LinkReceiver
@@ -37,7 +38,7 @@ def packets(flits):
             header, trailer = unpack(HEADER_LAYOUT, words[0]), unpack(TRAILER_LAYOUT, words[-1])
             payload = b"".join(word.to_bytes(16, "little") for word in words[1:-1])
             assert len(payload) == -(-header["length"] // 16) * 16
-            trailer["good"] = trailer["crc"] == crc32(words[0], payload, CONFIG.link)
+            trailer["good"] = trailer["crc"] == trailer_crc(words[0], payload, words[-1], CONFIG.link)
             assert not any(payload[header["length"] :])
             whole.append((flit.vl, header, payload[: header["length"]], trailer))
     assert not begun
