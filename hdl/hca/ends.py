@@ -88,6 +88,14 @@ class Ends(wiring.Component):
         def counted(counter: Signal) -> None:
             m.d.sync += counter.eq(counter + 1)
 
+        def has_ended() -> None:
+            with m.If(end.status == CqeStatus.OK):
+                counted(self.sent)
+            with m.Else():
+                counted(self.failed)
+            with m.If(end.status == CqeStatus.THROTTLED):
+                counted(self.throttled)
+
         with m.FSM() as fsm:
             with m.State("idle"):
                 m.d.comb += [took.eq(arbiter.requests.any()), arbiter.advance.eq(took)]
@@ -101,19 +109,18 @@ class Ends(wiring.Component):
                 m.next = "ended"
                 with m.If(~table.open):
                     counted(self.dropped)
+                with m.Elif(end.signaled | (end.status != CqeStatus.OK)):
+                    m.next = "post"
                 with m.Else():
-                    with m.If(end.status == CqeStatus.OK):
-                        counted(self.sent)
-                    with m.Else():
-                        counted(self.failed)
-                    with m.If(end.status == CqeStatus.THROTTLED):
-                        counted(self.throttled)
-                    with m.If(end.signaled | (end.status != CqeStatus.OK)):
-                        m.next = "post"
+                    has_ended()
             with m.State("post"):
                 # Its completion queue may be another's by now, if the queue pair was closed.
                 m.d.comb += self.post.valid.eq(table.open)
-                with m.If(self.post.ready | ~table.open):
+                with m.If(~table.open):
+                    counted(self.dropped)
+                    m.next = "ended"
+                with m.Elif(self.post.ready):
+                    has_ended()
                     m.next = "ended"
             with m.State("ended"):
                 m.d.comb += self.ended.valid.eq(1)

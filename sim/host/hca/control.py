@@ -109,8 +109,8 @@ class ControlPort:
         """Send a packet of `kind` to a node. Probes and releases go from router to router, to each one's agent.
 
         Waits while `ENTRIES` of them are under way, or as many as the adapter has room for, `within_cycles` at most. A
-        packet that the adapter ends with an error later is counted in `failed`. Raises HcaError for a payload that is too long, and if there was no room in
-        time; the packet is not sent then.
+        packet that the adapter ends with an error later is counted in `failed`. Raises HcaError for a payload that is
+        too long, and if there was no room in time; the packet is not sent then.
         """
         if len(payload) > CONTROL_PAYLOAD_BYTES:
             raise HcaError(f"control packet of {len(payload)} bytes: at most {CONTROL_PAYLOAD_BYTES}")

@@ -45,6 +45,6 @@ def test_the_step_in_hardware(early):
             assert ctx.get(dut.whole) == trailer_crc(header, payload, trailer, LINK)
 
     simulator = Simulator(dut)
-    simulator.add_clock(1e-6)
+    simulator.add_clock(1e-6, if_exists=True)
     simulator.add_testbench(bench)
     simulator.run()
