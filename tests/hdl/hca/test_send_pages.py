@@ -102,6 +102,7 @@ def test_a_posted_element_of_one_page_is_never_sent_by_another():
         # Neither page posts to the other's queue pair, nor two elements at once.
         for page, qp, index in ((2, 0, 1), (1, 1, 1), (1, 0, 2)):
             await host.write(ctx, page, WindowWord.SEND_DOORBELL, qp | index << 16)
+        await host.rest(ctx)
         assert await host.count(ctx, "SEND_REFUSED") == 3
         for page, qp in ((2, 1), (1, 0)):
             await host.write(ctx, page, WindowWord.SEND_DOORBELL, qp | 1 << 16)

@@ -3,6 +3,7 @@
 import pytest
 from lanikai.hdl.config import preset
 from lanikai.hdl.config.hca import HcaConfig
+from lanikai.hdl.packet import HEADER_LAYOUT
 from support.hdl.hca.adapter_host import DATA
 from support.hdl.hca.send_bench import CONFIG as BARE
 from support.hdl.hca.send_bench import PEER, POSTED, Bench
@@ -95,3 +96,29 @@ def test_the_time_from_a_doorbell_to_the_header_on_the_link(config, latency, siz
     else:
         expected = IDLE_CYCLES + 2 * latency if size else EMPTY_CYCLES + latency
     assert heads[1] - begun[1] + 1 == expected
+
+
+@pytest.mark.parametrize("vls", [(0, 1), pytest.param((0, 0), marks=pytest.mark.full)])
+def test_long_messages_of_two_classes_keep_the_link_busy(vls):
+    """They take turns packet by packet, each of which is checked anew, and that costs the link nothing."""
+    bench = Bench(config=CONFIG, credits=80, latency=20)
+    host, messages, packets = bench.host, 4, 5
+
+    async def script(ctx):
+        for i, vl in enumerate(vls):
+            await host.open(ctx, i, owner=1, traffic_class=i, peer=(PEER, i))
+            for _ in range(messages):
+                host.element(i, vl=vl, bytes=packets * PAYLOAD, address=DATA, region=1)
+        for i in range(2):
+            await host.doorbell(ctx, i)
+        await host.rest(ctx)
+        assert await host.count(ctx, "MESSAGES_SENT") == 2 * messages
+
+    bench.run(script)
+    heads = [flit for flit in bench.link.flits if flit.head]
+    qps = [flit.data >> HEADER_LAYOUT["sequence"].offset & 0xFF for flit in heads]
+    # The second class begins before the first has sent all.
+    assert qps.index(1) < 2 * packets
+    # The page is known after the first messages.
+    cycles = bench.link.cycles[2 * packets * 40 :]
+    assert len(cycles) / (cycles[-1] - cycles[0] + 1) >= BUSY
