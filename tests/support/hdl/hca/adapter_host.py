@@ -19,6 +19,8 @@ RINGS, QUEUES, TABLES, DATA = 0x10000, 0x20000, 0x30000, 0x40000
 MEMORY_BYTES = 0x80000
 RING_LOG2, QUEUE_LOG2 = 4, 6
 KEY = 0x5A
+ACCESS_CYCLES = 20_000
+"""Longest wait of the driver: a write of VL tables may have to wait for a frame's end."""
 
 
 def pack(layout: Any, **fields: int) -> int:
@@ -74,16 +76,18 @@ class AdapterHost:
                 self.completed.append(queue)
 
     async def access(self, ctx: Any, address: int, value: int | None = None) -> int:
-        """A driver's access of a register; a read if there is no value."""
+        """A driver's access of a register; a read if there is no value. Raises AssertionError if it is not taken."""
         request, response = self.hca.driver.request, self.hca.driver.response
         ctx.set(request.valid, 1)
         ctx.set(request.write, value is not None)
         ctx.set(request.address, address)
         ctx.set(request.data, value or 0)
-        while True:
+        for _ in range(ACCESS_CYCLES):
             (ready,) = (await ctx.tick().sample(response.ready))[2:]
             if ready:
                 break
+        else:
+            raise AssertionError(f"access of {address:#x}: not taken in {ACCESS_CYCLES} cycles")
         ctx.set(request.valid, 0)
         return int(ctx.get(response.data))
 
