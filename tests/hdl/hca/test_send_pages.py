@@ -1,4 +1,4 @@
-"""What a process writes into its page, posted elements too, changes nothing of another's."""
+"""A process changes nothing of another's by writes into its page, posted elements included."""
 
 import pytest
 from lanikai.hdl.hca.layout import SEND_WQE_LAYOUT, WindowWord
