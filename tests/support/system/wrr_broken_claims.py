@@ -49,7 +49,7 @@ WRR_BROKEN = (
         experiment="wrr-variants",
         mutant="every tenth message of a stream is forgotten",
         settings=(FAST_ALONE, "loads=[0.6]"),
-        claims=("real time arrives, ",),
+        claims=("and so do control packets",),
     ),
     Broken(
         experiment="wrr-variants",
