@@ -23,6 +23,7 @@ __all__ = [
     "attach_lists",
     "attach_memory",
     "attach_wakes",
+    "attach_wanted",
     "bare_seconds",
     "called",
     "check_quiet",
@@ -321,6 +322,16 @@ def attach_events(entries: np.ndarray, control: np.ndarray) -> None:
     - `control`: entries put in, entries taken, events lost.
     """
     _attach_ring("lanikai_messages_events", (), (), entries, control)
+
+
+def attach_wanted(wanted: np.ndarray) -> None:
+    """Have the simulation tell only of those events whose byte is set (`native/messages.cpp`).
+
+    `wanted`: a byte for each event, by the low bits of its entry; a power of two of them. It is written between cycles.
+    The caller keeps the array alive.
+    """
+    attach = _function("lanikai_messages_wanted", None, ctypes.c_void_p, ctypes.c_uint64)
+    attach(wanted.ctypes.data, len(wanted))
 
 
 def _attach_ring(

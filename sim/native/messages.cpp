@@ -20,6 +20,8 @@ constexpr unsigned char kCommand = 1, kRoom = 2;
 
 std::vector<Ring> commands;
 Ring events;
+const uint8_t* wanted = nullptr;
+uint64_t wanted_mask = 0;
 
 void tell(uint64_t low, uint64_t high) {
     if (!events.slots) return;
@@ -42,6 +44,13 @@ void lanikai_messages_events(uint64_t* entries, uint64_t slots, uint64_t* contro
     events = Ring{entries, slots, control};
 }
 
+// A byte for each event, by its low bits: those with 0 are not told. `count`, a power of two, is how many. Python writes
+// them between cycles only.
+void lanikai_messages_wanted(const uint8_t* bytes, uint64_t count) {
+    wanted = bytes;
+    wanted_mask = count - 1;
+}
+
 unsigned char lanikai_messages_take(unsigned int node, unsigned long long* low, unsigned long long* high) {
     *low = *high = 0;
     if (node >= commands.size()) return 0;
@@ -54,7 +63,10 @@ unsigned char lanikai_messages_take(unsigned int node, unsigned long long* low, 
     return kCommand | kRoom;
 }
 
-void lanikai_messages_tell(unsigned long long low, unsigned long long high) {
+// Returns whether Python is told.
+unsigned char lanikai_messages_tell(unsigned long long low, unsigned long long high) {
+    if (wanted && !wanted[low & wanted_mask]) return 0;
     blocks::in_turn(tell, low, high);
+    return 1;
 }
 }

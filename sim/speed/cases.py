@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lanikai.hdl.config import RouterConfig, preset
+from lanikai.hdl.config import HcaConfig, RouterConfig, preset
 from lanikai.hdl.network import Network
 from lanikai.hdl.traffic.setup import ClassSetup
 
@@ -27,6 +27,8 @@ SWITCH_NODES = 8
 """Nodes on a switch of a larger cluster; one more switch joins all of those."""
 HOSTS = "hosts-"
 """Beginning of a case's name before a network's: every message by a host in Python."""
+ADAPTERS = "adapters-"
+"""Beginning of a case's name before a network's: the same through host channel adapters."""
 WARMUP_CYCLES = 5000
 
 
@@ -35,7 +37,8 @@ class BenchCase:
     """One model, at one load.
 
     - `model`: names the network or cluster. `hosts-mesh4x4` is the network `mesh4x4`, whose every message a coroutine
-      in Python posts, and another receives.
+      in Python posts, and another receives. `adapters-mesh4x4` has a `yum2006` adapter at each node, whose messages'
+      bytes are checked.
     - `load`: flits a node and cycle; None for a cluster at full rate.
     - `cycles`: length of a stretch.
     - `large`: it takes minutes, and is run when it is named or with all.
@@ -52,6 +55,11 @@ class BenchCase:
         return self.model.startswith(HOSTS)
 
     @property
+    def adapters(self) -> bool:
+        """Whether messages go through host channel adapters, in Python as well."""
+        return self.model.startswith(ADAPTERS)
+
+    @property
     def name(self) -> str:
         """The name of the case: `mesh4x4@0.3`."""
         return self.model if self.load is None else f"{self.model}@{self.load:g}"
@@ -66,6 +74,12 @@ class BenchCase:
                 return config.replace(skip_quiet=False)
             return config.on(_switches(int(nodes), config.router))
         from ..experiments.measure.named_networks import named_network
+
+        if self.adapters:
+            from ..systems.adapters.config import AdapterNetworkConfig
+
+            network = named_network(self.model.removeprefix(ADAPTERS), preset(RouterConfig, "yum2006"))
+            return AdapterNetworkConfig.on(network, preset(HcaConfig, "yum2006"))
         from ..systems.message_config import MessageNetworkConfig
         from ..systems.traffic_config import TrafficNetworkConfig
 
@@ -85,6 +99,9 @@ class BenchCase:
             # Of a large one, so that messages arrive in a short stretch.
             spec["message_bytes"] = 65536 if self.model == CLUSTER else 4096
             return "lanikai.sim.speed.points:cluster_rate", spec
+        if self.adapters:
+            spec |= {"load": self.load, "packet_flits": PACKET_FLITS, "vls": VLS}
+            return "lanikai.sim.speed.adapter_points:adapters_rate", spec
         if self.hosts:
             spec |= {"load": self.load, "packet_flits": PACKET_FLITS, "vls": VLS}
             return "lanikai.sim.speed.host_points:hosts_rate", spec
@@ -115,6 +132,7 @@ CASES: tuple[BenchCase, ...] = (
     *_network("mesh8x8", 5_000),
     *_network("router8", 40_000),
     *_network("hosts-mesh4x4", 20_000),
+    *(BenchCase(model="adapters-mesh4x4", load=load, cycles=20_000) for load in LOADS[:3]),
     BenchCase(model=CLUSTER, load=None, cycles=100_000),
     BenchCase(model="mesh16x16", load=0.1, cycles=2_000),
     BenchCase(model="mesh32x32", load=0.1, cycles=500, large=True),

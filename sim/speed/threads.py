@@ -23,7 +23,8 @@ __all__ = ["ThreadsResult", "measure_threads", "threads_json", "threads_table"]
 
 @dataclass(frozen=True, kw_only=True)
 class ThreadsResult:
-    """A case, as a row of the report. Speeds are of the model alone and of wall-clock time, medians of `samples`.
+    """A case, as a row of the report. Speeds are of wall-clock time, medians of `samples`. They are of the model alone,
+    or of adapters with their hosts in Python.
 
     - `threads`: how many there were.
     - `cycles_per_second`: on all of them. `one_thread_cycles_per_second`: on one.
@@ -56,7 +57,8 @@ def measure_threads(
         tell(case.name)
         system, load = case.system(), os.getloadavg()[0]
         spec = case.job(runs)[1]
-        entry, job = system.job("lanikai.sim.speed.points:threads_rate", spec)
+        entry = "adapter_points:adapters_threads" if case.adapters else "points:threads_rate"
+        entry, job = system.job(f"lanikai.sim.speed.{entry}", spec)
         done = run(
             system.build(),
             entry,

@@ -31,7 +31,8 @@ assert _NAMES == [
     "life",
     "phase",
 ]
-_PHASE = CQE_LAYOUT["phase"].offset
+_PHASE_BYTE, _PHASE_BIT = divmod(CQE_LAYOUT["phase"].offset, 8)
+_FIELDS = tuple(_PLACES[:-1])
 _INDEX = (1 << INDEX_BITS) - 1
 _INDEX_OFFSET = 16
 """Place of the running index in a word of the window (`WindowWord`)."""
@@ -100,10 +101,10 @@ class CompletionQueue:
         index, entries, log2, ring = self._index, 1 << self._entries_log2, self._entries_log2, self._bytes
         while len(found) < most:
             at = (index & entries - 1) * CQE_BYTES
-            word = int.from_bytes(ring[at : at + CQE_BYTES], "little")
-            if (word >> _PHASE) & 1 == (index >> log2) & 1:
+            if ring[at + _PHASE_BYTE] >> _PHASE_BIT & 1 == (index >> log2) & 1:
                 break
-            one = Completion(*[word >> offset & mask for offset, mask in _PLACES[:-1]])
+            word = int.from_bytes(ring[at : at + CQE_BYTES], "little")
+            one = Completion._make([word >> offset & mask for offset, mask in _FIELDS])
             if one.status == CqeStatus.OVERRUN:
                 if found:
                     break

@@ -29,7 +29,8 @@ class AdapterPort(Scheduler, Protocol):
     - `node`: its number in the network. `now`: the cycle that it is.
     - `memory`: all bytes, shared with the adapter. `pages`: hands out parts of them.
     - `registers`: the adapter's registers.
-    - `completed`: for each completion queue a flag that is set when an entry has been written.
+    - `completed`: for each completion queue a flag that is set when an entry has been written, while somebody waits for
+      it.
     """
 
     node: int
@@ -46,7 +47,7 @@ class AdapterPort(Scheduler, Protocol):
 
     @property
     def completed(self) -> Sequence[Flag]:
-        """For each completion queue a flag that is set when an entry has been written."""
+        """For each completion queue a flag that is set when an entry has been written, while somebody waits for it."""
 
     async def write(self, page: int, word: int, value: int, *, not_before: int | None = None) -> int:
         """Write a word of a page of the window; waits while too many wait already. Returns the write's cycle."""

@@ -7,11 +7,13 @@ that reaches a host from the simulator.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from struct import Struct
+from typing import Any
 
 import numpy as np
 from lanikai.hdl.hca.driver_port import HCA_REGISTERS
-from lanikai.hdl.hca.layout import WINDOW_WRITE
+from lanikai.hdl.hca.layout import CQ_BITS, WINDOW_WRITE
 
 from ...energy.adapter_meter import AdapterMeter
 from ...energy.flit_meter import FlitMeter
@@ -41,10 +43,22 @@ _NOW = (1 << 32) - 1
 _ENTRY = Struct("<QQ")
 _PUT, _TAKEN, _WAITS = 0, 1, 2
 _LOST = 2
-_QUEUE, _NODE = EVENT["queue"], EVENT["node"]
+_QUEUE_OFFSET, _NODE_OFFSET = EVENT["queue"].offset, EVENT["node"].offset
 _NOT_BEFORE = COMMAND["not_before"].offset
 _WORD, _DATA = WINDOW_WRITE["word"].offset, WINDOW_WRITE["data"].offset
 _NO_LOG = 256
+
+
+class _Completed(EventFlag):
+    """The flag of a completion queue. Somebody who waits for it sets its byte in `wanted`."""
+
+    def __init__(self, wanted: memoryview, place: int) -> None:
+        super().__init__()
+        self._wanted, self._place = wanted, place
+
+    def _register(self, func: Callable[[], object]) -> Any:
+        self._wanted[self._place] = 1
+        return super()._register(func)
 
 
 class AdapterHost(Clocked):
@@ -52,7 +66,8 @@ class AdapterHost(Clocked):
 
     - `memory`: all bytes, shared with the adapter. `pages`: hands out parts of them.
     - `registers`: the adapter's registers, for the driver.
-    - `completed`: for each completion queue a flag that is set when an entry has been written.
+    - `completed`: for each completion queue a flag that is set when an entry has been written, while somebody waits for
+      it. Nobody is woken for other entries.
     """
 
     def __init__(self, node: int, network: AdapterNetwork) -> None:
@@ -61,7 +76,10 @@ class AdapterHost(Clocked):
         self.node = node
         self.memory = np.zeros(config.memory_bytes, np.uint8)
         self.pages = PageAllocator(self.memory)
-        self.completed: list[EventFlag] = [self.flag() for _ in range(config.hca.completion_queues)]
+        self.completed: list[EventFlag] = [
+            _Completed(network.wanted, node << _NODE_OFFSET | queue << _QUEUE_OFFSET)
+            for queue in range(config.hca.completion_queues)
+        ]
         self.registers = RegisterPort(
             network.clock, HCA_REGISTERS, prefix="driver_", scope=f"{network.top}.node{node}"
         )
@@ -131,6 +149,7 @@ class AdapterNetwork(System[AdapterNetworkConfig]):
     - `hosts`: its hosts.
     - `cramped`: the hosts that wait for room in their rings.
     - `bells`: a byte a node, which wakes it to look into its ring.
+    - `wanted`: a byte for each completion queue of each node: somebody waits for it.
 
     It ends the simulation with SimulationError if the tidings of a completion are lost, or if nothing has moved for
     `config.watchdog_cycles` though something is under way.
@@ -140,17 +159,22 @@ class AdapterNetwork(System[AdapterNetworkConfig]):
         super().__init__(config, session)
         nodes = len(config.network.nodes)
         self.cramped: set[AdapterHost] = set()
-        self._events = np.zeros((EVENT_SLOTS, 2), np.uint64)
-        self._control = np.zeros(3, np.uint64)
-        native_api.attach_events(self._events, self._control)
-        self._bytes, self._state = self._events.data.cast("B"), self._control.data
+        self._ahead = 0  # cycles of the design that simulated time has not seen
+        events, control = np.zeros(2 * EVENT_SLOTS, np.uint64), np.zeros(3, np.uint64)
+        native_api.attach_events(events.reshape(-1, 2), control)
+        # Items of memory views cost a third of those of arrays; they keep them alive.
+        self._entries, self._state = events.data, control.data
         self.bells = np.zeros(-(-nodes // 8) * 8, np.uint8)
         native_api.attach_bells(self.bells)
+        wanted = np.zeros(1 << EVENT["queue"].offset + CQ_BITS, np.uint8)
+        native_api.attach_wanted(wanted)
+        self.wanted = wanted.data
         self.hosts = [AdapterHost(node, self) for node in range(nodes)]
-        wakes = Wakes()
-        self._told = wakes.change(native_api.signal("wake"))
+        self._wakes = wakes = Wakes()
+        self._told = wakes.change(native_api.signal("wake")).number
+        wakes.always(self._told, self.clock.guarded(self._serve))
         self.clock.use(wakes)
-        self._listen()
+        wakes.arm(self._told)
         self.watch()
 
     @property
@@ -160,8 +184,21 @@ class AdapterNetwork(System[AdapterNetworkConfig]):
 
     @property
     def now(self) -> int:
-        """Cycles that the design has run."""
-        return self.clock.cycle
+        """Cycles that the design has run: simulated time, and the cycles that `bare` ran besides."""
+        return self.clock.cycle + self._ahead
+
+    @property
+    def told(self) -> int:
+        """Completions that Python has been told of, as somebody waited for their queues."""
+        return int(self._state[_TAKEN])
+
+    def bare(self, cycles: int) -> float:
+        """Run `cycles` of the design without Python or VPI, what hosts have posted for them included. Returns the
+        seconds of processor time it took. Simulated time stands still, `now` does not."""
+        took = native_api.bare_seconds(cycles)
+        self._ahead += cycles
+        self._deliver()
+        return took
 
     async def prepare(self) -> None:
         """Write the routers' forwarding tables, if they go by them."""
@@ -211,19 +248,21 @@ class AdapterNetwork(System[AdapterNetworkConfig]):
         if stuck := self.stuck():
             raise SimulationError(f"nothing is under way at the adapters, but routers hold: {stuck}")
 
-    def _listen(self) -> None:
-        self.clock.call_on_change(self._told, self._serve)
-
     def _serve(self) -> None:
         """Serve all rings: some ring has something for Python."""
-        self._listen()
-        state, entries = self._state, self._bytes
+        self._wakes.arm(self._told)
+        self._deliver()
+        if self.cramped:
+            self.cramped = {host for host in self.cramped if not host.make_room()}
+
+    def _deliver(self) -> None:
+        """Set the flags of all completions in the ring."""
+        state, entries = self._state, self._entries
         put = state[_PUT]
         for place in range(state[_TAKEN], put):
-            low, _ = _ENTRY.unpack_from(entries, place % EVENT_SLOTS * 16)
-            self.hosts[low >> _NODE.offset & 0xFFFF].completed[low >> _QUEUE.offset & 0xFF].set()
+            low = entries[place % EVENT_SLOTS * 2]
+            self.wanted[low] = 0
+            self.hosts[low >> _NODE_OFFSET & 0xFFFF].completed[low >> _QUEUE_OFFSET & 0xFF].set()
         state[_TAKEN] = put
         if state[_LOST]:
             raise SimulationError(f"{state[_LOST]} events were lost: more than {EVENT_SLOTS} waited")
-        if self.cramped:
-            self.cramped = {host for host in self.cramped if not host.make_room()}

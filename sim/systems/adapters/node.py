@@ -43,7 +43,8 @@ class AdapterNode(wiring.Component):
     - `driver_request` (in), `driver_response` (out): the adapter's registers (`ProcessorSignature`).
     - Only with a `band`: `router` (in, `NODE_BITS`), the number of the node's router, and the `node_inputs`
       of `band`.
-    - `told` (out): a ring has something for Python since the cycle before.
+    - `told` (out): a ring has something for Python since the cycle before. A completion counts only if Python wants to
+      be told of it (`native_api.attach_wanted`).
     - `unsettled` (out): something is under way in the adapter or on the bus, or the host has written something.
     - `activity` (out): a flit or a beat moves.
     - `quiet` (out): nothing is under way, and no command can be taken in this cycle.
@@ -120,8 +121,6 @@ class AdapterNode(wiring.Component):
             self.waiting.eq(command_valid),
             self.due_0.eq(taken.not_before),
         ]
-        # A register: the bus goes by `now`, and an output that follows from an input in a cycle is not seen outside.
-        m.d.sync += self.told.eq(wires["completed"] | room)
         pins = {
             **{
                 f"{end}__{pin}": getattr(getattr(self, end), pin)
@@ -176,6 +175,7 @@ class AdapterNode(wiring.Component):
             o_command_valid=command_valid,
             o_command=command,
             o_room=room,
+            o_told=self.told,
         )
         return m
 

@@ -4,12 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
-from lanikai.hdl.config import LinkConfig, RouterConfig
+from lanikai.hdl.config import HcaConfig, LinkConfig, RouterConfig, preset
 from lanikai.hdl.traffic.setup import ClassSetup
 from lanikai.sim.cli import program
 from lanikai.sim.experiments.measure.named_networks import named_network
 from lanikai.sim.speed.cases import CASES, LOADS, BenchCase, find_cases
 from lanikai.sim.speed.report import BenchReport, earlier, result
+from lanikai.sim.systems.adapters.config import AdapterNetworkConfig
 from lanikai.sim.systems.message_config import MessageNetworkConfig
 from lanikai.sim.systems.traffic_config import TrafficNetworkConfig
 
@@ -19,7 +20,7 @@ KEPT_KEYS = {
     *("build_seconds", "peak_memory_mb"),
 }
 """Keys of a row that scripts rely on."""
-MODELS = ("mesh4x4", "mesh5x5", "mesh8x8", "router8", "hosts-mesh4x4", "gm-cluster")
+MODELS = ("mesh4x4", "mesh5x5", "mesh8x8", "router8", "hosts-mesh4x4", "adapters-mesh4x4", "gm-cluster")
 SIZES = ("mesh16x16", "mesh32x32", "gm-cluster16", "gm-cluster64", "gm-cluster128")
 SMALL = RouterConfig(
     link=LinkConfig(flit_bits=32, vls=2), ports=2, input_buffer_flits=4, output_buffer_flits=4
@@ -53,8 +54,9 @@ def test_comparison(tmp_path):
 
 
 def test_cases():
-    """Four loads of four networks and of one with hosts, and larger sizes; a name is a model or a model at a load."""
-    assert len([case for case in CASES if case.model in MODELS]) == 5 * len(LOADS) + 1
+    """Four loads of four networks and of one with hosts, three of one with adapters, and larger sizes; a name is a
+    model or a model at a load."""
+    assert len([case for case in CASES if case.model in MODELS]) == 5 * len(LOADS) + 3 + 1
     assert [case.model for case in CASES if case.model not in MODELS] == list(SIZES)
     assert find_cases([], full=True) == list(CASES)
     assert [case.name for case in find_cases(["mesh4x4@0.3", "gm-cluster"])] == ["mesh4x4@0.3", "gm-cluster"]
@@ -135,3 +137,24 @@ def test_hosts_in_python(tmp_path, monkeypatch, capsys):
     assert 1.9 < one["hosts"]["wakeups_per_message"] < 2.1
     # Eight flits, a router of five cycles, registers and wires; queues besides.
     assert 14 < one["hosts"]["mean_latency_cycles"] < 40
+
+
+@pytest.mark.full
+def test_adapters(tmp_path, monkeypatch):
+    """A small network of adapters, for real: every byte checked. On threads, too."""
+    hca = preset(HcaConfig, "tiny")
+    router = SMALL.replace(link=hca.link, ports=3)
+    config = AdapterNetworkConfig.on(named_network("router3", router), hca)
+    spec = {"cycles": 3000, "warmup_cycles": 500, "load": 0.2, "packet_flits": 5, "vls": 2}
+    monkeypatch.setattr(BenchCase, "system", lambda self: config)
+    entry = "lanikai.sim.speed.adapter_points:adapters_rate"
+    monkeypatch.setattr(BenchCase, "job", lambda self, runs: (entry, spec | {"runs": runs}))
+    path = tmp_path / "bench.json"
+    for options in ([], ["--threads", "2"]):
+        with pytest.raises(SystemExit) as ended:
+            program.main(
+                ["bench", "--case", "adapters-mesh4x4@0.3", "--runs", "2", "--json", str(path), *options]
+            )
+        assert ended.value.code == 0
+        (one,) = json.loads(path.read_text())["threads" if options else "rows"]
+        assert len(one["samples"]) == 2 and all(min(pair) > 0 for pair in one["samples"])

@@ -41,6 +41,11 @@ def test_every_message_arrives_once_with_its_bytes(play):
     assert play(spec, seed=seed + 1) != first
 
 
+def test_nobody_is_told_of_a_completion_that_nobody_waits_for(play):
+    """Eight arrivals; eight ends of sends are found in their queue all the same."""
+    assert play({}, point="told") == [8, 8]
+
+
 def test_the_example_of_the_page(play):
     text = (Path(__file__).parents[3] / "docs" / "hca.md").read_text()
     code = re.search(r"```python\n(from lanikai.*?)```", text, re.DOTALL)

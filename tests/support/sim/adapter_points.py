@@ -32,6 +32,40 @@ async def example(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
     return await names["measure"](system, spec)
 
 
+async def told(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
+    """Host 0 sends 8 messages to host 1, which waits for each; nobody waits for the ends of the sends.
+
+    Returns those of which Python was told, and the ends of sends that were found when all was over.
+    """
+    adapters = Adapters(system)
+    await adapters.start()
+    pairs, queues = [], []
+    for driver in adapters.drivers[:2]:
+        sends, arrivals = [await driver.create_completion_queue(owner=1, entries=32) for _ in range(2)]
+        pair = await driver.create_queue_pair(
+            owner=1,
+            traffic_class=0,
+            vls=(0,),
+            send_completions=sends,
+            receive_completions=arrivals,
+            send_entries=8,
+            receive_entries=8,
+        )
+        pairs.append(pair)
+        queues.append((sends, arrivals))
+    first, second = adapters.drivers[:2]
+    source = await first.register(1, first.allocate(1, 64), writable=False)
+    sink = await second.register(1, second.allocate(1, 64))
+    for tag in range(8):
+        pairs[1].receive(sink, sink.start, 64, tag=tag)
+    for _ in range(8):
+        pairs[0].send(source, source.start, 16, vl=0, destination=1, destination_qp=pairs[1].number)
+        (one,) = await queues[1][1].wait()
+        assert one.ok
+    await system.settle()
+    return [system.told, len(queues[0][0].poll())]
+
+
 async def workload(system: AdapterNetwork, spec: Mapping[str, Any]) -> Any:
     """Each host sends `messages` to random others, of random lengths. Every byte is checked, and the order.
 
