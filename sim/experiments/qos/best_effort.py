@@ -31,6 +31,9 @@ __all__ = ["measure", "set_up_injection"]
 LONE_MESSAGES = 4
 """Messages that an idle network carries before the run, one after the other, for the zero-load time."""
 LONE_GAP_CYCLES = 600
+SEND_RINGS, RING_ENTRIES = 8, 128
+"""Send queues of a host, which take turns, and the elements of each: as many as an adapter keeps of a queue pair whose
+elements are posted. Together they hold more packets than any number of credits lets out."""
 BUFFERS = 256
 """Receive buffers of a host: more than come while Python looks away."""
 SLOTS = 32
@@ -95,7 +98,10 @@ async def measure(system: AdapterNetwork, spec: Mapping[str, Any]) -> dict[str, 
     for host in hosts:
         await host.start(receive_entries=4 * BUFFERS)
     receivers = [await host.receiver(traffic_class=0, entries=BUFFERS) for host in hosts]
-    senders = [await host.sender(traffic_class=0, vls=data_vls, entries=1024) for host in hosts]
+    senders = [
+        [await host.sender(traffic_class=0, vls=data_vls, entries=RING_ENTRIES) for _ in range(SEND_RINGS)]
+        for host in hosts
+    ]
     for node in nodes:
         words = [tuple(word) for word in spec["setup"][node]] if spec["setup"] else []
         if injection_class(system.config.hca).output_ports:
@@ -103,11 +109,13 @@ async def measure(system: AdapterNetwork, spec: Mapping[str, Any]) -> dict[str, 
         await set_up_injection(system, adapters.drivers[node], words)
 
     lone: list[int] = []
-    senders[0].on_end = lambda end: lone.append(end.begun - end.posted)
+    senders[0][0].on_end = lambda end: lone.append(end.begun - end.posted)
     for n in range(LONE_MESSAGES):
         there = 1 + n % (len(nodes) - 1)
         now = system.now
-        senders[0].post(flits, vl=0, born=now, destination=there, destination_qp=receivers[there].pair.number)
+        senders[0][0].post(
+            flits, vl=0, born=now, destination=there, destination_qp=receivers[there].pair.number
+        )
         await system.clock.sleep(LONE_GAP_CYCLES)
     # The first one also reads page tables that the adapter keeps from then on.
     lone_cycles = min(lone)
@@ -125,18 +133,26 @@ async def measure(system: AdapterNetwork, spec: Mapping[str, Any]) -> dict[str, 
         for node in nodes
     ]
 
-    # Packets that have leave, and find the ring of their queue pair full.
+    turns = [0] * len(nodes)  # the next send queue of each host
+    # Packets that have leave, and find all rings full.
     cramped: list[deque[tuple[int, int, int]]] = [deque() for _ in nodes]
 
+    def send(node: int, message: tuple[int, int, int]) -> bool:
+        """Whether a ring had room."""
+        for _ in range(SEND_RINGS):
+            sender = senders[node][turns[node]]
+            turns[node] = (turns[node] + 1) % SEND_RINGS
+            if sender.room:
+                born, there, vl = message
+                to = receivers[there].pair.number
+                sender.post(flits, vl=vl, born=born, destination=there, destination_qp=to)
+                posted_at[node, born] = system.now
+                return True
+        return False
+
     def post(node: int, message: tuple[int, int, int]) -> None:
-        if not senders[node].room:
+        if cramped[node] or not send(node, message):
             cramped[node].append(message)
-            return
-        born, there, vl = message
-        senders[node].post(
-            flits, vl=vl, born=born, destination=there, destination_qp=receivers[there].pair.number
-        )
-        posted_at[node, born] = system.now
 
     def on_end(node: int, one: Ended) -> None:
         failed[0] += one.status != 0
@@ -144,8 +160,8 @@ async def measure(system: AdapterNetwork, spec: Mapping[str, Any]) -> dict[str, 
             sums.sent += 1
             sums.queueing += one.begun - one.posted - lone_cycles
             sums.buffered += one.departed - one.begun
-        if cramped[node]:
-            post(node, cramped[node].popleft())
+        if cramped[node] and send(node, cramped[node][0]):
+            cramped[node].popleft()
         following = gates[node].credit(one.destination)
         if following is not None:
             post(node, following)
@@ -158,7 +174,8 @@ async def measure(system: AdapterNetwork, spec: Mapping[str, Any]) -> dict[str, 
             sums.since_birth += one.arrived - one.born
 
     for node in nodes:
-        senders[node].on_end = partial(on_end, node)
+        for sender in senders[node]:
+            sender.on_end = partial(on_end, node)
         receivers[node].on_arrival = on_arrival
 
     async def source(node: int) -> None:
