@@ -164,7 +164,7 @@ def no_packet_is_sent_again(patch):
 
 
 def bad_crc_is_taken(patch):
-    patch.setattr(messages, "crc32", lambda header, body, link: _Any())
+    patch.setattr(messages, "_crc", lambda header, payload, last_flit, link: _Any())
 
 
 def adapter_tables_stay(patch):
