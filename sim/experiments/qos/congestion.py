@@ -15,6 +15,14 @@ yum-2006 7.2, figure 4 and table 3. Fixed before the first run:
   document's delays depend on how long it was simulated, which it does not say.
 - Self-Tuned and ALO are judged by order alone. The document's row of Self-Tuned has a number too few.
 
+Fixed after first runs, and why:
+
+- *Room of a VL in the adapter*: the document does not give it. It is fitted to one number, the delay without control at
+  70%: of 2, 3, 4 and 8 packets, 3 comes nearest (`VL_PACKETS`). So the column of 70% is a claim of its own, and says
+  that it is fitted. The other columns were not looked at to choose it. With another room they differ by 10% at most.
+- *Latencies that are alike*: where no scheme keeps anything back, all have the same mean but for its last digits. So
+  `SAME` holds for latencies as it did for throughputs.
+
 The adapter has its work queue elements posted: one DMA a message, as in the document (3.2).
 
 Differences from the document's network: headers look ahead, output VLs go round the inputs, and every data VL is open
@@ -62,9 +70,14 @@ WINDOW_CYCLES = {"quick": 12_000, "full": 400_000}
 TOLERANCE = 0.10
 """Relative, of table 3 up to `JUDGED_LOAD`: the project's own aim."""
 JUDGED_LOAD = 0.7
+FITTED_LOAD = 0.7
+VL_PACKETS = 3
+"""Packets. Without control, full size, seed 1, the delay at `FITTED_LOAD` is 9.24, 5.14, 4.09 and 3.82 us with 2, 3, 4
+and 8 of them; table 3 has 5.26. The load that is accepted at 0.8 is 0.752, 0.767, 0.770 and 0.774. Table 3's 231 and
+1050 us at 80% and 90% are those of queues that grow from empty at an accepted load of 0.772."""
 SAME = 0.02
-"""Relative: throughputs that differ by less are alike. In the quick size 4000 packets arrive at a load of 0.9: their
-number's standard deviation is 1.6% of it at most."""
+"""Relative: throughputs and latencies that differ by less are alike. In the quick size 4000 packets arrive at a load
+of 0.9: their number's standard deviation is 1.6% of it at most."""
 QUICK_TOLERANCE_FACTOR = 3
 """The quick size has 16 nodes times 12,000 cycles: some 1900 packets at 0.4. A queue's mean delay over so many is
 uncertain by about 5% (2 s.d. 10%), which comes on top of `TOLERANCE`; three times it is allowed there."""
@@ -81,6 +94,9 @@ class BestEffortParameters(Config):
         json_schema_extra={"range": "list of loads, each above 0 and at most 1"},
     )
     packet_flits: int = Field(40, ge=4, le=40, description="packet length, header and CRC included, flits")
+    vl_packets: int = Field(
+        VL_PACKETS, ge=2, le=16, description="room of each VL of an adapter towards the link, packets"
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -108,6 +124,7 @@ class BestEffortParameters(Config):
             classes=1,
             class_queue_entries=4096,
             vl_arbiter="round_robin",
+            vl_packets=self.vl_packets,
             injection=injection,
         )
         return AdapterNetworkConfig.on(named_network(self.network, self.router), hca)
@@ -196,6 +213,7 @@ class Congestion(Experiment):
                             "scheme": scheme,
                             "load": load,
                             "injection": injection,
+                            "vl_packets": parameters.vl_packets,
                         },
                         spec={
                             "load": load,
@@ -247,14 +265,26 @@ class Congestion(Experiment):
         top = max(loads, default=0.0)
         return [
             Claim.every(
-                f"table 3: queueing delays up to {JUDGED_LOAD:.0%} injection, within the size's tolerance",
-                (bool(one.within) for one in outcomes if one.within is not None),
+                f"table 3: queueing delays below {FITTED_LOAD:.0%} injection, within the size's tolerance",
+                (
+                    bool(one.within)
+                    for one in outcomes
+                    if one.within is not None and one.point.parameters["load"] < FITTED_LOAD
+                ),
             ),
             Claim.every(
-                "credits have lower latency than ALO and Self-Tuned at every load",
+                f"table 3: queueing delays at {FITTED_LOAD:.0%}, to which the room of a VL is fitted, within the same",
+                (
+                    bool(one.within)
+                    for one in outcomes
+                    if one.within is not None and one.point.parameters["load"] >= FITTED_LOAD
+                ),
+            ),
+            Claim.every(
+                f"credits have no higher latency than ALO and Self-Tuned at every load, within {SAME:.0%}",
                 (
                     value(credit, load, "latency_from_birth_us")
-                    <= value(other, load, "latency_from_birth_us")
+                    <= (1 + SAME) * value(other, load, "latency_from_birth_us")
                     for credit, other, load in pairs(["alo", "self_tuned"])
                 ),
             ),
