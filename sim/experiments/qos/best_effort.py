@@ -66,7 +66,7 @@ class _Sums:
     """Sums over the packets of the window."""
 
     def __init__(self) -> None:
-        self.sent = self.arrived = 0
+        self.sent = self.arrived = self.waited = 0
         self.queueing = self.buffered = self.latency = self.since_birth = 0
 
 
@@ -85,6 +85,7 @@ async def measure(system: AdapterNetwork, spec: Mapping[str, Any]) -> dict[str, 
     - `buffered_cycles`: the sum of the times from there until that header is on the link.
     - `arrived`, `latency_cycles`, `since_birth_cycles`: packets that arrived in the window; sums of their times from
       the doorbell, and from birth.
+    - `waited`: packets that were born in the window and found no credit.
     - `waiting`: packets that wait at the hosts at the end, for a credit or for room in a ring.
     - `failed`: completions that were errors.
     - `intervals`: activity of all routers in each interval of the window.
@@ -191,6 +192,8 @@ async def measure(system: AdapterNetwork, spec: Mapping[str, Any]) -> dict[str, 
             vl = chance.choice(data_vls)
             if gates[node].offer(there, (born, there, vl)):
                 post(node, (born, there, vl))
+            else:
+                sums.waited += born >= begin
 
     for node in nodes:
         system.clock.spawn(source(node), f"source {node}")
@@ -211,6 +214,7 @@ async def measure(system: AdapterNetwork, spec: Mapping[str, Any]) -> dict[str, 
         "arrived": sums.arrived,
         "latency_cycles": sums.latency,
         "since_birth_cycles": sums.since_birth,
+        "waited": sums.waited,
         "waiting": sum(gate.waiting for gate in gates) + sum(map(len, cramped)),
         "failed": failed[0] + sum(len(host.failed) for host in hosts),
         "intervals": intervals,

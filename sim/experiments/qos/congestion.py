@@ -138,6 +138,7 @@ def delays(parameters: BestEffortParameters, point: Point, measured: Mapping[str
     - `latency_us`, `latency_from_birth_us`: means from the doorbell, and from birth, to the receiver's completion.
     - `throughput`: flits that arrived, a node and cycle.
     - `lone_cycles`: from the doorbell until the header of a lone packet is in the buffer of its VL.
+    - `waited`: packets that found no credit at their birth in the window: 0 where credits do not bind.
     - `waiting`: packets that wait at hosts for a credit in the end. `failed`: ends that were errors.
     """
     sent, arrived = measured["sent"], measured["arrived"]
@@ -154,6 +155,7 @@ def delays(parameters: BestEffortParameters, point: Point, measured: Mapping[str
         "latency_from_birth_us": mean(measured["since_birth_cycles"], arrived),
         "throughput": arrived * parameters.packet_flits / (nodes * point.spec["window_cycles"]),
         "lone_cycles": measured["lone_cycles"],
+        "waited": measured["waited"],
         "waiting": measured["waiting"],
         "failed": measured["failed"],
     }

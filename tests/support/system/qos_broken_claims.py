@@ -41,6 +41,12 @@ QOS_BROKEN = (
     ),
     Broken(
         experiment="cq-config",
+        mutant="credits never run out",
+        settings=(CQ,),
+        claims=("packets wait for a credit with every kind",),
+    ),
+    Broken(
+        experiment="cq-config",
         mutant="all queues of credits are one",
         settings=(CQ,),
         claims=("separate queues cut latency",),

@@ -61,6 +61,12 @@ def quadrants_have_a_credit_each(spec: Mapping[str, Any]) -> None:
 
 
 @mutant
+def credits_never_run_out(spec: Mapping[str, Any]) -> None:
+    """Hosts have as many as they have packets."""
+    _credits(lambda name, count: (name, 1_000_000))
+
+
+@mutant
 def all_queues_of_credits_are_one(spec: Mapping[str, Any]) -> None:
     """Separate queues and quadrants are the global one."""
     _credits(lambda name, count: ("global", count))

@@ -70,7 +70,7 @@ def test_a_claim_of_congestion_fails_for_what_it_denies(claim, change):
 
 
 def cq_config(**changes):
-    experiment, parameters = CqConfig(), CqConfigParameters()
+    experiment, parameters = CqConfig(), CqConfigParameters(loads=changes.get("loads", []))
     values = {
         ("global", "latency_from_birth_us"): 500.0,
         ("separate", "latency_from_birth_us"): 200.0,
@@ -81,6 +81,7 @@ def cq_config(**changes):
         queues = point.parameters["queues"]
         return {
             "latency_from_birth_us": values[queues, "latency_from_birth_us"],
+            "waited": values.get((queues, "waited"), 100),
             "power_w": values.get((queues, "power_w"), 10.0),
             "failed": values.get((queues, "failed"), 0),
             "throughput": 0.5,
@@ -91,16 +92,35 @@ def cq_config(**changes):
 
 
 def test_what_is_published_of_queues_holds():
-    assert cq_config() == [True] * 4
+    assert cq_config() == [True] * 5
+
+
+def test_queues_are_not_compared_below_saturation():
+    assert cq_config(loads=[0.5]) == [None] * 3 + [True] * 2
+
+
+def test_credits_are_in_proportion_to_the_length_of_the_run():
+    experiment = CqConfig()
+    for settings, quick, full in [
+        ({}, 20, 200),
+        ({"credits": 33}, 33, 33),
+        ({"network": "mesh8x8"}, 63, 200),
+    ]:
+        specs = [
+            experiment.points(CqConfigParameters(**settings), size)[0].spec for size in ("quick", "full")
+        ]
+        assert [spec["credit_count"] for spec in specs] == [quick, full]
+    assert specs[0]["window_cycles"] * 10 == specs[1]["window_cycles"]
 
 
 @pytest.mark.parametrize(
     ("claim", "place", "value"),
     [
-        (0, ("separate", "latency_from_birth_us"), 410.0),
-        (1, ("quadrant", "latency_from_birth_us"), 211.0),
-        (2, ("quadrant", "power_w"), 10.6),
-        (3, ("global", "failed"), 1),
+        (0, ("quadrant", "waited"), 0),
+        (1, ("separate", "latency_from_birth_us"), 410.0),
+        (2, ("quadrant", "latency_from_birth_us"), 211.0),
+        (3, ("quadrant", "power_w"), 10.6),
+        (4, ("global", "failed"), 1),
     ],
 )
 def test_a_claim_on_queues_fails_for_what_it_denies(claim, place, value):
