@@ -12,8 +12,17 @@ yum-2006 7.3 and figure 5. Fixed before the first run:
   deadline without any delay.
 - *Latency* is from a message's doorbell to its receiver's completion, as in admission-mesh.
 - "Orders of magnitude" is asked for at the highest load: best effort is `MAGNITUDE` times as fast with both controls.
-- *Stable*: from the lowest to the highest load DMP grows by no more than two standard deviations of what is counted.
-- Admission, credits and VL tables are as in admission-mesh. Control packets are ten a host in 33.3 ms.
+- *Stable*: from the lowest to the highest load DMP grows by no more than `ERRORS` standard errors of the difference.
+  Frames that miss are few of many, so their number has a variance of itself.
+- *Length*: by 6.2 a frame misses if its delay is a record of its stream, so frame n of delays that are alike and
+  independent misses with the chance 1/n. A stream's first frame leaves while others have not begun, so its delay is not
+  like the others', and neither are those of a few more. After `WARMUP_FRAMES` = 10 that matters little: frames 10 to 29
+  miss with a chance of 0.057. Some 390 streams then have 440 misses in `WINDOW_FRAMES` = 20. So the standard error of a
+  difference is 7% of DMP. Hosts that fall behind miss nearly all. First runs had 6 frames after 2.
+- *Credits*: best effort has 200, and M is 1024, as in admission-mesh. A frame of the quick size has a tenth of the time
+  and of the packets, and so a tenth of both: 20, and M = 102. Each connection still has one. A claim says that
+  messages wait for credits, at the highest load and without admission.
+- Admission and VL tables are as in admission-mesh. Control packets are ten a host in 33.3 ms.
 
 Differences from the document: packets keep their VL, headers look ahead. Connections are asked for before the traffic
 begins, and none ends.
@@ -40,10 +49,15 @@ if TYPE_CHECKING:
 __all__ = ["AdmissionCluster", "AdmissionClusterParameters"]
 
 LOADS = {"quick": [0.6, 0.8], "full": [0.6, 0.7, 0.8]}
-SIZE_SCHEMES = {"quick": ["both", "none"], "full": list(SCHEMES)}
+SIZE_SCHEMES = {"quick": ["both", "congestion", "none"], "full": list(SCHEMES)}
 SIZE_FRAME_CYCLES = {"quick": FRAME_CYCLES // 10, "full": FRAME_CYCLES}
-WARMUP_FRAMES = 2
-WINDOW_FRAMES = {"quick": 6, "full": 15}
+WARMUP_FRAMES, WINDOW_FRAMES = 10, 20
+CREDITS, BUFFER_MESSAGES = {"quick": 20, "full": 200}, {"quick": 102, "full": 1024}
+"""In proportion to a frame's time."""
+SATURATED_LOAD = 0.8
+"""Without admission best effort heaps up from here on."""
+ERRORS = 2
+"""Standard errors that a difference of DMPs may be above zero."""
 DMP, DMT_MS = 0.002, 0.04
 """With both controls over the whole load (7.3)."""
 FACTOR = 3.0
@@ -97,9 +111,10 @@ class AdmissionCluster(Experiment):
                 regulator=parameters.regulator,
                 frame_cycles=frame,
                 control_period_cycles=FRAME_CYCLES,
-                credit_count=parameters.credits,
+                credit_count=parameters.credits or CREDITS[size],
+                buffer_messages=BUFFER_MESSAGES[size],
                 warmup_cycles=WARMUP_FRAMES * frame,
-                window_cycles=WINDOW_FRAMES[size] * frame,
+                window_cycles=WINDOW_FRAMES * frame,
             )
             for scheme in parameters.schemes or SIZE_SCHEMES[size]:
                 found.append(
@@ -133,6 +148,7 @@ class AdmissionCluster(Experiment):
         by = Table(outcomes)
         judged = [one.results for one in outcomes if one.point.published]
         both, compared = by.at("both"), by.at("both", "none")
+        top = max(by.loads, default=0.0)
 
         def within(value: float | None, published: float) -> bool:
             return value is not None and published / FACTOR <= value <= published * FACTOR
@@ -146,12 +162,14 @@ class AdmissionCluster(Experiment):
             ]
             return dmp[1] > dmp[0] and late[1] > late[0]
 
-        def grows(low: float, high: float) -> bool:
-            dmp = by.value("both", high, "dmp")
+        def variance(load: float) -> float:
+            frames = by.value("both", load, "frames")
             # A probability of 0 is as uncertain as one of a single frame.
-            frames = by.value("both", high, "frames")
-            deviation = sqrt(max(dmp, 1 / frames) / frames) if frames else float("nan")
-            return not dmp <= by.value("both", low, "dmp") + 2 * deviation
+            return max(by.value("both", load, "dmp"), 1 / frames) / frames if frames else float("nan")
+
+        def grows(low: float, high: float) -> bool:
+            allowed = ERRORS * sqrt(variance(low) + variance(high))
+            return not by.value("both", high, "dmp") <= by.value("both", low, "dmp") + allowed
 
         best_effort = LATENCIES[BEST_EFFORT]
         return [
@@ -166,7 +184,7 @@ class AdmissionCluster(Experiment):
                 nothing="frames have another interval than the document's",
             ),
             Claim.every(
-                "with both controls DMP does not grow from the lowest to the highest load",
+                "with both controls DMP does not grow from the lowest to the highest load, beyond chance",
                 (not grows(both[0], high) for high in both[1:][-1:]),
             ),
             Claim.every(
@@ -188,6 +206,10 @@ class AdmissionCluster(Experiment):
                 f"control latency is lower with both controls at every load, within {MARGIN:.0%}",
                 by.no_more("both", ("none",), LATENCIES[CONTROL], margin=MARGIN),
             ),
+            Claim.every(
+                "at the highest load messages wait for a credit with congestion control alone",
+                (by.value("congestion", load, "waited") > 0 for load in by.at("congestion")[-1:]),
+            ).unless("" if top >= SATURATED_LOAD else "no load is above saturation"),
             Claim.every(
                 "every request was answered, and every message that ended did so without an error",
                 (

@@ -52,7 +52,11 @@ class AdmissionParameters(Config):
     )
     real_time_share: FiniteFloat = Field(0.8, gt=0, lt=1, description="part of the load that is real time")
     credits: int = Field(
-        200, ge=1, le=1024, description="credits of best effort of each host with congestion control"
+        0,
+        ge=0,
+        le=1024,
+        description="credits of best effort of each host with congestion control, as far as connections leave them; 0: "
+        "those of the size",
     )
 
     @model_validator(mode="after")
@@ -75,7 +79,8 @@ def mixed_results(mix: Mix, nodes: int, measured: Mapping[str, Any]) -> dict[str
     - `control_latency_us`, `real_time_latency_us`, `best_effort_latency_us`: means from the doorbell to the receiver's
       completion. Those from birth also have the wait at the host.
     - `throughput`, and `real_time_throughput`, `best_effort_throughput`: flits that arrived, a node and cycle.
-    - `dropped`: real-time messages that had no credit, each time that they were posted.
+    - `waited`: best-effort messages that found no credit. `dropped`: real-time messages that had none, each time that
+      they were posted. Both are 0 where credits do not bind.
     - `waiting`: messages that wait at the hosts at the end. `failed`: completions that were errors.
     """
     classes, us = measured["classes"], CYCLE_NS / 1000
@@ -98,6 +103,7 @@ def mixed_results(mix: Mix, nodes: int, measured: Mapping[str, Any]) -> dict[str
         "throughput": sum(one["flits"] for one in classes.values()) / cycles,
         "real_time_throughput": classes[REAL_TIME]["flits"] / cycles,
         "best_effort_throughput": classes[BEST_EFFORT]["flits"] / cycles,
+        "waited": classes[BEST_EFFORT]["waited"],
         "dropped": classes[REAL_TIME]["dropped"],
         "waiting": sum(one["waiting"] for one in classes.values()),
         "failed": measured["failed"],

@@ -52,6 +52,7 @@ class ClassSums:
     - `timed`, `network_cycles`: arrivals whose sender was told when they left, by the window's end; the sum of their
       times from the header on the adapter's link.
     - `longest_cycles`: the longest time from a doorbell.
+    - `waited`: messages that were born in the window and found no credit: of best effort.
     - `dropped`: times that a message was not posted for want of a credit, and was kept for later.
     - `waiting`: messages that are not posted, at the end. `under_way`: those that are posted and have not arrived.
     """
@@ -65,6 +66,7 @@ class ClassSums:
     timed: int = 0
     network_cycles: int = 0
     longest_cycles: int = 0
+    waited: int = 0
     dropped: int = 0
     waiting: int = 0
     under_way: int = 0
@@ -255,6 +257,7 @@ class MixedHost:
                 self._post(BEST_EFFORT, _Waiting(None, message, due, there, vl))
             else:
                 self.sums[BEST_EFFORT].waiting += 1
+                self.sums[BEST_EFFORT].waited += due >= self._window.begin
 
     async def _send_control(self, chance: random.Random) -> None:
         others = self._others()

@@ -62,6 +62,12 @@ ADMISSION_BROKEN = (
     ),
     Broken(
         experiment="admission-mesh",
+        mutant="best effort has credits without end",
+        settings=("loads=[0.7]", 'schemes=["congestion"]'),
+        claims=("messages wait for a credit with congestion control alone",),
+    ),
+    Broken(
+        experiment="admission-mesh",
         mutant="hosts send with a wrong key",
         settings=("loads=[0.4]", 'schemes=["none"]'),
         claims=("every request was answered, and every message that ended did so without an error",),
@@ -90,6 +96,13 @@ ADMISSION_BROKEN = (
             "at the highest load best effort is",
             "control latency is lower with both",
         ),
+    ),
+    Broken(
+        experiment="admission-cluster",
+        mutant="best effort has credits without end",
+        settings=("loads=[0.8]", 'schemes=["congestion"]'),
+        claims=("messages wait for a credit with congestion control alone",),
+        spec={"warmup_cycles": FRAME // 10, "window_cycles": FRAME},
     ),
     Broken(
         experiment="admission-cluster",

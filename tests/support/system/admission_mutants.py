@@ -69,6 +69,22 @@ def half_of_the_streams_are_refused_by_nobody(spec: Mapping[str, Any]) -> None:
 
 
 @mutant
+def best_effort_has_credits_without_end(spec: Mapping[str, Any]) -> None:
+    """No message waits for one."""
+    from lanikai.sim.experiments.qos.mixed_host import WaitingGate
+
+    right = WaitingGate.offer
+
+    def offer(self: Any, destination: int, message: Any) -> bool:
+        # Those that `initial` has are not all that there are.
+        self.policy.left = [max(one, 1) for one in self.policy.left]
+        self.policy.initial = tuple(1_000_000 for _ in self.policy.left)
+        return right(self, destination, message)
+
+    WaitingGate.offer = offer
+
+
+@mutant
 def links_are_half_as_wide_with_credits(spec: Mapping[str, Any]) -> None:
     """Congestion control takes a part in admission."""
     from lanikai.sim.admission.config import AdmissionConfig

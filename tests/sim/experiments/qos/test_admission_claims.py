@@ -6,6 +6,8 @@ from lanikai.sim.experiments.framework.base import Outcome
 from lanikai.sim.experiments.qos.admission_cluster import AdmissionCluster, AdmissionClusterParameters
 from lanikai.sim.experiments.qos.admission_mesh import AdmissionMesh, AdmissionMeshParameters
 from lanikai.sim.experiments.qos.mix import CLASSES, FRAME_CYCLES, Mix
+from lanikai.sim.experiments.qos.streams import plan_streams
+from lanikai.sim.host.hca.credit import initial_credits
 from lanikai.sim.published import table
 
 LATENCY = {
@@ -37,6 +39,7 @@ def mesh(changes=()):
             "best_effort_latency_us": 3 * latency,
             "control_latency_us": 4.0 if scheme in ("both", "admission") else 4.1,
             "real_time_throughput": 0.3,
+            "waited": 100,
             "throughput": 0.4,
             "failed": 0,
             "unanswered": 0,
@@ -50,7 +53,7 @@ def mesh(changes=()):
 
 def test_what_is_published_of_the_mesh_holds():
     outcomes, found = mesh()
-    assert found == [True] * 10 and all(outcome.within for outcome in outcomes)
+    assert found == [True] * 11 and all(outcome.within for outcome in outcomes)
 
 
 @pytest.mark.parametrize(
@@ -68,8 +71,9 @@ def test_what_is_published_of_the_mesh_holds():
         (6, ("admission", 0.4, "real_time_latency_us"), 8.1),
         (7, ("congestion", 0.7, "real_time_latency_us"), 60.1),
         (8, ("none", 0.7, "control_latency_us"), 7.0),
-        (9, ("none", 0.7, "failed"), 1),
-        (9, ("both", 0.7, "unanswered"), 1),
+        (9, ("congestion", 0.7, "waited"), 0),
+        (10, ("none", 0.7, "failed"), 1),
+        (10, ("both", 0.7, "unanswered"), 1),
     ],
 )
 def test_a_claim_on_the_mesh_fails_for_what_it_denies(claim, place, value):
@@ -86,6 +90,7 @@ def cluster(changes=(), **settings):
             "dmt_ms": 0.04 if calm else 0.5,
             "best_effort_latency_us": 10.0 if calm else 12.0 if load < 0.8 else 150.0,
             "control_latency_us": 3.0 if calm else 4.0,
+            "waited": 100,
             "throughput": 0.4,
             "failed": 0,
             "unanswered": 0,
@@ -99,10 +104,10 @@ def cluster(changes=(), **settings):
 
 def test_what_is_published_of_the_cluster_holds():
     outcomes, found = cluster(frame_cycles=FRAME_CYCLES)
-    assert found == [True] * 8
-    assert [outcome.within for outcome in outcomes] == [True, None] * 2
+    assert found == [True] * 9
+    assert [outcome.within for outcome in outcomes] == [True, None, None] * 2
     # Shorter frames are judged by orders alone.
-    assert cluster()[1] == [None] * 2 + [True] * 6
+    assert cluster()[1] == [None] * 2 + [True] * 7
 
 
 @pytest.mark.parametrize(
@@ -112,17 +117,47 @@ def test_what_is_published_of_the_cluster_holds():
         (0, ("both", 0.8, "dmp"), 0.0006),
         (1, ("both", 0.8, "dmt_ms"), 0.121),
         (1, ("both", 0.8, "dmt_ms"), None),
-        (2, ("both", 0.8, "dmp"), 0.005),
+        (2, ("both", 0.8, "dmp"), 0.0055),
         (3, ("none", 0.6, "dmp"), 0.002),
         (3, ("none", 0.8, "dmt_ms"), 0.03),
         (4, ("both", 0.6, "best_effort_latency_us"), 12.7),
         (5, ("none", 0.8, "best_effort_latency_us"), 99.0),
         (6, ("both", 0.6, "control_latency_us"), 4.3),
-        (7, ("both", 0.6, "failed"), 1),
+        (7, ("congestion", 0.8, "waited"), 0),
+        (8, ("both", 0.6, "failed"), 1),
     ],
 )
 def test_a_claim_on_the_cluster_fails_for_what_it_denies(claim, place, value):
     assert cluster({place: value}, frame_cycles=FRAME_CYCLES)[1][claim] is False
+
+
+def test_dmp_grows_by_more_than_two_standard_errors_of_a_difference():
+    """0.05 of 2500 frames: a standard error of 0.0045 each, and 0.0063 of their difference."""
+    for high, holds in ((0.0620, True), (0.0645, False)):
+        assert cluster({("both", 0.6, "dmp"): 0.05, ("both", 0.8, "dmp"): high})[1][2] is holds
+
+
+def test_credits_are_not_asked_for_below_saturation():
+    assert cluster(loads=[0.6])[1][7] is None
+
+
+@pytest.mark.parametrize(
+    ("experiment", "parameters", "part"),
+    [(AdmissionMesh(), AdmissionMeshParameters, 5), (AdmissionCluster(), AdmissionClusterParameters, 10)],
+)
+def test_the_quick_size_has_a_part_of_the_time_and_of_the_credits(experiment, parameters, part):
+    quick, full = (Mix(**experiment.points(parameters(), size)[0].spec) for size in ("quick", "full"))
+    for name in ("credit_count", "buffer_messages", "warmup_cycles", "window_cycles"):
+        assert getattr(full, name) / getattr(quick, name) == pytest.approx(part, rel=0.01), name
+    assert Mix(**experiment.points(parameters(credits=7), "quick")[0].spec).credit_count == 7
+    # A credit for each connection, and all of best effort's, where nobody refuses any.
+    for load in (0.4, 0.6, 0.7, 0.8):
+        for streams in plan_streams(quick.replace(load=load), nodes=25, seed=1):
+            asked = [one.units for one in streams]
+            found, left = initial_credits(
+                buffer_messages=quick.buffer_messages, link_bandwidth=1020, bandwidths=asked
+            )
+            assert left >= quick.credit_count and min(found) >= 1
 
 
 def test_no_late_frame_is_better_than_a_few():
@@ -136,7 +171,7 @@ def test_results_are_in_the_units_of_the_document():
     """100 messages of 40 flits on a 5x5 mesh, 50 cycles each, and 2 of 8 frames late by 1000 cycles in all."""
     experiment, parameters = AdmissionMesh(), AdmissionMeshParameters()
     point = experiment.points(parameters, "quick")[0]
-    names = "born born_flits arrived flits latency_cycles since_birth_cycles longest_cycles dropped waiting"
+    names = "born born_flits arrived flits latency_cycles since_birth_cycles longest_cycles waited dropped waiting"
     one = dict.fromkeys(names.split(), 0) | {"arrived": 100, "flits": 4000, "latency_cycles": 5000}
     counts = {
         "streams": 40,
