@@ -182,6 +182,8 @@ class WrrVariants(Experiment):
         - `real_time_us`, `best_effort_us`, `control_us`: mean latencies.
         - `real_time_arrived`: flits of real time that arrived, of those that were due.
         - `rejected_pct`: connections that were refused. `unanswered`: those that nobody answered.
+        - `waited`: best-effort messages that found no credit. `dropped`: real-time messages that had none, each time
+          that they were posted. Both are 0 where credits do not bind.
         - `failed`: ends that were errors.
         """
         us = CYCLE_NS / 1000
@@ -207,6 +209,8 @@ class WrrVariants(Experiment):
             "real_time_arrived": part(real_time["flits"], real_time["born_flits"]),
             "rejected_pct": part(measured["refused"], measured["streams"], 100),
             "unanswered": measured["unanswered"],
+            "waited": best_effort["waited"],
+            "dropped": real_time["dropped"],
             "failed": measured["failed"],
         }
 

@@ -94,7 +94,7 @@ def test_points_differ_in_frame_and_arbiter_and_share_their_seed():
 def test_results_are_means_and_parts():
     experiment, parameters = WrrVariants(), WrrVariantsParameters()
     point = experiment.points(parameters, "quick")[0]
-    nothing = {"arrived": 0, "latency_cycles": 0, "flits": 0, "born_flits": 0}
+    nothing = {"arrived": 0, "latency_cycles": 0, "flits": 0, "born_flits": 0, "waited": 0, "dropped": 0}
     measured = {
         "frames": 200,
         "missed": 10,
@@ -104,8 +104,10 @@ def test_results_are_means_and_parts():
         "unanswered": 0,
         "failed": 0,
         "classes": {
-            "real_time": {"arrived": 4, "latency_cycles": 800, "flits": 160, "born_flits": 200},
-            "best_effort": {"arrived": 2, "latency_cycles": 1000, "flits": 80, "born_flits": 80},
+            "real_time": {"arrived": 4, "latency_cycles": 800, "flits": 160, "born_flits": 200}
+            | {"waited": 0, "dropped": 3},
+            "best_effort": {"arrived": 2, "latency_cycles": 1000, "flits": 80, "born_flits": 80}
+            | {"waited": 1, "dropped": 0},
             "control": nothing,
         },
     }
@@ -121,6 +123,8 @@ def test_results_are_means_and_parts():
             "real_time_arrived": 0.8,
             "rejected_pct": 2.0,
             "unanswered": 0,
+            "waited": 1,
+            "dropped": 3,
             "failed": 0,
         }
     )
