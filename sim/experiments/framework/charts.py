@@ -2,15 +2,99 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .base import Outcome
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["bandwidth_bars"]
+__all__ = ["LoadPanel", "bandwidth_bars", "load_panels"]
+
+LOAD = "injection (flits a node and cycle)"
+PANEL_INCHES = (3.6, 3.4)
+"""Width and height of one of `load_panels`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadPanel:
+    """One result against load.
+
+    - `result`: its name. Points where it is None are left out.
+    - `label`: the axis' label, with its unit.
+    - `outcomes`: the points.
+    - `title`: the panel's own.
+    - `log`: whether the axis is logarithmic.
+    - `published`: by name of a line, loads and values of the source.
+    - `level`: a name and a value that is the same at every load.
+    """
+
+    result: str
+    label: str
+    outcomes: Sequence[Outcome]
+    title: str = ""
+    log: bool = False
+    published: Mapping[str, tuple[Sequence[float], Sequence[float]]] = field(default_factory=dict)
+    level: tuple[str, float] | None = None
+
+
+def load_panels(
+    figure: Figure,
+    panels: Sequence[LoadPanel],
+    *,
+    by: str,
+    names: Sequence[str],
+    title: str,
+    columns: int,
+    more: int = 0,
+) -> list[Axes]:
+    """Draw panels in rows of `columns`: a line for each of `names`, the values of the points' parameter `by`.
+
+    A line that the source has is dotted, in its line's colour. `more` panels are left for the caller: their axes are
+    returned.
+    """
+    rows = math.ceil((len(panels) + more) / columns)
+    figure.set_size_inches(columns * PANEL_INCHES[0], rows * PANEL_INCHES[1])
+    places = list(figure.subplots(rows, columns, squeeze=False).flat)
+    colors = {name: f"C{number}" for number, name in enumerate(names)}
+    marks: dict[str, str] = {}
+    for panel, axes in zip(panels, places, strict=False):
+        for name in names:
+            found = sorted(
+                (one.point.parameters["load"], one.results[panel.result])
+                for one in panel.outcomes
+                if one.point.parameters[by] == name and one.results[panel.result] is not None
+            )
+            axes.plot(
+                [load for load, _ in found], [value for _, value in found], "o-", color=colors[name], ms=4
+            )
+        for name, (loads, values) in panel.published.items():
+            axes.plot(loads, values, "x:", color=colors.get(name, "black"), linewidth=0.8)
+            marks["published"] = "x:"
+        if panel.level is not None:
+            text, value = panel.level
+            axes.axhline(value, color="black", linestyle="--", linewidth=0.8)
+            marks[text] = "--"
+        if panel.log:
+            axes.set_yscale("log")
+        axes.set_xlabel(LOAD)
+        axes.set_ylabel(panel.label)
+        axes.set_title(panel.title, fontsize="medium")
+    for axes in places[len(panels) + more :]:
+        axes.set_visible(False)
+    lines = [figure.axes[0].plot([], [], "o-", color=colors[name], label=name)[0] for name in names]
+    lines += [
+        line
+        for text, style in marks.items()
+        for line in figure.axes[0].plot([], [], style, color="black", label=text)
+    ]
+    figure.legend(handles=lines, loc="outside lower center", ncols=len(lines))
+    figure.suptitle(title)
+    return places[len(panels) : len(panels) + more]
 
 
 def bandwidth_bars(

@@ -40,7 +40,16 @@ from pydantic import Field
 from ...published import source
 from ...systems.adapters.config import AdapterNetworkConfig
 from ..framework.base import Claim, Experiment, Outcome, Point, Size
-from .admission_schemes import LATENCIES, SCHEMES, AdmissionParameters, Table, mixed_results, scheme_point
+from ..framework.charts import LoadPanel, load_panels
+from .admission_schemes import (
+    LATENCIES,
+    SCHEMES,
+    AdmissionParameters,
+    Table,
+    latency_panels,
+    mixed_results,
+    scheme_point,
+)
 from .mix import BEST_EFFORT, CONTROL, FRAME_CYCLES, STREAM_UNITS, Mix, mixed_network
 
 if TYPE_CHECKING:
@@ -223,20 +232,30 @@ class AdmissionCluster(Experiment):
         self, parameters: AdmissionClusterParameters, outcomes: Sequence[Outcome], figure: Figure
     ) -> None:
         """Figure 5: DMP and DMT beside the published level, and latencies of best effort and control packets."""
-        axes = figure.subplots(1, 4)
-        by = Table(outcomes)
-        names = {
-            "dmp": "DMP",
-            "dmt_ms": "DMT (ms)",
-            LATENCIES[BEST_EFFORT]: "best effort: latency (us)",
-            LATENCIES[CONTROL]: "control: latency (us)",
-        }
-        for axis, (name, text) in zip(axes, names.items(), strict=True):
-            for number, scheme in enumerate(SCHEMES):
-                axis.plot(*by.row(scheme, name), "o-", color=f"C{number}", label=scheme)
-            axis.set_xlabel("injection (flits a node and cycle)")
-            axis.set_ylabel(text)
-        for axis, level in zip(axes, (DMP, DMT_MS), strict=False):
-            axis.axhline(level, color="k", linestyle=":", label="published, both")
-        axes[2].set_yscale("log")
-        axes[0].legend(fontsize="x-small")
+        level = "published, with both"
+        load_panels(
+            figure,
+            [
+                LoadPanel(
+                    result="dmp",
+                    label="DMP",
+                    title="figure 5 (a)",
+                    outcomes=outcomes,
+                    log=True,
+                    level=(level, DMP),
+                ),
+                LoadPanel(
+                    result="dmt_ms",
+                    label="DMT (ms)",
+                    title="figure 5 (a)",
+                    outcomes=outcomes,
+                    log=True,
+                    level=(level, DMT_MS),
+                ),
+                *latency_panels(outcomes, (BEST_EFFORT, CONTROL), title="figure 5 (b)"),
+            ],
+            by="scheme",
+            names=list(SCHEMES),
+            title="MPEG streams on one router: admission and congestion control",
+            columns=2,
+        )

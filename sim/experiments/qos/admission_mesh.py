@@ -33,7 +33,16 @@ from pydantic import Field
 from ...published import source, table
 from ...systems.adapters.config import AdapterNetworkConfig
 from ..framework.base import Claim, Experiment, Outcome, Point, Size
-from .admission_schemes import LATENCIES, SCHEMES, AdmissionParameters, Table, mixed_results, scheme_point
+from ..framework.charts import LoadPanel, load_panels
+from .admission_schemes import (
+    LATENCIES,
+    SCHEMES,
+    AdmissionParameters,
+    Table,
+    latency_panels,
+    mixed_results,
+    scheme_point,
+)
 from .mix import BEST_EFFORT, CONTROL, REAL_TIME, Mix, mixed_network
 
 if TYPE_CHECKING:
@@ -231,22 +240,26 @@ class AdmissionMesh(Experiment):
 
     def plot(self, parameters: AdmissionMeshParameters, outcomes: Sequence[Outcome], figure: Figure) -> None:
         """Rejection rates beside table 4, and the latencies of figure 6."""
-        axes = figure.subplots(1, 4)
-        by, published = Table(outcomes), table("admission-mesh")
-        axes[0].plot(
-            [one / 100 for one in published["injection_pct"]],
-            published["rejection_pct"]["admission"],
-            "kx:",
-            label="published, admission",
+        published = table("admission-mesh")
+        load_panels(
+            figure,
+            [
+                LoadPanel(
+                    result="rejection_pct",
+                    label="connections refused (%)",
+                    title="table 4",
+                    outcomes=outcomes,
+                    published={
+                        "admission": (
+                            [one / 100 for one in published["injection_pct"]],
+                            published["rejection_pct"]["admission"],
+                        )
+                    },
+                ),
+                *latency_panels(outcomes, LATENCIES, title="figure 6"),
+            ],
+            by="scheme",
+            names=list(SCHEMES),
+            title="ON/OFF streams on a mesh: admission and congestion control",
+            columns=2,
         )
-        axes[0].set_ylabel("connections refused (%)")
-        for number, scheme in enumerate(SCHEMES):
-            loads, rates = by.row(scheme, "rejection_pct")
-            axes[0].plot(loads, rates, "o-", color=f"C{number}", label=scheme)
-            for axis, (kind, name) in zip(axes[1:], LATENCIES.items(), strict=True):
-                axis.plot(*by.row(scheme, name), "o-", color=f"C{number}")
-                axis.set_ylabel(f"{kind.replace('_', ' ')}: latency (us)")
-                axis.set_yscale("log")
-        for axis in axes:
-            axis.set_xlabel("injection (flits a node and cycle)")
-        axes[0].legend(fontsize="x-small")

@@ -9,6 +9,7 @@ from lanikai.hdl.config import Config
 from pydantic import Field, FiniteFloat, model_validator
 
 from ..framework.base import Outcome, Point
+from ..framework.charts import LoadPanel
 from .congestion import CYCLE_NS
 from .mix import BEST_EFFORT, CLASSES, CONTROL, REAL_TIME, Mix
 
@@ -17,6 +18,7 @@ __all__ = [
     "SCHEMES",
     "AdmissionParameters",
     "Table",
+    "latency_panels",
     "mixed_results",
     "scheme_point",
 ]
@@ -148,10 +150,19 @@ class Table:
             if loads is None or load in loads
         ]
 
-    def row(self, scheme: str, name: str) -> tuple[list[float], list[Any]]:
-        """The loads of a scheme, and a result at each."""
-        loads = self.at(scheme)
-        return loads, [self._by[scheme, load].results[name] for load in loads]
+
+def latency_panels(outcomes: Sequence[Outcome], classes: Iterable[str], *, title: str) -> list[LoadPanel]:
+    """Panels of the latencies of these classes against load."""
+    return [
+        LoadPanel(
+            result=LATENCIES[kind],
+            label=f"{kind.replace('_', ' ')}: latency (us)",
+            title=title,
+            outcomes=outcomes,
+            log=True,
+        )
+        for kind in classes
+    ]
 
 
 def scheme_point(

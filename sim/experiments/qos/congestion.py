@@ -43,6 +43,7 @@ from pydantic import Field, FiniteFloat, model_validator
 from ...published import source, table
 from ...systems.adapters.config import AdapterNetworkConfig
 from ..framework.base import Claim, Experiment, Outcome, Point, Size
+from ..framework.charts import LoadPanel, load_panels
 from ..measure.named_networks import MOST_SIDE, named_network
 
 if TYPE_CHECKING:
@@ -321,22 +322,42 @@ class Congestion(Experiment):
         ]
 
     def plot(self, parameters: CongestionParameters, outcomes: Sequence[Outcome], figure: Figure) -> None:
-        """Queueing delay against injection beside table 3, and throughput."""
-        delays, throughput = figure.subplots(1, 2)
+        """Table 3 and figure 4: queueing delay beside the published one, latency and throughput."""
         published = table("congestion")
-        for number, scheme in enumerate(parameters.schemes):
-            mine = [one for one in outcomes if one.point.parameters["scheme"] == scheme]
-            loads = [one.point.parameters["load"] for one in mine]
-            delays.plot(loads, [one.results["queueing_delay_us"] for one in mine], "o-", color=f"C{number}")
-            throughput.plot(
-                loads, [one.results["throughput"] for one in mine], "o-", color=f"C{number}", label=scheme
-            )
-            row = published["queueing_delay_us"].get(scheme, [])
-            pct = published["injection_pct"][: len(row)]
-            delays.plot([one / 100 for one in pct], row, "x:", color=f"C{number}", linewidth=0.7)
-        delays.set_yscale("log")
-        delays.set_xlabel("injection (flits a node and cycle)")
-        delays.set_ylabel("queueing delay (us; x: published)")
-        throughput.set_xlabel("injection (flits a node and cycle)")
-        throughput.set_ylabel("throughput (flits a node and cycle)")
-        throughput.legend(fontsize="small")
+        loads = [one / 100 for one in published["injection_pct"]]
+        rows = published["queueing_delay_us"]
+        load_panels(
+            figure,
+            [
+                LoadPanel(
+                    result="queueing_delay_us",
+                    label="queueing delay (us)",
+                    title="table 3",
+                    outcomes=outcomes,
+                    log=True,
+                    # A row with a value too few says not to which loads its values belong.
+                    published={
+                        name: (loads, rows[name])
+                        for name in parameters.schemes
+                        if len(rows.get(name, ())) == len(loads)
+                    },
+                ),
+                LoadPanel(
+                    result="latency_from_birth_us",
+                    label="latency from birth (us)",
+                    title="figure 4",
+                    outcomes=outcomes,
+                    log=True,
+                ),
+                LoadPanel(
+                    result="throughput",
+                    label="throughput (flits a node and cycle)",
+                    title="figure 4",
+                    outcomes=outcomes,
+                ),
+            ],
+            by="scheme",
+            names=parameters.schemes,
+            title=f"Best effort on {parameters.network}",
+            columns=3,
+        )

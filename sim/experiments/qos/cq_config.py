@@ -26,6 +26,7 @@ from ...host.hca.credit import find_credits
 from ...published import source
 from ...systems.adapters.config import AdapterNetworkConfig
 from ..framework.base import Claim, Experiment, Outcome, Point, Size
+from ..framework.charts import LoadPanel, load_panels
 from ..measure.named_networks import named_network
 from .congestion import CYCLE_NS, BestEffortParameters, delays
 
@@ -180,16 +181,20 @@ class CqConfig(Experiment):
         ]
 
     def plot(self, parameters: CqConfigParameters, outcomes: Sequence[Outcome], figure: Figure) -> None:
-        """Latency and power against load."""
-        latencies, powers = figure.subplots(1, 2)
-        for queues in QUEUES:
-            mine = [one for one in outcomes if one.point.parameters["queues"] == queues]
-            loads = [one.point.parameters["load"] for one in mine]
-            latencies.plot(loads, [one.results["latency_from_birth_us"] for one in mine], "o-", label=queues)
-            powers.plot(loads, [one.results["power_w"] for one in mine], "o-", label=queues)
-        latencies.set_yscale("log")
-        latencies.set_ylabel(f"latency from birth (us; a cycle is {CYCLE_NS} ns)")
-        powers.set_ylabel("power of routers and links (W)")
-        for axes in (latencies, powers):
-            axes.set_xlabel("injection (flits a node and cycle)")
-        powers.legend()
+        """Figure 7: latency and power against load."""
+        load_panels(
+            figure,
+            [
+                LoadPanel(
+                    result="latency_from_birth_us",
+                    label=f"latency from birth (us; a cycle is {CYCLE_NS} ns)",
+                    outcomes=outcomes,
+                    log=True,
+                ),
+                LoadPanel(result="power_w", label="power of routers and links (W)", outcomes=outcomes),
+            ],
+            by="queues",
+            names=QUEUES,
+            title=f"Queues of credits on {parameters.network} (figure 7)",
+            columns=2,
+        )

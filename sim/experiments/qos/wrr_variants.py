@@ -41,6 +41,7 @@ from pydantic import Field, FiniteFloat, model_validator
 from ...published import source, table
 from ...systems.adapters.config import AdapterNetworkConfig
 from ..framework.base import Claim, Experiment, Outcome, Point, Size
+from ..framework.charts import LoadPanel, load_panels
 from .mix import ADMISSION, BEST_EFFORT, CONTROL, FRAME_CYCLES, REAL_TIME, Mix, mixed_network
 
 if TYPE_CHECKING:
@@ -335,15 +336,21 @@ class WrrVariants(Experiment):
     def plot(self, parameters: WrrVariantsParameters, outcomes: Sequence[Outcome], figure: Figure) -> None:
         """DMP and DMT against load, beside table 2."""
         published = table("wrr-variants")
-        panels = zip(figure.subplots(1, 2), ("dmp", "dmt_ms"), ("DMP", "DMT (ms)"), strict=True)
-        for axes, name, label in panels:
-            for number, variant in enumerate(parameters.variants):
-                mine = [one for one in outcomes if one.point.parameters["variant"] == variant]
-                loads = [one.point.parameters["load"] for one in mine]
-                axes.plot(loads, [one.results[name] for one in mine], "o-", color=f"C{number}", label=variant)
-                pct = [one / 100 for one in published["load_pct"]]
-                axes.plot(pct, published[variant][name], "x:", color=f"C{number}", linewidth=0.7)
-            axes.set_yscale("log")
-            axes.set_xlabel("load (flits a node and cycle)")
-            axes.set_ylabel(f"{label} (x: published)")
-        axes.legend(fontsize="small")
+        loads = [one / 100 for one in published["load_pct"]]
+        load_panels(
+            figure,
+            [
+                LoadPanel(
+                    result=name,
+                    label=label,
+                    outcomes=outcomes,
+                    log=True,
+                    published={variant: (loads, published[variant][name]) for variant in parameters.variants},
+                )
+                for name, label in (("dmp", "DMP"), ("dmt_ms", "DMT (ms)"))
+            ],
+            by="variant",
+            names=parameters.variants,
+            title="Weights and pointers of the VL arbiter (table 2)",
+            columns=2,
+        )
