@@ -8,7 +8,7 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...arbiter.round_robin import RoundRobinArbiter
+from ...arbiter.numbered_round_robin import NumberedRoundRobin
 from ...axi import Axi4Signature
 from ...config.hca import BUS_BITS, HcaConfig
 from ..layout import INDEX_BITS, QP_BITS, RECEIVE_WQE_BYTES, RECEIVE_WQE_LAYOUT
@@ -84,7 +84,7 @@ class ReceiveRings(wiring.Component):
         self._opened, self._more, self._held, self._full = (
             Signal(pairs, name=n) for n in ("opened", "more", "held", "full")
         )
-        m.submodules.turns = turns = RoundRobinArbiter(size=pairs)
+        m.submodules.turns = turns = NumberedRoundRobin(size=pairs)
         fetched_qp = Signal(QP_BITS)  # whose element is being fetched
         known = self.setup.qp < pairs
         sets = self.sets & known
@@ -95,7 +95,7 @@ class ReceiveRings(wiring.Component):
             wants.eq(self._more & ~self._full),
             asked.eq(self.ask & (self.ask_qp < pairs)),
             demanded.eq(asked & self._bit(wants, self.ask_qp)),
-            turns.requests.eq(Mux(demanded, 0, wants)),
+            turns.requests.eq(wants),
         ]
 
         # Words that a ring has at most, less those that have been fetched, may be posted.
@@ -149,13 +149,9 @@ class ReceiveRings(wiring.Component):
             ]
         with m.FSM() as machine:
             # A message that stands waits for its buffer, and a set-up for it: that fetch is begun all the same.
-            with m.State("idle"), m.If((~self.hold | demanded) & wants.any()):
-                m.d.comb += turns.advance.eq(1)
-                m.d.sync += fetched_qp.eq(self.ask_qp)
-                with m.If(~demanded):
-                    for number in range(pairs):
-                        with m.If(turns.grant[number]):
-                            m.d.sync += fetched_qp.eq(number)
+            with m.State("idle"), m.If((~self.hold | demanded) & turns.any):
+                m.d.comb += turns.advance.eq(~demanded)
+                m.d.sync += fetched_qp.eq(Mux(demanded, self.ask_qp, turns.number))
                 m.next = "address"
             with m.State("address"):
                 m.d.comb += axi.arvalid.eq(1)
@@ -204,7 +200,7 @@ class ReceiveRings(wiring.Component):
                 & ~(asked & (self._bit(self._held, self.ask_qp) | self._bit(self._more, self.ask_qp)))
             ),
             self.rests.eq(machine.ongoing("idle")),
-            self.quiet.eq(self.rests & ~(wants.any() | self.doorbell.valid | self.sets | self.ask | took)),
+            self.quiet.eq(self.rests & ~(turns.any | self.doorbell.valid | self.sets | self.ask | took)),
         ]
         return m
 
