@@ -207,6 +207,11 @@ _AIMS: dict[type[Config], dict[str, Aim]] = {
         # Its area is reported and has no bound.
         "iba": Aim(fmax_mhz=100),
     },
+    HcaConfig: {
+        # That of the card and the router of its sizes. The document's link brings a flit in 80 ns (1.6 Gbit/s over 128
+        # bits), for which 12.5 MHz are enough. Its area is reported and has no bound.
+        "yum2006": Aim(fmax_mhz=100),
+    },
 }
 
 

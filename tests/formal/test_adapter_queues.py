@@ -1,7 +1,8 @@
 """Proofs of the adapter's class queues: doorbells are neither lost nor doubled, nor heard from a foreign page; those
 that are late have their turns.
 
-Exhaustive for so many cycles after power-on, of small sizes: a doorbell brings two messages at once, a queue holds two.
+Exhaustive for so many cycles after power-on, of small sizes: a doorbell brings two messages at once, a queue holds two,
+and running indices have 4 bits.
 """
 
 import sys
@@ -12,11 +13,10 @@ from amaranth.hdl import Assert, Assume, Cover
 from lanikai.hdl.config import preset
 from lanikai.hdl.config.hca import HcaConfig
 from lanikai.hdl.hca.class_queues import ClassQueues
-from lanikai.hdl.hca.layout import INDEX_BITS
 from support.formal.harness import Spec, mutate, prove
 from support.formal.registry import mutants_of, proof
 
-PAIRS, ENTRIES, BATCH = 2, 2, 2
+PAIRS, ENTRIES, BATCH, INDEX_BITS = 2, 2, 2, 4
 CONFIG = preset(HcaConfig, "tiny").replace(queue_pairs=PAIRS, class_queue_entries=ENTRIES)
 LATE_CYCLES = 3 + 1
 """Cycles of a late entry: one row of queue pairs, looked at from both ends."""
@@ -32,9 +32,9 @@ def mutants(*found):
 
 
 def small(*change):
-    """The class, or a mutant with a `change`, with small batches."""
+    """The class, or a mutant with a `change`, with small batches and indices."""
     found = mutate(ClassQueues, *(change or ("BATCH = 16", "BATCH = 16")))
-    vars(sys.modules[found.__module__])["BATCH"] = BATCH
+    vars(sys.modules[found.__module__]).update(BATCH=BATCH, INDEX_BITS=INDEX_BITS)
     return found
 
 
@@ -62,7 +62,6 @@ def queues_spec(component, *, classes):
     m.submodules.dut = dut.elaborate(None)
     spec.inputs(dut, "setup.valid", "ring.valid", "take", "ended.valid")
     setup, ring = dut.setup.payload, dut.ring.payload
-    low, high = spec.free(3, "index_low"), spec.free(1, "index_high")
     m.d.comb += [
         setup.qp.eq(spec.free(1, "setup_qp")),
         setup.open.eq(spec.free(1, "setup_open")),
@@ -71,11 +70,13 @@ def queues_spec(component, *, classes):
         setup.send_log2.eq(spec.free(2, "setup_log2")),
         ring.qp.eq(spec.free(2, "ring_qp")),
         ring.page.eq(spec.free(1, "ring_page")),
-        ring.index.eq(Cat(low, high.replicate(INDEX_BITS - 3))),
+        ring.index.eq(spec.free(INDEX_BITS, "ring_index")),
         dut.select.eq(spec.free(1, "select") if classes > 1 else 0),
         dut.ended.payload.eq(spec.free(1, "ended_qp")),
         dut.look.eq(spec.constant(1, "look")),
     ]
+    # In a ring of half the running indices, a full one and an empty one are told by the same numbers.
+    m.d.comb += Assume(~dut.setup.valid | (setup.send_log2 <= INDEX_BITS - 2))
     pairs = [Pair(i) for i in range(PAIRS)]
     # The taker's side of the contract: the class has stood since the cycle before, in which it had a message.
     chosen, may_take = Signal(), Signal()
@@ -131,7 +132,7 @@ def queues_spec(component, *, classes):
             # Each message once, in order, and none that was not rung for.
             Assert(~takes | ((head.index == pair.taken) & (pair.taken != pair.queued))),
             Assert(~enters | (pair.queued != pair.rung)),
-            Assert((pair.rung - pair.ended)[:INDEX_BITS] <= 8),
+            Assert((pair.rung - pair.ended)[:INDEX_BITS] <= 4),
         ]
         with m.If(sets & (opened.qp == i)):
             with m.If(opened.open):
@@ -231,8 +232,15 @@ def turns_spec(component):
     m.d.sync += level.eq(level + dut.entered - dut.take)
     with m.If(dut.setup.ready):
         m.d.sync += started.eq(1)
-    # A set-up goes first.
-    m.d.comb += setting.eq(~started | dut.setup.valid)
+    # Pages and closings are the other proof's. A set-up goes first.
+    m.d.comb += [
+        Assume(~dut.ring.valid | (dut.ring.payload.page == 0)),
+        Assume(
+            ~dut.setup.valid
+            | (dut.setup.payload.open & (dut.setup.payload.owner == 0) & (dut.setup.payload.send_log2 == 2))
+        ),
+        setting.eq(~started | dut.setup.valid),
+    ]
     ring_waits, room_waits, any_late = Signal(4), Signal(4), Signal()
     late = Cat(pair.queued != pair.rung for pair in pairs)
     m.d.comb += any_late.eq(late.any())
@@ -252,7 +260,9 @@ def turns_spec(component):
         with m.Elif(dut.entered):
             m.d.sync += before.eq(before + 1)
         # Each of the other queue pairs has one entry at most before it.
-        m.d.comb += [Assert(before <= PAIRS - 1), Cover(mine & (before == 1))]
+        m.d.comb += Assert(before <= PAIRS - 1)
+        if pair.number == 1:
+            m.d.comb += Cover(mine & (before == 1))
     m.d.comb += [
         Assert(ring_waits <= RING_WAIT),
         Assert(room_waits <= ROOM_WAIT),
@@ -268,13 +278,13 @@ def turns_spec(component):
 )
 def test_late_messages_have_their_turns(tmp_path):
     prove(turns_spec(small()), tmp_path / "bmc", mode="bmc", depth=16)
-    prove(turns_spec(small()), tmp_path / "cover", mode="cover", depth=18)
+    prove(turns_spec(small()), tmp_path / "cover", mode="cover", depth=24)
 
 
 @proof(block="ClassQueues", states="the same in more cycles", like=test_late_messages_have_their_turns)
 @pytest.mark.full
 def test_late_messages_have_their_turns_in_more_cycles(tmp_path):
-    prove(turns_spec(small()), tmp_path, mode="bmc", depth=22)
+    prove(turns_spec(small()), tmp_path, mode="bmc", depth=24)
 
 
 @mutants_of(test_late_messages_have_their_turns)
@@ -288,4 +298,4 @@ def test_late_messages_have_their_turns_in_more_cycles(tmp_path):
     ),
 )
 def test_proof_of_turns_catches_mutant(old, new, tmp_path):
-    prove(turns_spec(small(old, new)), tmp_path, mode="bmc", depth=22, expect="fail")
+    prove(turns_spec(small(old, new)), tmp_path, mode="bmc", depth=24, expect="fail")
