@@ -40,7 +40,7 @@ def departures_spec(component):
     m = spec.m
     m.submodules.dut = dut = component(CONFIG)
     spec.inputs(
-        dut, "begin", "begin_vl", "record_valid", "record_vl", "tail", "tail_vl", "start", "end.ready"
+        dut, "begin", "begin_vl", "record_valid", "record_vl", "flit", "flit_vl", "tail", "start", "end.ready"
     )
     record, end, refused = dut.record, dut.end.payload, spec.free(1, "refused")
     for name, bits in (("qp", 1), ("queue", 1), ("traffic_class", 1), ("destination", 1), ("flits", 2)):
@@ -60,7 +60,7 @@ def departures_spec(component):
             for valid, vl in (
                 (dut.begin, dut.begin_vl),
                 (dut.record_valid, dut.record_vl),
-                (dut.tail, dut.tail_vl),
+                (dut.tail, dut.flit_vl),
             )
         )
         m.d.sync += [
@@ -73,9 +73,20 @@ def departures_spec(component):
             Assume(~begins | ((begun[i] - gone[i])[:4] != PACKETS)),
             Assume(~comes | (begun[i] != there[i])),
             Assume(~goes | (there[i] != gone[i])),
+            Assume(~(dut.flit & (dut.flit_vl == i)) | (begun[i] != gone[i])),
             Assert(dut.vl_busy[i] == (begun[i] != busy[i])),
         ]
+    # A packet's first flit is the VL's first one since the tail before it: its time.
+    now, inside, times = Signal(4), Signal(VLS), Array(Signal(4, name=f"time_{i}") for i in range(VLS))
+    header_time = Signal(4)
+    m.d.sync += now.eq(now + 1)
+    with m.If(dut.flit):
+        m.d.sync += inside.bit_select(dut.flit_vl, 1).eq(~dut.tail)
+        with m.If(~inside.bit_select(dut.flit_vl, 1)):
+            m.d.sync += times[dut.flit_vl].eq(now)
     m.d.comb += [
+        dut.now.eq(now),
+        Assume(~dut.tail | dut.flit),
         dut.retired.eq(ended | refused),
         # A message begins as there is room. It ends by its last packet, or is refused.
         Assume(~dut.start | dut.room),
@@ -92,7 +103,7 @@ def departures_spec(component):
     m.d.comb += [
         mine.eq(dut.record_valid & record.tag[0]),
         Assume(~mine | ~chosen),
-        its_tail.eq(chosen & dut.tail & (dut.tail_vl == vl) & (gone[vl] == place)),
+        its_tail.eq(chosen & dut.tail & (dut.flit_vl == vl) & (gone[vl] == place)),
     ]
     with m.If(mine):
         m.d.sync += [chosen.eq(1), place.eq(there[dut.record_vl]), vl.eq(dut.record_vl), kept.eq(record)]
@@ -100,6 +111,7 @@ def departures_spec(component):
     m.d.sync += [told.eq(left), seen.eq(seen | (is_told & dut.end.ready))]
     with m.If(its_tail):
         m.d.sync += left.eq(1)
+        m.d.sync += header_time.eq(Mux(inside.bit_select(vl, 1), times[vl], now))
     tail_before, its_tail_before = Signal(), Signal()
     m.d.sync += [tail_before.eq(dut.tail), its_tail_before.eq(its_tail)]
     entered = dut.entered
@@ -113,6 +125,7 @@ def departures_spec(component):
                 & (end.queue == kept.queue)
                 & (end.bytes == kept.bytes)
                 & (end.signaled == kept.signaled)
+                & (end.departed == header_time)
                 & (end.status == Mux(kept.failed, CqeStatus.BUS_ERROR, CqeStatus.OK))
             )
         ),
@@ -142,7 +155,7 @@ def departures_spec(component):
 
 @proof(
     block="Departures",
-    states="each message ends once, after the tail of its last packet, as its record says, and no end is lost",
+    states="each message ends once, after its last tail, as its record and its header's time say; no end is lost",
 )
 def test_messages_end_after_their_tails(tmp_path):
     prove(departures_spec(few()), tmp_path / "bmc", mode="bmc", depth=11)
@@ -154,11 +167,12 @@ def test_messages_end_after_their_tails(tmp_path):
     ("old", "new"),
     mutants(
         ("tail & gone.last)", "tail)"),
-        ("read.addr.eq(Cat(outs.here, tail_vl))", "read.addr.eq(Cat(outs.here, self.tail_vl))"),
+        ("read.addr.eq(Cat(outs.here, tail_vl))", "read.addr.eq(Cat(outs.here, self.flit_vl))"),
         ("outs.step_vl.eq(tail_vl)", "outs.step_vl.eq(0)"),
         ("outs.step.eq(tail)", "outs.step.eq(self.tail)"),
         ("self.room.eq(under_way != most)", "self.room.eq(1)"),
         ("with m.If(gone.failed)", "with m.If(0)"),
+        ("self.flit & ~inside.bit_select(self.flit_vl, 1)", "self.flit"),
         ("count.take.eq(tail)", "count.take.eq(tail & gone.last)"),
         ("+ self.start - self.retired", "+ self.start - self.end.valid"),
         ("write.addr.eq(Cat(ins.here, self.record_vl))", "write.addr.eq(Cat(outs.here, self.record_vl))"),
