@@ -226,18 +226,23 @@ def ends_spec(component):
     )
     here, bad = is_open[end.qp], end.status != CqeStatus.OK
     finishes = dut.ended.valid & dut.ended.ready
+    # It is counted when it is looked at, or with its completion, by whether its queue pair is open then.
+    counts = Signal()
     with m.If(takes):
         m.d.sync += [has.eq(1), looked.eq(0), taken.eq(taken + 1)]
     with m.Elif(has & ~looked):
         m.d.sync += [looked.eq(1), wanted.eq(here & (end.signaled | bad))]
+        m.d.comb += counts.eq(~here | ~(end.signaled | bad))
+    with m.If(looked & wanted & (posts | ~here)):
+        m.d.sync += wanted.eq(0)
+        m.d.comb += counts.eq(1)
+    with m.If(counts):
         with m.If(~here):
             m.d.sync += dropped.eq(dropped + 1)
         with m.Elif(bad):
             m.d.sync += [failed.eq(failed + 1), throttled.eq(throttled + (end.status == CqeStatus.THROTTLED))]
         with m.Else():
             m.d.sync += sent.eq(sent + 1)
-    with m.If(posts | (looked & ~here)):
-        m.d.sync += wanted.eq(0)
     with m.If(finishes):
         m.d.sync += has.eq(0)
     post = dut.post.payload
@@ -264,7 +269,7 @@ def ends_spec(component):
         Assert(dut.failed == failed),
         Assert(dut.throttled == throttled),
         Assert(dut.dropped == dropped),
-        Assert(taken == (sent + failed + dropped + (has & ~looked))[:4]),
+        Assert(taken == (sent + failed + dropped + (has & (~looked | wanted)))[:4]),
         Assert(~dut.quiet | ~has),
         Cover(posts & (end.status == CqeStatus.THROTTLED) & (dropped == 1) & (sent == 1)),
         Cover(has & looked & wanted & ~here),
@@ -286,8 +291,13 @@ def test_ends_become_completions(tmp_path):
     ("old", "new"),
     mutants(
         ("self.post.valid.eq(table.open)", "self.post.valid.eq(1)"),
-        ("with m.If(~table.open):", "with m.If(0):"),
-        ("with m.If(self.post.ready | ~table.open)", "with m.If(~table.open)"),
+        ("with m.Elif(end.signaled |", "with m.Elif(1 |"),
+        ("with m.Elif(self.post.ready):", "with m.Elif(1):"),
+        (
+            "self.post.valid.eq(table.open)\n                with m.If(~table.open)",
+            "self.post.valid.eq(table.open)\n                with m.If(0)",
+        ),
+        ("with m.Else():\n                    has_ended()", "with m.Else():\n                    pass"),
         ("end.signaled | (end.status != CqeStatus.OK)", "end.signaled"),
         ("with m.If(self.ended.ready)", "with m.If(1)"),
         ("arbiter.advance.eq(took)", "arbiter.advance.eq(0)"),

@@ -21,6 +21,7 @@ FIELDS = {
     "destination": 2,
     "destination_qp": 2,
     "vl": 1,
+    "traffic_class": 1,
     "kind": 2,
     "number": 2,
     "route": 3,
@@ -60,7 +61,9 @@ def packets_spec(component):
     m.d.sync += [waits.eq(dut.packet.valid & ~dut.packet.ready), before.eq(packet)]
     m.d.comb += Assume(~waits | (dut.packet.valid & (packet == before)))
     # Flits of the packet that have gone, payload flits that it has, and whether a beat of its message had an error.
-    gone, payload, failed, moves = Signal(4), Signal(4), Signal(), Signal()
+    # Each class has its own message, and they take turns.
+    gone, payload, moves = Signal(4), Signal(4), Signal()
+    failed, failures = Signal(), [Signal(name=f"failed_{i}") for i in range(CONFIG.classes)]
     m.d.comb += [
         moves.eq(dut.send.valid & dut.send.ready),
         payload.eq((packet.bytes + 15) >> 4),
@@ -69,10 +72,13 @@ def packets_spec(component):
     takes = dut.beat.valid & dut.beat.ready
     with m.If(moves):
         m.d.sync += gone.eq(Mux(is_tail & ~is_head, 0, gone + 1))
-    with m.If(takes & beat.failed):
-        m.d.sync += failed.eq(1)
-    with m.Elif(moves & flit.tail & packet.last):
-        m.d.sync += failed.eq(0)
+    for number, failure in enumerate(failures):
+        with m.If(packet.traffic_class == number):
+            m.d.comb += failed.eq(failure)
+            with m.If(takes & beat.failed):
+                m.d.sync += failure.eq(1)
+            with m.Elif(moves & is_head & packet.first):
+                m.d.sync += failure.eq(0)
     header, trailer = Signal(HEADER_LAYOUT), Signal(TRAILER_LAYOUT)
     here = Signal(7)  # the place of the byte in the packet's payload
     m.d.comb += [
@@ -129,11 +135,14 @@ def packets_spec(component):
                 & (record.qp == packet.qp)
                 & (record.tag == packet.tag)
                 & (record.signaled == packet.signaled)
+                & (record.traffic_class == packet.traffic_class)
                 & (record.bytes == packet.total_bytes)
             )
         ),
         Cover(dut.record_valid & (payload == 3)),
         Cover(dut.record_valid & failed & packet.last & ~packet.first),
+        # A message goes on that has failed, behind a packet of another class.
+        Cover(dut.record_valid & failures[1] & ~failed & (packet.bytes != 0)),
     ]
     return spec
 
@@ -166,10 +175,13 @@ def test_packets_have_their_frame(tmp_path):
             "self.packet.ready.eq(1), self.record_valid.eq(1)",
             "self.packet.ready.eq(1), self.record_valid.eq(packet.last)",
         ),
+        ("failures.bit_select(packet.traffic_class, 1) & ~packet.first", "failures.any() & ~packet.first"),
+        ("failures.bit_select(packet.traffic_class, 1) & ~packet.first", "0"),
         (
-            "with m.If(packet.last):\n                        m.d.sync += failed.eq(0)",
-            "m.d.sync += failed.eq(0)",
+            "failures.bit_select(packet.traffic_class, 1) & ~packet.first",
+            "failures.bit_select(packet.traffic_class, 1)",
         ),
+        ("failures.bit_select(packet.traffic_class, 1).eq(failed)", "failures.eq(failed.replicate(2))"),
     ),
 )
 def test_proof_of_packets_catches_mutant(old, new, tmp_path):
