@@ -47,6 +47,7 @@ class ClassQueues(wiring.Component):
 
     - there is no such queue pair, it is not open, or it is not that of the page's owner;
     - the ring would hold more messages than it has entries. A message is in the ring until it has ended.
+    - the index goes back.
     - with `wqe` posted: it gives more than one message, as the page has one element.
 
     A doorbell brings up to `BATCH` messages into the queue of its class. In these cases the rest is late:
@@ -145,15 +146,20 @@ class ClassQueues(wiring.Component):
             with m.If(mine_late):
                 m.d.sync += count.eq(count - 1)
 
-        more = Signal(INDEX_BITS)
+        # Messages that the doorbell brings, that the ring would hold, and that it holds. The index goes back if the
+        # ring would hold fewer: in a ring of 2^15 entries the number that comes does not tell.
+        more, would_hold, holds = Signal(INDEX_BITS), Signal(INDEX_BITS), Signal(INDEX_BITS)
         accepted = Signal()
         m.d.comb += [
             more.eq(index - known),
+            would_hold.eq(index - self._ends_here),
+            holds.eq(known - self._ends_here),
             accepted.eq(
                 self._table.open
                 & (self._table.row.owner == page)
-                & (more <= (1 if config.wqe == "posted" else self._entries))
-                & ((index - self._ends_here)[:INDEX_BITS] <= self._entries)
+                & (would_hold <= self._entries)
+                & (would_hold >= holds)
+                & ((more <= 1) if config.wqe == "posted" else 1)
             ),
         ]
         with m.FSM(init="sweep") as fsm:

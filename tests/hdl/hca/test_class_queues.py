@@ -177,6 +177,38 @@ def test_indices_go_over_their_wrap():
     bench.run(script)
 
 
+@pytest.mark.parametrize("start", [0, (1 << 16) - 7])
+def test_the_longest_ring_takes_no_doorbell_that_goes_back_while_it_is_full(start):
+    """Its 2^15 entries are half the running indices: 2^15 back and 2^15 on are the same number."""
+    bench, most = Bench(seed=1), 1 << 15
+
+    async def script(ctx):
+        dut, model = bench.dut, bench.model
+        await bench.setup(ctx, 5, opens=True, owner=1, traffic_class=1, entries=most)
+        for rows in (dut.rung, dut.in_queue, dut.ended_indices):
+            ctx.set(rows.data[5], start)
+        pair = model.pairs[5]
+        pair.rung = pair.queued = pair.ended = start
+        await bench.ring(ctx, 1, 5, start + most)
+        assert (model.refusals, (pair.rung - start) % (1 << 16)) == (0, most)
+        for refused, change in enumerate((most, -1, 1, most - 1, most + 1), 1):
+            await bench.ring(ctx, 1, 5, start + most + change)
+            bench.check(ctx)
+            await bench.check_pair(ctx, 5)
+            assert model.refusals == refused
+        # With one message less, a step on is taken, and then a step of 2^15 back is not.
+        await bench.take(ctx, 1)
+        await bench.end(ctx, 5)
+        await bench.ring(ctx, 1, 5, start + most + 1)
+        assert model.refusals == 5
+        await bench.ring(ctx, 1, 5, start + 1)
+        bench.check(ctx)
+        await bench.check_pair(ctx, 5)
+        assert model.refusals == 6
+
+    bench.run(script)
+
+
 def test_counters_go_over_their_wrap():
     bench = Bench(seed=1)
 

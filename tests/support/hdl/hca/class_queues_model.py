@@ -55,8 +55,7 @@ class ClassQueuesModel:
             pair is None
             or not pair.is_open
             or pair.owner != page
-            or (index - pair.rung) % TURNS > pair.entries
-            or (index - pair.ended) % TURNS > pair.entries
+            or (index - pair.rung) % TURNS + (pair.rung - pair.ended) % TURNS > pair.entries
         ):
             self.refusals += 1
             return
