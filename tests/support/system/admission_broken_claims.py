@@ -8,7 +8,7 @@ __all__ = ["ADMISSION_BROKEN"]
 
 SHORT = {"warmup_cycles": 2_000, "window_cycles": 6_000}
 """Cycles of points in which what is broken is far more than chance."""
-FRAME = 416_667
+FRAME, QUICK_FRAME = 416_667, 41_667
 ADMISSION_BROKEN = (
     Broken(
         experiment="admission-mesh",
@@ -76,16 +76,25 @@ ADMISSION_BROKEN = (
     Broken(
         experiment="admission-cluster",
         mutant="frames are late with both controls",
-        settings=("loads=[0.6]", 'schemes=["both", "none"]', f"frame_cycles={FRAME}"),
-        claims=("DMP is within", "DMT is within", "without controls DMP and DMT are higher"),
+        settings=("loads=[0.6]", 'schemes=["both"]', f"frame_cycles={FRAME}"),
+        claims=("DMP is within", "DMT is within"),
         outside=True,
-        spec={"warmup_cycles": FRAME, "window_cycles": 4 * FRAME},
+        # The third frame in the window is late.
+        spec={"warmup_cycles": 0, "window_cycles": 5 * FRAME},
+    ),
+    Broken(
+        experiment="admission-cluster",
+        mutant="frames are late with both controls",
+        settings=("loads=[0.8]", 'schemes=["both", "none"]'),
+        claims=("without controls DMP and DMT are higher",),
+        spec={"warmup_cycles": 2 * QUICK_FRAME, "window_cycles": 6 * QUICK_FRAME},
     ),
     Broken(
         experiment="admission-cluster",
         mutant="frames are late at a load of 80 percent",
         settings=('schemes=["both"]',),
         claims=("DMP does not grow from the lowest to the highest load",),
+        spec={"warmup_cycles": 2 * QUICK_FRAME, "window_cycles": 6 * QUICK_FRAME},
     ),
     Broken(
         experiment="admission-cluster",
@@ -96,13 +105,14 @@ ADMISSION_BROKEN = (
             "at the highest load best effort is",
             "control latency is lower with both",
         ),
+        spec={"warmup_cycles": QUICK_FRAME, "window_cycles": QUICK_FRAME},
     ),
     Broken(
         experiment="admission-cluster",
         mutant="best effort has credits without end",
         settings=("loads=[0.8]", 'schemes=["congestion"]'),
         claims=("messages wait for a credit with congestion control alone",),
-        spec={"warmup_cycles": FRAME // 10, "window_cycles": FRAME},
+        spec={"warmup_cycles": QUICK_FRAME, "window_cycles": FRAME},
     ),
     Broken(
         experiment="admission-cluster",
