@@ -30,6 +30,9 @@ def congestion(change=lambda scheme, load, results: None):
             "queueing_delay_us": delay,
             "latency_from_birth_us": delay + (200 if controls else 10),
             "throughput": load * (0.7 if controls else 1),
+            "waited": 10_000 // point.parameters["credits"]
+            if point.parameters["credits"] and load > 0.8
+            else 0,
             "failed": 0,
         }
         change(scheme, load, found)
@@ -48,7 +51,7 @@ def worse(scheme, load, name, value):
 
 
 def test_what_is_published_holds():
-    assert congestion() == [True] * 7
+    assert congestion() == [True] * 8
 
 
 @pytest.mark.parametrize(
@@ -61,8 +64,10 @@ def test_what_is_published_holds():
         (2, worse("alo", 0.4, "latency_from_birth_us", 1.0)),
         (3, worse("credit_600", 0.9, "throughput", 0.6)),
         (4, worse("none", 0.9, "throughput", 0.58)),
-        (5, worse("credit_200", 0.9, "queueing_delay_us", 900)),
-        (6, worse("alo", 0.6, "failed", 1)),
+        (5, worse("credit_600", 0.9, "waited", 0)),
+        (5, worse("credit_200", 0.9, "waited", 100)),
+        (6, worse("credit_200", 0.9, "queueing_delay_us", 900)),
+        (7, worse("alo", 0.6, "failed", 1)),
     ],
 )
 def test_a_claim_of_congestion_fails_for_what_it_denies(claim, change):
