@@ -12,14 +12,27 @@ QOS_BROKEN = (
         experiment="congestion",
         mutant="sources send half as much again",
         settings=('schemes=["none"]', "loads=[0.4]"),
-        claims=("queueing delays up to",),
+        claims=("queueing delays below 70%",),
         outside=True,
+    ),
+    Broken(
+        experiment="congestion",
+        mutant="sources send half as much again",
+        settings=('schemes=["none"]', "loads=[0.7]"),
+        claims=("queueing delays at 70%",),
+        outside=True,
+    ),
+    Broken(
+        experiment="congestion",
+        mutant="credits never run out",
+        settings=('schemes=["credit_200"]', "loads=[0.9]"),
+        claims=("packets wait for credits",),
     ),
     Broken(
         experiment="congestion",
         mutant="a host has one credit",
         settings=('schemes=["credit_200", "self_tuned"]', "loads=[0.6]"),
-        claims=("credits have lower latency than", "credits have no less throughput than"),
+        claims=("credits have no higher latency than", "credits have no less throughput than"),
     ),
     Broken(
         experiment="congestion",
@@ -29,7 +42,7 @@ QOS_BROKEN = (
     ),
     Broken(
         experiment="congestion",
-        mutant="ends of 200 credits are told late",
+        mutant="ends of 20 credits are told late",
         settings=('schemes=["credit_200", "none"]', "loads=[0.9]"),
         claims=("at the highest load fewer credits",),
     ),

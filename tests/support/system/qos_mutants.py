@@ -73,15 +73,15 @@ def all_queues_of_credits_are_one(spec: Mapping[str, Any]) -> None:
 
 
 @mutant
-def ends_of_200_credits_are_told_late(spec: Mapping[str, Any]) -> None:
-    """With 200 credits a message's end is noted 500 cycles after it."""
+def ends_of_20_credits_are_told_late(spec: Mapping[str, Any]) -> None:
+    """With 20 credits, those of 200 in the quick size, a message waits 2000 cycles longer than it does."""
     from lanikai.sim.experiments.qos.hosts import Ended
 
-    if spec["credit_count"] != 200:
+    if spec["credit_count"] != 20:
         return
     right = Ended.__new__
     Ended.__new__ = lambda cls, born, posted, ended, *others: right(
-        cls, born, posted - (500 if ended > 5000 else 0), ended, *others
+        cls, born, posted - (2000 if ended > 5000 else 0), ended, *others
     )
 
 
