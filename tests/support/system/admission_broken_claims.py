@@ -15,7 +15,6 @@ ADMISSION_BROKEN = (
         mutant="agents refuse nothing",
         settings=("loads=[0.7]", 'schemes=["both"]'),
         claims=("rejection rates with admission are within",),
-        outside=True,
         spec=SHORT,
     ),
     Broken(
