@@ -18,6 +18,7 @@ from ..registers import load
 from ..router.scheduler import has_tables
 from ..vl_arbiter.base import TableSignature
 from .completion_writer import COMPLETION_SETUP
+from .injection.control import setup_kinds
 from .injection.policy import SETUP_LAYOUT
 from .layout import INDEX_BITS, QP_BITS
 from .send_layout import QUEUE_PAIR_LAYOUT, ROUTE_LAYOUT
@@ -160,6 +161,7 @@ class DriverPort(wiring.Component):
                 (owner.traffic_class < config.classes)
                 & (owner.send_queue < config.completion_queues)
                 & (owner.receive_queue < config.completion_queues)
+                & (owner.owner < config.owners)
                 & (ring_fits if config.wqe == "posted" else 1)
             ),
             payload.qp.eq(selected),
@@ -198,7 +200,9 @@ class DriverPort(wiring.Component):
             payload.base.eq(ring.base << 4),
             payload.entries_log2.eq(ring.entries_log2),
         ]
-        self._offer(m, "CQ_RING", self.completion, selected < self.config.completion_queues)
+        # A queue that is switched off has no owner, nor has a region that is taken away.
+        owned = (payload.owner < self.config.owners) | (ring.entries_log2 == 0)
+        self._offer(m, "CQ_RING", self.completion, (selected < self.config.completion_queues) & owned)
 
     def _memory(self, m: Module) -> None:
         bank, region, invalidate = self._bank, self.region.payload, self.invalidate.payload
@@ -207,7 +211,8 @@ class DriverPort(wiring.Component):
             bank.REGION_SET.w_data,
             bank.INVALIDATE.w_data,
         )
-        exists = selected < self.config.regions
+        owned = (given.owner < self.config.owners) | ~given.valid
+        exists = (selected < self.config.regions) & owned
         m.d.comb += [
             region.region.eq(selected),
             region.start.eq(bank.REGION_START.value.address),
@@ -231,17 +236,23 @@ class DriverPort(wiring.Component):
         config, bank = self.config, self._bank
         node, given = bank.ROUTE_SELECT.value.node, bank.ROUTE_SET.w_data
         word = bank.INJECTION_SELECT.value
+        named = Signal(name="injection_named")
         m.d.comb += [
+            named.eq(
+                Cat(*(word.kind == kind for kind in setup_kinds(config))).any()
+                & (word.index < config.destinations)
+            ),
             self.route_valid.eq(bank.ROUTE_SET.w_stb & (node < config.destinations)),
             self.route.node.eq(node),
             self.route.route.eq(Cat(bank.ROUTE_LOW.value.route, given.route)),
             self.route.known.eq(given.known),
-            self.injection_valid.eq(bank.INJECTION_VALUE.w_stb),
+            self.injection_valid.eq(bank.INJECTION_VALUE.w_stb & named),
             self.injection.kind.eq(word.kind),
             self.injection.index.eq(word.index),
             self.injection.value.eq(bank.INJECTION_VALUE.w_data.value),
         ]
         self._refusals.append(bank.ROUTE_SET.w_stb & (node >= config.destinations))
+        self._refusals.append(bank.INJECTION_VALUE.w_stb & ~named)
         if not self._tables:
             return
         entry, commit, table = bank.VL_TABLE_ENTRY, bank.VL_TABLE_COMMIT, self.table

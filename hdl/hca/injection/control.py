@@ -11,11 +11,11 @@ from amaranth.lib.wiring import In, Out
 from ...config.base import ConfigError
 from ...config.hca import HcaConfig
 from .base import InjectionSignature
-from .policy import SETUP_LAYOUT, InjectionPolicy
+from .policy import SETUP_LAYOUT, InjectionPolicy, SetupKind
 from .power import PowerBudget
 from .registry import INJECTION
 
-__all__ = ["InjectionControl", "injection_class"]
+__all__ = ["InjectionControl", "injection_class", "setup_kinds"]
 
 
 def injection_class(config: HcaConfig) -> type[InjectionPolicy]:
@@ -25,6 +25,12 @@ def injection_class(config: HcaConfig) -> type[InjectionPolicy]:
             f"HcaConfig.injection = {config.injection!r}: one of {', '.join(sorted(INJECTION))}"
         )
     return INJECTION[config.injection]
+
+
+def setup_kinds(config: HcaConfig) -> tuple[SetupKind, ...]:
+    """The words of set-up that an adapter takes. Raises ConfigError for a policy that does not exist."""
+    ports = (SetupKind.OUTPUT_PORT,) if injection_class(config).output_ports else ()
+    return ports + (PowerBudget.kinds if config.power_control else ())
 
 
 class InjectionControl(wiring.Component):

@@ -35,6 +35,8 @@ class PowerBudget(InjectionPolicy):
     - `used` (out, 32): energy that is taken. It is never above the budget, unless the budget is set lower meanwhile.
     - `quiet` (out): nothing is taken, and no register changes without an input.
 
+    `kinds`: the words of set-up that it takes.
+
     Sizes, which a subclass may make smaller for a proof:
 
     - `slots`: messages that may have taken energy at a time.
@@ -52,6 +54,12 @@ class PowerBudget(InjectionPolicy):
     class.
     """
 
+    kinds: ClassVar[tuple[SetupKind, ...]] = (
+        SetupKind.FLIT_ENERGY,
+        SetupKind.PATH_CYCLES,
+        SetupKind.POWER_BUDGET,
+        SetupKind.POWER_CLASSES,
+    )
     slots: ClassVar[int] = POWER_SLOTS
     flit_energy_bits: ClassVar[int] = 16
     energy_bits: ClassVar[int] = 32

@@ -227,6 +227,13 @@ def test_a_class_that_does_not_wait_ends_with_throttled():
 
     async def script(ctx):
         await setup(ctx)
+        # No such node, and no policy that goes by the router's ports: nothing is set up.
+        for count, (kind, index) in enumerate(
+            ((SetupKind.FLIT_ENERGY, CONFIG.destinations), (SetupKind.OUTPUT_PORT, PEER)), 1
+        ):
+            await host.set(ctx, "INJECTION_SELECT", kind=kind, index=index)
+            await host.set(ctx, "INJECTION_VALUE", value=1000)
+            assert await host.count(ctx, "REFUSED") == count
         for tag in range(3):
             host.element(0, **GOOD | {"tag": tag, "bytes": 64})
             host.element(1, **GOOD | {"tag": 10 + tag, "bytes": 64})
@@ -328,9 +335,15 @@ def test_a_driver_may_not_name_what_is_not_there():
         for set_up, (name, fields) in (
             (("QP_SELECT", {"qp": tiny.queue_pairs}), ("QP_COMMAND", {"open": 1})),
             (("QP_SELECT", {"qp": 0}), ("QP_OWNER", {"traffic_class": tiny.classes})),
+            (("QP_SELECT", {"qp": 0}), ("QP_OWNER", {"owner": tiny.owners})),
             (("CQ_SELECT", {"queue": tiny.completion_queues}), ("CQ_RING", {"entries_log2": 1})),
+            (("CQ_SELECT", {"queue": 0}), ("CQ_OWNER", {"owner": tiny.owners})),
             (("REGION_SELECT", {"region": tiny.regions}), ("REGION_SET", {"valid": 1})),
+            (("REGION_SELECT", {"region": 0}), ("REGION_SET", {"valid": 1, "owner": tiny.owners})),
             (("ROUTE_SELECT", {"node": tiny.destinations}), ("ROUTE_SET", {"known": 1})),
+            # This adapter has no injection control to set up.
+            (("INJECTION_SELECT", {"kind": 0}), ("INJECTION_VALUE", {"value": 1})),
+            (("INJECTION_SELECT", {"kind": 3}), ("INJECTION_VALUE", {"value": 1})),
             (("REGION_SELECT", {"region": 0}), ("INVALIDATE", {"scope": 3})),
             (("REGION_SELECT", {"region": 0}), ("INVALIDATE", {"region": tiny.regions})),
             (("REGION_SELECT", {"region": 0}), ("VL_TABLE_ENTRY", {"vl": 2, "weight": 1})),
@@ -340,6 +353,8 @@ def test_a_driver_may_not_name_what_is_not_there():
             await host.set(ctx, name, **fields)
             if name == "QP_OWNER":
                 await host.set(ctx, "QP_COMMAND", open=1)
+            if name == "CQ_OWNER":
+                await host.set(ctx, "CQ_RING", entries_log2=1)
             count += 1
             assert await host.count(ctx, "REFUSED") == count, name
         await host.access(ctx, 0x10000)
