@@ -74,14 +74,14 @@ def all_queues_of_credits_are_one(spec: Mapping[str, Any]) -> None:
 
 @mutant
 def ends_of_20_credits_are_told_late(spec: Mapping[str, Any]) -> None:
-    """With 20 credits, those of 200 in the quick size, a message waits 2000 cycles longer than it does."""
+    """With 20 credits, those of 200 in the quick size, a message waits 10,000 cycles longer than it does."""
     from lanikai.sim.experiments.qos.hosts import Ended
 
     if spec["credit_count"] != 20:
         return
     right = Ended.__new__
     Ended.__new__ = lambda cls, born, posted, ended, *others: right(
-        cls, born, posted - (2000 if ended > 5000 else 0), ended, *others
+        cls, born, posted - (10_000 if ended > 5000 else 0), ended, *others
     )
 
 
@@ -93,7 +93,7 @@ def hosts_send_with_a_wrong_key(spec: Mapping[str, Any]) -> None:
     right = QueuePair.send
 
     def send(self: Any, region: Any, *places: Any, **others: Any) -> Any:
-        if self._sent % 64 == 63:
+        if self._sent % 16 == 15:
             region = type(region)(region.number, (region.key + 1) % 256, region.buffer, region.table)
         return right(self, region, *places, **others)
 
