@@ -65,9 +65,10 @@ class Scheduler(wiring.Component):
        queue pair that is connected or may use VL 15, other kinds are for VL 15 alone.
     4. TOO_LONG: the queue pair is connected, or the message fits a packet.
 
-    Latency: from `held` to `message` 4 cycles. A look at another class takes 4 cycles: a message that comes to be
-    allowed begins after at most 4 x `classes` cycles, if no other one begins. Throughput: a message every 4 cycles.
-    Reset: routes stay as they are; after power-up none is known.
+    Latency: from `held` to `message` 4 cycles. A look at another class takes 4 cycles. A message of class c that comes
+    to be allowed begins at most 4 x (`classes` + c) cycles later, if no other one begins, goes on or ends. Classes
+    before it may be looked at twice. Throughput: a message every 4 cycles. Reset: routes stay as they are; after
+    power-up none is known.
     """
 
     def __init__(self, config: HcaConfig) -> None:
