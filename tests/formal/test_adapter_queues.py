@@ -211,8 +211,8 @@ def test_doorbells_are_heard_once_in_more_cycles(tmp_path):
     ("old", "new"),
     mutants(
         ("(self._table.row.owner == page)", "1"),
-        ("& ((index - self._ends_here)[:INDEX_BITS] <= self._entries)", ""),
-        ("& (more <= self._entries)", ""),
+        ("& (would_hold <= self._entries)", ""),
+        ("& (would_hold >= holds)", ""),
         (" | self._full.bit_select(traffic_class, 1)", ""),
         ("with m.If((queued + 1)[:INDEX_BITS] == known):", "with m.If(1):"),
         ("write.data.index.eq(self._queued)", "write.data.index.eq(self._known)"),
