@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["LoadPanel", "bandwidth_bars", "load_panels"]
 
 LOAD = "injection (flits a node and cycle)"
+MARKERS = "os^vDP*X"
+DECADE = 10
 PANEL_INCHES = (3.6, 3.4)
 """Width and height of one of `load_panels`."""
 
@@ -28,7 +30,7 @@ class LoadPanel:
     - `label`: the axis' label, with its unit.
     - `outcomes`: the points.
     - `title`: the panel's own.
-    - `log`: whether the axis is logarithmic.
+    - `log`: whether the axis is logarithmic, if the values are more than a decade apart. Other axes begin at 0.
     - `published`: by name of a line, loads and values of the source.
     - `level`: a name and a value that is the same at every load.
     """
@@ -61,36 +63,54 @@ def load_panels(
     figure.set_size_inches(columns * PANEL_INCHES[0], rows * PANEL_INCHES[1])
     places = list(figure.subplots(rows, columns, squeeze=False).flat)
     colors = {name: f"C{number}" for number, name in enumerate(names)}
+    # Hollow and unlike each other: lines that lie on each other are all seen.
+    markers = {name: MARKERS[number % len(MARKERS)] for number, name in enumerate(names)}
     marks: dict[str, str] = {}
     for panel, axes in zip(panels, places, strict=False):
+        drawn: list[float] = []
         for name in names:
             found = sorted(
                 (one.point.parameters["load"], one.results[panel.result])
                 for one in panel.outcomes
                 if one.point.parameters[by] == name and one.results[panel.result] is not None
             )
+            values = [value for _, value in found]
             axes.plot(
-                [load for load, _ in found], [value for _, value in found], "o-", color=colors[name], ms=4
+                [load for load, _ in found],
+                values,
+                "-",
+                color=colors[name],
+                marker=markers[name],
+                markerfacecolor="none",
             )
-        for name, (loads, values) in panel.published.items():
-            axes.plot(loads, values, "x:", color=colors.get(name, "black"), linewidth=0.8)
+            drawn += values
+        for name, (loads, known) in panel.published.items():
+            axes.plot(loads, known, "x:", color=colors.get(name, "black"), linewidth=0.8)
             marks["published"] = "x:"
+            drawn += known
         if panel.level is not None:
             text, value = panel.level
             axes.axhline(value, color="black", linestyle="--", linewidth=0.8)
             marks[text] = "--"
-        if panel.log:
+            drawn.append(value)
+        if panel.log and drawn and max(drawn) > DECADE * min(drawn) > 0:
             axes.set_yscale("log")
+        else:
+            axes.set_ylim(bottom=0)
         axes.set_xlabel(LOAD)
         axes.set_ylabel(panel.label)
         axes.set_title(panel.title, fontsize="medium")
     for axes in places[len(panels) + more :]:
         axes.set_visible(False)
-    lines = [figure.axes[0].plot([], [], "o-", color=colors[name], label=name)[0] for name in names]
+    first = figure.axes[0]
+    lines = [
+        first.plot([], [], "-", color=colors[name], marker=markers[name], markerfacecolor="none", label=name)[
+            0
+        ]
+        for name in names
+    ]
     lines += [
-        line
-        for text, style in marks.items()
-        for line in figure.axes[0].plot([], [], style, color="black", label=text)
+        line for text, style in marks.items() for line in first.plot([], [], style, color="black", label=text)
     ]
     figure.legend(handles=lines, loc="outside lower center", ncols=len(lines))
     figure.suptitle(title)

@@ -154,10 +154,18 @@ def _range(info: FieldInfo) -> str:
     extra = info.json_schema_extra
     if isinstance(extra, dict) and "range" in extra:
         return _counted(str(extra["range"]), info)
-    low = high = None
+    low = high = above = below = None
     for item in info.metadata:
-        low = getattr(item, "ge", low)
-        high = getattr(item, "le", high)
+        low, above = getattr(item, "ge", low), getattr(item, "gt", above)
+        high, below = getattr(item, "le", high), getattr(item, "lt", below)
+    if above is not None or below is not None:
+        ends = (
+            ("above {}", above),
+            ("at least {}", low),
+            ("below {}", below),
+            ("at most {}", high),
+        )
+        return ", ".join(text.format(end) for text, end in ends if end is not None)
     if low is not None and high is not None:
         return f"{low} to {high}"
     if low is not None:

@@ -67,7 +67,10 @@ class PeakPowerParameters(Config):
 
     network: str = Field("mesh4x4", description="a mesh", json_schema_extra={"range": "mesh2x2 to mesh32x32"})
     schemes: list[str] = Field(
-        list(SCHEMES), min_length=1, description="schemes", json_schema_extra={"range": ", ".join(SCHEMES)}
+        list(SCHEMES),
+        min_length=1,
+        description="schemes",
+        json_schema_extra={"range": f"list of one or more names: {', '.join(SCHEMES)}"},
     )
     loads: list[FiniteFloat] = Field(
         [],

@@ -30,12 +30,13 @@ begins, and none ends.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ...published import source
 from ...systems.adapters.config import AdapterNetworkConfig
@@ -60,6 +61,10 @@ __all__ = ["AdmissionCluster", "AdmissionClusterParameters"]
 LOADS = {"quick": [0.6, 0.8], "full": [0.6, 0.7, 0.8]}
 SIZE_SCHEMES = {"quick": ["both", "congestion", "none"], "full": list(SCHEMES)}
 SIZE_FRAME_CYCLES = {"quick": FRAME_CYCLES // 10, "full": FRAME_CYCLES}
+LEAST_PORTS, MOST_PORTS = 2, 15
+ROUTERS = f"router{LEAST_PORTS} to router{MOST_PORTS}"
+LEAST_FRAME_CYCLES = 100
+"""As `Mix.frame_cycles`."""
 WARMUP_FRAMES, WINDOW_FRAMES = 10, 20
 CREDITS, BUFFER_MESSAGES = {"quick": 20, "full": 200}, {"quick": 102, "full": 1024}
 """In proportion to a frame's time."""
@@ -78,12 +83,13 @@ MARGIN = 0.05
 class AdmissionClusterParameters(AdmissionParameters):
     """Parameters of admission-cluster."""
 
-    network: str = Field(
-        "router8", description="the network", json_schema_extra={"range": "router2 to router15"}
-    )
+    network: str = Field("router8", description="the network", json_schema_extra={"range": ROUTERS})
     regulator: bool = Field(True, description="a frame's packets are spread over its interval")
     frame_cycles: int = Field(
-        0, ge=0, description="interval of frames in cycles of 80 ns; 0: that of the size"
+        0,
+        ge=0,
+        description="interval of frames in cycles of 80 ns; 0: that of the size",
+        json_schema_extra={"range": f"0, or {LEAST_FRAME_CYCLES} and more"},
     )
     stream_units: list[int] = Field(
         list(STREAM_UNITS),
@@ -91,6 +97,15 @@ class AdmissionClusterParameters(AdmissionParameters):
         description="mean rates of streams in turn, 1/1020 of a link",
         json_schema_extra={"range": "list of units, each 1 to 255"},
     )
+
+    @model_validator(mode="after")
+    def _check_cluster(self) -> Self:
+        ports = re.fullmatch(r"router(\d{1,2})", self.network)
+        if not ports or not LEAST_PORTS <= int(ports[1]) <= MOST_PORTS:
+            raise ValueError(f"network = {self.network!r}: a router, {ROUTERS}")
+        if 0 < self.frame_cycles < LEAST_FRAME_CYCLES:
+            raise ValueError(f"frame_cycles = {self.frame_cycles}: 0, or at least {LEAST_FRAME_CYCLES}")
+        return self
 
     @cached_property
     def system(self) -> AdapterNetworkConfig:

@@ -50,7 +50,7 @@ class AdmissionParameters(Config):
     schemes: list[str] = Field(
         [],
         description="schemes; empty: those of the size",
-        json_schema_extra={"range": ", ".join(SCHEMES)},
+        json_schema_extra={"range": f"list of names: {', '.join(SCHEMES)}"},
     )
     real_time_share: FiniteFloat = Field(0.8, gt=0, lt=1, description="part of the load that is real time")
     credits: int = Field(

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 __all__ = ["SCHEMES", "BestEffortParameters", "Congestion", "CongestionParameters", "delays"]
 
 LEAST_SIDE = 2
+PUBLISHED_NETWORK = "mesh4x4"
 MESHES = f"mesh{LEAST_SIDE}x{LEAST_SIDE} to mesh{MOST_SIDE}x{MOST_SIDE}"
 """Networks of experiments on best effort alone."""
 CYCLE_NS = 80
@@ -171,7 +172,10 @@ class CongestionParameters(BestEffortParameters):
     """Parameters of congestion."""
 
     schemes: list[str] = Field(
-        list(SCHEMES), min_length=1, description="schemes", json_schema_extra={"range": ", ".join(SCHEMES)}
+        list(SCHEMES),
+        min_length=1,
+        description="schemes",
+        json_schema_extra={"range": f"list of one or more names: {', '.join(SCHEMES)}"},
     )
 
     @model_validator(mode="after")
@@ -210,7 +214,7 @@ class Congestion(Experiment):
                     scheme not in ("alo", "self_tuned")
                     and load in known
                     and load <= JUDGED_LOAD
-                    and parameters.network == "mesh4x4"
+                    and parameters.network == PUBLISHED_NETWORK
                     and parameters.packet_flits == 40
                 )
                 found.append(
@@ -281,6 +285,7 @@ class Congestion(Experiment):
                     for one in outcomes
                     if one.within is not None and one.point.parameters["load"] < FITTED_LOAD
                 ),
+                nothing=f"it is about {PUBLISHED_NETWORK}, packets of 40 flits, none or credits, and loads below 0.7",
             ),
             Claim.every(
                 f"table 3: queueing delays at {FITTED_LOAD:.0%}, to which the room of a VL is fitted, within the same",
@@ -289,6 +294,7 @@ class Congestion(Experiment):
                     for one in outcomes
                     if one.within is not None and one.point.parameters["load"] >= FITTED_LOAD
                 ),
+                nothing=f"it is about {PUBLISHED_NETWORK}, packets of 40 flits, none or credits, and a load of 0.7",
             ),
             Claim.every(
                 f"credits have no higher latency than ALO and Self-Tuned at every load, within {SAME:.0%}",
@@ -297,6 +303,7 @@ class Congestion(Experiment):
                     <= (1 + SAME) * value(other, load, "latency_from_birth_us")
                     for credit, other, load in pairs(["alo", "self_tuned"])
                 ),
+                nothing="it needs a scheme with credits, and alo or self_tuned",
             ),
             Claim.every(
                 f"credits have no less throughput than ALO and Self-Tuned at every load, within {SAME:.0%}",
@@ -304,6 +311,7 @@ class Congestion(Experiment):
                     value(credit, load, "throughput") >= (1 - SAME) * value(other, load, "throughput")
                     for credit, other, load in pairs(["alo", "self_tuned"])
                 ),
+                nothing="it needs a scheme with credits, and alo or self_tuned",
             ),
             Claim.every(
                 f"without control there is no drop of throughput at the highest load, within {SAME:.0%}",
@@ -355,20 +363,20 @@ class Congestion(Experiment):
                     published={
                         name: (loads, rows[name])
                         for name in parameters.schemes
-                        if len(rows.get(name, ())) == len(loads)
+                        if parameters.network == PUBLISHED_NETWORK and len(rows.get(name, ())) == len(loads)
                     },
                 ),
                 LoadPanel(
                     result="latency_from_birth_us",
                     label="latency from birth (us)",
-                    title="figure 4",
+                    title="figure 4: latency",
                     outcomes=outcomes,
                     log=True,
                 ),
                 LoadPanel(
                     result="throughput",
-                    label="throughput (flits a node and cycle)",
-                    title="figure 4",
+                    label="flits a node and cycle",
+                    title="figure 4: throughput",
                     outcomes=outcomes,
                 ),
             ],

@@ -105,7 +105,9 @@ def dead_links(point: Any) -> dict[str, Any]:
 
 def mute_adapters(point: Any) -> dict[str, Any]:
     """A run in which no message gets from an adapter to another."""
-    names = "sent queueing_cycles buffered_cycles arrived latency_cycles since_birth_cycles waiting failed"
+    names = (
+        "sent queueing_cycles buffered_cycles arrived latency_cycles since_birth_cycles waited waiting failed"
+    )
     spec = point.spec
     intervals = spec["window_cycles"] // spec["interval_cycles"] if spec["interval_cycles"] else 0
     return dict.fromkeys(names.split(), 0) | {"lone_cycles": 1, "intervals": [[0] * 5] * intervals}
@@ -114,7 +116,7 @@ def mute_adapters(point: Any) -> dict[str, Any]:
 def mute_mix(point: Any) -> dict[str, Any]:
     """A run of mixed traffic in which no host asks for anything, and no message gets anywhere."""
     names = (
-        "born born_flits arrived flits latency_cycles since_birth_cycles longest_cycles dropped waiting timed "
+        "born born_flits arrived flits latency_cycles since_birth_cycles longest_cycles dropped waited waiting timed "
         "network_cycles"
     )
     counts = "streams units refused refused_units unanswered frames missed late_cycles failed setup_cycles"
@@ -131,7 +133,7 @@ def mute_mix(point: Any) -> dict[str, Any]:
 def mute_streams(point: Any) -> dict[str, Any]:
     """A run of mixed traffic in which no message gets from an adapter to another."""
     names = "streams refused unanswered frames missed late_cycles failed"
-    nothing = dict.fromkeys(("arrived", "latency_cycles", "flits", "born_flits"), 0)
+    nothing = dict.fromkeys(("arrived", "latency_cycles", "flits", "born_flits", "waited", "dropped"), 0)
     classes = dict.fromkeys(("control", "real_time", "best_effort"), nothing)
     return dict.fromkeys(names.split(), 0) | {"classes": classes}
 
