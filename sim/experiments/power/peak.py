@@ -23,7 +23,7 @@ from ..framework.base import Claim, Experiment, Outcome, Point, Size
 from ..qos.mix import BEST_EFFORT, REAL_TIME
 from .peak_plot import draw
 from .peak_setup import BUDGET_LOAD, LOADS, REAL_TIME_SHARES, WINDOW_CYCLES, PeakPowerParameters
-from .peak_windows import powers_w
+from .peak_windows import adapters_w, powers_w
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -88,6 +88,7 @@ class PeakPower(Experiment):
         """Power in W, times in microseconds, throughput in flits a node and cycle; None where nothing arrived.
 
         - `budget_w`, `power_w`, `power_peak_w`: the budget, the mean, and the largest window of 500 cycles.
+        - `adapters_w`: the mean power of the adapters, their links to the network included. No budget covers it.
         - `windows`, `windows_above`: windows of 500 cycles, and those above the budget.
         - `latency_us`, `latency_real_time_us`, `latency_best_effort_us`: in the network, of all and of each class.
         - `from_birth_us`: from birth, of all.
@@ -114,6 +115,12 @@ class PeakPower(Experiment):
             "budget_w": parameters.budget_w,
             "power_w": sum(powers) / len(powers) if moved else None,
             "power_peak_w": max(powers) if moved else None,
+            "adapters_w": adapters_w(
+                measured["series"]["adapters"],
+                sample_cycles=SAMPLE_CYCLES,
+                flit_bits=parameters.plain_system.network.router.link.flit_bits,
+                cycle_ns=parameters.cycle_ns,
+            ),
             "windows": len(powers),
             "windows_above": sum(one > parameters.budget_w for one in powers),
             "latency_us": mean("network_cycles", "timed", real_time, best_effort),

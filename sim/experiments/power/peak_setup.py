@@ -8,7 +8,7 @@ Choices where the document is silent or does not agree with itself, all made bef
   so no claim depends on it.
 - *The budget* is what E_packet says of 50% injection without control: the mean over all pairs of nodes. A claim holds
   the measured mean against it. It covers routers and the links between them, as E_packet does, and as power is
-  measured.
+  measured. What adapters take is measured beside it (`adapters_w`): the document has no numbers of them.
 - *Shares.* Real time and best effort have parts of the budget by the traffic's ratio.
 - *Real time.* Each router has an equal part of its budget. A connection takes (E_router + E_link) r / f at each router
   on its way. The last router sends to no other one, so connections take a little less than what they are charged.
@@ -111,7 +111,11 @@ class PeakPowerParameters(Config):
     @cached_property
     def plain_system(self) -> AdapterNetworkConfig:
         """The network without power control. Raises ConfigError."""
-        return mixed_network(self.network, activity_counters=True)
+        return self._counted()
+
+    def _counted(self, **others: Any) -> AdapterNetworkConfig:
+        """A network whose routers and adapters count their activity."""
+        return mixed_network(self.network, activity_counters=True, adapter_counters=True, **others)
 
     @property
     def _network(self) -> Network:
@@ -162,9 +166,9 @@ class PeakPowerParameters(Config):
     def system(self, scheme: str) -> AdapterNetworkConfig:
         """The network of a scheme. Raises ConfigError."""
         if scheme == "power":
-            return mixed_network(self.network, activity_counters=True, power_control=True)
+            return self._counted(power_control=True)
         if scheme == "power_herd":
-            return mixed_network(self.network, activity_counters=True, **self.herd())
+            return self._counted(**self.herd())
         return self.plain_system
 
     def mix(self, scheme: str, *, load: float, real_time_share: float, size: Size, sample_cycles: int) -> Mix:

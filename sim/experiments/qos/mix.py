@@ -160,12 +160,14 @@ def mixed_network(
     injection: str = "none",
     power_control: bool = False,
     activity_counters: bool = False,
+    adapter_counters: bool = False,
     **router: object,
 ) -> AdapterNetworkConfig:
     """The document's routers and adapters on the network `name` (`named_network`), as `mixed.measure` needs them.
 
     - `vl_arbiter`: of routers and adapters.
     - `injection`, `power_control`: of the adapters.
+    - `adapter_counters`: `activity_counters` of the adapters.
     - `activity_counters` and others: fields of the routers.
 
     Raises ConfigError.
@@ -182,5 +184,6 @@ def mixed_network(
         vl_arbiter=vl_arbiter,
         injection=injection,
         power_control=power_control,
+        activity_counters=adapter_counters,
     )
     return AdapterNetworkConfig.on(named_network(name, routers), adapters)

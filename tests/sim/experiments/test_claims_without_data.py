@@ -126,7 +126,7 @@ def mute_mix(point: Any) -> dict[str, Any]:
         "refusals": {},
         "classes": {name: dict.fromkeys(names.split(), 0) for name in CLASSES},
         "intervals": [],
-        "series": {"activity": [[0] * 5] * intervals},
+        "series": {"activity": [[0] * 5] * intervals, "adapters": [[0] * 7] * intervals},
     }
 
 

@@ -3,11 +3,12 @@
 import pytest
 from lanikai.hdl.config import ConfigError
 from lanikai.sim.energy.activity import Activity
+from lanikai.sim.energy.adapter import AdapterActivity, AdapterEnergies
 from lanikai.sim.energy.table import published_energy
 from lanikai.sim.experiments.framework.base import Outcome
 from lanikai.sim.experiments.power.peak import PeakPower
 from lanikai.sim.experiments.power.peak_setup import SCHEMES, PeakPowerParameters
-from lanikai.sim.experiments.power.peak_windows import powers_w
+from lanikai.sim.experiments.power.peak_windows import adapters_w, powers_w
 
 PARAMETERS = PeakPowerParameters(loads=[0.5, 0.7], real_time_shares=[0.5, 0.0, 1.0])
 BUDGET = 9.0
@@ -89,6 +90,14 @@ def test_windows_begin_at_every_sample():
     flit_nj = 128 * published_energy().link_per_bit / 1e9
     assert found == pytest.approx([count * flit_nj / 200 for count in (5, 1, 5, 4)])
     assert powers_w(samples[:1], sample_cycles=50, window_cycles=100, flit_bits=128, cycle_ns=2.0) == []
+
+
+def test_the_power_of_adapters_is_the_mean_of_all_samples():
+    samples = [AdapterActivity(link_flits=count, bus_beats=1).as_list() for count in (5, 0, 1)]
+    found = adapters_w(samples, sample_cycles=50, flit_bits=128, cycle_ns=2.0)
+    prices = AdapterEnergies.derived(published_energy(), flit_bits=128)
+    assert found == pytest.approx((6 * prices.link_flits + 3 * prices.bus_beats) / 1e9 / 300)
+    assert adapters_w([], sample_cycles=50, flit_bits=128, cycle_ns=2.0) is None
 
 
 def test_the_budget_is_divided_by_the_traffics_ratio():
