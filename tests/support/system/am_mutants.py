@@ -23,8 +23,8 @@ def _hosts(experiment: Any, **changes: int) -> None:
 
     right = experiment.start_am
 
-    def start(cluster: Any, config: Any = None, costs: Any = None) -> Any:
-        return right(cluster, config, (costs or AmHostConfig()).replace(**changes))
+    def start(cluster: Any, config: Any = None, costs: Any = None, **others: Any) -> Any:
+        return right(cluster, config, (costs or AmHostConfig()).replace(**changes), **others)
 
     experiment.start_am = start
 
