@@ -102,7 +102,7 @@ VIA_BROKEN = (
     ),
     Broken(
         experiment="via-qos-load",
-        mutant="svia takes no cycles",
+        mutant="firmware of via is slow",
         claims=("under SVIA the latency of best effort is several times higher",),
         keep=place("load_mb_per_s", 43.0, 67.0),
     ),
