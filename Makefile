@@ -71,9 +71,9 @@ $(RUN_STAMP): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $$($(PYTHON) --version) is too old: 3.11 or newer is needed; name one with: make PYTHON=python3.11" >&2; exit 3; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "make: venv is missing; install it with: sudo apt-get install python3-venv" >&2; exit 3; }
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet -c requirements.lock -e .
+	$(BIN)/python -m pip install --quiet -c requirements.lock -e '.[report]'
 	@touch $@
 
 $(STAMP): $(RUN_STAMP)
-	$(BIN)/python -m pip install --quiet -c requirements.lock -e '.[test,formal,fpga,export,cluster]'
+	$(BIN)/python -m pip install --quiet -c requirements.lock -e '.[test,formal,fpga,export,cluster,report,site]'
 	@touch $@
