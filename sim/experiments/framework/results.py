@@ -70,6 +70,8 @@ class Report:
     - `build_cached`: whether all models came from the cache.
     - `files`: the files written.
     - `by_flow`, `element`: the experiment's, for tables.
+    - `parameters`: all parameters of the run, as JSON values.
+    - `command`: the command that repeats it.
     """
 
     experiment: str
@@ -83,6 +85,8 @@ class Report:
     by_flow: Sequence[str] = ()
     element: str = "flow"
     first_element: int = 0
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    command: str = ""
 
     @property
     def exit_status(self) -> int:
@@ -113,6 +117,8 @@ class Report:
             "experiment": self.experiment,
             "size": self.size,
             "seed": self.seed,
+            "parameters": dict(self.parameters),
+            "command": self.command,
             "versions": versions(),
             "cycles": cycles,
             "wall_seconds": wall,
@@ -243,7 +249,7 @@ class RunFolder:
     MARK = ".lanikai-run"
     """File that marks a folder as one that a run has made."""
     MARK_TEXT = "Written by `lanikai run`, which may replace the results in this folder.\n"
-    NAMES = ("results.csv", "results.json", "plot.png", "run.log", "points")
+    NAMES = ("results.csv", "results.json", "plot.png", "run.log", "points", "report.html")
     EARLIER = ".lanikai-earlier"
     """Folder of the files that are set aside."""
     MOVING = ".lanikai-moving"

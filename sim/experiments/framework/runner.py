@@ -11,6 +11,7 @@ from typing import Any
 from ...waves.window import WaveWindow
 from .backend import Backend, Built, Job, Variant
 from .base import Claim, Experiment, Outcome, Point, Size
+from .command import run_command
 from .plots import save_plot
 from .pool import run_jobs
 from .repetitions import average, judged
@@ -103,7 +104,15 @@ def execute(
     outcomes = [average(single[first : first + seeds]) for first in range(0, len(single), seeds)]
     claims = judged([experiment.claims(parameters, single[number::seeds]) for number in range(seeds)])
     return _write(
-        experiment, parameters, outcomes, claims, folder, [model for _, model in built], size=size, seed=seed
+        experiment,
+        parameters,
+        outcomes,
+        claims,
+        folder,
+        [model for _, model in built],
+        size=size,
+        seed=seed,
+        seeds=seeds,
     )
 
 
@@ -137,6 +146,7 @@ def _write(
     *,
     size: Size,
     seed: int,
+    seeds: int,
 ) -> Report:
     """Write every file of the run; the JSON file last, as it names the others."""
     files: dict[str, Any] = {
@@ -160,6 +170,8 @@ def _write(
         by_flow=experiment.by_flow,
         element=experiment.element,
         first_element=experiment.first_element,
+        parameters=parameters.model_dump(mode="json"),
+        command=run_command(experiment.name, parameters, size=size, seed=seed, seeds=seeds),
     )
     numbers = experiment.by_flow, experiment.element, experiment.first_element
     write_csv(folder.file("results.csv"), outcomes, *numbers)

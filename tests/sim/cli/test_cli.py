@@ -19,7 +19,8 @@ from lanikai.sim.published import CONSTANTS, tables
 
 TESTS = Path(__file__).parents[2]
 JSON_KEYS = {
-    *("experiment", "size", "seed", "versions", "cycles", "wall_seconds", "cycles_per_second"),
+    *("experiment", "size", "seed", "parameters", "command", "versions"),
+    *("cycles", "wall_seconds", "cycles_per_second"),
     *("build_seconds", "build_cached", "points", "claims", "claims_not_judged", "files"),
 }
 

@@ -47,7 +47,8 @@ def report(*outcomes: Outcome, holds: bool = True) -> Report:
 def test_the_json_object_has_the_keys_that_scripts_rely_on():
     found = json.loads(report(outcome([40.0, 20.0], published=[40.0, 20.0]), outcome([1.0, 2.0])).json_text())
     assert list(found) == [
-        *("experiment", "size", "seed", "versions", "cycles", "wall_seconds", "cycles_per_second"),
+        *("experiment", "size", "seed", "parameters", "command", "versions"),
+        *("cycles", "wall_seconds", "cycles_per_second"),
         *("build_seconds", "build_cached", "points", "claims", "claims_not_judged", "files"),
     ]
     assert list(found["versions"]) == ["lanikai", "python", "amaranth", "cocotb", "verilator"]
