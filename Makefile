@@ -13,7 +13,7 @@ export MPLCONFIGDIR := $(LANIKAI_CACHE_DIR)/matplotlib
 export XDG_CACHE_HOME := $(LANIKAI_CACHE_DIR)/xdg
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test test-full mutate coverage formal lint format docs lock clean
+.PHONY: help setup demo test test-full mutate coverage formal lint format docs dist lock clean
 
 help: ## Show this.
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -55,6 +55,9 @@ format: setup ## Put every file into the one format.
 
 docs: setup ## Write the pages of docs/ that come from the code.
 	$(BIN)/python docs/generate.py
+
+dist: setup ## Write wheel and source archive into dist/, the version from the tag; a commit always gives the same wheel.
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 315532800) $(BIN)/python -m build --outdir dist
 
 lock: ## Pin the newest versions that pyproject.toml allows (needs uv).
 	uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-emit-index-url --no-header \

@@ -1,4 +1,4 @@
-"""The wheel: built from a clean copy of the tree, installed in a fresh environment, and every module imported from it.
+"""The wheel: built from the source archive of a clean clone, installed in a fresh environment, and all of it imported.
 
 The environment has the wheel's declared dependencies and nothing else. A subpackage, a data file or a dependency that
 pyproject.toml does not list works in a checkout and not there.
@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import venv
 import zipfile
@@ -18,6 +19,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+RELEASE = "9.8.7"
+"""A version that no release has."""
 PARTS = ("constraints", "hdl", "firmware", "sim")
 
 IMPORT_ALL = """
@@ -53,29 +56,82 @@ def pip(*arguments: str | Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def build(tree: Path, out: Path, kind: str) -> Path:
+    """The `kind` (wheel or sdist) of a tree, as `make dist` makes it, with the tools of this environment."""
+    command = [sys.executable, "-m", "build", "--no-isolation", f"--{kind}", "--outdir", str(out), str(tree)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment |= {"SOURCE_DATE_EPOCH": "1700000000"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (made,) = out.iterdir()
+    return made
+
+
+def git(tree: Path, *arguments: str) -> None:
+    """Run git in `tree`, whoever the user is."""
+    subprocess.run(
+        ["git", "-c", "user.name=A", "-c", "user.email=a@b", "-C", str(tree), *arguments],
+        check=True,
+        capture_output=True,
+    )
+
+
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> Path:
-    """The wheel of this tree."""
+def tree(tmp_path_factory) -> Path:
+    """A clone of this tree as it is now, in git, with the tag of a release."""
     copy = tmp_path_factory.mktemp("tree")
     for path in tracked():
         target = copy / path.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, target, follow_symlinks=False)
-    out = tmp_path_factory.mktemp("wheel")
-    pip("wheel", "--no-deps", "--wheel-dir", out, copy)
-    (made,) = out.glob("*.whl")
-    return made
+    git(copy, "init", "--quiet")
+    git(copy, "add", "--all")
+    git(copy, "commit", "--quiet", "--message", "All")
+    git(copy, "tag", f"v{RELEASE}")
+    return copy
 
 
-def test_the_wheel_holds_every_source_and_data_file(wheel):
+@pytest.fixture(scope="module")
+def source_archive(tree, tmp_path_factory) -> Path:
+    """The source archive of this tree."""
+    return build(tree, tmp_path_factory.mktemp("sdist"), "sdist")
+
+
+@pytest.fixture(scope="module")
+def wheel(source_archive, tmp_path_factory) -> Path:
+    """The wheel of the unpacked source archive: what a packager makes, without git."""
+    out = tmp_path_factory.mktemp("unpacked")
+    with tarfile.open(source_archive) as archive:
+        archive.extractall(out, filter="data")
+    (unpacked,) = out.iterdir()
+    return build(unpacked, tmp_path_factory.mktemp("wheel"), "wheel")
+
+
+def test_the_wheel_holds_every_source_and_data_file_and_nothing_else(wheel):
     with zipfile.ZipFile(wheel) as archive:
-        held = set(archive.namelist())
+        held = {name for name in archive.namelist() if ".dist-info/" not in name}
     expected = {
         f"lanikai/{path.relative_to(ROOT)}"
         for path in tracked()
         if path.relative_to(ROOT).parts[0] in PARTS and not path.is_symlink()
     }
+    assert held == expected
+
+
+def test_the_source_archive_holds_what_a_clone_does(source_archive):
+    with tarfile.open(source_archive) as archive:
+        held = {name.partition("/")[2] for name in archive.getnames() if archive.getmember(name).isfile()}
+    expected = {
+        str(path.relative_to(ROOT)) for path in tracked() if path.relative_to(ROOT).parts[0] != ".typing"
+    }
     assert expected - held == set()
+    made = {"PKG-INFO", "setup.cfg"}
+    assert {name for name in held - expected if ".egg-info/" not in name} == made
+
+
+def test_a_tree_and_its_source_archive_give_the_same_wheel_with_the_version_of_the_tag(tree, wheel, tmp_path):
+    assert wheel.name == f"lanikai-{RELEASE}-py3-none-any.whl"
+    assert build(tree, tmp_path / "out", "wheel").read_bytes() == wheel.read_bytes()
 
 
 def test_every_module_of_the_installed_wheel_imports(wheel, tmp_path):
@@ -100,6 +156,8 @@ def test_every_module_of_the_installed_wheel_imports(wheel, tmp_path):
     script = tmp_path / "venv" / "bin" / "lanikai"
     listed = subprocess.run([script, "list"], cwd=tmp_path, capture_output=True, text=True)
     assert listed.returncode == 0 and "share-senders" in listed.stdout
+    version = subprocess.run([script, "--version"], cwd=tmp_path, capture_output=True, text=True)
+    assert version.stdout == f"lanikai {RELEASE}\n"
 
 
 def test_every_dependency_is_bounded():

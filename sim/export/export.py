@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import inspect
 import shutil
 import tempfile
@@ -15,6 +14,7 @@ from amaranth.lib import wiring
 from lanikai.hdl.config import Config, NicConfig
 
 from ..errors import FULL, UserError
+from ..version import own_version
 from .blocks import EXPORTS, NetworkSettings, network_of
 from .constraints import sdc
 from .ports import BlockPort, block_ports, port_table
@@ -68,7 +68,7 @@ def export(
     component = EXPORTS[what].make(config)
     ports = block_ports(component)
     modules = _modules(what, config, component, top, ports)
-    version = importlib.metadata.version("lanikai")
+    version = own_version()
     command = " ".join(["lanikai verilog", what, *(f"--set {setting}" for setting in settings)])
     made_by = f"Written by lanikai {version}: {command}"
     out = out.absolute()

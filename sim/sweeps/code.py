@@ -33,7 +33,10 @@ class OtherCode(SimulationError):
 @dataclass(frozen=True, kw_only=True)
 class Code:
     """The code of a machine: a `digest` of every file of the package (RTL, firmware, simulation, data that comes
-    along), and the `versions` of what it is run with."""
+    along), and the `versions` of what it is run with.
+
+    Lanikai's own version is none of them. It changes with every commit, the digest with the package's files alone.
+    """
 
     digest: str
     versions: Mapping[str, str]
@@ -130,7 +133,8 @@ def _files() -> _Files:
 @cache
 def code_here() -> Code:
     """The code of this process, as it was when this was first called."""
-    return Code(digest=_files().digest(), versions=versions())
+    others = {name: number for name, number in versions().items() if name != "lanikai"}
+    return Code(digest=_files().digest(), versions=others)
 
 
 def check_code(wanted: Code, *, recent_seconds: float = 0.0) -> None:

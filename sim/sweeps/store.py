@@ -18,6 +18,7 @@ from filelock import FileLock
 from ..errors import UserError
 from ..folder_lock import LOCK, lock_folder
 from ..user_files import read_json
+from ..version import own_version
 from .code import code_here
 from .inputs import InputFile, InputFolder
 from .work import Done, Failure
@@ -47,7 +48,11 @@ class SweepFolder:
         self.path = path
         self._lock: FileLock | None = None
         code = code_here()
-        wanted = dict(definition) | {"versions": dict(code.versions), "sources": code.digest}
+        wanted = dict(definition) | {
+            "lanikai": own_version(),  # for the reader: `sources` is what is compared
+            "versions": dict(code.versions),
+            "sources": code.digest,
+        }
         try:
             if new:
                 self._make_new()

