@@ -67,7 +67,7 @@ def tree_version(root: Path) -> str | None:
 
 
 def _git(root: Path, *arguments: str) -> str | None:
-    """What git prints; None if it is not there or fails."""
+    """The output of git; None if it is not there or fails."""
     try:
         done = subprocess.run(
             ["git", "--no-optional-locks", "-C", str(root), *arguments],
