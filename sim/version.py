@@ -16,7 +16,7 @@ __all__ = ["own_version", "tree_version"]
 
 NODE_DIGITS = 9
 """Digits of a commit's name in a version, as setuptools-scm has them."""
-UNKNOWN = "0+unknown"
+UNKNOWN = "0.0"
 """The version of a tree that is neither installed nor in git."""
 
 
@@ -40,10 +40,10 @@ def own_version() -> str:
 def tree_version(root: Path) -> str | None:
     """The version that setuptools-scm gives a wheel of the git tree at `root`; None where git cannot tell.
 
-    - On a tag `v1.2.3`: `1.2.3`.
-    - 5 commits after it: `1.2.4.dev5+gHASH`, on the way to the next version.
-    - Without any tag: `0.1.devN+gHASH` for N commits.
-    - With changes that are not committed: today's date behind, as `.d20260102`.
+    - On a tag `v1.2.3` it is 1.2.3.
+    - Five commits later it begins with 1.2.4.dev5, since that is the way to the next version. The commit's name follows.
+    - Without any tag it begins with 0.1 and the number of commits.
+    - With changes that are not committed, today's date stands at the end.
     """
     top = _git(root, "rev-parse", "--show-toplevel")
     if top is None or Path(top).resolve() != root.resolve():

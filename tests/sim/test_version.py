@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tomllib
+from pathlib import Path
 
 import pytest
 from lanikai.sim import version
 from lanikai.sim.cli.program import main
 from lanikai.sim.experiments.framework.results import versions
 from setuptools_scm import get_version
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def git(tree, *arguments):
@@ -27,6 +31,12 @@ def tree(tmp_path, monkeypatch):
     return tmp_path
 
 
+def scm(tree):
+    """The version that a wheel of the tree would have, by the settings of pyproject.toml."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools_scm"]
+    return get_version(tree, **settings)
+
+
 def change(tree, *, commit=True):
     """Make a change of a file that git knows."""
     with (tree / "file").open("a") as file:
@@ -38,9 +48,9 @@ def change(tree, *, commit=True):
 
 def test_without_a_tag(tree):
     assert version.tree_version(tree).startswith("0.1.dev1+g")
-    assert version.tree_version(tree) == get_version(tree)
+    assert version.tree_version(tree) == scm(tree)
     change(tree, commit=False)
-    assert version.tree_version(tree) == get_version(tree)
+    assert version.tree_version(tree) == scm(tree)
 
 
 @pytest.mark.parametrize(
@@ -48,20 +58,20 @@ def test_without_a_tag(tree):
 )
 def test_on_and_after_a_tag(tree, tag, following):
     git(tree, "tag", tag)
-    assert version.tree_version(tree) == tag.removeprefix("v") == get_version(tree)
+    assert version.tree_version(tree) == tag.removeprefix("v") == scm(tree)
     change(tree, commit=False)
     assert version.tree_version(tree).startswith(f"{following}.dev0+g")
-    assert version.tree_version(tree) == get_version(tree)
+    assert version.tree_version(tree) == scm(tree)
     change(tree)
     git(tree, "tag", "no-release")
     assert version.tree_version(tree).startswith(f"{following}.dev1+g")
-    assert version.tree_version(tree) == get_version(tree)
+    assert version.tree_version(tree) == scm(tree)
 
 
 def test_files_that_git_does_not_know_are_no_change(tree):
     clean = version.tree_version(tree)
     (tree / "results.txt").write_text("mine\n")
-    assert version.tree_version(tree) == clean == get_version(tree)
+    assert version.tree_version(tree) == clean == scm(tree)
 
 
 def test_a_copy_within_the_repository_of_somebody_else(tree):
