@@ -37,6 +37,7 @@ from .bench import bench
 from .fpga import fpga
 from .run import run
 from .run_help import ExperimentCommand
+from .schema import schema
 from .screen import screen
 from .sweep import sweep
 from .synth import synth
@@ -149,6 +150,7 @@ def show_waves(
 
 app.command("sweep", cls=ExperimentCommand)(sweep)
 app.command("bench")(bench)
+app.command("schema")(schema)
 app.command("synth")(synth)
 app.command("verilog")(verilog)
 app.add_typer(fpga, name="fpga")

@@ -99,7 +99,11 @@ _LONG = re.compile(
 
 
 def _cut(found: re.Match[str]) -> str:
-    return shortened(found[0])
+    text = found[0]
+    if text[0] == "[" or "/" not in text:
+        return shortened(text)
+    # The end of a path tells more than its middle: the file, and the line after it.
+    return f"{text[: ECHO_CHARACTERS // 4]}…{text[1 - ECHO_CHARACTERS * 3 // 4 :]}"
 
 
 def _of_a_field(error: ValidationError) -> bool:

@@ -5,22 +5,19 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from lanikai.hdl.config import ConfigError, RouterConfig
 from lanikai.hdl.network import Network, chain, mesh, single_router, torus, tree
 
-from ...user_files import read_json
+from ...network_files.registry import FILES, file_format, network_from_file
 
 __all__ = ["MOST_SIDE", "NETWORKS", "named_network"]
 
 NETWORKS = (
     "router2 to router64, mesh1x2 to mesh32x32, torus1x2 to torus32x32, chain2 to chain16, tree2x2 to tree16x2 or "
-    "tree2x10, or FILE.json"
+    f"tree2x10, or {FILES}"
 )
 """The names that a user can give. A tree's numbers are its fan-out and its levels, up to 1024 nodes."""
-FILE_KEYS = ("routers", "nodes", "links", "tables")
-"""The keys that a file may have for a network: these fields of `Network`."""
 MOST_NODES = 1024
 """Most nodes of a mesh, torus or tree: as many as traffic is made for (`TrafficConfig.nodes`)."""
 MOST_SIDE = 32
@@ -28,26 +25,17 @@ MOST_SIDE = 32
 
 
 def named_network(name: str, router: RouterConfig) -> Network:
-    """The network `name`: `router8`, `mesh4x4`, `torus4x4`, `chain3`, `tree2x3`, or the path of a JSON file.
+    """The network `name`: `router8`, `mesh4x4`, `torus4x4`, `chain3`, `tree2x3`, or the path of a file.
 
-    `router.ports`, `link.hop_bits` and the rows of tables are replaced by what it needs. A network that is no file has
-    a management port besides, if its routers are to have one. Nodes have the routers' `input_buffer_flits`.
-
-    A file has an object with these keys, as `Network` has them:
-
-    - `routers`: how many.
-    - `nodes`: a [router, port] each.
-    - `links`: two [router, port] each.
-    - `tables`: if routes are not to be shortest paths.
+    `router.ports`, `link.hop_bits` and the rows of tables are replaced by what it needs. A network has a management
+    port besides, if its routers are to have one and its file does not name ports itself. Nodes have the routers'
+    `input_buffer_flits`. `network_files/registry.py` has the formats of files.
 
     Raises ConfigError for an unknown name, a file that cannot be read, and whatever `Network` refuses.
     """
-    if not name.endswith(".json"):
-        return _named(name, router)
-    values = _from_file(name)
-    ports = 1 + max((port for _, port in _places(values)), default=1)
-    router = _fitting(router, ports, len(values.get("nodes", ())))
-    return Network(router=router, node_buffer_flits=router.input_buffer_flits, **values)
+    if file_format(name):
+        return network_from_file(Path(name), router)
+    return _named(name, router)
 
 
 @lru_cache(maxsize=16)
@@ -79,28 +67,3 @@ def _fitting(router: RouterConfig, ports: int, nodes: int) -> RouterConfig:
         router = router.replace(forwarding_entries=min(MOST_NODES, max(router.forwarding_entries, nodes)))
     link = router.link.replace(hop_bits=max(1, (ports - 1).bit_length()))
     return router.replace(link=link, ports=max(2, ports))
-
-
-def _from_file(name: str) -> dict[str, Any]:
-    values = read_json(Path(name), "network =", ConfigError)
-    if not isinstance(values, dict):
-        raise ConfigError(f"network = {name!r}: an object with {', '.join(FILE_KEYS)}")
-    for key in values:
-        if key not in FILE_KEYS:
-            raise ConfigError(f"network = {name!r}: unknown key {key!r}; valid keys: {', '.join(FILE_KEYS)}")
-    try:
-        list(_places(values))
-    except (TypeError, ValueError):
-        raise ConfigError(
-            f"network = {name!r}: nodes are [router, port] each, links [[router, port], [router, port]] each"
-        ) from None
-    return values
-
-
-def _places(values: dict[str, Any]) -> list[tuple[int, int]]:
-    """Every (router, port) that a file names. Raises TypeError or ValueError if it is none."""
-    ends = [place for link in values.get("links", ()) for place in link]
-    places = [(router, port) for router, port in [*values.get("nodes", ()), *ends]]
-    if not all(type(number) is int and number >= 0 for place in places for number in place):
-        raise ValueError
-    return places

@@ -239,7 +239,7 @@ def test_networks_without_a_name(name):
         named_network(name, RouterConfig())
     assert str(caught.value) == (
         f"network = {name!r}: one of router2 to router64, mesh1x2 to mesh32x32, torus1x2 to torus32x32, chain2 to "
-        "chain16, tree2x2 to tree16x2 or tree2x10, or FILE.json"
+        "chain16, tree2x2 to tree16x2 or tree2x10, or FILE.json, FILE.anynet, FILE.graphml"
     )
 
 
@@ -262,20 +262,20 @@ def test_a_network_of_the_users_own(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"links": TRIANGLE["links"][:1]}, "Network: router 2: no port of it is connected"),
+        ({"links": TRIANGLE["links"][:1]}, "bad.json': router 2: no port of it is connected"),
         (
             {"links": TRIANGLE["links"][:1]},
-            "Network: node 2 cannot be reached from node 0: a link is missing",
+            "bad.json': node 2 cannot be reached from node 0: a link is missing",
         ),
         (
             {"links": [*TRIANGLE["links"], [[0, 1], [1, 3]]]},
-            "Network: link 3: port 1 of router 0 is taken by link 0",
+            "bad.json:1: link 3: port 1 of router 0 is taken by link 0",
         ),
-        ({"nodes": [[0, 0], [1, 0], [3, 0]]}, "Network: node 2: there is no router 3; routers are 0 to 2"),
-        ({"speed": 1}, "unknown key 'speed'; valid keys: routers, nodes, links, tables"),
+        ({"nodes": [[0, 0], [1, 0], [3, 0]]}, "bad.json:1: node 2: there is no router 3; routers are 0 to 2"),
+        ({"speed": 1}, "bad.json:1: unknown key 'speed'; valid keys: nodes, links, tables, routers"),
         (
             {"nodes": [[0], [1, 0]]},
-            "nodes are [router, port] each, links [[router, port], [router, port]] each",
+            "bad.json:1: nodes[0] = [0]: must have at least 2 values",
         ),
     ],
 )

@@ -170,7 +170,7 @@ def test_the_burst_of_a_film_is_what_it_is_ahead_of_its_rate():
         ("a.bytes", b"1.5\n", "line 1: '1.5' is no frame of 1 to 1048576 bytes"),
         ("a.bits", b"\n \n", "it has no frame"),
         ("a.bytes", b"9" * 5000, f"line 1: '{'9' * 40}' is no frame of 1 to 1048576 bytes"),
-        ("a.bits", b"\xff\xfe", "is no text in UTF-8: byte 0 is wrong"),
+        ("a.bits", b"\xff\xfe", "is no text in UTF-8: byte 0, in line 1, is wrong"),
         ("a.bits", None, "cannot be read: No such file or directory"),
     ],
 )

@@ -103,7 +103,7 @@ def test_files_that_are_no_traces(tmp_path) -> None:
         read_trace(path)
     assert str(caught.value) == f"{path}: no call names its rank"
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
-    with pytest.raises(TraceError, match=r"is no text in UTF-8: byte 0 is wrong$"):
+    with pytest.raises(TraceError, match=r"is no text in UTF-8: byte 0, in line 1, is wrong$"):
         read_trace(tmp_path / "binary")
     with pytest.raises(TraceError, match=r"cannot be read: No such file or directory$"):
         read_trace(tmp_path / "missing")

@@ -1,0 +1,1 @@
+"""Networks in files of the user's: one reader a format, one registry of formats."""
