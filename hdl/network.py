@@ -42,7 +42,8 @@ class Network(Config):
 
     With the routing `auto`, a mesh or torus (`coordinates`) whose source routes do not fit is routed by
     `dimension_order` or `torus`, and any other network by `table`. Where source routes fit, it is `source`. `router`
-    then names that. Where shortest paths could deadlock, `auto` makes `tables` of up*/down* routing for both.
+    then names that. Where shortest paths could deadlock, `auto` makes `tables` of up*/down* routing for both. A network
+    with a `topology` is routed by that topology's function, unless routers cannot have it.
 
     Routes depend on the router and the destination alone. With dimension order they are the routers' own; else they
     are those of `tables`. Without tables they are shortest paths: each router takes the lowest of the ports that lead
@@ -56,6 +57,10 @@ class Network(Config):
     node_buffer_flits: int = Field(10, ge=2, le=1024, description="receive buffer of a node, flits a VL")
     coordinates: tuple[tuple[int, int], ...] = Field(
         (), description="x and y of each router, for `dimension_order` routing"
+    )
+    topology: str = Field(
+        "",
+        description="its name if `lanikai.hdl.topologies` has it, `ring(8)`, for the function that routes it",
     )
     tables: tuple[tuple[int, ...], ...] = Field(
         (), description="for each router its port for each node, -1 for none (empty: shortest paths)"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from .config import ConfigError, RouterConfig
-from .router.routing import Topology, routing_class
+from .router.routing import AUTO, Topology, routing_class
+from .topologies import topology_named
 from .up_down import up_down_tables
 
 __all__ = ["GIVEN", "fits_source_routes", "up_down", "why_by_destination", "with_routing"]
@@ -31,6 +32,9 @@ def with_routing(network: Measured) -> RouterConfig:
     """The network's routers, with the routing function that `auto` stands for. Raises ConfigError for pipelined
     routers in a torus, which have none there."""
     router, sides = network.router, [0, 0]
+    own, fault = _own_routing(network)
+    if own and not fault:
+        return own
     if len(network.coordinates) != network.routers:
         if fits_source_routes(network):
             return router.replace(routing="source")
@@ -55,6 +59,23 @@ def with_routing(network: Measured) -> RouterConfig:
     return router.replace(routing="source" if fits_source_routes(network) else "dimension_order")
 
 
+def _own_routing(network: Topology) -> tuple[RouterConfig | None, str]:
+    """The routers with the function of the network's topology, None without one; and why they cannot have it."""
+    name = topology_named(network.topology).routing if network.topology else ""
+    if not name:
+        return None, ""
+    router = network.router.replace(routing=AUTO)
+    changes = routing_class(router.replace(routing=name)).changes_vl
+    if changes and router.vl_selection == "same" and not router.pipelined:
+        router = router.replace(vl_selection="routing")
+    try:
+        router = router.replace(routing=name)
+        routing_class(router).check_config(router)
+    except ConfigError as error:
+        return router, str(error)
+    return router, ""
+
+
 def why_by_destination(network: Measured) -> str:
     """One line: routers choose the way by the destination, or go up*/down*, and why. Empty for source routes along
     shortest paths, and for a way that they could lead."""
@@ -62,9 +83,14 @@ def why_by_destination(network: Measured) -> str:
     ways = ""
     if name in GIVEN and network.tables and network.tables == up_down(network):
         ways = "ways go up*/down*, as shortest ones could deadlock"
+        fault = _own_routing(network)[1]
+        if fault:
+            ways += f" and routers cannot have {network.topology}'s own routing ({fault})"
     if routing_class(network.router).strips:
         return f"routing {name}: {ways}" if ways else ""
-    if network.longest_path > most:
+    if name not in GIVEN and network.topology:
+        why = f"{network.topology} has a routing function of its own"
+    elif network.longest_path > most:
         why = f"the longest way has {network.longest_path} routers and a source route holds {most}"
     elif name == "torus":
         why = "source routes round a ring of more than 3 routers could deadlock"

@@ -71,7 +71,7 @@ def test_mesh_routes_are_x_then_y():
         (
             {"speed": 3},
             "Network: unknown key 'speed'; valid keys: router, routers, nodes, links, node_buffer_flits, "
-            "coordinates, tables",
+            "coordinates, topology, tables",
         ),
     ],
 )

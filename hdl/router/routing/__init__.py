@@ -8,6 +8,8 @@ from __future__ import annotations
 from ...config import ConfigError, RouterConfig
 from .dimension_order import DimensionOrderRouting
 from .function import Arrival, RoutingFunction, TableWriteSignature
+from .hypercube import HypercubeRouting
+from .ring import RingRouting
 from .source import SourceRouting
 from .table import TableRouting
 from .topology import Place, Topology
@@ -31,6 +33,8 @@ ROUTING: dict[str, type[RoutingFunction]] = {
     "dimension_order": DimensionOrderRouting,
     "table": TableRouting,
     "torus": TorusRouting,
+    "ring": RingRouting,
+    "hypercube": HypercubeRouting,
 }
 """The routing functions that `RouterConfig.routing` can name."""
 

@@ -20,6 +20,7 @@ class Topology(Protocol):
     - `nodes`: place of each node.
     - `links`: the two places that each link joins.
     - `neighbours`: for each place of a link, the place at its other end.
+    - `topology`: its name if it is one of `lanikai.hdl.topologies`, such as `ring(8)`; else empty.
     - `coordinates`: x and y of each router; empty if the network has none.
     - `last`: the largest x and y.
     - `given_ports`: `given_port` of all routers (rows) and nodes, an array.
@@ -36,6 +37,8 @@ class Topology(Protocol):
     def links(self) -> tuple[tuple[Place, Place], ...]: ...
     @property
     def neighbours(self) -> dict[Place, Place]: ...
+    @property
+    def topology(self) -> str: ...
     @property
     def coordinates(self) -> tuple[tuple[int, int], ...]: ...
     @property

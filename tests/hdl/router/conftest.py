@@ -32,6 +32,7 @@ class Packet:
     flits: int = 1
     start: int = 0
     target: int | None = None
+    target_bits: int = 10
     service_level: int | None = None
     kind: Kind | None = None
     out_vls: tuple[int, ...] | None = None
@@ -44,7 +45,7 @@ class Packet:
         field_bits = 24 if link.flit_bits == 32 else 48
         route = self.number + 1
         if self.target is not None:
-            route = route << 10 | self.target
+            route = route << self.target_bits | self.target
         else:
             for hop in reversed(self.hops):
                 route = route << link.hop_bits | hop

@@ -4,13 +4,12 @@ import os
 import random
 
 import pytest
-from amaranth import Module
-from amaranth.lib import wiring
 from lanikai.hdl.config import ConfigError, LinkConfig, RouterConfig
 from lanikai.hdl.network import torus
 from lanikai.hdl.router.router import Router
 from lanikai.hdl.router.routing import ROUTING
 from lanikai.hdl.router.routing.torus import TorusRouting
+from support.hdl.joined import Joined, packet
 
 SEED = int(os.environ.get("LANIKAI_TEST_SEED", "1"))
 LINK = LinkConfig(flit_bits=32, vls=2, hop_bits=3)
@@ -35,44 +34,6 @@ class NoDateline(TorusRouting):
         m = super().elaborate(platform)
         m.d.comb += self.out_vl[0].eq(0)
         return m
-
-
-class Joined(wiring.Component):
-    """The routers of a network, joined as it says."""
-
-    def __init__(self, network):
-        super().__init__({})
-        self.network = network
-        self.routers = [
-            Router(network.router, credit_flits=network.credit_flits[r]) for r in range(network.routers)
-        ]
-        self.ends = [(self.routers[r].rx[p], self.routers[r].tx[p]) for r, p in network.nodes]
-
-    def elaborate(self, platform):
-        m = Module()
-        for number, router in enumerate(self.routers):
-            m.submodules[f"router_{number}"] = router
-            m.d.comb += [
-                router.connected.eq(self.network.connected(number)),
-                router.position.as_value().eq(self.network.position(number)),
-            ]
-        for (router, port), (there, other) in self.network.neighbours.items():
-            wiring.connect(m, self.routers[router].tx[port], self.routers[there].rx[other])
-        return m
-
-
-def packet(traffic, network, number, source, destination, vl, flits, start=0):
-    return traffic.Packet(
-        number=number,
-        source=source,
-        hops=[],
-        target=network.source_route(source, destination),
-        end=destination,
-        vl=vl,
-        out_vls=(vl & ~1,),
-        flits=flits,
-        start=start,
-    )
 
 
 def run(traffic, network, packets, **more):

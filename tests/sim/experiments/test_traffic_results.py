@@ -218,31 +218,6 @@ def test_named_networks(name, nodes, routers, ports):
     assert (len(network.nodes), network.routers, network.router.ports) == (nodes, routers, ports)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "ring4",
-        "mesh4",
-        "router1",
-        "router65",
-        "mesh1x1",
-        "mesh4x4x4",
-        "tree20x2",
-        "tree2x11",
-        "mesh33x2",
-        "torus4",
-        "",
-    ],
-)
-def test_networks_without_a_name(name):
-    with pytest.raises(ConfigError) as caught:
-        named_network(name, RouterConfig())
-    assert str(caught.value) == (
-        f"network = {name!r}: one of router2 to router64, mesh1x2 to mesh32x32, torus1x2 to torus32x32, chain2 to "
-        "chain16, tree2x2 to tree16x2 or tree2x10, or FILE.json, FILE.anynet, FILE.graphml"
-    )
-
-
 TRIANGLE = {
     "routers": 3,
     "nodes": [[0, 0], [1, 0], [2, 0]],
@@ -307,7 +282,10 @@ def test_a_file_that_is_none(tmp_path):
         ),
         ("allocator=fast", "allocator = 'fast': some of islip, separable, wavefront"),
         ("allocator=islip,islip", "one is named twice"),
-        ("routing=tables", "routing = 'tables': one of auto, dimension_order, source, table, torus"),
+        (
+            "routing=tables",
+            "routing = 'tables': one of auto, dimension_order, hypercube, ring, source, table, torus",
+        ),
         (("network=torus4x4", "routing=source"), "routes can deadlock, each waiting for the next: router "),
         ("routing=torus", "vl_selection = 'same': routing 'torus' chooses the VL: must be 'routing'"),
         (

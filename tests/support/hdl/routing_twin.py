@@ -5,12 +5,15 @@ import random
 from amaranth.sim import Simulator
 from lanikai.hdl.config import ConfigError, LinkConfig, RouterConfig
 from lanikai.hdl.network import chain, mesh, single_router, torus, tree
+from lanikai.hdl.network_named import network_named
 from lanikai.hdl.router.routing import Arrival
 
 VLS = 4
 PORTS = 6
 ENTRIES = 12
 """Rows of a forwarding table: as many as the largest network below has nodes, and no power of two."""
+NAMED = ("ring(5)", "ring(8)", "hypercube(3)", "hypercube(4)")
+"""Topologies with a name, which may have a function of their own."""
 
 
 def router_for(function, name, management=False):
@@ -35,6 +38,7 @@ def networks_for(function, name, management=False):
         lambda: mesh(4, 3, router=router),
         lambda: torus(4, 3, router=router),
         lambda: torus(5, 2, router=router),
+        *(lambda text=text: network_named(text, router).replace(router=router) for text in NAMED),
     ):
         try:
             found.append(make())
@@ -75,6 +79,18 @@ def hold(function, name, *, seed, headers=300, management=False):
                     in_port,
                     chance.randrange(vls),
                     (chance.randrange(8) | chance.randrange(8) << 5) % (1 << bits),
+                    **common,
+                )
+                for _ in range(headers // 2)
+            ]
+            # Routes that are right but for a bit.
+            batch += [
+                Arrival(
+                    in_port,
+                    chance.randrange(vls),
+                    function.route_field(network, router, in_port, chance.randrange(len(network.nodes)))
+                    % (1 << bits)
+                    ^ 1 << chance.randrange(bits),
                     **common,
                 )
                 for _ in range(headers // 2)
