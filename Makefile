@@ -13,7 +13,7 @@ export MPLCONFIGDIR := $(LANIKAI_CACHE_DIR)/matplotlib
 export XDG_CACHE_HOME := $(LANIKAI_CACHE_DIR)/xdg
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test test-full mutate coverage formal lint format docs dist lock clean
+.PHONY: help setup demo test test-full mutate coverage formal lint format docs docs-site dist lock clean
 
 help: ## Show this.
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -56,6 +56,10 @@ format: setup ## Put every file into the one format.
 docs: setup ## Write the pages of docs/ that come from the code.
 	$(BIN)/python docs/generate.py
 
+docs-site: setup ## Write the documentation site into site/: pages of docs/, the API from docstrings.
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+	@echo "open site/index.html"
+
 dist: setup ## Write wheel and source archive into dist/, the version from the tag; a commit always gives the same wheel.
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 315532800) $(BIN)/python -m build --outdir dist
 
@@ -64,7 +68,7 @@ lock: ## Pin the newest versions that pyproject.toml allows (needs uv).
 		--all-extras pyproject.toml --output-file requirements.lock
 
 clean: ## Remove what was made: environment, build cache, results.
-	rm -rf $(VENV) .cache results build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .cache results build dist site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Made anew only when what they are made from has changed. A stamp is written last: a set-up that was interrupted is

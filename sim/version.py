@@ -41,7 +41,7 @@ def tree_version(root: Path) -> str | None:
     """The version that setuptools-scm gives a wheel of the git tree at `root`; None where git cannot tell.
 
     - On a tag `v1.2.3` it is 1.2.3.
-    - Five commits later it begins with 1.2.4.dev5, since that is the way to the next version. The commit's name follows.
+    - Five commits later it begins with 1.2.4.dev5, on the way to the next. The commit's name follows.
     - Without any tag it begins with 0.1 and the number of commits.
     - With changes that are not committed, today's date stands at the end.
     """

@@ -17,7 +17,10 @@ from lanikai.sim.experiments.framework.parameters import parse
 from lanikai.sim.experiments.registry import find
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 names = [str(page.relative_to(ROOT)) for page in PAGES]
 
 

@@ -12,7 +12,8 @@ FOLDERS = ("constraints/", "docs/", "firmware/", "hdl/", "sim/", "tests/")
 FILES = [
     name
     for name in product_files()
-    if name == "README.md" or (name.startswith(FOLDERS) and name.endswith((".md", ".py")))
+    if name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+    or (name.startswith(FOLDERS) and name.endswith((".md", ".py")))
 ]
 
 
