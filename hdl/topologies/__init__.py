@@ -10,9 +10,13 @@ import re
 from functools import lru_cache
 
 from ..config import ConfigError
+from .dragonfly import Dragonfly
+from .flattened_butterfly import FlattenedButterfly
 from .grid import Mesh, Torus
 from .hypercube import Hypercube
+from .kary_tree import KaryTree
 from .plain import Chain, Single, Tree
+from .random_regular import RandomRegular
 from .ring import Ring
 from .shape import Shape
 
@@ -26,6 +30,10 @@ TOPOLOGIES: dict[str, type[Shape]] = {
     "torus": Torus,
     "ring": Ring,
     "hypercube": Hypercube,
+    "flattened_butterfly": FlattenedButterfly,
+    "kary_tree": KaryTree,
+    "dragonfly": Dragonfly,
+    "random_regular": RandomRegular,
 }
 """The topologies, by the word that their names begin with."""
 

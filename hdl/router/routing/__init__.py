@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from ...config import ConfigError, RouterConfig
 from .dimension_order import DimensionOrderRouting
+from .dragonfly import DragonflyRouting
+from .flattened_butterfly import FlattenedButterflyRouting
 from .function import Arrival, RoutingFunction, TableWriteSignature
 from .hypercube import HypercubeRouting
+from .kary_tree import KaryTreeRouting
 from .ring import RingRouting
 from .source import SourceRouting
 from .table import TableRouting
@@ -35,6 +38,9 @@ ROUTING: dict[str, type[RoutingFunction]] = {
     "torus": TorusRouting,
     "ring": RingRouting,
     "hypercube": HypercubeRouting,
+    "flattened_butterfly": FlattenedButterflyRouting,
+    "kary_tree": KaryTreeRouting,
+    "dragonfly": DragonflyRouting,
 }
 """The routing functions that `RouterConfig.routing` can name."""
 

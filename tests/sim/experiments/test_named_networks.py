@@ -33,6 +33,12 @@ def test_routers_have_the_ports_that_the_network_needs(name, ports, management):
         ("tree(levels=3, fan_out=2)", "tree(2,3)"),
         ("ring8", "ring(8)"),
         ("hypercube(4)", "hypercube(4)"),
+        ("flattened_butterfly4x4", "flattened_butterfly(4x4)"),
+        ("flattened_butterfly(2x3, 2)", "flattened_butterfly(2x3,nodes=2)"),
+        ("kary_tree4x2", "kary_tree(4,2)"),
+        ("dragonfly(p=1,a=2,h=1)", "dragonfly(2,1,1)"),
+        ("random_regular(16,4,seed=3)", "random_regular(16,4,seed=3)"),
+        ("random_regular16x4", "random_regular(16,4)"),
     ],
 )
 def test_a_name_has_a_short_form_and_a_full_one(text, name):
@@ -66,6 +72,18 @@ RANGES = ", ".join(shape.ranges for shape in TOPOLOGIES.values())
         ("router65", "nodes = 65: must be 2 to 64; router2 to router64"),
         ("tree20x2", "fan_out = 20: must be 2 to 16; tree2x2 to tree16x2 or tree2x10"),
         ("tree16x3", "16^3 nodes: at most 1024; tree2x2 to tree16x2 or tree2x10"),
+        (
+            "flattened_butterfly(33)",
+            "1 to 3 sizes of 2 to 32, such as flattened_butterfly(4x4); flattened_butterfly(2) to "
+            "flattened_butterfly(16x16,nodes=4)",
+        ),
+        ("kary_tree(2,10)", "n = 10: must be 2 to 9; kary_tree(2,2) to kary_tree(2,9) or kary_tree(31,2)"),
+        ("dragonfly(8,4,4)", "1056 nodes: at most 1024; dragonfly(2,1,1) to dragonfly(8,3,5)"),
+        (
+            "random_regular(5,3)",
+            "5 routers of 3 links: one of the numbers must be even; random_regular(4,2,seed=1) to "
+            "random_regular(1024,16,seed=1)",
+        ),
         ("hypercube(11)", "dimensions = 11: must be 1 to 10; hypercube(1) to hypercube(10)"),
     ],
 )

@@ -12,7 +12,19 @@ VLS = 4
 PORTS = 6
 ENTRIES = 12
 """Rows of a forwarding table: as many as the largest network below has nodes, and no power of two."""
-NAMED = ("ring(5)", "ring(8)", "hypercube(3)", "hypercube(4)")
+NAMED = (
+    "ring(5)",
+    "ring(8)",
+    "hypercube(3)",
+    "hypercube(4)",
+    "flattened_butterfly(3x3)",
+    "flattened_butterfly(2x3,nodes=2)",
+    "flattened_butterfly(2x2x2)",
+    "kary_tree(2,3)",
+    "kary_tree(3,2)",
+    "dragonfly(2,2,1)",
+    "dragonfly(3,1,2)",
+)
 """Topologies with a name, which may have a function of their own."""
 
 
