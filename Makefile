@@ -47,7 +47,7 @@ formal: setup ## Run every proof, and write the table of docs/verification.md.
 lint: setup ## Run ruff and mypy.
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
-	$(BIN)/python -m mypy -p lanikai.constraints -p lanikai.hdl -p lanikai.firmware -p lanikai.sim
+	$(BIN)/python -m mypy -p lanikai.constraints -p lanikai.hdl -p lanikai.firmware -p lanikai.sim -p lanikai.api
 
 format: setup ## Put every file into the one format.
 	$(BIN)/python -m ruff check --fix .

@@ -7,6 +7,7 @@ Every message is one line that says what is wrong, where, and what would be righ
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 
 __all__ = [
     "EXIT_FAILED",
@@ -62,7 +63,12 @@ class UserError(LanikaiError):
 
 
 class SimulationError(LanikaiError):
-    """A simulation ended without a result: a hang found by the watchdog, or a failure inside it."""
+    """A simulation ended without a result: a hang found by the watchdog, or a failure inside it.
+
+    `lines`: the place in the user's own code where a coroutine failed, as a traceback shows it; empty otherwise.
+    """
+
+    lines: Sequence[str] = ()
 
 
 class MissingTool(LanikaiError):

@@ -1,6 +1,6 @@
 """Runs of a built simulator: one child process, one coroutine in it, one result.
 
-The child's only connections are its log file and a pipe over which progress and the result come as lines of JSON. So
+The child's only connections are its log file and a socket over which progress and the result come as lines of JSON. So
 any number of runs can go at once.
 """
 
@@ -11,6 +11,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -19,20 +20,32 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import find_libpython
 from cocotb_tools import config as cocotb_config
 
 from .build.model import Model
+from .carried import pack
 from .errors import MissingTool, SimulationError, UserError
 from .machine import ONE_THREAD, Threads
 from .waves.save_file import write_save_file
 from .waves.window import WaveWindow
 
-__all__ = ["RunResult", "run"]
+__all__ = ["Console", "RunResult", "run"]
 
 Progress = Callable[[float, str], None]
+
+
+class Console(Protocol):
+    """The terminal or notebook in which a run's coroutines print, and on which the debugger asks."""
+
+    def show(self, text: str) -> None:
+        """Print a piece of text as it is."""
+
+    def ask(self) -> str:
+        """A line of input with its newline; empty at its end."""
+
 
 TIME_STEPS = 10
 """Steps of simulated time in a cycle (`kPeriod` of `native/main.cpp`)."""
@@ -73,15 +86,21 @@ def run(
     timeout_seconds: float | None = None,
     window: WaveWindow | None = None,
     threads: Threads = ONE_THREAD,
+    carried: Any = None,
+    console: Console | None = None,
 ) -> RunResult:
     """Run `entry` ("package.module:coroutine", called with a `Session`) in `model`.
 
     `spec` (JSON values) becomes `session.spec`; the coroutine returns JSON values. Files are `out_dir/NAME.log` and,
     for a traced model, `out_dir/NAME.fst` with `window` of the run (default: all). `edges` lets coroutines wait for
     the clock's own edges, which third-party bus models need. `threads` evaluate the instances of a composed model;
-    results do not depend on them. After `timeout_seconds` of wall-clock time the run is
-    ended. Raises SimulationError, MissingTool, and UserError if threads were asked for that the model cannot have;
-    interrupted, it leaves no process.
+    results do not depend on them. `carried` becomes `session.carried`: it may hold functions and classes of a script or
+    notebook. With a `console` the coroutines' prints come there too, and `breakpoint()` opens the debugger on it.
+
+    After `timeout_seconds` of wall-clock time the run is ended. Interrupted, it leaves no process.
+
+    Raises SimulationError (with its `lines` if a coroutine of the user's failed), MissingTool, and UserError if threads
+    were asked for that the model cannot have.
     """
     if threads.asked and threads.count > 1 and not model.composed:
         raise UserError(
@@ -97,41 +116,53 @@ def run(
         arguments.append("--edges")
     if waves:
         arguments += ["--trace", str(waves), *(window.arguments(model.top) if window else [])]
-    read_end, write_end = os.pipe()
+    ours, theirs = socket.socketpair()
     final: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory(dir=out_dir, prefix=".scratch-") as scratch, log.open("wb") as out:
+    with (
+        ours,
+        theirs,
+        tempfile.TemporaryDirectory(dir=out_dir, prefix=".scratch-") as scratch,
+        log.open("wb") as out,
+    ):
         job: dict[str, Any] = {
             "entry": entry,
             "spec": f"{scratch}/spec.json",
             "seed": seed,
             "out_dir": str(out_dir),
-            "channel": write_end,
+            "channel": theirs.fileno(),
+            "console": console is not None,
+            "carried": None if carried is None else f"{scratch}/carried.pkl",
         }
+        if carried is not None:
+            Path(job["carried"]).write_bytes(pack(carried))
         Path(job["spec"]).write_text(json.dumps(spec))
         environment = _environment(model, job, scratch)
-        try:
-            child = subprocess.Popen(
-                arguments,
-                cwd=out_dir,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                pass_fds=[write_end],
-                start_new_session=True,
-            )
-        except BaseException:
-            os.close(read_end)
-            os.close(write_end)
-            raise
-        os.close(write_end)
-        with _ended(child, timeout_seconds) as timed_out, os.fdopen(read_end, "rb") as lines:
+        child = subprocess.Popen(
+            arguments,
+            cwd=out_dir,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
+        theirs.close()
+        with _ended(child, timeout_seconds) as timed_out, ours.makefile("rb") as lines:
             for line in lines:
                 message = json.loads(line)
-                if "progress" not in message:
+                if "progress" in message:
+                    if progress:
+                        progress(message["progress"], message["text"])
+                elif console and "print" in message:
+                    console.show(message["print"])
+                elif console and "ask" in message:
+                    if answer := console.ask():
+                        ours.sendall(answer.encode())
+                    else:
+                        ours.shutdown(socket.SHUT_WR)
+                else:
                     final = message
-                elif progress:
-                    progress(message["progress"], message["text"])
             status = child.wait()
     if waves and waves.exists():
         # Also for a run that failed: that is when waves are looked at.
@@ -143,7 +174,9 @@ def run(
         )
     if "error" in final:
         kind = "" if final["type"] == SimulationError.__name__ else f"{final['type']}: "
-        raise SimulationError(f"{kind}{final['error']} (log: {log})")
+        failed = SimulationError(f"{kind}{final['error']} (log: {log})")
+        failed.lines = final["lines"]
+        raise failed
     if breach := _breach(log):
         raise SimulationError(f"{breach} (log: {log})")
     if timed_out.is_set():

@@ -43,7 +43,8 @@ def found(tmp_path_factory) -> dict[str, str]:
     """Faults that each extension's check found, all in one copy of the package."""
     folder = tmp_path_factory.mktemp("extended")
     package = folder / "lanikai"
-    for part in ("constraints", "hdl", "firmware", "sim"):
+    shutil.copytree(ROOT / "lanikai", package, ignore=shutil.ignore_patterns("__pycache__"))
+    for part in ("constraints", "hdl", "firmware", "sim", "api"):
         shutil.copytree(ROOT / part, package / part, ignore=shutil.ignore_patterns("__pycache__"))
     for extension in EXTENSIONS.values():
         assert not (package / extension.file).exists()

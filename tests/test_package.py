@@ -21,7 +21,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 RELEASE = "9.8.7"
 """A version that no release has."""
-PARTS = ("constraints", "hdl", "firmware", "sim")
+PARTS = ("constraints", "hdl", "firmware", "sim", "api")
 
 IMPORT_ALL = """
 import importlib, pathlib, pkgutil, sys
@@ -114,7 +114,7 @@ def test_the_wheel_holds_every_source_and_data_file_and_nothing_else(wheel):
         f"lanikai/{path.relative_to(ROOT)}"
         for path in tracked()
         if path.relative_to(ROOT).parts[0] in PARTS and not path.is_symlink()
-    }
+    } | {"lanikai/__init__.py"}
     assert held == expected
 
 

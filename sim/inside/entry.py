@@ -13,6 +13,8 @@ import cocotb
 from cocotb.triggers import Event
 
 from .clock import Clock
+from .console import join_console, refuse_breakpoints
+from .failures import user_lines
 from .session import Session, load_coroutine
 
 __all__ = ["lanikai_run"]
@@ -39,7 +41,12 @@ async def lanikai_run(dut: Any) -> None:
         out_dir=Path(job["out_dir"]),
         channel=job["channel"],
         clock=clock,
+        carried=job["carried"],
     )
+    if job["console"]:
+        join_console(session.send, job["channel"])
+    else:
+        refuse_breakpoints()
 
     async def main() -> None:
         try:
@@ -64,6 +71,7 @@ async def lanikai_run(dut: Any) -> None:
     if failures:
         error = failures[0]
         text = " ".join(str(error).split()) or "no message"
-        session.send({"error": text, "type": type(error).__name__, **took})
+        lines = user_lines(error)
+        session.send({"error": text, "type": type(error).__name__, "lines": lines, **took})
         raise error  # cocotb writes the traceback and its verdict into the log
     session.send({"result": results[0], **took})

@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..carried import unpack
 from .clock import Clock
 
 __all__ = ["Session", "load_coroutine"]
@@ -30,11 +31,20 @@ class Session:
     - `dut`: the top module's cocotb handle; `clock`: `Clock`.
     - `spec`: the run's parameters (JSON values); `seed`, `random`: the run's seed and its generator.
     - `started`: when the simulation began, seconds of `time.perf_counter`: after all imports.
-    - `out_dir`: folder for files; `channel`: descriptor of the pipe to the program that started the run.
+    - `out_dir`: folder for files; `channel`: descriptor of the socket to the program that started the run.
+    - `carried`: file of the code that the run brings along (`lanikai.sim.carried`), or None.
     """
 
     def __init__(
-        self, dut: Any, spec: Mapping[str, Any], *, seed: int, out_dir: Path, channel: int, clock: Clock
+        self,
+        dut: Any,
+        spec: Mapping[str, Any],
+        *,
+        seed: int,
+        out_dir: Path,
+        channel: int,
+        clock: Clock,
+        carried: str | None = None,
     ) -> None:
         self.dut = dut
         self.spec = spec
@@ -44,6 +54,7 @@ class Session:
         self.clock = clock
         self.started = time.perf_counter()
         self._channel = channel
+        self.carried: Any = None if carried is None else unpack(Path(carried).read_bytes())
 
     def progress(self, fraction: float, text: str) -> None:
         """Tell how far the run is: `fraction` from 0 to 1 and a text of one line."""

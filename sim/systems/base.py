@@ -91,7 +91,8 @@ class System(Generic[C]):
     """A system inside its simulation.
 
     - `config`; `clock` (`inside.clock.Clock`).
-    - `seed`, `random`, `progress(fraction, text)`, `out_dir`: as the run has them (`inside.session.Session`).
+    - `seed`, `random`, `progress(fraction, text)`, `out_dir`, `carried`: as the run has them
+      (`inside.session.Session`).
 
     A subclass whose design has a watchdog calls `watch` when it is set up, and has `probes`. The watchdog ends the
     simulation with SimulationError when nothing has moved for as long as `limit_watchdog` says. Before that it writes
@@ -103,6 +104,7 @@ class System(Generic[C]):
         self.clock = session.clock
         self.seed, self.random = session.seed, session.random
         self.progress, self.out_dir = session.progress, session.out_dir
+        self.carried = session.carried
         self._dut = session.dut
         self._watchdog_cycles = 0
 

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 __all__ = ["PACKAGES", "Modules", "circles", "read_modules", "rooms"]
 
-PACKAGES = ("constraints", "hdl", "firmware", "sim")
+PACKAGES = ("constraints", "hdl", "firmware", "sim", "api")
 """The layers of `lanikai`, each of which may import those before it."""
 
 

@@ -14,10 +14,11 @@ import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from types import ModuleType
 from typing import Any
 
 from ...errors import FULL, LanikaiError, SimulationError
@@ -124,7 +125,8 @@ class _Worker:
         # for this moment only, it is not lost here.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            self.process.start()
+            with _without_main():
+                self.process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         theirs.close()
@@ -136,6 +138,17 @@ class _Worker:
             self.process.kill()
             self.process.join()
         self.connection.close()
+
+
+@contextlib.contextmanager
+def _without_main() -> Iterator[None]:
+    """A process that is started inside imports no main module: a script that runs experiments would begin anew."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def _serve(backend: Backend, connection: Connection) -> None:

@@ -1,0 +1,1 @@
+../../lanikai/__init__.py

@@ -1,0 +1,1 @@
+"""The Python API of Lanikai; `import lanikai` has its public names."""
