@@ -142,6 +142,10 @@ def check(arguments: list[str], monkeypatch) -> None:
         monkeypatch.setattr("lanikai.sim.fpga.line.open_port", stop)
         with pytest.raises(Reached):
             program.app(arguments, prog_name="lanikai", standalone_mode=False)
+    elif arguments[0] == "report":
+        monkeypatch.setattr("lanikai.sim.report.report.make_report", stop)
+        with pytest.raises(Reached):
+            program.app(arguments, prog_name="lanikai", standalone_mode=False)
     elif arguments[0] == "verilog":
         monkeypatch.setattr("lanikai.sim.export.export.export", stop)
         with pytest.raises(Reached):

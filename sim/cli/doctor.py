@@ -151,6 +151,13 @@ NEEDS = (
         install="sudo apt-get install iverilog",
         find=_program("iverilog"),
     ),
+    Need(
+        name="Chromium",
+        for_="opens reports, in `make test` (without it those tests are skipped)",
+        commands=(),
+        install="sudo apt-get install chromium",
+        find=_program("chromium", "chromium-browser", "google-chrome"),
+    ),
 )
 """Everything outside Python that some command needs."""
 

@@ -35,6 +35,7 @@ from ..errors import (
 from ..paths import keep_caches_together
 from .bench import bench
 from .fpga import fpga
+from .report import report
 from .run import run
 from .run_help import ExperimentCommand
 from .schema import schema
@@ -149,6 +150,7 @@ def show_waves(
 
 
 app.command("sweep", cls=ExperimentCommand)(sweep)
+app.command("report")(report)
 app.command("bench")(bench)
 app.command("schema")(schema)
 app.command("synth")(synth)

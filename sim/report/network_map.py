@@ -1,0 +1,262 @@
+"""The network of a run, each link as wide as it was used."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .page import Chart, Column, Fold, Note, Part, Table
+from .tables import Tables
+from .words import cell
+
+__all__ = ["network_maps", "places"]
+
+LINK_COLUMNS = ("from", "from_number", "from_port", "to", "to_number", "to_port", "flits", "use")
+LEVELS = ((0.2, "@7", 1.0), (0.4, "@0", 2.0), (0.6, "@2", 3.5), (0.8, "@1", 4.5), (math.inf, "@4", 6.0))
+"""Upper end of a level of use, its colour, and its width in pixels."""
+MOST_MAPS = 12
+MOST_LINKS = 6_000
+"""Most links of one map: those of a mesh of 32 x 32 are fewer."""
+MOST_SPRUNG = 400
+"""Most routers that are placed by springs, which takes a second; more stand on a circle."""
+NODE_AWAY = 0.38
+"""How far a node is drawn from its router, in distances of two routers."""
+ASIDE = 0.016
+"""How far a direction of a link is drawn to its right, in widths of the whole map."""
+
+Place = tuple[float, float]
+End = tuple[str, int]
+"""`router` or `node`, and its number."""
+
+
+def network_maps(tables: Tables) -> list[Part]:
+    """A map for each point, the most used one open; a note where no link was counted."""
+    rows = tables.read("links", LINK_COLUMNS)
+    if not rows:
+        return [
+            Note(
+                "This run has not counted the flits of its links, so there is no map of the network.",
+                "unsure",
+            )
+        ]
+    of_point: dict[Any, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        of_point.setdefault(row["point"], []).append(row)
+    names = {row.get("point"): str(row.get("network", "")) for row in tables.measured.rows}
+    ranked = sorted(of_point, key=lambda point: -statistics.fmean(row["use"] for row in of_point[point]))
+    parts: list[Part] = []
+    for order, point in enumerate(ranked[:MOST_MAPS]):
+        mine = _means(of_point[point])
+        title = tables.point({"point": point})
+        drawn: list[Part] = [_map(title, mine, names.get(point, "")), _table(title, mine)]
+        mean = statistics.fmean(mine.values())
+        badge = f"{mean:.0%} used in the mean, {max(mine.values()):.0%} at most"
+        parts.append(
+            Fold(
+                name=f"map-{point}",
+                title=f"Links, {title}",
+                badge=badge,
+                tone="",
+                parts=drawn,
+                open=not order,
+            )
+        )
+    if len(ranked) > MOST_MAPS:
+        parts.append(Note(f"These are the {MOST_MAPS} most used of {len(ranked)} points."))
+    return parts
+
+
+Link = tuple[End, int, End, int]
+
+
+def _means(rows: Sequence[Mapping[str, Any]]) -> dict[Link, float]:
+    """The use of each link, the mean of the seeds."""
+    found: dict[Link, list[float]] = {}
+    for row in rows:
+        link = (
+            (row["from"], row["from_number"]),
+            row["from_port"],
+            (row["to"], row["to_number"]),
+            row["to_port"],
+        )
+        found.setdefault(link, []).append(row["use"])
+    return {link: statistics.fmean(uses) for link, uses in found.items()}
+
+
+def places(links: Sequence[tuple[End, End]], network: str) -> dict[End, Place]:
+    """Where routers and nodes stand: a mesh or torus on its grid, others by springs, nodes beside their routers.
+
+    `network`: its name, as `mesh4x4`; the same network has the same places.
+    """
+    routers = sorted({end for link in links for end in link if end[0] == "router"})
+    found: dict[End, Place] = {}
+    grid = re.fullmatch(r"(?:mesh|torus)(\d+)x(\d+)", network)
+    if grid and len(routers) == int(grid[1]) * int(grid[2]):
+        width = int(grid[1])
+        found = {end: (float(end[1] % width), -float(end[1] // width)) for end in routers}
+    elif 2 < len(routers) <= MOST_SPRUNG:
+        found = _sprung(routers, links)
+    else:
+        found = _circle(routers)
+    nodes: dict[End, list[End]] = {}
+    for one, other in links:
+        if one[0] == "router" and other[0] != "router":
+            nodes.setdefault(one, []).append(other)
+    middle = (
+        statistics.fmean(x for x, _ in found.values()) if found else 0.0,
+        statistics.fmean(y for _, y in found.values()) if found else 0.0,
+    )
+    for router, mine in nodes.items():
+        x, y = found.get(router, (0.0, 0.0))
+        # Away from the middle, so that links of nodes cross few others; on a grid to one side of all.
+        towards = math.pi / 4 if grid else math.atan2(y - middle[1], x - middle[0])
+        alone = len(routers) == 1
+        for number, node in enumerate(dict.fromkeys(mine)):
+            count = len(dict.fromkeys(mine))
+            turn = 2 * math.pi * number / count if alone else 0.6 * (number - (count - 1) / 2)
+            away = 1.0 if alone else NODE_AWAY
+            found[node] = (x + away * math.cos(towards + turn), y + away * math.sin(towards + turn))
+    return found
+
+
+def _circle(routers: Sequence[End]) -> dict[End, Place]:
+    radius = max(1.0, len(routers) / (2 * math.pi)) if len(routers) > 1 else 0.0
+    step = 2 * math.pi / max(1, len(routers))
+    return {
+        end: (radius * math.sin(step * number), radius * math.cos(step * number))
+        for number, end in enumerate(routers)
+    }
+
+
+def _sprung(routers: Sequence[End], links: Sequence[tuple[End, End]]) -> dict[End, Place]:
+    import networkx
+
+    graph = networkx.Graph()
+    graph.add_nodes_from(routers)
+    graph.add_edges_from((one, other) for one, other in links if one[0] == other[0] == "router")
+    circle = _circle(routers)
+    scale = math.sqrt(len(routers))
+    found = networkx.spring_layout(graph, pos=circle, seed=1, iterations=200, scale=scale)
+    return {end: (float(x), float(y)) for end, (x, y) in found.items()}
+
+
+def _map(title: str, uses: Mapping[Link, float], network: str) -> Chart:
+    links = list(uses)[:MOST_LINKS]
+    at = places([(one, other) for one, _, other, _ in links], network)
+    aside = ASIDE * max(1.0, *(max(where) - min(where) for where in zip(*at.values(), strict=True)))
+    traces: list[dict[str, Any]] = []
+    below = 0.0
+    for top, colour, width in LEVELS:
+        mine = [link for link in links if below <= uses[link] < top]
+        name = f"{below:.0%} to {top:.0%}" if top < 1 else f"{below:.0%} and more"
+        below = top
+        if not mine:
+            continue
+        x: list[float | None] = []
+        y: list[float | None] = []
+        for one, _, other, _ in mine:
+            (x0, y0), (x1, y1) = _aside(at[one], at[other], aside)
+            x += [x0, x1, None]
+            y += [y0, y1, None]
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": name,
+                "x": x,
+                "y": y,
+                "line": {"color": colour, "width": width},
+                "hoverinfo": "skip",
+            }
+        )
+    middles = []
+    for link in links:
+        (x0, y0), (x1, y1) = _aside(at[link[0]], at[link[2]], aside)
+        middles.append((x0 + 0.6 * (x1 - x0), y0 + 0.6 * (y1 - y0), f"{_words(link)}: {uses[link]:.1%} used"))
+    traces.append(
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "x": [x for x, _, _ in middles],
+            "y": [y for _, y, _ in middles],
+            "text": [text for _, _, text in middles],
+            "hovertemplate": "%{text}<extra></extra>",
+            "marker": {"size": 10, "color": "@text", "opacity": 0.01},
+            "showlegend": False,
+        }
+    )
+    many = sum(end[0] == "router" for end in at) > 64
+    for kind, mark, size in (("router", "square", 22), ("node", "circle", 17)):
+        ends = [end for end in at if end[0] == kind]
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "markers" if many else "markers+text",
+                "name": f"{kind}s",
+                "x": [at[end][0] for end in ends],
+                "y": [at[end][1] for end in ends],
+                "text": [str(end[1]) for end in ends],
+                "hovertemplate": f"{kind} %{{text}}<extra></extra>",
+                "textfont": {"size": 10, "color": "@text"},
+                "marker": {
+                    "symbol": mark,
+                    "size": size if not many else 6,
+                    "color": "@card",
+                    "line": {"color": "@muted", "width": 1.5},
+                },
+            }
+        )
+    hidden = {"visible": False}
+    return Chart(
+        title=f"Use of links, {title}",
+        about="Squares are routers, circles are nodes. A line is one direction of a link, drawn to "
+        "its right; its width and colour say which part of the link's cycles had a flit.",
+        data=traces,
+        layout={
+            "xaxis": hidden,
+            "yaxis": {"visible": False, "scaleanchor": "x"},
+            "showlegend": True,
+            "legend": {"orientation": "h", "y": -0.02, "x": 0, "yanchor": "top"},
+            "margin": {"l": 10, "r": 10, "t": 34, "b": 20},
+        },
+        height=520,
+    )
+
+
+def _aside(one: Place, other: Place, aside: float) -> tuple[Place, Place]:
+    """A line from one place to the other, `aside` to its right."""
+    length = math.dist(one, other) or 1.0
+    right = (other[1] - one[1]) / length * aside, -(other[0] - one[0]) / length * aside
+    return (one[0] + right[0], one[1] + right[1]), (other[0] + right[0], other[1] + right[1])
+
+
+def _words(link: Link) -> str:
+    one, _, other, _ = link
+    return f"{one[0]} {one[1]} to {other[0]} {other[1]}"
+
+
+def _table(title: str, uses: Mapping[Link, float]) -> Table:
+    return Table(
+        caption=f"Use of each link, {title}",
+        columns=[
+            Column("from"),
+            Column("port", True),
+            Column("to"),
+            Column("port", True),
+            Column("used (%)", True),
+        ],
+        rows=[
+            [
+                cell(f"{one[0]} {one[1]}"),
+                cell(port),
+                cell(f"{other[0]} {other[1]}"),
+                cell(there),
+                cell(round(100 * use, 2)),
+            ]
+            for (one, port, other, there), use in list(uses.items())[:2000]
+        ],
+        note="The mean of the seeds." if len(uses) <= 2000 else f"The first 2000 of {len(uses)} links.",
+    )
