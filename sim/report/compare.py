@@ -8,9 +8,10 @@ from typing import Any
 
 from ..experiments.framework.base import Outcome, within
 from ..experiments.framework.results import declared
+from .beside import unjudged
 from .folders import RunData
 from .page import Cell, Chart, Column, Table, plain
-from .words import cell, is_number, label, number, same_and_varying, verdict_cell
+from .words import cell, is_number, label, number, same_and_varying, spoken, verdict_cell
 
 __all__ = ["Compared", "claims_table", "compared", "comparison_chart", "comparison_table"]
 
@@ -26,7 +27,7 @@ class Compared:
     - `result`: the name of the result.
     - `achieved`, `half`, `published`, `tolerance`: ours, half of its 95% interval if there is one, theirs, and the
       relative error that is allowed.
-    - `within`: the verdict.
+    - `within`: the verdict; None where there is no tolerance, and claims judge the value.
     """
 
     where: str
@@ -34,8 +35,8 @@ class Compared:
     achieved: Any
     half: Any
     published: Any
-    tolerance: float
-    within: bool
+    tolerance: float | None
+    within: bool | None
 
     @property
     def off(self) -> float | None:
@@ -46,7 +47,7 @@ class Compared:
 
 
 def compared(run: RunData) -> list[Compared]:
-    """Every published value that a point of the run is held against."""
+    """Every published value that stands beside a result of the run, those without a tolerance too."""
     by_flow: Sequence[str] = ("*",)
     element, first = "flow", 0
     if run.experiment is not None:
@@ -56,19 +57,29 @@ def compared(run: RunData) -> list[Compared]:
         [outcome.point.parameters for outcome in run.outcomes],
         dict.fromkeys(name for outcome in run.outcomes for name in outcome.point.parameters),
     )
-    return [one for outcome in run.outcomes for one in _of_point(outcome, varying, by_flow, element, first)]
+    return [
+        one
+        for outcome in run.outcomes
+        for one in _of_point(run.name, outcome, varying, by_flow, element, first)
+    ]
 
 
 def _of_point(
-    outcome: Outcome, varying: Sequence[str], by_flow: Sequence[str], element: str, first: int
+    experiment: str,
+    outcome: Outcome,
+    varying: Sequence[str],
+    by_flow: Sequence[str],
+    element: str,
+    first: int,
 ) -> Iterator[Compared]:
     where = ", ".join(
-        f"{label(name)} {number(outcome.point.parameters[name])}"
+        f"{spoken(name)} {number(outcome.point.parameters[name])}"
         for name in varying
         if name in outcome.point.parameters
     )
-    for key, published in (outcome.point.published or {}).items():
-        tolerance = (outcome.point.tolerance or {}).get(key, 0.0)
+    judged = outcome.point.published or {}
+    for key, published in {**judged, **unjudged(experiment, outcome)}.items():
+        tolerance = (outcome.point.tolerance or {}).get(key, 0.0) if key in judged else None
         achieved, half = outcome.results.get(key), outcome.intervals.get(key)
         if not (
             isinstance(published, list) and isinstance(achieved, list) and len(published) == len(achieved)
@@ -81,7 +92,7 @@ def _of_point(
             yield _one(f"{where}, {name}" if where else name, key, ours, width, theirs, tolerance)
 
 
-def _one(where: str, key: str, achieved: Any, half: Any, published: Any, tolerance: float) -> Compared:
+def _one(where: str, key: str, achieved: Any, half: Any, published: Any, tolerance: float | None) -> Compared:
     return Compared(
         where=where or "-",
         result=key,
@@ -89,7 +100,7 @@ def _one(where: str, key: str, achieved: Any, half: Any, published: Any, toleran
         half=half,
         published=published,
         tolerance=tolerance,
-        within=within(achieved, published, tolerance),
+        within=None if tolerance is None else within(achieved, published, tolerance),
     )
 
 
@@ -116,8 +127,8 @@ def comparison_table(caption: str, found: Sequence[Compared]) -> Table:
                 *([cell(one.half)] if repeated else []),
                 cell(one.published),
                 Cell("" if one.off is None else f"{one.off:+.1%}", one.off),
-                Cell(f"±{one.tolerance:.1%}", one.tolerance),
-                verdict_cell(one.within),
+                Cell("-") if one.tolerance is None else Cell(f"±{one.tolerance:.1%}", one.tolerance),
+                verdict_cell(one.within, ("within", "OUT", "by claims")),
             ]
             for one in found
         ],
@@ -130,7 +141,7 @@ def comparison_chart(title: str, found: Sequence[Compared]) -> Chart | None:
     if not shown:
         return None
     names = [f"{number} · {plain(_short(one))}" for number, one in enumerate(shown, 1)]
-    allowed = [100 * one.tolerance for one in shown]
+    allowed = [100 * (one.tolerance or 0) for one in shown]
     traces: list[dict[str, Any]] = [
         {
             "type": "bar",
@@ -143,7 +154,12 @@ def comparison_chart(title: str, found: Sequence[Compared]) -> Chart | None:
             "hoverinfo": "skip",
         }
     ]
-    for text, good, colour, mark in (("within", True, "@2", "circle"), ("OUT", False, "@4", "x")):
+    marks = (
+        ("within", True, "@2", "circle"),
+        ("OUT", False, "@4", "x"),
+        ("judged by claims", None, "@7", "diamond"),
+    )
+    for text, good, colour, mark in marks:
         mine = [place for place, one in enumerate(shown) if one.within is good]
         if mine:
             traces.append(

@@ -8,7 +8,7 @@ from typing import Any
 from ..experiments.measure.traffic_results import ACCEPTED
 from .measured import Line, Measured, lines, student_factors
 from .page import Chart, Column, Explorer, Note, Part, Table, plain
-from .words import cell, is_number, label
+from .words import cell, is_number, label, spoken
 
 __all__ = ["explorer", "line_chart", "load_curves"]
 
@@ -30,7 +30,7 @@ def load_curves(measured: Measured) -> list[Part]:
     rows = measured.together()
     by = [name for name in measured.of_points() if name != LOAD]
     found: list[Part] = []
-    throughput = lines(rows, LOAD, ACCEPTED, by, label)
+    throughput = lines(rows, LOAD, ACCEPTED, by, spoken)
     highest = max((row[LOAD] for row in rows if is_number(row.get(LOAD))), default=1)
     found.append(
         line_chart(
@@ -44,7 +44,7 @@ def load_curves(measured: Measured) -> list[Part]:
     )
     calm = [row for row in rows if not row.get("saturated")]
     for name in LATENCIES:
-        if latency := lines(calm, LOAD, name, by, label):
+        if latency := lines(calm, LOAD, name, by, spoken):
             found.append(
                 line_chart(
                     f"{'Mean' if 'mean' in name else '99th percentile of the'} latency over load",
@@ -55,7 +55,7 @@ def load_curves(measured: Measured) -> list[Part]:
                 )
             )
     if measured.element == "class":
-        per_class = lines(measured.rows, LOAD, "class_latency_mean_cycles", [*by, "class"], label)
+        per_class = lines(measured.rows, LOAD, "class_latency_mean_cycles", [*by, "class"], spoken)
         if per_class:
             found.append(
                 line_chart(

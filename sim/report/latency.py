@@ -34,13 +34,12 @@ def distributions(tables: Tables) -> list[Part]:
     """The charts and the table, or a note that says that no distribution was measured."""
     rows = tables.read("latency", ("class", "last_cycles", "packets"))
     if not rows:
-        return [Note("This run has not measured a distribution of latencies.", "unsure")]
-    saturated = {row.get("point") for row in tables.measured.rows if row.get("saturated") is True}
+        return [Note("No distribution of latencies was measured here.", "unsure")]
     found: dict[tuple[str, int], Counter[int]] = {}
     for row in rows:
         if not row["packets"]:
             continue
-        name = tables.point(row) + (" (saturated)" if row["point"] in saturated else "")
+        name = tables.point(row) + (" (saturated)" if tables.key(row) in tables.saturated else "")
         found.setdefault((name, row["class"]), Counter())[row["last_cycles"]] += row["packets"]
     classes = {number for _, number in found}
     named = {
@@ -51,7 +50,7 @@ def distributions(tables: Tables) -> list[Part]:
     if not named:
         return [Note("No packet arrived, so there is no latency.", "unsure")]
     parts: list[Part] = [_by_percentile(named), _histogram(named), _table(named)]
-    if saturated:
+    if tables.saturated:
         text = "Of a saturated point only those packets are here that arrived: its latencies are too small."
         parts.insert(0, Note(text, "unsure"))
     return parts

@@ -1,4 +1,4 @@
-"""The network of a run, each link as wide as it was used."""
+"""The network of a run: each link as wide as it was used, and each router's border as its buffers were."""
 
 from __future__ import annotations
 
@@ -17,6 +17,14 @@ __all__ = ["network_maps", "places"]
 LINK_COLUMNS = ("from", "from_number", "from_port", "to", "to_number", "to_port", "flits", "use")
 LEVELS = ((0.2, "@7", 1.0), (0.4, "@0", 2.0), (0.6, "@2", 3.5), (0.8, "@1", 4.5), (math.inf, "@4", 6.0))
 """Upper end of a level of use, its colour, and its width in pixels."""
+BUFFER_COLUMNS = ("router", "port", "input_use", "output_use", "blocked")
+BUFFER_LEVELS = (
+    (0.05, 1.0, "under 5%"),
+    (0.25, 3.0, "5% to 25%"),
+    (0.5, 5.0, "25% to 50%"),
+    (math.inf, 8.0, "over 50%"),
+)
+"""Upper end of a level of buffer use, the width of a router's border in pixels, and words for it."""
 MOST_MAPS = 12
 MOST_LINKS = 6_000
 """Most links of one map: those of a mesh of 32 x 32 are fewer."""
@@ -38,27 +46,32 @@ def network_maps(tables: Tables) -> list[Part]:
     if not rows:
         return [
             Note(
-                "This run has not counted the flits of its links, so there is no map of the network.",
+                "The flits of links were not counted here, so there is no map of the network: network-load counts "
+                "them with --set count_links=true. How full buffers were was not measured either.",
                 "unsure",
             )
         ]
-    of_point: dict[Any, list[Mapping[str, Any]]] = {}
+    of_point: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
-        of_point.setdefault(row["point"], []).append(row)
-    names = {row.get("point"): str(row.get("network", "")) for row in tables.measured.rows}
-    ranked = sorted(of_point, key=lambda point: -statistics.fmean(row["use"] for row in of_point[point]))
-    parts: list[Part] = []
-    for order, point in enumerate(ranked[:MOST_MAPS]):
-        mine = _means(of_point[point])
-        title = tables.point({"point": point})
-        drawn: list[Part] = [_map(title, mine, names.get(point, "")), _table(title, mine)]
-        mean = statistics.fmean(mine.values())
-        badge = f"{mean:.0%} used in the mean, {max(mine.values()):.0%} at most"
+        of_point.setdefault(tables.key(row), []).append(row)
+    buffers: dict[str, list[Mapping[str, Any]]] = {}
+    for row in tables.read("buffers", BUFFER_COLUMNS) or ():
+        buffers.setdefault(tables.key(row), []).append(row)
+    ranked = sorted(of_point.values(), key=lambda mine: -statistics.fmean(row["use"] for row in mine))
+    parts: list[Part] = [] if buffers else [Note(NO_BUFFERS, "unsure")]
+    for order, mine in enumerate(ranked[:MOST_MAPS]):
+        uses, title, full = _means(mine), tables.point(mine[0]), buffers.get(tables.key(mine[0]), [])
+        drawn: list[Part] = [
+            _map(title, uses, _of_routers(full), tables.network(mine[0])),
+            _table(title, uses),
+        ]
+        if full:
+            drawn.append(_buffer_table(title, full))
         parts.append(
             Fold(
-                name=f"map-{point}",
+                name=f"map-{order}",
                 title=f"Links, {title}",
-                badge=badge,
+                badge=f"{statistics.fmean(uses.values()):.0%} used in the mean, {max(uses.values()):.0%} at most",
                 tone="",
                 parts=drawn,
                 open=not order,
@@ -69,7 +82,42 @@ def network_maps(tables: Tables) -> list[Part]:
     return parts
 
 
+NO_BUFFERS = "How full the buffers of routers were was not measured here."
 Link = tuple[End, int, End, int]
+
+
+def _of_routers(rows: Sequence[Mapping[str, Any]]) -> dict[int, float]:
+    """The use of each router's input buffers, the mean of its ports and of the seeds."""
+    found: dict[int, list[float]] = {}
+    for row in rows:
+        found.setdefault(row["router"], []).append(row["input_use"])
+    return {router: statistics.fmean(uses) for router, uses in found.items()}
+
+
+def _buffer_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    found: dict[tuple[int, int], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        found.setdefault((row["router"], row["port"]), []).append(row)
+    names = BUFFER_COLUMNS[2:]
+    return Table(
+        caption=f"Use of the buffers of each port, {title}",
+        columns=[
+            Column("router", True),
+            Column("port", True),
+            Column("input buffers (%)", True),
+            Column("output buffers (%)", True),
+            Column("without credit (%)", True),
+        ],
+        rows=[
+            [
+                cell(router),
+                cell(port),
+                *(cell(round(100 * statistics.fmean(row[name] for row in mine), 2)) for name in names),
+            ]
+            for (router, port), mine in list(found.items())[:2000]
+        ],
+        note="The part of VLs and of looks in which a VL's buffer held a flit, or its receiver had no room.",
+    )
 
 
 def _means(rows: Sequence[Mapping[str, Any]]) -> dict[Link, float]:
@@ -143,7 +191,7 @@ def _sprung(routers: Sequence[End], links: Sequence[tuple[End, End]]) -> dict[En
     return {end: (float(x), float(y)) for end, (x, y) in found.items()}
 
 
-def _map(title: str, uses: Mapping[Link, float], network: str) -> Chart:
+def _map(title: str, uses: Mapping[Link, float], full: Mapping[int, float], network: str) -> Chart:
     links = list(uses)[:MOST_LINKS]
     at = places([(one, other) for one, _, other, _ in links], network)
     aside = ASIDE * max(1.0, *(max(where) - min(where) for where in zip(*at.values(), strict=True)))
@@ -189,30 +237,54 @@ def _map(title: str, uses: Mapping[Link, float], network: str) -> Chart:
         }
     )
     many = sum(end[0] == "router" for end in at) > 64
-    for kind, mark, size in (("router", "square", 22), ("node", "circle", 17)):
-        ends = [end for end in at if end[0] == kind]
+    routers = [end for end in at if end[0] == "router"]
+    groups = [("nodes", [end for end in at if end[0] == "node"], "circle", 17, 1.5)]
+    if full:
+        below = 0.0
+        for top, border, words in BUFFER_LEVELS:
+            level = [end for end in routers if below <= full.get(end[1], 0.0) < top]
+            groups.append((f"routers, buffers {words}", level, "square", 22, border))
+            below = top
+    else:
+        groups.append(("routers", routers, "square", 22, 1.5))
+    for name, ends, mark, size, border in groups:
+        if not ends:
+            continue
+        told = [
+            f"{end[0]} {end[1]}"
+            + (
+                f": {full[end[1]]:.1%} of input buffers in use"
+                if end[0] == "router" and end[1] in full
+                else ""
+            )
+            for end in ends
+        ]
         traces.append(
             {
                 "type": "scatter",
                 "mode": "markers" if many else "markers+text",
-                "name": f"{kind}s",
+                "name": name,
                 "x": [at[end][0] for end in ends],
                 "y": [at[end][1] for end in ends],
                 "text": [str(end[1]) for end in ends],
-                "hovertemplate": f"{kind} %{{text}}<extra></extra>",
+                "hovertext": told,
+                "hovertemplate": "%{hovertext}<extra></extra>",
                 "textfont": {"size": 10, "color": "@text"},
                 "marker": {
                     "symbol": mark,
-                    "size": size if not many else 6,
+                    "size": size if not many else 6 + border,
                     "color": "@card",
-                    "line": {"color": "@muted", "width": 1.5},
+                    "line": {"color": "@3" if full and mark == "square" else "@muted", "width": border},
                 },
             }
         )
     hidden = {"visible": False}
     return Chart(
         title=f"Use of links, {title}",
-        about="Squares are routers, circles are nodes. A line is one direction of a link, drawn to "
+        about=(
+            "The wider the border of a router, the more of its input buffers held a flit. " if full else ""
+        )
+        + "Squares are routers, circles are nodes. A line is one direction of a link, drawn to "
         "its right; its width and colour say which part of the link's cycles had a flit.",
         data=traces,
         layout={

@@ -23,7 +23,12 @@ def over_time(tables: Tables) -> list[Part]:
         "time_series", ("class", "first_cycle", "cycles", "accepted_flits", "latency_mean_cycles")
     )
     if not rows:
-        return [Note("This run has not measured a time series.", "unsure")]
+        return [
+            Note(
+                "No time series was measured here: network-load has one with --set series_cycles=1000.",
+                "unsure",
+            )
+        ]
     several = len({row["class"] for row in rows}) > 1
     flits: dict[str, dict[int, list[float]]] = {}
     latency: dict[str, dict[int, list[float]]] = {}

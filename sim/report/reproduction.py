@@ -185,7 +185,7 @@ def _of_run(entry: Entry, run: RunData) -> Iterator[Part]:
             yield chart
         yield comparison_table(f"{entry.name}: published values beside ours", values)
     else:
-        yield Note("No value of this table is held against the run by a tolerance; its claims are, below.")
+        yield Note("No value of this table stands beside a result of the run; its claims are judged, below.")
     if claims := claims_table(f"{entry.name}: claims", run.facts):
         yield claims
     if run.facts.get("command"):

@@ -13,6 +13,7 @@ from .over_time import over_time
 from .page import Fold, Note, Page, Part, Picture, Section
 from .setup_part import run_setup
 from .tables import Tables
+from .timeline import timelines
 from .verdicts import run_verdict
 from .words import number, row_table, same_and_varying
 
@@ -21,14 +22,13 @@ __all__ = ["run_page"]
 PLOT = "plot.png"
 MOST_PLOT_BYTES = 2_000_000
 """Largest picture that is taken into a page, bytes."""
-BUFFERS = "This run has not measured how full the buffers of routers were."
 PNG_MARK = b"\x89PNG\r\n"
 
 
 def run_page(run: RunData) -> Page:
     """The page of a run: verdicts, curves, all results, the set-up."""
     measured = of_run(run)
-    tables = Tables(run.path, measured)
+    tables = Tables(run.path, measured, measured.rows)
     verdict = run_verdict(run)
     facts = run.facts
     seeds = max((len(outcome.repetitions) for outcome in run.outcomes), default=0) or 1
@@ -56,9 +56,10 @@ def run_page(run: RunData) -> Page:
             Section(
                 name="network",
                 title="Links and buffers",
-                parts=[*network_maps(tables), Note(BUFFERS, "unsure")],
+                parts=network_maps(tables),
             ),
             Section(name="time", title="Over time", parts=over_time(tables)),
+            Section(name="timeline", title="The way of a message", parts=timelines(tables)),
             Section(name="results", title="All results", parts=_results(run, measured)),
             Section(name="setup", title="Set-up", parts=run_setup(run)),
         ],

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from .curves import explorer, load_curves
 from .folders import SweepData
+from .latency import distributions
 from .made import made_by, when
 from .measured import Measured, of_sweep
+from .network_map import network_maps
+from .over_time import over_time
 from .page import Note, Page, Part, Section
 from .setup_part import sweep_setup
+from .tables import Tables
 from .words import number, row_table, same_and_varying
 
 __all__ = ["sweep_page"]
@@ -16,6 +20,7 @@ __all__ = ["sweep_page"]
 def sweep_page(sweep: SweepData) -> Page:
     """The page of a sweep: curves over what varies, claims, failures, all rows, the set-up."""
     measured = of_sweep(sweep)
+    tables = Tables(sweep.path, measured, sweep.rows)
     facts = sweep.facts
     rows = measured.rows
     points = len({(row.get("point"), row.get("seed"), str(_settings(measured, row))) for row in rows})
@@ -44,6 +49,9 @@ def sweep_page(sweep: SweepData) -> Page:
                 if failed
                 else []
             ),
+            Section(name="latency", title="Latency distributions", parts=distributions(tables)),
+            Section(name="network", title="Links and buffers", parts=network_maps(tables)),
+            Section(name="time", title="Over time", parts=over_time(tables)),
             Section(name="claims", title="Claims", parts=_claims(sweep)),
             Section(name="results", title="All results", parts=_results(measured, varying)),
             Section(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import UserError
 from .measured import Measured
-from .words import label, number
+from .words import number, spoken
 
 __all__ = ["Tables"]
 
@@ -22,10 +22,16 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables of the folder `path` of a run, and words for its points, which `measured` has."""
+    """The tables of the folder `path` of a run or a sweep, and words for its points.
+
+    - `measured`: the rows of the points.
+    - `raw`: the same rows in the same order, as the folder has them: a sweep's begin with its settings, and so do its
+      tables.
+    """
 
     path: Path
     measured: Measured
+    raw: Sequence[Mapping[str, Any]]
 
     def read(self, name: str, columns: Sequence[str]) -> list[Row] | None:
         """The rows of a table, or None if the folder has none. Raises UserError for one without these `columns`."""
@@ -44,15 +50,35 @@ class Tables:
         return frame.to_dicts()
 
     @cached_property
-    def _labels(self) -> dict[Any, str]:
-        names = self.measured.of_points()
-        found: dict[Any, str] = {}
-        for row in self.measured.rows:
-            words = ", ".join(f"{label(name)} {number(row.get(name))}" for name in names)
-            found.setdefault(row.get("point"), words)
+    def _keys(self) -> list[str]:
+        """The columns that tell one point from another."""
+        first = self.raw[0] if self.raw else {}
+        return ["point", *(name for name in first if name.startswith("set_") and name != "set_seed")]
+
+    def key(self, row: Mapping[str, Any]) -> str:
+        """The point of a row, whatever its seed."""
+        return str([row.get(name) for name in self._keys])
+
+    @cached_property
+    def _rows(self) -> dict[str, Mapping[str, Any]]:
+        """The first measured row of each point."""
+        found: dict[str, Mapping[str, Any]] = {}
+        for raw, row in zip(self.raw, self.measured.rows, strict=True):
+            found.setdefault(self.key(raw), row)
         return found
 
-    def point(self, row: Row) -> str:
+    @cached_property
+    def saturated(self) -> set[str]:
+        """The keys of the points that were saturated with some seed."""
+        pairs = zip(self.raw, self.measured.rows, strict=True)
+        return {self.key(raw) for raw, row in pairs if row.get("saturated") is True}
+
+    def network(self, row: Mapping[str, Any]) -> str:
+        """The name of the network of a row's point; "" if it has none."""
+        return str(self._rows.get(self.key(row), {}).get("network", ""))
+
+    def point(self, row: Mapping[str, Any]) -> str:
         """The parameters that tell the point of a row from the others, in words."""
-        words = self._labels.get(row["point"], "")
-        return words or f"point {row['point']}"
+        mine = self._rows.get(self.key(row), {})
+        words = ", ".join(f"{spoken(name)} {number(mine.get(name))}" for name in self.measured.of_points())
+        return words if mine and words else f"point {row['point']}"

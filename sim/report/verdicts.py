@@ -63,11 +63,11 @@ class Verdict:
 
 def run_verdict(run: RunData) -> Verdict:
     """The verdict of a run."""
-    values = compared(run)
+    values = [one for one in compared(run) if one.within is not None]
     claims = [claim.get("holds") for claim in run.facts["claims"]]
     judged = [holds for holds in claims if isinstance(holds, bool)]
     return Verdict(
-        within=sum(one.within for one in values),
+        within=sum(one.within is True for one in values),
         values=len(values),
         held=sum(judged),
         claims=len(judged),

@@ -8,7 +8,7 @@ from typing import Any
 
 from .page import Cell, Column, Table, Tone
 
-__all__ = ["cell", "is_number", "label", "number", "row_table", "same_and_varying", "verdict_cell"]
+__all__ = ["cell", "is_number", "label", "number", "row_table", "same_and_varying", "spoken", "verdict_cell"]
 
 UNITS = {
     "flits_per_node_per_cycle": "flits a node and cycle",
@@ -46,6 +46,11 @@ def label(name: str) -> str:
         if name.endswith(f"_{ending}"):
             return f"{name.removesuffix(f'_{ending}').replace('_', ' ')} ({unit})"
     return name.replace("_", " ")
+
+
+def spoken(name: str) -> str:
+    """A name before its value: `packet_flits` is `packet flits`."""
+    return name.removeprefix("set_").replace("_", " ")
 
 
 def is_number(value: Any) -> bool:

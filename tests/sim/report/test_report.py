@@ -11,14 +11,18 @@ import time
 from html import unescape
 from pathlib import Path
 
+import polars
 import pytest
 from lanikai.sim.cli import program
+from lanikai.sim.errors import UserError
 from lanikai.sim.report import page, reproduction
+from lanikai.sim.report.compare import compared
 from lanikai.sim.report.folders import read_folders
 from lanikai.sim.report.latency import percentile
 from lanikai.sim.report.measured import lines, of_run, of_sweep, student_factors
 from lanikai.sim.report.network_map import places
 from lanikai.sim.report.report import make_report
+from lanikai.sim.report.timeline import Span, trace_spans
 from lanikai.sim.report.verdicts import run_verdict
 from lanikai.sim.report.words import label, number
 from support.sim.report_folders import (
@@ -160,8 +164,108 @@ def test_no_address_of_another_machine_stands_in_the_page(tmp_path):
 
 def test_a_report_says_what_a_run_has_not_measured(tmp_path):
     html = own_text(make_report([write_run(tmp_path / "run", shares())]))
-    for words in ("a distribution of latencies", "the flits of its links", "a time series", "buffers"):
-        assert re.search(rf"This run has not [^<]*{words}", html), words
+    for words in (
+        "No distribution of latencies was measured",
+        "links were not counted",
+        "No time series was measured",
+        "How full buffers were was not measured",
+        "way of single messages was not recorded",
+    ):
+        assert words in html
+
+
+def test_the_map_shows_buffers_where_they_were_looked_at(tmp_path):
+    plain = own_text(make_report([load_run(tmp_path / "plain")]))
+    assert (
+        "How full the buffers of routers were was not measured" in plain and "routers, buffers" not in plain
+    )
+    folder = load_run(tmp_path / "run")
+    rows = [
+        {"point": 2, "seed": 11, "router": router, "port": port}
+        | {"input_use": 0.2 * router, "output_use": 0.5, "blocked": 0.1}
+        for router in range(4)
+        for port in range(3)
+    ]  # fmt: skip
+    polars.DataFrame(rows).write_parquet(folder / "tables" / "buffers.parquet")
+    html = own_text(make_report([folder]))
+    for words in ("routers, buffers under 5%", "routers, buffers 5% to 25%", "buffers over 50%"):
+        assert words in html
+    assert (
+        "Use of the buffers of each port, load 0.8" in html and "buffers of each port, load 0.5" not in html
+    )
+    assert "router 3: 60.0% of input buffers in use" in html
+
+
+SPAN = {"point": 0, "seed": 1, "message": 7}
+
+
+def test_a_timeline_is_drawn_of_a_table_and_of_a_trace(tmp_path):
+    rows = [
+        SPAN | {"lane": "bus, sender", "stage": "descriptor", "begin_cycle": 100, "end_cycle": 130},
+        SPAN | {"lane": "link", "stage": "send", "begin_cycle": 140, "end_cycle": 200},
+        SPAN | {"lane": "link", "stage": "other", "begin_cycle": 150, "end_cycle": 160, "message": -1},
+    ]
+    facts = run_facts("via-anatomy", [{"parameters": {"design": "Base"}, "results": {"x_us": 1}}])
+    folder = write_run(tmp_path / "run", facts, {"timeline": rows})
+    events = [
+        {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "router 3"}},
+        {"ph": "M", "name": "thread_name", "pid": 1, "tid": 2, "args": {"name": "port 1"}},
+        {"ph": "X", "name": "cross", "pid": 1, "tid": 2, "ts": 5.0, "dur": 2.0, "args": {"packet": 9}},
+        {"ph": "B", "name": "wait", "pid": 4, "tid": 1, "ts": 1},
+        {"ph": "E", "pid": 4, "tid": 1, "ts": 4},
+        {"ph": "i", "name": "mark", "pid": 4, "ts": 4},
+    ]
+    (folder / "trace.json").write_text(json.dumps({"traceEvents": events}))
+    assert trace_spans(folder / "trace.json") == [
+        Span("process 4", "wait", "wait", 1, 4),
+        Span("router 3, port 1", "packet 9", "cross", 5.0, 7.0),
+    ]
+    html = own_text(make_report([folder]))
+    for words in (
+        "Timeline, point 0",
+        "message 7",
+        "no message",
+        "bus, sender",
+        "router 3, port 1",
+        "packet 9",
+    ):
+        assert words in html
+    assert re.search(r">40</td>[^>]*>100</td>[^>]*>60</td>", html)  # from the first span on
+    for text in ("{}", '{"traceEvents": 3}', "[1]"):
+        (folder / "trace.json").write_text(text)
+        with pytest.raises(UserError, match="no list of trace events"):
+            make_report([folder])
+
+
+def test_the_tables_of_a_sweep_belong_to_its_points(tmp_path):
+    folder = write_sweep(tmp_path / "sweep", sweep_rows(40))
+    row = {"set_network": "router4", "set_seed": 0, "point": 1, "class": 0, "packets": 5000}
+    rows = [row | {"set_packet_flits": length, "last_cycles": 10 * length} for length in (8, 9)]
+    (folder / "tables").mkdir()
+    polars.DataFrame(rows).write_parquet(folder / "tables" / "latency.parquet")
+    html = own_text(make_report([folder]))
+    found = re.findall(r"<tr><th[^>]*>(packet flits [^<]*)</th>.*?>(\d+)</td></tr>", html)
+    assert found == [("packet flits 8, load 0.18", "80"), ("packet flits 9, load 0.18", "90")]
+
+
+def test_values_without_a_tolerance_stand_beside_ours(tmp_path):
+    points = [
+        {
+            "parameters": {"workload": 1, "strategy": "sb", "published_completion_s": 124},
+            "results": {"completion_s": 98.0},
+        }
+    ]
+    run = read_folders([write_run(tmp_path / "cosched", run_facts("cosched", points))])
+    (one,) = compared(run)
+    assert (one.achieved, one.published, one.tolerance, one.within) == (98.0, 124, None, None)
+    assert run_verdict(run).values == 0
+    points = [
+        {"parameters": {"variant": "small_fast", "load": 0.7}, "results": {"dmp": 0.1, "dmt_ms": 0.009}},
+        {"parameters": {"variant": "small_fast", "load": 0.5}, "results": {"dmp": 0.1, "dmt_ms": 0.009}},
+    ]
+    run = read_folders([write_run(tmp_path / "wrr", run_facts("wrr-variants", points))])
+    assert [(one.result, one.published) for one in compared(run)] == [("dmp", 0.027), ("dmt_ms", 0.038)]
+    assert "by claims" in own_text(make_report([tmp_path / "wrr"]))
 
 
 def test_the_command_parameters_versions_and_reasons_stand_in_the_page(tmp_path):
