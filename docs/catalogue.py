@@ -97,7 +97,8 @@ def systems() -> Iterator[wiring.Component]:
     yield TwoLevelArbiter(pointer="slow", vls=2, entries=4)
     for name, function in ROUTING.items():
         selection = "routing" if function.changes_vl else "same"
-        yield Router(router.replace(routing=name, ports=5, vl_selection=selection))
+        link = router.link.replace(restart=router.link.restart and function.in_order)
+        yield Router(router.replace(link=link, routing=name, ports=5, vl_selection=selection))
     plain_router = router.replace(link=router.link.replace(restart=False), output_buffer_flits=4)
     yield Router(plain_router.replace(pipelined=True))
     yield Router(router.replace(vl_selection="any"))

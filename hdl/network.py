@@ -15,6 +15,7 @@ from .config import Config, ConfigError, RouterConfig
 from .network_auto import GIVEN, fits_source_routes, up_down, why_by_destination, with_routing
 from .network_checks import Channel, dependency_cycle, next_channel
 from .network_paths import NO_WAY, Paths
+from .network_waits import waiting_cycle
 from .packet import HEADER_LAYOUT
 from .router.routing import AUTO, Place, routing_class
 
@@ -100,7 +101,7 @@ class Network(Config):
         function = routing_class(self.router)
         function.check_config(self.router)
         function.check(self)
-        cycle = dependency_cycle(self)
+        cycle = waiting_cycle(self)
         if cycle:
             raise ValueError(f"routes can deadlock, each waiting for the next: {cycle}")
         self.__dict__["_checked"] = True

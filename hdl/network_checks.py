@@ -9,7 +9,7 @@ import numpy as np
 from .network_paths import NO_WAY, link_ends
 from .router.routing import Topology, routing_class
 
-__all__ = ["Channel", "dependency_cycle", "find_cycle", "next_channel"]
+__all__ = ["Channel", "cycle_words", "dependency_cycle", "find_cycle", "next_channel"]
 
 Channel = tuple[int, int, int]
 """A router, one of its output ports, and a VL of that."""
@@ -53,8 +53,11 @@ def dependency_cycle(network: Topology) -> str | None:
     """
     by_vl = routing_class(network.router).depends_on_vl()
     cycle = find_cycle(_Packets(network, by_vl).needs())
-    if not cycle:
-        return None
+    return cycle_words(cycle, by_vl) if cycle else None
+
+
+def cycle_words(cycle: list[Channel], by_vl: bool) -> str:
+    """A cycle of channels as one line."""
     return " -> ".join(
         f"router {router} port {port}" + (f" VL {vl}" if by_vl else "")
         for router, port, vl in [*cycle, cycle[0]]

@@ -179,7 +179,7 @@ class RouterConfig(Config):
         ):
             if value != only:
                 raise ValueError(f"pipelined = True: {name} = {value!r}: must be {only!r}")
-        if self.routing in ("table", "torus"):
+        if self.routing not in ("auto", "source", "dimension_order"):
             raise ValueError(
                 f"pipelined = True: routing = {self.routing!r}: must be auto, source or dimension_order"
             )

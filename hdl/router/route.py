@@ -50,6 +50,8 @@ class RouteStage(wiring.Component):
     - `found_port` (out, P): the output port of that packet.
     - `service_level` (out): its service level.
     - `found_vl` (out, `vl_bits`), only if the routing function chooses VLs: its output VL.
+    - `found_options` (out, P), `found_option_vl` (out, `vl_bits`), only if the routing function is adaptive: the ports
+      that the packet may take besides, and the output VL there.
     - `refused` (in): that packet is to be dropped.
     - `want` (out, P): `want[p]`, VLs that wait for their output VL at port p; registers.
     - `taken` (in): VLs that are given their output VL in this cycle; they stop waiting.
@@ -83,6 +85,8 @@ class RouteStage(wiring.Component):
         }
         if self._routing.changes_vl:
             members["found_vl"] = Out(config.link.vl_bits)
+        if self._routing.adaptive:
+            members |= {"found_options": Out(ports), "found_option_vl": Out(config.link.vl_bits)}
         if self._routing.position_layout is not None:
             members["position"] = In(self._routing.position_layout)
         if self._routing.uses_table:
@@ -125,6 +129,11 @@ class RouteStage(wiring.Component):
             m.d.comb += routing.vl.eq(encode(chosen, config.link.vl_bits))
         if self._routing.changes_vl:
             m.d.comb += self.found_vl.eq(routing.out_vl)
+        if self._routing.adaptive:
+            m.d.comb += [
+                self.found_options.eq(routing.options & self.connected),
+                self.found_option_vl.eq(routing.option_vl),
+            ]
         port, allowed = Signal(ports), Signal()
         decision.d.comb += [port.eq(routing.port & self.connected), allowed.eq(header.head & ~self.refused)]
         if config.control_vl is not None:

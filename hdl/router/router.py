@@ -15,6 +15,7 @@ from ..link import LinkSignature
 from ..link_guard import add_up
 from ..register_port import ProcessorSignature
 from .activity import COUNTED, ActivityCounters
+from .adaptive.join import add_adaptive
 from .agent import LEVEL_BITS, AgentPort, has_agent
 from .allocators import allocator_class
 from .crossbar import CrossbarStage
@@ -232,6 +233,7 @@ class Router(wiring.Component):
                 m.d.comb += receive.header_take.eq(route.header_select.any())
             if self._routing.position_layout is not None:
                 m.d.comb += route.position.eq(self.position)
+        add_adaptive(m, self, routers, allocation, crossbar, transmitters)
         moved, managing = Signal(), Signal()
         restarting = [part.restarting for part in (*receivers, *transmitters) if hasattr(part, "restarting")]
         cutting = [transmit.cutting for transmit in transmitters if hasattr(transmit, "cutting")]

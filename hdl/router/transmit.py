@@ -13,6 +13,7 @@ from ..link_restart import TransmitRestart
 from ..working import works_when
 from .credits import Credits
 from .flit import BufferedFlitLayout
+from .routing import routing_class
 from .scheduler import table_members, vl_scheduler
 from .vl_buffer import VlBuffer
 
@@ -36,6 +37,9 @@ class TransmitStage(wiring.Component):
     - `sent_vl` (out, `vl_bits`): its VL.
     - `non_empty`, `blocked` (out): VLs with a flit in the buffer, and VLs without a credit.
     - `table` (in, `TableSignature`), only if the arbiter has tables: those tables.
+    - `returned` (out), only with adaptive routing: a credit has come back.
+    - `empty` (out, `vls`), only with adaptive routing on empty VLs: VLs without a flit from here to the end of the
+      receiver's buffer, as far as their credits tell.
     - `restarting` (out), only with `LinkConfig.restart`: the link is down, or goes down in this cycle.
     - `ended` (out), only with `LinkConfig.restart`: the last flit of a packet that was cut was thrown away,
       `delay_cycles` ago. The packet's VL is `tx.payload.vl`.
@@ -63,6 +67,8 @@ class TransmitStage(wiring.Component):
             }
             | table_members(config)
             | self._restart_members(config)
+            | ({"returned": Out(1)} if routing_class(config).adaptive else {})
+            | ({"empty": Out(vls)} if routing_class(config).options_empty else {})
         )
 
     @staticmethod
@@ -88,6 +94,7 @@ class TransmitStage(wiring.Component):
             depth=self._credit_flits,
             restarts=bool(link.restart),
             guarded=link.guard_cycles > 0,
+            tells_home=routing_class(self._config).options_empty,
         )
         m.submodules.pacer = pacer = LinkPacer(link)
         m.submodules.arbiter = arbiter = vl_scheduler(self._config)
@@ -133,6 +140,10 @@ class TransmitStage(wiring.Component):
         back = self._delayed(m, Cat(self.tx.credit_valid, self.tx.credit_vl, *back_more), "credit")
         if link.restart:
             m.d.comb += peer.eq(back[-1])
+        if hasattr(self, "returned"):
+            m.d.comb += self.returned.eq(credits.refund)
+        if hasattr(self, "empty"):
+            m.d.comb += self.empty.eq(credits.home & ~buffer.non_empty)
         m.d.comb += [
             self.tx.payload.data.eq(far.data),
             self.tx.payload.head.eq(far.head),

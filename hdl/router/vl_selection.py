@@ -16,6 +16,8 @@ from amaranth.lib.wiring import In, Out
 from ..arbiter.lane_round_robin import LaneRoundRobin
 from ..config import RouterConfig
 from ..vl_arbiter.base import lowest_bit, rotating_pick
+from .adaptive.targets import Targets
+from .routing import routing_class
 from .scheduler import weighs_outputs
 from .vl_buffer import encode
 
@@ -52,6 +54,10 @@ class VlSelectionStage(wiring.Component):
     - `full` (in, P): VLs of output p without room.
     - `busy` (out, P), only with `RouterConfig.status_outputs`: VLs of output p that a packet owns; registers.
     - `full_for` (out, P): VLs of input i whose output VL has no room.
+    - `found_options` (in, P x P bits), `found_option_group` (in, P), only with adaptive routing: ports that the packet
+      of input i may take besides, and the group there. It comes for a free one, or for its escape (`Targets`).
+    - `before` (in, P x P), only with adaptive routing: as in `PortLoads`.
+    - `empty` (in, P x `vls`), only with adaptive routing on empty VLs: as in `TransmitStage`.
 
     Latency: `want` in cycle t is `holds` in t + 1. Throughput: one packet of each input a cycle.
 
@@ -86,7 +92,19 @@ class VlSelectionStage(wiring.Component):
             }
             | (offers if weighs_outputs(config) else {})
             | ({"busy": Out(vls).array(ports)} if config.status_outputs else {})
+            | self._adaptive_members(config)
         )
+
+    @staticmethod
+    def _adaptive_members(config: RouterConfig) -> dict[str, Any]:
+        function, ports = routing_class(config), config.ports
+        if not function.adaptive:
+            return {}
+        return {
+            "found_options": In(ports).array(ports),
+            "found_option_group": In(group_bits(config)).array(ports),
+            "before": In(ports).array(ports),
+        } | ({"empty": In(config.link.vls).array(ports)} if function.options_empty else {})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -112,6 +130,13 @@ class VlSelectionStage(wiring.Component):
             full.eq(Cat(*(self._padded(list(self.full[p]), 1 << vl_bits) for p in ports))),
         ]
 
+        adaptive, free_options = routing_class(config).adaptive, []
+        for p in ports if adaptive else ():
+            free = Signal(len(groups), name=f"free_options_{p}")
+            taken: Value = busy[p] | ~self.empty[p] if routing_class(config).options_empty else busy[p]
+            m.d.comb += free.eq(Cat(*((~taken & mask).any() for mask in members)))
+            free_options.append(free)
+
         # Input side: the group that each VL waits for, and the VL that comes.
         requests: list[list[Value]] = []
         nominees, targets = [], []
@@ -126,6 +151,21 @@ class VlSelectionStage(wiring.Component):
                     ]
             waiting, eligible = Signal(vls, name=f"waiting_{i}"), Signal(vls, name=f"eligible_{i}")
             favourite, nominee = Signal(vls, name=f"favourite_{i}"), Signal(vls, name=f"nominee_{i}")
+            if adaptive:
+                m.submodules[f"targets_{i}"] = choice = Targets(config, group_bits=bits, groups=len(groups))
+                m.d.comb += [
+                    choice.found.eq(self.found[i]),
+                    choice.found_options.eq(self.found_options[i]),
+                    choice.found_group.eq(self.found_option_group[i]),
+                    *(mine.eq(kept) for mine, kept in zip(choice.escape, target, strict=True)),
+                    *(mine.eq(free) for mine, free in zip(choice.free, free_options, strict=True)),
+                    *(mine.eq(row) for mine, row in zip(choice.before, self.before, strict=True)),
+                    choice.favourite.eq(favourite),
+                    choice.waits.eq((waiting & favourite).any()),
+                    choice.comes.eq((nominee & favourite).any()),
+                    choice.wins.eq((self.taken[i] & favourite).any()),
+                ]
+                target = list(choice.target)
             m.d.comb += [
                 waiting.eq(reduce(or_, list(self.want[i]))),
                 eligible.eq(waiting & Cat(*(available.bit_select(t, 1) for t in target))),
@@ -193,14 +233,18 @@ class VlSelectionStage(wiring.Component):
                     (self.holds[i][p] & ~self.done[i]) | Mux(won[p], nominees[i], 0)
                 )
             place = [Signal(vl_bits, name=f"place_{i}_{v}") for v in range(vls)]
+            at = [wanted[bits:] for wanted in targets[i]]
+            if adaptive:
+                # What a packet comes for changes from cycle to cycle: it is kept once it is had.
+                at = [Signal(port_bits, name=f"port_{i}_{v}") for v in range(vls)]
             for v in range(vls):
                 with m.If(self.taken[i][v]):
                     m.d.sync += place[v].eq(number)
+                    if adaptive:
+                        m.d.sync += at[v].eq(targets[i][v][bits:])
             m.d.comb += [
                 self.out_vl[i].eq(reduce(or_, (Mux(self.select[i][v], place[v], 0) for v in range(vls)))),
-                self.full_for[i].eq(
-                    Cat(*(full.bit_select(Cat(place[v], targets[i][v][bits:]), 1) for v in range(vls)))
-                ),
+                self.full_for[i].eq(Cat(*(full.bit_select(Cat(place[v], at[v]), 1) for v in range(vls)))),
             ]
             if weighs_outputs(config):
                 offered = Signal(vl_bits, name=f"offered_{i}")

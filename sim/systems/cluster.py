@@ -11,6 +11,7 @@ from lanikai.firmware.programs import find_program
 from lanikai.hdl.config import ConfigError, NicConfig, RouterConfig, preset
 from lanikai.hdl.fault_link import FaultPlace
 from lanikai.hdl.network import MAX_NODES, Network, chain, single_router
+from lanikai.hdl.network_waits import require_order
 from pydantic import Field, field_validator, model_validator
 
 from ..build.card_clock import CardClock
@@ -125,6 +126,7 @@ class ClusterConfig(SystemConfig):
     def _check(self) -> Self:
         if self.router.link != self.nic.link:
             raise ValueError("router.link and nic.link differ: both ends of a link are configured alike")
+        require_order(self.router, "router", "hosts of cards")
         if self.chain and sum(self.chain) != self.nodes:
             raise ValueError(f"chain = {list(self.chain)}: {sum(self.chain)} nodes, but nodes = {self.nodes}")
         if self.topology is not None:
@@ -135,9 +137,7 @@ class ClusterConfig(SystemConfig):
                     f"topology: places for {len(self.topology.nodes)} nodes, but nodes = {self.nodes}"
                 )
             if self._may_be_reset_alone(self.topology.router) != self.router:
-                raise ValueError(
-                    "topology.router and router differ: ClusterConfig.on takes the network's own"
-                )
+                raise ValueError("topology.router and router differ: ClusterConfig.on takes the network's")
         if self.cuts and not self.composed:
             raise ValueError(
                 "cuts = True: needs composed = True: a cluster that is one model has fixed cables"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from amaranth.lib.wiring import In
 from lanikai.hdl.emit import to_verilog
 from lanikai.hdl.network import Network
+from lanikai.hdl.network_waits import in_order
 from lanikai.hdl.router.power_herd import power_signals
 from lanikai.hdl.router.router import activity_signals
 from lanikai.hdl.router.router import public_signals as router_signals
@@ -30,7 +31,7 @@ def message_design(
     `composed`: it is made of blocks that are compiled once each (`composition.py`). The top module is a `MessageTop`
     or, `composed`, a `ComposedMessageTop`. `watch`: with a monitor at each interface of a router.
     """
-    ordered = network.router.vl_selection != "any"
+    ordered = network.router.vl_selection != "any" and in_order(network)
     public = tuple(Public(TOP, name, writable=member.flow == In) for name, member in PORTS.items())
     shared = {
         "watchdog.v": to_verilog(Watchdog(), name="watchdog"),

@@ -9,6 +9,7 @@ from typing import Any
 
 from lanikai.hdl.config import ConfigError
 from lanikai.hdl.network import Network
+from lanikai.hdl.network_waits import in_order
 from lanikai.hdl.router.routing import routing_class
 from lanikai.hdl.traffic.config import TrafficConfig
 from lanikai.hdl.traffic.measurement import MOST_MEASURED_CYCLES, MOST_WARMUP_CYCLES
@@ -160,10 +161,12 @@ class TrafficRegisters(ABC):
     async def start_nodes(self) -> None:
         """Give every node its random numbers and its routes.
 
-        Where packets may change to any VL of their class, sinks do not look at the order.
+        Where packets may change to any VL of their class, or have several ways, sinks do not look at the order.
         """
         network = self.network
-        unordered = NODE["SINK"].pack(unordered=int(network.router.vl_selection == "any"))
+        unordered = NODE["SINK"].pack(
+            unordered=int(network.router.vl_selection == "any" or not in_order(network))
+        )
         nodes, traffic = range(len(network.nodes)), self.traffic
         words: list[tuple[Place, int]] = []
         for node in nodes:

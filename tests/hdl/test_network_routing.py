@@ -293,7 +293,7 @@ def test_networks_of_1024_nodes_are_checked_within_seconds():
 def test_a_network_is_checked_once(monkeypatch):
     """It is not followed through again where it becomes part of a configuration; another one is."""
     network, calls = mesh(3, 2, router=FIVE), []
-    monkeypatch.setattr(network_module, "dependency_cycle", lambda found: calls.append(found))
+    monkeypatch.setattr(network_module, "waiting_cycle", lambda found: calls.append(found))
     assert TrafficNetworkConfig(network=network).network == network and not calls
     network.replace(node_buffer_flits=5)
     assert len(calls) == 1

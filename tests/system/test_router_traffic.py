@@ -3,9 +3,11 @@
 import os
 
 import pytest
+from amaranth import Const
 from lanikai.hdl.router.agent import has_agent
 from lanikai.hdl.router.routing import ROUTING
 from lanikai.hdl.router.routing.torus import TorusRouting
+from lanikai.hdl.router.routing.turns import TurnRouting
 from lanikai.hdl.router.scheduler import has_tables
 from lanikai.sim.build.model import Design, Public, build
 from lanikai.sim.run import run
@@ -60,6 +62,8 @@ def run_traffic(traffic, name, tmp_path):
         "dimension_order_any",
         pytest.param("table_service_level", marks=pytest.mark.full),
         pytest.param("torus", marks=pytest.mark.full),
+        "west_first",
+        pytest.param("odd_even", marks=pytest.mark.full),
         pytest.param("everything", marks=pytest.mark.full),
     ],
 )
@@ -92,3 +96,22 @@ def test_a_torus_without_the_dateline_locks_up(traffic, tmp_path, monkeypatch):
     monkeypatch.setitem(ROUTING, "torus", NoDateline)
     with pytest.raises(Exception, match="packets are missing"):
         run_traffic(traffic, "torus", tmp_path)
+
+
+class AnyTurn(TurnRouting):
+    """Every way that leads nearer, on one VL: all turns are made."""
+
+    @classmethod
+    def allowed_axes(cls, x, y, arrival, came):
+        return True, True
+
+    def allow(self, m, x, y):
+        return Const(1), Const(1)
+
+
+@pytest.mark.parametrize("name", [pytest.param("west_first", marks=pytest.mark.full)])
+def test_a_mesh_with_all_turns_locks_up(traffic, tmp_path, monkeypatch, name):
+    """The traffic is that of the sound function, and so are the routers but for the turns."""
+    monkeypatch.setitem(ROUTING, name, AnyTurn)
+    with pytest.raises(Exception, match="packets are missing"):
+        run_traffic(traffic, name, tmp_path)

@@ -9,23 +9,27 @@ from ...config import ConfigError, RouterConfig
 from .dimension_order import DimensionOrderRouting
 from .dragonfly import DragonflyRouting
 from .flattened_butterfly import FlattenedButterflyRouting
-from .function import Arrival, RoutingFunction, TableWriteSignature
+from .function import LOAD_BITS, Arrival, RoutingFunction, TableWriteSignature, Ways
 from .hypercube import HypercubeRouting
 from .kary_tree import KaryTreeRouting
+from .odd_even import OddEvenRouting
 from .ring import RingRouting
 from .source import SourceRouting
 from .table import TableRouting
 from .topology import Place, Topology
 from .torus import TorusRouting
+from .west_first import WestFirstRouting
 
 __all__ = [
     "AUTO",
+    "LOAD_BITS",
     "ROUTING",
     "Arrival",
     "Place",
     "RoutingFunction",
     "TableWriteSignature",
     "Topology",
+    "Ways",
     "routing_class",
 ]
 
@@ -34,6 +38,8 @@ AUTO = "auto"
 ROUTING: dict[str, type[RoutingFunction]] = {
     "source": SourceRouting,
     "dimension_order": DimensionOrderRouting,
+    "west_first": WestFirstRouting,
+    "odd_even": OddEvenRouting,
     "table": TableRouting,
     "torus": TorusRouting,
     "ring": RingRouting,

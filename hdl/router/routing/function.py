@@ -15,10 +15,12 @@ from ...config import ConfigError, RouterConfig
 from ...packet import HEADER_LAYOUT
 from .topology import Topology
 
-__all__ = ["NODE_BITS", "Arrival", "RoutingFunction", "TableWriteSignature"]
+__all__ = ["LOAD_BITS", "NODE_BITS", "Arrival", "RoutingFunction", "TableWriteSignature", "Ways"]
 
 NODE_BITS = HEADER_LAYOUT["destination"].width
 """Width of a node's number: the low bits of the route where it names the destination."""
+LOAD_BITS = 8
+"""Width of a port's load as routing sees it, flits (`PortLoads`)."""
 
 
 class TableWriteSignature(wiring.Signature):
@@ -49,6 +51,17 @@ class Arrival(NamedTuple):
     route: int
     position: Mapping[str, int] = {}
     rows: Sequence[int] = ()
+
+
+class Ways(NamedTuple):
+    """All that a packet may do at a router: (port, VL, goal there) each.
+
+    - `escapes`: of each packet that the state stands for, the pair that it may always wait for.
+    - `options`: pairs that it may take besides.
+    """
+
+    escapes: tuple[tuple[int, int, int], ...]
+    options: tuple[tuple[int, int, int], ...]
 
 
 class RoutingFunction(wiring.Component):
@@ -82,11 +95,35 @@ class RoutingFunction(wiring.Component):
     - `sees_vl`: the port depends on the VL; packets keep theirs.
     - `changes_vl`: the function chooses the VL, too (`RouterConfig.vl_selection` must be `routing`).
     - `position_layout`, `uses_table`: as above.
+    - `in_order`: packets from node to node on one VL arrive in the order in which they were sent. Whoever needs that
+      asks `hdl.network.in_order`.
+    - `adaptive`, `options_empty`: see below.
 
     A derived class gives `elaborate` and `decide`, which must agree: `tests/hdl/router/test_routing_twin.py` holds
     every registered function to it. Its docstring gives the contents of the route, and the reason why packets cannot
     deadlock or the place where that is checked. Nothing need be proved for that: `Network` follows all packets by
     `next_port`, and refuses a cycle of (port, VL) channels.
+
+    **Adaptive functions** (`adaptive`) admit several (port, VL) pairs. They have these members besides:
+
+    - `options` (out, P): ports that the packet may take as well as `port`, on VL `option_vl`.
+    - `option_vl` (out, `vl_bits`): that VL. `port` and `out_vl` are the packet's *escape*, which may be among them.
+
+    How one of the pairs is chosen (`VlSelectionStage`, `hdl/router/adaptive/`):
+
+    - Where: in stage 3, and not in this class, which gives the same set for the same header. Stage 2 keeps the set
+      in the route register of the packet.
+    - What it sees: registers of this router alone. An output VL that no packet owns is free. Of the free options the
+      one is asked for whose port has the fewest flits on their way (`PortLoads`). Without one it is the escape.
+    - What a header costs: the same five cycles as of any other function.
+    - What happens when the output is taken: the choice is made anew in each cycle until an output VL is given. So a
+      packet that waits can always take its escape. One that was outrun 8 times at free outputs keeps to the escape.
+    - `options_empty`: an option is taken only if its VL is empty up to the end of the receiver's buffer. So no header
+      stands behind another packet there, where it could not get at its escape (Duato 1993). Options on VLs that are
+      no escapes need it.
+
+    `decide_options` is the twin of `options`. `Network` refuses an adaptive function by `hdl/network_waits.py`: a cycle
+    of the extended dependency graph of the escapes, or a way that leads round for ever.
     """
 
     strips = False
@@ -94,6 +131,9 @@ class RoutingFunction(wiring.Component):
     changes_vl = False
     position_layout: data.StructLayout | None = None
     uses_table = False
+    in_order = True
+    adaptive = False
+    options_empty = False
 
     def __init__(self, config: RouterConfig, *, in_port: int) -> None:
         self.check_config(config)
@@ -107,6 +147,8 @@ class RoutingFunction(wiring.Component):
             members["position"] = In(self.position_layout)
         if self.uses_table:
             members["table"] = Out(TableWriteSignature(config))
+        if self.adaptive:
+            members |= {"options": Out(config.ports), "option_vl": Out(config.link.vl_bits)}
         super().__init__(members)
 
     @classmethod
@@ -124,6 +166,15 @@ class RoutingFunction(wiring.Component):
             raise ConfigError(f"{selection}: routing {config.routing!r} does not choose VLs")
         if cls.sees_vl and config.vl_selection not in ("same", "routing"):
             raise ConfigError(f"{selection}: routing {config.routing!r} goes by the VL: must be 'same'")
+        if cls.in_order:
+            return
+        name = f"routing {config.routing!r} does not keep packets in order"
+        if config.control_vl is not None:
+            raise ConfigError(
+                f"LinkConfig.vls = {config.link.vls}: {name}, as control packets need: at most 15"
+            )
+        if config.link.restart:
+            raise ConfigError(f"LinkConfig.restart = True: {name}, as the hosts of cards need")
 
     @classmethod
     def check(cls, network: Topology) -> None:
@@ -158,6 +209,31 @@ class RoutingFunction(wiring.Component):
     def decide(cls, config: RouterConfig, arrival: Arrival) -> tuple[int | None, int]:
         """The hardware's twin: the output port, None if there is none, and the output VL."""
         raise NotImplementedError(f"{cls.__name__} has no decide()")
+
+    @classmethod
+    def decide_options(cls, config: RouterConfig, arrival: Arrival) -> tuple[tuple[int, ...], int]:
+        """The twin of `options` and `option_vl`: ports, and the VL of them all."""
+        raise NotImplementedError(f"{cls.__name__} has no decide_options()")
+
+    @classmethod
+    def ways(cls, network: Topology, router: int, in_port: int, vl: int, goal: int) -> Ways:
+        """All that a packet may do at `router`, for the check of functions that are not `in_order`.
+
+        `goal` is the destination's number, or one beyond those of the nodes that only the derived class understands.
+        """
+        route = cls.route_field(network, router, in_port, goal)
+        arrival = Arrival(in_port, vl, route, cls.position_of(network, router))
+        port, out_vl = cls.decide(network.router, arrival)
+        options, option_vl = cls.decide_options(network.router, arrival) if cls.adaptive else ((), 0)
+        return Ways(
+            () if port is None else ((port, out_vl, goal),), tuple((one, option_vl, goal) for one in options)
+        )
+
+    @classmethod
+    def followed_vls(cls, config: RouterConfig) -> Sequence[int]:
+        """VLs on which `Network` follows packets of a function that is not `in_order`. All others must be like them,
+        channel by channel. They are all VLs here."""
+        return range(config.data_vls)
 
     @classmethod
     def next_port(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 from lanikai.hdl.config import ConfigError, HcaConfig, preset
 from lanikai.hdl.hca.injection.control import injection_class
 from lanikai.hdl.network import Network
+from lanikai.hdl.network_waits import require_order
 from pydantic import Field, model_validator
 
 from ...inside.watchdog import WATCHDOG_BITS
@@ -56,6 +57,7 @@ class AdapterNetworkConfig(SystemConfig):
             raise ValueError(
                 "network.router.link and hca.link differ: both ends of a link are configured alike"
             )
+        require_order(self.network.router, "network.router", "queue pairs")
         wanted = self.hca.port.input_buffer_flits
         if self.network.node_buffer_flits != wanted:
             raise ValueError(

@@ -141,6 +141,14 @@ def _compare(function, config, in_port, cases):
                 if port is not None:
                     got = ctx.get(dut.out_vl) if function.changes_vl else arrival.vl
                     assert got == vl, f"{arrival}: VL {got}, twin {vl}"
+                if function.adaptive:
+                    options, vl = function.decide_options(config, arrival)
+                    got = ctx.get(dut.options)
+                    assert got == sum(1 << one for one in options), (
+                        f"{arrival}: options {got:#b}, twin {options}"
+                    )
+                    got = ctx.get(dut.option_vl)
+                    assert got == vl or not options, f"{arrival}: option VL {got}, twin {vl}"
                 compared += 1
 
     simulator = Simulator(dut)

@@ -5,8 +5,10 @@ from collections import deque
 
 from lanikai.hdl.config import LinkConfig, RouterConfig
 from lanikai.hdl.network import chain, mesh, torus
+from lanikai.hdl.network_waits import in_order
 from lanikai.hdl.packet import Header, Kind, packet_words
 from lanikai.hdl.router.agent import has_agent
+from lanikai.hdl.router.routing import routing_class
 from lanikai.hdl.router.scheduler import has_tables
 from lanikai.sim.inside import native_api
 from lanikai.sim.models.router_agent import RouterAgent
@@ -16,10 +18,10 @@ _BUFFERS = {"input_buffer_flits": ROUTER_FLITS, "output_buffer_flits": 2}
 _LINK = LinkConfig(flit_bits=64, vls=3, delay_cycles=1, hop_bits=3)
 
 
-def _mesh(**changes):
+def _mesh(side=2, **changes):
     return mesh(
-        2,
-        2,
+        side,
+        side,
         router=RouterConfig(**{"link": _LINK, "ports": 5} | _BUFFERS | changes),
         node_buffer_flits=NODE_FLITS,
     )
@@ -61,6 +63,11 @@ NETWORKS = {
         ),
         node_buffer_flits=NODE_FLITS,
     ),
+    # Packets that have a choice, or a detour.
+    **{
+        name: _mesh(side=3, link=_LINK.replace(vls=2), routing=name, vl_selection="routing")
+        for name in ("west_first", "odd_even")
+    },
     # Everything at once: what an agent writes and reads, too.
     "everything": _mesh(
         link=LinkConfig(flit_bits=64, vls=16, hop_bits=3),
@@ -154,7 +161,8 @@ async def random_traffic(session):
     """
     network = NETWORKS[session.spec["network"]]
     config, link = network.router, network.router.link
-    by_hops, any_vl = config.routing == "source", config.vl_selection == "any"
+    by_hops, any_vl, ordered = config.routing == "source", config.vl_selection == "any", in_order(network)
+    route_bits = 0 if by_hops else routing_class(config).route_bits(config)
     vls = min(link.vls, DATA_VLS)
     chance = session.random
     nodes = [Node(number, link.vls) for number in range(len(network.nodes))]
@@ -185,8 +193,11 @@ async def random_traffic(session):
             route |= number << hops * link.hop_bits
         else:
             # Coordinates and node numbers beyond the network.
-            route = (NOWHERE if lost else network.source_route(source, destination)) | number << 10
-        group = (vl,) if config.vl_selection == "same" else (vl & ~1,)
+            route = (NOWHERE if lost else network.source_route(source, destination)) | number << route_bits
+        group = (vl,)
+        if config.vl_selection == "routing" and not lost:
+            router, port = network.nodes[source]
+            group = (network.channels(router, destination, in_port=port, vl=vl)[-1][2],)
         if config.maps_service_levels:
             group = config.vl_groups[config.initial_service_level_map[level]]
         packets[number] = None if lost else (source, destination, vl, level, flits, group)
@@ -218,7 +229,7 @@ async def random_traffic(session):
             rejects += 1
             got.clear()
             return
-        name = got[0] >> 8 if by_hops else got[0] >> 18
+        name = got[0] >> 8 + route_bits
         assert packets.get(name), f"node {number} VL {vl}: packet {name} was never sent, or came before"
         source, destination, sent_vl, level, flits, group = packets[name]
         assert (destination, flits) == (number, len(got)), f"packet {name}"
@@ -226,7 +237,7 @@ async def random_traffic(session):
         expected = [body_word(name, i, source, destination) for i in range(1, flits)]
         assert got[1:] == expected, f"packet {name}: data"
         # Packets that change VLs on the way may pass each other where they were on different ones.
-        if not any_vl or len(network.path(source, destination)) == 1:
+        if ordered and (not any_vl or len(network.path(source, destination)) == 1):
             flow = (source, sent_vl, vl if any_vl else level if config.maps_service_levels else 0)
             assert node.last.get(flow, 0) < name, f"packet {name}: out of order"
             node.last[flow] = name

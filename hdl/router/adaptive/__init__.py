@@ -1,0 +1,1 @@
+"""Parts of routers with adaptive routing: loads of the outputs, and the choice among a packet's options."""
