@@ -346,6 +346,15 @@ def settings_table(head: str, settings: list[Setting]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def topologies_page() -> str:
+    """The page of topologies with its tables."""
+    sys.path.insert(0, str(HERE))
+    from topology_page import examples_table, kinds_table
+
+    tables = {"topologies": kinds_table(), "examples": examples_table()}
+    return filled("topologies.md", tables, " from hdl/topologies")
+
+
 PAGES = {
     "arbiters.md": lambda: measured_page("arbiters.md", "VL arbiters"),
     "bench.md": bench_page,
@@ -359,6 +368,7 @@ PAGES = {
     "registers.md": registers_page,
     "rate-control.md": lambda: measured_page("rate-control.md", "rate control"),
     "results.md": results_page,
+    "topologies.md": topologies_page,
     "verification.md": verification_page,
     "synthesis.md": lambda: measured_page("synthesis.md", "routers", "cards", "adapter", "blocks"),
 }

@@ -9,7 +9,7 @@ import numpy as np
 from .network_paths import NO_WAY, link_ends
 from .router.routing import Topology, routing_class
 
-__all__ = ["Channel", "cycle_words", "dependency_cycle", "find_cycle", "next_channel"]
+__all__ = ["Channel", "channel_needs", "cycle_words", "dependency_cycle", "find_cycle", "next_channel"]
 
 Channel = tuple[int, int, int]
 """A router, one of its output ports, and a VL of that."""
@@ -52,7 +52,7 @@ def dependency_cycle(network: Topology) -> str | None:
     Raises ValueError as `next_channel`, and for a node that a packet finds no way to.
     """
     by_vl = routing_class(network.router).depends_on_vl()
-    cycle = find_cycle(_Packets(network, by_vl).needs())
+    cycle = find_cycle(channel_needs(network))
     return cycle_words(cycle, by_vl) if cycle else None
 
 
@@ -62,6 +62,14 @@ def cycle_words(cycle: list[Channel], by_vl: bool) -> str:
         f"router {router} port {port}" + (f" VL {vl}" if by_vl else "")
         for router, port, vl in [*cycle, cycle[0]]
     )
+
+
+def channel_needs(network: Topology) -> dict[Channel, set[Channel]]:
+    """The channel dependency graph: for each channel those that a packet on it may wait for.
+
+    A channel's VL is 0 where the VL plays no part in the routes. Raises ValueError as `dependency_cycle`.
+    """
+    return _Packets(network, routing_class(network.router).depends_on_vl()).needs()
 
 
 class _Packets:

@@ -43,6 +43,7 @@ from .screen import screen
 from .sweep import sweep
 from .synth import synth
 from .told import told
+from .topology import topology
 from .verilog import verilog
 
 __all__ = ["app", "main"]
@@ -155,6 +156,7 @@ app.command("bench")(bench)
 app.command("schema")(schema)
 app.command("synth")(synth)
 app.command("verilog")(verilog)
+app.command("topology")(topology)
 app.add_typer(fpga, name="fpga")
 
 
