@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from .page import Cell, Chart, Column, Note, Part, Table, plain
+from .page import Cell, Chart, Column, Fold, Note, Part, Table, plain
 from .tables import Tables
 from .words import cell
 
@@ -15,6 +15,11 @@ __all__ = ["PERCENTILES", "distributions", "percentile"]
 PERCENTILES = {"50": 0.5, "90": 0.9, "99": 0.99, "99.9": 0.999, "99.99": 0.9999}
 """The percentiles of tables and of the axis."""
 MOST_LINES = 16
+MOST_ROWS = 2000
+WIDE = 50
+"""The longest latency by the shortest from which on their axis is logarithmic."""
+NAMES = ("p50", "p90", "p99", "p999", "p9999")
+"""The percentiles in the table `percentiles`."""
 DASHES = ("solid", "dash")
 Histogram = Mapping[int, int]
 """Packets by the last latency of a bin, cycles."""
@@ -49,7 +54,7 @@ def distributions(tables: Tables) -> list[Part]:
     }
     if not named:
         return [Note("No packet arrived, so there is no latency.", "unsure")]
-    parts: list[Part] = [_by_percentile(named), _histogram(named), _table(named)]
+    parts: list[Part] = [_by_percentile(named), _histogram(named), _table(named), *_of_nodes(tables)]
     if tables.saturated:
         text = "Of a saturated point only those packets are here that arrived: its latencies are too small."
         parts.insert(0, Note(text, "unsure"))
@@ -80,6 +85,13 @@ def _shown(named: Mapping[str, Histogram]) -> tuple[list[tuple[str, Histogram]],
     ) > MOST_LINES else ""
 
 
+def _axis(named: Mapping[str, Histogram]) -> str:
+    """The kind of the axis of latencies."""
+    longest = max(max(histogram) for histogram in named.values())
+    shortest = min(min(histogram) for histogram in named.values())
+    return "log" if longest > WIDE * max(shortest, 1) else "linear"
+
+
 def _by_percentile(named: Mapping[str, Histogram]) -> Chart:
     shown, more = _shown(named)
     traces = []
@@ -108,7 +120,7 @@ def _by_percentile(named: Mapping[str, Histogram]) -> Chart:
                 "tickvals": [1, 2, 10, 100, 1000, 10000],
                 "ticktext": ["0", *PERCENTILES],
             },
-            "yaxis": {"title": {"text": "latency (cycles)"}, "rangemode": "tozero"},
+            "yaxis": {"title": {"text": "latency (cycles)"}, "rangemode": "tozero", "type": _axis(named)},
             "showlegend": True,
         },
         height=440,
@@ -134,7 +146,7 @@ def _histogram(named: Mapping[str, Histogram]) -> Chart:
         about=f"Percent of packets in each bin of the sinks' histogram; a bin stands at its last latency.{more}",
         data=traces,
         layout={
-            "xaxis": {"title": {"text": "latency (cycles)"}, "rangemode": "tozero"},
+            "xaxis": {"title": {"text": "latency (cycles)"}, "rangemode": "tozero", "type": _axis(named)},
             "yaxis": {"title": {"text": "packets (%)"}, "rangemode": "tozero"},
             "showlegend": True,
         },
@@ -163,6 +175,45 @@ def _table(named: Mapping[str, Histogram]) -> Table:
         note="All seeds and destinations together; a latency is the last one of its bin. A percentile that fewer than "
         "one packet is above is not shown.",
     )
+
+
+def _of_nodes(tables: Tables) -> list[Part]:
+    """The percentiles at each destination and, where packets were listed, from each source."""
+    columns = [f"latency_{name}_cycles" for name in NAMES]
+    rows = tables.read("percentiles", ("of", "class", "node", "packets", *columns)) or []
+    mine = [row for row in rows if row["node"] is not None][:MOST_ROWS]
+    if not mine:
+        return []
+    fractions = dict(zip(columns, PERCENTILES.values(), strict=True))
+    table = Table(
+        caption="Percentiles of latencies of each node, cycles",
+        columns=[
+            Column("point"),
+            Column("of"),
+            Column("node", True),
+            Column("class", True),
+            Column("seed", True),
+            Column("packets", True),
+            *(Column(f"{name}%", True) for name in PERCENTILES),
+        ],
+        rows=[
+            [
+                cell(tables.point(row)),
+                *(cell(row[name]) for name in ("of", "node", "class")),
+                cell(row.get("seed")),
+                cell(row["packets"]),
+                *(
+                    cell(row[name]) if row["packets"] * (1 - fraction) >= 1 - 1e-9 else Cell("-")
+                    for name, fraction in fractions.items()
+                ),
+            ]
+            for row in mine
+        ],
+        note=f"The first {MOST_ROWS} rows; tables/percentiles.parquet has all."
+        if len(mine) == MOST_ROWS
+        else "",
+    )
+    return [Fold(name="nodes", title="Node by node", badge=f"{len(mine)} rows", tone="", parts=[table])]
 
 
 def _percentile_cell(histogram: Histogram, fraction: float) -> Cell:

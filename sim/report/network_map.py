@@ -32,6 +32,8 @@ MOST_SPRUNG = 400
 """Most routers that are placed by springs, which takes a second; more stand on a circle."""
 NODE_AWAY = 0.38
 """How far a node is drawn from its router, in distances of two routers."""
+LONG, STUB = 1.6, 0.45
+"""Length from which a straight link goes round, and that of the ends of it that are drawn, in distances of routers."""
 ASIDE = 0.016
 """How far a direction of a link is drawn to its right, in widths of the whole map."""
 
@@ -206,9 +208,9 @@ def _map(title: str, uses: Mapping[Link, float], full: Mapping[int, float], netw
         x: list[float | None] = []
         y: list[float | None] = []
         for one, _, other, _ in mine:
-            (x0, y0), (x1, y1) = _aside(at[one], at[other], aside)
-            x += [x0, x1, None]
-            y += [y0, y1, None]
+            for (x0, y0), (x1, y1) in _drawn(at[one], at[other], aside):
+                x += [x0, x1, None]
+                y += [y0, y1, None]
         traces.append(
             {
                 "type": "scatter",
@@ -222,7 +224,7 @@ def _map(title: str, uses: Mapping[Link, float], full: Mapping[int, float], netw
         )
     middles = []
     for link in links:
-        (x0, y0), (x1, y1) = _aside(at[link[0]], at[link[2]], aside)
+        (x0, y0), (x1, y1) = _drawn(at[link[0]], at[link[2]], aside)[0]
         middles.append((x0 + 0.6 * (x1 - x0), y0 + 0.6 * (y1 - y0), f"{_words(link)}: {uses[link]:.1%} used"))
     traces.append(
         {
@@ -296,6 +298,17 @@ def _map(title: str, uses: Mapping[Link, float], full: Mapping[int, float], netw
         },
         height=520,
     )
+
+
+def _drawn(one: Place, other: Place, aside: float) -> list[tuple[Place, Place]]:
+    """The lines of a link. One that goes round a torus would lie on others of its row: it is a short one at each end,
+    away from the other end."""
+    here, there = _aside(one, other, aside)
+    length = math.dist(one, other)
+    if length < LONG or (one[0] != other[0] and one[1] != other[1]):
+        return [(here, there)]
+    x, y = (there[0] - here[0]) / length * STUB, (there[1] - here[1]) / length * STUB
+    return [(here, (here[0] - x, here[1] - y)), ((there[0] + x, there[1] + y), there)]
 
 
 def _aside(one: Place, other: Place, aside: float) -> tuple[Place, Place]:

@@ -12,7 +12,10 @@ from support.sim.report_folders import load_run, run_facts, shares, sweep_rows, 
 pytestmark = pytest.mark.xdist_group("browser")
 
 KINDS = ("run", "shares", "sweep", "everything")
-HOSTILE = "</script><script>alert(1)</script><img src=https://example.invalid/x onerror=alert(2)>&lt;b&gt;\"'"
+HOSTILE = (
+    "<b>b</b><a href='//x.invalid'>a</a></script><script>alert(1)</script>"
+    "<img src=https://example.invalid/x onerror=alert(2)>&lt;b&gt;\"'"
+)
 
 CONTRAST = """() => {
   const parse = (text) => { const [r, g, b, a] = text.match(/[\\d.]+/g).map(Number); return [r, g, b, a ?? 1]; };
@@ -130,7 +133,7 @@ def test_a_table_sorts_by_click_and_by_key(browser, reports):
 def test_numbers_are_sorted_as_numbers_and_empty_cells_come_last(browser, tmp_path):
     points = [
         {"parameters": {"place": place}, "results": {"value_us": value}, "seed": 1}
-        for place, value in enumerate([10.0, None, 9.0, 100.0, -2.0])
+        for place, value in enumerate([10.0, None, 9.0, 100.0, -2.0, -30.0, 1e-5])
     ]
     file = tmp_path / "report.html"
     file.write_text(make_report([write_run(tmp_path / "run", run_facts("toy", points))]))
@@ -138,9 +141,9 @@ def test_numbers_are_sorted_as_numbers_and_empty_cells_come_last(browser, tmp_pa
     table = page.locator("table", has_text="Results of each point")
     place = table.locator("thead th").all_text_contents().index("value (µs)") + 1
     table.locator("thead th").nth(place - 1).locator("button").click()
-    assert column(table, place) == ["-2", "9", "10", "100", "-"]
+    assert column(table, place) == ["-30", "-2", "1e-05", "9", "10", "100", "-"]
     table.locator("thead th").nth(place - 1).locator("button").click()
-    assert column(table, place) == ["100", "10", "9", "-2", "-"]
+    assert column(table, place) == ["100", "10", "9", "1e-05", "-2", "-30", "-"]
 
 
 def test_a_plot_zooms_and_comes_back(browser, reports):
@@ -239,6 +242,6 @@ def test_hostile_values_are_text(browser, tmp_path):
     figure = shown.page.locator("figure.explorer")
     figure.get_by_label("A line for each").select_option("text")
     names = figure.locator(".legendtext").all_text_contents()
-    assert len(names) == 3 and all("<script>" in name for name in names)
+    assert len(names) == 3 and all("<b>b</b><a href=" in name and "<script>" in name for name in names)
     assert figure.locator("a[href], .legendtext a").count() == 0
     assert shown.said == [] and shown.asked == []

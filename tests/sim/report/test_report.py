@@ -20,7 +20,7 @@ from lanikai.sim.report.compare import compared
 from lanikai.sim.report.folders import read_folders
 from lanikai.sim.report.latency import percentile
 from lanikai.sim.report.measured import lines, of_run, of_sweep, student_factors
-from lanikai.sim.report.network_map import places
+from lanikai.sim.report.network_map import _drawn, places
 from lanikai.sim.report.report import make_report
 from lanikai.sim.report.timeline import Span, trace_spans
 from lanikai.sim.report.verdicts import run_verdict
@@ -326,6 +326,34 @@ def test_a_percentile_beyond_the_packets_is_not_shown(tmp_path):
     html = own_text(make_report([write_run(tmp_path / "run", facts, {"latency": rows})]))
     (row,) = re.findall(r"<tr><th[^>]*>point 0</th>(.*?)</tr>", html)
     assert re.findall(r">([^<>]*)</td>", row) == ["5000", "10", "10", "10", "10", "-", "10"]
+
+
+def test_percentiles_of_each_node_stand_in_a_table(tmp_path):
+    folder = load_run(tmp_path / "run")
+    row = {
+        "point": 0,
+        "seed": 11,
+        "class": 0,
+        "packets": 1000,
+        "latency_p50_cycles": 41,
+        "latency_p90_cycles": 42,
+    }
+    row |= {"latency_p99_cycles": 43, "latency_p999_cycles": 44, "latency_p9999_cycles": 45}
+    rows = [row | {"of": "destination", "node": 3}, row | {"of": "class", "node": None}]
+    polars.DataFrame(rows).write_parquet(folder / "tables" / "percentiles.parquet")
+    html = own_text(make_report([folder]))
+    (found,) = re.findall(r"<tr><th[^>]*>load 0.2</th>(<td[^>]*>destination.*?)</tr>", html)
+    shown = re.findall(r">([^<>]*)</td>", found)
+    assert shown == ["destination", "3", "0", "11", "1000", "41", "42", "43", "44", "-"]
+
+
+def test_a_link_that_goes_round_a_torus_lies_on_no_other():
+    ends = [(("router", n), ("router", (n + 1) % 4)) for n in range(4)]
+    found = places(ends, "torus4x1")
+    assert found[("router", 3)] == (3.0, 0.0)
+    first, last = _drawn(found[("router", 3)], found[("router", 0)], 0.0)
+    assert first[1][0] > 3 and last[0][0] < 0
+    assert len(_drawn(found[("router", 0)], found[("router", 1)], 0.0)) == 1
 
 
 @pytest.mark.parametrize("network", ["mesh2x2", "torus2x2", "file.json", "", "mesh9x9"])
