@@ -19,6 +19,7 @@ __all__ = [
     "Signal",
     "attach_bells",
     "attach_commands",
+    "attach_departures",
     "attach_events",
     "attach_lists",
     "attach_memory",
@@ -313,6 +314,16 @@ def attach_commands(node: int, entries: np.ndarray, control: np.ndarray) -> None
     - `control`: entries put in, entries taken, not zero while room is waited for.
     """
     _attach_ring("lanikai_messages_commands", (ctypes.c_uint32,), (node,), entries, control)
+
+
+def attach_departures(node: int, entries: np.ndarray, control: np.ndarray) -> None:
+    """Have the heads of node `node`'s messages noted as they leave (`native/messages.cpp`). The caller keeps the arrays
+    alive.
+
+    - `entries`: 64 bits each: the VL, and below it 32 bits of the cycle.
+    - `control`: entries put in, nothing, heads for which there was no entry.
+    """
+    _attach_ring("lanikai_messages_departures", (ctypes.c_uint32,), (node,), entries, control)
 
 
 def attach_events(entries: np.ndarray, control: np.ndarray) -> None:

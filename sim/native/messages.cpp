@@ -19,6 +19,7 @@ enum { kPut, kTaken, kWaits, kLost = kWaits };
 constexpr unsigned char kCommand = 1, kRoom = 2;
 
 std::vector<Ring> commands;
+std::vector<Ring> departures;
 Ring events;
 const uint8_t* wanted = nullptr;
 uint64_t wanted_mask = 0;
@@ -42,6 +43,23 @@ void lanikai_messages_commands(uint32_t node, uint64_t* entries, uint64_t slots,
 
 void lanikai_messages_events(uint64_t* entries, uint64_t slots, uint64_t* control) {
     events = Ring{entries, slots, control};
+}
+
+// The departures of a node's messages: an entry is one word, the VL above 32 bits of the cycle.
+void lanikai_messages_departures(uint32_t node, uint64_t* entries, uint64_t slots, uint64_t* control) {
+    if (departures.size() <= node) departures.resize(node + 1);
+    departures[node] = Ring{entries, slots, control};
+}
+
+void lanikai_messages_left(unsigned int node, unsigned int vl, unsigned int now) {
+    if (node >= departures.size()) return;
+    Ring& ring = departures[node];
+    if (!ring.slots) return;
+    if (ring.control[kPut] == ring.slots) {
+        ++ring.control[kLost];
+        return;
+    }
+    ring.entries[ring.control[kPut]++] = uint64_t{vl} << 32 | now;
 }
 
 // A byte for each event, by its low bits: those with 0 are not told. `count`, a power of two, is how many. Python writes

@@ -131,6 +131,20 @@ class MessageHost(Clocked):
         self.sent += 1
         return when
 
+    def note_departures(self, most: int) -> None:
+        """From now on note when the heads of this host's next `most` messages are on its link."""
+        self._left = np.zeros(most, np.uint64), np.zeros(3, np.uint64)
+        native_api.attach_departures(self.node, *self._left)
+
+    def departures(self) -> list[tuple[int, int]]:
+        """The VL of each message that has left since `note_departures`, in the order of leaving, and the cycle in
+        which its head was on the link. Raises SimulationError if more have left than were to be noted."""
+        entries, (put, _, lost) = self._left
+        if lost:
+            raise SimulationError(f"node {self.node}: {lost} messages left unnoted: more than {len(entries)}")
+        now, delay = self._network.now, self._link.delay_cycles
+        return [(int(entry) >> 32, now - (now - int(entry) & _NOW) - delay) for entry in entries[: int(put)]]
+
     def make_room(self) -> bool:
         """Wake the coroutines that wait for room in the ring. Returns whether there is any."""
         if self._state[_WAITS]:

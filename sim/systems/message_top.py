@@ -10,7 +10,7 @@ from amaranth import Const, Instance, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Member, Out
 from lanikai.hdl.balanced import balanced
-from lanikai.hdl.link import LinkSignature
+from lanikai.hdl.link import FlitLayout, LinkSignature
 from lanikai.hdl.network import Network
 from lanikai.hdl.router.router import DROPPED_BITS
 from lanikai.hdl.traffic.config import TrafficConfig
@@ -59,7 +59,7 @@ class MessageTop(_TimedTop):
 
     Members: `clk`, `PORTS`. Where forwarding tables have to be written there are those of `agent_members`, too.
 
-    Instances: `network`, `node{i}` (module `message_node`), `messages{i}`, `watchdog`.
+    Instances: `network`, `node{i}` (module `message_node`), `messages{i}`, `departures{i}`, `watchdog`.
 
     Latency: `request` is a cycle later at the nodes. There is no reset.
     """
@@ -98,6 +98,15 @@ class MessageTop(_TimedTop):
                 i_command__valid=wires["command_valid"],
                 o_command__ready=wires["command_ready"],
                 **{f"o_{name}": wires[name] for name in ("event", "event_valid", "settled", "activity")},
+            )
+            flit = FlitLayout(traffic.link)(tx.payload)
+            m.submodules[f"departures{i}"] = Instance(
+                "departures",
+                i_clk=CLOCK["i_clk"],
+                i_node=Const(i, 16),
+                i_head=tx.valid & flit.head,
+                i_vl=flit.vl,
+                i_now=self.now,
             )
             m.submodules[f"messages{i}"] = Instance(
                 "messages",

@@ -52,7 +52,7 @@ def message_design(
     sources |= shared | {
         "message_node.v": to_verilog(MessageNode(traffic, ordered=ordered), name="message_node"),
         "network.v": network.verilog("network"),
-        "messages.sv": (NATIVE / "messages.sv").read_text(),
+        **{name: (NATIVE / name).read_text() for name in ("messages.sv", "departures.sv")},
         f"{TOP}.v": to_verilog(top, name=TOP),
     }
     for block in blocks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lanikai.hdl.config import ConfigError
+from lanikai.hdl.link import FlitLayout
 from lanikai.hdl.network import Network
 from lanikai.hdl.register_port import PROCESSOR_REQUEST
 from lanikai.hdl.router.agent import has_agent
@@ -87,7 +88,7 @@ def message_composition(
     glued = {"event": "event_payload", "event_valid": "event_valid", "command__payload": "command"}
     glued |= {f"command__{name}": f"command_{name}" for name in ("valid", "ready")}
     glued |= {"settled": "settled", "quiet": "node_quiet"}
-    not_before = COMMAND["not_before"]
+    not_before, flit = COMMAND["not_before"], FlitLayout(traffic.link)
     ring = ("command_valid", "command_ready", "command", "event_valid", "event_payload", "room")
     node = Block(
         name="message_node",
@@ -120,8 +121,11 @@ def message_composition(
             f"messages #(.COMMAND_BITS({COMMAND.size}), .EVENT_BITS({EVENT.size})) messages (",
             f"  .clk(clk), .node(16'(node_held)), {', '.join(f'.{pin}({pin})' for pin in ring)}",
             ");",
+            "departures departures (",
+            f"  .clk(clk), .node(16'(node_held)), .head(tx_valid & tx_payload[{flit['head'].offset}]),",
+            f"  .vl(4'(tx_payload[{flit['vl'].offset} +: {flit['vl'].width}])), .now(now));",
         ),
-        files={"messages.sv": (NATIVE / "messages.sv").read_text()},
+        files={name: (NATIVE / name).read_text() for name in ("messages.sv", "departures.sv")},
     )
     instances = [
         Instance(block="message_node", path=f"{top}.node{i}", fixed=(i,), number=i)

@@ -20,6 +20,7 @@ __all__ = [
     "RankBusyError",
     "RankError",
     "RankFailedError",
+    "RecordError",
     "RequestError",
     "TagError",
     "TraceError",
@@ -102,6 +103,10 @@ class RankBusyError(MpiError):
 
 class TransportError(MpiError):
     """A message was lost below the MPI layer; it says how."""
+
+
+class RecordError(MpiError):
+    """A call cannot be written into a trace, or the trace cannot be written."""
 
 
 class TraceError(MpiError):

@@ -1,0 +1,1 @@
+"""Experiments whose work is given: traces, sizes of flows, collective operations, schedules."""
