@@ -57,6 +57,8 @@ def _results() -> dict[str, Any]:
             "experiment": _TEXT,
             "size": {"enum": ["quick", "full"]},
             "seed": _WHOLE,
+            "parameters": _described(_OBJECT, "parameters of the run"),
+            "command": _described(_TEXT, "the command that repeats it"),
             "versions": {"type": "object", "additionalProperties": _TEXT},
             "cycles": _described(_WHOLE, "cycles simulated by all points"),
             "wall_seconds": _NUMBER,

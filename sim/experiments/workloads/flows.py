@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from lanikai.hdl.config import ConfigError
+from lanikai.hdl.config import ConfigError, LinkConfig
 from pydantic import Field, model_validator
 
-from ...inputs.flow_sizes import WEBSEARCH, FlowSizes, read_flow_sizes
+from ...inputs.flow_sizes import WEBSEARCH, read_flow_sizes
 from ...inputs.packets import Packets
 from ...systems.message_config import MessageNetworkConfig
 from ..framework.base import Claim, Experiment, Outcome, Point, Size
@@ -83,10 +83,13 @@ class FlowTimesParameters(NetworkSetup):
 
     def flits_of(self, size_bytes: float) -> int:
         """Flits of a flow of so many bytes, headers of its packets included."""
-        link = self.message_network().traffic.link
-        payload = -(-max(1, round(size_bytes)) * 8 // link.flit_bits)
-        room = self.packet_flits - link.header_flits
-        return payload + link.header_flits * -(-payload // room)
+        return sum(packet_lengths(size_bytes, self.packet_flits, self.message_network().traffic.link))
+
+
+def packet_lengths(size_bytes: float, packet_flits: int, link: LinkConfig) -> list[int]:
+    """The packets, in flits, that a flow of so many bytes is cut in, of `packet_flits` at most, headers included."""
+    payload, room = -(-max(1, round(size_bytes)) * 8 // link.flit_bits), packet_flits - link.header_flits
+    return [min(room, payload - begin) + link.header_flits for begin in range(0, payload, room)]
 
 
 class FlowTimes(Experiment):
@@ -112,12 +115,11 @@ class FlowTimes(Experiment):
                     "load": load,
                 },
                 spec={
-                    "parameters": {
-                        **parameters.model_dump(mode="json"),
-                        "sizes": str(parameters.sizes.resolve()),
-                        "flows": parameters.flows or FLOWS[size],
-                        "loads": [load],
-                    }
+                    "sizes": str(parameters.sizes.resolve()),
+                    "size_scale": parameters.size_scale,
+                    "packet_flits": parameters.packet_flits,
+                    "flows": parameters.flows or FLOWS[size],
+                    "load": load,
                 },
             )
             for load in parameters.loads
@@ -205,16 +207,20 @@ def _p99(values: Any) -> float:
 
 
 def make_flows(
-    parameters: FlowTimesParameters, sizes: FlowSizes, nodes: int, load: float, draw: random.Random
+    spec: Mapping[str, Any], link: LinkConfig, nodes: int, load: float, draw: random.Random
 ) -> list[tuple[int, int, int, float]]:
     """Flows of all nodes in the order of their births: cycle, source, destination, bytes before scaling.
 
     Gaps of a node are exponential; their mean gives the load in flits, headers included.
     """
-    sample = [parameters.flits_of(sizes.size((i + 0.5) / 1000) * parameters.size_scale) for i in range(1000)]
+    sizes, scale = read_flow_sizes(Path(spec["sizes"])), spec["size_scale"]
+    sample = [
+        sum(packet_lengths(sizes.size((i + 0.5) / 1000) * scale, spec["packet_flits"], link))
+        for i in range(1000)
+    ]
     gap = sum(sample) / len(sample) / load / nodes
     flows, time = [], 0.0
-    for _ in range(parameters.flows):
+    for _ in range(spec["flows"]):
         # Of nodes that are all alike the next birth of any is at one of them.
         time += draw.expovariate(1 / gap)
         source = draw.randrange(nodes)
@@ -227,19 +233,15 @@ async def measure(network: MessageNetwork, spec: Mapping[str, Any]) -> dict[str,
     """Run one point."""
     from .play import IDLE_CYCLES, Player
 
-    parameters = FlowTimesParameters(**spec["parameters"])
-    sizes = read_flow_sizes(parameters.sizes)
     config = network.config
     nodes, link = config.traffic.nodes, config.traffic.link
-    flows = make_flows(parameters, sizes, nodes, parameters.loads[0], random.Random(network.seed))
-    room = parameters.packet_flits - link.header_flits
+    flows = make_flows(spec, link, nodes, spec["load"], random.Random(network.seed))
     count = lanes(config.network.router, 1)
     turns = [0] * nodes
     rows, vls, flow_of = [], [], []
     for number, (cycle, source, destination, size) in enumerate(flows):
-        payload = -(-max(1, round(size * parameters.size_scale)) * 8 // link.flit_bits)
-        for begin in range(0, payload, room):
-            rows.append((cycle, source, destination, min(room, payload - begin) + link.header_flits))
+        for flits in packet_lengths(size * spec["size_scale"], spec["packet_flits"], link):
+            rows.append((cycle, source, destination, flits))
             vls.append(turns[source] % count)
             flow_of.append(number)
         turns[source] += 1
@@ -267,7 +269,7 @@ async def measure(network: MessageNetwork, spec: Mapping[str, Any]) -> dict[str,
     ]
     return {
         "offered": sum(total) / nodes / (flows[-1][0] + 1),
-        "distribution_mean_bytes": sizes.mean_bytes,
+        "distribution_mean_bytes": read_flow_sizes(Path(spec["sizes"])).mean_bytes,
         "series": {
             "size_bytes": [flow[3] for flow in flows],
             "completion_cycles": times,

@@ -109,7 +109,7 @@ class GoalReplay(Experiment):
             axes.set_xticks(list(ranks))
         axes.set_xlabel("rank")
         axes.set_ylabel("time (µs)")
-        axes.legend()
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, frameon=False)
         axes.set_title(f"{parameters.file.name} on {NODES} nodes")
 
 

@@ -1,8 +1,9 @@
 """Packets of a trace, played by the message nodes of a network: when each was born, left its source and arrived.
 
 A packet is *born* in the cycle of the trace. If it waits for others, it is born when the last of these has been
-delivered and the host has been told of it. As in any open-loop measurement a packet that its source cannot send at once stays in the
-source's queue, and that time counts. It *leaves* when its head is on the link, and *arrives* with its last flit.
+delivered and the host has been told of it. As in any open-loop measurement a packet that its source cannot send at
+once stays in the source's queue, and that time counts. It *leaves* when its head is on the link, and *arrives* with its
+last flit.
 """
 
 from __future__ import annotations

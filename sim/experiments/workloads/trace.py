@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from lanikai.hdl.config import ConfigError
+from lanikai.hdl.config import ConfigError, LinkConfig
 from pydantic import Field, model_validator
 
 from ...inputs.packets import Packets
@@ -58,14 +58,18 @@ class NetworkTraceParameters(NetworkSetup):
 
     def load(self, most: int) -> Packets:
         """The packets that are played, at most so many. Raises InputError: file, line, what would be right."""
-        part = Excerpt(first_cycle=self.first_cycle, cycles=self.cycles, most=self.packets or most)
-        packets = read_trace(self.file, self.message_network().traffic.link, part)
-        changes: dict[str, Any] = {}
-        if self.scale != 1:
-            changes["cycle"] = np.floor(packets.cycle * self.scale).astype(np.int64)
-        if not self.dependencies:
-            changes["waits_for"] = ()
-        return replace(packets, **changes)
+        return chosen_packets(self.choice(most), self.message_network().traffic.link)
+
+    def choice(self, most: int) -> dict[str, Any]:
+        """The part of the file that is played, at most so many packets of it, as `chosen_packets` takes it."""
+        return {
+            "file": str(self.file.resolve()),
+            "first_cycle": self.first_cycle,
+            "cycles": self.cycles,
+            "packets": self.packets or most,
+            "dependencies": self.dependencies,
+            "scale": self.scale,
+        }
 
     def check(self, packets: Packets) -> None:
         """Raise ConfigError for packets that the network cannot carry."""
@@ -75,7 +79,7 @@ class NetworkTraceParameters(NetworkSetup):
                 f"network = {self.network!r} has {traffic.nodes} nodes, and the trace names node {packets.nodes - 1}: "
                 f"a network of {packets.nodes} nodes at least"
             )
-        lanes(traffic_router(self), packets.classes)
+        lanes(self.message_network().network.router, packets.classes)
         least = traffic.link.header_flits
         if len(packets) and (short := int(packets.flits.min())) < least:
             raise ConfigError(
@@ -83,9 +87,16 @@ class NetworkTraceParameters(NetworkSetup):
             )
 
 
-def traffic_router(parameters: NetworkSetup) -> Any:
-    """The routers of the network."""
-    return parameters.message_network().network.router
+def chosen_packets(choice: Mapping[str, Any], link: LinkConfig) -> Packets:
+    """The packets of `NetworkTraceParameters.choice`. Raises InputError."""
+    part = Excerpt(first_cycle=choice["first_cycle"], cycles=choice["cycles"], most=choice["packets"])
+    packets = read_trace(Path(choice["file"]), link, part)
+    changes: dict[str, Any] = {}
+    if choice["scale"] != 1:
+        changes["cycle"] = np.floor(packets.cycle * choice["scale"]).astype(np.int64)
+    if not choice["dependencies"]:
+        changes["waits_for"] = ()
+    return replace(packets, **changes)
 
 
 class NetworkTrace(Experiment):
@@ -112,13 +123,7 @@ class NetworkTrace(Experiment):
                     "file": parameters.file.name,
                     "packets": len(packets),
                 },
-                spec={
-                    "parameters": {
-                        **parameters.model_dump(mode="json"),
-                        "file": str(parameters.file.resolve()),
-                        "packets": len(packets),
-                    }
-                },
+                spec=parameters.choice(len(packets)),
             )
         ]
 
@@ -151,9 +156,11 @@ class NetworkTrace(Experiment):
         """Draw the share of packets within a latency, and the mean latency and wait of each source."""
         left, right = figure.subplots(1, 2)
         for one in outcomes:
-            latency = np.sort(np.array(one.series["latency_cycles"]))
+            wait = np.array(one.series["wait_cycles"])
+            # Packets to their own node do not go through the network.
+            latency = np.sort(np.array(one.series["latency_cycles"])[wait >= 0])
             left.plot(latency, np.arange(1, len(latency) + 1) / len(latency), label="birth to last flit")
-            wait = np.sort(np.array(one.series["wait_cycles"]))
+            wait = np.sort(wait[wait >= 0])
             left.plot(wait, np.arange(1, len(wait) + 1) / len(wait), label="of it, in the source's queue")
             sources = [i for i, number in enumerate(one.results["source_packets"]) if number]
             means = [one.results["source_latency_mean_cycles"][i] for i in sources]
@@ -164,10 +171,11 @@ class NetworkTrace(Experiment):
         left.set_xlabel("cycles")
         left.set_ylabel("share of packets")
         left.set_ylim(0, 1.02)
+        left.set_xlim(left=-0.5)
         right.set_xlabel("source")
         right.set_ylabel("mean (cycles)")
         for axes in (left, right):
-            axes.legend()
+            axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False)
         figure.suptitle(f"{parameters.file.name} on {parameters.network}")
 
 
@@ -217,8 +225,7 @@ async def measure(network: MessageNetwork, spec: Mapping[str, Any]) -> dict[str,
     """Run one point."""
     from .play import IDLE_CYCLES, Player
 
-    parameters = NetworkTraceParameters(**spec["parameters"])
-    packets = parameters.load(parameters.packets)
+    packets = chosen_packets(spec, network.config.traffic.link)
     player = Player(network, packets, lanes=lanes(network.config.network.router, packets.classes))
     played = await player.run()
     born, arrived = np.array(played["born"]), np.array(played["arrived"])

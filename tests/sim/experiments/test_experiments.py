@@ -76,6 +76,10 @@ OWN = {
     "dma-bandwidth",
     "doorbell-latency",
     "faults",
+    "collectives",
+    "flow-times",
+    "goal-replay",
+    "network-trace",
     "mpi-replay",
     "network-load",
     "power-load",  # figure 3, without numbers in the text

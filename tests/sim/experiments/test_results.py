@@ -6,12 +6,15 @@ import csv
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 from lanikai.sim import units
 from lanikai.sim.errors import UserError
 from lanikai.sim.experiments.framework.base import Claim, Outcome, Point
 from lanikai.sim.experiments.framework.display import show
 from lanikai.sim.experiments.framework.results import Report, RunFolder, check_file, rows, write_csv
+from lanikai.sim.experiments.framework.schemas import schema_of
+from lanikai.sim.experiments.registry import EXPERIMENTS
 from lanikai.sim.folder_lock import LOCK
 from rich.console import Console
 
@@ -59,6 +62,17 @@ def test_the_json_object_has_the_keys_that_scripts_rely_on():
     assert [point["within"] for point in found["points"]] == [True, None]
     assert found["points"][1]["published"] is found["points"][1]["tolerance"] is None
     assert found["claims"] == [{"text": "it is so", "holds": True}] and found["claims_not_judged"] == []
+
+
+def test_the_json_object_is_as_its_schema_says():
+    """That of `lanikai schema results`, whose keys are all there."""
+    schema = schema_of("results", EXPERIMENTS)
+    found = json.loads(report(outcome([40.0, 20.0], published=[40.0, 20.0]), outcome([1.0, 2.0])).json_text())
+    jsonschema.validate(found, schema)
+    assert schema["properties"].keys() == found.keys()
+    for key in found:
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({name: value for name, value in found.items() if name != key}, schema)
 
 
 def test_the_exit_status_is_zero_only_if_all_is_within_and_every_claim_holds():

@@ -17,6 +17,7 @@ from .fault_broken_claims import FAULT_BROKEN
 from .power_broken_claims import POWER_BROKEN
 from .qos_broken_claims import QOS_BROKEN
 from .via_broken_claims import VIA_BROKEN
+from .workload_broken_claims import WORKLOAD_BROKEN
 from .wrr_broken_claims import WRR_BROKEN
 
 __all__ = ["BROKEN", "Broken", "page"]
@@ -362,6 +363,7 @@ BROKEN = (
     *POWER_BROKEN,
     *ADMISSION_BROKEN,
     *QOS_BROKEN,
+    *WORKLOAD_BROKEN,
     *WRR_BROKEN,
 )
 """All of them; `test_claims.py` runs each, and looks that no claim is without one."""

@@ -24,6 +24,7 @@ from . import (
     power_mutants,
     qos_mutants,
     via_mutants,
+    workload_mutants,
     wrr_mutants,
 )
 from .mutant import MUTANTS, mutant
@@ -41,6 +42,7 @@ MODULES = (
     qos_mutants.__name__,
     wrr_mutants.__name__,
     via_mutants.__name__,
+    workload_mutants.__name__,
 )
 """Modules with mutants."""
 

@@ -19,7 +19,9 @@ EXPERIMENT = find("flow-times")
 def test_flows_are_as_many_as_the_load_needs():
     parameters = parse(EXPERIMENT, ["flows=20000"])
     sizes = read_flow_sizes(parameters.sizes)
-    flows = make_flows(parameters, sizes, 4, 0.4, random.Random(3))
+    (point, _) = EXPERIMENT.points(parameters, "quick")
+    link = parameters.message_network().traffic.link
+    flows = make_flows(point.spec, link, 4, 0.4, random.Random(3))
     flits = sum(parameters.flits_of(size * parameters.size_scale) for *_, size in flows)
     assert flits / 4 / flows[-1][0] == pytest.approx(0.4, rel=0.03)
     assert sum(size for *_, size in flows) / len(flows) == pytest.approx(sizes.mean_bytes, rel=0.05)
