@@ -129,6 +129,14 @@ def blocks_page() -> str:
     return catalogue.page()
 
 
+def mpi_calls_page() -> str:
+    """Every call of MPI with its signature (`mpi_calls.py`)."""
+    sys.path.insert(0, str(HERE))
+    import mpi_calls
+
+    return mpi_calls.page()
+
+
 def bench_page() -> str:
     """The speeds of a run of `lanikai bench --build --json docs/bench.json`."""
     report = json.loads((HERE / "bench.json").read_text())
@@ -363,6 +371,7 @@ PAGES = {
     "dma.md": lambda: measured_page("dma.md", "DMA"),
     "coverage.md": coverage_page,
     "experiments.md": experiments_page,
+    "mpi-calls.md": mpi_calls_page,
     "mutation.md": mutation_page,
     "fpga.md": fpga_page,
     "registers.md": registers_page,

@@ -77,6 +77,24 @@ def test_pages_made_from_the_code_are_up_to_date():
         assert (ROOT / "docs" / name).read_text() == page(), f"run: python docs/generate.py ({name})"
 
 
+VARIABLE = re.compile(
+    r"""(?:environ(?:\.get)?[\[(]|environ\.setdefault\(|getenv\(|_VARIABLE = |RECORD = )["']([A-Z_]+)["']"""
+)
+"""A name of an environment variable where code reads it."""
+OF_OTHERS = {"PATH", "PYTEST_CURRENT_TEST", "STAND_IN"}
+"""The system's own, one of pytest, and one between a test and its stand-in for a program."""
+
+
+def test_a_page_has_every_environment_variable():
+    """Those of the package, and those of the tests."""
+    folders = [ROOT / name for name in ("api", "constraints", "hdl", "firmware", "sim", "tests")]
+    texts = [path.read_text() for one in folders for path in one.rglob("*") if path.suffix in (".py", ".cpp")]
+    read = {name for text in texts for name in VARIABLE.findall(text)} - OF_OTHERS
+    assert {"LANIKAI_CACHE_DIR", "LANIKAI_CXX", "LANIKAI_JOB", "LANIKAI_COVERAGE"} <= read
+    described = set(re.findall(r"`([A-Z_]+)`", (ROOT / "docs" / "environment.md").read_text()))
+    assert read - described == set()
+
+
 @pytest.mark.parametrize(
     ("registry", "page"),
     [(VL_ARBITERS, "arbiters.md"), (ALLOCATORS, "network-load.md"), (ROUTING, "router.md")],

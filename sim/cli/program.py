@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -32,7 +33,9 @@ from ..errors import (
     LanikaiError,
     UserError,
 )
+from ..names import unknown
 from ..paths import keep_caches_together
+from ..tables import fitted
 from .bench import bench
 from .fpga import fpga
 from .report import report
@@ -68,7 +71,8 @@ def list_experiments() -> None:
     from ..experiments.framework.display import list_table
     from ..experiments.registry import listing
 
-    screen().print(list_table(listing()))
+    console = screen()
+    console.print(fitted(list_table(listing()), console))
 
 
 app.command("run", cls=ExperimentCommand)(run)
@@ -91,7 +95,7 @@ def doctor() -> None:
     for finding in findings:
         state = "[green]found[/]" if finding.found else "[bold red]missing[/]"
         table.add_row(finding.need.name, state, finding.found or finding.remedy, finding.need.for_)
-    console.print(table)
+    console.print(fitted(table, console))
     for package, number in versions().items():
         console.print(f"{package} {number}", highlight=False)
     cache = cache_dir()
@@ -196,14 +200,16 @@ def _status(arguments: list[str]) -> int:
     try:
         for argument in arguments:
             _check_letters(argument)
-        done = app(arguments, prog_name="lanikai", standalone_mode=False)
+        # The parser takes no terminal to be narrower than 50.
+        columns = max(shutil.get_terminal_size().columns, 30)
+        narrow = {"terminal_width": columns - 2} if columns < 52 else {}
+        done = app(arguments, prog_name="lanikai", standalone_mode=False, **narrow)
         sys.stdout.flush()  # what cannot be written is said here, not by the interpreter when it ends
         if done == EXIT_INTERRUPTED:
             raise KeyboardInterrupt  # typer turns it into a status
         return done if isinstance(done, int) else EXIT_OK
     except UsageError as error:
-        message = " ".join(error.format_message().split())
-        return _fail(f"{message} (see `lanikai --help`)", EXIT_USER)
+        return _fail(_usage(error), EXIT_USER)
     except ConfigError as error:
         return _fail(str(error), EXIT_USER)
     except LanikaiError as error:
@@ -227,6 +233,15 @@ def _status(arguments: list[str]) -> int:
         )
     except Exception as error:
         return _internal_error(error)
+
+
+def _usage(error: Any) -> str:
+    """Wrong usage in one line: what is wrong, and the command whose help says what would be right."""
+    message, context = " ".join(error.format_message().split()), error.ctx
+    path = context.command_path if context is not None else "lanikai"
+    if found := re.match(r"No such command '(.*?)'\.", message):
+        return str(unknown("command", found[1], context.command.list_commands(context)))
+    return f"{message} (see `{path} --help`)"
 
 
 def _check_letters(argument: str) -> None:
@@ -253,6 +268,7 @@ def _internal_error(error: Exception) -> int:
 
 
 def _fail(message: str, status: int) -> int:
-    lines = told(message, columns=shutil.get_terminal_size().columns)
-    print("lanikai:", "\n".join(lines), file=sys.stderr)
+    columns = shutil.get_terminal_size().columns
+    lines = told(f"lanikai: {message}", columns=columns, wrapped=sys.stderr.isatty())
+    print("\n".join(lines), file=sys.stderr)
     return status

@@ -5,12 +5,12 @@ A module is imported when its experiment is asked for, so that running one does 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 
 from ..errors import UserError
+from ..names import hint
 from ..published import CONSTANTS, source, tables
 from .framework.base import Experiment, Listed
 
@@ -121,6 +121,5 @@ def find(name: str) -> Experiment:
         raise UserError(f"{name!r} holds the constants of a set-up and is no experiment; built are: {valid}")
     if name in tables():
         raise UserError(f"experiment {name!r} is not built yet; built are: {valid}")
-    close = difflib.get_close_matches(name, [*EXPERIMENTS, *tables()], n=1)
-    hint = f" (did you mean {close[0]!r}?)" if close else ""
-    raise UserError(f"unknown experiment {name!r}{hint}; built are: {valid}")
+    meant = hint(name, [*EXPERIMENTS, *tables()])
+    raise UserError(f"unknown experiment {name!r}{meant}; built are: {valid}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -19,7 +20,7 @@ from lanikai.hdl.board.frames import (
     pack_request,
 )
 
-from ..errors import LanikaiError, MissingTool
+from ..errors import LanikaiError, MissingTool, UserError
 from ..synth.tools import install_command
 
 __all__ = ["BoardLine", "Bytes", "LineError", "open_port"]
@@ -53,11 +54,14 @@ class Bytes(Protocol):
 
 
 def open_port(port: str, baud: int) -> Bytes:
-    """The serial port `port`. Raises MissingTool without pyserial, LineError for one that cannot be opened."""
+    """The serial port `port`. Raises MissingTool without pyserial, UserError for what is no port,
+    LineError for one that cannot be opened."""
     try:
         import serial
     except ModuleNotFoundError:
         raise MissingTool("pyserial", install_command()) from None
+    if not Path(port).is_char_device():
+        raise UserError(f"{port!r} is no serial port: name the board's, such as /dev/ttyUSB0")
     try:
         opened: Bytes = serial.Serial(
             port, baud, timeout=REPLY_SECONDS, write_timeout=REPLY_SECONDS, exclusive=True

@@ -9,7 +9,7 @@ from lanikai.hdl.config import HcaConfig, RouterConfig, preset
 from lanikai.hdl.network import Network
 from lanikai.hdl.traffic.setup import ClassSetup
 
-from ..errors import UserError
+from ..names import unknown
 
 __all__ = ["BUFFER_FLITS", "CASES", "PACKET_FLITS", "VLS", "BenchCase", "find_cases"]
 
@@ -151,7 +151,7 @@ def find_cases(names: list[str], *, full: bool = False) -> list[BenchCase]:
     for name in names:
         mine = [case for case in CASES if name in (case.name, case.model)]
         if not mine:
-            valid = ", ".join([*dict.fromkeys(case.model for case in CASES), CASES[0].name])
-            raise UserError(f"--case {name!r}: one of {valid} (a model, or a model at a load)")
+            valid = [*dict.fromkeys(case.model for case in CASES), f"{CASES[0].model}@LOAD"]
+            raise unknown("case", name, valid)
         found += [case for case in mine if case not in found]
     return found or [case for case in CASES if full or not case.large]

@@ -17,6 +17,7 @@ from pydantic import Field
 
 from ..errors import UserError
 from ..experiments.framework.parameters import ranges
+from ..names import hint, unknown
 
 if TYPE_CHECKING:
     from amaranth.lib import wiring
@@ -193,7 +194,7 @@ BLOCKS: Mapping[str, Block] = {
 def find_block(name: str, blocks: Mapping[str, Block] = BLOCKS) -> Block:
     """The block `name`. Raises UserError with the valid names."""
     if name not in blocks:
-        raise UserError(f"unknown block {name!r}; valid blocks: {', '.join(blocks)}")
+        raise unknown("block", name, blocks)
     return blocks[name]
 
 
@@ -201,7 +202,7 @@ def configure(name: str, settings: Iterable[str], blocks: Mapping[str, Block] = 
     """The configuration of the block `name` of `blocks` with `settings`, `key=value` each.
 
     Keys are the fields of its configuration and of those in it (its link, `vls=4`), and `preset`. Values are JSON, or
-    plain text. Raises UserError: what is wrong, and every valid key with its range.
+    plain text. Raises UserError: what is wrong, and the key's values, or every valid key with its range.
     """
     block = find_block(name, blocks)
     sections = _sections(block.part)
@@ -221,7 +222,8 @@ def configure(name: str, settings: Iterable[str], blocks: Mapping[str, Block] = 
         if not equals or not key:
             raise UserError(f"--set {setting!r}: not of the form key=value; valid: {valid}")
         if key not in own | presets:
-            raise UserError(f"--set {setting!r}: unknown parameter {key!r} of {name}; valid: {valid}")
+            meant = hint(key, own | presets)
+            raise UserError(f"--set {setting!r}: unknown parameter {key!r} of {name}{meant}; valid: {valid}")
         if key in values:
             raise UserError(f"--set {setting!r}: {key!r} is set twice")
         values[key] = _value(text)
@@ -229,7 +231,10 @@ def configure(name: str, settings: Iterable[str], blocks: Mapping[str, Block] = 
         start = _preset(block.part, values.pop("preset", block.preset)) if block.preset else block.part()
         return _changed(start, values)
     except ConfigError as error:
-        raise UserError(f"{name}: {error}; valid: {valid}") from None
+        text = str(error)
+        wrong = next((key for key in values if f".{key} = " in text), None)
+        right = f"; {wrong}: {own[wrong]}" if wrong in own and own[wrong] not in text else ""
+        raise UserError(f"{name}: {text}{right}") from None
 
 
 def _is_section(part: type[Config], key: str) -> bool:

@@ -56,6 +56,14 @@ OUTSIDE = {
     "router_tb.v": "a file of the reader's own",
     "hello.py": "a file of the reader's own",
     "iverilog -g2012": "a command",
+    "NO_COLOR": "a variable of the environment, which Rich reads",
+    "CI": "a variable of the environment, which tests read",
+    "LANIKAI_TEST_SEED": "the same",
+    "ADAPTERS_SEED": "the same",
+    "ADMISSION_SEED": "the same",
+    "ADMISSION_RTL_SEED": "the same",
+    "LANIKAI_ICARUS_RUNS": "the same",
+    "LANIKAI_ICARUS_CYCLES": "the same",
     "Simulator.add_testbench(..., background=True)": "a call of Amaranth's",
 }
 """Names that are not the tree's, and their owners."""

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn,
 from rich.table import Table
 from rich.text import Text
 
+from ...tables import fitted
 from .base import Listed, Outcome, Point, within
 from .results import Report, declared
 from .runner import BUILD
@@ -185,7 +186,8 @@ def _number(value: Any) -> str:
 
 def show(console: Console, report: Report) -> None:
     """Show the end of a run: table, claims, speed, files."""
-    console.print(result_table(report.outcomes, report.by_flow, report.element, report.first_element))
+    table = result_table(report.outcomes, report.by_flow, report.element, report.first_element)
+    console.print(fitted(table, console))
     for claim in report.claims:
         if claim.holds is None:
             console.print("[yellow]not judged[/]", end=": ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 import types
@@ -16,6 +15,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from ...errors import UserError
+from ...names import hint
 
 __all__ = ["Settable", "parse", "ranges", "shortened"]
 
@@ -59,10 +59,9 @@ def parse(experiment: Settable, settings: Iterable[str], grid: Iterable[str] = (
         if not equals or not key:
             raise UserError(f"{option} {setting!r}: not of the form key=value; valid: {valid}")
         if key not in fields:
-            close = difflib.get_close_matches(key, fields, n=1)
-            hint = f" (did you mean {close[0]!r}?)" if close else ""
             raise UserError(
-                f"{option} {setting!r}: unknown parameter {shortened(key)!r} of {experiment.name}{hint}; valid: {valid}"
+                f"{option} {setting!r}: unknown parameter {shortened(key)!r} of {experiment.name}"
+                f"{hint(key, fields)}; valid: {valid}"
             )
         if key in values:
             before = options[key]
@@ -118,7 +117,13 @@ def _fault(error: ValidationError, right: Mapping[str, str], *key: str) -> str:
     place = (*key, *fault["loc"])
     where, name = ".".join(map(str, place)), str(place[0])
     what = f"{name} must be" if len(place) > 1 else "must be"
-    return f"{where} = {shortened(repr(fault.get('input')))}: {what} {_words(right[name])}"
+    whole = "a whole number, " if fault["type"].startswith("int_") and right[name][:1].isdigit() else ""
+    written = fault.get("input")
+    # A shell takes the quotes off a list: what is left is a text.
+    json_too = (
+        ", in JSON, its texts in double quotes" if isinstance(written, str) and written[:1] == "[" else ""
+    )
+    return f"{where} = {shortened(repr(written))}: {what} {whole}{_words(right[name])}{json_too}"
 
 
 def _words(values: str) -> str:
@@ -197,6 +202,12 @@ def _type_name(annotation: Any) -> str:
         return "true or false"
     if annotation == bool | None:
         return "true, false or null"
+    if typing.get_origin(annotation) in (tuple, list):
+        plural = {int: "whole numbers", float: "numbers", str: "names"}
+        items = [plural[one] for one in typing.get_args(annotation) if one in plural]
+        return f"list of {items[0] if items else 'values'}"
     if isinstance(annotation, types.GenericAlias | types.UnionType):
         return str(annotation)
+    if annotation in (str, int, float):
+        return {str: "a name", int: "a whole number", float: "a number"}[annotation]
     return getattr(annotation, "__name__", str(annotation))

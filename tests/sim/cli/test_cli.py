@@ -65,7 +65,7 @@ BAD_INPUT = [
     (("run", "substrates"), "experiment 'substrates' is not built yet; built are:\n"),
     (("run", "router"), "'router' holds the constants of a set-up"),
     (("run",), "Missing argument 'NAME'."),
-    (("walk",), "No such command 'walk'."),
+    (("walk",), "unknown command 'walk'; valid commands: "),
     ((*SHARE, "--fast"), "No such option: --fast"),
     ((*SHARE, "--quick", "--full"), "--quick and --full: give one of them"),
     ((*SHARE, "--waves", "--debug"), "--waves and --debug: give one of them"),
@@ -91,8 +91,11 @@ BAD_INPUT = [
     ),
     ((*SHARE, "--set", "idt_over_T=[[true]]"), "idt_over_T.0.0 = True: idt_over_T must be a list of 1 to 64"),
     ((*SHARE, "--set", 'idt_over_T=[["2"]]'), "idt_over_T.0.0 = '2': idt_over_T must be a list of 1 to 64"),
-    ((*SHARE, "--set", "message_bytes=true"), "message_bytes = True: must be 1 to 262144\n"),
-    ((*SHARE, "--set", 'message_bytes="4096"'), "message_bytes = '4096': must be 1 to 262144\n"),
+    ((*SHARE, "--set", "message_bytes=true"), "message_bytes = True: must be a whole number, 1 to 262144\n"),
+    (
+        (*SHARE, "--set", 'message_bytes="4096"'),
+        "message_bytes = '4096': must be a whole number, 1 to 262144\n",
+    ),
     ((*SHARE, "--set", f"message_bytes={'9' * 5000}"), "message_bytes = '999"),
     (
         (*SHARE, "--set", f"idt_over_T={[[2]] * 65}"),

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+import pty
+import re
+import struct
 import subprocess
 import sys
+import termios
 
 import pytest
 from lanikai.sim.cli.program import main
@@ -82,6 +88,47 @@ def test_no_color(tmp_path, environment, coloured):
         timeout=60,
     )
     assert ("\x1b[32m" in done.stdout) == coloured
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["rnu"], "unknown command 'rnu' (did you mean 'run'?); valid commands: "),
+        (["fpga", "biuld"], "unknown command 'biuld' (did you mean 'build'?); valid commands: build, "),
+        (["run"], "Missing argument 'NAME'. (see `lanikai run --help`)"),
+        (["fpga", "list", "x"], "Got unexpected extra argument(s) (x) (see `lanikai fpga list --help`)"),
+        (["--nothing"], "No such option: --nothing (see `lanikai --help`)"),
+    ],
+)
+def test_wrong_usage_says_what_would_be_right(capsys, arguments, said):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    error = " ".join(capsys.readouterr().err.split())
+    assert caught.value.code == 2 and error.startswith(f"lanikai: {said}")
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["run", "share-senders", "--help"], ["list"], ["run", "x"]]
+)
+def test_a_terminal_of_any_width(tmp_path, columns, arguments):
+    """On a terminal no line is longer than it is wide."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    child = subprocess.Popen(
+        [*PROGRAM, *arguments],
+        cwd=tmp_path, stdin=slave, stdout=slave, stderr=slave,
+        env={name: value for name, value in os.environ.items() if name not in ("COLUMNS", "FORCE_COLOR")},
+    )  # fmt: skip
+    os.close(slave)
+    said = b""
+    with contextlib.suppress(OSError):  # the end of a terminal
+        while more := os.read(master, 65536):
+            said += more
+    os.close(master)
+    assert child.wait() == (2 if arguments[-1] == "x" else 0)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", said.decode()).splitlines()
+    assert len(lines) > 5 and max(map(len, lines)) <= columns
 
 
 @pytest.mark.parametrize(

@@ -41,3 +41,19 @@ def test_a_name_may_have_a_list_of_its_own():
 )
 def test_other_messages_are_their_first_line(text):
     assert told(text, columns=80) == [text.partition("\n")[0]]
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_a_terminal_has_lines_that_break_between_words(columns):
+    text = "lanikai: share-senders: idt_over_T.0 = 2: must be a list of 1 to 64 settings, each a list of 1 to 16 IDTs"
+    lines = told(text, columns=columns, wrapped=True)
+    assert " ".join(line.strip() for line in lines) == text and max(map(len, lines)) <= columns
+    assert all(line.startswith("  ") for line in lines[1:])
+    first = told(message(NAMES), columns=columns, wrapped=True)
+    assert max(map(len, first)) <= max(columns, 40)
+
+
+def test_the_choices_of_a_value_are_listed_too():
+    text = f"network-load: vl_arbiter = 'name_7': one of {', '.join(NAMES)}"
+    first, *rows = told(text, columns=40)
+    assert first == "network-load: vl_arbiter = 'name_7': one of:" and rows[0].split()[0] == "name-7"

@@ -255,13 +255,13 @@ def run(arguments: list[str], capsys) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["rooter"], "unknown block 'rooter'; valid blocks:"),
+        (["rooter"], "unknown block 'rooter' (did you mean 'router'?); valid blocks:"),
         (
             ["router", "--set", "port=5"],
-            "--set 'port=5': unknown parameter 'port' of router; valid:",
+            "--set 'port=5': unknown parameter 'port' of router (did you mean 'ports'?); valid:",
         ),
         (["router", "--set", "ports"], "--set 'ports': not of the form key=value; valid:"),
-        (["router", "--set", "ports=1"], "router: RouterConfig.ports = 1: must be 2 to 64; valid:"),
+        (["router", "--set", "ports=1"], "router: RouterConfig.ports = 1: must be 2 to 64"),
         (["network", "--set", "ports=3"], "network: RouterConfig.ports = 3: a mesh needs at least 5"),
         (["network", "--set", "vls=17"], "network: LinkConfig.vls = 17: "),
         (["nic", "--clock-mhz", "0"], "Invalid value for '--clock-mhz': "),

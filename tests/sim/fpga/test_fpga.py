@@ -80,8 +80,10 @@ def test_unknown_designs_and_boards_are_refused_in_a_line():
         match=r"^the design on the board says it is 'x y', which this version does not make: unknown",
     ):
         known_design("x y", 1)
-    with pytest.raises(LineError, match=r"^serial port '/dev/ttyNONE' cannot be opened: "):
+    with pytest.raises(UserError, match=r"^'/dev/ttyNONE' is no serial port: "):
         open_port("/dev/ttyNONE", 1_000_000)
+    with pytest.raises(LineError, match=r"^serial port '/dev/null' cannot be opened: "):
+        open_port("/dev/null", 1_000_000)
 
 
 def test_a_tools_refusal_is_one_line():

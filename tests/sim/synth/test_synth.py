@@ -228,7 +228,7 @@ def test_the_architectures_that_are_compared_can_be_chosen():
 @pytest.mark.parametrize(
     ("block", "setting", "message"),
     [
-        ("rooter", "", "unknown block 'rooter'; valid blocks: router, nic, "),
+        ("rooter", "", "unknown block 'rooter' (did you mean 'router'?); valid blocks: router, "),
         ("router", "ports", "not of the form key=value; valid: preset (tiny, lanai4"),
         ("router", "colour=1", "unknown parameter 'colour' of router; valid: "),
         ("router", "ports=1", "router: RouterConfig.ports = 1: "),
