@@ -84,7 +84,7 @@ def run(
     from lanikai.sim.cli import doctor
     from lanikai.sim.experiments.framework.backend import Simulator
     from lanikai.sim.experiments.framework.points import points_of
-    from lanikai.sim.experiments.framework.results import RunFolder
+    from lanikai.sim.experiments.framework.run_folder import RunFolder
     from lanikai.sim.experiments.framework.runner import execute
     from lanikai.sim.experiments.registry import find
     from lanikai.sim.machine import Threads, cores

@@ -19,9 +19,9 @@ from lanikai.sim.experiments.measure.named_networks import named_network
 from lanikai.sim.experiments.measure.traffic_results import (
     MEASURE,
     check_traffic,
-    percentile,
     traffic_results,
 )
+from lanikai.sim.experiments.measure.traffic_tables import percentile
 from lanikai.sim.systems.traffic_config import TrafficNetworkConfig
 
 from .errors import plain

@@ -106,6 +106,7 @@ def systems() -> Iterator[wiring.Component]:
     yield Router(managed.replace(activity_counters=True))
     yield NetworkComponent(single_router(2, router=router))
     yield TrafficNode(traffic)
+    yield TrafficNode(traffic.replace(watched=True))
     yield MessageNode(traffic)
     yield Measurement(traffic)
     yield RateServer(nic)

@@ -33,6 +33,7 @@ class Checker(wiring.Component):
     - `known` (out): `identity` is valid.
     - `flits` (out): flits of a good packet that have been recognised with this one. They are all of the header with its
       last flit, then one each; 0 for flits that are not good.
+    - `length` (out): flits of the packet so far, modulo 2^`length_bits`.
     - `done` (out): this is the tail of a packet of which every flit was good. The packet may be out of order.
 
     The errors:
@@ -61,6 +62,7 @@ class Checker(wiring.Component):
             "known": Out(1),
             "identity": Out(IDENTITY),
             "flits": Out(range(config.link.header_flits + 1)),
+            "length": Out(config.length_bits),
             "done": Out(1),
         }
         super().__init__(members)
@@ -124,6 +126,7 @@ class Checker(wiring.Component):
                 integrity | elsewhere | (framing & ~(flit.head & was_inside)) | (flit.tail & (index < last))
             ),
             good.eq(self.valid & follows & ~wrong & (flit.head | ~was_bad)),
+            self.length.eq(index + 1),
             self.flits.eq(Mux(good & self.known, Mux(at_last, link.header_flits, 1), 0)),
             self.done.eq(good & flit.tail),
         ]

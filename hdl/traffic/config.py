@@ -56,6 +56,11 @@ class TrafficConfig(Config):
         description="for a small FPGA: what experiments do not read is left out and reads 0: class registers, "
         "WAIT_*, FRAMES, PEAK, counts of errors; the measurement answers in a cycle",
     )
+    watched: bool = Field(
+        False,
+        description="for simulations: sinks sum up what comes, and show the last packet, in registers that software "
+        "reads in no time (`node.watched_signals`)",
+    )
     max_packet_flits: int = Field(1023, ge=1, le=1023, description="longest packet, flits")
     arbiter: str = Field(
         "round_robin", description="picks the VL to send; a name in `lanikai.hdl.arbiter.ARBITERS`"

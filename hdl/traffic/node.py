@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from amaranth import Module, Signal
+from amaranth import Module, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..link import LinkSignature
+from .arrivals import watched_signals
 from .config import TrafficConfig
 from .ports import ACCESS, ALL_NODES, CONTROL, NODE, REQUEST, RESPONSE
 from .sink import Sink
@@ -79,6 +80,11 @@ class TrafficNode(wiring.Component):
             wiring.connect(m, source.tx, wiring.flipped(self.tx))
         if self.ends != "source":
             m.submodules.sink = sink
+            if sink.arrivals is not None:
+                for name in watched_signals(self.config):
+                    value = Value.cast(getattr(sink.arrivals, name.removeprefix("watched_")))
+                    shown = Signal(len(value), name=name)
+                    m.d.comb += shown.eq(value)
             parts.append(sink)
             wiring.connect(m, wiring.flipped(self.rx), sink.rx)
 

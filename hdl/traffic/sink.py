@@ -9,6 +9,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..link import FlitLayout, LinkSignature
+from .arrivals import Arrivals
 from .checker import Checker
 from .config import TrafficConfig
 from .credit_return import CreditReturn
@@ -42,6 +43,8 @@ class Sink(wiring.Component):
 
     def __init__(self, config: TrafficConfig) -> None:
         self._config = config
+        self.arrivals = Arrivals(config) if config.watched else None
+        """The registers that a simulation reads (`watched_signals`), if it does."""
         super().__init__(
             {
                 "node": In(config.node_bits),
@@ -113,6 +116,18 @@ class Sink(wiring.Component):
         for name in kept:
             give, (valid, amount) = getattr(statistics, name), given[name]
             m.d.comb += [give.valid.eq(valid), give.row.eq(identity.traffic_class), give.amount.eq(amount)]
+
+        if self.arrivals is not None:
+            m.submodules.arrivals = self.arrivals
+            all_flits, length = Signal.like(checker.flits), Signal.like(checker.length)
+            m.d.sync += [all_flits.eq(checker.flits), length.eq(checker.length)]
+            m.d.comb += [
+                self.arrivals.flits.eq(all_flits),
+                self.arrivals.done.eq(done),
+                self.arrivals.packet.identity.eq(identity),
+                self.arrivals.packet.latency.eq(latency),
+                self.arrivals.packet.flits.eq(length),
+            ]
 
         m.submodules.histogram = histogram = Tally(
             rows=1 << config.class_bits + config.bin_bits,

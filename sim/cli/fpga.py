@@ -93,7 +93,7 @@ def build(
     """
     from rich.console import Console
 
-    from ..experiments.framework.results import check_file
+    from ..experiments.framework.run_folder import check_file
     from ..fpga.build import build_bitstream
     from ..fpga.designs import configuration
     from ..fpga.families import board_of, family_of
@@ -159,7 +159,7 @@ def read(
     from ..experiments.framework.base import Size
     from ..experiments.framework.display import RunProgress, show
     from ..experiments.framework.points import points_of
-    from ..experiments.framework.results import RunFolder
+    from ..experiments.framework.run_folder import RunFolder
     from ..fpga.board_backend import BoardBackend
     from ..fpga.board_load import different
     from ..fpga.designs import known_design
@@ -226,7 +226,7 @@ def simulate(
 
     Exit status: 2 wrong input; 3 something is missing; 130 ended by Ctrl-C.
     """
-    from ..experiments.framework.results import check_file
+    from ..experiments.framework.run_folder import check_file
     from ..fpga.virtual_board import SERVE, VirtualBoardConfig
     from ..run import run
     from . import doctor

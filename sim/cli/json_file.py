@@ -21,7 +21,7 @@ JsonFile = Annotated[
 
 def check_json(json_file: str | None) -> None:
     """Look whether the file can be written, before there are results. Raises UserError."""
-    from ..experiments.framework.results import check_file
+    from ..experiments.framework.run_folder import check_file
 
     if json_file not in (None, "-"):
         check_file(Path(json_file), "--json")

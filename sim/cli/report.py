@@ -37,7 +37,7 @@ def report(
     It asks no network for anything. Needs plotly and jinja2: pip install 'lanikai[report]'. Exit status: 0 made;
     1 it could not be written; 2 wrong input; 3 a library is missing.
     """
-    from ..experiments.framework.results import check_file
+    from ..experiments.framework.run_folder import check_file
     from ..report.report import NAME, make_report, write_report
 
     paths = [Path(folder) for folder in folders or [RESULTS]]

@@ -103,7 +103,7 @@ def run(
     from ..experiments.framework.display import RunProgress, show
     from ..experiments.framework.parameters import parse, shortened
     from ..experiments.framework.points import points_of
-    from ..experiments.framework.results import RunFolder
+    from ..experiments.framework.run_folder import RunFolder
     from . import doctor
 
     if quick and full:

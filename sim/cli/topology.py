@@ -53,7 +53,7 @@ def topology(
     from lanikai.hdl.topologies import topology_named
 
     from ..errors import UserError
-    from ..experiments.framework.results import check_file
+    from ..experiments.framework.run_folder import check_file
     from ..names import unknown
     from ..network_files.registry import file_format
     from ..topology.analysis import analyse

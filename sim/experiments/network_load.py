@@ -11,9 +11,10 @@ queue at its source. So a below 0.95 is called saturated. Above it the verdict d
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from lanikai.hdl.config import Config, ConfigError, RouterConfig, preset
 from lanikai.hdl.router.allocators import ALLOCATORS
@@ -23,9 +24,12 @@ from lanikai.hdl.vl_arbiter.registry import VL_ARBITERS
 from pydantic import Field, FiniteFloat, model_validator
 
 from ..systems.traffic_config import TrafficNetworkConfig
-from .framework.base import Claim, Experiment, Outcome, Point, Size
+from ..systems.watch.watching import Watching
+from .framework.base import Claim, Outcome, Point, Size
 from .measure.named_networks import NETWORKS, named_network
-from .measure.traffic_results import ACCEPTED, MEASURE, OFFERED, check_traffic, traffic_results
+from .measure.traffic_experiment import TrafficExperiment
+from .measure.traffic_results import ACCEPTED, MEASURE, OFFERED, check_traffic
+from .measure.weighted import WEIGHTED, check_weights, weight_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -98,6 +102,15 @@ class NetworkLoadParameters(Config):
         "round_robin",
         description="of links, crossbar outputs and inputs; all VLs have equal weights, earlier classes the lower VLs",
         json_schema_extra={"range": f"one of {', '.join(sorted(VL_ARBITERS))}"},
+    )
+    weights: list[int] = Field(
+        [],
+        max_length=4,
+        description="weight of each class at links and crossbars: every VL of a class has it; empty: what `vl_arbiter` "
+        "has after reset",
+        json_schema_extra={
+            "range": f"list of weights, each 1 to 255; vl_arbiter one of {', '.join(WEIGHTED)}"
+        },
     )
     pipelined: bool = Field(
         False,
@@ -172,6 +185,17 @@ class NetworkLoadParameters(Config):
         1000, ge=1, le=(1 << 24) - 1, description="process `on_off`: mean OFF period, cycles"
     )
 
+    count_links: bool = Field(
+        False,
+        description="count the flits of every link and the routers' events: use of links, energy a flit",
+    )
+    series_cycles: int = Field(
+        0, ge=0, description="windows of a time series (accepted flits, mean latency), cycles; 0: none"
+    )
+    packet_list: bool = Field(
+        False, description="keep a list of all packets, and so percentiles of each source"
+    )
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         for load in self.loads:
@@ -191,6 +215,14 @@ class NetworkLoadParameters(Config):
             raise ValueError(f"routing = {self.routing!r}: one of {', '.join(ROUTINGS)}")
         if self.pipelined and self.allocators != ["separable"]:
             raise ValueError(f"pipelined = True, allocator = {self.allocator!r}: set allocator=separable")
+        check_weights(
+            self.weights,
+            classes=len(self.class_shares),
+            vl_arbiter=self.vl_arbiter,
+            packet_flits=self.longest_packet_flits,
+        )
+        if self.pipelined and self.count_links:
+            raise ValueError("pipelined = True, count_links = True: pipelined routers have no counters")
         if len(set(self.allocators)) < len(self.allocators):
             raise ValueError(f"allocator = {self.allocator!r}: one is named twice")
         system = self.system(self.allocators[0])
@@ -232,6 +264,7 @@ class NetworkLoadParameters(Config):
             input_buffer_flits=self.buffer_flits * (2 if self.pipelined else 1),
             allocator=allocator,
             pipelined=self.pipelined,
+            activity_counters=self.count_links,
             # A pipelined router has none.
             **({} if self.pipelined else {"output_buffer_flits": self.buffer_flits}),
         )
@@ -242,7 +275,21 @@ class NetworkLoadParameters(Config):
             router = router.replace(vl_selection="any", vl_classes=tuple(numbers))
         else:
             router = router.replace(vl_selection=self.vl_selection)
-        return TrafficNetworkConfig(network=named_network(self.network, router), classes=classes)
+        return TrafficNetworkConfig(
+            network=named_network(self.network, router),
+            classes=classes,
+            agents=bool(self.weights),
+            watched=bool(self.series_cycles or self.packet_list),
+        )
+
+    def table(self) -> list[tuple[int, int]]:
+        """Rows (VL, weight) of every VL arbiter; none where they keep what reset gave them."""
+        return weight_rows(
+            self.weights,
+            lanes=self._lanes(self.system(self.allocators[0]).network.router),
+            vl_arbiter=self.vl_arbiter,
+            packet_flits=self.longest_packet_flits,
+        )
 
     def _lanes(self, router: RouterConfig) -> int:
         """VLs of each class. Raises ConfigError if there are fewer VLs than classes."""
@@ -279,7 +326,7 @@ class NetworkLoadParameters(Config):
         ]
 
 
-class NetworkLoad(Experiment):
+class NetworkLoad(TrafficExperiment):
     """Latency and accepted throughput against offered load."""
 
     name = "network-load"
@@ -287,12 +334,16 @@ class NetworkLoad(Experiment):
     source = "Dally and Towles, Principles and Practices of Interconnection Networks, 2004, chapter 23"
     entry = MEASURE
     Parameters = NetworkLoadParameters
-    by_flow = ("class_*",)
-    element = "class"
 
     def points(self, parameters: NetworkLoadParameters, size: Size) -> list[Point]:
         """A point for each allocator and load. Raises ConfigError for traffic that the window is too short for."""
         warmup, window = WARMUP_CYCLES[size], WINDOW_CYCLES[size]
+        watching = Watching(
+            links=parameters.count_links,
+            series_cycles=parameters.series_cycles,
+            packets=parameters.packet_list,
+        )
+        watching.check(warmup_cycles=warmup, window_cycles=window)
         loads = parameters.loads or [round(load * parameters.duty, 6) for load in LOADS[size]]
         traffic = parameters.system(parameters.allocators[0]).traffic
         for load in loads:
@@ -307,6 +358,8 @@ class NetworkLoad(Experiment):
                 },
                 spec={
                     "classes": [setup.model_dump(mode="json") for setup in parameters.classes(load)],
+                    "watch": asdict(watching),
+                    "table": parameters.table(),
                     "warmup_cycles": warmup,
                     "window_cycles": window,
                     "limit_cycles": (warmup + window) // 20 + DRAIN_PACKETS * parameters.longest_packet_flits,
@@ -320,11 +373,6 @@ class NetworkLoad(Experiment):
     def system(self, parameters: NetworkLoadParameters, point: Point) -> TrafficNetworkConfig:
         """The network with the point's allocator."""
         return parameters.system(point.parameters["allocator"])
-
-    def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
-        """Throughput, latency and verdict of all classes together, and of each if there are several (names that begin
-        with `class_`, lists in the classes' order)."""
-        return traffic_results(measured)
 
     def claims(self, parameters: NetworkLoadParameters, outcomes: Sequence[Outcome]) -> list[Claim]:
         """The claims. Up to saturation the accepted load is the offered one. At full load the better allocators accept

@@ -8,9 +8,9 @@ question is whether the well-behaved class is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from lanikai.hdl.config import Config, ConfigError, LinkConfig, RouterConfig
 from lanikai.hdl.traffic.setup import ClassSetup
@@ -18,9 +18,11 @@ from lanikai.hdl.vl_arbiter.registry import VL_ARBITERS
 from pydantic import Field, model_validator
 
 from ..systems.traffic_config import TrafficNetworkConfig
-from .framework.base import Claim, Experiment, Outcome, Point, Size
+from .framework.base import Claim, Outcome, Point, Size
 from .measure.named_networks import NETWORKS, named_network
-from .measure.traffic_results import ACCEPTED, MEASURE, OFFERED, check_traffic, traffic_results
+from .measure.traffic_experiment import TrafficExperiment
+from .measure.traffic_results import ACCEPTED, MEASURE, OFFERED, check_traffic
+from .measure.weighted import WEIGHTED, check_weights, weight_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,6 +50,13 @@ class VlIsolationParameters(Config):
         description="VL arbiters to compare; the well-behaved class has the lower VLs",
         json_schema_extra={"range": f"one or more of {', '.join(sorted(VL_ARBITERS))}, separated by commas"},
     )
+    weights: list[int] = Field(
+        [],
+        max_length=2,
+        description="weights of the lower and of the upper VLs (the flood's, where it has its own) at links and "
+        "crossbars; empty: what `vl_arbiter` has after reset",
+        json_schema_extra={"range": f"two weights, each 1 to 255; vl_arbiter some of {', '.join(WEIGHTED)}"},
+    )
     vls: int = Field(4, ge=2, le=16, description="virtual lanes; of 16 the last one is for control packets")
     packet_flits: int = Field(40, ge=4, le=1023, description="packet length of both classes, flits")
     load: float = Field(
@@ -63,6 +72,7 @@ class VlIsolationParameters(Config):
     def _check(self) -> Self:
         for name in self.vl_arbiters:
             system = self.system(name)
+            check_weights(self.weights, classes=2, vl_arbiter=name, packet_flits=self.packet_flits)
         if system.traffic.nodes * self.load + (system.traffic.nodes - 1) * self.flood <= 1:
             raise ValueError(f"flood = {self.flood:g}: too little to flood node 0")
         if len(set(self.vl_arbiters)) < len(self.vl_arbiters):
@@ -79,7 +89,13 @@ class VlIsolationParameters(Config):
         if vl_arbiter not in VL_ARBITERS:
             raise ConfigError(f"vl_arbiter = {vl_arbiter!r}: one of {', '.join(sorted(VL_ARBITERS))}")
         router = RouterConfig(link=LinkConfig(flit_bits=64, vls=self.vls), vl_arbiter=vl_arbiter)
-        return TrafficNetworkConfig(network=named_network(self.network, router), classes=2)
+        network = named_network(self.network, router)
+        return TrafficNetworkConfig(network=network, classes=2, agents=bool(self.weights))
+
+    def table(self, vl_arbiter: str) -> list[tuple[int, int]]:
+        """Rows (VL, weight) of every VL arbiter; none where they keep what reset gave them."""
+        half = self.system(vl_arbiter).network.router.data_vls // 2
+        return weight_rows(self.weights, lanes=half, vl_arbiter=vl_arbiter, packet_flits=self.packet_flits)
 
     def classes(self, setting: str) -> list[ClassSetup]:
         """The well-behaved class and the flood in one of the settings; alone without the flood."""
@@ -92,7 +108,7 @@ class VlIsolationParameters(Config):
         return [well] if setting == "alone" else [well, flood]
 
 
-class VlIsolation(Experiment):
+class VlIsolation(TrafficExperiment):
     """A well-behaved class next to one that floods."""
 
     name = "vl-isolation"
@@ -100,8 +116,6 @@ class VlIsolation(Experiment):
     source = "Dally, Virtual-Channel Flow Control, IEEE Trans. Parallel and Distributed Systems 3(2), 1992"
     entry = MEASURE
     Parameters = VlIsolationParameters
-    by_flow = ("class_*",)
-    element = "class"
 
     def points(self, parameters: VlIsolationParameters, size: Size) -> list[Point]:
         """A point for each arbiter and setting."""
@@ -115,6 +129,7 @@ class VlIsolation(Experiment):
                 parameters={**parameters.model_dump(mode="json"), "vl_arbiter": arbiter, "setting": setting},
                 spec={
                     "classes": [one.model_dump(mode="json") for one in parameters.classes(setting)],
+                    "table": parameters.table(arbiter),
                     "warmup_cycles": warmup,
                     "window_cycles": window,
                     "limit_cycles": (warmup + window) // 20 + DRAIN_PACKETS * parameters.packet_flits,
@@ -128,10 +143,6 @@ class VlIsolation(Experiment):
     def system(self, parameters: VlIsolationParameters, point: Point) -> TrafficNetworkConfig:
         """The network with the point's arbiter."""
         return parameters.system(point.parameters["vl_arbiter"])
-
-    def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> dict[str, Any]:
-        """Results of all traffic, and of each class: the well-behaved one first (names that begin with `class_`)."""
-        return traffic_results(measured)
 
     def claims(self, parameters: VlIsolationParameters, outcomes: Sequence[Outcome]) -> list[Claim]:
         """The claims: VLs of its own keep the well-behaved class from harm, and nothing else does."""

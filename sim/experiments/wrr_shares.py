@@ -32,13 +32,14 @@ from pydantic import Field, model_validator
 from ..systems.traffic_config import TrafficNetworkConfig
 from .framework.base import Claim, Experiment, Outcome, Point, Size
 from .measure.named_networks import named_network
+from .measure.traffic_results import TABLE_CYCLES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ..systems.traffic_network import TrafficNetwork
 
-__all__ = ["VARIANTS", "WrrShares", "WrrSharesParameters", "measure"]
+__all__ = ["VARIANTS", "WrrShares", "WrrSharesParameters", "measure", "variant_names", "variant_of"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,29 @@ VARIANTS = {
     "iba": Variant("table_iba"),
     "deficit": Variant("deficit"),
 }
-"""The variants by name."""
+"""The variants by name. The name of any other arbiter that has tables stands for it, with the small frame
+(`variant_of`)."""
+
+
+def variant_names() -> list[str]:
+    """The names that a user can give: those of `VARIANTS`, and of the arbiters with tables that none of them has."""
+    known = {one.arbiter for one in VARIANTS.values()}
+    return [*VARIANTS, *(name for name, kind in VL_ARBITERS.items() if kind.has_tables and name not in known)]
+
+
+def variant_of(name: str) -> Variant:
+    """The variant of that name. Raises ConfigError with the valid names."""
+    if name in VARIANTS:
+        return VARIANTS[name]
+    if name not in VL_ARBITERS:
+        raise ConfigError(f"variants: {name!r}: some of {', '.join(variant_names())}")
+    if not VL_ARBITERS[name].has_tables:
+        raise ConfigError(
+            f"variants: {name!r}: this arbiter has no tables of weights; some of {', '.join(variant_names())}"
+        )
+    return Variant(name)
+
+
 QUICK_LARGE_FRAME = 640
 """The large frame of the quick size, flits."""
 WITHIN = 0.01
@@ -81,8 +104,6 @@ RETURN_CYCLES = 400
 20 more. It is no longer, so that what a VL might make up for, or lose, falls into the window."""
 REWRITE_CYCLES = 3000
 """Time to write and commit a table everywhere: 128 entries of some cycles each, and twice `TABLE_CYCLES`."""
-TABLE_CYCLES = 400
-"""Time from the commit of a table to its use, where nobody asks: two walks over entries (`VlTables`) take less."""
 FLIT_BITS = 32
 
 
@@ -92,7 +113,7 @@ class WrrSharesParameters(Config):
     variants: str = Field(
         "small_fast,small_slow,large_fast,large_slow",
         description="frames and pointers to compare",
-        json_schema_extra={"range": f"one or more of {', '.join(VARIANTS)}, separated by commas"},
+        json_schema_extra={"range": f"one or more of {', '.join(variant_names())}, separated by commas"},
     )
     bandwidths: list[int] = Field(
         [3, 13, 17, 31],
@@ -129,15 +150,14 @@ class WrrSharesParameters(Config):
             if not 1 <= bandwidth <= 65535:
                 raise ValueError(f"bandwidths[{vl}] = {bandwidth}: 1 to 65535")
         for name in self.names:
-            if name not in VARIANTS:
-                raise ValueError(f"variants = {self.variants!r}: some of {', '.join(VARIANTS)}")
+            variant_of(name)
             self.system(name)
         if len(set(self.names)) < len(self.names):
             raise ValueError(f"variants = {self.variants!r}: one is named twice")
         if self.large_frame_flits:
             table_entries(self.weights("large_fast", "full"))
         for name in self.names:
-            if VARIANTS[name].kind.sparse_tables and max(self.frame(name, "full")) > MAX_WEIGHT:
+            if variant_of(name).kind.sparse_tables and max(self.frame(name, "full")) > MAX_WEIGHT:
                 raise ValueError(
                     f"packet_flits = {self.packet_flits}: quanta of {self.frame(name, 'full')} flits; at most "
                     f"{MAX_WEIGHT}"
@@ -171,14 +191,14 @@ class WrrSharesParameters(Config):
             ),
             input_buffer_flits=self.buffer_flits,
             output_buffer_flits=self.buffer_flits,
-            vl_arbiter=VARIANTS[variant].arbiter,
+            vl_arbiter=variant_of(variant).arbiter,
         )
         network = named_network(f"router{self.inputs + 1}", router)
         return TrafficNetworkConfig(network=network, classes=vls, queue_packets=8, agents=True)
 
     def weights(self, variant: str, size: Size) -> list[int]:
         """The weight of each VL: in flits, for `iba` in 64 bytes, for `deficit` in packets."""
-        if not VARIANTS[variant].large:
+        if not variant_of(variant).large:
             return vl_weights(self.bandwidths, small_frame(self.k, len(self.bandwidths)))
         if self.large_frame_flits or size == "quick":
             return vl_weights(self.bandwidths, self.large_frame_flits or QUICK_LARGE_FRAME)
@@ -190,7 +210,7 @@ class WrrSharesParameters(Config):
 
     def frame(self, variant: str, size: Size) -> list[int]:
         """Flits that each VL may send in a frame."""
-        weights, kind = self.weights(variant, size), VARIANTS[variant].kind
+        weights, kind = self.weights(variant, size), variant_of(variant).kind
         if kind.sparse_tables:
             return [weight * self.packet_flits for weight in weights]
         if kind.weight_bytes:
@@ -202,7 +222,7 @@ class WrrSharesParameters(Config):
     def table(self, variant: str, size: Size, *, backwards: bool = False) -> list[tuple[int, int]]:
         """Rows (VL, weight) to write. With `backwards` they have the weights of the VLs in reverse order."""
         order = -1 if backwards else 1
-        if VARIANTS[variant].kind.sparse_tables:
+        if variant_of(variant).kind.sparse_tables:
             return list(enumerate(self.frame(variant, size)[::order]))
         return table_entries(self.weights(variant, size)[::order])
 
@@ -263,7 +283,7 @@ class WrrShares(Experiment):
         }[event]
         least = (
             COUNTED_PACKETS * parameters.packet_flits
-            if VARIANTS[variant].kind.whole_packets
+            if variant_of(variant).kind.whole_packets
             else COUNTED_FLITS
         )
         frames = max(parameters.frames, ceil(least / min(flits for flits in frame if flits)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import socket
 import tempfile
 import time
 from collections import deque
@@ -12,18 +13,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
+from urllib.parse import urlsplit
 
 from ..errors import MissingTool, SimulationError, UserError
+from ..input_files import InputFile, InputFolder
 from ..paths import cache_dir
 from .code import CheckedBackend, Code, OtherCode, check_code, code_here
-from .inputs import InputFile, InputFolder
 from .slurm import INSTALL, SlurmJobs, slurm_jobs
 from .work import Done, Executor, Failure, Work, end_of_log, one_line
 
 __all__ = ["DaskExecutor", "connect"]
 
 START_SECONDS = 30
-"""Seconds in which a scheduler has to answer."""
+"""Seconds in which a scheduler that is started here has to answer."""
+ANSWER_SECONDS = 3.0
+"""Seconds in which the machine of a scheduler that runs already has to take a connection, and the scheduler to answer
+on it."""
+CONNECT_AGAIN_SECONDS = 0.5
+"""Seconds between two attempts to connect."""
 LOOK_SECONDS = 1.0
 """Seconds between two looks at the scheduler and its workers."""
 PATIENCE_SECONDS = 300.0
@@ -255,6 +262,29 @@ class DaskExecutor:
                 raise self._gone()
 
 
+def _check_listens(address: str) -> None:
+    """Raise UserError unless something takes a TCP connection at `scheme://host:port`: Dask would try for as long as it
+    waits, whatever the reason."""
+    place = urlsplit(address)
+    try:
+        host, port = place.hostname, place.port
+    except ValueError:
+        host, port = None, None
+    if not host or port is None:
+        raise UserError(f"--cluster {address!r}: tcp://host:port of a Dask scheduler, local:N or slurm:N")
+    ends = time.monotonic() + ANSWER_SECONDS
+    while True:
+        try:
+            socket.create_connection((host, port), timeout=ANSWER_SECONDS).close()
+            return
+        except OSError as error:
+            # A scheduler that was started just before takes a moment.
+            if time.monotonic() + CONNECT_AGAIN_SECONDS > ends or isinstance(error, socket.gaierror):
+                why = error.strerror or str(error)
+                raise UserError(f"--cluster {address!r}: no Dask scheduler answers there: {why}") from None
+        time.sleep(CONNECT_AGAIN_SECONDS)
+
+
 @contextlib.contextmanager
 def connect(address: str, say: Say = lambda text: None) -> Iterator[Executor]:
     """The executor of `--cluster ADDRESS`:
@@ -291,8 +321,12 @@ def connect(address: str, say: Say = lambda text: None) -> Iterator[Executor]:
             cluster = jobs.cluster
         else:
             cluster = address
+        seconds: float = START_SECONDS
+        if cluster is address:
+            _check_listens(address)
+            seconds = 2 * ANSWER_SECONDS
         try:
-            client = distributed.Client(cluster, timeout=START_SECONDS)  # type: ignore[no-untyped-call]
+            client = distributed.Client(cluster, timeout=seconds)  # type: ignore[no-untyped-call]
         except (OSError, ValueError) as error:
             what = str(error).partition("\n")[0] or type(error).__name__
             raise UserError(f"--cluster {address!r}: no Dask scheduler answers there: {what}") from None

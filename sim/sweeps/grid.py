@@ -18,8 +18,8 @@ from ..experiments.framework.base import Experiment, Point, Size
 from ..experiments.framework.parameters import parse, shortened
 from ..experiments.framework.points import points_of
 from ..experiments.framework.runner import point_seed
+from ..input_files import InputFile, input_files, marked
 from .code import code_here
-from .inputs import InputFile, input_files, marked
 
 __all__ = ["SEED", "Case", "Task", "cases", "tasks"]
 

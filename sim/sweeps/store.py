@@ -17,10 +17,10 @@ from filelock import FileLock
 
 from ..errors import UserError
 from ..folder_lock import LOCK, lock_folder
+from ..input_files import InputFile, InputFolder
 from ..user_files import read_json
 from ..version import own_version
 from .code import code_here
-from .inputs import InputFile, InputFolder
 from .work import Done, Failure
 
 __all__ = ["SweepFolder"]
@@ -33,7 +33,7 @@ class SweepFolder:
     - `points/KEY.json`, `points/KEY.log`: a point that has ended well.
     - `inputs`: a folder for each input file as the points have it.
     - `running/`: files of the points that run, on this machine.
-    - `table.csv`, `table.parquet`, `claims.csv`, `failures.csv`.
+    - `table.csv`, `table.parquet`, `claims.csv`, `failures.csv`, `tables/`.
 
     It is a context manager: the folder is this sweep's until the block ends. `new`: a number is added to the name of a
     folder that is there already.

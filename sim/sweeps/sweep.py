@@ -12,6 +12,7 @@ from ..errors import EXIT_FAILED, EXIT_OK
 from ..experiments.framework.backend import Backend
 from ..experiments.framework.base import Experiment, Outcome
 from ..experiments.framework.results import rows
+from ..experiments.framework.tables import table_rows, write_tables
 from .code import CheckedBackend, code_here
 from .grid import Case, Task
 from .store import SweepFolder
@@ -145,12 +146,17 @@ def _tables(
             of_case.setdefault(task.case, []).append(task)
     table: list[dict[str, Any]] = []
     claims: list[dict[str, Any]] = []
+    detailed: list[tuple[dict[str, Any], Mapping[str, Any]]] = []
     outside = 0
     for number, case in enumerate(found):
         settings = {SETTING + key: _cell(value) for key, value in case.settings().items()}
         mine = of_case.get(number, [])
         outcomes = [_outcome(experiment, case, task, results[task.key]) for task in mine]
         outside += sum(outcome.within is False for outcome in outcomes)
+        detailed += [
+            (settings | {"point": task.index, "seed": task.seed}, outcome.tables)
+            for task, outcome in zip(mine, outcomes, strict=True)
+        ]
         for row in rows(outcomes, experiment.by_flow, experiment.element, experiment.first_element):
             row["point"] = mine[row["point"]].index
             table.append(settings | row)
@@ -166,6 +172,8 @@ def _tables(
     frame.write_csv(names["table.csv"])
     frame.write_parquet(names["table.parquet"])
     polars.DataFrame(claims, infer_schema_length=None).write_csv(names["claims.csv"])
+    if write_tables(folder.path / "tables", table_rows(detailed)):
+        names["tables"] = str(folder.path / "tables")
     left = [(task.label, failures[task.key].why) for task in listed if task.key in failures]
     polars.DataFrame(left, schema={"point": polars.String, "why": polars.String}, orient="row").write_csv(
         names["failures.csv"]
@@ -198,6 +206,7 @@ def _outcome(experiment: Experiment, case: Case, task: Task, done: Done) -> Outc
         cycles=done.cycles,
         wall_seconds=done.wall_seconds,
         series=done.values.get("series", {}),
+        tables=experiment.tables(case.parameters, point, done.values),
     )
 
 

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from ..errors import LanikaiError
 from ..experiments.framework.backend import Job
 from ..experiments.framework.pool import JobCrash, ended_jobs
+from ..input_files import InputFile, InputFolder, placed
 from .code import CheckedBackend, OtherCode
-from .inputs import InputFile, InputFolder, placed
 
 __all__ = ["Done", "Executor", "Failure", "LocalExecutor", "Work"]
 

@@ -13,6 +13,7 @@ from lanikai.hdl.router.power_herd import power_signals
 from lanikai.hdl.router.router import DROPPED_BITS, activity_signals, settle_cycles
 from lanikai.hdl.router.router import public_signals as router_signals
 from lanikai.hdl.router.routing import routing_class
+from lanikai.hdl.traffic.arrivals import watched_signals
 from lanikai.hdl.traffic.config import TrafficConfig
 from lanikai.hdl.traffic.message import COMMAND, EVENT
 from lanikai.hdl.traffic.message_node import MessageNode
@@ -66,6 +67,7 @@ def traffic_composition(
         addressed=True,
         views=NODE_ENDS,
         view_module=packet_view(traffic.link),
+        public=tuple(watched_signals(traffic)),
     )
     instances = [
         Instance(block="traffic_node", path=f"{top}.node{i}", fixed=(i,), number=i) for i in range(nodes)

@@ -42,6 +42,10 @@ class TrafficNetworkConfig(SystemConfig):
         description="compile routers and nodes once each, and pass over those in which nothing happens; the results "
         "are the same",
     )
+    watched: bool = Field(
+        False,
+        description="sinks show what comes in registers that coroutines read in no time (`traffic_watch.py`)",
+    )
     faults: tuple[FaultPlace, ...] = Field(
         (), description="links that fail: router, port, and whether it is the link `out` of it or `in` to it"
     )
@@ -77,6 +81,7 @@ class TrafficNetworkConfig(SystemConfig):
             credit_flits=self.network.router.input_buffer_flits,
             sink_flits=self.network.node_buffer_flits,
             histogram_sub_bits=self.histogram_sub_bits,
+            watched=self.watched,
         )
 
     def design(self, variant: Variant = "fast") -> Design:

@@ -6,6 +6,7 @@ Python works while classes are set up and statistics read; in between it sleeps 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 from lanikai.hdl.config import ConfigError
 from lanikai.hdl.traffic.ports import NODE, READ_CYCLES, REQUEST, Phase
@@ -14,6 +15,7 @@ from ..energy.meter import ActivityMeter
 from ..errors import SimulationError
 from ..inside import native_api
 from ..inside.session import Session
+from ..inside.wakes import Wakes
 from ..inside.watchdog import Probe
 from ..models.router_agent import RouterAgent
 from .base import System
@@ -22,6 +24,8 @@ from .network_blocks import network_probes
 from .setup_port import SetupPort
 from .traffic_config import TrafficNetworkConfig
 from .traffic_registers import ClassCounts, Measured, Place, TrafficRegisters, check_measurement
+from .watch.traffic_watch import TrafficWatch
+from .watch.watching import Watching
 
 __all__ = ["ClassCounts", "Measured", "TrafficNetwork", "check_measurement"]
 
@@ -42,6 +46,7 @@ class TrafficNetwork(System[TrafficNetworkConfig], TrafficRegisters):
         self._port = SetupPort(self.clock, response=True)
         self.network, self.traffic, self.traffic_seed = config.network, config.traffic, self.seed
         self._levels = {}
+        self.watches: list[TrafficWatch] = []
         self.watch()
 
     async def prepare(self) -> None:
@@ -52,6 +57,22 @@ class TrafficNetwork(System[TrafficNetworkConfig], TrafficRegisters):
     def probes(self) -> list[Probe]:
         """VL state of all routers."""
         return network_probes(self.config.network)
+
+    @property
+    def top(self) -> str:
+        """The top module's name."""
+        return self._top
+
+    @cached_property
+    def wakes(self) -> Wakes:
+        """The native events of the simulation. They live as long as it does."""
+        return Wakes()
+
+    def watch_traffic(self, watching: Watching, *, warmup_cycles: int, window_cycles: int) -> TrafficWatch:
+        """Look at the next measurement, of these cycles; `watches` keeps who looks. Raises as `TrafficWatch`."""
+        watch = TrafficWatch(self, watching, warmup_cycles=warmup_cycles, window_cycles=window_cycles)
+        self.watches.append(watch)
+        return watch
 
     def activity_meter(self) -> ActivityMeter:
         """A meter of the routers' activity from now on. Raises SimulationError without `activity_counters`."""

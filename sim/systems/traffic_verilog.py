@@ -11,6 +11,7 @@ from lanikai.hdl.network import Network
 from lanikai.hdl.router.power_herd import power_signals
 from lanikai.hdl.router.router import activity_signals
 from lanikai.hdl.router.router import public_signals as router_signals
+from lanikai.hdl.traffic.arrivals import watched_signals
 from lanikai.hdl.traffic.config import TrafficConfig
 from lanikai.hdl.traffic.measurement import Measurement
 from lanikai.hdl.traffic.node import TrafficNode
@@ -75,6 +76,7 @@ def traffic_design(
         for name, member in top.signature.members.items()
         if name != "clk"
     ]
+    public += [Public("traffic_node", variable) for variable in watched_signals(traffic)]
     for block in blocks:
         public += [
             Public(module, variable)

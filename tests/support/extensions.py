@@ -71,7 +71,7 @@ class Pulses(Experiment):
         before='    "rate-accuracy"',
         check="""
 from lanikai.sim.experiments.framework import runner
-from lanikai.sim.experiments.framework.results import RunFolder
+from lanikai.sim.experiments.framework.run_folder import RunFolder
 from lanikai.sim.experiments.registry import find, listing
 from support.sim.fake_backend import FakeBackend
 

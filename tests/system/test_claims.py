@@ -12,7 +12,7 @@ import pytest
 from lanikai.sim import experiments
 from lanikai.sim.experiments.framework import runner
 from lanikai.sim.experiments.framework.parameters import parse
-from lanikai.sim.experiments.framework.results import RunFolder
+from lanikai.sim.experiments.framework.run_folder import RunFolder
 from lanikai.sim.experiments.registry import EXPERIMENTS, find
 from support.system import mutants as mutants_module
 from support.system.broken_claims import BROKEN, Broken

@@ -9,7 +9,7 @@ import pytest
 from lanikai.sim.experiments.framework import runner
 from lanikai.sim.experiments.framework.backend import Simulator
 from lanikai.sim.experiments.framework.parameters import parse
-from lanikai.sim.experiments.framework.results import RunFolder
+from lanikai.sim.experiments.framework.run_folder import RunFolder
 from lanikai.sim.experiments.registry import find
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "coscheduling.md"

@@ -11,7 +11,7 @@ simulator, so that listing experiments and checking parameters is quick.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -58,6 +58,7 @@ class Outcome:
     - `within`: whether every published result is within its tolerance (None if the point has none).
     - `log`, `waves`: files, where there are any.
     - `series`: lists by name that the plot is drawn from and that are too long to be results.
+    - `tables`: rows by table, of what is too long to be results (`Experiment.tables`).
     - `intervals`: with several seeds, half the length of each mean's 95% interval (None where there is none).
     - `repetitions`: with several seeds, `seed`, `cycles` and `results` of each run.
     """
@@ -70,6 +71,7 @@ class Outcome:
     log: str | None = None
     waves: str | None = None
     series: Mapping[str, Any] = field(default_factory=dict)
+    tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     intervals: Mapping[str, Any] = field(default_factory=dict)
     repetitions: Sequence[Mapping[str, Any]] = ()
     within: bool | None = field(init=False)
@@ -184,6 +186,24 @@ class Experiment(ABC):
     @abstractmethod
     def results(self, parameters: Any, point: Point, measured: Mapping[str, Any]) -> Mapping[str, Any]:
         """The measurement of the point's coroutine, as results under the project's names and units."""
+
+    def tables(
+        self, parameters: Any, point: Point, measured: Mapping[str, Any]
+    ) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+        """Tables of the point that are too long to be results: rows of one form, by the table's name. They become
+        files in the folder `tables` of a run or a sweep. None by default."""
+        return {}
+
+    def more_plots(
+        self, parameters: Any, outcomes: Sequence[Outcome]
+    ) -> Mapping[str, Callable[[Figure], None]]:
+        """Functions that draw more than `plot` does, each on an empty figure, by name. They become files in
+        a run's folder `plots`. None by default."""
+        return {}
+
+    def notes(self, parameters: Any, points: Sequence[Point]) -> Sequence[str]:
+        """Sentences on what a reader of the results would not expect of these points. None by default."""
+        return ()
 
     @abstractmethod
     def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> Sequence[Claim]:

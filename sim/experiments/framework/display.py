@@ -195,6 +195,8 @@ def show(console: Console, report: Report) -> None:
             continue
         console.print("[green]holds[/]" if claim.holds else "[bold red]DOES NOT HOLD[/]", end=": ")
         console.print(claim.text, markup=False, highlight=False)
+    for note in report.notes:
+        console.print(f"note: {note}", markup=False, highlight=False)
     facts = report.as_json()
     console.print(
         f"{facts['cycles']} cycles in {facts['wall_seconds']:.1f} s of simulation, "

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...errors import LanikaiError, SimulationError
+from ...input_files import keep_inputs
 from ...waves.window import WaveWindow
-from .backend import Backend, Built, Job, Variant
+from .backend import Backend, Built, Job, Measured, Variant
 from .base import Claim, Experiment, Outcome, Point, Size
 from .command import run_command
-from .plots import save_plot
-from .pool import run_jobs
+from .plots import save_figure, save_plot
+from .pool import JobCrash, ended_jobs
 from .repetitions import average, judged
-from .results import Report, RunFolder, versions, write_csv
+from .results import Report, versions, write_csv
+from .run_folder import RunFolder
+from .tables import table_rows, write_tables
 
 __all__ = ["execute", "point_seed"]
 
@@ -54,10 +59,14 @@ def execute(
     - `seeds`: so often, with the seeds `seed`, `seed + 1`, ...; results are then means (`repetitions.average`).
     - `progress`: is told `BUILD` or a point's index, a fraction and a line of text.
 
+    If a point fails, those that run are ended. The results of those that have ended are written, without claims and
+    plot, and the failure is raised.
+
     The report, and the bytes of CSV and plot, depend on neither `workers` nor the order in which points end. Raises
     LanikaiError.
     """
     folder.clear()
+    inputs = keep_inputs(parameters, folder.file("inputs"))
     systems = [experiment.system(parameters, point) for point in points]
     built = _build(backend, systems, variant, progress)
     models = [next(model for known, model in built if known == system) for system in systems]
@@ -85,7 +94,22 @@ def execute(
         progress(index, sum(fractions[index * seeds : (index + 1) * seeds]) / seeds, text)
 
     of_each = [model for model in models for _ in range(seeds)]
-    done = run_jobs(backend, of_each, jobs, workers=workers, progress=tell)
+    done: dict[int, Measured] = {}
+    failed: tuple[int, LanikaiError | JobCrash] | None = None
+    with contextlib.closing(ended_jobs(backend, of_each, jobs, workers=workers, progress=tell)) as ended:
+        for number, what in ended:
+            if isinstance(what, Exception):
+                failed = number // seeds, what
+                break
+            done[number] = what
+    whole = [
+        index
+        for index in range(len(points))
+        if all(index * seeds + number in done for number in range(seeds))
+    ]
+    if failed and not (whole and isinstance(failed[1], SimulationError | JobCrash)):
+        raise failed[1]
+    kept = [index * seeds + number for index in whole for number in range(seeds)]
     single = [
         Outcome(
             point=point,
@@ -96,24 +120,40 @@ def execute(
             log=measured.log,
             waves=measured.waves,
             series=measured.values.get("series", {}),
+            tables=experiment.tables(parameters, point, measured.values),
         )
-        for point, job, measured in zip(
-            [one for one in points for _ in range(seeds)], jobs, done, strict=True
-        )
+        for point, job, measured in ((points[number // seeds], jobs[number], done[number]) for number in kept)
     ]
     outcomes = [average(single[first : first + seeds]) for first in range(0, len(single), seeds)]
-    claims = judged([experiment.claims(parameters, single[number::seeds]) for number in range(seeds)])
-    return _write(
+    tables = table_rows(
+        ({"point": number // seeds, "seed": one.seed}, one.tables) for number, one in enumerate(single)
+    )
+    claims: Sequence[Claim] = ()
+    if not failed:
+        claims = judged([experiment.claims(parameters, single[number::seeds]) for number in range(seeds)])
+    report = _write(
         experiment,
         parameters,
         outcomes,
         claims,
+        tables,
         folder,
         [model for _, model in built],
         size=size,
         seed=seed,
         seeds=seeds,
+        inputs=inputs,
+        failures=[(points[failed[0]].label, str(failed[1]))] if failed else [],
     )
+    if failed:
+        _, error = failed
+        if isinstance(error, SimulationError):
+            error.args = (
+                f"{points[failed[0]].label}: {error}; the results of {len(whole)} of {len(points)} points are in "
+                f"{folder.path}",
+            )
+        raise error
+    return report
 
 
 def _build(
@@ -141,20 +181,32 @@ def _write(
     parameters: Any,
     outcomes: Sequence[Outcome],
     claims: Sequence[Claim],
+    tables: Mapping[str, Sequence[Mapping[str, Any]]],
     folder: RunFolder,
     models: Sequence[Built],
     *,
     size: Size,
     seed: int,
     seeds: int,
+    inputs: Mapping[str, str],
+    failures: Sequence[tuple[str, str]],
 ) -> Report:
     """Write every file of the run; the JSON file last, as it names the others."""
     files: dict[str, Any] = {
         "csv": str(folder.file("results.csv")),
         "json": str(folder.file("results.json")),
-        "plot": str(folder.file("plot.png")),
+        **({} if failures else {"plot": str(folder.file("plot.png"))}),
         "log": str(folder.file("run.log")),
     }
+    if inputs:
+        files["inputs"] = list(inputs.values())
+    if tables:
+        write_tables(folder.file("tables"), tables)
+        files["tables"] = str(folder.file("tables"))
+    plots = experiment.more_plots(parameters, outcomes) if not failures else {}
+    if plots:
+        folder.file("plots").mkdir()
+        files["plots"] = [str(folder.file("plots") / f"{name}.png") for name in plots]
     waves = [outcome.waves for outcome in outcomes if outcome.waves]
     if waves:
         files |= {"waves": waves[0], "waves_of_points": waves}
@@ -170,12 +222,17 @@ def _write(
         by_flow=experiment.by_flow,
         element=experiment.element,
         first_element=experiment.first_element,
+        failed_points=failures,
+        notes=experiment.notes(parameters, [outcome.point for outcome in outcomes]),
         parameters=parameters.model_dump(mode="json"),
-        command=run_command(experiment.name, parameters, size=size, seed=seed, seeds=seeds),
+        command=run_command(experiment.name, parameters, size=size, seed=seed, seeds=seeds, places=inputs),
     )
     numbers = experiment.by_flow, experiment.element, experiment.first_element
     write_csv(folder.file("results.csv"), outcomes, *numbers)
-    save_plot(folder.file("plot.png"), experiment, parameters, outcomes)
+    if not failures:
+        save_plot(folder.file("plot.png"), experiment, parameters, outcomes)
+    for name, draw in plots.items():
+        save_figure(folder.file("plots") / f"{name}.png", draw)
     folder.file("run.log").write_text(_log(experiment, parameters, outcomes, size=size, seed=seed))
     folder.file("results.json").write_text(report.json_text())
     return report

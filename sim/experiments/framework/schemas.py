@@ -68,6 +68,8 @@ def _results() -> dict[str, Any]:
             "points": {"type": "array", "items": point},
             "claims": _described({"type": "array", "items": claim}, "claims that were judged"),
             "claims_not_judged": {"type": "array", "items": _object({"text": _TEXT, "why": _TEXT})},
+            "failures": {"type": "array", "items": _object({"point": _TEXT, "why": _TEXT})},
+            "notes": _described({"type": "array", "items": _TEXT}, "things that one would not expect"),
             "files": _described(_OBJECT, "files of the run"),
         }
     )

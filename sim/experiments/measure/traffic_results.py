@@ -11,6 +11,9 @@ from lanikai.hdl.config import ConfigError
 from lanikai.hdl.traffic.config import TrafficConfig
 from lanikai.hdl.traffic.setup import ClassSetup
 
+from ...systems.watch.watching import Watching
+from .traffic_tables import PERCENTILES, jain, percentiles
+
 if TYPE_CHECKING:
     from ...systems.traffic_network import TrafficNetwork
 
@@ -18,10 +21,12 @@ __all__ = [
     "ACCEPTED",
     "ACTIVE",
     "MEASURE",
+    "NO_PERCENTILES",
     "OFFERED",
+    "TABLE_CYCLES",
     "check_traffic",
     "measure",
-    "percentile",
+    "silent_nodes",
     "traffic_results",
 ]
 
@@ -32,9 +37,17 @@ WINDOW_PERIODS = 10
 """Periods of ON and OFF: the time spent ON is then within about a third of its mean, node by node."""
 WINDOW_PACKETS = 50
 """Packets of a class in a window, all nodes together: their number is then within 15% of its mean (1 s.d.)."""
+TABLE_CYCLES = 400
+"""Time from the commit of a table to its use, where nobody asks: two walks over entries (`VlTables`) take less."""
+MOST_NAMED = 16
+"""Most silent nodes that a sentence names."""
 ACTIVE = "active_sources"
 OFFERED = "offered_flits_per_node_per_cycle"
 ACCEPTED = "accepted_flits_per_node_per_cycle"
+
+
+NO_PERCENTILES: Mapping[str, None] = dict.fromkeys((f"latency_{name}_cycles" for name in PERCENTILES), None)
+"""The percentiles of a class that is saturated, or has no packet."""
 
 
 def traffic_results(measured: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,13 +55,13 @@ def traffic_results(measured: Mapping[str, Any]) -> dict[str, Any]:
 
     They are throughput, latency and verdict of all classes together, and of each if there are several (names that begin
     with `class_`, lists in the classes' order). Loads are means over the nodes that send, `active_sources`: a
-    permutation leaves those silent whose packets would go to themselves. A class is saturated if not all of its own
+    permutation leaves those silent whose packets would go to themselves. `fairness_jain` is Jain's index of the flits
+    that each of them sent in the window. A class is saturated if not all of its own
     packets arrived in time. Latencies are None where saturated.
     """
     nodes, active = measured["counts"], measured["active"]
     numbers = range(len(nodes[0]))
-    together = [counts for node in nodes for counts in node]
-    found = _results(together, sum(map(any, active)), measured, saturated=measured["saturated"])
+    found = _results(nodes, [any(one) for one in active], measured, saturated=measured["saturated"])
     found["drain_cycles"] = measured["drain_cycles"]
     if len(numbers) > 1:
         each = []
@@ -57,17 +70,25 @@ def traffic_results(measured: Mapping[str, Any]) -> dict[str, Any]:
             missing = sum(one["offered_packets"] - one["latency_packets"] for one in counts)
             late = missing > 0 or any(one["deferred_cycles"] for one in counts)
             saturated = measured["saturated"] and late
-            sources = sum(one[number] for one in active)
-            each.append(_results(counts, sources, measured, saturated=saturated))
+            sends = [one[number] for one in active]
+            each.append(_results([[one] for one in counts], sends, measured, saturated=saturated))
         found |= {f"class_{key}": [one[key] for one in each] for key in each[0]}
     return found
 
 
 def _results(
-    counts: Sequence[Mapping[str, Any]], sources: int, measured: Mapping[str, Any], *, saturated: bool
+    nodes: Sequence[Sequence[Mapping[str, Any]]],
+    sends: Sequence[bool],
+    measured: Mapping[str, Any],
+    *,
+    saturated: bool,
 ) -> dict[str, Any]:
-    """Results of some classes of some nodes, of which `sources` send. A result is None where there is no source, a
+    """Results of some classes of all nodes, and whether each node `sends`. A result is None where there is no source, a
     latency where there is no packet."""
+    counts, sources = [one for node in nodes for one in node], sum(sends)
+    sent = [
+        sum(one["injected_flits"] for one in node) for node, does in zip(nodes, sends, strict=True) if does
+    ]
     packets = sum(one["latency_packets"] for one in counts)
     whole = packets > 0 and not saturated
     histogram: Counter[int] = Counter()
@@ -81,22 +102,11 @@ def _results(
         OFFERED: sum(one["offered_flits"] for one in counts) / cycles if cycles else None,
         ACCEPTED: sum(one["accepted_flits"] for one in counts) / cycles if cycles else None,
         "latency_mean_cycles": sum(one["latency_sum_cycles"] for one in counts) / packets if whole else None,
-        # A bin's last latency is the next above the true percentile; the longest is known exactly.
-        "latency_p99_cycles": min(percentile(histogram, 0.99), longest) if whole else None,
+        **(percentiles(histogram, longest=longest) if whole else NO_PERCENTILES),
         "latency_max_cycles": longest if whole else None,
+        "fairness_jain": jain(sent),
         "saturated": saturated,
     }
-
-
-def percentile(histogram: Mapping[int, int], fraction: float) -> int:
-    """The smallest value that at least `fraction` of the counts are at or below. `histogram` has counts by value, and
-    is not empty."""
-    left = fraction * sum(histogram.values())
-    for value in sorted(histogram):
-        left -= histogram[value]
-        if left <= 1e-9:
-            return value
-    raise ValueError("an empty histogram has no percentile")
 
 
 def check_traffic(classes: Sequence[ClassSetup], config: TrafficConfig, *, window_cycles: int) -> None:
@@ -137,22 +147,43 @@ def check_traffic(classes: Sequence[ClassSetup], config: TrafficConfig, *, windo
         )
 
 
+def silent_nodes(classes: Sequence[ClassSetup], nodes: int) -> list[str]:
+    """A sentence for each class of which some nodes send nothing, as its pattern leads them to themselves."""
+    config = TrafficConfig(nodes=nodes)
+    found = []
+    for number, setup in enumerate(classes):
+        own = [node for node in range(nodes) if setup.destination(node, config) == node]
+        if own:
+            some = ", ".join(map(str, own[:MOST_NAMED])) + (", ..." if len(own) > MOST_NAMED else "")
+            which = f"class {number}, " if len(classes) > 1 else ""
+            found.append(
+                f"{which}pattern {setup.pattern!r}: {nodes - len(own)} of {nodes} nodes send; "
+                f"{'node' if len(own) == 1 else 'nodes'} {some} would send to "
+                f"{'itself' if len(own) == 1 else 'themselves'}"
+            )
+    return found
+
+
 def _rounded_up(load: float) -> float:
     """The load, or a little more: one that will do, in few digits."""
     return math.ceil(load * 10_000) / 10_000
 
 
 async def measure(system: TrafficNetwork, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one point."""
+    """Run one point. `spec["watch"]`, if there is one, has the fields of `Watching`, and `spec["table"]` the rows
+    (VL, weight) of every router's VL arbiters."""
     classes = [ClassSetup(**setup) for setup in spec["classes"]]
     await system.start_nodes()
+    if spec.get("table"):
+        for router in range(system.network.routers):
+            await system.agent(router).write_tables(high=[], low=[tuple(row) for row in spec["table"]])
+        await system.clock.sleep(TABLE_CYCLES)
     await system.set_classes(classes)
-    measured = await system.measure(
-        warmup_cycles=spec["warmup_cycles"],
-        window_cycles=spec["window_cycles"],
-        limit_cycles=spec["limit_cycles"],
-    )
-    found = measured.as_json()
+    window = {name: spec[name] for name in ("warmup_cycles", "window_cycles")}
+    watching = Watching(**spec.get("watch", {}))
+    watch = system.watch_traffic(watching, **window) if watching != Watching() else None
+    measured = await system.measure(**window, limit_cycles=spec["limit_cycles"])
+    found = measured.as_json() | (watch.found() if watch else {})
     traffic = system.config.traffic
     found["active"] = [
         # A source may have more classes than are set up; those stay off.

@@ -28,8 +28,9 @@ from ...energy.budget import mean_flit_pj
 from ...energy.table import published_energy
 from ...published import source, table
 from ...systems.traffic_config import TrafficNetworkConfig
-from ..framework.base import Claim, Experiment, Outcome, Point, Size
+from ..framework.base import Claim, Outcome, Point, Size
 from ..measure.named_networks import NETWORKS, named_network
+from ..measure.traffic_experiment import TrafficExperiment
 from ..measure.traffic_results import ACCEPTED, check_traffic, traffic_results
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class PowerLoadParameters(Config):
         return found / PJ_PER_NJ
 
 
-class PowerLoad(Experiment):
+class PowerLoad(TrafficExperiment):
     """Power against load."""
 
     name = "power-load"
@@ -136,8 +137,6 @@ class PowerLoad(Experiment):
     source = f"{source('energy')}; yum-2006 5.1, figure 3"
     entry = "lanikai.sim.experiments.power.measure:measure"
     Parameters = PowerLoadParameters
-    by_flow = ("class_*",)
-    element = "class"
 
     def points(self, parameters: PowerLoadParameters, size: Size) -> list[Point]:
         """A point for each load. Raises ConfigError for traffic that the window is too short for, and for intervals

@@ -21,7 +21,7 @@ TESTS = Path(__file__).parents[2]
 JSON_KEYS = {
     *("experiment", "size", "seed", "parameters", "command", "versions"),
     *("cycles", "wall_seconds", "cycles_per_second"),
-    *("build_seconds", "build_cached", "points", "claims", "claims_not_judged", "files"),
+    *("build_seconds", "build_cached", "points", "claims", "claims_not_judged", "failures", "notes", "files"),
 }
 
 

@@ -14,7 +14,7 @@ from lanikai.sim.experiments.framework import runner
 from lanikai.sim.experiments.framework.backend import Simulator
 from lanikai.sim.experiments.framework.base import Outcome, Point
 from lanikai.sim.experiments.framework.parameters import parse
-from lanikai.sim.experiments.framework.results import RunFolder
+from lanikai.sim.experiments.framework.run_folder import RunFolder
 from lanikai.sim.experiments.registry import find
 from lanikai.sim.published import table
 from lanikai.sim.systems.no_model import PlainConfig

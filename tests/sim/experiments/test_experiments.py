@@ -20,7 +20,8 @@ from lanikai.sim.experiments.framework import runner
 from lanikai.sim.experiments.framework.base import within
 from lanikai.sim.experiments.framework.parameters import parse
 from lanikai.sim.experiments.framework.pool import JobCrash
-from lanikai.sim.experiments.framework.results import Report, RunFolder
+from lanikai.sim.experiments.framework.results import Report
+from lanikai.sim.experiments.framework.run_folder import RunFolder
 from lanikai.sim.experiments.registry import EXPERIMENTS, find, listing
 from lanikai.sim.experiments.share_senders import ShareSenders, round_counts
 from lanikai.sim.inside.session import load_coroutine

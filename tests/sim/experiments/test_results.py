@@ -12,7 +12,8 @@ from lanikai.sim import units
 from lanikai.sim.errors import UserError
 from lanikai.sim.experiments.framework.base import Claim, Outcome, Point
 from lanikai.sim.experiments.framework.display import show
-from lanikai.sim.experiments.framework.results import Report, RunFolder, check_file, rows, write_csv
+from lanikai.sim.experiments.framework.results import Report, rows, write_csv
+from lanikai.sim.experiments.framework.run_folder import RunFolder, check_file
 from lanikai.sim.experiments.framework.schemas import schema_of
 from lanikai.sim.experiments.registry import EXPERIMENTS
 from lanikai.sim.folder_lock import LOCK
@@ -52,7 +53,16 @@ def test_the_json_object_has_the_keys_that_scripts_rely_on():
     assert list(found) == [
         *("experiment", "size", "seed", "parameters", "command", "versions"),
         *("cycles", "wall_seconds", "cycles_per_second"),
-        *("build_seconds", "build_cached", "points", "claims", "claims_not_judged", "files"),
+        *(
+            "build_seconds",
+            "build_cached",
+            "points",
+            "claims",
+            "claims_not_judged",
+            "failures",
+            "notes",
+            "files",
+        ),
     ]
     assert list(found["versions"]) == ["lanikai", "python", "amaranth", "cocotb", "verilator"]
     assert all(found["versions"].values())

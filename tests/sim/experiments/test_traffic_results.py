@@ -19,9 +19,9 @@ from lanikai.sim.experiments.measure.traffic_results import (
     ACCEPTED,
     OFFERED,
     measure,
-    percentile,
     traffic_results,
 )
+from lanikai.sim.experiments.measure.traffic_tables import percentile
 from lanikai.sim.experiments.network_load import NetworkLoad
 from lanikai.sim.experiments.power.load import PowerLoad
 from lanikai.sim.experiments.vl_isolation import VlIsolation
@@ -35,6 +35,7 @@ def counts(**changes):
     return {
         "offered_packets": 2,
         "offered_flits": 20,
+        "injected_flits": 20,
         "accepted_flits": 20,
         "deferred_cycles": 0,
         "latency_packets": 2,
@@ -62,8 +63,13 @@ def test_results_of_one_class():
         "offered_flits_per_node_per_cycle": 0.2,
         "accepted_flits_per_node_per_cycle": 0.2,
         "latency_mean_cycles": 30,
+        "latency_p50_cycles": 20,
+        "latency_p90_cycles": 31,
         "latency_p99_cycles": 31,
+        "latency_p999_cycles": 31,
+        "latency_p9999_cycles": 31,
         "latency_max_cycles": 40,
+        "fairness_jain": 1.0,
         "saturated": False,
         "drain_cycles": 7,
     }

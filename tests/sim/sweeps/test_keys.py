@@ -16,9 +16,9 @@ from lanikai.sim.cli import program
 from lanikai.sim.errors import UserError
 from lanikai.sim.experiments.registry import find
 from lanikai.sim.host.mpi.trace import example_traces
+from lanikai.sim.input_files import InputFolder, input_files, marked, placed
 from lanikai.sim.sweeps.code import CheckedBackend, Code, OtherCode, check_code, code_here
 from lanikai.sim.sweeps.grid import cases, tasks
-from lanikai.sim.sweeps.inputs import InputFolder, input_files, marked, placed
 from lanikai.sim.sweeps.store import SweepFolder
 
 PACKAGE = Path(lanikai.sim.sweeps.code.__file__).parents[2]

@@ -2,8 +2,10 @@
 
 import os
 import signal
+import socket
 import sys
 import threading
+import time
 from collections import Counter
 
 import polars
@@ -282,11 +284,23 @@ def test_cluster_command(sweep, tmp_path):
     assert polars.read_csv(out / "failures.csv")["why"].to_list() == ["ZeroDivisionError: a bug"]
 
 
-def test_no_scheduler(sweep, monkeypatch, tmp_path):
-    """An address where nothing answers: one line, no folder."""
-    monkeypatch.setattr("lanikai.sim.sweeps.dask_cluster.START_SECONDS", 1)
-    out = tmp_path / "sweep"
+def test_no_scheduler(sweep, tmp_path):
+    """An address where nothing listens: one line in a few seconds, no folder."""
+    out, began = tmp_path / "sweep", time.monotonic()
     status, printed = sweep(
         "share-senders", "--grid", "message_bytes=1", "--out", str(out), "--cluster", "tcp://127.0.0.1:9"
     )
     assert status == 2 and "no Dask scheduler answers there" in printed.err and not out.exists()
+    assert time.monotonic() - began < 8
+
+
+def test_something_else_than_a_scheduler(sweep, tmp_path):
+    """A machine that takes connections and says nothing: one line in a few seconds."""
+    out, began = tmp_path / "sweep", time.monotonic()
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        address = f"tcp://127.0.0.1:{mute.getsockname()[1]}"
+        status, printed = sweep(
+            "share-senders", "--grid", "message_bytes=1", "--out", str(out), "--cluster", address
+        )
+    assert status == 2 and "no Dask scheduler answers there" in printed.err and not out.exists()
+    assert time.monotonic() - began < 15

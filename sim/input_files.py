@@ -17,9 +17,12 @@ from typing import Any
 
 from lanikai.hdl.config import Config
 
-from ..errors import UserError
+from .errors import UserError
 
-__all__ = ["InputFile", "InputFolder", "input_files", "marked", "placed"]
+__all__ = ["MOST_KEPT_BYTES", "InputFile", "InputFolder", "input_files", "keep_inputs", "marked", "placed"]
+
+MOST_KEPT_BYTES = 100_000_000
+"""Largest input file of which a run keeps a copy."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +50,25 @@ def input_files(parameters: Config) -> tuple[InputFile, ...]:
             path = path.absolute()
             found[path] = InputFile(path=path, digest=_digest(path, _read(path)))
     return tuple(found.values())
+
+
+def keep_inputs(parameters: Config, folder: Path) -> dict[str, str]:
+    """Copy the files that `parameters` name into `folder`, so that a run can be repeated when they are gone.
+
+    Only files of `MOST_KEPT_BYTES` at most whose names have an ending are taken: `mesh4x4` is a network, whatever lies
+    about. Returns the place of each copy by the file's absolute path.
+    """
+    kept: dict[str, str] = {}
+    for file in input_files(parameters):
+        if not file.path.suffix or file.path.stat().st_size > MOST_KEPT_BYTES:
+            continue
+        place = folder / file.path.name
+        if place.exists():  # from another folder
+            place = folder / f"{file.digest[:8]}-{file.path.name}"
+        folder.mkdir(exist_ok=True)
+        shutil.copyfile(file.path, place)
+        kept[str(file.path)] = str(place)
+    return kept
 
 
 def _leaves(value: Any) -> Iterator[str | Path]:

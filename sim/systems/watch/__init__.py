@@ -1,0 +1,1 @@
+"""Looks at a traffic network while it is measured."""
