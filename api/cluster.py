@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lanikai.sim.carried import unpack
 from lanikai.sim.errors import UserError
+from lanikai.sim.extensions import registry
 from lanikai.sim.systems.cluster import ClusterConfig, cluster_preset
 
 from .errors import plain
@@ -21,11 +22,16 @@ from .host import Host
 
 if TYPE_CHECKING:
     import polars
+    from lanikai.firmware.program import FirmwareProgram
 
 __all__ = ["Cluster", "ClusterRun", "Program"]
 
 Program = Callable[[Host], Awaitable[Any]]
 """A host program: a coroutine function that is given its `Host`."""
+
+
+Prepare = Callable[[Any, Sequence[Any]], Awaitable[Any]]
+"""A coroutine function of a cluster inside its simulation, and of the libraries of its hosts."""
 
 
 class Cluster:
@@ -34,7 +40,8 @@ class Cluster:
     - `preset`: `lanai4` (default), `lanai7`, `lanai41`, `via5`, `iba` or `tiny`.
     - `nodes`: how many hosts. `network`: the routers between them, a `lanikai.Network` or its topology; without it one
       router joins them all.
-    - `firmware`: the name of the program of the cards (`gm`, `work_queue`, `via`, `am`).
+    - `firmware`: the program of the cards: its name (`gm`, `work_queue`, `via`, `am`), or a `FirmwareProgram` class of
+      the script's own.
     - `settings`: other fields of `lanikai.sim.systems.cluster.ClusterConfig`.
 
     Raises UserError in one line for whatever cannot be built.
@@ -47,7 +54,7 @@ class Cluster:
         *,
         nodes: int | None = None,
         network: Any = None,
-        firmware: str | None = None,
+        firmware: str | type[FirmwareProgram[Any]] | None = None,
         **settings: Any,
     ) -> None:
         for key in settings:
@@ -59,7 +66,7 @@ class Cluster:
         if nodes is not None:
             settings["nodes"] = nodes
         if firmware is not None:
-            settings["firmware"] = firmware
+            settings["firmware"] = firmware if isinstance(firmware, str) else _named(firmware)
         config = cluster_preset(preset, **settings)
         self.config = config if network is None else config.on(_network(network, config))
 
@@ -77,6 +84,7 @@ class Cluster:
         programs: Program | Sequence[Program] | Mapping[int, Program],
         *,
         interface: str = "gm",
+        prepare: Prepare | None = None,
         seed: int = 1,
         firmware_config: Any = None,
         host_costs: Any = None,
@@ -91,6 +99,8 @@ class Cluster:
           Each is an `async def` function that is given its `Host`. It is copied to the simulator's process: what it
           returns comes back, and what it prints; what it changes elsewhere does not.
         - `interface`: `gm`, `mpi`, `via`, `am` or `kit`: the library that hosts have.
+        - `prepare`: a coroutine function that is called before the programs, with the cluster inside its simulation and
+          the libraries of all hosts. The programs have what it returns as `host.shared`.
         - `firmware_config`, `host_costs`: of the cards' program and of the library's calls; None for their defaults.
         - `out`: a folder that keeps the log. `waves`: write a waveform into it, too (slower).
         - `timeout_seconds`: the run is ended after so much time of the wall clock.
@@ -101,7 +111,12 @@ class Cluster:
         listed = self._listed(programs)
         if waves and out is None:
             raise UserError("waves = True: name a folder for them: out='...'")
-        carried = {"programs": listed, "firmware_config": firmware_config, "host_costs": host_costs}
+        carried = {
+            "programs": listed,
+            "prepare": prepare,
+            "firmware_config": firmware_config,
+            "host_costs": host_costs,
+        }
         return _run(
             self.config,
             {"interface": interface},
@@ -120,8 +135,10 @@ class Cluster:
             listed = [(node, programs) for node in range(self.nodes)]
         elif isinstance(programs, Mapping):
             listed = list(programs.items())
-        else:
+        elif isinstance(programs, list | tuple):
             listed = list(enumerate(programs))
+        else:
+            raise UserError(f"programs: {programs!r}: an `async def` function, a list of them, or a mapping")
         for node, program in listed:
             if type(node) is not int or not 0 <= node < self.nodes:
                 raise UserError(f"programs: there is no host {node!r}; hosts are 0 to {self.nodes - 1}")
@@ -137,6 +154,13 @@ class Cluster:
         if not listed:
             raise UserError("programs: there is none; give one for at least one host")
         return listed
+
+
+def _named(firmware: Any) -> str:
+    """The name of a firmware class, which from then on is known by it. Raises ConfigError for what is none."""
+    name = getattr(firmware, "__name__", "firmware").lower()
+    registry("firmware").add(name, firmware)
+    return name
 
 
 def _network(network: Any, config: ClusterConfig) -> Any:

@@ -20,12 +20,12 @@ __all__ = ["experiments", "parameters", "run"]
 
 @plain
 def experiments() -> polars.DataFrame:
-    """Every experiment, a row each: `name`, `state` (`built` or `not built yet`), `source`, and the question that it
-    `asks`."""
+    """Every experiment, a row each: `name`, `state` (`built` or `not built yet`), `source`, what it `asks`, and its
+    `origin` (`lanikai`, or another distribution)."""
     import polars
     from lanikai.sim.experiments.registry import listing
 
-    columns = ("name", "state", "source", "asks")
+    columns = ("name", "state", "source", "asks", "origin")
     return polars.DataFrame([{column: getattr(row, column) for column in columns} for row in listing()])
 
 

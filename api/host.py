@@ -22,12 +22,16 @@ class Host:
     - `library`: the library of its interface, which has the interface's name besides: `host.gm` (docs/gm.md),
       `host.mpi` (the communicator `world`, docs/mpi.md), `host.via`, `host.am`, `host.kit`.
     - `random`: random numbers of its own, which follow from the run's seed.
+    - `shared`: what the run's `prepare` returned, the same for all hosts.
     - `system`: the whole cluster inside its simulation (`lanikai.sim.systems.cluster.Cluster`).
     """
 
-    def __init__(self, system: Cluster, node: int, interface: str, library: Any, number: int) -> None:
+    def __init__(
+        self, system: Cluster, node: int, interface: str, library: Any, number: int, shared: Any = None
+    ) -> None:
         self.system, self.node, self.nodes = system, node, system.config.nodes
         self.interface, self.library = interface, library
+        self.shared = shared
         self.random = random.Random(f"{system.seed}/{number}")
 
     def __getattr__(self, name: str) -> Any:

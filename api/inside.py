@@ -31,8 +31,10 @@ async def run_programs(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, A
         cluster, interface, config=carried["firmware_config"], costs=carried["host_costs"]
     )
     opened = await open_programs(cluster, interface, libraries, places)
+    prepare = carried["prepare"]
+    shared = await prepare(cluster, libraries) if prepare else None
     hosts = [
-        Host(cluster, node, interface, library, number)
+        Host(cluster, node, interface, library, number, shared)
         for number, (node, library) in enumerate(zip(places, opened, strict=True))
     ]
     started = cluster.clock.cycle

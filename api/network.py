@@ -99,6 +99,8 @@ class Network:
         Raises UserError, and SimulationError if nothing moves any more.
         """
         loads = [None] if classes is not None else [load] if isinstance(load, int | float) else list(load)
+        if not loads or not all(isinstance(one, int | float) for one in loads if one is not None):
+            raise UserError(f"load = {load!r}: a number, or a list of at least one")
         seeds = [seed] if isinstance(seed, int) else list(seed)
         points = []
         for one in loads:

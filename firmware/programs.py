@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from lanikai.hdl.config import ConfigError
+from lanikai.hdl.registry import Registry, class_problem
 
 from .am.program import AmProgram
 from .gm.program import GmProgram
@@ -15,7 +15,9 @@ from .work_queue.program import WorkQueueProgram
 
 __all__ = ["PROGRAMS", "find_program"]
 
-PROGRAMS: Mapping[str, type[FirmwareProgram[Any]]] = {
+PROGRAMS = Registry[type[FirmwareProgram[Any]]](
+    "firmware", "firmware program", class_problem(FirmwareProgram)
+) | {
     "am": AmProgram,
     "gm": GmProgram,
     "via": ViaProgram,

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from .api.experiments import experiments as experiments
     from .api.experiments import parameters as parameters
     from .api.experiments import run as run
+    from .api.extensions import register as register
+    from .api.hardware import synthesize as synthesize
+    from .api.hardware import verilog as verilog
+    from .api.host import Host as Host
     from .api.network import Network as Network
     from .api.network import NetworkRun as NetworkRun
     from .api.network import Traffic as Traffic
@@ -26,6 +30,7 @@ _PLACES = {
     "Cluster": "cluster",
     "ClusterRun": "cluster",
     "Error": "errors",
+    "Host": "host",
     "Network": "network",
     "NetworkRun": "network",
     "ProgramError": "errors",
@@ -34,7 +39,10 @@ _PLACES = {
     "experiments": "experiments",
     "load": "results",
     "parameters": "experiments",
+    "register": "extensions",
     "run": "experiments",
+    "synthesize": "hardware",
+    "verilog": "hardware",
 }
 """Each public name, and the module of `lanikai.api` that has it."""
 

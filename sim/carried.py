@@ -15,13 +15,18 @@ from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
+from .errors import UserError
+from .extensions import added, take
+
 __all__ = ["pack", "source_lines", "unpack"]
 
 
 def pack(content: Any) -> bytes:
-    """`content` for another process of this machine, and the sources of its code. Raises TypeError in a line for what
-    cannot be carried, an open file say."""
+    """`content` for another process of this machine, the sources of its code, and all that this program has added to
+    registries. Raises UserError in a line for what cannot be carried, an open file say."""
     import cloudpickle
+
+    things = added()
 
     def with_file(code: CodeType) -> tuple[Any, ...]:
         # cloudpickle forgets where code is from, which tracebacks and the debugger want to know.
@@ -34,22 +39,25 @@ def pack(content: Any) -> bytes:
     table, stream = cloudpickle.Pickler.dispatch_table, io.BytesIO()
     pickler = Pickler(stream)
     try:
-        pickler.dump(content)
+        pickler.dump((things, content))
     except Exception as error:
         text = " ".join(str(error).split())
-        raise TypeError(
+        raise UserError(
             f"this code cannot go to the simulator's process: {type(error).__name__}: {text}"
         ) from None
-    return pickle.dumps((stream.getvalue(), source_lines(content)))
+    return pickle.dumps((stream.getvalue(), source_lines([things, content])))
 
 
 def unpack(data: bytes) -> Any:
-    """The content of `pack`. Its sources are from then on shown in tracebacks."""
+    """The content of `pack`. Its sources are from then on shown in tracebacks, and this process has the same
+    extensions."""
     content, sources = pickle.loads(data)
     for name, lines in sources.items():
         # Without a time of change the entry is never looked up on the disk.
         linecache.cache[name] = (sum(map(len, lines)), None, lines, name)
-    return pickle.loads(content)
+    things, value = pickle.loads(content)
+    take(things)
+    return value
 
 
 def source_lines(content: Any) -> dict[str, list[str]]:

@@ -28,6 +28,7 @@ from cocotb_tools import config as cocotb_config
 from .build.model import Model
 from .carried import pack
 from .errors import MissingTool, SimulationError, UserError
+from .extensions import added
 from .machine import ONE_THREAD, Threads
 from .waves.save_file import write_save_file
 from .waves.window import WaveWindow
@@ -116,6 +117,7 @@ def run(
         arguments.append("--edges")
     if waves:
         arguments += ["--trace", str(waves), *(window.arguments(model.top) if window else [])]
+    bring = carried is not None or bool(added())
     ours, theirs = socket.socketpair()
     final: dict[str, Any] = {}
     with (
@@ -131,9 +133,9 @@ def run(
             "out_dir": str(out_dir),
             "channel": theirs.fileno(),
             "console": console is not None,
-            "carried": None if carried is None else f"{scratch}/carried.pkl",
+            "carried": None if not bring else f"{scratch}/carried.pkl",
         }
-        if carried is not None:
+        if bring:
             Path(job["carried"]).write_bytes(pack(carried))
         Path(job["spec"]).write_text(json.dumps(spec))
         environment = _environment(model, job, scratch)

@@ -7,13 +7,16 @@ round robin for the output VLs of a port, all at once.
 from __future__ import annotations
 
 from ..config import ConfigError
+from ..registry import Registry, class_problem
 from .arbiter import Arbiter
 from .lane_round_robin import LaneRoundRobin
 from .round_robin import RoundRobinArbiter
 
 __all__ = ["ARBITERS", "Arbiter", "LaneRoundRobin", "RoundRobinArbiter", "arbiter_class"]
 
-ARBITERS: dict[str, type[Arbiter]] = {"round_robin": RoundRobinArbiter}
+ARBITERS = Registry[type[Arbiter]]("arbiters", "arbiter", class_problem(Arbiter, "elaborate")) | {
+    "round_robin": RoundRobinArbiter
+}
 """The arbiters that `RouterConfig.arbiter` can name."""
 
 

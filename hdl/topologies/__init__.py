@@ -10,6 +10,7 @@ import re
 from functools import lru_cache
 
 from ..config import ConfigError
+from ..registry import Registry, class_problem
 from .dragonfly import Dragonfly
 from .flattened_butterfly import FlattenedButterfly
 from .grid import Mesh, Torus
@@ -22,7 +23,9 @@ from .shape import Shape
 
 __all__ = ["TOPOLOGIES", "Shape", "topology_named", "topology_ranges"]
 
-TOPOLOGIES: dict[str, type[Shape]] = {
+TOPOLOGIES = Registry[type[Shape]](
+    "topologies", "topology", class_problem(Shape, "ports", "router_count", "joined")
+) | {
     "router": Single,
     "chain": Chain,
     "tree": Tree,

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from amaranth import Module, Mux, Signal, Value
 
 from ..config import ConfigError
+from ..registry import Registry, function_problem
 from .config import TrafficConfig
 
 __all__ = ["PERMUTATIONS", "UNIFORM_BITS", "permutation", "uniform", "uniform_value"]
@@ -58,7 +59,9 @@ def _tornado(node: int, nodes: int) -> int:
     return (node + (nodes + 1) // 2 - 1) % nodes
 
 
-PERMUTATIONS: dict[str, Callable[[int, int], int]] = {
+PERMUTATIONS = Registry[Callable[[int, int], int]](
+    "patterns", "traffic pattern", function_problem("node", "nodes")
+) | {
     "transpose": _transpose,
     "bit_complement": _bit_complement,
     "bit_reverse": _bit_reverse,
@@ -80,7 +83,13 @@ def permutation(name: str, nodes: int) -> list[int]:
     """
     if name not in PERMUTATIONS:
         raise ConfigError(f"pattern = {name!r}: one of {', '.join(sorted(PERMUTATIONS))}")
-    return [PERMUTATIONS[name](node, nodes) for node in range(nodes)]
+    found = [PERMUTATIONS[name](node, nodes) for node in range(nodes)]
+    for node, destination in enumerate(found):
+        if type(destination) is not int or not 0 <= destination < nodes:
+            raise ConfigError(
+                f"pattern {name}: node {node} of {nodes} sends to {destination!r}: a node is 0 to {nodes - 1}"
+            )
+    return found
 
 
 def uniform_value(random: int, node: int, nodes: int) -> int:

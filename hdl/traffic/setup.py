@@ -27,7 +27,8 @@ VL_CHOICES: dict[str, Any] = {
     "in_turn": VlChoice.IN_TURN,
     "by_destination": VlChoice.BY_DESTINATION,
 }
-PATTERNS = ("uniform", "hot_spot", "fixed", "table", *PERMUTATIONS)
+CHOICES = ("uniform", "hot_spot", "fixed", "table")
+"""Patterns that are no permutation."""
 ONE = 1 << SPACING_FRACTION
 MAX_WORD = (1 << 32) - 1
 MAX_WAIT_CYCLES = (1 << 31) - 1
@@ -44,7 +45,7 @@ class ClassSetup(Config):
         0.1, gt=0, le=1, description="mean load; on/off: the load while ON; a trace has its own"
     )
     packet_flits: int = Field(40, ge=1, le=1023, description="packet length, header included, flits")
-    pattern: str = Field("uniform", description=f"one of {', '.join(PATTERNS)}")
+    pattern: str = Field("uniform", description=f"one of {', '.join((*CHOICES, *PERMUTATIONS))}")
     node: int = Field(0, ge=0, le=1023, description="the node of `fixed` and `hot_spot`")
     hot_fraction: float = Field(0.1, ge=0, le=1, description="packets that go to the hot node")
     table: tuple[int, ...] = Field((), description="pattern `table`: the destination of each node")
@@ -67,8 +68,8 @@ class ClassSetup(Config):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.pattern not in PATTERNS:
-            raise ValueError(f"pattern = {self.pattern!r}: one of {', '.join(PATTERNS)}")
+        if self.pattern not in CHOICES and self.pattern not in PERMUTATIONS:
+            raise ValueError(f"pattern = {self.pattern!r}: one of {', '.join((*CHOICES, *PERMUTATIONS))}")
         if self.mode != "trace" and self.spacing > MAX_WORD:
             raise ValueError(
                 f"load = {self.load}: packets of {self.packet_flits} flits would be more than 2^20 cycles "

@@ -6,6 +6,7 @@ A new one is a file with a subclass of `VlArbiter`, and a line in `VL_ARBITERS`.
 from __future__ import annotations
 
 from ..config import ConfigError
+from ..registry import Registry, class_problem
 from .base import VlArbiter
 from .deficit_round_robin import DeficitRoundRobinVlArbiter
 from .fcfs import FcfsVlArbiter, PacketFcfsVlArbiter
@@ -16,7 +17,7 @@ from .two_level import FastTableArbiter, IbaTableArbiter, SlowTableArbiter
 __all__ = ["VL_ARBITERS", "make_vl_arbiter"]
 
 
-VL_ARBITERS: dict[str, type[VlArbiter]] = {
+VL_ARBITERS = Registry[type[VlArbiter]]("vl_arbiters", "VL arbiter", class_problem(VlArbiter, "pick")) | {
     "round_robin": RoundRobinVlArbiter,
     "fixed_priority": FixedPriorityVlArbiter,
     "fcfs": FcfsVlArbiter,

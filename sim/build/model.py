@@ -21,6 +21,7 @@ from amaranth.lib import wiring
 from lanikai.hdl.emit import to_verilog
 
 from ..errors import LanikaiError
+from ..extensions import adds_hardware, outside_roots
 from .branches import branched
 from .cache import Cache, content_key
 from .compact_memories import compact_memories
@@ -122,9 +123,11 @@ class Design:
 class Recipe:
     """A design that has yet to be made: `name` and `config` (JSON text) say which, `make` makes it.
 
-    Three more things determine the design: the sources of the packages that write designs (`WRITERS`), those of the
-    simulation's native part, and the versions of the tools. `make` is called only when any of it is new. A file that
-    moves or changes its name within these packages is a change like any other, so no list of files can fall behind.
+    The design follows from more: sources, and the versions of the tools. The sources are those of the packages that
+    write designs (`WRITERS`), of the extensions of other distributions, and of the simulation's native part.
+
+    `make` is called only when any of it is new. A file that moves or changes its name within these packages is a change
+    like any other, so no list of files can fall behind.
     """
 
     name: str
@@ -201,7 +204,9 @@ def build(
             "writers": _writers_hash(),
             "native": _native_hash(),
         }
-        known = store.find("recipes", content_key(parts))
+        # Code of a script is in no file that a key could be made of: its designs are made anew, and found by content.
+        remembered = not adds_hardware()
+        known = store.find("recipes", content_key(parts)) if remembered else None
         if known:
             link = json.loads((known / "model.json").read_text())
             found = store.find("models", link["key"])
@@ -212,7 +217,8 @@ def build(
         made = design.make()
         model = _build_design(made, variant, tell, store, tools, started)
         text = json.dumps({"key": model.key, "top": model.top})
-        store.make("recipes", content_key(parts), lambda folder: _write(folder / "model.json", text))
+        if remembered:
+            store.make("recipes", content_key(parts), lambda folder: _write(folder / "model.json", text))
         return model
     return _build_design(design, variant, tell, store, tools, started)
 
@@ -368,7 +374,7 @@ def _kept(error: BuildError, store: Cache, key: str) -> BuildError:
 
 @cache
 def _writers_hash() -> str:
-    return sources_hash(*WRITERS)
+    return sources_hash(*WRITERS, *outside_roots())
 
 
 @cache

@@ -67,12 +67,15 @@ UsageError: Any = typer.BadParameter.__mro__[1]
 
 @app.command("list")
 def list_experiments() -> None:
-    """List every experiment: where it is from, and whether it is built."""
+    """List every experiment: where it is from, and whether it is built. Then extensions of other distributions."""
     from ..experiments.framework.display import list_table
     from ..experiments.registry import listing
+    from ..extensions import outside_lines
 
     console = screen()
     console.print(fitted(list_table(listing()), console))
+    for line in outside_lines():
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 app.command("run", cls=ExperimentCommand)(run)

@@ -5,9 +5,12 @@ A module is imported when its experiment is asked for, so that running one does 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
+from typing import Any
+
+from lanikai.hdl.registry import Registry, class_problem
 
 from ..errors import UserError
 from ..names import hint
@@ -71,35 +74,50 @@ _CLASSES = {
 """Name -> module and class of every experiment that is built."""
 
 
+class _Experiments(Registry[Experiment]):
+    """The built experiments by name, each made when it is first asked for."""
+
+    def own_value(self, name: str) -> Experiment:
+        """An experiment of the tree."""
+        found = self._own[name]
+        return _load(found) if isinstance(found, str) else found
+
+    def made(self, extension: Any) -> Experiment:
+        """The experiment of a class."""
+        found: Experiment = extension()
+        return found
+
+
 @cache
-def _load(name: str) -> Experiment:
-    module, _, class_name = _CLASSES[name].partition(":")
+def _load(place: str) -> Experiment:
+    module, _, class_name = place.partition(":")
     experiment: Experiment = getattr(import_module(f".{module}", __package__), class_name)()
-    assert experiment.name == name, (experiment.name, name)
+    assert _CLASSES[experiment.name] == place, (experiment.name, place)
     return experiment
 
 
-class _Experiments(Mapping[str, Experiment]):
-    """The built experiments by name, each made when it is first asked for."""
-
-    def __getitem__(self, name: str) -> Experiment:
-        return _load(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_CLASSES)
-
-    def __len__(self) -> int:
-        return len(_CLASSES)
+def _problem(name: str, value: Any) -> str:
+    """The fault of an experiment from outside of the tree."""
+    if reason := class_problem(Experiment)(name, value):
+        return reason
+    missing = [one for one in ("name", "asks", "source", "entry", "Parameters") if not hasattr(value, one)]
+    if missing:
+        return f"{value.__name__} lacks {', '.join(missing)}"
+    return "" if value.name == name else f"{value.__name__}.name is {value.name!r}"
 
 
-EXPERIMENTS: Mapping[str, Experiment] = _Experiments()
+_OWN: Mapping[str, Any] = _CLASSES
+EXPERIMENTS: Registry[Experiment] = _Experiments("experiments", "experiment", _problem) | _OWN
 """Every experiment that is built, by name."""
 
 
 def listing() -> list[Listed]:
     """Every built experiment, then every other one of the published numbers, in their order. Tables of a set-up's
     constants are no experiments."""
-    rows = [Listed(name=e.name, state="built", source=e.source, asks=e.asks) for e in EXPERIMENTS.values()]
+    rows = [
+        Listed(name=name, state="built", source=e.source, asks=e.asks, origin=EXPERIMENTS.origin(name))
+        for name, e in EXPERIMENTS.items()
+    ]
     rows += [
         Listed(
             name=name,
@@ -114,8 +132,8 @@ def listing() -> list[Listed]:
 
 def find(name: str) -> Experiment:
     """The experiment `name`. Raises UserError, with the name that was probably meant, if it cannot be run."""
-    if experiment := EXPERIMENTS.get(name):
-        return experiment
+    if name in EXPERIMENTS:
+        return EXPERIMENTS[name]
     valid = ", ".join(EXPERIMENTS)
     if name in CONSTANTS:
         raise UserError(f"{name!r} holds the constants of a set-up and is no experiment; built are: {valid}")

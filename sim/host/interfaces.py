@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from lanikai.hdl.registry import Registry, class_problem
 
 from ..errors import UserError
 from .am.interface import AmInterface
@@ -14,7 +14,9 @@ from .via.interface import ViaInterface
 
 __all__ = ["INTERFACES", "find_interface"]
 
-INTERFACES: Mapping[str, type[HostInterface]] = {
+INTERFACES = Registry[type[HostInterface]](
+    "host_interfaces", "host interface", class_problem(HostInterface)
+) | {
     "am": AmInterface,
     "gm": GmInterface,
     "kit": KitInterface,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sysconfig
 import traceback
 from pathlib import Path
 
@@ -11,6 +12,7 @@ __all__ = ["user_lines"]
 
 _SIM = Path(__file__).resolve().parents[1]
 _OURS = tuple(f"{folder}/" for folder in (_SIM, *(_SIM.parent / name for name in ("hdl", "firmware", "api"))))
+_LIBRARY = f"{sysconfig.get_path('stdlib')}/"
 _COCOTB = f"{Path(cocotb.__file__).resolve().parent}/"
 
 
@@ -26,4 +28,4 @@ def user_lines(error: BaseException) -> list[str]:
 
 
 def _is_own(name: str) -> bool:
-    return not (name.startswith((*_OURS, _COCOTB, "<frozen")) or "/site-packages/" in name)
+    return not (name.startswith((*_OURS, _COCOTB, _LIBRARY, "<frozen")) or "/site-packages/" in name)

@@ -15,6 +15,7 @@ from typing import Any
 from ..errors import SimulationError
 from ..experiments.framework.backend import Backend, Built, Job, Measured, Progress, Variant
 from ..experiments.framework.results import versions
+from ..extensions import outside_roots
 
 __all__ = ["CheckedBackend", "Code", "OtherCode", "check_code", "code_here"]
 
@@ -32,8 +33,10 @@ class OtherCode(SimulationError):
 
 @dataclass(frozen=True, kw_only=True)
 class Code:
-    """The code of a machine: a `digest` of every file of the package (RTL, firmware, simulation, data that comes
-    along), and the `versions` of what it is run with.
+    """The code of a machine: a `digest` of files, and the `versions` of what they are run with.
+
+    The files are those of the package (RTL, firmware, simulation, data that comes along), and of the extensions of
+    other distributions.
 
     Lanikai's own version is none of them. It changes with every commit, the digest with the package's files alone.
     """
@@ -70,7 +73,7 @@ class _Files:
         """A name for all files by path and content."""
         whole = hashlib.blake2b(digest_size=16)
         for path, digest in sorted(self.digests.items()):
-            whole.update(f"{path.relative_to(_PACKAGE).as_posix()}\0{digest}\0".encode())
+            whole.update(f"{_name(path)}\0{digest}\0".encode())
         return whole.hexdigest()
 
     def _stamp(self) -> list[int]:
@@ -108,7 +111,9 @@ class _Files:
 def _listed() -> tuple[list[Path], list[Path]]:
     """Folders and files of the package."""
     folders, files = [], []
-    for root in _ROOTS:
+    outside = outside_roots()
+    files += [root for root in outside if root.is_file()]
+    for root in (*_ROOTS, *outside):
         for folder, names, found in os.walk(root):
             names[:] = [name for name in names if name != "__pycache__" and not name.startswith(".")]
             folders.append(Path(folder))
@@ -116,6 +121,12 @@ def _listed() -> tuple[list[Path], list[Path]]:
                 Path(folder, name) for name in found if not name.startswith(".") and not name.endswith(_MADE)
             ]
     return folders, sorted(files)
+
+
+def _name(path: Path) -> str:
+    """A file's name, the same on every machine: from the package on, ours or that of an extension."""
+    bases = (_PACKAGE, *(root.parent for root in outside_roots()))
+    return next(path.relative_to(base).as_posix() for base in bases if path.is_relative_to(base))
 
 
 def _digest(path: Path) -> str:
@@ -145,7 +156,7 @@ def check_code(wanted: Code, *, recent_seconds: float = 0.0) -> None:
     if difference := wanted.difference(code_here()):
         raise OtherCode(f"other code: {difference}")
     if path := _files().changed(recent_seconds):
-        raise OtherCode(f"other code: {path.relative_to(_PACKAGE)} has been edited since the sweep began")
+        raise OtherCode(f"other code: {_name(path)} has been edited since the sweep began")
 
 
 @dataclass(frozen=True, kw_only=True)

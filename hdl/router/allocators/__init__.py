@@ -6,6 +6,7 @@ A new one is a file with a subclass of `Allocator`, and a line in `ALLOCATORS`.
 from __future__ import annotations
 
 from ...config import ConfigError, RouterConfig
+from ...registry import Registry, class_problem
 from .allocator import Allocator
 from .islip import IslipAllocator
 from .separable import SeparableAllocator
@@ -13,7 +14,7 @@ from .wavefront import WavefrontAllocator
 
 __all__ = ["ALLOCATORS", "Allocator", "allocator_class"]
 
-ALLOCATORS: dict[str, type[Allocator]] = {
+ALLOCATORS = Registry[type[Allocator]]("allocators", "switch allocator", class_problem(Allocator)) | {
     "separable": SeparableAllocator,
     "islip": IslipAllocator,
     "wavefront": WavefrontAllocator,

@@ -6,6 +6,7 @@ A new one is a file with a subclass of `RoutingFunction`, and a line in `ROUTING
 from __future__ import annotations
 
 from ...config import ConfigError, RouterConfig
+from ...registry import Registry, class_problem
 from .dimension_order import DimensionOrderRouting
 from .dragonfly import DragonflyRouting
 from .flattened_butterfly import FlattenedButterflyRouting
@@ -35,7 +36,9 @@ __all__ = [
 
 AUTO = "auto"
 """The name for which a network takes the function that it needs."""
-ROUTING: dict[str, type[RoutingFunction]] = {
+ROUTING = Registry[type[RoutingFunction]](
+    "routing", "routing function", class_problem(RoutingFunction, "decide", "elaborate")
+) | {
     "source": SourceRouting,
     "dimension_order": DimensionOrderRouting,
     "west_first": WestFirstRouting,

@@ -218,9 +218,10 @@ class Experiment(ABC):
 @dataclass(frozen=True, kw_only=True)
 class Listed:
     """A line of `lanikai list`: `name`, `state` (`built` or `not built yet`), `source`, and the question that it `asks`
-    where it is built."""
+    where it is built. `origin`: `lanikai`, or the distribution that it comes from."""
 
     name: str
     state: str
     source: str
     asks: str = ""
+    origin: str = "lanikai"

@@ -218,7 +218,8 @@ def list_table(listed: Sequence[Listed]) -> Table:
     table.add_column("source")
     for row in listed:
         style = "green" if row.state == "built" else None
+        source = row.source if row.origin == "lanikai" else f"{row.source} [{row.origin}]"
         table.add_row(
-            row.name, row.state, f"{row.source}\n  {row.asks}" if row.asks else row.source, style=style
+            row.name, row.state, Text(f"{source}\n  {row.asks}" if row.asks else source), style=style
         )
     return table

@@ -21,7 +21,9 @@ from multiprocessing.context import SpawnProcess
 from types import ModuleType
 from typing import Any
 
+from ...carried import pack, unpack
 from ...errors import FULL, LanikaiError, SimulationError
+from ...extensions import added
 from .backend import Backend, Job, Measured
 
 __all__ = ["JobCrash", "ended_jobs", "run_jobs"]
@@ -120,7 +122,9 @@ class _Worker:
     def __init__(self, backend: Backend) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self.process: SpawnProcess = context.Process(target=_serve, args=(backend, theirs), daemon=True)
+        self.process: SpawnProcess = context.Process(
+            target=_serve, args=(backend, theirs, pack(None) if added() else None), daemon=True
+        )
         # Ctrl-C goes to the whole terminal group. Jobs inherit the mask: we alone act on it, and end them. Held back
         # for this moment only, it is not lost here.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -151,11 +155,13 @@ def _without_main() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
-def _serve(backend: Backend, connection: Connection) -> None:
-    """Run jobs until there are no more, in a process of their own."""
+def _serve(backend: Backend, connection: Connection, extensions: bytes | None = None) -> None:
+    """Run jobs until there are no more, in a process of their own. `extensions`: those that the parent has added."""
     # As an exception, so that whoever started the simulator ends it on the way out.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    if extensions is not None:
+        unpack(extensions)
     while True:
         try:
             model, job = connection.recv()
