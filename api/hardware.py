@@ -20,7 +20,7 @@ def verilog(what: str, out: str | Path, *, clock_mhz: float | None = None, **set
 
     - `what`: `router`, `nic`, `network`, `rate-control`, ... (docs/verilog.md). `out`: a new or an empty folder.
     - `clock_mhz`: the clock in the constraints (default: the card's own, or 100).
-    - `settings`: the block's parameters. A dot in a name is two underscores: `link__vls=4` is `link.vls`.
+    - `settings`: the block's parameters, those of its link too (`vls=4`).
 
     Returns the files. Raises UserError and MissingTool before anything is written.
     """
@@ -35,7 +35,7 @@ def verilog(what: str, out: str | Path, *, clock_mhz: float | None = None, **set
 
 @plain
 def synthesize(what: str, *, seeds: int = 3, board: str | None = None, **settings: Any) -> polars.DataFrame:
-    """Synthesize a block for an FPGA, as `lanikai synth` does: a row with its area and, for each seed, its clock.
+    """Synthesize a block for an FPGA, as `lanikai synth` does: a row with its area, and `fmax_mhz` of each seed.
 
     - `seeds`: placements; 0 for area alone. `board`: placed for its device, clock and pins.
     - `settings`: as of `verilog`.
@@ -50,17 +50,22 @@ def synthesize(what: str, *, seeds: int = 3, board: str | None = None, **setting
     found = tools.synthesize(
         what, config, seeds=list(range(1, seeds + 1)), progress=lambda text: None, board=board
     )
-    row = {"block": what, "board": board, **json.loads(found.json_text())}
-    flat = {key: value for key, value in row.items() if not isinstance(value, dict | list)}
-    flat |= {key: value for part in row.values() if isinstance(part, dict) for key, value in part.items()}
-    return polars.DataFrame(
-        [{key: value for key, value in flat.items() if not isinstance(value, dict | list)}]
+    report = found.as_json()
+    columns = (
+        "lut4",
+        "ff",
+        "bram",
+        "carry",
+        "fmax_mhz",
+        "critical_path_logic_ns",
+        "critical_path_routing_ns",
     )
+    row = {"block": what, "device": report["device"], "board": board}
+    return polars.DataFrame([row | {key: report[key] for key in columns}], infer_schema_length=None)
 
 
 def _settings(settings: dict[str, Any]) -> list[str]:
     """Settings as the command line has them."""
     return [
-        f"{key.replace('__', '.')}={value if isinstance(value, str) else json.dumps(value)}"
-        for key, value in settings.items()
+        f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in settings.items()
     ]

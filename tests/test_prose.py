@@ -8,7 +8,7 @@ import pytest
 from support.prose import MOST_WORDS, docstrings, findings, headless, long_sentences, sentences
 from support.references import ROOT, product_files
 
-FOLDERS = ("api/", "constraints/", "docs/", "firmware/", "hdl/", "sim/", "tests/")
+FOLDERS = ("api/", "examples/", "constraints/", "docs/", "firmware/", "hdl/", "sim/", "tests/")
 FILES = [
     name
     for name in product_files()

@@ -55,6 +55,7 @@ OUTSIDE = {
     "NAME_next": "a name of such a module",
     "router_tb.v": "a file of the reader's own",
     "hello.py": "a file of the reader's own",
+    "trace.json": "the same",
     "iverilog -g2012": "a command",
     "NO_COLOR": "a variable of the environment, which Rich reads",
     "CI": "a variable of the environment, which tests read",
