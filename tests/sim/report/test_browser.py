@@ -65,8 +65,15 @@ def reports(tmp_path_factory) -> dict[str, Path]:
     return files
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (375, "light")])
+@pytest.mark.parametrize(
+    ("kind", "width", "scheme"),
+    [
+        *((kind, 1280, "light") for kind in KINDS),
+        *((kind, 375, "light") for kind in KINDS),
+        ("run", 1280, "dark"),
+        ("everything", 1280, "dark"),
+    ],
+)
 def test_every_chart_is_drawn_and_nothing_is_wrong(browser, reports, kind, width, scheme):
     if (width, scheme) == (1280, "light"):
         shown = browser.shared(reports[kind])
