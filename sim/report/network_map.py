@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lanikai.hdl.config import ConfigError
+from lanikai.hdl.topologies import topology_named
+
+from ..topology.layout import places_of
 from .page import Chart, Column, Fold, Note, Part, Table
 from .tables import Tables
 from .words import cell
@@ -143,10 +146,9 @@ def places(links: Sequence[tuple[End, End]], network: str) -> dict[End, Place]:
     """
     routers = sorted({end for link in links for end in link if end[0] == "router"})
     found: dict[End, Place] = {}
-    grid = re.fullmatch(r"(?:mesh|torus)(\d+)x(\d+)", network)
-    if grid and len(routers) == int(grid[1]) * int(grid[2]):
-        width = int(grid[1])
-        found = {end: (float(end[1] % width), -float(end[1] // width)) for end in routers}
+    grid = network.startswith(("mesh", "torus"))
+    if own := _own_places(network, len(routers)):
+        found = dict(zip(routers, own, strict=True))
     elif 2 < len(routers) <= MOST_SPRUNG:
         found = _sprung(routers, links)
     else:
@@ -170,6 +172,15 @@ def places(links: Sequence[tuple[End, End]], network: str) -> dict[End, Place]:
             away = 1.0 if alone else NODE_AWAY
             found[node] = (x + away * math.cos(towards + turn), y + away * math.sin(towards + turn))
     return found
+
+
+def _own_places(network: str, routers: int) -> list[Place] | None:
+    """The places of the routers in the topology's own picture; None for a network of the user's, or another size."""
+    try:
+        found = places_of(topology_named(network), routers)
+    except (ConfigError, ValueError, IndexError, ZeroDivisionError):
+        return None
+    return found if found and len(set(found)) == routers else None
 
 
 def _circle(routers: Sequence[End]) -> dict[End, Place]:
@@ -196,6 +207,7 @@ def _sprung(routers: Sequence[End], links: Sequence[tuple[End, End]]) -> dict[En
 def _map(title: str, uses: Mapping[Link, float], full: Mapping[int, float], network: str) -> Chart:
     links = list(uses)[:MOST_LINKS]
     at = places([(one, other) for one, _, other, _ in links], network)
+    torus = network.startswith("torus")
     aside = ASIDE * max(1.0, *(max(where) - min(where) for where in zip(*at.values(), strict=True)))
     traces: list[dict[str, Any]] = []
     below = 0.0
@@ -208,7 +220,7 @@ def _map(title: str, uses: Mapping[Link, float], full: Mapping[int, float], netw
         x: list[float | None] = []
         y: list[float | None] = []
         for one, _, other, _ in mine:
-            for (x0, y0), (x1, y1) in _drawn(at[one], at[other], aside):
+            for (x0, y0), (x1, y1) in _drawn(at[one], at[other], aside, torus=torus):
                 x += [x0, x1, None]
                 y += [y0, y1, None]
         traces.append(
@@ -224,7 +236,7 @@ def _map(title: str, uses: Mapping[Link, float], full: Mapping[int, float], netw
         )
     middles = []
     for link in links:
-        (x0, y0), (x1, y1) = _drawn(at[link[0]], at[link[2]], aside)[0]
+        (x0, y0), (x1, y1) = _drawn(at[link[0]], at[link[2]], aside, torus=torus)[0]
         middles.append((x0 + 0.6 * (x1 - x0), y0 + 0.6 * (y1 - y0), f"{_words(link)}: {uses[link]:.1%} used"))
     traces.append(
         {
@@ -300,12 +312,12 @@ def _map(title: str, uses: Mapping[Link, float], full: Mapping[int, float], netw
     )
 
 
-def _drawn(one: Place, other: Place, aside: float) -> list[tuple[Place, Place]]:
+def _drawn(one: Place, other: Place, aside: float, *, torus: bool) -> list[tuple[Place, Place]]:
     """The lines of a link. One that goes round a torus would lie on others of its row: it is a short one at each end,
     away from the other end."""
     here, there = _aside(one, other, aside)
     length = math.dist(one, other)
-    if length < LONG or (one[0] != other[0] and one[1] != other[1]):
+    if not torus or length < LONG or (one[0] != other[0] and one[1] != other[1]):
         return [(here, there)]
     x, y = (there[0] - here[0]) / length * STUB, (there[1] - here[1]) / length * STUB
     return [(here, (here[0] - x, here[1] - y)), ((there[0] + x, there[1] + y), there)]

@@ -11,7 +11,7 @@ from lanikai.hdl.topologies import Shape
 
 from .bisection import graph_of
 
-__all__ = ["layout"]
+__all__ = ["layout", "places_of"]
 
 Point = tuple[float, float]
 MOST_SPRINGS = 500
@@ -21,9 +21,8 @@ MOST_SPRINGS = 500
 def layout(network: Network, shape: Shape | None) -> list[Point]:
     """x and y of each router. Topologies without a place of their own are laid out by networkx, as by springs,
     and large ones round a circle."""
-    make = _PLACES.get(shape.label) if shape is not None else None
-    if make is not None:
-        return [make(shape, router) for router in range(network.routers)]
+    if shape is not None and (own := places_of(shape, network.routers)) is not None:
+        return own
     if network.routers == 1:
         return [(0.0, 0.0)]
     import networkx
@@ -36,6 +35,12 @@ def layout(network: Network, shape: Shape | None) -> list[Point]:
         else start
     )
     return [(float(found[router][0]), float(found[router][1])) for router in range(network.routers)]
+
+
+def places_of(shape: Shape, routers: int) -> list[Point] | None:
+    """x and y of each of the routers in the topology's own picture, or None if it has none."""
+    make = _PLACES.get(shape.label)
+    return None if make is None else [make(shape, router) for router in range(routers)]
 
 
 def _round(number: int, count: int, radius: float = 1.0) -> Point:

@@ -214,3 +214,31 @@ def test_the_command_writes_tables_and_maps(tmp_path):
         assert polars.read_json(tmp_path / "r" / "tables" / f"{name}.json").columns == frame.columns
     for name in ("links", "time_series"):
         assert (tmp_path / "r" / "plots" / f"{name}.png").stat().st_size > 10_000
+
+
+def test_buffers_hold_flits_where_links_bring_them(model, tmp_path):
+    """Only some links are used: behind the others no look finds a flit, and behind those some do."""
+    neighbours = NetworkLoadParameters(**SETTINGS, class_shares=[0.25, 0.75], pattern="neighbour")
+    spec = {
+        "classes": [setup.model_dump(mode="json") for setup in neighbours.classes(0.6)],
+        **{"warmup_cycles": 1000, "window_cycles": WINDOW, "limit_cycles": 600, "watch": {"links": True}},
+    }
+    entry, whole = SYSTEM.job("support.sim.watch_points:settled", spec)
+    found = run(model, entry, whole, out_dir=tmp_path, seed=3).value
+    made = traffic_tables(found, network=NETWORK, traffic=SYSTEM.traffic)
+    brought = {
+        (row["to_number"], row["to_port"]): row["flits"] for row in made["links"] if row["to"] == "router"
+    }
+    uses = {(row["router"], row["port"]): row["input_use"] for row in made["buffers"]}
+    assert uses.keys() == brought.keys() and 0 in brought.values()
+    for place, flits in brought.items():
+        assert (0 < uses[place] < 1) if flits else uses[place] == 0
+    assert {row["looks"] for row in made["buffers"]} == {-(-WINDOW // 15)}
+    sent = {
+        (row["from_number"], row["from_port"]): row["flits"]
+        for row in made["links"]
+        if row["from"] == "router"
+    }
+    for row in made["buffers"]:
+        assert (row["output_use"] > 0) == (sent[row["router"], row["port"]] > 0)
+        assert 0 <= row["blocked"] < 1

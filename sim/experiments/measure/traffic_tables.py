@@ -62,13 +62,15 @@ def traffic_tables(
     measured: Mapping[str, Any], *, network: Network, traffic: TrafficConfig
 ) -> dict[str, list[Row]]:
     """The tables of what `traffic_results.measure` has returned: `latency` and `percentiles`, and `links`,
-    `time_series` and `packets` where they were asked for."""
+    `buffers`, `time_series` and `packets` where they were asked for."""
     found = {
         "latency": list(_latency(measured, traffic)),
         "percentiles": list(_percentiles(measured)),
     }
     if "links" in measured:
         found["links"] = list(_links(measured, network))
+    if "buffers" in measured:
+        found["buffers"] = list(_buffers(measured["buffers"], network))
     if "time_series" in measured:
         found["time_series"] = list(_time_series(measured))
     if "packets" in measured:
@@ -161,6 +163,21 @@ def _links(measured: Mapping[str, Any], network: Network) -> Iterator[Row]:
     for (router, port), (other, other_port) in sorted(network.neighbours.items()):
         flits = measured["links"][router][port]
         yield row(("router", router, port), ("router", other, other_port), flits)
+
+
+def _buffers(buffers: Mapping[str, Any], network: Network) -> Iterator[Row]:
+    """Each port of a router that leads somewhere: the part of its VLs that hold flits, or have no credit."""
+    ports = {*network.nodes, *((router, port) for router, port in network.neighbours)}
+    most = buffers["looks"] * network.router.link.vls
+    for router, port in sorted(ports):
+        yield {
+            "router": router,
+            "port": port,
+            "looks": buffers["looks"],
+            "input_use": buffers["input"][router][port] / most,
+            "output_use": buffers["output"][router][port] / most,
+            "blocked": buffers["blocked"][router][port] / most,
+        }
 
 
 def _time_series(measured: Mapping[str, Any]) -> Iterator[Row]:

@@ -17,7 +17,7 @@ from pydantic import Field
 from ...errors import UserError
 from ..framework.base import Claim, Experiment, Outcome, Point, Size
 from .cards import VIA_HOST
-from .timeline import draw, overlapping, spared, stage_means
+from .timeline import draw, overlapping, spared, stage_means, timeline_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -108,6 +108,12 @@ class ViaAnatomy(Experiment):
             "send_us": stage_means(sent, to_us),
             "receive_us": stage_means(came, to_us),
         }
+
+    def tables(
+        self, parameters: Any, point: Point, measured: Mapping[str, Any]
+    ) -> dict[str, list[dict[str, Any]]]:
+        """The table `timeline` of the last burst: which bus, engine or processor has a message when."""
+        return {"timeline": list(timeline_rows(measured["series"]))}
 
     def claims(self, parameters: Any, outcomes: Sequence[Outcome]) -> list[Claim]:
         """The claims: what overlaps, and whose stages 3 and 4 are absent."""

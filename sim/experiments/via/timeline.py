@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lanikai.firmware.via.trace import Stage
@@ -10,7 +10,7 @@ from lanikai.firmware.via.trace import Stage
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["LANES", "draw", "lanes", "overlapping", "spared", "stage_means"]
+__all__ = ["LANES", "draw", "lanes", "overlapping", "spared", "stage_means", "timeline_rows"]
 
 MOVES = (Stage.DESCRIPTOR, Stage.DATA, Stage.STATUS, Stage.COMPLETION)
 """Stages in which a message has the host DMA engine, or the completion unit beside it."""
@@ -52,6 +52,20 @@ def lanes(series: Mapping[str, Any]) -> dict[str, Spans]:
         found[f"processor, {end}"] += [(begin, over, -1) for begin, over in series["steps"][end]]
         found[f"bus, {end}"] += [(begin, over, -1) for begin, over in series["posts"][end]]
     return found
+
+
+def timeline_rows(series: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """A row for each span of the last burst, lane by lane: `lane`, `message` (-1: none in particular), `stage` (in
+    words), `begin_cycle`, `end_cycle`."""
+    first, last = series["bursts"][-1]
+    for lane, spans in lanes(series).items():
+        for begin, over, number in spans:
+            if over >= first and begin <= last:
+                stage = "at work" if number < 0 else "has the message"
+                yield {
+                    **{"lane": lane, "message": number, "stage": stage},
+                    **{"begin_cycle": begin, "end_cycle": over},
+                }
 
 
 def draw(axes: Axes, series: Mapping[str, Any], *, to_us: float, begin_cycle: int, end_cycle: int) -> None:

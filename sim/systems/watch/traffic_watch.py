@@ -22,6 +22,7 @@ from ...errors import SimulationError
 from ...inside import native_api
 from ...inside.clock import Clock
 from ...inside.wakes import NativeEvent, Wakes
+from .buffer_looks import LOOKS, BufferLooks
 from .watching import MOST_LOGGED_PACKETS, Watching
 
 __all__ = ["TrafficWatch", "Watchable"]
@@ -79,6 +80,8 @@ class TrafficWatch:
                 for router in range(system.network.routers)
             ]
             self._spawn(self._count_links, "links")
+            self._buffers = BufferLooks(system.network, system.top)
+            self._spawn(self._look_at_buffers, "buffers")
         if watching.series_cycles:
             self._sums = {
                 name: [self._sink(node, f"sum_{name}") for node in range(self._traffic.nodes)]
@@ -108,6 +111,7 @@ class TrafficWatch:
 
         - `links`: flits of the window of each router's ports, a list a router; `activity`: that of all routers
           (`Activity.as_list`).
+        - `buffers`: with the links, what `BufferLooks.found` has.
         - `time_series`: rows of `first_cycle` (from the window's first), `cycles`, and for each class, of all sinks
           together, `flits`, `packets` and `latency` (a sum, cycles).
         - `packets`: rows of `PACKET_COLUMNS`, in the order in which they arrived.
@@ -147,6 +151,15 @@ class TrafficWatch:
             for mine, then in zip(after, before, strict=True)
         ]
         self._found["activity"] = Activity.total(meter.read().routers).as_list()
+
+    async def _look_at_buffers(self) -> None:
+        await self._begun()
+        # An odd number of cycles, so that looks do not keep step with packets.
+        step = self._window // LOOKS | 1
+        for cycle in range(self._first, self._first + self._window, step):
+            await self._at(cycle)
+            self._buffers.look()
+        self._found["buffers"] = self._buffers.found()
 
     def _port_flits(self) -> list[list[int]]:
         ports = range(self._system.network.router.ports)

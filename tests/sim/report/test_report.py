@@ -351,12 +351,15 @@ def test_a_link_that_goes_round_a_torus_lies_on_no_other():
     ends = [(("router", n), ("router", (n + 1) % 4)) for n in range(4)]
     found = places(ends, "torus4x1")
     assert found[("router", 3)] == (3.0, 0.0)
-    first, last = _drawn(found[("router", 3)], found[("router", 0)], 0.0)
+    first, last = _drawn(found[("router", 3)], found[("router", 0)], 0.0, torus=True)
     assert first[1][0] > 3 and last[0][0] < 0
-    assert len(_drawn(found[("router", 0)], found[("router", 1)], 0.0)) == 1
+    assert len(_drawn(found[("router", 0)], found[("router", 1)], 0.0, torus=True)) == 1
+    assert len(_drawn(found[("router", 3)], found[("router", 0)], 0.0, torus=False)) == 1
 
 
-@pytest.mark.parametrize("network", ["mesh2x2", "torus2x2", "file.json", "", "mesh9x9"])
+@pytest.mark.parametrize(
+    "network", ["mesh2x2", "torus2x2", "hypercube(2)", "tree2x2", "file.json", "", "mesh9x9"]
+)
 def test_no_two_parts_of_a_map_are_in_one_place(network):
     ends = [(("router", n), ("node", n)) for n in range(4)]
     ends += [(("router", n), ("router", (n + 1) % 4)) for n in range(4)]
