@@ -113,6 +113,10 @@ class RunProgress:
             self._bars.stop()
 
 
+MOST_SHOWN = 16
+"""Values of a list that the table shows, if they are held against nothing; the files have all."""
+
+
 def result_table(
     outcomes: Sequence[Outcome], by_flow: Sequence[str] = ("*",), element: str = "flow", first: int = 0
 ) -> Table:
@@ -138,6 +142,8 @@ def result_table(
             tolerance = (outcome.point.tolerance or {}).get(key, 0.0)
             dealt_out = isinstance(value, list) and declared(key, by_flow)
             values = list(enumerate(value)) if dealt_out else [(None, value)]
+            more = max(0, len(values) - MOST_SHOWN) if published is None else 0
+            values = values[: len(values) - more]
             spread = outcome.intervals.get(key)
             for flow, one in values:
                 half = spread[flow] if isinstance(spread, list) and flow is not None else spread
@@ -151,6 +157,8 @@ def result_table(
                     *(_comparison(one, wanted, tolerance) if compared else ()),
                 )
                 shown = ""
+            if more:
+                table.add_row("", "…", _name(key), f"{more} more")
         table.add_section()
     return table
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from io import StringIO
 from pathlib import Path
 
 import jsonschema
@@ -11,7 +12,7 @@ import pytest
 from lanikai.sim import units
 from lanikai.sim.errors import UserError
 from lanikai.sim.experiments.framework.base import Claim, Outcome, Point
-from lanikai.sim.experiments.framework.display import show
+from lanikai.sim.experiments.framework.display import result_table, show
 from lanikai.sim.experiments.framework.results import Report, rows, write_csv
 from lanikai.sim.experiments.framework.run_folder import RunFolder, check_file
 from lanikai.sim.experiments.framework.schemas import schema_of
@@ -382,3 +383,14 @@ def test_a_claim_on_nothing_does_not_hold():
     for bad in ({"holds": None}, {"holds": True, "not_judged": "why"}):
         with pytest.raises(ValueError, match="claim 'x' is judged, or says why it is not"):
             Claim(text="x", **bad)
+
+
+def test_the_table_shows_the_first_of_many_values():
+    """All of them are in the files. Those that are held against published ones are shown."""
+    many = [float(i) for i in range(40)]
+    for published, rows_of_it in ((None, 17), (many, 40)):
+        table = result_table([outcome(many, published=published)], BY_FLOW)
+        assert table.row_count == rows_of_it
+    console = Console(width=80, file=StringIO())
+    console.print(result_table([outcome(many)], BY_FLOW))
+    assert "24 more" in console.file.getvalue()

@@ -6,9 +6,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-__all__ = ["decorated"]
+__all__ = ["MARK", "decorated"]
 
 MARK = b"\xef\xbb\xbf"
+"""The byte order mark of UTF-8."""
 
 
 @st.composite

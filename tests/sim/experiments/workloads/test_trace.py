@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from lanikai.sim.experiments.framework.parameters import parse
 from lanikai.sim.experiments.registry import find
-from lanikai.sim.experiments.workloads.trace import trace_results
+from lanikai.sim.experiments.workloads.trace import chosen_packets, trace_results
 from lanikai.sim.run import run
 from support.sim.netrace_files import netrace_bytes, write_netrace
 
@@ -92,3 +92,16 @@ def test_nothing_to_send_through_the_network():
     measured = {"series": series | {"arrived_cycle": [1]}, "span_cycles": 1, "unknown_dependencies": 0}
     results = trace_results(measured | {"least_spare_cycles": None}, 2)
     assert results["latency_mean_cycles"] is None and results["offered_flits_per_node_per_cycle"] == 0
+
+
+def test_a_point_names_its_file_by_the_whole_path_and_no_network(tmp_path, monkeypatch):
+    """A worker in another folder plays the same packets. The network was read by who built it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.trace").write_text("0 0 1 4")
+    (tmp_path / "n.anynet").write_text("router 0 node 0 node 1")
+    parameters = parse(EXPERIMENT, ["file=a.trace", "network=n.anynet"])
+    (point,) = EXPERIMENT.points(parameters, "quick")
+    assert point.spec["file"] == str(tmp_path / "a.trace") and "network" not in point.spec
+    link = parameters.message_network().traffic.link
+    monkeypatch.chdir("/")
+    assert len(chosen_packets(point.spec, link)) == 1

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from lanikai.sim.errors import UserError
 from lanikai.sim.experiments.framework.parameters import parse
 from lanikai.sim.experiments.registry import find
 from lanikai.sim.host.mpi.errors import TraceError
 from lanikai.sim.host.mpi.replay import LONGEST_COMPUTING_US, replay
 from lanikai.sim.host.mpi.trace import Call, cut, example_traces, read_trace, read_traces
+from support.sim.decorated import MARK, decorated
 from support.sim.fake_transport import Ranks
 
 GOOD = """# collprof 0.9 output file
@@ -183,3 +187,15 @@ def test_a_replay_sends_what_was_recorded_and_computes_between() -> None:
         ]
         # The plain transport's cycle is a microsecond of the host.
         assert one.cycles - one.call_cycles == pytest.approx(sum(gaps) * 0.01, abs=len(gaps))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_marks_of_editors_change_nothing(data) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        plain, other = Path(folder) / "a.txt", Path(folder) / "b.txt"
+        plain.write_text(GOOD)
+        first, _, rest = GOOD.partition("\n")
+        text = data.draw(decorated(rest))
+        other.write_bytes(MARK * text.startswith(MARK) + f"{first}\r\n".encode() + text.removeprefix(MARK))
+        assert read_trace(other).calls == read_trace(plain).calls
