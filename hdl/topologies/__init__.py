@@ -60,7 +60,7 @@ def topology_named(name: str) -> Shape:
     if word not in TOPOLOGIES:
         near = difflib.get_close_matches(word, TOPOLOGIES, n=1)
         hint = f" (did you mean {TOPOLOGIES[near[0]].ranges.split()[0]}?)" if near else ""
-        raise ConfigError(f"no such topology{hint}; one of {topology_ranges()}")
+        raise ConfigError(f"no such topology{hint}; valid topologies: {topology_ranges()}")
     shape = TOPOLOGIES[word]
     if found is None:
         raise ConfigError(f"no numbers that could be read; {shape.ranges}")

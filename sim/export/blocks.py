@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from lanikai.hdl.config import Config, ConfigError, RouterConfig
 from lanikai.hdl.network import Network, chain, mesh, single_router, torus, tree
+from lanikai.hdl.network_named import network_of as network_of_shape
+from lanikai.hdl.topologies import topology_named
 from pydantic import Field
 
 from ..errors import UserError
@@ -18,12 +20,18 @@ if TYPE_CHECKING:
 __all__ = ["EXPORTS", "NetworkSettings", "configure_export", "network_of"]
 
 
+WORDS = ("single", "chain", "mesh", "torus", "tree")
+"""Topologies whose sizes are parameters of their own."""
+
+
 class NetworkSettings(Config):
     """Parameters of a network of routers."""
 
-    topology: Literal["single", "chain", "mesh", "torus", "tree"] = Field(
+    topology: str = Field(
         "mesh",
-        description="one router; routers in a row; a grid; a grid whose rows and columns are rings; a tree",
+        description="single: one router; chain: routers in a row; mesh: a grid; torus: one whose rows and columns are "
+        "rings; tree; or a name, which has its sizes and decides ports and `hop_bits` of the routers: `ring(8)`",
+        json_schema_extra={"range": f"one of {', '.join(WORDS)}, or a name as ring8"},
     )
     width: int = Field(
         2,
@@ -38,6 +46,18 @@ class NetworkSettings(Config):
 
 def network_of(settings: NetworkSettings) -> Network:
     """The network of these settings. Raises ConfigError."""
+    if settings.topology not in WORDS:
+        try:
+            shape = topology_named(settings.topology)
+        except ConfigError as error:
+            raise ConfigError(
+                f"topology = {settings.topology!r}: one of {', '.join(WORDS)}, or: {error}"
+            ) from None
+        for name in ("width", "height"):
+            if getattr(settings, name) != NetworkSettings.model_fields[name].default:
+                raise ConfigError(f"{name}: {settings.topology} has its sizes in its name; leave it out")
+        found = network_of_shape(shape, settings.router)
+        return found.replace(node_buffer_flits=settings.node_buffer_flits)
     ends: dict[str, Any] = {"router": settings.router, "node_buffer_flits": settings.node_buffer_flits}
     if settings.topology == "single":
         return single_router(settings.width, **ends)

@@ -173,12 +173,12 @@ class ClusterConfig(SystemConfig):
         )
 
     def on(self, network: Network) -> Self:
-        """The same nodes, as many as the `network` has places, on that network with its routers: a mesh, a torus, a
-        tree, or one read from a file. The depth of the nodes' buffers is that of the cards, whatever the network says.
-
-        Raises ConfigError, also if the links are not those of the cards.
-        """
-        return self.replace(topology=network, nodes=len(network.nodes), chain=(), router=network.router)
+        """The same nodes, as many as the `network` has places, on that network with its routers (mesh, file, ...).
+        Buffers of nodes are those of the cards, whatever it says; the cards take its `link.hop_bits`. Raises
+        ConfigError, also if the links are not those of the cards."""
+        nic = self.nic.replace(link=self.nic.link.replace(hop_bits=network.router.link.hop_bits))
+        found = {"topology": network, "nodes": len(network.nodes), "router": network.router, "nic": nic}
+        return self.replace(**found, chain=())
 
     @cached_property
     def network(self) -> Network:

@@ -32,6 +32,6 @@ def named_network(name: str, router: RouterConfig) -> Network:
     try:
         shape = topology_named(name)
     except ConfigError as error:
-        files = "" if name.startswith(tuple(TOPOLOGIES)) else f", or {FILES}"
+        files = "" if name.startswith(tuple(TOPOLOGIES)) else f", {FILES}"
         raise ConfigError(f"network = {name!r}: {error}{files}") from None
     return network_of(shape, router)

@@ -54,8 +54,8 @@ RANGES = ", ".join(shape.ranges for shape in TOPOLOGIES.values())
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("", f"no such topology; one of {RANGES}, or {FILES}"),
-        ("rng(8)", f"no such topology (did you mean ring(3)?); one of {RANGES}, or {FILES}"),
+        ("", f"no such topology; valid topologies: {RANGES}, {FILES}"),
+        ("rng(8)", f"no such topology (did you mean ring(3)?); valid topologies: {RANGES}, {FILES}"),
         ("ring", "no numbers that could be read; ring(3) to ring(1024)"),
         ("ring(2)", "routers = 2: must be 3 to 1024; ring(3) to ring(1024)"),
         ("ring(8,3)", "2 parameters: at most routers; ring(3) to ring(1024)"),

@@ -263,6 +263,14 @@ def run(arguments: list[str], capsys) -> tuple[int, str]:
         (["router", "--set", "ports"], "--set 'ports': not of the form key=value; valid:"),
         (["router", "--set", "ports=1"], "router: RouterConfig.ports = 1: must be 2 to 64"),
         (["network", "--set", "ports=3"], "network: RouterConfig.ports = 3: a mesh needs at least 5"),
+        (
+            ["network", "--set", "topology=rng(4)"],
+            "network: topology = 'rng(4)': one of single, chain, mesh, ",
+        ),
+        (
+            ["network", "--set", "topology=ring(4)", "--set", "width=3"],
+            "network: width: ring(4) has its sizes in ",
+        ),
         (["network", "--set", "vls=17"], "network: LinkConfig.vls = 17: "),
         (["nic", "--clock-mhz", "0"], "Invalid value for '--clock-mhz': "),
     ],

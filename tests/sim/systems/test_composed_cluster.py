@@ -7,6 +7,7 @@ from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 import pytest
 from lanikai.hdl.config import ConfigError, RouterConfig, preset
 from lanikai.hdl.network import Network, chain, mesh, single_router, torus, tree
+from lanikai.hdl.network_named import network_named
 from lanikai.sim.build.cache import Cache
 from lanikai.sim.build.model import build
 from lanikai.sim.errors import SimulationError
@@ -208,6 +209,16 @@ def test_any_network():
         tree(2, 2, router=router),
         chain(2, router=router, node_buffer_flits=3, nodes=[1, 2]),
         switches_of_128(),
+        *(
+            network_named(name, base.router)
+            for name in (
+                "ring(4)",
+                "hypercube(2)",
+                "flattened_butterfly(3x2)",
+                "kary_tree(2,2)",
+                "dragonfly(2,1,1)",
+            )
+        ),
     ):
         config = base.on(network)
         assert config.nodes == len(network.nodes) and config.network.nodes == network.nodes

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 from lanikai.hdl.config import LinkConfig, RouterConfig
+from lanikai.hdl.topologies import topology_named
 from lanikai.sim.errors import SimulationError
 from lanikai.sim.experiments.measure.named_networks import named_network
 from lanikai.sim.machine import ONE_THREAD, Threads
@@ -49,6 +50,20 @@ def test_nodes_that_rest_change_nothing(play):
     assert play("workload", spec | {"check": True}, seed=seed) == first
     evaluated, total = first["evaluated"]
     assert evaluated < 0.3 * total
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("name", "nodes"),
+    [("dragonfly(2,1,1)", 6), ("kary_tree(2,2)", 4), ("ring(5)", 5), ("random_regular(6,3)", 6)],
+)
+def test_topologies_with_a_name(play, name, nodes):
+    """All messages arrive, by the topology's own routing function where it has one."""
+    network = named_network(name, ROUTER)
+    assert network.router.routing == (topology_named(name).routing or "source")
+    config = MessageNetworkConfig(network=network, ring_slots=4)
+    spec = {"messages": 40, "gap_cycles": 25, "disturb": 0}
+    assert len(play("workload", spec, config=config)["found"]) == nodes * 40
 
 
 @pytest.mark.full
