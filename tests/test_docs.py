@@ -137,7 +137,7 @@ def check(arguments: list[str], monkeypatch) -> None:
         settings = [arguments[n + 1] for n, word in enumerate(arguments) if word == "--set"]
         experiment = find(arguments[1])
         assert experiment.points(parse(experiment, settings), "quick")
-        monkeypatch.setattr("lanikai.sim.experiments.framework.results.RunFolder", stop)
+        monkeypatch.setattr("lanikai.sim.experiments.framework.run_folder.RunFolder", stop)
         with pytest.raises(Reached):
             program.app(arguments, prog_name="lanikai", standalone_mode=False)
     elif arguments[0] == "bench":
