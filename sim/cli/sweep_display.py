@@ -130,5 +130,7 @@ def show_sweep(console: Console, report: SweepReport) -> None:
         say(f"{report.outside} points are not within the tolerance of a published value")
     for label, text in report.broken_claims:
         say(f"does not hold: {text}  ({label})")
+    for note in report.notes:
+        say(f"note: {note}")
     for path in report.files.values():
         say(path)

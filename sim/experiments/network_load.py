@@ -25,7 +25,7 @@ from pydantic import Field, FiniteFloat, model_validator
 
 from ..systems.traffic_config import TrafficNetworkConfig
 from ..systems.watch.watching import Watching
-from .framework.base import Claim, Outcome, Point, Size
+from .framework.base import Claim, Curve, Outcome, Point, Size
 from .measure.named_networks import NETWORKS, named_network
 from .measure.traffic_experiment import TrafficExperiment
 from .measure.traffic_results import ACCEPTED, MEASURE, OFFERED, check_traffic
@@ -334,6 +334,14 @@ class NetworkLoad(TrafficExperiment):
     source = "Dally and Towles, Principles and Practices of Interconnection Networks, 2004, chapter 23"
     entry = MEASURE
     Parameters = NetworkLoadParameters
+    curves = tuple(
+        Curve(by="load", x=OFFERED, y=y, x_label="offered load (flits a node and cycle)", y_label=label)
+        for y, label in (
+            ("latency_mean_cycles", "mean latency (cycles), where not saturated"),
+            ("latency_p99_cycles", "99th percentile of latency (cycles), where not saturated"),
+            (ACCEPTED, "accepted load (flits a node and cycle)"),
+        )
+    )
 
     def points(self, parameters: NetworkLoadParameters, size: Size) -> list[Point]:
         """A point for each allocator and load. Raises ConfigError for traffic that the window is too short for."""

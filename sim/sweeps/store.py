@@ -33,7 +33,7 @@ class SweepFolder:
     - `points/KEY.json`, `points/KEY.log`: a point that has ended well.
     - `inputs`: a folder for each input file as the points have it.
     - `running/`: files of the points that run, on this machine.
-    - `table.csv`, `table.parquet`, `claims.csv`, `failures.csv`, `tables/`.
+    - `table.csv`, `table.parquet`, `claims.csv`, `failures.csv`, `tables/`, `plots/`.
 
     It is a context manager: the folder is this sweep's until the block ends. `new`: a number is added to the name of a
     folder that is there already.

@@ -6,14 +6,17 @@ import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ..errors import EXIT_FAILED, EXIT_OK
 from ..experiments.framework.backend import Backend
 from ..experiments.framework.base import Experiment, Outcome
+from ..experiments.framework.plots import save_figure
 from ..experiments.framework.results import rows
 from ..experiments.framework.tables import table_rows, write_tables
 from .code import CheckedBackend, code_here
+from .curves import Run, sweep_plots
 from .grid import Case, Task
 from .store import SweepFolder
 from .work import Done, Executor, Failure, Work
@@ -39,6 +42,7 @@ class SweepReport:
     - `claims`: those that do not hold (label, text).
     - `outside`: points outside a tolerance.
     - `files`: the files written.
+    - `notes`: `Experiment.notes` of all combinations.
     """
 
     experiment: str
@@ -48,6 +52,7 @@ class SweepReport:
     broken_claims: Sequence[tuple[str, str]]
     outside: int
     files: Mapping[str, str]
+    notes: Sequence[str] = ()
 
     @property
     def exit_status(self) -> int:
@@ -66,6 +71,7 @@ class SweepReport:
             "failures": [{"point": label, "why": why} for label, why in self.failures],
             "broken_claims": [{"case": label, "text": text} for label, text in self.broken_claims],
             "outside": self.outside,
+            "notes": list(self.notes),
             "files": dict(self.files),
         }
 
@@ -147,11 +153,15 @@ def _tables(
     table: list[dict[str, Any]] = []
     claims: list[dict[str, Any]] = []
     detailed: list[tuple[dict[str, Any], Mapping[str, Any]]] = []
+    runs: list[Run] = []
+    notes: dict[str, None] = {}
     outside = 0
     for number, case in enumerate(found):
         settings = {SETTING + key: _cell(value) for key, value in case.settings().items()}
         mine = of_case.get(number, [])
         outcomes = [_outcome(experiment, case, task, results[task.key]) for task in mine]
+        runs += [Run(settings=case.settings(), outcome=outcome) for outcome in outcomes]
+        notes |= dict.fromkeys(experiment.notes(case.parameters, [one.point for one in outcomes]))
         outside += sum(outcome.within is False for outcome in outcomes)
         detailed += [
             (settings | {"point": task.index, "seed": task.seed}, outcome.tables)
@@ -174,6 +184,12 @@ def _tables(
     polars.DataFrame(claims, infer_schema_length=None).write_csv(names["claims.csv"])
     if write_tables(folder.path / "tables", table_rows(detailed)):
         names["tables"] = str(folder.path / "tables")
+    plots = sweep_plots(experiment, runs) if runs else {}
+    if plots:
+        names["plots"] = str(folder.path / "plots")
+        Path(names["plots"]).mkdir(exist_ok=True)
+        for name, draw in plots.items():
+            save_figure(Path(names["plots"]) / f"{name}.png", draw)
     left = [(task.label, failures[task.key].why) for task in listed if task.key in failures]
     polars.DataFrame(left, schema={"point": polars.String, "why": polars.String}, orient="row").write_csv(
         names["failures.csv"]
@@ -194,6 +210,7 @@ def _tables(
         broken_claims=broken,
         outside=outside,
         files=names,
+        notes=list(notes),
     )
 
 

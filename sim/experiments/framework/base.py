@@ -20,7 +20,7 @@ from lanikai.hdl.config import Config
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Claim", "Experiment", "Listed", "Outcome", "Point", "Size", "within"]
+__all__ = ["Claim", "Curve", "Experiment", "Listed", "Outcome", "Point", "Size", "within"]
 
 Size = Literal["quick", "full"]
 """`quick`: seconds, for tests and a first look; `full`: the published size."""
@@ -144,6 +144,22 @@ class Claim:
         return Claim.unjudged(self.text, why) if why else self
 
 
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """A plot of a sweep.
+
+    - `by`: the parameter of points whose values are the places along a line; seeds are averaged there.
+    - `x`, `y`: results, or parameters, against each other.
+    - `x_label`, `y_label`: with units; "" for the names.
+    """
+
+    by: str
+    x: str
+    y: str
+    x_label: str = ""
+    y_label: str = ""
+
+
 class Experiment(ABC):
     """An experiment. Subclasses set the class variables and write the methods.
 
@@ -158,6 +174,7 @@ class Experiment(ABC):
       is.
     - `element`: the thing that has one value in such a list: the heading of its number in tables.
     - `first_element`: the number of the first of them.
+    - `curves`: the plots of a sweep. None: its first results against the first number of the grid.
     """
 
     name: ClassVar[str]
@@ -168,6 +185,7 @@ class Experiment(ABC):
     by_flow: ClassVar[Sequence[str]] = ()
     element: ClassVar[str] = "flow"
     first_element: ClassVar[int] = 0
+    curves: ClassVar[Sequence[Curve]] = ()
 
     @abstractmethod
     def points(self, parameters: Any, size: Size) -> Sequence[Point]:
