@@ -28,7 +28,8 @@ def page() -> str:
     lines = [
         "# MPI calls and their signatures",
         "",
-        "*Made by `docs/generate.py` from `sim/host/mpi/`.* [mpi.md](mpi.md) says what holds for all calls.",
+        "*Made by `docs/generate.py` from `sim/host/mpi/`.* [mpi.md](mpi.md) says what holds for all calls, and "
+        "[a guide](guides/mpi-program.md) leads to a first program.",
         "",
         "Names and arguments are those of mpi4py. A call marked `await` is a coroutine. `buf`, `sendbuf` and `recvbuf` "
         "are NumPy arrays, `bytes`, `bytearray`, or a list of array, count and type. Without a type the array's own "

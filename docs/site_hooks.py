@@ -76,7 +76,7 @@ def groups() -> list[dict[str, list[str]]]:
     part = (ROOT / "README.md").read_text().partition("\n## All pages\n")[2].partition("\n## ")[0]
     made: list[dict[str, list[str]]] = []
     for line in part.splitlines():
-        if heading := re.fullmatch(r"(\w[\w ,]*):", line):
+        if heading := re.fullmatch(r"(\w[\w ]*)(?:, [\w ,]*)?:", line):
             made.append({heading[1]: []})
         elif made and line.startswith("- "):
             title = next(iter(made[-1]))

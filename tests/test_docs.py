@@ -43,8 +43,10 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=names)
 def test_paths_that_a_page_names_exist(page):
-    for path in re.findall(r"`((?:hdl|firmware|sim|tests|docs)/[\w./-]*)`", page.read_text()):
-        assert (ROOT / path).exists(), path
+    text = page.read_text()
+    written = re.findall(r"^Put this into `([\w./]+)`", text, re.MULTILINE)  # by the reader of a guide
+    for path in re.findall(r"`((?:hdl|firmware|sim|tests|docs)/[\w./-]*)`", text):
+        assert path in written or (ROOT / path).exists(), path
 
 
 @pytest.mark.parametrize("page", PAGES, ids=names)
