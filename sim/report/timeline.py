@@ -24,6 +24,8 @@ TRACES = ("*perfetto*.json", "trace*.json", "points/*/*perfetto*.json", "points/
 """Where a trace may be, from the run's folder on."""
 MESSAGE_KEYS = ("message", "packet", "id", "sequence")
 """Arguments of an event that name its message; without any it is the event's name."""
+NOBODY = "no message"
+"""The name of work that is done for no one message."""
 MOST_TRACES = 4
 MOST_BYTES = 50_000_000
 """Largest trace that is read, bytes."""
@@ -51,9 +53,7 @@ def timelines(tables: Tables) -> list[Part]:
         title = tables.point(row)
         if not found or found[-1][0] != title:
             found.append((title, "cycles", []))
-        message = (
-            "no message" if row["message"] is None or row["message"] == -1 else f"message {row['message']}"
-        )
+        message = NOBODY if row["message"] is None or row["message"] == -1 else f"message {row['message']}"
         found[-1][2].append(Span(row["lane"], message, row["stage"], row["begin_cycle"], row["end_cycle"]))
     for file in _traces(tables.path):
         found.append((str(file.relative_to(tables.path)), "µs", trace_spans(file)))
@@ -142,7 +142,10 @@ def _chart(title: str, unit: str, spans: Sequence[Span]) -> Chart:
                 "text": [plain(span.stage) for span in mine],
                 "textposition": "none",
                 "hovertemplate": f"%{{text}}<br>%{{base}} to %{{x}} {unit}<extra>%{{fullData.name}}</extra>",
-                "marker": {"color": f"@{number % 8}", "line": {"color": "@page", "width": 1}},
+                "marker": {
+                    "color": "@grid" if message == NOBODY else f"@{number % 7}",
+                    "line": {"color": "@page", "width": 1},
+                },
             }
         )
     every = len({span.message for span in spans})

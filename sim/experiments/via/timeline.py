@@ -36,10 +36,10 @@ Spans = list[tuple[int, int, int]]
 def lanes(series: Mapping[str, Any]) -> dict[str, Spans]:
     """The lanes' spans of a run: of its messages, its processors' steps, and its processes' posts."""
     found: dict[str, Spans] = {name: [] for name in LANES}
-    for message in series["messages"]:
+    for message, number in _numbered(series["messages"]):
         end = "receiver" if message["receive"] else "sender"
         for stage, begin, over in message["spans"]:
-            span = begin, over, message["number"]
+            span = begin, over, number
             if stage in MOVES:
                 found[f"host DMA, {end}"].append(span)
                 found[f"bus, {end}"].append(span)
@@ -52,6 +52,22 @@ def lanes(series: Mapping[str, Any]) -> dict[str, Spans]:
         found[f"processor, {end}"] += [(begin, over, -1) for begin, over in series["steps"][end]]
         found[f"bus, {end}"] += [(begin, over, -1) for begin, over in series["posts"][end]]
     return found
+
+
+def _numbered(messages: Sequence[Message]) -> Iterator[tuple[Message, int]]:
+    """Each message with one number at both ends: the ends see different VIs' messages in different orders.
+
+    VIs are told by the order of their channels, and messages of a VI come in the order in which they went.
+    """
+    channels = {
+        end: sorted({one["channel"] for one in messages if one["receive"] == end}) for end in (False, True)
+    }
+    before: dict[tuple[bool, int], int] = {}
+    for message in messages:
+        end, channel = message["receive"], message["channel"]
+        turn = before.get((end, channel), 0)
+        before[end, channel] = turn + 1
+        yield message, turn * len(channels[end]) + channels[end].index(channel)
 
 
 def timeline_rows(series: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
