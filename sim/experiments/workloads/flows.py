@@ -37,8 +37,10 @@ MOST_PACKETS = 2_000_000
 class FlowTimesParameters(NetworkSetup):
     """Parameters of flow-times."""
 
-    sizes: Path = Field(
-        WEBSEARCH, description="distribution of flow sizes: lines `bytes share`, percent or fractions"
+    sizes: Path | None = Field(
+        None,
+        description="distribution of flow sizes: lines `bytes share`, percent or fractions; null: that of a web search",
+        json_schema_extra={"range": "path of a file"},
     )
     size_scale: float = Field(
         0.002, gt=0, le=1000, description="flows have so many times the bytes of the distribution, 1 at least"
@@ -73,13 +75,18 @@ class FlowTimesParameters(NetworkSetup):
             raise ConfigError(
                 f"packet_flits = {self.packet_flits}: more than the header's {traffic.link.header_flits}"
             )
-        mean = self.flits_of(read_flow_sizes(self.sizes).mean_bytes * self.size_scale)
+        mean = self.flits_of(read_flow_sizes(self.path).mean_bytes * self.size_scale)
         if (packets := mean / self.packet_flits * self.flows) > MOST_PACKETS:
             raise ConfigError(
                 f"flows = {self.flows}, size_scale = {self.size_scale:g}: about {packets:.0f} packets: at most "
                 f"{MOST_PACKETS}"
             )
         return self
+
+    @property
+    def path(self) -> Path:
+        """The distribution's file."""
+        return self.sizes or WEBSEARCH
 
     def flits_of(self, size_bytes: float) -> int:
         """Flits of a flow of so many bytes, headers of its packets included."""
@@ -110,12 +117,12 @@ class FlowTimes(Experiment):
                 label=f"load {load:g}",
                 parameters={
                     **parameters.model_dump(mode="json", exclude={"sizes", "loads"}),
-                    "sizes": parameters.sizes.name,
+                    "sizes": parameters.path.name,
                     "flows": parameters.flows or FLOWS[size],
                     "load": load,
                 },
                 spec={
-                    "sizes": str(parameters.sizes.resolve()),
+                    "sizes": str(parameters.path.resolve()),
                     "size_scale": parameters.size_scale,
                     "packet_flits": parameters.packet_flits,
                     "flows": parameters.flows or FLOWS[size],
@@ -198,7 +205,7 @@ class FlowTimes(Experiment):
         axes.set_ylabel("time, alone = 1")
         axes.legend()
         axes.set_title(
-            f"{parameters.sizes.name}, sizes times {parameters.size_scale:g} on {parameters.network}"
+            f"{parameters.path.name}, sizes times {parameters.size_scale:g} on {parameters.network}"
         )
 
 

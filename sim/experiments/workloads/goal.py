@@ -28,13 +28,22 @@ __all__ = ["GoalReplay", "GoalReplayParameters"]
 class GoalReplayParameters(Config):
     """Parameters of goal-replay."""
 
-    file: Path = Field(GOAL_EXAMPLE, description="the schedule, in GOAL's text form")
+    file: Path | None = Field(
+        None,
+        description="the schedule, in GOAL's text form; null: an example of 4 ranks",
+        json_schema_extra={"range": "path of a file"},
+    )
     calc_scale: float = Field(1.0, ge=0, le=1000, description="computing takes so many times what is written")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        read_goal(self.file)  # a bad file is refused here, before anything is built
+        read_goal(self.path)  # a bad file is refused here, before anything is built
         return self
+
+    @property
+    def path(self) -> Path:
+        """The schedule's file."""
+        return self.file or GOAL_EXAMPLE
 
 
 class GoalReplay(Experiment):
@@ -50,16 +59,16 @@ class GoalReplay(Experiment):
 
     def points(self, parameters: GoalReplayParameters, size: Size) -> list[Point]:
         """One point."""
-        schedule = read_goal(parameters.file)
+        schedule = read_goal(parameters.path)
         return [
             Point(
-                label=parameters.file.name,
+                label=parameters.path.name,
                 parameters={
-                    "file": parameters.file.name,
+                    "file": parameters.path.name,
                     "calc_scale": parameters.calc_scale,
                     "ranks": len(schedule.ranks),
                 },
-                spec={"file": str(parameters.file.resolve()), "calc_scale": parameters.calc_scale},
+                spec={"file": str(parameters.path.resolve()), "calc_scale": parameters.calc_scale},
             )
         ]
 
@@ -110,7 +119,7 @@ class GoalReplay(Experiment):
         axes.set_xlabel("rank")
         axes.set_ylabel("time (µs)")
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, frameon=False)
-        axes.set_title(f"{parameters.file.name} on {NODES} nodes")
+        axes.set_title(f"{parameters.path.name} on {NODES} nodes")
 
 
 async def measure(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:

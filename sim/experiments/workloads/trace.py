@@ -35,9 +35,10 @@ PACKETS = {"quick": 5_000, "full": 100_000}
 class NetworkTraceParameters(NetworkSetup):
     """Parameters of network-trace."""
 
-    file: Path = Field(
-        EXAMPLE,
-        description="the trace: lines `cycle source destination flits [class]`, the same in Parquet, or Netrace",
+    file: Path | None = Field(
+        None,
+        description="the trace: lines `cycle source destination flits [class]`, the same in Parquet, or Netrace; null: "
+        "an example of 4 nodes",
         json_schema_extra={"range": f"path of a file that ends with {', '.join(TRACE_FORMATS)}"},
     )
     first_cycle: int = Field(0, ge=0, description="the trace's cycle from which on it is played")
@@ -56,6 +57,11 @@ class NetworkTraceParameters(NetworkSetup):
         self.check(self.load(1_000_000))
         return self
 
+    @property
+    def path(self) -> Path:
+        """The trace's file."""
+        return self.file or EXAMPLE
+
     def load(self, most: int) -> Packets:
         """The packets that are played, at most so many. Raises InputError: file, line, what would be right."""
         return chosen_packets(self.choice(most), self.message_network().traffic.link)
@@ -63,7 +69,7 @@ class NetworkTraceParameters(NetworkSetup):
     def choice(self, most: int) -> dict[str, Any]:
         """The part of the file that is played, at most so many packets of it, as `chosen_packets` takes it."""
         return {
-            "file": str(self.file.resolve()),
+            "file": str(self.path.resolve()),
             "first_cycle": self.first_cycle,
             "cycles": self.cycles,
             "packets": self.packets or most,
@@ -117,10 +123,10 @@ class NetworkTrace(Experiment):
         packets = parameters.load(PACKETS[size])
         return [
             Point(
-                label=parameters.file.name,
+                label=parameters.path.name,
                 parameters={
                     **parameters.model_dump(mode="json", exclude={"file"}),
-                    "file": parameters.file.name,
+                    "file": parameters.path.name,
                     "packets": len(packets),
                 },
                 spec=parameters.choice(len(packets)),
@@ -176,7 +182,7 @@ class NetworkTrace(Experiment):
         right.set_ylabel("mean (cycles)")
         for axes in (left, right):
             axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False)
-        figure.suptitle(f"{parameters.file.name} on {parameters.network}")
+        figure.suptitle(f"{parameters.path.name} on {parameters.network}")
 
 
 def trace_results(measured: Mapping[str, Any], nodes: int) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from lanikai.hdl.config import ConfigError, LinkConfig, RouterConfig
 from lanikai.sim.experiments.framework.schemas import SCHEMAS, schema_of
 from lanikai.sim.experiments.measure.named_networks import named_network
 from lanikai.sim.experiments.registry import EXPERIMENTS
-from lanikai.sim.network_files.registry import FORMATS, read_shape
+from lanikai.sim.network_files.format import NetworkFormat, Shape
+from lanikai.sim.network_files.registry import FILES, FORMATS, read_shape
 from support.sim.decorated import decorated
 
 ROUTER = RouterConfig(link=LinkConfig(vls=2))
@@ -204,3 +205,22 @@ def test_schemas_are_schemas(name):
     if name in EXPERIMENTS:
         assert schema["additionalProperties"] is False
         assert schema["properties"].keys() == EXPERIMENTS[name].Parameters.model_fields.keys()
+
+
+def test_a_format_is_one_class_and_one_line(tmp_path, monkeypatch):
+    """A reader of files that hold the number of routers in a row."""
+
+    class Row(NetworkFormat):
+        suffix, title = ".row", "a row"
+
+        def read(self, path, *, first_port):
+            count = int(path.read_text())
+            links = tuple(((i, first_port + 1), (i + 1, first_port + 2)) for i in range(count - 1))
+            return Shape(routers=count, nodes=tuple((i, first_port) for i in range(count)), links=links)
+
+    path = tmp_path / "a.row"
+    path.write_text("3")
+    with pytest.raises(ConfigError, match=f"or {FILES}"):
+        named_network(str(path), ROUTER)
+    monkeypatch.setitem(FORMATS, Row.suffix, Row())
+    assert named_network(str(path), ROUTER).path(0, 2) == [(0, 1), (1, 1), (2, 0)]

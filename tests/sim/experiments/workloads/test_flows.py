@@ -18,7 +18,7 @@ EXPERIMENT = find("flow-times")
 
 def test_flows_are_as_many_as_the_load_needs():
     parameters = parse(EXPERIMENT, ["flows=20000"])
-    sizes = read_flow_sizes(parameters.sizes)
+    sizes = read_flow_sizes(parameters.path)
     (point, _) = EXPERIMENT.points(parameters, "quick")
     link = parameters.message_network().traffic.link
     flows = make_flows(point.spec, link, 4, 0.4, random.Random(3))
