@@ -143,7 +143,7 @@ def _chart(title: str, unit: str, spans: Sequence[Span]) -> Chart:
                 "textposition": "none",
                 "hovertemplate": f"%{{text}}<br>%{{base}} to %{{x}} {unit}<extra>%{{fullData.name}}</extra>",
                 "marker": {
-                    "color": "@grid" if message == NOBODY else f"@{number % 7}",
+                    "color": "@muted" if message == NOBODY else f"@{number % 7}",
                     "line": {"color": "@page", "width": 1},
                 },
             }
