@@ -48,6 +48,8 @@ def registry(kind: str) -> Registry[Any]:
 def outside_lines() -> Iterator[str]:
     """A line for each extension of another distribution: its kind, name and origin, or why it cannot be used."""
     for kind in KINDS:
+        if GROUP + kind not in outside_points():
+            continue  # the registry need not be imported
         asked = registry(kind)
         broken = asked.broken()
         for name in dict.fromkeys(point.name for point in asked.outside()):
