@@ -39,7 +39,7 @@ def life_of_a_packet(out: str) -> None:
         int, re.search(r"sent in cycle (\d+), received in (\d+), acknowledged in (\d+)", out).groups()
     )
     assert start < received < acknowledged + 2000
-    for step in ("sdma_packet", "send_packet", "send_ack"):
+    for step in ("sdma_start", "send_packet", "send_ack"):
         assert step in out
 
 
