@@ -357,10 +357,12 @@ def settings_table(head: str, settings: list[Setting]) -> str:
 def topologies_page() -> str:
     """The page of topologies with its tables."""
     sys.path.insert(0, str(HERE))
-    from topology_page import examples_table, kinds_table
+    from topology_page import examples_table, kinds_table, measured_table
 
     tables = {"topologies": kinds_table(), "examples": examples_table()}
-    return filled("topologies.md", tables, " from hdl/topologies")
+    text = filled("topologies.md", tables, " from hdl/topologies")
+    measured = {"measured": measured_table()}
+    return filled("topologies.md", measured, " from docs/topologies.json", text=text)
 
 
 PAGES = {

@@ -83,7 +83,7 @@ def examples_table() -> str:
 
 
 def measured_table() -> str:
-    """The ideal beside the accepted throughput of uniform traffic, and of the pattern that is worst."""
+    """A row for each network in `topologies.json`: what the RTL accepts at full load, of the ideal or the bound."""
     rows = []
     for one in json.loads((HERE / "topologies.json").read_text()):
         patterns = {pattern["pattern"]: pattern for pattern in one["patterns"] if "refused" not in pattern}
