@@ -116,8 +116,14 @@ def show_waves(
     point: Annotated[
         int, typer.Option("--point", metavar="N", min=0, help="Which waveform of the folder, from 0 on.")
     ] = 0,
+    trace: Annotated[
+        bool,
+        typer.Option(
+            "--trace", help="Write the way of each packet for Perfetto instead, beside the waveform."
+        ),
+    ] = False,
 ) -> None:
-    """Open a waveform of a run in GTKWave, signals grouped and enums decoded."""
+    """Open a waveform of a run in GTKWave, signals grouped and enums decoded; or write a trace of its packets."""
     from ..waves.fst import waveforms
     from . import doctor
 
@@ -128,6 +134,11 @@ def show_waves(
         raise UserError(f"no waveform (*.fst) in {str(run_folder)!r}: make the run with --waves")
     if point >= len(found):
         raise UserError(f"--point {point}: {str(run_folder)!r} has waveforms 0 to {len(found) - 1}")
+    if trace:
+        from ..waves.packet_trace import write_trace
+
+        print(write_trace(found[point]))
+        return
     doctor.require(doctor.VIEW)
     if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         error = LanikaiError(
