@@ -65,6 +65,9 @@ class RouterConfig(Config):
     forwarding_entries: int = Field(
         64, ge=1, le=1024, description="nodes that the forwarding table of `table` routing has a row for"
     )
+    routing_seed: int = Field(
+        1, ge=1, le=4095, description="of the random numbers of `valiant` and `ugal` in all routers"
+    )
     management: bool = Field(
         False, description="port 0 is the management port: control packets to and from the router's agent"
     )

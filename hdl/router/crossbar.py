@@ -51,6 +51,8 @@ class CrossbarStage(wiring.Component):
     - `output_vl` (in, P x `vls`), only if outputs choose by VL and packets may change theirs: as in `Allocator`.
     - `closed` (in), `waits` (out), only with `RouterConfig.power_budget`: no flit may cross in this cycle; one could
       but for that.
+    - `new_route_i` (in), only for inputs i where the routing function changes the route: the low bits that the route of
+      the header is to have.
     - `table`, `output_table` (in, P x `TableSignature`), only if the VL arbiter has tables: those of the inputs'
       schedulers and of the outputs' arbiters.
 
@@ -83,6 +85,10 @@ class CrossbarStage(wiring.Component):
             }
             | (offers if weighs_outputs(config) else {})
             | (output_vls if weighs_outputs(config) and config.vl_selection != "same" else {})
+            | {
+                f"new_route_{i}": In(routing_class(config).route_bits(config))
+                for i in routing_class(config).rewrites_at(config)
+            }
             | ({"closed": In(1), "waits": Out(1)} if config.power_budget else {})
             | table_members(config, ports)
             | table_members(config, ports, name="output_table")
@@ -137,6 +143,10 @@ class CrossbarStage(wiring.Component):
                     leaving.d.comb += Value.cast(flit.data)[route].eq(
                         self.flit[i].data[route] >> link.hop_bits
                     )
+            if hasattr(self, f"new_route_{i}"):
+                new = getattr(self, f"new_route_{i}")
+                with leaving.If(self.flit[i].head):
+                    leaving.d.comb += Value.cast(flit.data)[route.start : route.start + len(new)].eq(new)
             crossing.append(Cat(self.out_vl[i], flit))
         if self._config.power_budget:
             m.d.comb += self.waits.eq(Cat(*ready).any())

@@ -14,8 +14,9 @@ from ..arbiter import arbiter_class
 from ..config import RouterConfig
 from ..packet import HEADER_LAYOUT, Kind
 from ..working import works_when
+from .adaptive.random import add_random
 from .flit import RouteLayout
-from .routing import TableWriteSignature, routing_class
+from .routing import LOAD_BITS, TableWriteSignature, routing_class
 from .scheduler import looks_ahead
 from .vl_buffer import encode
 
@@ -52,6 +53,9 @@ class RouteStage(wiring.Component):
     - `found_vl` (out, `vl_bits`), only if the routing function chooses VLs: its output VL.
     - `found_options` (out, P), `found_option_vl` (out, `vl_bits`), only if the routing function is adaptive: the ports
       that the packet may take besides, and the output VL there.
+    - `read_select` (in), `new_route` (out), only at a port where the routing function changes the route. They are the
+      VL that is read, and the low bits of its packet's new route.
+    - `loads` (in, P x `LOAD_BITS`), only there and only if the function goes by them.
     - `refused` (in): that packet is to be dropped.
     - `want` (out, P): `want[p]`, VLs that wait for their output VL at port p; registers.
     - `taken` (in): VLs that are given their output VL in this cycle; they stop waiting.
@@ -85,6 +89,11 @@ class RouteStage(wiring.Component):
         }
         if self._routing.changes_vl:
             members["found_vl"] = Out(config.link.vl_bits)
+        self._rewrites = in_port in self._routing.rewrites_at(config)
+        if self._rewrites:
+            members |= {"read_select": In(vls), "new_route": Out(self._routing.route_bits(config))}
+            if self._routing.uses_loads:
+                members["loads"] = In(LOAD_BITS).array(ports)
         if self._routing.adaptive:
             members |= {"found_options": Out(ports), "found_option_vl": Out(config.link.vl_bits)}
         if self._routing.position_layout is not None:
@@ -134,6 +143,17 @@ class RouteStage(wiring.Component):
                 self.found_options.eq(routing.options & self.connected),
                 self.found_option_vl.eq(routing.option_vl),
             ]
+        if self._rewrites:
+            add_random(m, self.found.any(), routing, config.routing_seed)
+            kept = [Signal.like(self.new_route, name=f"new_route_{v}") for v in range(vls)]
+            for v in range(vls):
+                with m.If(self.found[v]):
+                    m.d.sync += kept[v].eq(routing.new_route)
+            m.d.comb += self.new_route.eq(
+                reduce(or_, (Mux(self.read_select[v], kept[v], 0) for v in range(vls)))
+            )
+            if self._routing.uses_loads:
+                m.d.comb += [mine.eq(load) for mine, load in zip(routing.loads, self.loads, strict=True)]
         port, allowed = Signal(ports), Signal()
         decision.d.comb += [port.eq(routing.port & self.connected), allowed.eq(header.head & ~self.refused)]
         if config.control_vl is not None:

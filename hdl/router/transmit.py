@@ -13,7 +13,7 @@ from ..link_restart import TransmitRestart
 from ..working import works_when
 from .credits import Credits
 from .flit import BufferedFlitLayout
-from .routing import routing_class
+from .routing import needs_loads, routing_class
 from .scheduler import table_members, vl_scheduler
 from .vl_buffer import VlBuffer
 
@@ -37,7 +37,7 @@ class TransmitStage(wiring.Component):
     - `sent_vl` (out, `vl_bits`): its VL.
     - `non_empty`, `blocked` (out): VLs with a flit in the buffer, and VLs without a credit.
     - `table` (in, `TableSignature`), only if the arbiter has tables: those tables.
-    - `returned` (out), only with adaptive routing: a credit has come back.
+    - `returned` (out), only where routing goes by loads (`needs_loads`): a credit has come back.
     - `empty` (out, `vls`), only with adaptive routing on empty VLs: VLs without a flit from here to the end of the
       receiver's buffer, as far as their credits tell.
     - `restarting` (out), only with `LinkConfig.restart`: the link is down, or goes down in this cycle.
@@ -67,7 +67,7 @@ class TransmitStage(wiring.Component):
             }
             | table_members(config)
             | self._restart_members(config)
-            | ({"returned": Out(1)} if routing_class(config).adaptive else {})
+            | ({"returned": Out(1)} if needs_loads(config) else {})
             | ({"empty": Out(vls)} if routing_class(config).options_empty else {})
         )
 

@@ -3,11 +3,13 @@
 import os
 
 import pytest
-from amaranth import Const
+from amaranth import Cat, Const, Mux
 from lanikai.hdl.router.agent import has_agent
 from lanikai.hdl.router.routing import ROUTING
+from lanikai.hdl.router.routing.duato import DuatoRouting
 from lanikai.hdl.router.routing.torus import TorusRouting
 from lanikai.hdl.router.routing.turns import TurnRouting
+from lanikai.hdl.router.routing.valiant import ValiantRouting
 from lanikai.hdl.router.scheduler import has_tables
 from lanikai.sim.build.model import Design, Public, build
 from lanikai.sim.run import run
@@ -62,8 +64,11 @@ def run_traffic(traffic, name, tmp_path):
         "dimension_order_any",
         pytest.param("table_service_level", marks=pytest.mark.full),
         pytest.param("torus", marks=pytest.mark.full),
-        "west_first",
+        pytest.param("west_first", marks=pytest.mark.full),
         pytest.param("odd_even", marks=pytest.mark.full),
+        "duato",
+        pytest.param("valiant", marks=pytest.mark.full),
+        pytest.param("ugal", marks=pytest.mark.full),
         pytest.param("everything", marks=pytest.mark.full),
     ],
 )
@@ -109,9 +114,41 @@ class AnyTurn(TurnRouting):
         return Const(1), Const(1)
 
 
-@pytest.mark.parametrize("name", [pytest.param("west_first", marks=pytest.mark.full)])
-def test_a_mesh_with_all_turns_locks_up(traffic, tmp_path, monkeypatch, name):
-    """The traffic is that of the sound function, and so are the routers but for the turns."""
-    monkeypatch.setitem(ROUTING, name, AnyTurn)
+class AdaptiveEscape(DuatoRouting):
+    """Options on the escape VL: packets wait there by any way."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += self.option_vl[0].eq(0)
+        return m
+
+
+class OneVl(ValiantRouting):
+    """Both phases on the lower VL. At the router on its way the header is told that it has been there."""
+
+    @classmethod
+    def rewrites_at(cls, config):
+        return range(config.ports)
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += self.out_vl[0].eq(0)
+        to, via, here = self.route[:10], self.route[10:], self.position
+        if self.in_port:
+            m.d.comb += self.new_route.eq(Cat(to, Mux(via == Cat(here.x, here.y), to, via)))
+        return m
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("name", "mutant"),
+    [("west_first", AnyTurn), ("odd_even", AnyTurn), ("duato", AdaptiveEscape), ("valiant", OneVl)],
+)
+def test_a_mesh_without_its_rule_locks_up(traffic, tmp_path, monkeypatch, name, mutant):
+    """The traffic is that of the sound function, and so are the routers but for the rule.
+
+    All turns are made, the escape VL is adaptive, or one VL serves both phases.
+    """
+    monkeypatch.setitem(ROUTING, name, mutant)
     with pytest.raises(Exception, match="packets are missing"):
         run_traffic(traffic, name, tmp_path)

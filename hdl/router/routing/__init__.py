@@ -9,8 +9,9 @@ from ...config import ConfigError, RouterConfig
 from ...registry import Registry, class_problem
 from .dimension_order import DimensionOrderRouting
 from .dragonfly import DragonflyRouting
+from .duato import DuatoRouting
 from .flattened_butterfly import FlattenedButterflyRouting
-from .function import LOAD_BITS, Arrival, RoutingFunction, TableWriteSignature, Ways
+from .function import LOAD_BITS, RANDOM_BITS, Arrival, RoutingFunction, TableWriteSignature, Ways
 from .hypercube import HypercubeRouting
 from .kary_tree import KaryTreeRouting
 from .odd_even import OddEvenRouting
@@ -19,11 +20,14 @@ from .source import SourceRouting
 from .table import TableRouting
 from .topology import Place, Topology
 from .torus import TorusRouting
+from .ugal import UgalRouting
+from .valiant import ValiantRouting
 from .west_first import WestFirstRouting
 
 __all__ = [
     "AUTO",
     "LOAD_BITS",
+    "RANDOM_BITS",
     "ROUTING",
     "Arrival",
     "Place",
@@ -31,6 +35,7 @@ __all__ = [
     "TableWriteSignature",
     "Topology",
     "Ways",
+    "needs_loads",
     "routing_class",
 ]
 
@@ -43,6 +48,9 @@ ROUTING = Registry[type[RoutingFunction]](
     "dimension_order": DimensionOrderRouting,
     "west_first": WestFirstRouting,
     "odd_even": OddEvenRouting,
+    "duato": DuatoRouting,
+    "valiant": ValiantRouting,
+    "ugal": UgalRouting,
     "table": TableRouting,
     "torus": TorusRouting,
     "ring": RingRouting,
@@ -52,6 +60,12 @@ ROUTING = Registry[type[RoutingFunction]](
     "dragonfly": DragonflyRouting,
 }
 """The routing functions that `RouterConfig.routing` can name."""
+
+
+def needs_loads(config: RouterConfig) -> bool:
+    """Whether routing goes by the loads of the output ports. Raises ConfigError as `routing_class`."""
+    function = routing_class(config)
+    return function.adaptive or function.uses_loads
 
 
 def routing_class(config: RouterConfig) -> type[RoutingFunction]:

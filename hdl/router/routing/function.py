@@ -15,12 +15,22 @@ from ...config import ConfigError, RouterConfig
 from ...packet import HEADER_LAYOUT
 from .topology import Topology
 
-__all__ = ["LOAD_BITS", "NODE_BITS", "Arrival", "RoutingFunction", "TableWriteSignature", "Ways"]
+__all__ = [
+    "LOAD_BITS",
+    "NODE_BITS",
+    "RANDOM_BITS",
+    "Arrival",
+    "RoutingFunction",
+    "TableWriteSignature",
+    "Ways",
+]
 
 NODE_BITS = HEADER_LAYOUT["destination"].width
 """Width of a node's number: the low bits of the route where it names the destination."""
 LOAD_BITS = 8
 """Width of a port's load as routing sees it, flits (`PortLoads`)."""
+RANDOM_BITS = 24
+"""Width of the random number of each packet where it enters, for functions that choose by it."""
 
 
 class TableWriteSignature(wiring.Signature):
@@ -44,6 +54,7 @@ class Arrival(NamedTuple):
     - `route`: low `RoutingFunction.route_bits` of the header's route field.
     - `position`: fields of the router's position, {} if the function has none.
     - `rows`: the forwarding table, a port for each node, -1 for none; () if the function has none.
+    - `random`: `RANDOM_BITS` random bits, and `loads`: the load of each port, where a packet enters.
     """
 
     in_port: int
@@ -51,6 +62,8 @@ class Arrival(NamedTuple):
     route: int
     position: Mapping[str, int] = {}
     rows: Sequence[int] = ()
+    random: int = 0
+    loads: Sequence[int] = ()
 
 
 class Ways(NamedTuple):
@@ -122,6 +135,14 @@ class RoutingFunction(wiring.Component):
       stands behind another packet there, where it could not get at its escape (Duato 1993). Options on VLs that are
       no escapes need it.
 
+    **Functions that choose at the source** change the route field at the input ports of `rewrites_at`, once. There they
+    have these members:
+
+    - `random` (in, `RANDOM_BITS`): a random number, another one for each packet.
+    - `loads` (in, P x `LOAD_BITS`), only with `uses_loads`: of each output port (`PortLoads`).
+    - `new_route` (out, `route_bits(config)`): the low bits of the route, as the header crosses. `decide_route` is the
+      twin.
+
     `decide_options` is the twin of `options`. `Network` refuses an adaptive function by `hdl/network_waits.py`: a cycle
     of the extended dependency graph of the escapes, or a way that leads round for ever.
     """
@@ -134,6 +155,7 @@ class RoutingFunction(wiring.Component):
     in_order = True
     adaptive = False
     options_empty = False
+    uses_loads = False
 
     def __init__(self, config: RouterConfig, *, in_port: int) -> None:
         self.check_config(config)
@@ -149,6 +171,10 @@ class RoutingFunction(wiring.Component):
             members["table"] = Out(TableWriteSignature(config))
         if self.adaptive:
             members |= {"options": Out(config.ports), "option_vl": Out(config.link.vl_bits)}
+        if in_port in self.rewrites_at(config):
+            members |= {"random": In(RANDOM_BITS), "new_route": Out(self.route_bits(config))}
+            if self.uses_loads:
+                members["loads"] = In(LOAD_BITS).array(config.ports)
         super().__init__(members)
 
     @classmethod
@@ -166,6 +192,10 @@ class RoutingFunction(wiring.Component):
             raise ConfigError(f"{selection}: routing {config.routing!r} does not choose VLs")
         if cls.sees_vl and config.vl_selection not in ("same", "routing"):
             raise ConfigError(f"{selection}: routing {config.routing!r} goes by the VL: must be 'same'")
+        if config.routing_seed != 1 and not cls.rewrites_at(config):
+            raise ConfigError(
+                f"RouterConfig.routing_seed = {config.routing_seed}: routing {config.routing!r} has no random numbers"
+            )
         if cls.in_order:
             return
         name = f"routing {config.routing!r} does not keep packets in order"
@@ -214,6 +244,16 @@ class RoutingFunction(wiring.Component):
     def decide_options(cls, config: RouterConfig, arrival: Arrival) -> tuple[tuple[int, ...], int]:
         """The twin of `options` and `option_vl`: ports, and the VL of them all."""
         raise NotImplementedError(f"{cls.__name__} has no decide_options()")
+
+    @classmethod
+    def rewrites_at(cls, config: RouterConfig) -> Sequence[int]:
+        """The input ports where the function gives a `new_route`: none here."""
+        return ()
+
+    @classmethod
+    def decide_route(cls, config: RouterConfig, arrival: Arrival) -> int:
+        """The twin of `new_route`."""
+        raise NotImplementedError(f"{cls.__name__} has no decide_route()")
 
     @classmethod
     def ways(cls, network: Topology, router: int, in_port: int, vl: int, goal: int) -> Ways:

@@ -6,7 +6,7 @@ from amaranth.sim import Simulator
 from lanikai.hdl.config import ConfigError, LinkConfig, RouterConfig
 from lanikai.hdl.network import chain, mesh, single_router, torus, tree
 from lanikai.hdl.network_named import network_named
-from lanikai.hdl.router.routing import Arrival
+from lanikai.hdl.router.routing import RANDOM_BITS, Arrival
 
 VLS = 4
 PORTS = 6
@@ -107,14 +107,25 @@ def hold(function, name, *, seed, headers=300, management=False):
                 )
                 for _ in range(headers // 2)
             ]
+            # Loads that are close together, so that few links more or less decide.
+            batch = [
+                arrival._replace(
+                    random=chance.getrandbits(RANDOM_BITS), loads=[chance.randrange(12) for _ in range(PORTS)]
+                )
+                for arrival in batch
+            ]
             cases.append((batch, [function.decide(config, arrival) for arrival in batch]))
             whole = {"position": position, "rows": network.forwarding_table(router)}
             batch, wanted = [], []
             for destination in range(len(network.nodes)):
                 for vl in range(vls):
                     route = function.route_field(network, router, in_port, destination) % (1 << bits)
-                    batch.append(Arrival(in_port, vl, route, **whole))
-                    wanted.append(function.next_port(network, router, in_port, vl, destination))
+                    batch.append(Arrival(in_port, vl, route, loads=[0] * PORTS, **whole))
+                    if function.rewrites_at(config):
+                        # `next_port` is that of the direct way.
+                        wanted.append(function.decide(config, batch[-1]))
+                    else:
+                        wanted.append(function.next_port(network, router, in_port, vl, destination))
             cases.append((batch, wanted))
         compared += _compare(function, config, in_port, cases)
     return compared
@@ -133,6 +144,12 @@ def _compare(function, config, in_port, cases):
                 ctx.set(dut.position, dict(batch[0].position))
             for arrival, (port, vl) in zip(batch, wanted, strict=True):
                 ctx.set(dut.route, arrival.route)
+                if in_port in function.rewrites_at(config):
+                    ctx.set(dut.random, arrival.random)
+                    for load, value in (
+                        zip(dut.loads, arrival.loads, strict=True) if function.uses_loads else ()
+                    ):
+                        ctx.set(load, value)
                 if function.depends_on_vl():
                     ctx.set(dut.vl, arrival.vl)
                 await ctx.delay(1e-9)
@@ -149,6 +166,9 @@ def _compare(function, config, in_port, cases):
                     )
                     got = ctx.get(dut.option_vl)
                     assert got == vl or not options, f"{arrival}: option VL {got}, twin {vl}"
+                if in_port in function.rewrites_at(config):
+                    got, wanted_route = ctx.get(dut.new_route), function.decide_route(config, arrival)
+                    assert got == wanted_route, f"{arrival}: route {got:#x}, twin {wanted_route:#x}"
                 compared += 1
 
     simulator = Simulator(dut)

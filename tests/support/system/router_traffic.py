@@ -66,7 +66,7 @@ NETWORKS = {
     # Packets that have a choice, or a detour.
     **{
         name: _mesh(side=3, link=_LINK.replace(vls=2), routing=name, vl_selection="routing")
-        for name in ("west_first", "odd_even")
+        for name in ("west_first", "odd_even", "duato", "valiant", "ugal")
     },
     # Everything at once: what an agent writes and reads, too.
     "everything": _mesh(
