@@ -30,7 +30,11 @@ place = pathlib.Path(list(lanikai.__path__)[0])
 assert place.is_relative_to(sys.prefix), place
 names = [module.name for module in pkgutil.walk_packages(lanikai.__path__, "lanikai.")]
 for name in names:
-    importlib.import_module(name)
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        # Of the extra `report`, which `lanikai report` says how to install.
+        assert name.startswith("lanikai.sim.report") and error.name.partition(".")[0] in ("plotly", "jinja2"), name
 from lanikai.sim.published import tables
 from lanikai.sim.paths import checkout
 assert tables() and checkout() is None
