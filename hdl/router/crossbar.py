@@ -51,8 +51,8 @@ class CrossbarStage(wiring.Component):
     - `output_vl` (in, P x `vls`), only if outputs choose by VL and packets may change theirs: as in `Allocator`.
     - `closed` (in), `waits` (out), only with `RouterConfig.power_budget`: no flit may cross in this cycle; one could
       but for that.
-    - `new_route_i` (in), only for inputs i where the routing function changes the route: the low bits that the route of
-      the header is to have.
+    - `new_route` with the input's number (in), only for inputs where the routing function changes the route. They are
+      the low bits that the header's route is to have.
     - `table`, `output_table` (in, P x `TableSignature`), only if the VL arbiter has tables: those of the inputs'
       schedulers and of the outputs' arbiters.
 
