@@ -148,7 +148,7 @@ def read_waves(waves: Path) -> tuple[list[Passage], list[State]]:
         name = re.sub(r" ?\[-?\d+:\d+\]$", "", variable.full_name)
         scope, _, last = name.rpartition(".")
         for ending, (track, names) in STATES.items():
-            if name.endswith(ending):
+            if name.endswith(ending) and not _place(scope).startswith("router"):
                 states += states_of(_place(scope), track, _changes(variable), names)
         if last in ("part", "lane", *FIELDS):
             views.setdefault(scope, {})[last] = variable
