@@ -30,13 +30,13 @@ HEAD, TAIL, NOTHING = 0, 2, 3
 """Values of a view's `part` (`packet_view.PARTS`)."""
 
 STATES: Mapping[str, tuple[str, Mapping[int, str]]] = {
-    ".doorbell.ring__valid": ("doorbell", {1: "ring"}),
-    ".bus_use": ("host bus", {member.value: member.name for member in BusUse.__members__.values()}),
-    ".watch_host_dma_busy": ("host DMA", {1: "busy"}),
-    ".watch_send_busy": ("send engine", {1: "busy"}),
-    ".step": ("firmware (number of the step)", {}),
+    r"\.doorbell\.ring__valid$": ("doorbell", {1: "ring"}),
+    r"\.bus_use$": ("host bus", {member.value: member.name for member in BusUse.__members__.values()}),
+    r"\.watch_host_dma_busy$": ("host DMA", {1: "busy"}),
+    r"\.watch_send_busy$": ("send engine", {1: "busy"}),
+    r"\.(node|nic)\d+[._]step$": ("firmware (number of the step)", {}),
 }
-"""Endings of the names of a card's variables, their tracks, and the names of their values; 0 is idle."""
+"""Patterns of the names of a card's variables, their tracks, and the names of their values; 0 is idle."""
 _COMPONENT = re.compile(r"(router|node|nic|host)\d+")
 
 Changes = Mapping[str, Sequence[tuple[int, int]]]
@@ -148,7 +148,7 @@ def read_waves(waves: Path) -> tuple[list[Passage], list[State]]:
         name = re.sub(r" ?\[-?\d+:\d+\]$", "", variable.full_name)
         scope, _, last = name.rpartition(".")
         for ending, (track, names) in STATES.items():
-            if name.endswith(ending) and not _place(scope).startswith("router"):
+            if re.search(ending, name):
                 states += states_of(_place(scope), track, _changes(variable), names)
         if last in ("part", "lane", *FIELDS):
             views.setdefault(scope, {})[last] = variable
