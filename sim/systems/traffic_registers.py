@@ -118,7 +118,8 @@ def route_words(network: Network) -> Iterator[tuple[int, int, int]]:
     network of 1024 has 2048 writes and not two million.
     """
     nodes = range(len(network.nodes))
-    if not routing_class(network.router).strips:
+    function = routing_class(network.router)
+    if not (function.strips or function.by_source):
         for destination in nodes:
             yield from _row(ALL_NODES, destination, network.source_route(0, destination))
         return

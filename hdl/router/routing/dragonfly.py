@@ -40,6 +40,7 @@ class DragonflyRouting(ShapedRouting):
 
     shape = Dragonfly
     pairs = True
+    by_source = True
     changes_vl = True
     position_layout = data.StructLayout(
         {

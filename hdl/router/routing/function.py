@@ -105,6 +105,7 @@ class RoutingFunction(wiring.Component):
     Attributes that a derived class sets:
 
     - `strips`: the route holds the hops one after the other, and a router takes off the one that it has used.
+    - `by_source`: the route field depends on the router where a packet enters, too; with `strips` it always does.
     - `sees_vl`: the port depends on the VL; packets keep theirs.
     - `changes_vl`: the function chooses the VL, too (`RouterConfig.vl_selection` must be `routing`).
     - `position_layout`, `uses_table`: as above.
@@ -148,6 +149,7 @@ class RoutingFunction(wiring.Component):
     """
 
     strips = False
+    by_source = False
     sees_vl = False
     changes_vl = False
     position_layout: data.StructLayout | None = None

@@ -56,7 +56,8 @@ class Adapters:
 
 def routes(network: Network, node: int) -> dict[int, int]:
     """The route from a node to each node that it can reach, itself left out where routes are source routes."""
-    by_source = routing_class(network.router).strips
+    function = routing_class(network.router)
+    by_source = function.strips or function.by_source
     return {
         there: network.source_route(node, there)
         for there in range(len(network.nodes))

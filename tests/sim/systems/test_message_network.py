@@ -53,7 +53,9 @@ def test_nodes_that_rest_change_nothing(play):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("name", "nodes"), [("kary_tree(2,2)", 4), ("random_regular(6,3)", 6)])
+@pytest.mark.parametrize(
+    ("name", "nodes"), [("dragonfly(2,1,1)", 6), ("kary_tree(2,2)", 4), ("random_regular(6,3)", 6)]
+)
 def test_topologies_with_a_name(play, name, nodes):
     """All messages arrive, by the topology's own routing function where it has one."""
     network = named_network(name, ROUTER)
