@@ -22,8 +22,8 @@ class Highest(VlArbiter):
                 m.d.comb += grant.eq(1 << vl)
 
 
-low = lanikai.Traffic(load=0.4, packet_flits=8, vl_first=0, service_level=0)
-high = lanikai.Traffic(load=0.4, packet_flits=8, vl_first=1, service_level=1)
+low = lanikai.Traffic(load=0.3, packet_flits=8, vl_first=0, service_level=0)
+high = lanikai.Traffic(load=0.3, packet_flits=8, vl_first=1, service_level=1)
 found = []
 for arbiter in ("round_robin", "fcfs", "highest"):
     network = lanikai.Network("mesh2x2", vls=2, vl_arbiter=arbiter)
