@@ -166,7 +166,9 @@ class Agent(DriverMailbox):
                     self._late.popleft()
 
     async def _notice(self, kind: NoticeKind, source: int, reason: CompletionStatus, at: int) -> bool:
-        """Write a notice, whose words are put before the payload at `at`, into the ring, and interrupt the agent.
+        """Write a notice into the ring, and interrupt the agent.
+
+        Its payload stands behind a header at `at`, whose room the words before the payload take.
 
         Returns whether it had room. Packets leave half of the ring to the firmware's own notices.
         """
@@ -181,10 +183,11 @@ class Agent(DriverMailbox):
             slot = ring.get() + NOTICE_SLOT_BYTES * (self._count % length)
             self._count = (self._count + 1) % COUNTS
             words = AccessList()
-            words.store(at, kind, source, reason, self._count)
+            words.store(at + WORD_BYTES, kind, source, reason)
+            words.store(at + NOTICE_BYTES, self._count)
             await self.processor.carry_out(words)
         transfer = Transfer(
-            moves=[Move(address=slot, sram=at, bytes=NOTICE_BYTES, to_host=True)],
+            moves=[Move(address=slot, sram=at + WORD_BYTES, bytes=NOTICE_BYTES, to_host=True)],
             step="notice",
             key=Key(AGENT_CHANNEL, self._count),
             stages=(Stage.PROGRAM_DATA, Stage.DATA),

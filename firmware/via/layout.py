@@ -30,6 +30,7 @@ __all__ = [
     "HEADER_BYTES",
     "MOST_WRITES",
     "NOTICE_BYTES",
+    "NOTICE_NUMBER",
     "NOTICE_SLOT_BYTES",
     "RECORD_BYTES",
     "RECORD_WORDS",
@@ -52,9 +53,12 @@ MAILBOX_BYTES = 8 + 8 * MOST_WRITES
 NOTICE_BYTES = 4 * WORD_BYTES + CONTROL_PACKET_BYTES
 """Bytes of a notice to the agent.
 
-Its words are kind (`NoticeKind`), source (node, or `pack_broken`), reason (`CompletionStatus`), the running number of
-the notice (the first is 1) modulo 2^32, and a control packet's 16 words.
+Its words are kind (`NoticeKind`), source (node, or `pack_broken`), reason (`CompletionStatus`), a control packet's 16
+words, and the running number of the notice (the first is 1) modulo 2^32. The number comes last: the agent may look at a
+slot while the card writes it.
 """
+NOTICE_NUMBER = NOTICE_BYTES // WORD_BYTES - 1
+"""Index of the word with a notice's number: the last one."""
 NOTICE_SLOT_BYTES = 128
 """Bytes of a slot of the ring of notices in host memory."""
 RECORD_BYTES = 48
@@ -261,18 +265,21 @@ class ViaLayout:
 
     @property
     def notice_out(self) -> int:
-        """The notice on its way to the host, of `NOTICE_BYTES`."""
+        """The notice on its way to the host: a word that stays, then `NOTICE_BYTES`.
+
+        So a packet that stands behind its header is a notice once the words are put before and behind it.
+        """
         return self.notices + 4 * WORD_BYTES
 
     @property
     def probe(self) -> int:
         """A place for bytes that are read to find out whether they may be, at most a word; nobody looks at it."""
-        return self.notice_out + NOTICE_BYTES
+        return self.notice_out + WORD_BYTES + NOTICE_BYTES
 
     @property
     def region_flags(self) -> int:
         """A word a region, of `RegionFlag`, which the agent writes."""
-        return self.probe + 4 * WORD_BYTES
+        return self.probe + 3 * WORD_BYTES
 
     def region_flag(self, region: int) -> int:
         """A region's word."""

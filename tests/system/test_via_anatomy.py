@@ -4,7 +4,7 @@ import pytest
 from lanikai.sim.experiments.via.timeline import lanes, overlapping, spared
 from lanikai.sim.run import run
 from support.system.owner_cluster import CONFIG as OWNERS
-from support.system.via_clusters import BASE, TWO
+from support.system.via_clusters import BASE, QUEUED, TWO
 
 pytestmark = [pytest.mark.xdist_group("owners"), pytest.mark.full]
 ONE = OWNERS.replace(firmware="via")
@@ -15,6 +15,7 @@ ONE = OWNERS.replace(firmware="via")
     [
         ("Base", BASE, 0),
         ("Base+O", BASE, 0),
+        ("Base+O+DMAQ", QUEUED, 0),
         ("Door+O+DMAQ", ONE, 0),
         ("Door+O+DMAQ tailgating", ONE, 0.5),
         ("Door+O+DMAQ+2CPU shadow queues", TWO, 1),

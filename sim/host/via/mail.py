@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from lanikai.firmware.lock import Lock
 from lanikai.firmware.via.config import ViaConfig
 from lanikai.firmware.via.layout import (
+    NOTICE_NUMBER,
     NOTICE_SLOT_BYTES,
     SEND_CONTROL_PACKET,
     NoticeKind,
@@ -120,10 +121,10 @@ class MailDriver(CardDriver):
         before = self._noticed
         while True:
             words = self._notice_words[self._noticed % NOTICES]
-            if int(words[3]) != (self._noticed + 1) % _COUNTS:
+            if int(words[NOTICE_NUMBER]) != (self._noticed + 1) % _COUNTS:
                 break
             kind, source, reason = (int(word) for word in words[:3])
-            packet = words[4 : 4 + CONTROL_PACKET_BYTES // 4].tobytes()
+            packet = words[3:NOTICE_NUMBER].tobytes()
             self._inbox.append((NoticeKind(kind), source, reason, packet))
             self._noticed = (self._noticed + 1) % _COUNTS
         if self._noticed != before:

@@ -218,8 +218,9 @@ class Card(CardWindow):
             assert kind is NoticeKind.CONTROL_PACKET
             self.dropped += 1
             return
-        words = [kind, source, reason, (self.noticed + 1) % (1 << 32)]
-        content = b"".join(word.to_bytes(4, "little") for word in words) + packet
+        number = ((self.noticed + 1) % (1 << 32)).to_bytes(4, "little")
+        content = b"".join(word.to_bytes(4, "little") for word in (kind, source, reason))
+        content += packet.ljust(CONTROL_PACKET_BYTES, b"\0") + number
         self.put(start + NOTICE_SLOT_BYTES * (self.noticed % entries), content)
         self.noticed = (self.noticed + 1) % (1 << 32)
         self.says = True

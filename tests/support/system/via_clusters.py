@@ -15,3 +15,5 @@ BASE = OWNERS.replace(
     firmware="via",
 )
 """Polled doorbell words, and no queue in hardware."""
+QUEUED = BASE.replace(nic=BASE.nic.replace(**QUEUES))
+"""Polled doorbell words, and a queue in hardware before each engine."""

@@ -51,14 +51,14 @@ class PlainAgent(CardDriver):
     async def _notices(self):
         while True:
             slot = self.ring.data[self.heard % ENTRIES * NOTICE_SLOT_BYTES :][:80].tobytes()
-            kind, source, reason, number = (int.from_bytes(slot[i : i + 4], "little") for i in (0, 4, 8, 12))
+            kind, source, reason, number = (int.from_bytes(slot[i : i + 4], "little") for i in (0, 4, 8, 76))
             if number != self.heard + 1:
                 break
             self.heard += 1
             if kind == NoticeKind.VI_BROKEN:
                 self.broken_vis[unpack_broken(source)[0]] = CompletionStatus(reason).name
             else:
-                self.packets.append((source, slot[16:80]))
+                self.packets.append((source, slot[12:76]))
             await self.bus.write(self.layout.notices + 8, self.heard)
         await self._bury()
 

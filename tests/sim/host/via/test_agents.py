@@ -5,7 +5,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lanikai.firmware.via.layout import NoticeKind, pack_broken
+from lanikai.firmware.via.layout import NOTICE_BYTES, NOTICE_NUMBER, NoticeKind, pack_broken
 from lanikai.firmware.via.wire import CONTROL_PACKET_BYTES
 from lanikai.hdl.nic.owners.completion_layout import CompletionStatus
 from lanikai.sim.host.via import vipl
@@ -139,7 +139,7 @@ def test_every_count_goes_over_its_wrap():
         for agent, card in zip(net.agents, net.cards, strict=True):
             agent.connector._request, agent.connector._connection = 65_533, (1 << 15) - 3
             agent._noticed = card.noticed = (1 << 32) - 32 + agent._noticed % 32
-            agent._notice_words[:, 3] = 77  # each slot has been written before
+            agent._notice_words[:, NOTICE_NUMBER] = 77  # each slot has been written before
             await agent.bus.write(agent.layout.notices + 8, agent._noticed)
             for link in agent.links.values():
                 link._number = link._heard = 65_530
@@ -326,5 +326,30 @@ def test_a_kill_in_any_state_gives_everything_back_and_tells_the_other_end(when)
         told = ViState.ERROR if when in ("accepting", "connected", "posting") else ViState.IDLE
         assert b.vi.state is told
         assert not net.agents[0].nics and not net.agents[0].vis
+
+    run(net, main)
+
+
+def test_a_notice_that_is_half_written_is_left_until_its_number_is_there():
+    """The card writes a notice in the order of addresses, and an interrupt for the one before may come meanwhile."""
+    net = Net()
+
+    async def main():
+        agent, card = net.agents[0], net.cards[0]
+        await quiet(net)
+        slot = agent._notice_ring.data[agent._noticed % 32 * 128 :][:NOTICE_BYTES]
+        packet = Message(kind=MessageKind.ACK, number=9).pack()
+        words = [NoticeKind.CONTROL_PACKET, 1, 0, *memoryview(packet).cast("I"), agent._noticed + 1]
+        content = b"".join(word.to_bytes(4, "little") for word in words)
+        assert len(content) == 4 * NOTICE_NUMBER + 4 == NOTICE_BYTES
+        before = agent._noticed
+        for count in range(4, NOTICE_BYTES, 4):
+            slot[:count] = list(content[:count])
+            await agent._notices()
+            assert agent._noticed == before and not agent._inbox
+        slot[:] = list(content)
+        await agent._notices()
+        assert agent._noticed == before + 1 and agent._inbox.pop()[3] == packet
+        card.noticed += 1
 
     run(net, main)
