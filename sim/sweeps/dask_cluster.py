@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import socket
 import tempfile
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
@@ -285,6 +287,41 @@ def _check_listens(address: str) -> None:
         time.sleep(CONNECT_AGAIN_SECONDS)
 
 
+def _check_answers(address: str) -> None:
+    """Raise UserError unless a Dask scheduler tells its identity there: a client of one that is mute never gives up.
+
+    A thread of its own asks, since the caller may be inside an event loop, as a notebook's cell is.
+    """
+    problem: list[Exception] = []
+
+    async def ask() -> None:
+        from distributed.comm import connect as open_comm
+        from distributed.security import Security
+
+        arguments = Security().get_connection_args("client")  # type: ignore[no-untyped-call]
+        comm = await open_comm(address, timeout=2 * ANSWER_SECONDS, **arguments)
+        try:
+            await comm.write({"op": "identity", "reply": True})
+            answer = await comm.read()
+            if not (isinstance(answer, dict) and answer.get("type") == "Scheduler"):
+                raise ValueError("it is no scheduler")
+        finally:
+            comm.abort()
+
+    def run() -> None:
+        try:
+            asyncio.run(asyncio.wait_for(ask(), 2 * ANSWER_SECONDS))
+        except Exception as error:
+            problem.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(3 * ANSWER_SECONDS)
+    if thread.is_alive() or problem:
+        what = one_line(problem[0]) if problem and str(problem[0]) else "no answer"
+        raise UserError(f"--cluster {address!r}: no Dask scheduler answers there: {what}")
+
+
 @contextlib.contextmanager
 def connect(address: str, say: Say = lambda text: None) -> Iterator[Executor]:
     """The executor of `--cluster ADDRESS`:
@@ -324,6 +361,7 @@ def connect(address: str, say: Say = lambda text: None) -> Iterator[Executor]:
         seconds: float = START_SECONDS
         if cluster is address:
             _check_listens(address)
+            _check_answers(address)
             seconds = 2 * ANSWER_SECONDS
         try:
             client = distributed.Client(cluster, timeout=seconds)  # type: ignore[no-untyped-call]

@@ -46,7 +46,7 @@ Changes = Mapping[str, Sequence[tuple[int, int]]]
 class Passage:
     """A packet that passes one end of a link.
 
-    - `place`, `end`: where, as `router0` and `port1_tx`.
+    - `place`, `end`: its component, as `router0`, and the end of its link: port and direction.
     - `vl`: its VL there.
     - `first`, `last`: cycles of its first and last flit.
     - `flits`: how many they are.

@@ -65,7 +65,7 @@ BAD_INPUT = [
     (("run", "substrates"), "experiment 'substrates' is not built yet; built are:\n"),
     (("run", "router"), "'router' holds the constants of a set-up"),
     (("run",), "Missing argument 'NAME'."),
-    (("walk",), "unknown command 'walk'; valid commands: "),
+    (("walk",), "unknown command 'walk'; valid commands:"),
     ((*SHARE, "--fast"), "No such option: --fast"),
     ((*SHARE, "--quick", "--full"), "--quick and --full: give one of them"),
     ((*SHARE, "--waves", "--debug"), "--waves and --debug: give one of them"),
@@ -126,7 +126,7 @@ def test_wrong_input_is_one_line_and_status_2_and_leaves_nothing(fake, tmp_path,
     first, *names = captured.err.splitlines()
     # What would be right may be a list of names: it stands below the line, indented.
     assert first.startswith("lanikai: ") and all(row.startswith("  ") for row in names)
-    assert not names or first.endswith(("valid:", "are:"))
+    assert not names or first.endswith(("valid:", "are:", "commands:"))
     assert message in captured.err
     assert [path.name for path in tmp_path.iterdir()] == ["empty"]
 

@@ -229,8 +229,9 @@ def test_an_edit_ends_the_sweep(tmp_path, monkeypatch, transfer):
 
 def copied_package(folder, edit):
     """The environment of a process that has a copy of the package, with an edit."""
-    for part in ("sim", "hdl", "firmware", "constraints"):
-        ignore = shutil.ignore_patterns("__pycache__")
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(PACKAGE / "lanikai", folder / "lanikai", ignore=ignore)
+    for part in ("sim", "hdl", "firmware", "constraints", "api"):
         shutil.copytree(PACKAGE / part, folder / "lanikai" / part, ignore=ignore)
     with (folder / "lanikai" / "sim" / "units.py").open("a") as file:
         file.write(edit)
@@ -251,7 +252,8 @@ def test_workers_with_other_code_are_refused(tmp_path):
         return subprocess.Popen(
             [sys.executable, "-m", "distributed.cli.dask_worker", cluster.scheduler_address, "--name", name,
              "--no-nanny", "--nthreads", "1", "--no-dashboard", "--local-directory", str(tmp_path / name)],
-            env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            # The current folder comes before PYTHONPATH, and in the clone it has the package itself.
+            cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
 
     said = []
