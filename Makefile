@@ -82,5 +82,5 @@ $(RUN_STAMP): pyproject.toml requirements.lock
 	@touch $@
 
 $(STAMP): $(RUN_STAMP)
-	$(BIN)/python -m pip install --quiet -c requirements.lock -e '.[test,formal,fpga,export,cluster,report,site]'
+	$(BIN)/python -m pip install --quiet -c requirements.lock -e '.[test,formal,fpga,export,cluster,report,waves,site]'
 	@touch $@

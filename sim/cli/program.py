@@ -123,7 +123,10 @@ def show_waves(
         ),
     ] = False,
 ) -> None:
-    """Open a waveform of a run in GTKWave, signals grouped and enums decoded; or write a trace of its packets."""
+    """Open a waveform of a run in GTKWave, signals grouped and enums decoded; or write a trace of its packets.
+
+    The trace needs pywellen, which pip installs (the extra `waves`).
+    """
     from ..waves.fst import waveforms
     from . import doctor
 

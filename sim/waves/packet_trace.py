@@ -20,6 +20,7 @@ from typing import Any
 
 from ..errors import MissingTool, UserError
 from ..models.pci_host import BusUse
+from ..synth.tools import install_command
 
 __all__ = ["Passage", "State", "passages_of", "read_waves", "states_of", "trace_events", "write_trace"]
 
@@ -141,7 +142,7 @@ def read_waves(waves: Path) -> tuple[list[Passage], list[State]]:
     try:
         import pywellen
     except ImportError:
-        raise MissingTool("the Python package pywellen", "pip install pywellen") from None
+        raise MissingTool("the Python package pywellen", install_command("waves")) from None
     views: dict[str, dict[str, Any]] = {}
     states: list[State] = []
     for variable in pywellen.Waveform(str(waves)).all_vars():

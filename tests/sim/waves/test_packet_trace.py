@@ -2,11 +2,16 @@
 
 import json
 import random
+import re
+import sys
+import tomllib
 from collections import defaultdict
 from itertools import pairwise
+from pathlib import Path
 
 import jsonschema
 import pytest
+from lanikai.sim.errors import MissingTool
 from lanikai.sim.waves.packet_trace import (
     FIELDS,
     HEAD,
@@ -16,8 +21,10 @@ from lanikai.sim.waves.packet_trace import (
     passages_of,
     states_of,
     trace_events,
+    write_trace,
 )
 
+PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
 WIDTHS = {"part": 2, "lane": 1, "source": 16, "destination": 16, "kind": 4, "flow": 8, "sequence_number": 16}
 EVENT = {
     "type": "object",
@@ -158,3 +165,15 @@ def test_states_of_a_card_are_slices_on_tracks_of_their_own():
     threads = {(one["pid"], one["tid"]) for one in events if one.get("cat") == "packet" and one["ph"] == "X"}
     (track,) = {(one["pid"], one["tid"]) for one in events if one.get("cat") == "state"}
     assert track not in threads
+
+
+def test_without_pywellen_the_error_names_the_extra(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "pywellen", None)
+    with pytest.raises(MissingTool) as caught:
+        write_trace(tmp_path / "point.fst")
+    assert re.fullmatch(
+        r"the Python package pywellen is missing; install it with: \S*pip install (-e )?'\S*\[waves\]'",
+        str(caught.value),
+    )
+    extras = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]
+    assert [one for one in extras["waves"] if one.startswith("pywellen>=")]
