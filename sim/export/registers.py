@@ -14,7 +14,7 @@ from lanikai.hdl.config import Config, NicConfig, RouterConfig
 from lanikai.hdl.registers import Field, Register
 
 from ..errors import LanikaiError, MissingTool
-from ..synth.tools import install_command
+from ..extras import install_command
 from .blocks import NetworkSettings, network_of
 
 __all__ = ["RegisterMap", "register_maps", "require_peakrdl", "write_registers"]

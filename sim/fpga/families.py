@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import MissingTool, UserError
+from ..extras import install_command
 from ..synth.device import DEVICES, PACKAGES, constraints, device_of, known_board
-from ..synth.tools import install_command
 
 if TYPE_CHECKING:
     from lanikai.constraints.board import Board, Pin

@@ -21,7 +21,7 @@ from lanikai.hdl.board.frames import (
 )
 
 from ..errors import LanikaiError, MissingTool, UserError
-from ..synth.tools import install_command
+from ..extras import install_command
 
 __all__ = ["BoardLine", "Bytes", "LineError", "open_port"]
 

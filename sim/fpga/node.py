@@ -10,7 +10,7 @@ from lanikai.hdl.board.node.config import NodeConfig
 from pydantic import Field
 
 from ..errors import MissingTool
-from ..synth.tools import install_command
+from ..extras import install_command
 from .size import DesignSize
 
 __all__ = ["NODE_SIZES", "NodeSize", "node_sources"]

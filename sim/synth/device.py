@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import MissingTool, UserError
+from ..extras import install_command
 from ..names import unknown
-from .tools import install_command
 
 if TYPE_CHECKING:
     from lanikai.constraints.board import Board, Pin

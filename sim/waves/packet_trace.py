@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import MissingTool, UserError
+from ..extras import install_command
 from ..models.pci_host import BusUse
-from ..synth.tools import install_command
 
 __all__ = ["Passage", "State", "passages_of", "read_waves", "states_of", "trace_events", "write_trace"]
 
