@@ -65,11 +65,11 @@ def _own_routing(network: Topology) -> tuple[RouterConfig | None, str]:
     if not name:
         return None, ""
     router = network.router.replace(routing=AUTO)
-    changes = routing_class(router.replace(routing=name)).changes_vl
-    if changes and router.vl_selection == "same" and not router.pipelined:
-        router = router.replace(vl_selection="routing")
     try:
-        router = router.replace(routing=name)
+        wanted = router.replace(routing=name)
+        if routing_class(wanted).changes_vl and router.vl_selection == "same":
+            wanted = wanted.replace(vl_selection="routing")
+        router = wanted
         routing_class(router).check_config(router)
     except ConfigError as error:
         return router, str(error)

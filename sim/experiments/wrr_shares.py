@@ -79,10 +79,10 @@ def variant_of(name: str) -> Variant:
     if name in VARIANTS:
         return VARIANTS[name]
     if name not in VL_ARBITERS:
-        raise ConfigError(f"variants: {name!r}: some of {', '.join(variant_names())}")
+        raise ConfigError(f"variants = {name!r}: some of {', '.join(variant_names())}")
     if not VL_ARBITERS[name].has_tables:
         raise ConfigError(
-            f"variants: {name!r}: this arbiter has no tables of weights; some of {', '.join(variant_names())}"
+            f"variants = {name!r}: this arbiter has no tables of weights; some of {', '.join(variant_names())}"
         )
     return Variant(name)
 

@@ -12,9 +12,10 @@ from typing import Any
 import cocotb
 from cocotb.triggers import Event
 
+from ..errors import SimulationError
 from .clock import Clock
 from .console import join_console, refuse_breakpoints
-from .failures import user_lines
+from .failures import user_lines, watch_awaits
 from .session import Session, load_coroutine
 
 __all__ = ["lanikai_run"]
@@ -33,6 +34,7 @@ async def lanikai_run(dut: Any) -> None:
         failures.append(error)
         ended.set()
 
+    watch_awaits(fail)
     clock = Clock(fail)
     session = Session(
         dut,
@@ -71,7 +73,7 @@ async def lanikai_run(dut: Any) -> None:
     if failures:
         error = failures[0]
         text = " ".join(str(error).split()) or "no message"
-        lines = user_lines(error)
+        lines = error.lines if isinstance(error, SimulationError) and error.lines else user_lines(error)
         session.send({"error": text, "type": type(error).__name__, "lines": lines, **took})
         raise error  # cocotb writes the traceback and its verdict into the log
     session.send({"result": results[0], **took})

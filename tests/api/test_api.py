@@ -268,6 +268,46 @@ def test_all_ranks_of_mpi_run_one_program_each_with_its_host(tmp_path):
     assert done.stdout == f"{[(node, 6.0, True) for node in range(4)]}\n", done.stderr
 
 
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [
+        (
+            "host.mpi.send(b'lost', 1)",
+            [
+                "send() was called without await, so it did nothing",
+                '  File "{place}", line 6',
+                "    host.mpi.send(b'lost', 1)",
+            ],
+        ),
+        (
+            "pass",
+            [
+                "DeadlockError: deadlock: rank 0 waits in Finalize from rank 1, on world; rank 1 waits in recv from "
+                "rank 0, any tag, on world",
+            ],
+        ),
+    ],
+    ids=["no await", "no send"],
+)
+def test_a_receive_for_which_nothing_is_sent_ends_at_once(tmp_path, first, told):
+    text = f"""
+    import lanikai
+
+    async def main(host):
+        if host.mpi.rank == 0:
+            {first}
+        else:
+            await host.mpi.recv(source=0)
+    lanikai.Cluster(nodes=2).run(main, interface="mpi", timeout_seconds=300)
+    """
+    done = script(tmp_path, text)
+    place = tmp_path / "mine.py"
+    lines = done.stderr.partition("Error: ")[2].splitlines()
+    assert len(lines) == len(told), done.stderr
+    for line, expected in zip(lines, told, strict=True):
+        assert line.startswith(expected.format(place=place)), done.stderr
+
+
 FIRMWARE = """
 import lanikai
 from lanikai.firmware.costs import GM_COSTS, CostTable

@@ -105,7 +105,9 @@ async def run_ranks(
     if worlds:
         await done.wait()
     if failure is not None:
-        raise _told(worlds[failure[0]].process, failure[1]) from failure[1]
+        told = _told(worlds[failure[0]].process, failure[1])
+        # An error that is its own cause would be a circle.
+        raise told from (None if told is failure[1] else failure[1])
     return results
 
 

@@ -38,6 +38,7 @@ def silent_network(point: Any) -> dict[str, Any]:
     nothing = {
         "offered_flits": 0,
         "accepted_flits": 0,
+        "injected_flits": 0,
         "offered_packets": 0,
         "latency_packets": 0,
         "latency_sum_cycles": 0,

@@ -215,8 +215,16 @@ def test_a_bad_setting_is_refused_in_one_line(setting, message):
 IDTS = "must be a list of 1 to 64 settings, each a list of 1 to 16 IDTs in units of T = 96 ticks"
 REFUSALS = [
     ("share-senders", "message_bytes=0", "share-senders: message_bytes = 0: must be 1 to 262144"),
-    ("share-senders", "message_bytes=many", "share-senders: message_bytes = 'many': must be 1 to 262144"),
-    ("share-senders", "message_bytes=1.5", "share-senders: message_bytes = 1.5: must be 1 to 262144"),
+    (
+        "share-senders",
+        "message_bytes=many",
+        "share-senders: message_bytes = 'many': must be a whole number, 1 to 262144",
+    ),
+    (
+        "share-senders",
+        "message_bytes=1.5",
+        "share-senders: message_bytes = 1.5: must be a whole number, 1 to 262144",
+    ),
     ("share-senders", "idt_over_T=2", f"share-senders: idt_over_T = 2: {IDTS}"),
     ("share-senders", "idt_over_T=[[true]]", f"share-senders: idt_over_T.0.0 = True: idt_over_T {IDTS}"),
     (
@@ -232,7 +240,7 @@ REFUSALS = [
     ),
     ("share-senders", "a", "--set 'a': not of the form key=value; valid: idt_over_T, message_bytes"),
     ("network-load", "vls=17", "network-load: vls = 17: must be 1 to 16"),
-    ("network-load", "vls=true", "network-load: vls = True: must be 1 to 16"),
+    ("network-load", "vls=true", "network-load: vls = True: must be a whole number, 1 to 16"),
     (
         "network-load",
         "vl_selection=some",
