@@ -9,7 +9,7 @@ import traceback
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TextIO
 
 import cocotb
 
@@ -48,8 +48,15 @@ def watch_awaits(fail: Callable[[BaseException], None]) -> None:
     """
     before = warnings.showwarning
 
-    def show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *rest: Any) -> None:
-        before(message, category, filename, lineno, *rest)
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        before(message, category, filename, lineno, file, line)
         found = _NEVER_AWAITED.match(str(message))
         if found and _is_own(filename):
             call = found["name"].rpartition(".")[2]
