@@ -41,8 +41,8 @@ class Wire:
 class NetworkPort(Port):
     """A host of a message network, whose messages are cut in packets of `packet_flits` at most.
 
-    A transfer takes one VL, the next in turn, so that its packets stay in order. `sent_flits` and `received_flits` are
-    counted.
+    A transfer takes one VL, the next in turn, so that its packets stay in order. Flits and bytes of values are counted,
+    as `sent_flits`, `received_flits`, `sent_bytes` and `received_bytes`.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class NetworkPort(Port):
         self._arrived: dict[tuple[int, int], deque[tuple[Values, int]]] = defaultdict(deque)
         self._news = host.flag()
         self.sent_flits = self.received_flits = 0
+        self.sent_bytes = self.received_bytes = 0
         self.last_cycle = 0
         self._expected: dict[int, int] = defaultdict(int)
         network.clock.spawn(self._listen(), f"port {self.rank}")
@@ -67,6 +68,7 @@ class NetworkPort(Port):
         content = values.view(np.uint8)
         vl = self._turn[to] % self._vls
         self._turn[to] += 1
+        self.sent_bytes += len(content)
         for begin in range(0, len(content), self._room):
             part = content[begin : begin + self._room].copy()
             flits = self._header + -(-len(part) // self._flit_bytes)
@@ -96,22 +98,25 @@ class NetworkPort(Port):
             message = await self._host.receive()
             self.received_flits += message.flits
             part = self._wire.take(message.source, message.tag)
+            self.received_bytes += len(part)
             self._arrived[message.source, message.vl].append((part, message.cycle))
             self._news.set()
 
 
 class MpiPort(Port):
-    """A rank of an MPI program."""
+    """A rank of an MPI program. The bytes of values are counted, as `sent_bytes` and `received_bytes`."""
 
     def __init__(self, world: Intracomm) -> None:
         self.rank, self.size = world.rank, world.size
         self._world = world
+        self.sent_bytes = self.received_bytes = 0
         self._requests: list[tuple[Request, Any]] = []
 
     async def send(self, to: int, values: Values) -> None:
         """As `Port.send`."""
         if len(values):
             kept = values.copy()
+            self.sent_bytes += kept.nbytes
             self._requests.append((await self._world.Isend(kept, to), kept))
 
     async def receive(self, source: int, count: int) -> Values:
@@ -119,6 +124,7 @@ class MpiPort(Port):
         found = np.empty(count, np.int64)
         if count:
             await self._world.Recv(found, source)
+            self.received_bytes += found.nbytes
         return found
 
     async def flush(self) -> None:

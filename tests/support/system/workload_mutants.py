@@ -94,6 +94,35 @@ def flits_are_counted_twice(spec: Mapping[str, Any]) -> None:
 
 
 @mutant
+def a_number_changes_in_mpi(spec: Mapping[str, Any]) -> None:
+    """The first number of every message of a collective operation is another one when it is sent."""
+    from lanikai.sim.experiments.workloads.ports import MpiPort
+
+    right = MpiPort.send
+
+    async def send(self: Any, to: int, values: Any) -> None:
+        changed = values.copy()
+        changed[0] += 1
+        await right(self, to, changed)
+
+    MpiPort.send = send
+
+
+@mutant
+def bytes_in_mpi_are_counted_hundredfold(spec: Mapping[str, Any]) -> None:
+    """A rank counts each byte that it sends 100 times."""
+    from lanikai.sim.experiments.workloads.ports import MpiPort
+
+    right = MpiPort.send
+
+    async def send(self: Any, to: int, values: Any) -> None:
+        await right(self, to, values)
+        self.sent_bytes += 99 * values.nbytes
+
+    MpiPort.send = send
+
+
+@mutant
 def the_last_messages_are_left_out(spec: Mapping[str, Any]) -> None:
     """Ranks of a schedule end before their last send and receive."""
     from lanikai.sim.host.mpi import goal

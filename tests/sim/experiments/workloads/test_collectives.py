@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 import numpy as np
 import pytest
@@ -80,6 +81,41 @@ def test_operations_over_a_network(operation, tmp_path):
     if operation == "incast":
         # 33 numbers of 8 bytes from each of two nodes, in packets of 4 flits of 16 bytes and a header.
         assert results["node_received_flits"] == [2 * (17 + 5), 0, 0]
+        assert results["node_received_bytes"] == [2 * 33 * 8, 0, 0]
+
+
+MPI_BYTES = {
+    "incast": ([0, 512, 512, 512], [1536, 0, 0, 0]),
+    "all_reduce_ring": ([768] * 4, [768] * 4),
+    "all_reduce_doubling": ([1024] * 4, [1024] * 4),
+    "all_to_all": ([384] * 4, [384] * 4),
+}
+"""Bytes that each of 4 nodes sends and receives when it has 64 numbers of 8 bytes (Thakur et al., 2005, for p = 4)."""
+
+
+@pytest.mark.xdist_group("lanai4 cluster")
+@pytest.mark.parametrize(
+    "operation",
+    [
+        "incast",
+        "all_reduce_ring",
+        pytest.param("all_reduce_doubling", marks=pytest.mark.full),
+        pytest.param("all_to_all", marks=pytest.mark.full),
+    ],
+)
+def test_operations_over_mpi(operation, tmp_path):
+    parameters = parse(EXPERIMENT, ["over=mpi", "elements=64", f'operations=["{operation}"]'])
+    (point,) = EXPERIMENT.points(parameters, "quick")
+    config = EXPERIMENT.system(parameters, point)
+    entry, job = config.job(EXPERIMENT.entry, point.spec)
+    measured = run(config.build(), entry, job, out_dir=tmp_path, seed=1).value
+    results = EXPERIMENT.results(parameters, point, measured)
+    assert results["wrong_values"] == 0 and results["checked_values"] == 4 * 64
+    sent, received = MPI_BYTES[operation]
+    assert (results["node_sent_bytes"], results["node_received_bytes"]) == (sent, received)
+    # The link carries 20 flits of 8 bytes in 33 cycles.
+    assert results["bound_cycles"] == math.ceil(max(sent + received) * 33 / 160)
+    assert results["completion_cycles"] == max(results["node_cycles"]) > results["bound_cycles"]
 
 
 @pytest.mark.parametrize(
