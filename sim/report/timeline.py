@@ -1,7 +1,8 @@
 """The timeline of messages: who has each of them when, from the host by bus, card and routers to the other host.
 
 It is drawn of a run's table `timeline` (`lane`, `message`, `stage`, `begin_cycle`, `end_cycle`). A trace for Perfetto,
-in the form of Chrome's trace events, is drawn as well.
+in the form of Chrome's trace events, is drawn as well. In one of `lanikai waves DIR --trace` each router and node that
+a packet passes is a lane (`packet_way.py`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from ..errors import UserError
 from ..user_files import read_json
+from .packet_way import is_packet, is_state, stays
 from .page import Chart, Column, Fold, Note, Part, Table, plain
 from .tables import Tables
 from .words import cell, is_number
@@ -20,7 +22,15 @@ from .words import cell, is_number
 __all__ = ["Span", "timelines", "trace_spans"]
 
 COLUMNS = ("lane", "message", "stage", "begin_cycle", "end_cycle")
-TRACES = ("*perfetto*.json", "trace*.json", "points/*/*perfetto*.json", "points/*/trace*.json")
+OF_WAVES = ".trace.json"
+"""The end of the name of a trace that was made of a waveform; its unit of time is a cycle."""
+TRACES = (
+    "*perfetto*.json",
+    "trace*.json",
+    "points/*/*perfetto*.json",
+    "points/*/trace*.json",
+    f"points/*/*{OF_WAVES}",
+)
 """Where a trace may be, from the run's folder on."""
 MESSAGE_KEYS = ("message", "packet", "id", "sequence")
 """Arguments of an event that name its message; without any it is the event's name."""
@@ -56,7 +66,8 @@ def timelines(tables: Tables) -> list[Part]:
         message = NOBODY if row["message"] is None or row["message"] == -1 else f"message {row['message']}"
         found[-1][2].append(Span(row["lane"], message, row["stage"], row["begin_cycle"], row["end_cycle"]))
     for file in _traces(tables.path):
-        found.append((str(file.relative_to(tables.path)), "µs", trace_spans(file)))
+        unit = "cycles" if file.name.endswith(OF_WAVES) else "µs"
+        found.append((str(file.relative_to(tables.path)), unit, trace_spans(file)))
     parts: list[Part] = []
     for number, (title, unit, spans) in enumerate([one for one in found if one[2]][:MOST_MESSAGES]):
         parts.append(
@@ -78,7 +89,8 @@ def _traces(folder: Path) -> list[Path]:
 
 
 def trace_spans(file: Path) -> list[Span]:
-    """The spans of a trace: complete events, and pairs of a begin and an end. Raises UserError for what is no trace."""
+    """The spans of a trace: complete events, and pairs of a begin and an end. Packets of a waveform have one span a
+    router or node. Raises UserError for what is no trace."""
     trace = read_json(file, "trace", UserError)
     events = trace.get("traceEvents") if isinstance(trace, dict) else trace
     if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
@@ -90,14 +102,19 @@ def trace_spans(file: Path) -> list[Span]:
             names.setdefault(place, {})[str(event.get("name"))] = str(
                 (event.get("args") or {}).get("name", "")
             )
-    found: list[Span] = []
+    packets = [event for event in events if _is_whole(event) and is_packet(event)]
+    places = {pid: one.get("process_name", "") for (pid, tid), one in names.items() if tid is None}
+    ends = {place: one.get("thread_name", "") for place, one in names.items()}
+    found = [Span(*stay) for stay in stays(packets, places, ends)]
     begun: dict[tuple[Any, Any, Any], list[Mapping[str, Any]]] = {}
     for event in events:
         kind, time = event.get("ph"), event.get("ts")
         if not is_number(time):
             continue
         key = (event.get("pid"), event.get("tid"), event.get("id"))
-        if kind == "X" and is_number(event.get("dur")):
+        if _is_whole(event):
+            if is_packet(event):
+                continue
             found.append(_span(event, names, time, time + event["dur"]))
         elif kind in ("B", "b"):
             begun.setdefault(key, []).append(event)
@@ -107,6 +124,10 @@ def trace_spans(file: Path) -> list[Span]:
     return sorted(found, key=lambda span: span.begin)
 
 
+def _is_whole(event: Mapping[str, Any]) -> bool:
+    return event.get("ph") == "X" and is_number(event.get("ts")) and is_number(event.get("dur"))
+
+
 def _span(event: Mapping[str, Any], names: Mapping[Any, Mapping[str, str]], begin: float, end: float) -> Span:
     process = names.get((event.get("pid"), None), {}).get("process_name") or f"process {event.get('pid')}"
     thread = names.get((event.get("pid"), event.get("tid")), {}).get("thread_name", "")
@@ -114,14 +135,19 @@ def _span(event: Mapping[str, Any], names: Mapping[Any, Mapping[str, str]], begi
     message = next(
         (f"{key} {given[key]}" for key in MESSAGE_KEYS if key in given), str(event.get("name", ""))
     )
+    if is_state(event):
+        message = NOBODY
     lane = f"{process}, {thread}" if thread and thread != process else process
     return Span(lane, message, str(event.get("name", "")), begin, end)
 
 
 def _chosen(spans: Sequence[Span]) -> tuple[list[str], list[Span]]:
-    """The messages that are drawn, and their spans."""
+    """The messages that are drawn, and their spans. Work for nobody is left out where no message is under way."""
     messages = list(dict.fromkeys(span.message for span in spans))[:MOST_MESSAGES]
-    return messages, [span for span in spans if span.message in messages][:MOST_SPANS]
+    mine = [span for span in spans if span.message in messages]
+    under_way = [span for span in mine if span.message != NOBODY] or mine
+    first, last = min(span.begin for span in under_way), max(span.end for span in under_way)
+    return messages, [span for span in mine if span.end >= first and span.begin <= last][:MOST_SPANS]
 
 
 def _chart(title: str, unit: str, spans: Sequence[Span]) -> Chart:

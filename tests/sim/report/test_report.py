@@ -25,6 +25,7 @@ from lanikai.sim.report.report import make_report
 from lanikai.sim.report.timeline import Span, trace_spans
 from lanikai.sim.report.verdicts import run_verdict
 from lanikai.sim.report.words import label, number
+from lanikai.sim.waves.packet_trace import Passage, State, trace_events
 from support.sim.report_folders import (
     load_run,
     run_facts,
@@ -235,6 +236,45 @@ def test_a_timeline_is_drawn_of_a_table_and_of_a_trace(tmp_path):
         (folder / "trace.json").write_text(text)
         with pytest.raises(UserError, match="no list of trace events"):
             make_report([folder])
+
+
+def through_routers(first, sequence):
+    """A packet from node 0 by routers 0 and 1 to node 1: its head takes 5 cycles from end to end, its tail is 3 behind.
+    At router 1 it waits for 20 cycles."""
+    fields = {"source": 0, "destination": 1, "kind": 0, "flow": 2, "sequence_number": sequence}
+    ends = [("node0", "tx"), ("router0", "port0_rx"), ("router0", "port1_tx"), ("router1", "port0_rx"),
+            ("router1", "port1_tx"), ("node1", "rx")]  # fmt: skip
+    times = [first, first + 5, first + 10, first + 15, first + 40, first + 45]
+    return [
+        Passage(place=place, end=end, vl=1, first=time, last=time + 3, flits=4, fields=fields)
+        for (place, end), time in zip(ends, times, strict=True)
+    ]
+
+
+def test_every_router_on_the_way_of_a_packet_is_a_lane(tmp_path):
+    """The trace is as `lanikai waves --trace` writes it, at its place."""
+    busy = [State(place="node0", track="host bus", first=at, cycles=10, name="READ") for at in (95, 5_000)]
+    cut = Passage(place="router1", end="port0_rx", vl=0, first=90, last=93, flits=4, fields={"source": 3})
+    events = trace_events([*through_routers(100, 7), *through_routers(104, 8), cut], busy)
+    facts = run_facts("network-load", [{"parameters": {"load": 0.1}, "results": {"x": 1}}])
+    folder = write_run(tmp_path / "run", facts, {})
+    file = folder / "points" / "0" / "point.trace.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"traceEvents": events}))
+    spans = trace_spans(file)
+    name = "packet 7, 0 to 1, flow 2"
+    assert [span for span in spans if span.message == name] == [
+        Span("node0", name, "tx VL 1", 100, 104),
+        Span("router0", name, "port0_rx VL 1, then port1_tx VL 1", 105, 114),
+        Span("router1", name, "port0_rx VL 1, then port1_tx VL 1", 115, 144),
+        Span("node1", name, "rx VL 1", 145, 149),
+    ]
+    assert len([span for span in spans if span.message == "packet 8, 0 to 1, flow 2"]) == 4
+    assert [span.lane for span in spans if span.message == "no message"] == ["node0, host bus"] * 2
+    html = own_text(make_report([folder]))
+    for words in ("point.trace.json", name, "router0", "router1", "node0, host bus", "cycles"):
+        assert words in html
+    assert html.count(">READ<") == 1  # the second one is long after the packets
 
 
 def test_the_tables_of_a_sweep_belong_to_its_points(tmp_path):
