@@ -97,7 +97,10 @@ def systems() -> Iterator[wiring.Component]:
     yield TwoLevelArbiter(pointer="slow", vls=2, entries=4)
     for name, function in ROUTING.items():
         selection = "routing" if function.changes_vl else "same"
-        link = router.link.replace(restart=router.link.restart and function.in_order)
+        link = router.link
+        if not function.in_order:
+            # They need groups of VLs, and room for two places in the route; they keep no order for cards.
+            link = link.replace(restart=False, vls=4, flit_bits=64)
         yield Router(router.replace(link=link, routing=name, ports=5, vl_selection=selection))
     plain_router = router.replace(link=router.link.replace(restart=False), output_buffer_flits=4)
     yield Router(plain_router.replace(pipelined=True))

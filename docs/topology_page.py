@@ -9,6 +9,7 @@ from typing import Any
 
 from lanikai.hdl.config import LinkConfig, RouterConfig, preset
 from lanikai.hdl.network_named import network_of
+from lanikai.hdl.router.routing import choices
 from lanikai.hdl.topologies import TOPOLOGIES, topology_named
 from lanikai.sim.topology.analysis import Analysis, analyse
 
@@ -44,8 +45,9 @@ def kinds_table() -> str:
     for label, shape in TOPOLOGIES.items():
         parameters = "; ".join(f"`{name}`: {about.description}" for name, about in shape.model_fields.items())
         routing = f"`{shape.routing}`" if shape.routing else "given"
-        rows.append((f"`{label}`", shape.ranges, parameters, routing, shape.lanes))
-    return _table(("topology", "names", "parameters", "routing", "VLs"), rows)
+        others = ", ".join(f"`{name}`" for name in choices(label))
+        rows.append((f"`{label}`", shape.ranges, parameters, routing, shape.lanes, others))
+    return _table(("topology", "names", "parameters", "routing", "VLs", "with a choice of ways"), rows)
 
 
 def examples_table() -> str:

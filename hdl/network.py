@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import Field, model_validator
 
 from .config import Config, ConfigError, RouterConfig
-from .network_auto import GIVEN, fits_source_routes, up_down, why_by_destination, with_routing
+from .network_auto import GIVEN, fits_source_routes, in_topology, up_down, why_by_destination, with_routing
 from .network_checks import Channel, dependency_cycle, next_channel
 from .network_paths import NO_WAY, Paths
 from .network_waits import waiting_cycle
@@ -98,6 +98,7 @@ class Network(Config):
                 object.__setattr__(self, "tables", up_down(self))
                 del self.__dict__["_paths"]
                 object.__setattr__(self, "router", with_routing(self))
+        object.__setattr__(self, "router", in_topology(self))
         function = routing_class(self.router)
         function.check_config(self.router)
         function.check(self)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Protocol
 
 from .config import ConfigError, RouterConfig
-from .router.routing import AUTO, Topology, routing_class
-from .topologies import topology_named
+from .router.routing import ADAPTIVE, AUTO, Topology, choices, routing_class
+from .topologies import TOPOLOGIES, topology_named
 from .up_down import up_down_tables
 
-__all__ = ["GIVEN", "fits_source_routes", "up_down", "why_by_destination", "with_routing"]
+__all__ = ["GIVEN", "fits_source_routes", "in_topology", "up_down", "why_by_destination", "with_routing"]
 
 
 GIVEN = ("source", "table")
@@ -31,7 +31,7 @@ def fits_source_routes(network: Measured) -> bool:
 def with_routing(network: Measured) -> RouterConfig:
     """The network's routers, with the routing function that `auto` stands for. Raises ConfigError for pipelined
     routers in a torus, which have none there."""
-    router, sides = network.router, [0, 0]
+    router = network.router
     own, fault = _own_routing(network)
     if own and not fault:
         return own
@@ -40,14 +40,7 @@ def with_routing(network: Measured) -> RouterConfig:
             return router.replace(routing="source")
         rows = max(router.forwarding_entries, len(network.nodes))
         return router.replace(routing="table", forwarding_entries=rows)
-    wraps = False
-    for (here, _), (there, _) in network.links:
-        apart = [
-            abs(a - b) for a, b in zip(network.coordinates[here], network.coordinates[there], strict=True)
-        ]
-        wraps = wraps or max(apart) > 1
-        sides = [max(side, 1 + distance) for side, distance in zip(sides, apart, strict=True)]
-    if wraps and max(sides) > 3:
+    if _longest_link(network) > 2:
         # Source routes round a ring of more than 3 could deadlock.
         if router.pipelined:
             raise ConfigError(
@@ -57,6 +50,44 @@ def with_routing(network: Measured) -> RouterConfig:
         selection = "routing" if router.vl_selection == "same" else router.vl_selection
         return router.replace(routing="torus", vl_selection=selection)
     return router.replace(routing="source" if fits_source_routes(network) else "dimension_order")
+
+
+def _longest_link(network: Topology) -> int:
+    """The most that coordinates of routers with a link are apart: 1 in a mesh, a side less 1 in a torus."""
+    at = network.coordinates
+    return max(
+        (
+            abs(a - b)
+            for (here, _), (there, _) in network.links
+            for a, b in zip(at[here], at[there], strict=True)
+        ),
+        default=0,
+    )
+
+
+def in_topology(network: Topology) -> RouterConfig:
+    """The network's routers, with the function that a name of `ADAPTIVE` stands for in its topology, and `node_ports`.
+
+    Raises ValueError where there is none.
+    """
+    router = network.router
+    if router.routing in ADAPTIVE:
+        kind, name = "mesh", network.topology
+        if name:
+            kind = topology_named(name).label
+        elif len(network.coordinates) == network.routers and _longest_link(network) > 1:
+            kind, name = "torus", "a torus"
+        if kind != "mesh":
+            if router.routing not in choices(kind):
+                kinds = [label for label in TOPOLOGIES if router.routing in choices(label)]
+                raise ValueError(
+                    f"routing {router.routing!r} is for {', '.join(kinds)}: this network is {name}"
+                )
+            router = router.replace(routing=f"{kind}_{router.routing}")
+    if routing_class(router).rewrites_at(router):
+        first = 1 if router.management else 0
+        router = router.replace(node_ports=max(1, 1 + max(port for _, port in network.nodes) - first))
+    return router
 
 
 def _own_routing(network: Topology) -> tuple[RouterConfig | None, str]:

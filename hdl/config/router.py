@@ -68,6 +68,12 @@ class RouterConfig(Config):
     routing_seed: int = Field(
         1, ge=1, le=4095, description="of the random numbers of `valiant` and `ugal` in all routers"
     )
+    node_ports: int = Field(
+        1,
+        ge=1,
+        le=32,
+        description="the first so many ports lead to nodes, for `valiant` and `ugal`; a network sets it",
+    )
     management: bool = Field(
         False, description="port 0 is the management port: control packets to and from the router's agent"
     )
@@ -110,6 +116,8 @@ class RouterConfig(Config):
                 f"ports = {self.ports}: a hop of {self.link.hop_bits} bits names at most "
                 f"{1 << self.link.hop_bits} ports; raise link.hop_bits"
             )
+        if self.node_ports > self.ports:
+            raise ValueError(f"node_ports = {self.node_ports}: routers have {self.ports} ports")
         if self.header_lookahead and self.vl_selection != "same":
             raise ValueError(
                 f"header_lookahead = True: vl_selection = {self.vl_selection!r}: only with 'same', where the output VL "

@@ -144,7 +144,8 @@ class RouteStage(wiring.Component):
                 self.found_option_vl.eq(routing.option_vl),
             ]
         if self._rewrites:
-            add_random(m, self.found.any(), routing, config.routing_seed)
+            number = self._routing.rewrites_at(config).index(self._in_port)
+            add_random(m, self.found.any(), routing, config.routing_seed, number)
             kept = [Signal.like(self.new_route, name=f"new_route_{v}") for v in range(vls)]
             for v in range(vls):
                 with m.If(self.found[v]):

@@ -10,7 +10,7 @@ from lanikai.hdl.network import Network
 from lanikai.hdl.network_checks import channel_needs
 from lanikai.hdl.network_paths import Paths
 from lanikai.hdl.network_waits import in_order
-from lanikai.hdl.router.routing import routing_class
+from lanikai.hdl.router.routing import choices, routing_class
 from lanikai.hdl.topologies import Shape
 
 from .bisection import bisection
@@ -54,6 +54,7 @@ class Analysis:
       routes; `mean_hops`: by the routes, over all pairs of nodes.
     - `bisection`: two-way links between two halves, and how it is known.
     - `channels`, `dependencies`: those of the deadlock check, which found no cycle: a `Network` with one is not made.
+    - `others`: names of routing functions with a choice of ways that the topology has besides.
 
     Where packets have a choice of ways (`chooses`), what routes make of it is None: routed diameter, mean hops, loads,
     dependencies. The check is then that of `hdl/network_waits.py`.
@@ -69,6 +70,7 @@ class Analysis:
     dependencies: int | None
     chooses: bool
     by_vl: bool
+    others: list[str]
     patterns: list[Pattern] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
@@ -81,6 +83,7 @@ class Analysis:
             "ports": router.ports,
             "links": len(network.links),
             "routing": router.routing,
+            "other_routing": self.others,
             "vls": router.link.vls,
             "why_routing": network.by_destination,
             "diameter": self.diameter,
@@ -123,6 +126,7 @@ def analyse(name: str, network: Network, shape: Shape | None) -> Analysis:
         channels=None if chooses else len(set(needs).union(*needs.values())),
         dependencies=None if chooses else sum(map(len, needs.values())),
         chooses=chooses,
+        others=choices(shape.label) if shape else [],
         by_vl=routing_class(network.router).depends_on_vl(),
         patterns=patterns,
     )

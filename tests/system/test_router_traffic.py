@@ -6,10 +6,10 @@ import pytest
 from amaranth import Cat, Const, Mux
 from lanikai.hdl.router.agent import has_agent
 from lanikai.hdl.router.routing import ROUTING
-from lanikai.hdl.router.routing.duato import DuatoRouting
+from lanikai.hdl.router.routing.choice.duato import DuatoRouting
+from lanikai.hdl.router.routing.choice.turns import TurnRouting
+from lanikai.hdl.router.routing.choice.valiant import ValiantRouting
 from lanikai.hdl.router.routing.torus import TorusRouting
-from lanikai.hdl.router.routing.turns import TurnRouting
-from lanikai.hdl.router.routing.valiant import ValiantRouting
 from lanikai.hdl.router.scheduler import has_tables
 from lanikai.sim.build.model import Design, Public, build
 from lanikai.sim.run import run
@@ -69,6 +69,12 @@ def run_traffic(traffic, name, tmp_path):
         "duato",
         pytest.param("valiant", marks=pytest.mark.full),
         pytest.param("ugal", marks=pytest.mark.full),
+        pytest.param("torus_duato", marks=pytest.mark.full),
+        pytest.param("torus_ugal", marks=pytest.mark.full),
+        pytest.param("hypercube_duato", marks=pytest.mark.full),
+        pytest.param("flattened_butterfly_duato", marks=pytest.mark.full),
+        pytest.param("flattened_butterfly_ugal", marks=pytest.mark.full),
+        pytest.param("dragonfly_ugal", marks=pytest.mark.full),
         pytest.param("everything", marks=pytest.mark.full),
     ],
 )

@@ -11,6 +11,10 @@ from ..routing import RANDOM_BITS
 __all__ = ["add_random", "next_state"]
 
 STATE_BITS = 32
+PLACE_BITS = 20
+"""Bits of the first state in which routers and inputs differ; the seed has the others."""
+INPUT_STEP = 0x9E379
+"""Odd, with bits all over the place's: a multiple of it sets inputs apart."""
 
 
 def next_state(state: int) -> int:
@@ -21,14 +25,18 @@ def next_state(state: int) -> int:
     return state ^ (state << 5 & mask)
 
 
-def add_random(m: Module, take: Value, routing: Any, seed: int) -> None:
+def add_random(m: Module, take: Value, routing: Any, seed: int, number: int = 0) -> None:
     """Adds a generator to `m`. It drives `routing.random`, and goes on in each cycle with `take`.
 
-    It starts from the router's position and `seed`, so that routers that are one block have different numbers.
+    It starts from the router's position, `seed` and the `number` of the input. So inputs have different numbers, also
+    those of routers that are one block.
     """
     state, now = Signal(STATE_BITS, name="random_state"), Signal(STATE_BITS, name="random_now")
-    place = Value.cast(routing.position)[: STATE_BITS - 12]
-    start = Cat(place, Const(0, STATE_BITS - 12 - len(place)), Const(seed, 12))
+    whole = Value.cast(routing.position)
+    place: Value = Const(number * INPUT_STEP % (1 << PLACE_BITS), PLACE_BITS)
+    for at in range(0, len(whole), PLACE_BITS):
+        place = place ^ whole[at : at + PLACE_BITS]
+    start = Cat(place[:PLACE_BITS], Const(seed, STATE_BITS - PLACE_BITS))
     m.d.comb += now.eq(Mux(state == 0, start, state))
     steps: list[Value] = [now]
     for shift in (13, -17, 5):

@@ -7,24 +7,42 @@ from __future__ import annotations
 
 from ...config import ConfigError, RouterConfig
 from ...registry import Registry, class_problem
+from .choice.duato import (
+    DuatoRouting,
+    FlattenedButterflyDuatoRouting,
+    HypercubeDuatoRouting,
+    TorusDuatoRouting,
+)
+from .choice.odd_even import OddEvenRouting
+from .choice.ugal import (
+    DragonflyUgalRouting,
+    FlattenedButterflyUgalRouting,
+    HypercubeUgalRouting,
+    TorusUgalRouting,
+    UgalRouting,
+)
+from .choice.valiant import (
+    DragonflyValiantRouting,
+    FlattenedButterflyValiantRouting,
+    HypercubeValiantRouting,
+    TorusValiantRouting,
+    ValiantRouting,
+)
+from .choice.west_first import WestFirstRouting
 from .dimension_order import DimensionOrderRouting
 from .dragonfly import DragonflyRouting
-from .duato import DuatoRouting
 from .flattened_butterfly import FlattenedButterflyRouting
 from .function import LOAD_BITS, RANDOM_BITS, Arrival, RoutingFunction, TableWriteSignature, Ways
 from .hypercube import HypercubeRouting
 from .kary_tree import KaryTreeRouting
-from .odd_even import OddEvenRouting
 from .ring import RingRouting
 from .source import SourceRouting
 from .table import TableRouting
 from .topology import Place, Topology
 from .torus import TorusRouting
-from .ugal import UgalRouting
-from .valiant import ValiantRouting
-from .west_first import WestFirstRouting
 
 __all__ = [
+    "ADAPTIVE",
     "AUTO",
     "LOAD_BITS",
     "RANDOM_BITS",
@@ -35,10 +53,14 @@ __all__ = [
     "TableWriteSignature",
     "Topology",
     "Ways",
+    "choices",
     "needs_loads",
     "routing_class",
 ]
 
+ADAPTIVE = ("west_first", "odd_even", "duato", "valiant", "ugal")
+"""The names that stand for a choice of ways: on a mesh the function of that name. In another
+topology a network takes one with the topology's name before it, such as `torus_ugal`."""
 AUTO = "auto"
 """The name for which a network takes the function that it needs."""
 ROUTING = Registry[type[RoutingFunction]](
@@ -58,8 +80,24 @@ ROUTING = Registry[type[RoutingFunction]](
     "flattened_butterfly": FlattenedButterflyRouting,
     "kary_tree": KaryTreeRouting,
     "dragonfly": DragonflyRouting,
+    "torus_duato": TorusDuatoRouting,
+    "torus_valiant": TorusValiantRouting,
+    "torus_ugal": TorusUgalRouting,
+    "hypercube_duato": HypercubeDuatoRouting,
+    "hypercube_valiant": HypercubeValiantRouting,
+    "hypercube_ugal": HypercubeUgalRouting,
+    "flattened_butterfly_duato": FlattenedButterflyDuatoRouting,
+    "flattened_butterfly_valiant": FlattenedButterflyValiantRouting,
+    "flattened_butterfly_ugal": FlattenedButterflyUgalRouting,
+    "dragonfly_valiant": DragonflyValiantRouting,
+    "dragonfly_ugal": DragonflyUgalRouting,
 }
 """The routing functions that `RouterConfig.routing` can name."""
+
+
+def choices(topology: str) -> list[str]:
+    """The names of `ADAPTIVE` that a topology has, by its label, such as `torus`."""
+    return [name for name in ADAPTIVE if topology == "mesh" or f"{topology}_{name}" in ROUTING]
 
 
 def needs_loads(config: RouterConfig) -> bool:

@@ -5,12 +5,12 @@ import os
 import pytest
 from amaranth.sim import Simulator
 from lanikai.hdl.router.routing import ROUTING
+from lanikai.hdl.router.routing.choice.odd_even import OddEvenRouting
+from lanikai.hdl.router.routing.choice.west_first import WestFirstRouting
 from lanikai.hdl.router.routing.dimension_order import DimensionOrderRouting
-from lanikai.hdl.router.routing.odd_even import OddEvenRouting
 from lanikai.hdl.router.routing.source import SourceRouting
 from lanikai.hdl.router.routing.table import TableRouting
 from lanikai.hdl.router.routing.torus import TorusRouting
-from lanikai.hdl.router.routing.west_first import WestFirstRouting
 from support.hdl import routing_twin
 
 SEED = int(os.environ.get("LANIKAI_TEST_SEED", "1"))

@@ -148,6 +148,20 @@ def test_the_command_prints_draws_and_writes(capsys, tmp_path):
     assert rows["tornado"]["ideal_flits_per_sender_per_cycle"] == pytest.approx(1 / 3)
 
 
+def test_the_command_names_the_functions_with_a_choice(capsys):
+    """Those that the topology has, and what a name stands for there."""
+    settings = ("--set", "routing=ugal", "--set", "vl_selection=routing")
+    assert command("topology", "torus4x4", *settings, "--json", "-") == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["other_routing"] == ["duato", "valiant", "ugal"]
+    for line in (
+        "torus_ugal, 4 VLs",
+        "duato, valiant, ugal, as routing",
+        "torus_ugal leaves packets a choice",
+    ):
+        assert line in said.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -56,7 +56,8 @@ def networks_for(function, name, management=False):
             found.append(make())
         except ConfigError:
             continue
-    return found
+    # A name may stand for another function in other topologies.
+    return [network for network in found if network.router.routing == name]
 
 
 def hold(function, name, *, seed, headers=300, management=False):
@@ -68,13 +69,22 @@ def hold(function, name, *, seed, headers=300, management=False):
     networks = networks_for(function, name, management)
     assert networks, f"no network for {name}: add one to networks_for"
     chance = random.Random(seed)
-    config = router_for(function, name, management)
+    compared = 0
+    # Networks differ in `node_ports` alone.
+    configs = dict.fromkeys(network.router for network in networks)
+    for config in configs:
+        mine = [network for network in networks if network.router == config]
+        compared += _hold(function, config, mine, chance, headers, routers=6 // len(configs))
+    return compared
+
+
+def _hold(function, config, networks, chance, headers, routers):
     vls = config.link.vls
     places = [(network, router) for network in networks for router in range(network.routers)]
     compared = 0
     for in_port in range(PORTS):
         cases = []
-        for network, router in chance.sample(places, min(len(places), 6)):
+        for network, router in chance.sample(places, min(len(places), routers)):
             rows = network.forwarding_table(router) if function.uses_table else []
             position = dict(function.position_of(network, router))
             if function.uses_table:

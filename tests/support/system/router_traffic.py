@@ -5,6 +5,7 @@ from collections import deque
 
 from lanikai.hdl.config import LinkConfig, RouterConfig
 from lanikai.hdl.network import chain, mesh, torus
+from lanikai.hdl.network_named import network_named
 from lanikai.hdl.network_waits import in_order
 from lanikai.hdl.packet import Header, Kind, packet_words
 from lanikai.hdl.router.agent import has_agent
@@ -67,6 +68,21 @@ NETWORKS = {
     **{
         name: _mesh(side=3, link=_LINK.replace(vls=2), routing=name, vl_selection="routing")
         for name in ("west_first", "odd_even", "duato", "valiant", "ugal")
+    },
+    # The same in other topologies.
+    **{
+        name: network_named(
+            text,
+            RouterConfig(link=_LINK.replace(vls=4), routing=name, vl_selection="routing", **_BUFFERS),
+        ).replace(node_buffer_flits=NODE_FLITS)
+        for name, text in (
+            ("torus_duato", "torus4x3"),
+            ("torus_ugal", "torus4x3"),
+            ("hypercube_duato", "hypercube(3)"),
+            ("flattened_butterfly_duato", "flattened_butterfly(2x2,nodes=2)"),
+            ("flattened_butterfly_ugal", "flattened_butterfly(2x2,nodes=2)"),
+            ("dragonfly_ugal", "dragonfly(2,2,1)"),
+        )
     },
     # Everything at once: what an agent writes and reads, too.
     "everything": _mesh(

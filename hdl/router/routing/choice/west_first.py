@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from amaranth import Const, Module, Value
 
-from .function import Arrival
+from ..function import Arrival
 from .turns import TurnRouting
 
 __all__ = ["WestFirstRouting"]

@@ -8,9 +8,9 @@ from typing import Any
 
 from amaranth import Cat, Module, Signal, Value
 
-from ...config import RouterConfig
-from .function import Arrival
-from .grid import COORDINATE_BITS, GridRouting
+from ....config import RouterConfig
+from ..function import Arrival
+from ..grid import COORDINATE_BITS, GridRouting
 
 __all__ = ["TurnRouting"]
 
