@@ -365,6 +365,15 @@ def topologies_page() -> str:
     return filled("topologies.md", measured, " from docs/topologies.json", text=text)
 
 
+def router_page() -> str:
+    """The page of the router with its tables of adaptive routing."""
+    sys.path.insert(0, str(HERE))
+    from adaptive_page import mesh_table, others_table
+
+    tables = {"measured mesh": mesh_table(), "measured choices": others_table()}
+    return filled("router.md", tables, " from docs/adaptive.json")
+
+
 PAGES = {
     "arbiters.md": lambda: measured_page("arbiters.md", "VL arbiters"),
     "bench.md": bench_page,
@@ -379,6 +388,7 @@ PAGES = {
     "registers.md": registers_page,
     "rate-control.md": lambda: measured_page("rate-control.md", "rate control"),
     "results.md": results_page,
+    "router.md": router_page,
     "topologies.md": topologies_page,
     "verification.md": verification_page,
     "synthesis.md": lambda: measured_page("synthesis.md", "routers", "cards", "adapter", "blocks"),
